@@ -1,0 +1,1 @@
+"""Whole computations on the scheduler: the array multiply and the logistic regression."""
