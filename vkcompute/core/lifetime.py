@@ -1,0 +1,105 @@
+"""How owners end: once, in order, and never while a device still uses what they own."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import Counter, deque
+from types import TracebackType
+
+from vkcompute.errors import ClosedError
+
+try:
+    from typing import Self
+except ImportError:  # Python 3.10
+    from typing import Any as Self  # type: ignore[assignment]
+
+_changes: deque[tuple[str, int]] = deque()
+_counts: Counter[str] = Counter()
+_counts_lock = threading.Lock()
+_MANY_CHANGES = 512
+
+
+def count(kind: str, change: int) -> None:
+    """Notes that an owner of this kind began (+1) or ended (-1).
+
+    A finalizer may run between any two steps of this very function, on this very thread: so the note is one atomic
+    append, and the lock is only ever tried.
+    """
+    _changes.append((kind, change))
+    if len(_changes) > _MANY_CHANGES and _counts_lock.acquire(blocking=False):
+        try:
+            _tally()
+        finally:
+            _counts_lock.release()
+
+
+def _tally() -> None:
+    for _ in range(len(_changes)):
+        kind, change = _changes.popleft()
+        _counts[kind] += change
+
+
+def live_counts() -> dict[str, int]:
+    """How many owners of each kind are open, kinds with none left out. For tests of leaks."""
+    with _counts_lock:
+        _tally()
+        return {kind: n for kind, n in sorted(_counts.items()) if n}
+
+
+class Handle:
+    """Owns something of the driver's; ends by `close()`, by `with`, or at last by its finalizer.
+
+    A subclass frees what it owns in `_destroy`, which runs exactly once. It holds its parent in an attribute, so that
+    the parent outlives it.
+    """
+
+    _open = False
+    _pid = 0
+
+    def _opened(self) -> None:
+        """To be called as the last step of the constructor, when there is something to destroy."""
+        self._pid = os.getpid()
+        self._open = True
+        count(type(self).__name__, +1)
+
+    @property
+    def closed(self) -> bool:
+        """Whether `close()` has been called."""
+        return not self._open
+
+    def close(self) -> None:
+        """Ends the object; a second call does nothing. In a forked child nothing of the parent's is touched."""
+        if self._open:
+            self._open = False
+            count(type(self).__name__, -1)
+            if self._pid == os.getpid():
+                self._destroy()
+
+    def _destroy(self) -> None:
+        raise TypeError(f"{type(self).__name__} defines no _destroy")
+
+    def require_open(self) -> None:
+        """Raises ClosedError if the object is closed, or belongs to the parent of this process."""
+        if not self._open:
+            raise ClosedError(f"this {type(self).__name__} is closed; make a new one")
+        if self._pid != os.getpid():
+            raise ClosedError(
+                f"this {type(self).__name__} belongs to process {self._pid}, and drivers do not survive a fork; "
+                f"open a new one in process {os.getpid()}, or start workers with multiprocessing's 'spawn' method"
+            )
+
+    def __enter__(self) -> Self:
+        self.require_open()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        try:
+            self.close()
+        except Exception:  # a finalizer has nobody to tell; the driver reclaims what is left with the process
+            count("unfinalized " + type(self).__name__, +1)

@@ -1,0 +1,255 @@
+"""A physical device as data: properties, limits, features, queue families, memory; and the choice of one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+from vkcompute.core import features, vk
+from vkcompute.core.instance import INSTALL_A_DRIVER, Instance
+from vkcompute.errors import NoDevice
+
+_TYPES = ("other", "integrated", "discrete", "virtual", "cpu")
+_SCORES = {"discrete": 4, "integrated": 3, "virtual": 2, "other": 1, "cpu": 0}
+_QUEUE_GRAPHICS, _QUEUE_COMPUTE, _QUEUE_TRANSFER = 0x1, 0x2, 0x4
+_SUBGROUP_OPERATIONS = (
+    "basic vote arithmetic ballot shuffle shuffle_relative clustered quad".split()  # bits 0 to 7, in order
+)
+BASELINE = (1, 2, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class QueueFamily:
+    """One family of queues: what its queues can do and how many there are."""
+
+    index: int
+    count: int
+    graphics: bool
+    compute: bool
+    transfer: bool
+    timestamp_bits: int
+    flags: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryHeap:
+    """One heap: its size in bytes, and whether it is the device's own."""
+
+    index: int
+    nbytes: int
+    device_local: bool
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryType:
+    """One memory type: the heap it takes from and its properties, e.g. ("HOST_VISIBLE", "HOST_COHERENT")."""
+
+    index: int
+    heap: int
+    properties: tuple[str, ...]
+    bits: int
+
+    @property
+    def host_visible(self) -> bool:
+        return bool(self.bits & 0x2)
+
+    @property
+    def device_local(self) -> bool:
+        return bool(self.bits & 0x1)
+
+
+@dataclass(frozen=True)
+class PhysicalDevice:
+    """What a driver says of one device. Everything is plain data; nothing is created on the device.
+
+    Attributes:
+        index: its place in the loader's order, which `VKCOMPUTE_DEVICE` and `Runtime(1)` count by.
+        name: the driver's name for it, e.g. "llvmpipe (LLVM 15.0.6, 256 bits)".
+        kind: "discrete", "integrated", "virtual", "cpu" or "other".
+        api_version: (major, minor, patch) of Vulkan.
+        limits: every member of VkPhysicalDeviceLimits under Vulkan's own name.
+        properties: the other property structures, flattened, under Vulkan's own names.
+    """
+
+    handle: Any = field(repr=False)
+    instance: Instance = field(repr=False)
+    index: int
+    name: str
+    kind: str
+    api_version: tuple[int, int, int]
+    driver_version: int
+    vendor_id: int
+    device_id: int
+    pipeline_cache_uuid: bytes
+    limits: Mapping[str, Any] = field(repr=False)
+
+    @classmethod
+    def read(cls, instance: Instance, handle: Any, index: int) -> PhysicalDevice:
+        """Asks the driver."""
+        properties = vk.ffi.new("VkPhysicalDeviceProperties*")
+        vk.lib.vkGetPhysicalDeviceProperties(handle, properties)
+        return cls(
+            handle=handle,
+            instance=instance,
+            index=index,
+            name=vk.ffi.string(properties.deviceName).decode(errors="replace"),
+            kind=_TYPES[properties.deviceType] if properties.deviceType < len(_TYPES) else "other",
+            api_version=vk.version(properties.apiVersion),
+            driver_version=properties.driverVersion,
+            vendor_id=properties.vendorID,
+            device_id=properties.deviceID,
+            pipeline_cache_uuid=bytes(properties.pipelineCacheUUID),
+            limits=vk.to_python(properties.limits),
+        )
+
+    @cached_property
+    def extensions(self) -> frozenset[str]:
+        """Names of the device extensions."""
+        found = vk.enumerate_all("vkEnumerateDeviceExtensionProperties", "VkExtensionProperties", self.handle, vk.NULL)
+        return frozenset(vk.ffi.string(extension.extensionName).decode() for extension in found)
+
+    @cached_property
+    def features(self) -> dict[str, bool]:
+        """Every known feature under Vulkan's own name, and whether the device has it."""
+        return features.query(self.handle, self.api_version, self.extensions)
+
+    @cached_property
+    def properties(self) -> dict[str, Any]:
+        """Members of the Vulkan 1.1 to 1.3 property structures, flattened, under Vulkan's own names."""
+        names = ["VkPhysicalDeviceVulkan11Properties", "VkPhysicalDeviceVulkan12Properties"]
+        if self.api_version >= (1, 3):
+            names.append("VkPhysicalDeviceVulkan13Properties")
+        if "VK_EXT_external_memory_host" in self.extensions:
+            names.append("VkPhysicalDeviceExternalMemoryHostPropertiesEXT")
+        structures = [vk.struct(name) for name in names]
+        for this, following in pairwise(structures):
+            this.pNext = following
+        vk.lib.vkGetPhysicalDeviceProperties2(
+            self.handle, vk.struct("VkPhysicalDeviceProperties2", pNext=structures[0])
+        )
+        merged: dict[str, Any] = {}
+        for structure in structures:
+            merged.update(vk.to_python(structure[0]))
+        return merged
+
+    @property
+    def driver(self) -> str:
+        """The driver's name and version in its own words, e.g. "llvmpipe Mesa 22.3.6 (LLVM 15.0.6)"."""
+        return f"{self.properties['driverName']} {self.properties['driverInfo']}".strip()
+
+    @property
+    def subgroup_size(self) -> int:
+        """Invocations per subgroup."""
+        return int(self.properties["subgroupSize"])
+
+    @cached_property
+    def subgroup_operations(self) -> frozenset[str]:
+        """What compute shaders may do across a subgroup: "basic", "arithmetic", "shuffle" and so on."""
+        bits = self.properties["subgroupSupportedOperations"]
+        return frozenset(name for i, name in enumerate(_SUBGROUP_OPERATIONS) if bits & (1 << i))
+
+    @cached_property
+    def queue_families(self) -> tuple[QueueFamily, ...]:
+        """The queue families, in the driver's order."""
+        count = vk.ffi.new("uint32_t*")
+        vk.lib.vkGetPhysicalDeviceQueueFamilyProperties(self.handle, count, vk.NULL)
+        found = vk.ffi.new("VkQueueFamilyProperties[]", count[0])
+        vk.lib.vkGetPhysicalDeviceQueueFamilyProperties(self.handle, count, found)
+        return tuple(_family(index, found[index]) for index in range(count[0]))
+
+    @cached_property
+    def memory(self) -> tuple[tuple[MemoryHeap, ...], tuple[MemoryType, ...]]:
+        """The memory heaps and the memory types."""
+        found = vk.ffi.new("VkPhysicalDeviceMemoryProperties*")
+        vk.lib.vkGetPhysicalDeviceMemoryProperties(self.handle, found)
+        heaps = tuple(
+            MemoryHeap(i, found.memoryHeaps[i].size, bool(found.memoryHeaps[i].flags & 0x1))
+            for i in range(found.memoryHeapCount)
+        )
+        types = tuple(
+            MemoryType(i, entry.heapIndex, vk.flags("VK_MEMORY_PROPERTY_", entry.propertyFlags), entry.propertyFlags)
+            for i in range(found.memoryTypeCount)
+            for entry in (found.memoryTypes[i],)
+        )
+        return heaps, types
+
+    @property
+    def score(self) -> tuple[int, int]:
+        """What the choice of a device goes by: its kind, then its own memory in bytes. Higher is better."""
+        local = max((heap.nbytes for heap in self.memory[0] if heap.device_local), default=0)
+        return _SCORES[self.kind], local
+
+    def unfit(self) -> list[str]:
+        """Why the device cannot be used; empty if it can."""
+        reasons = []
+        if self.api_version < BASELINE:
+            version = ".".join(map(str, self.api_version))
+            return [f"Vulkan {version}, at least 1.2 is needed"]
+        if not self.features["timelineSemaphore"]:
+            reasons.append("no timelineSemaphore")
+        if not any(family.compute for family in self.queue_families):
+            reasons.append("no compute queue")
+        return reasons
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def _family(index: int, entry: Any) -> QueueFamily:
+    bits = entry.queueFlags
+    return QueueFamily(
+        index=index,
+        count=entry.queueCount,
+        graphics=bool(bits & _QUEUE_GRAPHICS),
+        compute=bool(bits & _QUEUE_COMPUTE),
+        # A queue that does graphics or compute can copy, whether or not the driver says so (VkQueueFlagBits).
+        transfer=bool(bits & (_QUEUE_TRANSFER | _QUEUE_COMPUTE | _QUEUE_GRAPHICS)),
+        timestamp_bits=entry.timestampValidBits,
+        flags=vk.flags("VK_QUEUE_", bits),
+    )
+
+
+def enumerate_devices(instance: Instance) -> list[PhysicalDevice]:
+    """Every physical device of the instance, fit for use or not, in the loader's order."""
+    return [PhysicalDevice.read(instance, handle, i) for i, handle in enumerate(instance.physical_handles())]
+
+
+def choose(
+    devices: Sequence[PhysicalDevice], wanted: int | str | None = None, *, allow_cpu: bool = True
+) -> PhysicalDevice:
+    """The device at index `wanted`, or the best whose name contains it (in any case), or the best of all.
+
+    Raises:
+        NoDevice: none fits; the message gives the reasons of each one.
+        TypeError: `wanted` is neither an int, a str nor None.
+    """
+    if isinstance(wanted, bool) or not isinstance(wanted, (int, str, type(None))):
+        raise TypeError(f"a device is chosen by index (int) or by part of its name (str); got {wanted!r}")
+    if isinstance(wanted, str) and wanted.strip().isdecimal():
+        wanted = int(wanted)
+    if not devices:
+        raise NoDevice(f"the Vulkan drivers on this machine offer no device; {INSTALL_A_DRIVER}")
+    fit, rejected = [], []
+    for device in devices:
+        reasons = _mismatch(device, wanted) or device.unfit()
+        if device.kind == "cpu" and not allow_cpu:
+            reasons = [*reasons, "a CPU, allow_cpu=False"]
+        if reasons:
+            rejected.append(f"[{device.index}] {device.name} ({', '.join(reasons)})")
+        else:
+            fit.append(device)
+    if not fit:
+        asked = "" if wanted is None else f" {wanted!r}"
+        raise NoDevice(f"no device fits{asked}: {'; '.join(rejected)}")
+    return max(fit, key=lambda device: (*device.score, -device.index))
+
+
+def _mismatch(device: PhysicalDevice, wanted: int | str | None) -> list[str]:
+    if isinstance(wanted, int) and wanted != device.index:
+        return [f"index {device.index}, not {wanted}"]
+    if isinstance(wanted, str) and wanted.lower() not in device.name.lower():
+        return [f"name without {wanted!r}"]
+    return []
