@@ -1,0 +1,276 @@
+"""Write vkcompute/spirv/opcodes.py and vkcompute/spirv/enums.py from the machine-readable SPIR-V grammar.
+
+    python tools/generate_spirv_tables.py [--grammar /usr/include/spirv/unified1/spirv.core.grammar.json] [--check]
+
+The grammar comes with Debian's spirv-headers and with the Vulkan SDK. What is younger than SPIR-V 1.6 revision 2 stands
+in the tables NEWER_* below, so that the output does not depend on which copy of the grammar is installed. `--check`
+writes nothing and exits 1 when an output is stale.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+GRAMMAR = Path("/usr/include/spirv/unified1/spirv.core.grammar.json")
+PACKAGE = Path(__file__).resolve().parent.parent / "vkcompute" / "spirv"
+VENDORS = re.compile(r"(INTEL|NV|NVX|AMD|QCOM|ARM|HUAWEI|GOOGLE)$|(INTEL|ALTERA)")
+NOT_COMPUTE = re.compile(
+    r"Ray|Intersection|Callable|HitObject|AccelerationStructure|Reorder|EmitMesh|SetMesh|Interlock"
+)
+
+# One letter per operand kind; vkcompute/spirv/operands.py reads them.
+LETTERS = {
+    "IdResultType": "T", "IdResult": "R", "IdRef": "i", "IdScope": "i", "IdMemorySemantics": "i",
+    "LiteralString": "s", "LiteralContextDependentNumber": "N", "LiteralSpecConstantOpInteger": "O",
+    "PairIdRefIdRef": "p", "PairLiteralIntegerIdRef": "P", "PairIdRefLiteralInteger": "Q",
+    "Decoration": "D", "ExecutionMode": "X", "MemoryAccess": "M", "ImageOperands": "I", "LoopControl": "L",
+}  # fmt: skip
+# Grammar kinds whose enumerants take operands of their own, and the table that holds those.
+PARAMETERS = {
+    "Decoration": "DECORATION_OPERANDS",
+    "ExecutionMode": "EXECUTION_MODE_OPERANDS",
+    "MemoryAccess": "MEMORY_ACCESS_OPERANDS",
+    "ImageOperands": "IMAGE_OPERANDS_OPERANDS",
+    "LoopControl": "LOOP_CONTROL_OPERANDS",
+}
+# SPV_KHR_untyped_pointers, SPV_KHR_cooperative_matrix, SPV_KHR_quad_control, SPV_EXT_replicated_composites,
+# SPV_KHR_relaxed_extended_instruction, SPV_NV_raw_access_chains, SPV_NV_cooperative_matrix2: "Modifications to the
+# SPIR-V Specification" of each.
+NEWER_OPCODES = {
+    "OpTypeUntypedPointerKHR": (4417, "Rn"),
+    "OpUntypedVariableKHR": (4418, "TRni?i?"),
+    "OpUntypedAccessChainKHR": (4419, "TRiii*"),
+    "OpUntypedInBoundsAccessChainKHR": (4420, "TRiii*"),
+    "OpUntypedPtrAccessChainKHR": (4423, "TRiiii*"),
+    "OpUntypedInBoundsPtrAccessChainKHR": (4424, "TRiiii*"),
+    "OpUntypedArrayLengthKHR": (4425, "TRiin"),
+    "OpUntypedPrefetchKHR": (4426, "iii?i?i?"),
+    "OpExtInstWithForwardRefsKHR": (4433, "TRini*"),
+    "OpTypeCooperativeMatrixKHR": (4456, "Riiiii"),
+    "OpCooperativeMatrixLoadKHR": (4457, "TRiii?M?"),
+    "OpCooperativeMatrixStoreKHR": (4458, "iiii?M?"),
+    "OpCooperativeMatrixMulAddKHR": (4459, "TRiiin?"),
+    "OpCooperativeMatrixLengthKHR": (4460, "TRi"),
+    "OpConstantCompositeReplicateEXT": (4461, "TRi"),
+    "OpSpecConstantCompositeReplicateEXT": (4462, "TRi"),
+    "OpCompositeConstructReplicateEXT": (4463, "TRi"),
+    "OpGroupNonUniformQuadAllKHR": (5110, "TRi"),
+    "OpGroupNonUniformQuadAnyKHR": (5111, "TRi"),
+    "OpCooperativeMatrixConvertNV": (5293, "TRi"),
+    "OpRawAccessChainNV": (5398, "TRiiiin?"),
+    "OpCooperativeMatrixTransposeNV": (5390, "TRi"),
+}
+# Operands that grew an optional last one: the encoding of a float type (SPV_KHR_bfloat16, SPV_EXT_float8).
+NEWER_SHAPES = {"OpTypeFloat": "Rnn?"}
+NEWER_ENUMERANTS = {
+    "Capability": {
+        "UntypedPointersKHR": 4473,
+        "ComputeDerivativeGroupQuadsKHR": 5288,
+        "ComputeDerivativeGroupLinearKHR": 5350,
+        "AtomicFloat16VectorNV": 5404,
+        "RawAccessChainsNV": 5414,
+        "BFloat16TypeKHR": 5116,
+        "BFloat16DotProductKHR": 5117,
+        "BFloat16CooperativeMatrixKHR": 5118,
+        "Float8EXT": 4212,
+        "Float8CooperativeMatrixEXT": 4213,
+        "QuadControlKHR": 5087,
+        "CooperativeMatrixKHR": 6022,
+        "ReplicatedCompositesEXT": 6024,
+        "FloatControls2": 6029,
+        "CooperativeMatrixReductionsNV": 5430,
+        "CooperativeMatrixConversionsNV": 5431,
+        "CooperativeMatrixPerElementOperationsNV": 5432,
+        "CooperativeMatrixTensorAddressingNV": 5433,
+        "CooperativeMatrixBlockLoadsNV": 5434,
+        "TensorAddressingNV": 5439,
+    },
+    "ExecutionMode": {"MaximallyReconvergesKHR": 6023},
+}
+KINDS = (
+    "ExecutionModel", "AddressingModel", "MemoryModel", "ExecutionMode", "StorageClass", "Dim", "Decoration", "BuiltIn",
+    "Scope", "GroupOperation", "MemorySemantics", "MemoryAccess", "ImageOperands", "FunctionControl", "LoopControl",
+    "SelectionControl", "Capability",
+)  # fmt: skip
+# Enumerants of the graphics stages fill half of these kinds; what a compute shader can carry is kept.
+KEEP = {
+    "ExecutionMode": re.compile(r"LocalSize|Subgroup|Denorm|SignedZero|Rounding|ContractionOff|Derivative|Reconverges"),
+    "BuiltIn": re.compile(r"^Num|^Workgroup|^Local|^Global|^Subgroup|DeviceIndex"),
+    "StorageClass": re.compile(r"^(?!.*(Callable|Ray|Hit|ShaderRecord|Task))"),
+    "ExecutionModel": re.compile(r"^(?!.*NV)"),
+}
+HEAD = '''"""{title}
+
+Written by tools/generate_spirv_tables.py from the grammar of SPIR-V {version}; change the program instead.
+{more}"""
+
+from __future__ import annotations
+'''
+
+
+def shape(operands: list[dict[str, str]]) -> str:
+    """The operand shape of one instruction, e.g. "TRiM?" for OpLoad."""
+    return "".join(LETTERS.get(operand["kind"], "n") + operand.get("quantifier", "") for operand in operands)
+
+
+def value_of(enumerant: dict[str, Any]) -> int:
+    value = enumerant["value"]
+    return int(value, 16) if isinstance(value, str) else int(value)
+
+
+def wrap(words: list[str], indent: str, width: int = 118) -> list[str]:
+    """`words` joined by spaces, in lines of at most `width` columns."""
+    lines, line = [], indent
+    for word in words:
+        if len(line) + len(word) > width:
+            lines.append(line.rstrip())
+            line = indent
+        line += word + " "
+    return [*lines, line.rstrip()]
+
+
+def instructions(grammar: dict[str, Any]) -> dict[int, tuple[str, str]]:
+    """Opcode -> (name, shape); the first name where the grammar has aliases."""
+    table: dict[int, tuple[str, str]] = {}
+    for entry in grammar["instructions"]:
+        name = entry["opname"]
+        table.setdefault(entry["opcode"], (name, NEWER_SHAPES.get(name, shape(entry.get("operands", [])))))
+    for name, (opcode, operands) in NEWER_OPCODES.items():
+        table.setdefault(opcode, (name, operands))
+    return dict(sorted(table.items()))
+
+
+def kernel_only(grammar: dict[str, Any]) -> set[str]:
+    """Names of the instructions that only an OpenCL (or a vendor's non-Vulkan) capability declares."""
+    kinds = {kind["kind"]: kind for kind in grammar["operand_kinds"]}
+    needs = {entry["enumerant"]: entry.get("capabilities", []) for entry in kinds["Capability"]["enumerants"]}
+
+    def only(capability: str) -> bool:
+        parents = needs.get(capability, [])
+        return capability == "Kernel" or "INTEL" in capability or (bool(parents) and all(map(only, parents)))
+
+    return {
+        entry["opname"]
+        for entry in grammar["instructions"]
+        if entry.get("capabilities") and all(map(only, entry["capabilities"]))
+    }
+
+
+def parameter_table(grammar: dict[str, Any], kind: str) -> str:
+    """The source of one table: enumerant -> shape of the operands that follow it."""
+    entry = next(k for k in grammar["operand_kinds"] if k["kind"] == kind)
+    rows = {value_of(e): shape(e["parameters"]) for e in entry["enumerants"] if e.get("parameters")}
+    cells = [f"{value}: {text!r}," for value, text in sorted(rows.items())]
+    body = "\n".join(wrap([cell.replace("'", '"') for cell in cells], "    "))
+    return f"{PARAMETERS[kind]}: dict[int, str] = {{\n{body}\n}}"
+
+
+def opcodes_source(grammar: dict[str, Any], version: str) -> str:
+    table, kernel = instructions(grammar), kernel_only(grammar)
+    named: list[str] = []
+    others: dict[str, list[str]] = {}
+    for opcode, (name, operands) in table.items():
+        vendor = name not in NEWER_OPCODES and VENDORS.search(name)
+        if name in kernel or vendor or NOT_COMPUTE.search(name):
+            others.setdefault(operands, []).append(str(opcode))
+        else:
+            named.append(f'{name} = _op({opcode}, "{operands}")')
+    more = """
+A shape has one letter per operand: T result type, R result, i id, n literal word, s string, N literal number to the
+end, O opcode of OpSpecConstantOp, p pair (id, id), P pair (literal, id), Q pair (id, literal), and enumerants that
+bring operands of their own: D Decoration, X ExecutionMode, M MemoryAccess, I ImageOperands, L LoopControl. ? is an
+optional operand, * is any number of them.
+"""
+    lines = [HEAD.format(title="Every SPIR-V opcode, with the shape of its operands.", version=version, more=more)]
+    lines.append(
+        "SHAPES: dict[int, str] = {}\n\n\ndef _op(opcode: int, shape: str) -> int:\n"
+        "    SHAPES[opcode] = shape\n    return opcode\n\n"
+    )
+    lines += named
+    lines.append(
+        "\n# Opcodes that no Vulkan compute shader of ours emits: known, so that a module with them can be read."
+    )
+    lines.append("# fmt: off\n_OTHERS = {  # shape: opcodes")
+    for operands, numbers in others.items():
+        body = wrap(numbers, "        ")
+        one = f'    "{operands}": "{" ".join(numbers)}",'
+        block = [f'    "{operands}": """', *body, '    """,']
+        lines += [one] if len(one) <= 118 else block
+    lines.append(
+        "}\nfor _shape, _numbers in _OTHERS.items():\n"
+        "    SHAPES.update(dict.fromkeys(map(int, _numbers.split()), _shape))\n"
+    )
+    lines.append("# Operands that an enumerant brings with it; of a mask, each bit in ascending order.")
+    lines += [parameter_table(grammar, kind) for kind in PARAMETERS]
+    lines.append(
+        "# fmt: on\n_NAMES: dict[int, str] = {}\n\n\ndef name(opcode: int) -> str:\n"
+        '    """The name of an opcode, e.g. "OpLoad"; "opcode 5699" for one outside of the named ones."""\n'
+        "    if not _NAMES:\n"
+        '        _NAMES.update({value: key for key, value in globals().items() if key.startswith("Op")})\n'
+        '    return _NAMES.get(opcode, f"opcode {opcode}")\n'
+    )
+    return "\n".join(lines)
+
+
+def enumerants(grammar: dict[str, Any], kind: str) -> dict[int, str]:
+    """Value -> name; the first name without a vendor's suffix where there are aliases."""
+    entry = next(k for k in grammar["operand_kinds"] if k["kind"] == kind)
+    rows = {e["enumerant"]: value_of(e) for e in entry["enumerants"]} | NEWER_ENUMERANTS.get(kind, {})
+    keep = KEEP.get(kind, re.compile(""))
+    result: dict[int, str] = {}
+    for name, value in rows.items():
+        vendor = VENDORS.search(name) and kind != "Capability"
+        if "INTEL" in name or vendor or not keep.search(name):
+            continue
+        if value in result and kind == "Capability" and name.endswith("KHR") and result[value].endswith("NV"):
+            result[value] = name
+        result.setdefault(value, name)
+    return dict(sorted(result.items()))
+
+
+def enums_source(grammar: dict[str, Any], version: str) -> str:
+    more = "\nPlain integers in a namespace per kind: an operand word is an integer, and an import stays cheap.\n"
+    lines = [HEAD.format(title="The enumerants of SPIR-V that a compute shader can carry.", version=version, more=more)]
+    for kind in KINDS:
+        noun = "bits" if kind.endswith(("Semantics", "Control", "Access", "Operands")) else "values"
+        lines.append(f'\nclass {kind}:\n    """The {noun} of SPIR-V\'s {kind}."""\n')
+        for value, name in enumerants(grammar, kind).items():
+            text = {"None": "None_"}.get(name, f"Dim{name}" if name[0].isdigit() else name)
+            lines.append(f"    {text} = {value}")
+        lines.append("")
+    lines.append(
+        "\ndef name(kind: type, value: int) -> str:\n"
+        '    """The name of `value` in the namespace `kind`, e.g. name(Dim, 5) == "Buffer"; "Dim 77" if unknown."""\n'
+        '    for key, number in vars(kind).items():\n        if number == value and not key.startswith("_"):\n'
+        "            return key\n"
+        '    return f"{kind.__name__} {value}"\n'
+    )
+    return "\n".join(lines)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--grammar", type=Path, default=GRAMMAR)
+    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when an output is stale")
+    options = parser.parse_args()
+    grammar = json.loads(options.grammar.read_text())
+    version = f"{grammar['major_version']}.{grammar['minor_version']} revision {grammar['revision']}"
+    stale = False
+    outputs = {"opcodes.py": opcodes_source(grammar, version), "enums.py": enums_source(grammar, version)}
+    for name, source in outputs.items():
+        path = PACKAGE / name
+        if not path.exists() or path.read_text() != source:
+            stale = True
+            print(f"{path}: {'stale' if options.check else 'written'}")
+            if not options.check:
+                path.write_text(source)
+    return int(stale and options.check)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
