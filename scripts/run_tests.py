@@ -1,0 +1,172 @@
+"""Run the test suite once per Vulkan driver, each in a process of its own, and sum up.
+
+Usage: run_tests.py [--driver NAME ...] [--require NAME ...] [--marker EXPR] [pytest's own arguments]
+
+The drivers are lavapipe, swiftshader and gpu (what the default search of the loader finds, where that is a real GPU).
+Tests marked `pure` touch no device and run with the first driver only. The exit status is 0 only where every run
+passed, something was collected, and every required driver took part.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import xml.etree.ElementTree as ET
+from dataclasses import dataclass
+from pathlib import Path
+
+import drivers
+from probe import Probe, probe
+from report import say
+
+NAMES = ("lavapipe", "swiftshader", "gpu")
+NO_TESTS_COLLECTED = 5  # pytest's exit status
+TIMEOUT_S = 1800
+
+
+@dataclass(frozen=True)
+class Driver:
+    """A driver to run on: its name here, its device's name, the environment that selects it."""
+
+    name: str
+    device: str
+    env: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One row of the summary; `collected` is False where pytest found no test to run."""
+
+    driver: str
+    device: str
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    seconds: float = 0.0
+    collected: bool = True
+
+
+def find() -> tuple[list[Driver], dict[str, str]]:
+    """The drivers on this machine, and why each of the others is not here."""
+    found: list[Driver] = []
+    absent: dict[str, str] = {}
+    for name, manifest in (("lavapipe", drivers.lavapipe()), ("swiftshader", drivers.swiftshader())):
+        env = drivers.only(str(manifest))
+        seen = probe(env) if manifest else Probe(loader=True, error="it is not installed")
+        if seen.usable:
+            found.append(Driver(name, seen.usable[0].name, env))
+        else:
+            absent[name] = seen.error or f"{manifest} gives no Vulkan 1.2 device"
+    seen = probe()
+    if seen.gpus:
+        device = seen.gpus[0].name
+        found.append(Driver("gpu", device, os.environ | {"VKCOMPUTE_DEVICE": device}))
+    else:
+        absent["gpu"] = "no real GPU found"
+    return found, absent
+
+
+def environment(driver: Driver, everyone: list[Driver]) -> dict[str, str]:
+    """The environment of one run: its driver, validation messages as errors, every manifest for multi-device tests."""
+    env = dict(driver.env)
+    if driver.name != "gpu":
+        env.pop("VKCOMPUTE_DEVICE", None)
+    env["VKCOMPUTE_VALIDATION"] = "error"
+    env.setdefault("PYTHONFAULTHANDLER", "1")
+    software = [other.env[drivers.SELECTORS[0]] for other in everyone if other.name != "gpu"]
+    if len(software) > 1:
+        env["VKCOMPUTE_TEST_ALL_ICDS"] = os.pathsep.join(software)
+    return env
+
+
+def run(driver: Driver, env: dict[str, str], markers: list[str], arguments: list[str]) -> Outcome:
+    """One run of pytest, its output shown. A process that dies counts as one failure more than its report has."""
+    print(f"\n=== {driver.name}: {driver.device} ===", flush=True)
+    expression = ["-m", " and ".join(f"({m})" for m in markers)] if markers else []
+    with tempfile.TemporaryDirectory() as scratch:
+        report = Path(scratch) / "report.xml"
+        command = [sys.executable, "-m", "pytest", f"--junitxml={report}", *expression, *arguments]
+        start = time.monotonic()
+        try:
+            status = subprocess.run(command, cwd=drivers.ROOT, env=env, timeout=TIMEOUT_S, check=False).returncode
+        except subprocess.TimeoutExpired:
+            say(f"{driver.name}: stopped after {TIMEOUT_S} s")
+            status = -1
+        seconds = time.monotonic() - start
+        passed, failed, skipped = _read(report)
+    if status < 0:
+        say(f"{driver.name}: pytest was ended by signal {-status}")
+    collected = status != NO_TESTS_COLLECTED
+    if status != 0 and collected:
+        failed = max(failed, 1)
+    return Outcome(driver.name, driver.device, passed, failed, skipped, seconds, collected)
+
+
+def _read(report: Path) -> tuple[int, int, int]:
+    """Passed, failed (or in error) and skipped (or expected to fail) in a JUnit report; zeros where there is none."""
+    if not report.exists():
+        return 0, 0, 0
+    total = failed = skipped = 0
+    for suite in ET.parse(report).iter("testsuite"):
+        total += int(suite.get("tests", 0))
+        failed += int(suite.get("failures", 0)) + int(suite.get("errors", 0))
+        skipped += int(suite.get("skipped", 0))
+    return max(total - failed - skipped, 0), failed, skipped
+
+
+def summary(outcomes: list[Outcome], absent: dict[str, str]) -> str:
+    """The closing table, and pytest's kind of last line."""
+    width = max([len("device"), *(len(o.device) for o in outcomes)])
+    lines = ["", f"{'driver':<12} {'device':<{width}} {'passed':>7} {'failed':>7} {'skipped':>8} {'seconds':>8}"]
+    for o in outcomes:
+        note = "" if o.collected else "  no tests collected"
+        lines.append(
+            f"{o.driver:<12} {o.device:<{width}} {o.passed:>7} {o.failed:>7} {o.skipped:>8} {o.seconds:>8.1f}{note}"
+        )
+    lines += [f"{name:<12} not run: {why}" for name, why in absent.items()]
+    passed, failed, skipped = (sum(getattr(o, f) for o in outcomes) for f in ("passed", "failed", "skipped"))
+    seconds = sum(o.seconds for o in outcomes)
+    return "\n".join([*lines, f"{passed} passed, {failed} failed, {skipped} skipped in {seconds:.2f}s"])
+
+
+def verdict(outcomes: list[Outcome], required: set[str], *, selection: bool) -> str:
+    """Why the whole run is no success, or "".
+
+    selection: the user named tests, so a driver with none of them to run is no fault as long as another had some.
+    """
+    if any(o.failed for o in outcomes):
+        return "tests failed"
+    empty = [o.driver for o in outcomes if not o.collected]
+    if len(empty) == len(outcomes) or (empty and not selection):
+        return f"no tests were collected on {', '.join(empty)}" if empty else "no Vulkan driver to run on"
+    left_out = sorted(required - {o.driver for o in outcomes})
+    return f"required but not run: {', '.join(left_out)}" if left_out else ""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--driver", action="append", choices=NAMES, help="run on this driver only (may be repeated)")
+    parser.add_argument("--require", action="append", choices=NAMES, default=[], help="fail where this one is absent")
+    parser.add_argument("--marker", action="append", default=[], help="as pytest's -m; combined with our own")
+    options, arguments = parser.parse_known_args()
+    everyone, absent = find()
+    chosen = [driver for driver in everyone if driver.name in (options.driver or NAMES)]
+    absent = {name: why for name, why in absent.items() if name in (options.driver or NAMES)}
+    required = {*options.require, *(options.driver or ())}
+    outcomes = []
+    for number, driver in enumerate(chosen):
+        markers = [*options.marker, *(["not pure"] if number else [])]
+        outcomes.append(run(driver, environment(driver, everyone), markers, arguments))
+    why = verdict(outcomes, required, selection=bool(arguments or options.marker))
+    text = summary(outcomes, absent)
+    head, last = text.rsplit("\n", 1)
+    print(head + (f"\nFAILED: {why}" if why else "") + f"\n{last}")
+    return 1 if why else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,125 @@
+"""What all tests share: the runtime under test, and guards against validation messages and leaked handles.
+
+`scripts/run_tests.py` picks the driver and switches validation on through the environment; run by hand, pytest uses
+whatever device `vkcompute.Runtime()` picks. Nothing here imports vkcompute before a test does: `pure` tests need no
+driver, and those on `import vkcompute` need it not to have happened.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    import vkcompute
+
+# A GPU's first launch compiles a pipeline, so time per example says nothing: no deadline. "deep" is `make fuzz`.
+settings.register_profile("ci", deadline=None, derandomize=False, max_examples=25, print_blob=True)
+settings.register_profile(
+    "deep", deadline=None, max_examples=2000, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+_cache = pytest.StashKey["tempfile.TemporaryDirectory[str]"]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Give the session a disk cache of its own: tests neither read nor write the user's."""
+    folder = tempfile.TemporaryDirectory(prefix="vkcompute-tests-")
+    config.stash[_cache] = folder
+    os.environ["VKCOMPUTE_CACHE_DIR"] = folder.name
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Remove the session's cache."""
+    config.stash[_cache].cleanup()
+
+
+def _messages() -> list[str]:
+    """What the validation layer said since the last call; nothing where no test has loaded the driver yet."""
+    validation = sys.modules.get("vkcompute.core.validation")
+    return validation.validation_messages() if validation else []
+
+
+def _fail_on_messages(when: str) -> None:
+    messages = _messages()
+    if messages:
+        pytest.fail(f"the validation layer said {when}:\n" + "\n".join(messages), pytrace=False)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _silence_at_the_end() -> Iterator[None]:
+    """Fail the last test for what is said while the session's fixtures close and what is left over is finalized."""
+    yield
+    gc.collect()
+    _fail_on_messages("at the end of the session")
+
+
+@pytest.fixture(autouse=True)
+def _silence(_silence_at_the_end: None) -> Iterator[None]:
+    """Fail a test in which the validation layer says anything, also in a finalizer or on another thread."""
+    _fail_on_messages("before this test, after the one before it")
+    yield
+    _fail_on_messages("in this test")
+
+
+@pytest.fixture
+def validation_said() -> Callable[[], list[str]]:
+    """For a test that provokes a message: the messages since the last call, which then no longer fail the test."""
+    return _messages
+
+
+@pytest.fixture(scope="session")
+def gpu(_silence_at_the_end: None) -> Iterator[vkcompute.Runtime]:
+    """The runtime that tests share, on the driver under test. Tests of lifetimes open one of their own."""
+    import vkcompute
+
+    with vkcompute.Runtime() as runtime:
+        yield runtime
+
+
+@pytest.fixture
+def clean_handles() -> Iterator[None]:
+    """Fail a test that leaves more, or fewer, open handles than it found."""
+    from vkcompute.core.lifetime import live_counts
+
+    gc.collect()
+    before = live_counts()
+    yield
+    gc.collect()
+    after = live_counts()
+    changed = {k: (before.get(k, 0), after.get(k, 0)) for k in {*before, *after} if before.get(k, 0) != after.get(k, 0)}
+    if changed:
+        lines = [f"{kind}: {was} open before, {now} after" for kind, (was, now) in sorted(changed.items())]
+        pytest.fail("handles were leaked or closed twice:\n" + "\n".join(lines), pytrace=False)
+
+
+@pytest.fixture(scope="session")
+def all_drivers_env() -> dict[str, str]:
+    """An environment for subprocesses in which every software driver is found at once: several devices, no GPU."""
+    manifests = os.environ.get("VKCOMPUTE_TEST_ALL_ICDS", "")
+    if not manifests:
+        pytest.skip("needs two drivers: VKCOMPUTE_TEST_ALL_ICDS is not set (make test sets it)")
+    env = {name: value for name, value in os.environ.items() if name != "VKCOMPUTE_DEVICE"}
+    return env | {"VK_ICD_FILENAMES": manifests, "VK_DRIVER_FILES": manifests}
+
+
+@pytest.fixture(scope="session")
+def run_python() -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Run Python code in a fresh interpreter: `run_python("import vkcompute", env=...)`, its output as text."""
+
+    def run(
+        code: str, *, env: dict[str, str] | None = None, timeout_s: float = 120
+    ) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-c", code]
+        return subprocess.run(command, env=env, capture_output=True, text=True, timeout=timeout_s, check=False)
+
+    return run

@@ -1,0 +1,306 @@
+"""The house keeps its shape: imports go down, one door to C, nothing loaded at import, nothing too long."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.pure
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "vkcompute"
+
+# The floors, lowest first. A unit is a module or a package directly in vkcompute/. It imports from lower floors, from
+# itself, and from its own floor as long as no circle comes of it.
+FLOORS: tuple[tuple[str, ...], ...] = (
+    ("errors", "dtypes", "disk", "_version", "variants", "spirv", "ir"),
+    ("compilers", "glsl"),
+    ("core",),
+    ("runtime",),
+    ("kernel", "jit"),
+    ("pipelines",),
+    ("compat", "cli"),
+    ("__init__", "__main__"),
+)
+FLOOR_OF = {unit: number for number, units in enumerate(FLOORS) for unit in units}
+THE_DOOR = "core.vk"  # the only module that may import `vulkan`
+MAX_FILE_LINES = 500
+MAX_FUNCTION_LINES = 30
+SOURCES = ("vkcompute", "scripts", "tools", "tests", "examples", "benchmarks")
+
+
+@dataclass(frozen=True)
+class Import:
+    """One import of a module of ours: who imports what (dotted, without "vkcompute."), where, and whether it runs."""
+
+    source: str
+    target: str
+    line: int
+    runs: bool  # False under `if TYPE_CHECKING:`
+
+
+@cache
+def modules() -> dict[str, Path]:
+    """Every module of the package by its dotted name without "vkcompute."; a package's own is its folder's name."""
+    found = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        parts = path.relative_to(PACKAGE).with_suffix("").parts
+        name = ".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts)
+        found[name] = path
+    return found
+
+
+@cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"), str(path))
+
+
+def resolve(name: str) -> str:
+    """The module that holds `name` (dotted, without "vkcompute."): itself, or the nearest one above it."""
+    while name and name not in modules():
+        name = name.rpartition(".")[0]
+    return name or "__init__"
+
+
+def absolute(source: str, node: ast.ImportFrom) -> str | None:
+    """What `from X import` names, without "vkcompute."; "" is the package itself, None something that is not ours."""
+    if node.level == 0:
+        first, _, rest = (node.module or "").partition(".")
+        return rest if first == "vkcompute" else None
+    parts = source.split(".") if source != "__init__" else []
+    is_package = modules()[source].name == "__init__.py"
+    base = parts[: len(parts) - node.level + is_package]
+    return ".".join([*base, *([node.module] if node.module else [])])
+
+
+def targets(source: str, node: ast.AST) -> Iterator[str]:
+    """The modules of ours that one statement imports."""
+    if isinstance(node, ast.Import):
+        for alias in node.names:
+            if alias.name.split(".")[0] == "vkcompute":
+                yield resolve(alias.name.partition(".")[2])
+    elif isinstance(node, ast.ImportFrom):
+        base = absolute(source, node)
+        if base is not None:
+            for alias in node.names:
+                yield resolve(f"{base}.{alias.name}".lstrip("."))
+
+
+def is_type_checking(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING")
+
+
+def walk(node: ast.AST, runs: bool = True) -> Iterator[tuple[ast.AST, bool]]:
+    """Every node below, with whether it is executed at run time."""
+    for child in ast.iter_child_nodes(node):
+        child_runs = runs and not (is_type_checking(node) and child in getattr(node, "body", ()))
+        yield child, child_runs
+        yield from walk(child, child_runs)
+
+
+@cache
+def imports() -> tuple[Import, ...]:
+    found = []
+    for source, path in modules().items():
+        for node, runs in walk(tree(path)):
+            found += [Import(source, t, node.lineno, runs) for t in targets(source, node) if t != source]
+    return tuple(found)
+
+
+def unit(module: str) -> str:
+    return module.split(".")[0]
+
+
+def circle(edges: dict[str, set[str]]) -> list[str]:
+    """The nodes of one circle in a directed graph, first node again at the end; [] where there is none."""
+    state: dict[str, int] = {}
+    path: list[str] = []
+
+    def visit(node: str) -> list[str]:
+        state[node] = 1
+        path.append(node)
+        for following in sorted(edges.get(node, ())):
+            if state.get(following) == 1:
+                return [*path[path.index(following) :], following]
+            found = visit(following) if following not in state else []
+            if found:
+                return found
+        path.pop()
+        state[node] = 2
+        return []
+
+    return next((found for node in sorted(edges) if node not in state and (found := visit(node))), [])
+
+
+def graph(pairs: Iterator[tuple[str, str]]) -> dict[str, set[str]]:
+    edges: dict[str, set[str]] = {}
+    for a, b in pairs:
+        if a != b:
+            edges.setdefault(a, set()).add(b)
+    return edges
+
+
+def test_every_unit_has_a_floor() -> None:
+    units = {unit(module) for module in modules()}
+    assert units - set(FLOOR_OF) == set(), "give it a place in FLOORS, and in docs/"
+
+
+def test_no_import_goes_up() -> None:
+    upward = [
+        f"{modules()[i.source].relative_to(ROOT)}:{i.line} imports {i.target}"
+        for i in imports()
+        if FLOOR_OF[unit(i.target)] > FLOOR_OF[unit(i.source)]
+    ]
+    assert upward == []
+
+
+def test_no_circle_between_units() -> None:
+    assert circle(graph((unit(i.source), unit(i.target)) for i in imports())) == []
+
+
+def test_no_circle_between_modules() -> None:
+    """Imports inside of functions count: a circle that is only put off is one still."""
+    assert circle(graph((i.source, i.target) for i in imports() if i.runs)) == []
+
+
+def foreign(node: ast.AST) -> str | None:
+    """The top-level package that an import statement or an import call names."""
+    if isinstance(node, ast.ImportFrom) and node.level == 0:
+        return (node.module or "").split(".")[0]
+    if isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] in ("import_module", "__import__"):
+        argument = node.args[0] if node.args else None
+        return argument.value.split(".")[0] if isinstance(argument, ast.Constant) else None
+    return None
+
+
+def names_vulkan(node: ast.AST) -> bool:
+    if isinstance(node, ast.Import):
+        return any(alias.name.split(".")[0] == "vulkan" for alias in node.names)
+    return foreign(node) == "vulkan"
+
+
+def test_vulkan_is_imported_in_one_place() -> None:
+    users = {name for name, path in modules().items() if any(names_vulkan(n) for n in ast.walk(tree(path)))}
+    assert users <= {THE_DOOR}
+
+
+IMPORT_ALONE = """
+import sys, threading
+import vkcompute
+loaded = [m for m in ("vulkan", "sklearn", "matplotlib", "tqdm", "scipy") if m in sys.modules]
+try:
+    maps = open("/proc/self/maps").read()
+except OSError:
+    maps = ""
+loaded += ["the Vulkan loader"] if "libvulkan" in maps else []
+print(loaded, threading.active_count())
+"""
+
+
+def test_import_loads_no_driver_and_starts_no_thread(
+    run_python: Callable[..., subprocess.CompletedProcess[str]],
+) -> None:
+    done = run_python(IMPORT_ALONE)
+    assert done.stderr == ""
+    assert done.stdout == "[] 1\n"
+
+
+def sources() -> list[Path]:
+    """Every Python file of the project."""
+    return sorted([*ROOT.glob("*.py"), *(path for folder in SOURCES for path in (ROOT / folder).rglob("*.py"))])
+
+
+def test_no_file_is_too_long() -> None:
+    lengths = {str(path.relative_to(ROOT)): len(path.read_text(encoding="utf-8").splitlines()) for path in sources()}
+    assert {name: n for name, n in lengths.items() if n > MAX_FILE_LINES} == {}
+
+
+def function_lengths() -> dict[str, int]:
+    """Lines of each function outside of the tests, from `def` to its last line."""
+    lengths = {}
+    for path in sources():
+        if path.is_relative_to(ROOT / "tests"):
+            continue
+        for node in ast.walk(tree(path)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                place = f"{path.relative_to(ROOT)}:{node.lineno} {node.name}"
+                lengths[place] = (node.end_lineno or node.lineno) - node.lineno + 1
+    return lengths
+
+
+def test_nine_of_ten_functions_are_short() -> None:
+    lengths = function_lengths()
+    long = {place: n for place, n in lengths.items() if n > MAX_FUNCTION_LINES}
+    assert len(long) <= len(lengths) / 10, long
+
+
+def test_every_public_module_has_a_docstring() -> None:
+    public = [n for n in modules() if not any(p.startswith("_") and p != "__init__" for p in n.split("."))]
+    assert [name for name in public if not ast.get_docstring(tree(modules()[name]))] == []
+
+
+@pytest.mark.parametrize(
+    ("edges", "expected"),
+    [
+        ({}, []),
+        ({"a": {"b"}, "b": {"c"}, "d": {"c"}}, []),
+        ({"a": {"b"}, "b": {"a"}}, ["a", "b", "a"]),
+        ({"a": {"b"}, "b": {"c"}, "c": {"d"}, "d": {"b"}}, ["b", "c", "d", "b"]),
+    ],
+)
+def test_circle(edges: dict[str, set[str]], expected: list[str]) -> None:
+    assert circle(edges) == expected
+
+
+EVERY_FORM = """
+from __future__ import annotations
+import vkcompute.core.vk as v
+import numpy, vulkan
+from . import b
+from ..runtime import Task
+from vkcompute import errors, Runtime
+from typing import TYPE_CHECKING
+if TYPE_CHECKING:
+    from vkcompute.cli import main
+else:
+    from ..kernel import Kernel
+def f():
+    from vkcompute.pipelines.multiply import x
+"""
+
+
+def test_the_reader_of_imports_sees_every_form(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Relative, aliased, inside of functions, for types only: a form that is overlooked would let a wrong import by."""
+    source = tmp_path / "a.py"
+    source.write_text(EVERY_FORM)
+    names = (
+        "core.vk",
+        "core",
+        "core.b",
+        "runtime",
+        "errors",
+        "__init__",
+        "cli",
+        "pipelines.multiply",
+        "core.a",
+        "kernel",
+    )
+    table = {name: source if name == "core.a" else tmp_path / "__init__.py" for name in names}
+    monkeypatch.setitem(globals(), "modules", lambda: table)
+    seen = {(t, runs) for node, runs in walk(tree(source)) for t in targets("core.a", node)}
+    assert seen == {
+        ("core.vk", True),
+        ("core.b", True),
+        ("runtime", True),
+        ("errors", True),
+        ("__init__", True),
+        ("cli", False),
+        ("kernel", True),
+        ("pipelines.multiply", True),
+    }
