@@ -1,0 +1,49 @@
+# Every goal first puts in place what it needs and says so; a second run finds it there and is quick.
+#   PYTHON=/path/to/python3   the Python to make .venv with (default: the first that is 3.10 or later)
+#   DRIVER=lavapipe           `make test`, `make fuzz`: on this driver only (lavapipe, swiftshader, gpu)
+#   REQUIRE="a b"             `make test`: fail where one of these drivers is absent
+#   ARGS="..."                passed on to pytest, the demo, the benchmarks
+
+SETUP = PYTHON='$(PYTHON)' sh scripts/bootstrap.sh
+RUN = .venv/bin/python
+SUITE = $(RUN) scripts/run_tests.py $(addprefix --driver ,$(DRIVER)) $(addprefix --require ,$(REQUIRE))
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test fuzz lint bench shaders clean distclean
+
+help:  ## list these goals
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
+
+demo:  ## install what is missing, multiply arrays and train a logistic regression on this machine's device
+	@$(SETUP) demo
+	@$(RUN) examples/demo.py $(ARGS)
+
+test:  ## install what is missing, run the whole suite on lavapipe, on SwiftShader and on a GPU where there is one
+	@$(SETUP) test
+	@$(SUITE) $(ARGS)
+
+fuzz:  ## the tests with generated input, at length
+	@$(SETUP) test
+	@HYPOTHESIS_PROFILE=deep $(SUITE) --marker hypothesis $(ARGS)
+
+lint:  ## ruff (rules and format) and mypy (strict)
+	@$(SETUP) lint
+	@$(RUN) -m ruff check .
+	@$(RUN) -m ruff format --check .
+	@$(RUN) -m mypy
+	@$(RUN) -m mypy scripts
+
+bench:  ## measure beside numpy and whichever peers are installed
+	@$(SETUP) bench
+	@$(RUN) benchmarks/run.py $(ARGS)
+
+shaders:  ## compile shaders/*.comp
+	@$(SETUP) bench
+	@$(RUN) build_shaders.py $(ARGS)
+
+clean:  ## delete what was built, not what was installed
+	rm -rf build dist demo vkcompute/_spv .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -path ./.venv -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
+
+distclean: clean  ## delete .venv and .drivers too
+	rm -rf .venv .drivers
