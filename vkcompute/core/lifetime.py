@@ -6,13 +6,14 @@ import os
 import threading
 from collections import Counter, deque
 from types import TracebackType
+from typing import TYPE_CHECKING, TypeVar
 
 from vkcompute.errors import ClosedError
 
-try:
-    from typing import Self
-except ImportError:  # Python 3.10
-    from typing import Any as Self  # type: ignore[assignment]
+if TYPE_CHECKING:
+    from vkcompute.core.device import Device
+
+_H = TypeVar("_H", bound="Handle")
 
 _changes: deque[tuple[str, int]] = deque()
 _counts: Counter[str] = Counter()
@@ -89,7 +90,7 @@ class Handle:
                 f"open a new one in process {os.getpid()}, or start workers with multiprocessing's 'spawn' method"
             )
 
-    def __enter__(self) -> Self:
+    def __enter__(self: _H) -> _H:
         self.require_open()
         return self
 
@@ -103,3 +104,23 @@ class Handle:
             self.close()
         except Exception:  # a finalizer has nobody to tell; the driver reclaims what is left with the process
             count("unfinalized " + type(self).__name__, +1)
+
+
+class DeviceChild(Handle):
+    """A handle made by a device: known to it while open, destroyed (`_release`) after the last use of it.
+
+    A subclass sets `device` first. Its `close()` hands it to the device's retirement, from any thread, at any moment;
+    closing the device closes it too.
+    """
+
+    device: Device
+
+    def _opened(self) -> None:
+        super()._opened()
+        self.device.children.add(self)
+
+    def _destroy(self) -> None:
+        self.device.retirement.append((self._release,))
+
+    def _release(self) -> None:
+        raise TypeError(f"{type(self).__name__} defines no _release")

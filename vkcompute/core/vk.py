@@ -29,8 +29,8 @@ NULL: Any = ffi.NULL
 Wrapper = Callable[[str, Callable[..., Any]], Callable[..., Any]]
 """Takes a function's name and the raw function, returns what is to be called in its place."""
 
-wrappers: list[Wrapper] = []
-"""The seam: applied to every function of each table made from now on (validation errors, injected faults)."""
+interceptors: list[Wrapper] = []
+"""The seam for injected faults: applied, last, to every function of each table that is made from now on."""
 
 _pointees: weakref.WeakKeyDictionary[Any, tuple[Any, ...]] = weakref.WeakKeyDictionary()
 
@@ -124,7 +124,7 @@ def to_python(value: Any) -> Any:
         return {name: to_python(getattr(value, name)) for name, _ in kind.fields if name not in ("sType", "pNext")}
     if kind.kind == "array":
         if kind.item.cname == "char":
-            return ffi.string(value).decode(errors="replace")
+            return str(ffi.string(value).decode(errors="replace"))
         return tuple(to_python(item) for item in value)
     return None if value == NULL else value
 
@@ -158,7 +158,7 @@ def result_name(result: int) -> str:
     """The name of a VkResult. The binding has promoted codes with the wrong sign, so both signs are tried."""
     for name, value in vars(binding).items():
         if name.startswith(("VK_ERROR_", "VK_SUCCESS", "VK_NOT_READY", "VK_TIMEOUT")) and value in (result, -result):
-            return name
+            return str(name)
     return f"VkResult {result}"
 
 
@@ -184,12 +184,13 @@ def _raise(result: int, call: str, target: object) -> NoReturn:
 class Functions:
     """A table of functions as attributes; those that the driver does not have are absent."""
 
-    def __init__(self, names: Iterable[str], address: Callable[[Any], Any]) -> None:
+    def __init__(self, names: Iterable[str], address: Callable[[Any], Any], wrappers: Iterable[Wrapper] = ()) -> None:
+        around = [*wrappers, *interceptors]
         for name in names:
             pointer = address(ffi.new("char[]", name.encode()))
             if pointer != NULL:
                 function: Callable[..., Any] = ffi.cast(f"PFN_{name}", pointer)
-                for wrap in wrappers:
+                for wrap in around:
                     function = wrap(name, function)
                 setattr(self, name, function)
 

@@ -1,0 +1,147 @@
+"""Command buffers: recording dispatches, copies, fills and barriers."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from vkcompute.core import vk
+from vkcompute.core.lifetime import DeviceChild
+
+if TYPE_CHECKING:
+    from vkcompute.core.queue import Queue
+
+_RESETTABLE = 0x2  # VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT
+_ONE_TIME, _SIMULTANEOUS = 0x1, 0x4
+_COMPUTE_BIND_POINT = 1
+_COMPUTE_STAGE = 0x20
+_GROWTH = 8
+
+# Pipeline stages and accesses: what kernels and copies do, and the host's view of it.
+_STAGE_COMPUTE, _STAGE_TRANSFER, _STAGE_HOST = 0x800, 0x1000, 0x4000
+_SHADER_READ, _SHADER_WRITE, _UNIFORM_READ, _INDIRECT_READ = 0x20, 0x40, 0x8, 0x1
+_TRANSFER_READ, _TRANSFER_WRITE, _HOST_READ = 0x800, 0x1000, 0x2000
+_TIMESTAMP_STAGES = {"start": 0x1, "end": 0x10000}  # TOP_OF_PIPE, ALL_COMMANDS
+
+
+class CommandPool(DeviceChild):
+    """The command buffers of one queue, used again once the device has finished with them."""
+
+    def __init__(self, queue: Queue) -> None:
+        self.queue, self.device = queue, queue.device
+        info = vk.struct("VkCommandPoolCreateInfo", flags=_RESETTABLE, queueFamilyIndex=queue.family)
+        self.handle = self.device.create("VkCommandPool", "vkCreateCommandPool", info)
+        self._free: list[Any] = []
+        self._pending: deque[tuple[int, Any]] = deque()
+        self._opened()
+
+    def take(self) -> Any:
+        """A VkCommandBuffer that is not in use."""
+        pending = self._pending
+        if not self._free and pending and pending[0][0] <= self.queue.poll():
+            while pending and pending[0][0] <= self.queue.completed:
+                self._free.append(pending.popleft()[1])
+        if not self._free:
+            self._grow()
+        return self._free.pop()
+
+    def give(self, value: int, command_buffer: Any) -> None:
+        """Takes a command buffer back that is in use until the queue reaches `value`; values never decrease."""
+        self._pending.append((value, command_buffer))
+
+    def _grow(self) -> None:
+        info = vk.struct("VkCommandBufferAllocateInfo", commandPool=self.handle, commandBufferCount=_GROWTH)
+        buffers = vk.ffi.new("VkCommandBuffer[]", _GROWTH)
+        call = self.device.fn.vkAllocateCommandBuffers
+        vk.check(call(self.device.handle, info, buffers), "vkAllocateCommandBuffers", self.device)
+        self._free.extend(buffers)
+
+    def _release(self) -> None:
+        self.device.destroy("vkDestroyCommandPool", self.handle)
+
+
+class Recorder:
+    """Records into one command buffer. Raw calls only: this is where the time of a launch goes.
+
+    A recorder is used by one thread at a time, under the lock of whoever owns it.
+    """
+
+    __slots__ = (
+        "_bind_pipeline", "_bind_sets", "_bound", "_copy", "_dispatch", "_fill", "_fn", "_push", "_region", "_sets",
+        "handle", "transfer_only",
+    )  # fmt: skip
+
+    def __init__(self, queue: Queue, handle: Any, *, reusable: bool = False) -> None:
+        fn = self._fn = queue.device.fn
+        self.handle = handle
+        self.transfer_only = queue.role == "transfer"
+        self._bound: Any = None
+        self._sets: Any = None
+        self._bind_pipeline, self._bind_sets = fn.vkCmdBindPipeline, fn.vkCmdBindDescriptorSets
+        self._push, self._dispatch = fn.vkCmdPushConstants, fn.vkCmdDispatch
+        self._copy, self._fill = fn.vkCmdCopyBuffer, fn.vkCmdFillBuffer
+        self._region = vk.ffi.new("VkBufferCopy*")
+        info = _BEGIN_REUSABLE if reusable else _BEGIN_ONCE
+        vk.check(fn.vkBeginCommandBuffer(handle, info), "vkBeginCommandBuffer", queue)
+
+    def dispatch(
+        self, pipeline: Any, layout: Any, n_sets: int, sets: Any, push: Any, push_bytes: int, grid: tuple[int, int, int]
+    ) -> None:
+        """Binds what is not bound yet and dispatches `grid` workgroups. `push` is read before the call returns."""
+        handle = self.handle
+        if pipeline is not self._bound:
+            self._bind_pipeline(handle, _COMPUTE_BIND_POINT, pipeline)
+            self._bound, self._sets = pipeline, None
+        if sets is not self._sets:
+            if n_sets:
+                self._bind_sets(handle, _COMPUTE_BIND_POINT, layout, 0, n_sets, sets, 0, _NULL)
+            self._sets = sets
+        if push_bytes:
+            self._push(handle, layout, _COMPUTE_STAGE, 0, push_bytes, push)
+        self._dispatch(handle, *grid)
+
+    def copy(self, source: Any, source_offset: int, target: Any, target_offset: int, nbytes: int) -> None:
+        """Copies `nbytes` bytes between VkBuffers (or within one, where the ranges do not overlap)."""
+        region = self._region
+        region.srcOffset, region.dstOffset, region.size = source_offset, target_offset, nbytes
+        self._copy(self.handle, source, target, 1, region)
+
+    def fill(self, target: Any, offset: int, nbytes: int, word: int) -> None:
+        """Fills with a 32-bit word; offset and nbytes in bytes, multiples of 4."""
+        # VUID-vkCmdFillBuffer-dstOffset-00025, -size-00028
+        self._fill(self.handle, target, offset, nbytes, word)
+
+    def barrier(self) -> None:
+        """Orders all kernels and copies before it in the queue against all after it."""
+        stages, barrier = (_STAGE_TRANSFER, _TRANSFER_BARRIER) if self.transfer_only else (_WORK_STAGES, _WORK_BARRIER)
+        self._fn.vkCmdPipelineBarrier(self.handle, stages, stages, 0, 1, barrier, 0, _NULL, 0, _NULL)
+
+    def end(self) -> None:
+        """Shows what was written to the host, and ends the recording."""
+        stages, barrier = (_STAGE_TRANSFER, _TRANSFER_TO_HOST) if self.transfer_only else (_WORK_STAGES, _WORK_TO_HOST)
+        self._fn.vkCmdPipelineBarrier(self.handle, stages, _STAGE_HOST, 0, 1, barrier, 0, _NULL, 0, _NULL)
+        vk.check(self._fn.vkEndCommandBuffer(self.handle), "vkEndCommandBuffer")
+
+    def reset_queries(self, pool: Any, first: int, n_queries: int) -> None:
+        """Makes timestamp queries ready to be written."""
+        self._fn.vkCmdResetQueryPool(self.handle, pool, first, n_queries)
+
+    def timestamp(self, pool: Any, index: int, when: str) -> None:
+        """Writes the time at "start" (before what follows begins) or "end" (after all before has finished)."""
+        self._fn.vkCmdWriteTimestamp(self.handle, _TIMESTAMP_STAGES[when], pool, index)
+
+
+_NULL = vk.NULL
+_WORK_STAGES = _STAGE_COMPUTE | _STAGE_TRANSFER
+_BEGIN_ONCE = vk.struct("VkCommandBufferBeginInfo", flags=_ONE_TIME)
+_BEGIN_REUSABLE = vk.struct("VkCommandBufferBeginInfo", flags=_SIMULTANEOUS)
+_WORK_BARRIER = vk.struct(
+    "VkMemoryBarrier",
+    srcAccessMask=_SHADER_WRITE | _TRANSFER_WRITE,
+    dstAccessMask=_SHADER_READ | _SHADER_WRITE | _UNIFORM_READ | _TRANSFER_READ | _TRANSFER_WRITE,
+)
+_WORK_TO_HOST = vk.struct("VkMemoryBarrier", srcAccessMask=_SHADER_WRITE | _TRANSFER_WRITE, dstAccessMask=_HOST_READ)
+_TRANSFER_BARRIER = vk.struct(
+    "VkMemoryBarrier", srcAccessMask=_TRANSFER_WRITE, dstAccessMask=_TRANSFER_READ | _TRANSFER_WRITE
+)
+_TRANSFER_TO_HOST = vk.struct("VkMemoryBarrier", srcAccessMask=_TRANSFER_WRITE, dstAccessMask=_HOST_READ)

@@ -1,0 +1,149 @@
+"""Descriptor sets: what a kernel's bindings point at. Pooled per layout, and reused."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from vkcompute.core import vk
+from vkcompute.core.lifetime import DeviceChild, count
+
+if TYPE_CHECKING:
+    from vkcompute.core.device import Device
+    from vkcompute.core.memory import Block
+
+DESCRIPTOR_TYPES = {"storage_buffer": 7, "uniform_buffer": 6}
+_COMPUTE_STAGE = 0x20
+_FIRST_POOL_SETS, _LARGEST_POOL_SETS = 8, 512
+
+Slot = tuple[int, int, str]
+"""(set, binding, kind of descriptor)"""
+
+
+class PipelineLayout(DeviceChild):
+    """The bindings and push constants of a kernel, and the pools that its descriptor sets come from.
+
+    Args:
+        slots: (set, binding, kind) of each binding, sorted.
+        push_bytes: size of the push constants in bytes, a multiple of 4; 0 for none.
+    """
+
+    def __init__(self, device: Device, slots: Sequence[Slot], push_bytes: int) -> None:
+        self.device, self.slots, self.push_bytes = device, tuple(slots), push_bytes
+        self.n_sets = 1 + max((slot[0] for slot in slots), default=-1)
+        self._free: list[Any] = []
+        self._pools: list[Any] = []
+        self._set_layouts: list[Any] = []
+        self.handle: Any = vk.NULL
+        self._opened()
+        try:
+            self._set_layouts.extend(self._make_set_layout(number) for number in range(self.n_sets))
+            self._layouts_array = vk.ffi.new("VkDescriptorSetLayout[]", self._set_layouts)
+            self.handle = self._make_layout()
+        except BaseException:
+            self.close()
+            raise
+
+    def _make_set_layout(self, number: int) -> Any:
+        bindings = [
+            vk.struct(
+                "VkDescriptorSetLayoutBinding",
+                binding=binding,
+                descriptorType=DESCRIPTOR_TYPES[kind],
+                descriptorCount=1,
+                stageFlags=_COMPUTE_STAGE,
+            )
+            for set_number, binding, kind in self.slots
+            if set_number == number
+        ]
+        info = vk.struct("VkDescriptorSetLayoutCreateInfo", bindingCount=len(bindings), pBindings=bindings)
+        return self.device.create("VkDescriptorSetLayout", "vkCreateDescriptorSetLayout", info)
+
+    def _make_layout(self) -> Any:
+        ranges = [vk.struct("VkPushConstantRange", stageFlags=_COMPUTE_STAGE, size=self.push_bytes)]
+        info = vk.struct(
+            "VkPipelineLayoutCreateInfo",
+            setLayoutCount=self.n_sets,
+            pSetLayouts=self._layouts_array,
+            pushConstantRangeCount=1 if self.push_bytes else 0,
+            pPushConstantRanges=ranges if self.push_bytes else (),
+        )
+        return self.device.create("VkPipelineLayout", "vkCreatePipelineLayout", info)
+
+    def take(self) -> Any:
+        """An array of `n_sets` VkDescriptorSet handles, to be written before use and handed back to `give`."""
+        if not self._free:
+            self._grow()
+        return self._free.pop()
+
+    def give(self, sets: Any) -> None:
+        """Takes sets back that no pending work uses."""
+        if self._open:
+            self._free.append(sets)
+
+    def _grow(self) -> None:
+        n_groups = min(_FIRST_POOL_SETS << len(self._pools), _LARGEST_POOL_SETS)
+        kinds = Counter(kind for _, _, kind in self.slots)
+        sizes = [
+            vk.struct("VkDescriptorPoolSize", type=DESCRIPTOR_TYPES[kind], descriptorCount=n * n_groups)
+            for kind, n in kinds.items()
+        ]
+        info = vk.struct(
+            "VkDescriptorPoolCreateInfo",
+            maxSets=n_groups * self.n_sets,
+            poolSizeCount=len(sizes),
+            pPoolSizes=sizes,
+        )
+        pool = self.device.create("VkDescriptorPool", "vkCreateDescriptorPool", info)
+        self._pools.append(pool)
+        for _ in range(n_groups):
+            sets = vk.ffi.new("VkDescriptorSet[]", self.n_sets)
+            request = vk.struct(
+                "VkDescriptorSetAllocateInfo",
+                descriptorPool=pool,
+                descriptorSetCount=self.n_sets,
+                pSetLayouts=self._layouts_array,
+            )
+            call = self.device.fn.vkAllocateDescriptorSets
+            vk.check(call(self.device.handle, request, sets), "vkAllocateDescriptorSets", self.device)
+            self._free.append(sets)
+
+    def _release(self) -> None:
+        for pool in self._pools:
+            self.device.destroy("vkDestroyDescriptorPool", pool)
+        if self.handle != vk.NULL:
+            self.device.destroy("vkDestroyPipelineLayout", self.handle)
+        for layout in self._set_layouts:
+            self.device.destroy("vkDestroyDescriptorSetLayout", layout)
+
+
+class DescriptorSets:
+    """The sets of one launch, pointing at (block, offset, nbytes) per slot; handed back after their last use."""
+
+    __slots__ = ("_layout", "handles")
+
+    def __init__(self, layout: PipelineLayout, ranges: Sequence[tuple[Block, int, int]]) -> None:
+        self._layout = layout
+        self.handles = layout.take() if layout.n_sets else vk.NULL
+        count("DescriptorSets", +1)
+        writes = vk.ffi.new("VkWriteDescriptorSet[]", len(ranges))
+        infos = vk.ffi.new("VkDescriptorBufferInfo[]", len(ranges))
+        for i, ((set_number, binding, kind), (block, offset, nbytes)) in enumerate(
+            zip(layout.slots, ranges, strict=True)
+        ):
+            info, write = infos[i], writes[i]
+            info.buffer, info.offset, info.range = block.handle, offset, nbytes
+            write.sType, write.dstSet, write.dstBinding = 35, self.handles[set_number], binding
+            write.descriptorCount, write.descriptorType = 1, DESCRIPTOR_TYPES[kind]
+            write.pBufferInfo = infos + i
+        if ranges:
+            layout.device.fn.vkUpdateDescriptorSets(layout.device.handle, len(ranges), writes, 0, vk.NULL)
+
+    def __del__(self) -> None:
+        count("DescriptorSets", -1)
+        self._layout.device.retirement.append((_give, self._layout, self.handles))
+
+
+def _give(layout: PipelineLayout, sets: Any) -> None:
+    layout.give(sets)

@@ -1,0 +1,203 @@
+"""The logical device: features switched on by name, its queues, its functions, and the pools that serve it."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import weakref
+from collections.abc import Collection, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+from vkcompute.core import features, vk
+from vkcompute.core.buffer import Buffer
+from vkcompute.core.functions import DEVICE_FUNCTIONS
+from vkcompute.core.lifetime import Handle
+from vkcompute.core.memory import MIB, MemoryPool, is_unified
+from vkcompute.core.physical import PhysicalDevice, QueueFamily
+from vkcompute.core.pipeline import PipelineCache
+from vkcompute.core.queue import Queue
+from vkcompute.core.retirement import Retirement
+from vkcompute.core.validation import raising
+from vkcompute.errors import DeviceLost
+
+_PORTABILITY_SUBSET = "VK_KHR_portability_subset"
+_WANTED_EXTENSIONS = ("VK_EXT_memory_budget",)
+
+
+@dataclass(frozen=True, slots=True)
+class QueuePlan:
+    """Which queues to make: (family, index in the family, role), the role "compute" or "transfer"."""
+
+    queues: tuple[tuple[int, int, str], ...]
+
+    @classmethod
+    def of(cls, families: Sequence[QueueFamily], compute: int = 4, transfer: int = 2) -> QueuePlan:
+        """At most this many queues of each role: first one of the most capable family, then of the dedicated ones.
+
+        A transfer queue is of a family that can do nothing but copy, since such a family has copy engines of its own.
+        """
+        able = sorted((f for f in families if f.compute), key=lambda f: (not f.graphics, f.index))
+        dedicated = [f for f in able if not f.graphics] + [f for f in able if f.graphics]
+        chosen = [(able[0].index, 0, "compute")]
+        spare = [(f.index, i, "compute") for f in dedicated for i in range(f.count) if (f.index, i) != chosen[0][:2]]
+        chosen += spare[: compute - 1]
+        copiers = [f for f in families if f.transfer and not f.compute and not f.graphics and "TRANSFER" in f.flags]
+        chosen += [(f.index, i, "transfer") for f in copiers for i in range(f.count)][:transfer]
+        return cls(tuple(chosen))
+
+
+class Device(Handle):
+    """An opened device.
+
+    Args:
+        physical: what to open.
+        require: features that must be there; the device's other useful ones are switched on anyway.
+        plan: the queues to make; None makes what the device has.
+        timelines: at least this many compute queues; where the device has fewer, several timelines share one.
+        memory_limit_bytes: the most device memory to hold; None leaves it to the heap.
+        staging: True never lets the host see device memory directly, False lets it wherever it can (None: as False).
+
+    Raises:
+        MissingFeature: one of `require` is not there.
+    """
+
+    def __init__(
+        self,
+        physical: PhysicalDevice,
+        *,
+        require: Collection[str] = (),
+        plan: QueuePlan | None = None,
+        timelines: int = 1,
+        memory_limit_bytes: int | None = None,
+        staging: bool | None = None,
+    ) -> None:
+        features.require(require, physical.features, str(physical))
+        self.physical = physical
+        self.name = physical.name
+        self.features = frozenset(require) | {name for name in features.WANTED if physical.features.get(name)}
+        self.lock = threading.RLock()
+        self.submit_lock = threading.Lock()
+        self.queues: list[Queue] = []
+        self.children: weakref.WeakSet[Handle] = weakref.WeakSet()
+        plan = plan or QueuePlan.of(physical.queue_families)
+        self.handle: Any = self._open_handle(plan)
+        self._opened()
+        with ExitStack() as undo:
+            undo.callback(self.close)
+            self.fn = self._load_functions()
+            self._make_queues(plan, timelines)
+            self.retirement = Retirement(self.queues)
+            unified = not staging and is_unified(physical.memory[1])
+            self.memory = MemoryPool(self, memory_limit_bytes, 64 * MIB, unified)
+            self.pipeline_cache = PipelineCache(self)
+            undo.pop_all()
+
+    def _open_handle(self, plan: QueuePlan) -> Any:
+        physical = self.physical
+        chain, needed, kept = features.enabling(self.features, physical.api_version, physical.extensions)
+        wanted = {*needed, *_WANTED_EXTENSIONS, _PORTABILITY_SUBSET} & physical.extensions
+        self.extensions = frozenset(wanted)
+        families = sorted({family for family, _, _ in plan.queues})
+        counts = {f: len({i for family, i, _ in plan.queues if family == f}) for f in families}
+        priorities = {f: vk.ffi.new("float[]", [1.0] * counts[f]) for f in families}
+        queues = [
+            vk.struct(
+                "VkDeviceQueueCreateInfo", queueFamilyIndex=f, queueCount=counts[f], pQueuePriorities=priorities[f]
+            )
+            for f in families
+        ]
+        info = vk.struct(
+            "VkDeviceCreateInfo",
+            pNext=chain,
+            queueCreateInfoCount=len(queues),
+            pQueueCreateInfos=queues,
+            enabledExtensionCount=len(wanted),
+            ppEnabledExtensionNames=sorted(wanted),
+        )
+        pointer = vk.ffi.new("VkDevice*")
+        vk.check(vk.lib.vkCreateDevice(physical.handle, info, vk.NULL, pointer), "vkCreateDevice", physical)
+        del kept
+        return pointer[0]
+
+    def _load_functions(self) -> vk.Functions:
+        wrappers = [raising] if self.physical.instance.validation == "error" else []
+        return vk.Functions(DEVICE_FUNCTIONS, lambda name: vk.lib.vkGetDeviceProcAddr(self.handle, name), wrappers)
+
+    def _make_queues(self, plan: QueuePlan, timelines: int) -> None:
+        made = list(plan.queues)
+        compute = [queue for queue in made if queue[2] == "compute"]
+        made += [compute[i % len(compute)] for i in range(len(compute), timelines)]
+        for index, (family, place, role) in enumerate(made):
+            pointer = vk.ffi.new("VkQueue*")
+            self.fn.vkGetDeviceQueue(self.handle, family, place, pointer)
+            self.queues.append(Queue(self, pointer[0], family, index, role))
+
+    @property
+    def max_allocation_bytes(self) -> int:
+        """The most bytes that one allocation may have."""
+        properties = self.physical.properties
+        return int(min(properties["maxMemoryAllocationSize"], properties.get("maxBufferSize") or 1 << 62))
+
+    @property
+    def max_binding_bytes(self) -> int:
+        """The most bytes of a buffer that a kernel sees through one storage-buffer binding."""
+        return int(self.physical.limits["maxStorageBufferRange"])
+
+    def heap_budget(self, heap: int) -> int | None:
+        """What the driver says that this process may still take of a heap, in bytes; None if it does not say."""
+        if "VK_EXT_memory_budget" not in self.extensions:
+            return None
+        budget = vk.struct("VkPhysicalDeviceMemoryBudgetPropertiesEXT")
+        properties = vk.struct("VkPhysicalDeviceMemoryProperties2", pNext=budget)
+        vk.lib.vkGetPhysicalDeviceMemoryProperties2(self.physical.handle, properties)
+        return max(0, int(budget.heapBudget[heap]) - int(budget.heapUsage[heap]))
+
+    def buffer(self, nbytes: int, use: str = "device") -> Buffer:
+        """A new buffer of at least `nbytes`; `use` is "device", "upload" or "download" (the last two: host-visible).
+
+        Raises:
+            OutOfDeviceMemory: it does not fit.
+        """
+        return Buffer(self, nbytes, use)
+
+    def create(self, kind: str, call: str, info: Any) -> Any:
+        """A new driver object of type `kind` by the function `call`."""
+        pointer = vk.ffi.new(f"{kind}*")
+        vk.check(getattr(self.fn, call)(self.handle, info, vk.NULL, pointer), call, self)
+        return pointer[0]
+
+    def destroy(self, call: str, handle: Any) -> None:
+        """Destroys a driver object by the function `call`."""
+        getattr(self.fn, call)(self.handle, handle, vk.NULL)
+
+    def collect(self, *, wait: bool = False) -> None:
+        """Frees what is dead and no longer in use; with `wait`, first waits for all that has been submitted."""
+        with self.lock:
+            if wait:
+                self.wait_idle()
+            self.retirement.collect()
+
+    def wait_idle(self) -> None:
+        """Waits for everything that has been submitted."""
+        for queue in self.queues:
+            queue.wait(queue.last_value)
+
+    def _destroy(self) -> None:
+        with contextlib.suppress(DeviceLost):  # nothing runs on a lost device, and its objects may be destroyed
+            self.wait_idle()
+        for child in list(self.children):
+            child.close()
+        if hasattr(self, "retirement"):
+            self.retirement.empty()
+        if hasattr(self, "pipeline_cache"):
+            self.pipeline_cache.close()
+        if hasattr(self, "memory"):
+            self.memory.close()
+        for queue in self.queues:
+            queue.close()
+        self.fn.vkDestroyDevice(self.handle, vk.NULL)
+
+    def __str__(self) -> str:
+        return self.name

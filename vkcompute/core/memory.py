@@ -1,0 +1,221 @@
+"""Device memory: few large blocks, each carved into many ranges, within a budget."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from vkcompute.core import vk
+from vkcompute.core.lifetime import Handle
+from vkcompute.core.physical import MemoryType
+from vkcompute.core.suballoc import Suballocator
+from vkcompute.errors import OutOfDeviceMemory, VulkanError
+
+if TYPE_CHECKING:
+    from vkcompute.core.device import Device
+
+MIB = 1 << 20
+_DEVICE_LOCAL, _HOST_VISIBLE, _HOST_COHERENT, _HOST_CACHED = 0x1, 0x2, 0x4, 0x8
+_UNIFIED = _DEVICE_LOCAL | _HOST_VISIBLE | _HOST_COHERENT | _HOST_CACHED
+
+# Per use: the property bits that a type must have, those it had better have, and those it had better not have.
+_PREFERENCES = {
+    "device": (0, _DEVICE_LOCAL, _HOST_VISIBLE),
+    "unified": (_UNIFIED, 0, 0),
+    "upload": (_HOST_VISIBLE | _HOST_COHERENT, 0, _HOST_CACHED | _DEVICE_LOCAL),
+    "download": (_HOST_VISIBLE | _HOST_COHERENT, _HOST_CACHED, _DEVICE_LOCAL),
+}
+_LAZY, _PROTECTED, _AMD_COHERENT = 0x10, 0x20, 0x40
+_NEVER = _LAZY | _PROTECTED | _AMD_COHERENT
+
+# STORAGE_BUFFER, TRANSFER_SRC and _DST, UNIFORM_BUFFER, UNIFORM_ and STORAGE_TEXEL_BUFFER, INDIRECT
+BUFFER_USAGE = 0x20 | 0x1 | 0x2 | 0x10 | 0x4 | 0x8 | 0x100
+
+
+class Block(Handle):
+    """One VkDeviceMemory under one VkBuffer, mapped for good where the host can see it.
+
+    Attributes:
+        address: where the host sees byte 0, or 0.
+        key: a number that no other block of the process has had.
+    """
+
+    _keys = 0
+
+    def __init__(self, device: Device, kind: MemoryType, nbytes: int) -> None:
+        self.device, self.kind, self.nbytes = device, kind, nbytes
+        self.ranges = Suballocator(nbytes)
+        self.address = 0
+        Block._keys += 1
+        self.key = Block._keys
+        families = sorted({queue.family for queue in device.queues})
+        info = vk.struct(
+            "VkBufferCreateInfo",
+            size=nbytes,
+            usage=BUFFER_USAGE,
+            sharingMode=int(len(families) > 1),  # EXCLUSIVE or CONCURRENT
+            queueFamilyIndexCount=len(families),
+            pQueueFamilyIndices=families,
+        )
+        self.handle = device.create("VkBuffer", "vkCreateBuffer", info)
+        self.memory: Any = vk.NULL
+        self._opened()
+        try:
+            self._bind()
+        except BaseException:
+            self.close()
+            raise
+
+    def _bind(self) -> None:
+        fn, device = self.device.fn, self.device
+        needs = vk.ffi.new("VkMemoryRequirements*")
+        fn.vkGetBufferMemoryRequirements(device.handle, self.handle, needs)
+        info = vk.struct("VkMemoryAllocateInfo", allocationSize=needs.size, memoryTypeIndex=self.kind.index)
+        self.memory = device.create("VkDeviceMemory", "vkAllocateMemory", info)
+        vk.check(fn.vkBindBufferMemory(device.handle, self.handle, self.memory, 0), "vkBindBufferMemory", device)
+        if self.kind.host_visible:
+            pointer = vk.ffi.new("void**")
+            whole = 0xFFFFFFFFFFFFFFFF  # VK_WHOLE_SIZE
+            vk.check(fn.vkMapMemory(device.handle, self.memory, 0, whole, 0, pointer), "vkMapMemory", device)
+            self.address = int(vk.ffi.cast("uintptr_t", pointer[0]))
+
+    def _destroy(self) -> None:
+        self.device.destroy("vkDestroyBuffer", self.handle)
+        if self.memory != vk.NULL:
+            self.device.destroy("vkFreeMemory", self.memory)
+
+
+class MemoryPool:
+    """All memory of one device.
+
+    Args:
+        limit_bytes: the most that all blocks together may take; None leaves it to the heap and its budget.
+        block_bytes: the size of a block that small buffers share.
+        unified: whether buffers live in memory that host and device both see as their own.
+    """
+
+    def __init__(self, device: Device, limit_bytes: int | None, block_bytes: int, unified: bool) -> None:
+        self.device, self.limit_bytes = device, limit_bytes
+        heaps, types = device.physical.memory
+        self.unified = unified
+        fit = _fit_for_buffers(device, types)
+        self.kinds = {use: _best(fit, *_PREFERENCES[use]) for use in ("upload", "download")}
+        self.kinds["device"] = _best(fit, *_PREFERENCES["unified" if unified else "device"])
+        local = heaps[self.kinds["device"].heap].nbytes
+        self.block_bytes = min(block_bytes, max(MIB, local // 8))
+        self.keep_bytes = local // 8  # empty blocks up to this total wait for their next use
+        limits = device.physical.limits
+        self.align = max(64, limits["minStorageBufferOffsetAlignment"], limits["minTexelBufferOffsetAlignment"])
+        self.blocks: list[Block] = []
+
+    @property
+    def allocated_bytes(self) -> int:
+        """Bytes of device memory held, in use or not."""
+        return sum(block.nbytes for block in self.blocks)
+
+    @property
+    def used_bytes(self) -> int:
+        """Bytes held by buffers."""
+        return sum(block.ranges.used_bytes for block in self.blocks)
+
+    def take(self, nbytes: int, use: str) -> tuple[Block, int]:
+        """A range of `nbytes` (a multiple of 16) in memory for `use`: its block and its offset there, in bytes.
+
+        Raises:
+            OutOfDeviceMemory: it does not fit, even after what is dead has been collected.
+        """
+        kind = self.kinds[use]
+        found = self._from_blocks(nbytes, kind)
+        if found is None and nbytes > self.free_bytes(kind):
+            self.device.collect()
+            found = self._from_blocks(nbytes, kind)
+        if found is None:
+            try:
+                found = self._from_new_block(nbytes, kind)
+            except OutOfDeviceMemory:
+                self.device.collect(wait=True)
+                self.drop_empty(0)
+                found = self._from_blocks(nbytes, kind) or self._from_new_block(nbytes, kind)
+        return found
+
+    def give(self, block: Block, offset: int) -> None:
+        """Takes a range back; a block left empty is kept for the next use, or freed."""
+        block.ranges.give(offset)
+        if block.ranges.used_bytes == 0:
+            self.drop_empty(self.keep_bytes)
+
+    def drop_empty(self, keep_bytes: int) -> None:
+        """Frees empty blocks, the newest first, until at most `keep_bytes` of them are left."""
+        empty = [block for block in self.blocks if block.ranges.used_bytes == 0]
+        total = sum(block.nbytes for block in empty)
+        while empty and total > keep_bytes:
+            block = empty.pop()
+            total -= block.nbytes
+            self.blocks.remove(block)
+            block.close()
+
+    def free_bytes(self, kind: MemoryType) -> int:
+        """What may still be allocated from the heap of `kind`: the driver's budget, the heap and our own limit."""
+        heap = self.device.physical.memory[0][kind.heap]
+        held = sum(block.nbytes for block in self.blocks if block.kind.heap == kind.heap)
+        free = heap.nbytes - held
+        budget = self.device.heap_budget(kind.heap)
+        if budget is not None:
+            free = min(free, budget)
+        if self.limit_bytes is not None:
+            free = min(free, self.limit_bytes - self.allocated_bytes)
+        return max(0, free)
+
+    def _from_blocks(self, nbytes: int, kind: MemoryType) -> tuple[Block, int] | None:
+        for block in self.blocks:
+            if block.kind is kind and block.ranges.largest_free >= nbytes:
+                offset = block.ranges.take(nbytes, self.align)
+                if offset is not None:
+                    return block, offset
+        return None
+
+    def _from_new_block(self, nbytes: int, kind: MemoryType) -> tuple[Block, int]:
+        free = self.free_bytes(kind)
+        shared = min(self.block_bytes, free)
+        wanted = nbytes if nbytes > shared // 2 else shared
+        total = self.device.physical.memory[0][kind.heap].nbytes
+        largest = min(self.device.max_allocation_bytes, total if self.limit_bytes is None else self.limit_bytes)
+        if wanted > min(free, largest):
+            raise OutOfDeviceMemory(nbytes, free, min(total, largest), str(self.device))
+        try:
+            block = Block(self.device, kind, wanted)
+        except VulkanError as error:
+            if error.result in ("VK_ERROR_OUT_OF_DEVICE_MEMORY", "VK_ERROR_OUT_OF_HOST_MEMORY"):
+                raise OutOfDeviceMemory(nbytes, free, total, str(self.device), error.call) from error
+            raise
+        self.blocks.append(block)
+        offset = block.ranges.take(nbytes, self.align)
+        if offset is None:
+            raise OutOfDeviceMemory(nbytes, free, total, str(self.device))
+        return block, offset
+
+    def close(self) -> None:
+        """Frees every block."""
+        while self.blocks:
+            self.blocks.pop().close()
+
+
+def _fit_for_buffers(device: Device, types: tuple[MemoryType, ...]) -> tuple[MemoryType, ...]:
+    """The types that a buffer of our usage may be bound to, found with a small one."""
+    probe = device.create("VkBuffer", "vkCreateBuffer", vk.struct("VkBufferCreateInfo", size=16, usage=BUFFER_USAGE))
+    needs = vk.ffi.new("VkMemoryRequirements*")
+    device.fn.vkGetBufferMemoryRequirements(device.handle, probe, needs)
+    device.destroy("vkDestroyBuffer", probe)
+    return tuple(kind for kind in types if needs.memoryTypeBits & (1 << kind.index) and not kind.bits & _NEVER)
+
+
+def is_unified(types: tuple[MemoryType, ...]) -> bool:
+    """Whether the host sees the device's memory as its own, coherent and cached, so that direct access is fast."""
+    return any(kind.bits & _UNIFIED == _UNIFIED and not kind.bits & _NEVER for kind in types)
+
+
+def _best(types: tuple[MemoryType, ...], must: int, better: int, worse: int) -> MemoryType:
+    def score(kind: MemoryType) -> int:
+        return (kind.bits & better).bit_count() - (kind.bits & worse).bit_count()
+
+    fit = [kind for kind in types if kind.bits & must == must]
+    return max(fit, key=score)  # the first among equals: drivers list the faster one first

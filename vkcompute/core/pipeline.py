@@ -1,0 +1,127 @@
+"""Compute pipelines, and the cache on disk that spares their compilation in the next process."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import struct
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from vkcompute import disk
+from vkcompute.core import vk
+from vkcompute.core.descriptors import PipelineLayout
+from vkcompute.core.lifetime import DeviceChild, Handle
+from vkcompute.core.shader import ShaderModule
+from vkcompute.errors import VulkanError
+
+if TYPE_CHECKING:
+    from vkcompute.core.device import Device
+
+logger = logging.getLogger("vkcompute.core")
+_COMPUTE_STAGE = 0x20
+_HEADER = struct.Struct("<IIII16s")  # VkPipelineCacheHeaderVersionOne
+_LARGEST_CACHE_BYTES = 64 << 20
+
+
+class PipelineCache(Handle):
+    """The driver's cache of compiled pipelines, read from and written to disk.
+
+    One file per driver build and device: the name carries the driver's UUID and version. Data of another driver, or
+    corrupt data, is discarded.
+    """
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
+        physical = device.physical
+        identity = physical.pipeline_cache_uuid + physical.driver_version.to_bytes(4, "little")
+        self._path = disk.cache_folder() / "pipelines" / f"{hashlib.sha256(identity).hexdigest()[:32]}.bin"
+        found = disk.read_cached(self._path) or b""
+        self._loaded = found if self._fits(found) else b""
+        try:
+            self.handle = self._create(self._loaded)
+        except VulkanError as error:
+            logger.warning("discarding the pipeline cache %s: %s", self._path, error)
+            self.handle = self._create(b"")
+        self._opened()
+
+    def _create(self, data: bytes) -> object:
+        initial = vk.ffi.from_buffer(data)
+        info = vk.struct("VkPipelineCacheCreateInfo", initialDataSize=len(data), pInitialData=initial)
+        return self.device.create("VkPipelineCache", "vkCreatePipelineCache", info)
+
+    def _fits(self, data: bytes) -> bool:
+        if len(data) < _HEADER.size:
+            return False
+        physical = self.device.physical
+        length, version, vendor, device, uuid = _HEADER.unpack_from(data)
+        expected = (_HEADER.size, 1, physical.vendor_id, physical.device_id, physical.pipeline_cache_uuid)
+        return (length, version, vendor, device, uuid) == expected
+
+    def save(self) -> None:
+        """Writes the cache to disk if pipelines were added; a disk that refuses is logged, not fatal."""
+        size = vk.ffi.new("size_t*")
+        call = self.device.fn.vkGetPipelineCacheData
+        vk.check(call(self.device.handle, self.handle, size, vk.NULL), "vkGetPipelineCacheData", self.device)
+        if size[0] == len(self._loaded) or size[0] > _LARGEST_CACHE_BYTES:
+            return
+        data = vk.ffi.new("char[]", size[0])
+        vk.check(call(self.device.handle, self.handle, size, data), "vkGetPipelineCacheData", self.device)
+        self._loaded = bytes(vk.ffi.buffer(data, size[0]))
+        if self._fits(self._loaded):
+            disk.write_cached(self._path, self._loaded)
+
+    def _destroy(self) -> None:
+        try:
+            self.save()
+        except VulkanError as error:
+            logger.warning("the pipeline cache is not saved: %s", error)
+        self.device.destroy("vkDestroyPipelineCache", self.handle)
+
+
+class ComputePipeline(DeviceChild):
+    """A shader compiled for its layout and specialization constants.
+
+    Args:
+        constants: (constant id, value as its bytes) of each specialization constant to set.
+    """
+
+    def __init__(
+        self,
+        shader: ShaderModule,
+        layout: PipelineLayout,
+        entry_point: str = "main",
+        constants: Sequence[tuple[int, bytes]] = (),
+    ) -> None:
+        self.device, self.layout = shader.device, layout
+        values = b"".join(value for _, value in constants)
+        entries, offset = [], 0
+        for constant_id, value in constants:
+            entries.append(
+                vk.struct("VkSpecializationMapEntry", constantID=constant_id, offset=offset, size=len(value))
+            )
+            offset += len(value)
+        data = vk.ffi.new("char[]", values)
+        special = vk.struct(
+            "VkSpecializationInfo",
+            mapEntryCount=len(entries),
+            pMapEntries=entries,
+            dataSize=len(values),
+            pData=data,
+        )
+        stage = vk.struct(
+            "VkPipelineShaderStageCreateInfo",
+            stage=_COMPUTE_STAGE,
+            module=shader.handle,
+            pName=entry_point,
+            pSpecializationInfo=special,
+        )
+        info = vk.struct("VkComputePipelineCreateInfo", stage=stage, layout=layout.handle, basePipelineIndex=-1)
+        pointer = vk.ffi.new("VkPipeline*")
+        call, cache = self.device.fn.vkCreateComputePipelines, self.device.pipeline_cache.handle
+        vk.check(call(self.device.handle, cache, 1, info, vk.NULL, pointer), "vkCreateComputePipelines", self.device)
+        self.handle = pointer[0]
+        self._opened()
+
+    def _release(self) -> None:
+        self.device.destroy("vkDestroyPipeline", self.handle)

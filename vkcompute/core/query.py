@@ -1,0 +1,50 @@
+"""Timestamps: when the device was where, in nanoseconds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from vkcompute.core import vk
+from vkcompute.core.lifetime import DeviceChild
+from vkcompute.errors import MissingFeature
+
+if TYPE_CHECKING:
+    from vkcompute.core.queue import Queue
+
+_TIMESTAMP = 2  # VK_QUERY_TYPE_TIMESTAMP
+_RESULT_64, _RESULT_WAIT = 0x1, 0x2
+
+
+class TimestampPool(DeviceChild):
+    """`n_queries` timestamps to be written by commands of one queue (`Recorder.timestamp`).
+
+    Raises:
+        MissingFeature: the queue's family has no timestamps.
+    """
+
+    def __init__(self, queue: Queue, n_queries: int) -> None:
+        self.device, self.queue, self.n_queries = queue.device, queue, n_queries
+        family = self.device.physical.queue_families[queue.family]
+        if not family.timestamp_bits:
+            raise MissingFeature(f"{queue} has no timestamps (timestampValidBits is 0); use another queue family")
+        self._mask = (1 << family.timestamp_bits) - 1
+        self._ns_per_tick = float(self.device.physical.limits["timestampPeriod"])
+        info = vk.struct("VkQueryPoolCreateInfo", queryType=_TIMESTAMP, queryCount=n_queries)
+        self.handle = self.device.create("VkQueryPool", "vkCreateQueryPool", info)
+        self._opened()
+
+    def read_ns(self, first: int, n_queries: int) -> list[int]:
+        """Times of queries first … first + n_queries - 1, in ns since some moment that the queue's times share.
+
+        The commands that write them must have been submitted; this waits for them.
+        """
+        self.require_open()
+        ticks = vk.ffi.new("uint64_t[]", n_queries)
+        call = self.device.fn.vkGetQueryPoolResults
+        flags = _RESULT_64 | _RESULT_WAIT
+        result = call(self.device.handle, self.handle, first, n_queries, 8 * n_queries, ticks, 8, flags)
+        vk.check(result, "vkGetQueryPoolResults", self.queue)
+        return [round((tick & self._mask) * self._ns_per_tick) for tick in ticks]
+
+    def _release(self) -> None:
+        self.device.destroy("vkDestroyQueryPool", self.handle)

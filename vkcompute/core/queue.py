@@ -1,0 +1,131 @@
+"""Queues and moments: work is submitted to a Queue, and a Point says when it is finished."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from vkcompute.core import vk
+from vkcompute.core.lifetime import Handle
+
+if TYPE_CHECKING:
+    from vkcompute.core.device import Device
+
+_ALL_STAGES = 0x10000  # VK_PIPELINE_STAGE_ALL_COMMANDS_BIT
+_SLICE_S = 0.1  # a wait goes back to Python this often, so that Ctrl-C is answered
+
+
+class Queue(Handle):
+    """One queue of a device with a timeline semaphore of its own, whose value counts the submits.
+
+    Several Queue objects may stand for one VkQueue (a device with one queue can so be given several timelines, which
+    is how the scheduling over many queues is tested where there is one).
+
+    Attributes:
+        last_value: the value that the newest submit will signal.
+        completed: a value known to be reached; `poll()` brings it up to date.
+        recording: whether commands are recorded that the next submit will carry.
+    """
+
+    def __init__(self, device: Device, handle: Any, family: int, index: int, role: str) -> None:
+        self.device, self.handle, self.family, self.index, self.role = device, handle, family, index, role
+        self.last_value = self.completed = 0
+        self.recording = False
+        kind = vk.struct("VkSemaphoreTypeCreateInfo", semaphoreType=vk.constant("VK_SEMAPHORE_TYPE_TIMELINE"))
+        self.semaphore = device.create(
+            "VkSemaphore", "vkCreateSemaphore", vk.struct("VkSemaphoreCreateInfo", pNext=kind)
+        )
+        self._counter = vk.ffi.new("uint64_t*")
+        self._signal_value = vk.ffi.new("uint64_t*")
+        self._signal = vk.ffi.new("VkSemaphore[]", [self.semaphore])
+        self._timeline = vk.struct(
+            "VkTimelineSemaphoreSubmitInfo", signalSemaphoreValueCount=1, pSignalSemaphoreValues=self._signal_value
+        )
+        self._submit = vk.struct(
+            "VkSubmitInfo", pNext=self._timeline, signalSemaphoreCount=1, pSignalSemaphores=self._signal
+        )
+        self._opened()
+
+    @property
+    def horizon(self) -> int:
+        """The value at which all that has been submitted or recorded so far is finished."""
+        return self.last_value + self.recording
+
+    def submit(self, command_buffers: Sequence[Any], waits: Iterable[tuple[Queue, int]] = ()) -> int:
+        """Submits command buffers, to start when every (queue, value) of `waits` is reached; returns their value.
+
+        Submits are serialized per device: two threads that submit to two queues of one device can corrupt drivers.
+        """
+        waits = tuple(waits)
+        with self.device.submit_lock:
+            value = self.last_value + 1
+            self._signal_value[0] = value
+            info, timeline = self._submit, self._timeline
+            buffers = vk.ffi.new("VkCommandBuffer[]", command_buffers)
+            info.commandBufferCount, info.pCommandBuffers = len(command_buffers), buffers
+            info.waitSemaphoreCount = timeline.waitSemaphoreValueCount = len(waits)
+            if waits:
+                semaphores = vk.ffi.new("VkSemaphore[]", [queue.semaphore for queue, _ in waits])
+                values = vk.ffi.new("uint64_t[]", [value for _, value in waits])
+                stages = vk.ffi.new("VkPipelineStageFlags[]", [_ALL_STAGES] * len(waits))
+                info.pWaitSemaphores, info.pWaitDstStageMask = semaphores, stages
+                timeline.pWaitSemaphoreValues = values
+            vk.check(self.device.fn.vkQueueSubmit(self.handle, 1, info, vk.NULL), "vkQueueSubmit", self)
+            self.last_value = value
+        return value
+
+    def poll(self) -> int:
+        """Asks the driver how far the queue has come; returns `completed`."""
+        if self.completed < self.last_value:
+            call = self.device.fn.vkGetSemaphoreCounterValue
+            vk.check(call(self.device.handle, self.semaphore, self._counter), "vkGetSemaphoreCounterValue", self)
+            self.completed = self._counter[0]
+        return self.completed
+
+    def wait(self, value: int, timeout_s: float | None = None) -> bool:
+        """Waits until `value` is reached; False if `timeout_s` seconds pass first. Other Python threads run meanwhile.
+
+        Raises:
+            DeviceLost: the device stopped working.
+        """
+        if value <= self.completed:
+            return True
+        end = None if timeout_s is None else time.monotonic() + timeout_s
+        values = vk.ffi.new("uint64_t*", value)
+        info = vk.struct("VkSemaphoreWaitInfo", semaphoreCount=1, pSemaphores=self._signal, pValues=values)
+        while True:
+            left = _SLICE_S if end is None else min(_SLICE_S, max(0.0, end - time.monotonic()))
+            call = self.device.fn.vkWaitSemaphores
+            result = vk.check(call(self.device.handle, info, int(left * 1e9)), "vkWaitSemaphores", self)
+            if result == 0:
+                self.completed = max(self.completed, value)
+                return True
+            if end is not None and time.monotonic() >= end:
+                return False
+
+    def _destroy(self) -> None:
+        self.device.destroy("vkDestroySemaphore", self.semaphore)
+
+    def __str__(self) -> str:
+        return f"{self.role} queue {self.index} (family {self.family}) of {self.device}"
+
+
+class Point:
+    """A moment: the queue's timeline has reached `value`. The only thing that anyone waits for."""
+
+    __slots__ = ("queue", "value")
+
+    def __init__(self, queue: Queue, value: int) -> None:
+        self.queue, self.value = queue, value
+
+    def done(self) -> bool:
+        """Whether the moment has passed."""
+        return self.value <= self.queue.completed or self.value <= self.queue.poll()
+
+    def wait(self, timeout_s: float | None = None) -> bool:
+        """Waits for the moment; False if `timeout_s` seconds pass first."""
+        return self.queue.wait(self.value, timeout_s)
+
+    def __repr__(self) -> str:
+        return f"Point({self.queue.role} {self.queue.index}, {self.value})"

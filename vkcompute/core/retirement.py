@@ -1,0 +1,50 @@
+"""What is to be destroyed once the device has finished with it."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from vkcompute.core.queue import Queue
+
+Item = (
+    tuple[Callable[..., None], Any] | tuple[Callable[..., None], Any, Any] | tuple[Callable[..., None], Any, Any, Any]
+)
+
+
+class Retirement:
+    """Items (function, arguments…) to be called after everything submitted or recorded so far.
+
+    `append` is one atomic append to a deque, so a finalizer may call it on any thread at any moment. Everything else is
+    called with the device's lock held.
+    """
+
+    def __init__(self, queues: Sequence[Queue]) -> None:
+        self._queues = queues
+        self._fresh: deque[Item] = deque()
+        self._waiting: deque[tuple[tuple[int, ...], list[Item]]] = deque()
+        self.append = self._fresh.append
+
+    def collect(self) -> None:
+        """Calls the items whose moment has passed; neither waits nor submits."""
+        if self._fresh:
+            items = [self._fresh.popleft() for _ in range(len(self._fresh))]
+            self._waiting.append((tuple(queue.horizon for queue in self._queues), items))
+        while self._waiting and self._reached(self._waiting[0][0]):
+            for function, *arguments in self._waiting.popleft()[1]:
+                function(*arguments)
+
+    def _reached(self, moments: tuple[int, ...]) -> bool:
+        for queue, value in zip(self._queues, moments, strict=True):
+            if value > queue.completed and value > queue.poll():
+                return False
+        return True
+
+    def empty(self) -> None:
+        """Calls every item: the device is idle, or lost."""
+        while self._fresh or self._waiting:
+            items = self._waiting.popleft()[1] if self._waiting else [self._fresh.popleft()]
+            for function, *arguments in items:
+                function(*arguments)
