@@ -93,14 +93,18 @@ NEWER_ENUMERANTS = {
     "ExecutionMode": {"MaximallyReconvergesKHR": 6023},
 }
 KINDS = (
-    "ExecutionModel", "AddressingModel", "MemoryModel", "ExecutionMode", "StorageClass", "Dim", "Decoration", "BuiltIn",
-    "Scope", "GroupOperation", "MemorySemantics", "MemoryAccess", "ImageOperands", "FunctionControl", "LoopControl",
-    "SelectionControl", "Capability",
+    "ExecutionModel", "AddressingModel", "MemoryModel", "ExecutionMode", "StorageClass", "Dim", "ImageFormat",
+    "Decoration", "BuiltIn", "Scope", "GroupOperation", "MemorySemantics", "MemoryAccess", "ImageOperands",
+    "FunctionControl", "LoopControl", "SelectionControl", "Capability",
 )  # fmt: skip
 # Enumerants of the graphics stages fill half of these kinds; what a compute shader can carry is kept.
 KEEP = {
     "ExecutionMode": re.compile(r"LocalSize|Subgroup|Denorm|SignedZero|Rounding|ContractionOff|Derivative|Reconverges"),
     "BuiltIn": re.compile(r"^Num|^Workgroup|^Local|^Global|^Subgroup|DeviceIndex"),
+    "Capability": re.compile(
+        r"^(?!.*(Tessellation|Geometry|ClipDis|CullDis|SampleRate|Interpolation|TransformFeed|Viewport|Layer|Stencil"
+        r"|SampleMask|ViewAttr|StereoView|Fragment|Mesh|Footprint|RayTr|RayCull|InvocationReorder|Pipe|Enqueue))"
+    ),
     "StorageClass": re.compile(r"^(?!.*(Callable|Ray|Hit|ShaderRecord|Task))"),
     "ExecutionModel": re.compile(r"^(?!.*NV)"),
 }
@@ -162,9 +166,10 @@ def kernel_only(grammar: dict[str, Any]) -> set[str]:
 
 
 def parameter_table(grammar: dict[str, Any], kind: str) -> str:
-    """The source of one table: enumerant -> shape of the operands that follow it."""
+    """The source of one table: enumerant -> shape of the operands that follow it, "" for none."""
     entry = next(k for k in grammar["operand_kinds"] if k["kind"] == kind)
-    rows = {value_of(e): shape(e["parameters"]) for e in entry["enumerants"] if e.get("parameters")}
+    rows = {value_of(e): shape(e.get("parameters", [])) for e in entry["enumerants"]}
+    rows |= {value: rows.get(value, "") for value in NEWER_ENUMERANTS.get(kind, {}).values()}
     cells = [f"{value}: {text!r}," for value, text in sorted(rows.items())]
     body = "\n".join(wrap([cell.replace("'", '"') for cell in cells], "    "))
     return f"{PARAMETERS[kind]}: dict[int, str] = {{\n{body}\n}}"
@@ -205,6 +210,10 @@ optional operand, * is any number of them.
         "}\nfor _shape, _numbers in _OTHERS.items():\n"
         "    SHAPES.update(dict.fromkeys(map(int, _numbers.split()), _shape))\n"
     )
+    declared = [str(opcode) for opcode, (name, _) in table.items() if re.match("Op(Type|Constant|SpecConstant)", name)]
+    lines.append("# Types and constants: they stand outside of functions.")
+    lines += ["DECLARED: frozenset[int] = frozenset(", "    map(", "        int,", '        """']
+    lines += [*wrap(declared, "        "), '        """.split(),', "    )", ")"]
     lines.append("# Operands that an enumerant brings with it; of a mask, each bit in ascending order.")
     lines += [parameter_table(grammar, kind) for kind in PARAMETERS]
     lines.append(

@@ -97,6 +97,53 @@ class Dim:
     SubpassData = 6
 
 
+class ImageFormat:
+    """The values of SPIR-V's ImageFormat."""
+
+    Unknown = 0
+    Rgba32f = 1
+    Rgba16f = 2
+    R32f = 3
+    Rgba8 = 4
+    Rgba8Snorm = 5
+    Rg32f = 6
+    Rg16f = 7
+    R11fG11fB10f = 8
+    R16f = 9
+    Rgba16 = 10
+    Rgb10A2 = 11
+    Rg16 = 12
+    Rg8 = 13
+    R16 = 14
+    R8 = 15
+    Rgba16Snorm = 16
+    Rg16Snorm = 17
+    Rg8Snorm = 18
+    R16Snorm = 19
+    R8Snorm = 20
+    Rgba32i = 21
+    Rgba16i = 22
+    Rgba8i = 23
+    R32i = 24
+    Rg32i = 25
+    Rg16i = 26
+    Rg8i = 27
+    R16i = 28
+    R8i = 29
+    Rgba32ui = 30
+    Rgba16ui = 31
+    Rgba8ui = 32
+    R32ui = 33
+    Rgb10a2ui = 34
+    Rg32ui = 35
+    Rg16ui = 36
+    Rg8ui = 37
+    R16ui = 38
+    R8ui = 39
+    R64ui = 40
+    R64i = 41
+
+
 class Decoration:
     """The values of SPIR-V's Decoration."""
 
@@ -297,8 +344,6 @@ class Capability:
 
     Matrix = 0
     Shader = 1
-    Geometry = 2
-    Tessellation = 3
     Addresses = 4
     Linkage = 5
     Kernel = 6
@@ -311,24 +356,17 @@ class Capability:
     ImageBasic = 13
     ImageReadWrite = 14
     ImageMipmap = 15
-    Pipes = 17
     Groups = 18
-    DeviceEnqueue = 19
     LiteralSampler = 20
     AtomicStorage = 21
     Int16 = 22
-    TessellationPointSize = 23
-    GeometryPointSize = 24
     ImageGatherExtended = 25
     StorageImageMultisample = 27
     UniformBufferArrayDynamicIndexing = 28
     SampledImageArrayDynamicIndexing = 29
     StorageBufferArrayDynamicIndexing = 30
     StorageImageArrayDynamicIndexing = 31
-    ClipDistance = 32
-    CullDistance = 33
     ImageCubeArray = 34
-    SampleRateShading = 35
     ImageRect = 36
     SampledRect = 37
     GenericPointer = 38
@@ -345,15 +383,10 @@ class Capability:
     StorageImageExtendedFormats = 49
     ImageQuery = 50
     DerivativeControl = 51
-    InterpolationFunction = 52
-    TransformFeedback = 53
-    GeometryStreams = 54
     StorageImageReadWithoutFormat = 55
     StorageImageWriteWithoutFormat = 56
-    MultiViewport = 57
     SubgroupDispatch = 58
     NamedBarrier = 59
-    PipeStorage = 60
     GroupNonUniform = 61
     GroupNonUniformVote = 62
     GroupNonUniformArithmetic = 63
@@ -362,13 +395,10 @@ class Capability:
     GroupNonUniformShuffleRelative = 66
     GroupNonUniformClustered = 67
     GroupNonUniformQuad = 68
-    ShaderLayer = 69
-    ShaderViewportIndex = 70
     UniformDecoration = 71
     CoreBuiltinsARM = 4165
     Float8EXT = 4212
     Float8CooperativeMatrixEXT = 4213
-    FragmentShadingRateKHR = 4422
     SubgroupBallotKHR = 4423
     DrawParameters = 4427
     WorkgroupMemoryExplicitLayoutKHR = 4428
@@ -384,7 +414,6 @@ class Capability:
     VariablePointersStorageBuffer = 4441
     VariablePointers = 4442
     AtomicStorageOps = 4445
-    SampleMaskPostDepthCoverage = 4447
     StorageBuffer8BitAccess = 4448
     UniformAndStorageBuffer8BitAccess = 4449
     StoragePushConstant8 = 4450
@@ -396,12 +425,8 @@ class Capability:
     RayQueryProvisionalKHR = 4471
     RayQueryKHR = 4472
     UntypedPointersKHR = 4473
-    RayTraversalPrimitiveCullingKHR = 4478
-    RayTracingKHR = 4479
     Float16ImageAMD = 5008
     ImageGatherBiasLodAMD = 5009
-    FragmentMaskAMD = 5010
-    StencilExportEXT = 5013
     ImageReadWriteLodAMD = 5015
     Int64ImageEXT = 5016
     ShaderClockKHR = 5055
@@ -409,19 +434,8 @@ class Capability:
     BFloat16TypeKHR = 5116
     BFloat16DotProductKHR = 5117
     BFloat16CooperativeMatrixKHR = 5118
-    SampleMaskOverrideCoverageNV = 5249
-    GeometryShaderPassthroughNV = 5251
-    ShaderViewportIndexLayerEXT = 5254
-    ShaderViewportMaskNV = 5255
-    ShaderStereoViewNV = 5259
-    PerViewAttributesNV = 5260
-    FragmentFullyCoveredEXT = 5265
-    MeshShadingNV = 5266
-    ImageFootprintNV = 5282
-    MeshShadingEXT = 5283
-    FragmentBarycentricKHR = 5284
     ComputeDerivativeGroupQuadsKHR = 5288
-    FragmentDensityEXT = 5291
+    ShadingRateNV = 5291
     GroupNonUniformPartitionedNV = 5297
     ShaderNonUniform = 5301
     RuntimeDescriptorArray = 5302
@@ -435,21 +449,13 @@ class Capability:
     InputAttachmentArrayNonUniformIndexing = 5310
     UniformTexelBufferArrayNonUniformIndexing = 5311
     StorageTexelBufferArrayNonUniformIndexing = 5312
-    RayTracingNV = 5340
-    RayTracingMotionBlurNV = 5341
     VulkanMemoryModel = 5345
     VulkanMemoryModelDeviceScope = 5346
     PhysicalStorageBufferAddresses = 5347
     ComputeDerivativeGroupLinearKHR = 5350
-    RayTracingProvisionalKHR = 5353
     CooperativeMatrixNV = 5357
-    FragmentShaderSampleInterlockEXT = 5363
-    FragmentShaderShadingRateInterlockEXT = 5372
     ShaderSMBuiltinsNV = 5373
-    FragmentShaderPixelInterlockEXT = 5378
     DemoteToHelperInvocation = 5379
-    RayTracingOpacityMicromapEXT = 5381
-    ShaderInvocationReorderNV = 5383
     BindlessTextureNV = 5390
     AtomicFloat16VectorNV = 5404
     RawAccessChainsNV = 5414
@@ -467,7 +473,6 @@ class Capability:
     DotProductInput4x8Bit = 6017
     DotProductInput4x8BitPacked = 6018
     DotProduct = 6019
-    RayCullMaskKHR = 6020
     CooperativeMatrixKHR = 6022
     ReplicatedCompositesEXT = 6024
     BitInstructions = 6025

@@ -1,0 +1,193 @@
+"""One instruction: opcode and operand words, and which of those words are ids."""
+
+from __future__ import annotations
+
+import functools
+import re
+import struct
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from vkcompute.errors import SpirvError
+from vkcompute.spirv import opcodes
+
+
+class Instruction(NamedTuple):
+    """One instruction of a module.
+
+    Attributes:
+        opcode: its number; `opcodes.name` gives the name.
+        operands: the words after the first, result type and result id included.
+        offset: index of its first word within the module it was parsed from; 0 for one that was built.
+    """
+
+    opcode: int
+    operands: tuple[int, ...]
+    offset: int = 0
+
+    def __str__(self) -> str:
+        return f"{opcodes.name(self.opcode)} at word {self.offset}"
+
+
+class _Plan(NamedTuple):
+    """A shape, split into what every such instruction has and the rest."""
+
+    lead: int  # operands that are always there, one word each
+    ids: tuple[int, ...]  # which of them are ids that the instruction uses
+    tail: tuple[tuple[str, str], ...]  # (letter, quantifier) of what follows
+
+
+@functools.cache
+def _tokens(shape: str) -> tuple[tuple[str, str], ...]:
+    return tuple(re.findall(r"([A-Za-z])([?*]?)", shape))
+
+
+@functools.cache
+def _plan(shape: str) -> _Plan:
+    tokens = _tokens(shape)
+    lead = 0
+    while lead < len(tokens) and tokens[lead][0] in "TRin" and not tokens[lead][1]:
+        lead += 1
+    ids = tuple(k for k in range(lead) if tokens[k][0] in "Ti")
+    return _Plan(lead, ids, tokens[lead:])
+
+
+# opcode -> (operands it has at least, index of its result id or -1)
+LAYOUT: dict[int, tuple[int, int]] = {
+    opcode: (_plan(shape).lead, 1 if shape.startswith("TR") else 0 if shape.startswith("R") else -1)
+    for opcode, shape in opcodes.SHAPES.items()
+}
+_ENUMERANTS = {
+    "D": opcodes.DECORATION_OPERANDS,
+    "X": opcodes.EXECUTION_MODE_OPERANDS,
+    "M": opcodes.MEMORY_ACCESS_OPERANDS,
+    "I": opcodes.IMAGE_OPERANDS_OPERANDS,
+    "L": opcodes.LOOP_CONTROL_OPERANDS,
+}
+_PAIRS = {"p": _tokens("ii"), "Q": _tokens("in")}
+
+
+def result_id(instruction: Instruction) -> int | None:
+    """The id that `instruction` defines, if any."""
+    index = LAYOUT.get(instruction.opcode, (0, -1))[1]
+    return instruction.operands[index] if index >= 0 else None
+
+
+def string_at(operands: Sequence[int], start: int, where: object = "string") -> tuple[str, int]:
+    """The literal string whose first word is `operands[start]`, and the index of the operand after it.
+
+    Bytes that are not UTF-8 become U+FFFD: a name is for people, and no reason to refuse a module.
+
+    Raises:
+        SpirvError: no NUL byte ends it.
+    """
+    words = operands[start:]
+    text, end, _ = struct.pack(f"<{len(words)}I", *words).partition(b"\0")
+    if not end:
+        raise SpirvError(f"{where}: a string runs to the end of the instruction without a terminating NUL byte")
+    return text.decode("utf-8", "replace"), start + len(text) // 4 + 1
+
+
+def string_words(text: str) -> tuple[int, ...]:
+    """`text` as the operand words of a literal string: UTF-8, NUL-terminated, padded with NULs, low byte first."""
+    data = text.encode() + b"\0"
+    data += b"\0" * (-len(data) % 4)
+    return struct.unpack(f"<{len(data) // 4}I", data)
+
+
+def used_ids(instruction: Instruction, literal_words: int = 1) -> list[int]:
+    """The ids that `instruction` uses, its result type first; its own result id is not among them.
+
+    Args:
+        instruction: of a known opcode.
+        literal_words: words of each literal of an OpSwitch, 2 where the selector has 64 bits.
+
+    Raises:
+        SpirvError: unknown opcode, or operands missing or left over.
+    """
+    shape = opcodes.SHAPES.get(instruction.opcode)
+    if shape is None:
+        raise SpirvError(f"{instruction}: opcode {instruction.opcode} is in no SPIR-V grammar known here")
+    plan, operands = _plan(shape), instruction.operands
+    if len(operands) < plan.lead:
+        raise SpirvError(f"{instruction} has {len(operands)} operand words; it takes at least {plan.lead}")
+    ids = [operands[k] for k in plan.ids]
+    if plan.tail:
+        reader = _Reader(instruction, plan.lead, literal_words)
+        reader.tokens(plan.tail)
+        reader.finish()
+        ids += reader.ids
+    elif len(operands) > plan.lead:
+        raise SpirvError(f"{instruction} has {len(operands)} operand words; it takes {plan.lead}")
+    return ids
+
+
+class _Reader:
+    """Walks the operands whose number or meaning depends on the ones before."""
+
+    __slots__ = ("_at", "_instruction", "_lenient", "_literal_words", "ids")
+
+    def __init__(self, instruction: Instruction, start: int, literal_words: int) -> None:
+        self._instruction, self._at, self._literal_words = instruction, start, literal_words
+        self._lenient = False  # after an enumerant of a younger extension, whose operands are unknown
+        self.ids: list[int] = []
+
+    def _left(self) -> int:
+        return 0 if self._lenient else len(self._instruction.operands) - self._at
+
+    def tokens(self, tokens: tuple[tuple[str, str], ...]) -> None:
+        for letter, quantifier in tokens:
+            if quantifier == "*":
+                while self._left() > 0:
+                    self._one(letter)
+            elif quantifier != "?" or self._left() > 0:
+                self._one(letter)
+
+    def finish(self) -> None:
+        if self._left() > 0:
+            raise SpirvError(f"{self._instruction} has {self._left()} operand words more than it takes")
+
+    def _next(self) -> int:
+        if self._left() <= 0:
+            raise SpirvError(f"{self._instruction} ends within its operands")
+        self._at += 1
+        return self._instruction.operands[self._at - 1]
+
+    def _one(self, letter: str) -> None:
+        if self._lenient:
+            return
+        if letter in _ENUMERANTS:
+            self._enumerant(letter, self._next())
+        elif letter in _PAIRS:
+            self.tokens(_PAIRS[letter])
+        elif letter == "i":
+            self.ids.append(self._next())
+        elif letter == "s":
+            self._at = string_at(self._instruction.operands, self._at, self._instruction)[1]
+        elif letter == "P":
+            for _ in range(self._literal_words):
+                self._next()
+            self.ids.append(self._next())
+        elif letter == "O":
+            self._nested(self._next())
+        else:
+            self._next()
+            if letter == "N":
+                self._at = len(self._instruction.operands)
+
+    def _enumerant(self, letter: str, value: int) -> None:
+        table = _ENUMERANTS[letter]
+        is_mask = letter in "MIL"
+        parts = [1 << bit for bit in range(32) if value >> bit & 1] if is_mask else [value]
+        for part in parts:
+            shape = table.get(part)
+            if shape is None:
+                self._lenient = True
+                return
+            self.tokens(_tokens(shape))
+
+    def _nested(self, opcode: int) -> None:
+        shape = opcodes.SHAPES.get(opcode, "")
+        if not shape.startswith("TR"):
+            raise SpirvError(f"{self._instruction}: {opcodes.name(opcode)} is no operation on constants")
+        self.tokens(_tokens(shape[2:]))

@@ -1,0 +1,108 @@
+"""The interface of a compute entry point, read from a module: `reflect(Module.parse(data))`."""
+
+from __future__ import annotations
+
+from vkcompute.errors import SpirvError
+from vkcompute.spirv import enums
+from vkcompute.spirv import opcodes as op
+from vkcompute.spirv.bindings import Resources
+from vkcompute.spirv.enums import BuiltIn, Decoration, ExecutionMode, ExecutionModel
+from vkcompute.spirv.index import Index, literal, scalar_name
+from vkcompute.spirv.instruction import Instruction, string_at
+from vkcompute.spirv.interface import Interface, LocalSize, SpecConstant
+from vkcompute.spirv.module import Module
+
+_COMPOSITES = (op.OpConstantComposite, op.OpSpecConstantComposite)
+
+
+def reflect(module: Module, entry_point: str | None = None) -> Interface:
+    """The interface of `module`'s compute entry point.
+
+    Args:
+        module: need not have passed `check.check`.
+        entry_point: its name; None takes the only one of the GLCompute execution model.
+
+    Raises:
+        SpirvError: no such entry point, several and none named, or a declaration that is malformed or not understood.
+    """
+    entry, name = _entry_point(module, entry_point)
+    index = Index(module)
+    resources = Resources(module, index, entry)
+    return Interface(
+        entry_point=name,
+        version=module.version,
+        local_size=_local_size(module, index, entry.operands[1]),
+        bindings=resources.bindings(),
+        push_constants=resources.push_constants(),
+        spec_constants=_spec_constants(index),
+        capabilities=tuple(enums.name(enums.Capability, each.operands[0]) for each in module.capabilities),
+        extensions=tuple(string_at(each.operands, 0, each)[0] for each in module.extensions),
+    )
+
+
+def _entry_point(module: Module, wanted: str | None) -> tuple[Instruction, str]:
+    """The OpEntryPoint that is meant, and its name."""
+    named = [(each, string_at(each.operands, 2, each)[0]) for each in module.entry_points]
+    compute = [pair for pair in named if pair[0].operands[0] == ExecutionModel.GLCompute]
+    if not compute:
+        models = [f"{enums.name(ExecutionModel, each.operands[0])} {name!r}" for each, name in named]
+        raise SpirvError(f"no compute entry point; the module has {', '.join(models) or 'no entry point at all'}")
+    names = ", ".join(repr(name) for _, name in compute)
+    if wanted is None and len(compute) > 1:
+        raise SpirvError(f"{len(compute)} compute entry points: {names}; name one with entry_point=")
+    for pair in compute:
+        if wanted is None or pair[1] == wanted:
+            return pair
+    raise SpirvError(f"no compute entry point {wanted!r}; the module has {names}")
+
+
+def _local_size(module: Module, index: Index, function: int) -> LocalSize:
+    """The workgroup size: a constant decorated WorkgroupSize wins over the execution modes, as SPIR-V 3.21 has it."""
+    for identifier, decorations in index.decorations.items():
+        if decorations.get(Decoration.BuiltIn) == (BuiltIn.WorkgroupSize,):
+            composite = index.definition(identifier, "the workgroup size")
+            if composite.opcode not in _COMPOSITES or len(composite.operands) != 5:
+                raise SpirvError(f"the workgroup size is {composite}, where Vulkan wants a constant of 3 components")
+            return _size_of(index, composite.operands[2:])
+    for mode in module.execution_modes:
+        target, kind, *operands = mode.operands
+        if target == function and kind in (ExecutionMode.LocalSize, ExecutionMode.LocalSizeId):
+            if len(operands) != 3:
+                raise SpirvError(f"{mode} gives {len(operands)} sizes; a local size has 3")
+            if kind == ExecutionMode.LocalSizeId:
+                return _size_of(index, tuple(operands))
+            return LocalSize((operands[0], operands[1], operands[2]), (None, None, None))
+    raise SpirvError("the entry point has no local size; declare layout(local_size_x = 64) in;")
+
+
+def _size_of(index: Index, components: tuple[int, ...]) -> LocalSize:
+    x, y, z = components
+    sizes = index.integer(x, "local_size_x"), index.integer(y, "local_size_y"), index.integer(z, "local_size_z")
+    spec_ids = tuple(
+        index.decoration(each, Decoration.SpecId) if index.definitions[each].opcode == op.OpSpecConstant else None
+        for each in components
+    )
+    return LocalSize(sizes, (spec_ids[0], spec_ids[1], spec_ids[2]))
+
+
+def _spec_constants(index: Index) -> tuple[SpecConstant, ...]:
+    """By spec id; of several constants with one id (a local size may share that of a named one), the named one."""
+    found: dict[int, SpecConstant] = {}
+    for identifier, constant in index.definitions.items():
+        spec_id = index.decoration(identifier, Decoration.SpecId)
+        if spec_id is None:
+            continue
+        if spec_id not in found or not found[spec_id].name:
+            dtype, default = _default(index, constant)
+            found[spec_id] = SpecConstant(spec_id, index.name(identifier), dtype, default)
+    return tuple(found[spec_id] for spec_id in sorted(found))
+
+
+def _default(index: Index, constant: Instruction) -> tuple[str, bool | int | float]:
+    """The dtype of a specialization constant and its default."""
+    if constant.opcode in (op.OpSpecConstantTrue, op.OpSpecConstantFalse):
+        return "bool", constant.opcode == op.OpSpecConstantTrue
+    if constant.opcode != op.OpSpecConstant:
+        raise SpirvError(f"{constant} is decorated with SpecId, which only a scalar specialization constant can be")
+    dtype = scalar_name(index.definition(constant.operands[0], "the type of a specialization constant"))
+    return dtype, literal(constant.operands[2:], dtype, str(constant))
