@@ -1,0 +1,116 @@
+"""Files that may vanish or rot: where caches live, writes that are never half done, reads that never fail.
+
+A cache entry is `MAGIC`, the SHA-256 of the content, the content. An entry that is truncated or altered is discarded
+and reads as absent, so whoever reads a cache only ever sees what was written, or nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import logging
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+logger = logging.getLogger(__name__)
+
+MAGIC = b"vkcache1"
+_HEADER_NBYTES = len(MAGIC) + hashlib.sha256().digest_size
+_TEMPORARY_PREFIX = ".writing-"
+_ABANDONED_AFTER_S = 3600.0  # a temporary file this old belongs to a process that died
+
+_warned = False
+
+
+def cache_folder() -> Path:
+    """The folder of every cache; it need not exist yet. `VKCOMPUTE_CACHE_DIR` names it outright."""
+    own = os.environ.get("VKCOMPUTE_CACHE_DIR")
+    return Path(own) if own else _user_cache() / "vkcompute"
+
+
+def _user_cache() -> Path:
+    if sys.platform == "win32":
+        local = os.environ.get("LOCALAPPDATA")
+        return Path(local) if local else Path.home() / "AppData" / "Local"
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches"
+    # The XDG base directory specification: a relative path is to be ignored.
+    xdg = os.environ.get("XDG_CACHE_HOME", "")
+    return Path(xdg) if os.path.isabs(xdg) else Path.home() / ".cache"
+
+
+def write_atomic(path: Path, data: bytes) -> None:
+    """Make `path` hold `data`: a reader sees the old content or the new, also after a crash.
+
+    Raises:
+        OSError: the folder cannot be written; nothing is left behind.
+    """
+    descriptor, temporary = tempfile.mkstemp(prefix=_TEMPORARY_PREFIX, dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+
+
+def read_cached(path: Path) -> bytes | None:
+    """What `write_cached` wrote to `path`; None if there is nothing, or it is damaged (then it is deleted)."""
+    try:
+        with open(path, "rb") as file:
+            entry = file.read()
+    except OSError:
+        return None
+    content = entry[_HEADER_NBYTES:]
+    if entry[:_HEADER_NBYTES] == _header(content):
+        return content
+    logger.debug("discarding the damaged cache entry %s (%d bytes)", path, len(entry))
+    with contextlib.suppress(OSError):
+        path.unlink()
+    return None
+
+
+def write_cached(path: Path, data: bytes) -> None:
+    """Keep `data` at `path`, making folders as needed. A disk that cannot be written costs one warning per process."""
+    global _warned
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # what drivers execute is for its owner to write
+        write_atomic(path, _header(data) + data)
+    except OSError as error:
+        level = logging.DEBUG if _warned else logging.WARNING
+        _warned = True
+        logger.log(level, "cannot write the cache entry %s: %s; VKCOMPUTE_CACHE_DIR names another folder", path, error)
+
+
+def prune(folder: Path, limit_nbytes: int) -> None:
+    """Delete the oldest entries of `folder` (not of its subfolders) until the rest fit into `limit_nbytes`."""
+    entries: list[tuple[float, int, str]] = []
+    abandoned_before = time.time() - _ABANDONED_AFTER_S
+    with contextlib.suppress(OSError), os.scandir(folder) as listing:
+        for item in listing:
+            with contextlib.suppress(OSError):  # another process may delete it first
+                info = item.stat(follow_symlinks=False)
+                if not item.is_file(follow_symlinks=False):
+                    continue
+                if not item.name.startswith(_TEMPORARY_PREFIX):
+                    entries.append((info.st_mtime, info.st_size, item.path))
+                elif info.st_mtime < abandoned_before:
+                    os.unlink(item.path)
+    excess_nbytes = sum(nbytes for _, nbytes, _ in entries) - limit_nbytes
+    for _, nbytes, path in sorted(entries):
+        if excess_nbytes <= 0:
+            return
+        with contextlib.suppress(OSError):
+            os.unlink(path)
+            excess_nbytes -= nbytes
+
+
+def _header(content: bytes) -> bytes:
+    return MAGIC + hashlib.sha256(content).digest()

@@ -1,0 +1,40 @@
+"""The table of the library's own shaders: one row per SPIR-V file that `build_shaders.py` makes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One output.
+
+    Attributes:
+        name: of the output, `_spv/NAME.spv`.
+        source: a file in `shaders/`.
+        defines: preprocessor names -> values.
+        target: the Vulkan version whose SPIR-V is written.
+    """
+
+    name: str
+    source: str
+    defines: Mapping[str, str | int] = field(default_factory=dict)
+    target: str = "vulkan1.1"
+
+
+def _multiply(element: str, **defines: str | int) -> Variant:
+    return Variant(f"multiply_{element}", "multiply.comp", {"MULTIPLY": f"multiply_{element}", **defines})
+
+
+TABLE: tuple[Variant, ...] = (
+    _multiply("bool"),
+    _multiply("u8"),
+    _multiply("u16"),
+    _multiply("u32"),
+    _multiply("u64"),
+    _multiply("f16"),
+    _multiply("f32"),
+    _multiply("f64", HAS_DOUBLE=1),
+    _multiply("f64_soft"),
+)
