@@ -31,7 +31,7 @@ class Need:
 
 
 def _has_compiler() -> bool:
-    return any(shutil.which(name) for name in ("glslangValidator", "glslc"))
+    return any(shutil.which(name) for name in ("glslangValidator", "glslang", "glslc"))
 
 
 def _has_lavapipe() -> bool:
@@ -47,9 +47,9 @@ LAVAPIPE = Need("the lavapipe driver", _has_lavapipe, ("libvulkan1", "mesa-vulka
 LAYER = Need("the validation layer", lambda: VALIDATION_LAYER in probe().layers, ("vulkan-validationlayers",))
 SPIRV_TOOLS = Need("the SPIR-V tools", lambda: shutil.which("spirv-val") is not None, ("spirv-tools",))
 
-# Per goal: what the system has to bring, and the extras of pyproject.toml.
+# Per goal: what the system has to bring, and the extras of pyproject.toml. The installation itself compiles shaders.
 GOALS: dict[str, tuple[tuple[Need, ...], tuple[str, ...]]] = {
-    "lint": ((VENV,), ("cli", "dev", "ml", "plot")),
+    "lint": ((VENV, COMPILER), ("cli", "dev", "ml", "plot")),
     "demo": ((VENV, COMPILER, LOADER, DEVICE), ("cli", "ml", "plot")),
     "test": ((VENV, COMPILER, LOADER, LAVAPIPE, LAYER, SPIRV_TOOLS), ("cli", "dev", "ml", "plot")),
     "bench": ((VENV, COMPILER, LOADER, DEVICE), ("cli", "ml", "plot")),
