@@ -174,8 +174,8 @@ def foreign(node: ast.AST) -> str | None:
     if isinstance(node, ast.ImportFrom) and node.level == 0:
         return (node.module or "").split(".")[0]
     if isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] in ("import_module", "__import__"):
-        argument = node.args[0] if node.args else None
-        return argument.value.split(".")[0] if isinstance(argument, ast.Constant) else None
+        name = node.args[0].value if node.args and isinstance(node.args[0], ast.Constant) else None
+        return name.split(".")[0] if isinstance(name, str) else None
     return None
 
 

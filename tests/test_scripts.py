@@ -1,0 +1,313 @@
+"""The scripts behind `make demo` and `make test`, against a fake apt, fake drivers and small suites of tests."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPTS = Path(__file__).resolve().parent.parent / "scripts"
+sys.path.insert(0, str(SCRIPTS))
+
+import bootstrap  # noqa: E402
+import drivers  # noqa: E402
+import environment  # noqa: E402
+import packages  # noqa: E402
+import probe  # noqa: E402
+import run_tests  # noqa: E402
+from report import SetupError  # noqa: E402
+
+pytestmark = pytest.mark.pure
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A machine with no programs but /bin/sh's: programs are put into the folder that comes back."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for name in ("env", "cat", "cp", "true"):
+        (folder / name).symlink_to(shutil.which(name) or f"/bin/{name}")
+    monkeypatch.setenv("PATH", str(folder))
+    return folder
+
+
+def program(folder: Path, name: str, body: str) -> Path:
+    """Put a shell script on the machine; returns its log, to which each call adds its arguments."""
+    log = folder / f"{name}.log"
+    script = folder / name
+    script.write_text(f'#!/bin/sh\necho "$*" >> {log}\n{body}\n')
+    script.chmod(0o755)
+    return log
+
+
+def as_user(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: number)
+
+
+def test_without_an_administrator_the_whole_command_is_given(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = program(machine, "apt-get", "")
+    as_user(monkeypatch, 1000)
+    with pytest.raises(
+        SetupError, match=r"\n    sudo apt-get update && sudo apt-get install -y libvulkan1 glslang-tools$"
+    ):
+        packages.install(["libvulkan1", "glslang-tools"])
+    assert not log.exists()
+
+
+def test_a_sudo_that_would_ask_is_not_run_without_a_terminal(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program(machine, "apt-get", "")
+    program(machine, "sudo", "exit 1")
+    as_user(monkeypatch, 1000)
+    with open(os.devnull) as nothing:
+        monkeypatch.setattr("sys.stdin", nothing)
+        assert packages.admin_prefix() is None
+
+
+def test_sudo_that_does_not_ask_is_used(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    apt = program(machine, "apt-get", "")
+    sudo = program(machine, "sudo", 'shift; exec "$@"')
+    as_user(monkeypatch, 1000)
+    packages.install(["libvulkan1"])
+    assert apt.read_text().splitlines()[-1].endswith("install -y --no-install-recommends libvulkan1")
+    assert all(call.startswith("-n ") for call in sudo.read_text().splitlines())
+
+
+def test_root_needs_no_sudo_and_a_failure_is_tried_again(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    body = f"case $* in *install*) [ -e {machine}/once ] || {{ : > {machine}/once; exit 100; }};; esac"
+    log = program(machine, "apt-get", body)
+    as_user(monkeypatch, 0)
+    packages.install(["libvulkan1"])
+    kinds = ["install" if "install" in call else "update" for call in log.read_text().splitlines()]
+    assert kinds == ["update", "install", "update", "install"]
+
+
+def test_apts_words_are_shown_where_it_fails(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program(machine, "apt-get", "echo 'E: Unable to locate package x'; exit 100")
+    as_user(monkeypatch, 0)
+    with pytest.raises(SetupError, match="E: Unable to locate package x"):
+        packages.install(["x"])
+
+
+def test_without_apt_the_packages_are_named(machine: Path) -> None:
+    with pytest.raises(SetupError, match=r"no apt-get here: libvulkan1 "):
+        packages.install(["libvulkan1"])
+
+
+def need(name: str, have: set[str], *brings: str) -> bootstrap.Need:
+    return bootstrap.Need(name, lambda: name in have, brings)
+
+
+def test_the_loader_is_installed_before_a_driver_is_missed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the loader in place a GPU's driver answers, and Mesa's is not installed."""
+    have: set[str] = set()
+    asked: list[list[str]] = []
+
+    def install(names: list[str]) -> None:
+        asked.append(names)
+        have.update({"loader", "device"})
+
+    loader = need("loader", have, "libvulkan1")
+    monkeypatch.setattr(bootstrap, "LOADER", loader)
+    monkeypatch.setattr(packages, "install", install)
+    monkeypatch.setattr(packages, "has_apt", lambda: True)
+    monkeypatch.setattr(packages, "admin_prefix", list)
+    bootstrap.ensure_system((loader, need("device", have, "libvulkan1", "mesa-vulkan-drivers")))
+    assert asked == [["libvulkan1"]]
+
+
+def test_what_is_still_missing_afterwards_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packages, "install", lambda names: None)
+    monkeypatch.setattr(bootstrap, "probe", lambda: probe.Probe(loader=True, error="vkCreateInstance returned -9"))
+    with pytest.raises(SetupError, match=r"still missing.*: a driver \(vkCreateInstance returned -9"):
+        bootstrap.ensure_system((need("a driver", set(), "mesa"), need("there", {"there"}, "x")))
+
+
+@pytest.fixture
+def venv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
+    """An environment in a temporary folder whose pip only notes what it was asked."""
+    calls: list[tuple[str, ...]] = []
+    (tmp_path / "pyproject.toml").write_text("[project]\n")
+    monkeypatch.setattr(environment, "ROOT", tmp_path)
+    monkeypatch.setattr(environment, "STAMP", tmp_path / "stamp.json")
+    monkeypatch.setattr(environment, "_works", lambda: bool(calls))
+    monkeypatch.setattr(environment, "_make", lambda: calls.append(("make",)))
+    monkeypatch.setattr(environment, "_pip", lambda *words: calls.append(words[2:]))
+    return calls
+
+
+def test_the_environment_is_installed_into_once(venv: list[tuple[str, ...]], tmp_path: Path) -> None:
+    environment.ensure(["ml", "cli"])
+    environment.ensure(["cli"])
+    assert venv == [("make",), (f"{tmp_path}[cli,ml]",)]
+    environment.ensure(["dev"])
+    assert venv[2:] == [(f"{tmp_path}[cli,dev,ml]",)]
+    (tmp_path / "pyproject.toml").write_text("[project]\nname = 'x'\n")
+    environment.ensure(["cli"])
+    assert venv[3:] == [(f"{tmp_path}[cli]",)]
+
+
+@pytest.mark.parametrize("stamp", ["", "{", "[]", "null", '{"key": 1}', '{"extras": ["cli"], "key": "old"}'])
+def test_a_broken_stamp_means_another_installation(venv: list[tuple[str, ...]], tmp_path: Path, stamp: str) -> None:
+    (tmp_path / "stamp.json").write_text(stamp)
+    environment.ensure(["cli"])
+    assert venv == [("make",), (f"{tmp_path}[cli]",)]
+
+
+def test_an_interrupted_environment_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/python").symlink_to("/nowhere/python3")
+    monkeypatch.setattr(environment, "VENV", tmp_path)
+    monkeypatch.setattr(environment, "PYTHON", tmp_path / "bin/python")
+    assert not environment._works()
+    environment._make()
+    assert environment._works()
+
+
+def test_the_probe_outlives_a_driver_that_crashes(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program(machine, "crash", "kill -SEGV $$")
+    monkeypatch.setattr("sys.executable", str(machine / "crash"))
+    found = probe.probe()
+    assert found.devices == ()
+    assert "status -11" in found.error
+
+
+def test_the_probe_overhears_a_driver_that_talks(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = '{"loader": true, "devices": [{"name": "X", "kind": "cpu", "api": [1, 1]}], "layers": [], "error": ""}'
+    program(machine, "noisy", f"echo 'WARNING: not a conformant driver'; echo '{answer}'")
+    monkeypatch.setattr("sys.executable", str(machine / "noisy"))
+    found = probe.probe()
+    assert [device.name for device in found.devices] == ["X"]
+    assert found.usable == (), "Vulkan 1.1 has no timeline semaphores"
+
+
+def test_the_probe_finds_no_device_where_no_driver_is_named() -> None:
+    found = probe.probe(drivers.only("/nonexistent.json"))
+    assert (found.devices, bool(found.error)) == ((), True)
+
+
+def test_an_environment_for_one_driver_overrules_all_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VK_ADD_DRIVER_FILES", "/a.json")
+    monkeypatch.setenv("VK_DRIVER_FILES", "/b.json")
+    env = drivers.only("/c.json")
+    assert {name: value for name, value in env.items() if name.startswith("VK_")} == {
+        "VK_DRIVER_FILES": "/c.json",
+        "VK_ICD_FILENAMES": "/c.json",
+    }
+
+
+def make_package(folder: Path, names: tuple[str, ...]) -> Path:
+    """A .deb whose usr/lib/chromium holds files of these names."""
+    if shutil.which("dpkg-deb") is None:
+        pytest.skip("needs dpkg-deb")
+    tree = folder / "tree"
+    (tree / "DEBIAN").mkdir(parents=True)
+    (tree / "DEBIAN/control").write_text(
+        "Package: x\nVersion: 1\nArchitecture: all\nMaintainer: x <x@y.z>\nDescription: x\n"
+    )
+    for name in names:
+        path = tree / "usr/lib/chromium" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(name.encode())
+    subprocess.run(["dpkg-deb", "--build", tree, folder / "x.deb"], check=True, capture_output=True)
+    return folder / "x.deb"
+
+
+@pytest.mark.parametrize("complete", [True, False])
+def test_swiftshader_is_taken_out_of_the_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, complete: bool
+) -> None:
+    names = ("vk_swiftshader_icd.json", "libvk_swiftshader.so", "chrome", "big.pak")
+    package = make_package(tmp_path, names if complete else names[2:])
+    bin_folder = tmp_path / "bin"
+    bin_folder.mkdir()
+    program(bin_folder, "apt-get", f"cp {package} .")
+    monkeypatch.setenv("PATH", str(bin_folder), prepend=os.pathsep)
+    monkeypatch.setattr(drivers, "DRIVERS", tmp_path / "drivers")
+    monkeypatch.setattr(drivers, "SWIFTSHADER_PLACES", (tmp_path / "drivers/swiftshader",))
+    why = drivers.fetch_swiftshader()
+    manifest = drivers.swiftshader()
+    if complete:
+        assert (why, manifest) == ("", tmp_path / "drivers/swiftshader/vk_swiftshader_icd.json")
+        assert {path.name for path in manifest.parent.iterdir()} == set(names[:2])
+        assert (manifest.parent / names[1]).read_bytes() == names[1].encode()
+    else:
+        assert "transitional" in why
+        assert manifest is None
+        assert list((tmp_path / "drivers").iterdir()) == []
+
+
+SUITE = """
+import os, pytest
+def test_passes(): pass
+def test_fails(): assert False
+def test_skips(): pytest.skip("x")
+@pytest.fixture
+def broken():
+    yield
+    assert False
+def test_teardown_fails(broken): pass
+"""
+HERE = run_tests.Driver("lavapipe", "llvmpipe", dict(os.environ))
+
+
+def run_suite(folder: Path, text: str) -> run_tests.Outcome:
+    path = folder / "test_inner.py"
+    path.write_text(text)
+    return run_tests.run(HERE, dict(os.environ), [], [str(path), "-p", "no:cacheprovider", f"--rootdir={folder}"])
+
+
+def test_outcomes_are_counted(tmp_path: Path) -> None:
+    outcome = run_suite(tmp_path, SUITE)
+    assert (outcome.failed, outcome.skipped, outcome.collected) == (2, 1, True)
+    assert outcome.passed >= 1
+
+
+def test_a_process_that_dies_is_a_failure(tmp_path: Path) -> None:
+    outcome = run_suite(tmp_path, "import os\ndef test_a(): pass\ndef test_b(): os.kill(os.getpid(), 9)\n")
+    assert (outcome.passed, outcome.failed) == (0, 1)
+
+
+def test_no_test_at_all_is_no_success(tmp_path: Path) -> None:
+    outcome = run_suite(tmp_path, "")
+    assert not outcome.collected
+    assert "no tests were collected" in run_tests.verdict([outcome], set(), selection=False)
+    assert "no tests were collected" in run_tests.verdict([outcome], set(), selection=True)
+
+
+def outcome(driver: str, passed: int = 1, failed: int = 0, collected: bool = True) -> run_tests.Outcome:
+    return run_tests.Outcome(driver, "some device", passed, failed, 2, 1.5, collected)
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "required", "selection", "expected"),
+    [
+        ([outcome("lavapipe"), outcome("swiftshader")], {"lavapipe", "swiftshader"}, False, ""),
+        ([outcome("lavapipe")], {"lavapipe", "swiftshader"}, False, "required but not run: swiftshader"),
+        ([outcome("lavapipe", failed=1)], set(), False, "tests failed"),
+        ([outcome("lavapipe"), outcome("gpu", 0, 0, False)], set(), False, "no tests were collected on gpu"),
+        ([outcome("lavapipe"), outcome("gpu", 0, 0, False)], set(), True, ""),
+        ([], set(), True, "no Vulkan driver to run on"),
+    ],
+)
+def test_verdict(outcomes: list[run_tests.Outcome], required: set[str], selection: bool, expected: str) -> None:
+    assert run_tests.verdict(outcomes, required, selection=selection) == expected
+
+
+def test_the_summary_ends_like_pytest() -> None:
+    text = run_tests.summary([outcome("lavapipe", 10, 1), outcome("gpu", 5)], {"swiftshader": "it is not installed"})
+    assert text.splitlines()[-1] == "15 passed, 1 failed, 4 skipped in 3.00s"
+    assert "swiftshader  not run: it is not installed" in text
+
+
+def test_each_driver_sees_itself_and_multi_device_tests_see_all() -> None:
+    lavapipe = run_tests.Driver("lavapipe", "a", {"VK_DRIVER_FILES": "/a.json", "VKCOMPUTE_DEVICE": "1"})
+    swiftshader = run_tests.Driver("swiftshader", "b", {"VK_DRIVER_FILES": "/b.json"})
+    env = run_tests.environment(lavapipe, [lavapipe, swiftshader])
+    assert env["VKCOMPUTE_TEST_ALL_ICDS"] == f"/a.json{os.pathsep}/b.json"
+    assert env["VKCOMPUTE_VALIDATION"] == "error"
+    assert "VKCOMPUTE_DEVICE" not in env
+    assert "VKCOMPUTE_TEST_ALL_ICDS" not in run_tests.environment(lavapipe, [lavapipe])
