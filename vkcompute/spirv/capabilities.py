@@ -1,0 +1,261 @@
+"""What a device must have for each SPIR-V capability and extension; the tables of Vulkan's appendix "spirvenv"."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from vkcompute.spirv import enums
+from vkcompute.spirv.instruction import string_at
+from vkcompute.spirv.interface import Interface
+from vkcompute.spirv.module import Module
+
+# Requirement on the device, alternatives separated by "|": a feature's name, a Vulkan version, an extension (VK_...);
+# "" where every device has it. "subgroup.*" are the bits of VkPhysicalDeviceSubgroupProperties.supportedOperations.
+CAPABILITIES: dict[str, str] = {
+    **dict.fromkeys(
+        (
+            *("Matrix", "Shader", "InputAttachment", "Sampled1D", "Image1D", "SampledBuffer", "ImageBuffer"),
+            *("ImageQuery", "DerivativeControl", "StorageImageExtendedFormats"),
+        ),
+        "",
+    ),
+    "Float16": "shaderFloat16|VK_AMD_gpu_shader_half_float",
+    "Float64": "shaderFloat64",
+    "Int8": "shaderInt8",
+    "Int16": "shaderInt16",
+    "Int64": "shaderInt64",
+    "Int64Atomics": "shaderBufferInt64Atomics|shaderSharedInt64Atomics|shaderImageInt64Atomics",
+    "Int64ImageEXT": "shaderImageInt64Atomics",
+    "StorageBuffer8BitAccess": "storageBuffer8BitAccess",
+    "UniformAndStorageBuffer8BitAccess": "uniformAndStorageBuffer8BitAccess",
+    "StoragePushConstant8": "storagePushConstant8",
+    "StorageBuffer16BitAccess": "storageBuffer16BitAccess",
+    "UniformAndStorageBuffer16BitAccess": "uniformAndStorageBuffer16BitAccess",
+    "StoragePushConstant16": "storagePushConstant16",
+    "StorageInputOutput16": "storageInputOutput16",
+    "AtomicFloat16AddEXT": "shaderBufferFloat16AtomicAdd|shaderSharedFloat16AtomicAdd",
+    "AtomicFloat32AddEXT": "shaderBufferFloat32AtomicAdd|shaderSharedFloat32AtomicAdd|shaderImageFloat32AtomicAdd",
+    "AtomicFloat64AddEXT": "shaderBufferFloat64AtomicAdd|shaderSharedFloat64AtomicAdd",
+    "AtomicFloat16MinMaxEXT": "shaderBufferFloat16AtomicMinMax|shaderSharedFloat16AtomicMinMax",
+    "AtomicFloat32MinMaxEXT": (
+        "shaderBufferFloat32AtomicMinMax|shaderSharedFloat32AtomicMinMax|shaderImageFloat32AtomicMinMax"
+    ),
+    "AtomicFloat64MinMaxEXT": "shaderBufferFloat64AtomicMinMax|shaderSharedFloat64AtomicMinMax",
+    "AtomicFloat16VectorNV": "shaderFloat16VectorAtomics",
+    "GroupNonUniform": "subgroup.basic",
+    "GroupNonUniformVote": "subgroup.vote",
+    "GroupNonUniformArithmetic": "subgroup.arithmetic",
+    "GroupNonUniformBallot": "subgroup.ballot",
+    "GroupNonUniformShuffle": "subgroup.shuffle",
+    "GroupNonUniformShuffleRelative": "subgroup.shuffle_relative",
+    "GroupNonUniformClustered": "subgroup.clustered",
+    "GroupNonUniformQuad": "subgroup.quad",
+    "GroupNonUniformPartitionedNV": "subgroup.partitioned",
+    "GroupNonUniformRotateKHR": "shaderSubgroupRotate",
+    "QuadControlKHR": "shaderQuadControl",
+    "SubgroupBallotKHR": "VK_EXT_shader_subgroup_ballot",
+    "SubgroupVoteKHR": "VK_EXT_shader_subgroup_vote",
+    "Groups": "VK_AMD_shader_ballot",
+    "ShaderClockKHR": "VK_KHR_shader_clock",
+    "ShaderSMBuiltinsNV": "shaderSMBuiltins",
+    "CoreBuiltinsARM": "shaderCoreBuiltins",
+    "DotProduct": "shaderIntegerDotProduct",
+    "DotProductInputAll": "shaderIntegerDotProduct",
+    "DotProductInput4x8Bit": "shaderIntegerDotProduct",
+    "DotProductInput4x8BitPacked": "shaderIntegerDotProduct",
+    "CooperativeMatrixKHR": "cooperativeMatrix",
+    "CooperativeMatrixNV": "cooperativeMatrix",
+    "CooperativeMatrixReductionsNV": "cooperativeMatrixReductions",
+    "CooperativeMatrixConversionsNV": "cooperativeMatrixConversions",
+    "CooperativeMatrixPerElementOperationsNV": "cooperativeMatrixPerElementOperations",
+    "CooperativeMatrixTensorAddressingNV": "cooperativeMatrixTensorAddressing",
+    "CooperativeMatrixBlockLoadsNV": "cooperativeMatrixBlockLoads",
+    "TensorAddressingNV": "cooperativeMatrixTensorAddressing",
+    "BFloat16TypeKHR": "shaderBFloat16Type",
+    "BFloat16DotProductKHR": "shaderBFloat16DotProduct",
+    "BFloat16CooperativeMatrixKHR": "shaderBFloat16CooperativeMatrix",
+    "Float8EXT": "shaderFloat8",
+    "Float8CooperativeMatrixEXT": "shaderFloat8CooperativeMatrix",
+    "ReplicatedCompositesEXT": "shaderReplicatedComposites",
+    "ExpectAssumeKHR": "shaderExpectAssume",
+    "FloatControls2": "shaderFloatControls2",
+    "BitInstructions": "maintenance9",
+    "RawAccessChainsNV": "shaderRawAccessChains",
+    "UntypedPointersKHR": "shaderUntypedPointers",
+    "PhysicalStorageBufferAddresses": "bufferDeviceAddress",
+    "VariablePointersStorageBuffer": "variablePointersStorageBuffer",
+    "VariablePointers": "variablePointers",
+    "VulkanMemoryModel": "vulkanMemoryModel",
+    "VulkanMemoryModelDeviceScope": "vulkanMemoryModelDeviceScope",
+    "WorkgroupMemoryExplicitLayoutKHR": "workgroupMemoryExplicitLayout",
+    "WorkgroupMemoryExplicitLayout8BitAccessKHR": "workgroupMemoryExplicitLayout8BitAccess",
+    "WorkgroupMemoryExplicitLayout16BitAccessKHR": "workgroupMemoryExplicitLayout16BitAccess",
+    **{
+        capability: "|".join(f"shader{capability}Float{bits}" for bits in (16, 32, 64))
+        for capability in (
+            *("DenormPreserve", "DenormFlushToZero", "SignedZeroInfNanPreserve"),
+            *("RoundingModeRTE", "RoundingModeRTZ"),
+        )
+    },
+    "ComputeDerivativeGroupQuadsKHR": "computeDerivativeGroupQuads",
+    "ComputeDerivativeGroupLinearKHR": "computeDerivativeGroupLinear",
+    "ImageGatherExtended": "shaderImageGatherExtended",
+    "StorageImageMultisample": "shaderStorageImageMultisample",
+    "ImageMSArray": "shaderStorageImageMultisample",
+    "ImageCubeArray": "imageCubeArray",
+    "SampledCubeArray": "imageCubeArray",
+    "SparseResidency": "shaderResourceResidency",
+    "MinLod": "shaderResourceMinLod",
+    "StorageImageReadWithoutFormat": "shaderStorageImageReadWithoutFormat|1.3|VK_KHR_format_feature_flags2",
+    "StorageImageWriteWithoutFormat": "shaderStorageImageWriteWithoutFormat|1.3|VK_KHR_format_feature_flags2",
+    "ImageReadWriteLodAMD": "VK_AMD_shader_image_load_store_lod",
+    "ImageGatherBiasLodAMD": "VK_AMD_texture_gather_bias_lod",
+    "DeviceGroup": "1.1|VK_KHR_device_group",
+    "MultiView": "multiview",
+    "DrawParameters": "shaderDrawParameters|VK_KHR_shader_draw_parameters",
+    "ShaderNonUniform": "1.2|VK_EXT_descriptor_indexing",
+    "RuntimeDescriptorArray": "runtimeDescriptorArray",
+    "DemoteToHelperInvocation": "shaderDemoteToHelperInvocation",
+    "RayQueryKHR": "rayQuery",
+    **{
+        f"{resource}Array{indexing}Indexing": f"shader{resource}Array{indexing}Indexing"
+        for resource in (
+            *("UniformBuffer", "SampledImage", "StorageBuffer", "StorageImage"),
+            *("InputAttachment", "UniformTexelBuffer", "StorageTexelBuffer"),
+        )
+        for indexing in ("Dynamic", "NonUniform")
+    },
+}
+_OPENCL = (
+    *("Addresses", "Linkage", "Kernel", "Vector16", "Float16Buffer", "ImageBasic", "ImageReadWrite", "ImageMipmap"),
+    *("LiteralSampler", "GenericPointer", "SubgroupDispatch", "NamedBarrier"),
+)
+# SPIR-V extension -> requirement, as above.
+EXTENSIONS: dict[str, str] = {
+    "SPV_KHR_variable_pointers": "1.1|VK_KHR_variable_pointers",
+    "SPV_KHR_storage_buffer_storage_class": "1.1|VK_KHR_storage_buffer_storage_class",
+    "SPV_KHR_16bit_storage": "1.1|VK_KHR_16bit_storage",
+    "SPV_KHR_8bit_storage": "1.2|VK_KHR_8bit_storage",
+    "SPV_KHR_float_controls": "1.2|VK_KHR_shader_float_controls",
+    "SPV_KHR_float_controls2": "1.4|VK_KHR_shader_float_controls2",
+    "SPV_KHR_vulkan_memory_model": "1.2|VK_KHR_vulkan_memory_model",
+    "SPV_KHR_physical_storage_buffer": "1.2|VK_KHR_buffer_device_address",
+    "SPV_EXT_physical_storage_buffer": "1.2|VK_KHR_buffer_device_address|VK_EXT_buffer_device_address",
+    "SPV_EXT_descriptor_indexing": "1.2|VK_EXT_descriptor_indexing",
+    "SPV_KHR_non_semantic_info": "1.3|VK_KHR_shader_non_semantic_info",
+    "SPV_KHR_relaxed_extended_instruction": "VK_KHR_shader_relaxed_extended_instruction",
+    "SPV_KHR_terminate_invocation": "1.3|VK_KHR_shader_terminate_invocation",
+    "SPV_KHR_integer_dot_product": "1.3|VK_KHR_shader_integer_dot_product",
+    "SPV_KHR_expect_assume": "1.4|VK_KHR_shader_expect_assume",
+    "SPV_KHR_subgroup_rotate": "1.4|VK_KHR_shader_subgroup_rotate",
+    "SPV_KHR_subgroup_uniform_control_flow": "1.3|VK_KHR_shader_subgroup_uniform_control_flow",
+    "SPV_KHR_maximal_reconvergence": "VK_KHR_shader_maximal_reconvergence",
+    "SPV_KHR_quad_control": "VK_KHR_shader_quad_control",
+    "SPV_KHR_shader_ballot": "VK_EXT_shader_subgroup_ballot",
+    "SPV_KHR_subgroup_vote": "VK_EXT_shader_subgroup_vote",
+    "SPV_KHR_shader_clock": "VK_KHR_shader_clock",
+    "SPV_KHR_device_group": "1.1|VK_KHR_device_group",
+    "SPV_KHR_multiview": "1.1|VK_KHR_multiview",
+    "SPV_KHR_shader_draw_parameters": "1.1|VK_KHR_shader_draw_parameters",
+    "SPV_KHR_workgroup_memory_explicit_layout": "VK_KHR_workgroup_memory_explicit_layout",
+    "SPV_KHR_cooperative_matrix": "VK_KHR_cooperative_matrix",
+    "SPV_KHR_bfloat16": "VK_KHR_shader_bfloat16",
+    "SPV_KHR_untyped_pointers": "VK_KHR_shader_untyped_pointers",
+    "SPV_KHR_ray_query": "VK_KHR_ray_query",
+    "SPV_KHR_compute_shader_derivatives": "VK_KHR_compute_shader_derivatives",
+    "SPV_EXT_float8": "VK_EXT_shader_float8",
+    "SPV_EXT_replicated_composites": "VK_EXT_shader_replicated_composites",
+    "SPV_EXT_shader_atomic_float_add": "VK_EXT_shader_atomic_float",
+    "SPV_EXT_shader_atomic_float16_add": "VK_EXT_shader_atomic_float2",
+    "SPV_EXT_shader_atomic_float_min_max": "VK_EXT_shader_atomic_float2",
+    "SPV_EXT_shader_image_int64": "VK_EXT_shader_image_atomic_int64",
+    "SPV_EXT_demote_to_helper_invocation": "1.3|VK_EXT_shader_demote_to_helper_invocation",
+    "SPV_GOOGLE_hlsl_functionality1": "VK_GOOGLE_hlsl_functionality1",
+    "SPV_GOOGLE_decorate_string": "VK_GOOGLE_decorate_string",
+    "SPV_GOOGLE_user_type": "VK_GOOGLE_user_type",
+    "SPV_AMD_gpu_shader_half_float": "VK_AMD_gpu_shader_half_float",
+    "SPV_AMD_gpu_shader_int16": "VK_AMD_gpu_shader_int16",
+    "SPV_AMD_shader_ballot": "VK_AMD_shader_ballot",
+    "SPV_AMD_gcn_shader": "VK_AMD_gcn_shader",
+    "SPV_AMD_shader_trinary_minmax": "VK_AMD_shader_trinary_minmax",
+    "SPV_AMD_shader_image_load_store_lod": "VK_AMD_shader_image_load_store_lod",
+    "SPV_AMD_texture_gather_bias_lod": "VK_AMD_texture_gather_bias_lod",
+    "SPV_ARM_core_builtins": "VK_ARM_shader_core_builtins",
+    "SPV_NV_compute_shader_derivatives": "VK_NV_compute_shader_derivatives|VK_KHR_compute_shader_derivatives",
+    "SPV_NV_cooperative_matrix": "VK_NV_cooperative_matrix",
+    "SPV_NV_cooperative_matrix2": "VK_NV_cooperative_matrix2",
+    "SPV_NV_tensor_addressing": "VK_NV_cooperative_matrix2",
+    "SPV_NV_raw_access_chains": "VK_NV_raw_access_chains",
+    "SPV_NV_shader_atomic_fp16_vector": "VK_NV_shader_atomic_float16_vector",
+    "SPV_NV_shader_sm_builtins": "VK_NV_shader_sm_builtins",
+    "SPV_NV_shader_subgroup_partitioned": "VK_NV_shader_subgroup_partitioned",
+}
+# Newest SPIR-V version that a Vulkan version takes.
+_VERSIONS = {(1, 0): (1, 0), (1, 1): (1, 3), (1, 2): (1, 5), (1, 3): (1, 6), (1, 4): (1, 6)}
+
+
+def missing_features(
+    source: Interface | Module,
+    features: Collection[str],
+    extensions: Collection[str],
+    vulkan_version: tuple[int, int],
+) -> list[str]:
+    """What a device lacks for `source`, one sentence each; empty if nothing.
+
+    Args:
+        source: a module, or the interface of one.
+        features: names of Vulkan's features as the structures spell them ("shaderFloat64"), and "subgroup.basic",
+            "subgroup.vote" and so on for the subgroup operations; for the float controls, the names of the properties
+            ("shaderDenormPreserveFloat32").
+        extensions: names of Vulkan's device extensions.
+        vulkan_version: (major, minor).
+    """
+    if isinstance(source, Module):
+        capabilities = tuple(enums.name(enums.Capability, each.operands[0]) for each in source.capabilities)
+        spirv_extensions = tuple(string_at(each.operands, 0, each)[0] for each in source.extensions)
+    else:
+        capabilities, spirv_extensions = source.capabilities, source.extensions
+
+    def has(requirement: str) -> bool:
+        if requirement[:1].isdigit():
+            major, minor = map(int, requirement.split("."))
+            return vulkan_version >= (major, minor)
+        return requirement in (extensions if requirement.startswith("VK_") else features)
+
+    sentences = _version(source.version, extensions, vulkan_version)
+    rows = [("capability", name, CAPABILITIES) for name in dict.fromkeys(capabilities)]
+    rows += [("SPIR-V extension", name, EXTENSIONS) for name in dict.fromkeys(spirv_extensions)]
+    for noun, name, table in rows:
+        requirement = table.get(name)
+        if requirement is None:
+            sentences.append(_unknown(noun, name))
+        elif requirement and not any(map(has, requirement.split("|"))):
+            sentences.append(f"{noun} {name} needs {' or '.join(map(_spell, requirement.split('|')))}")
+    return sentences
+
+
+def _spell(requirement: str) -> str:
+    if requirement[:1].isdigit():
+        return f"Vulkan {requirement}"
+    if requirement.startswith("subgroup."):
+        return f"the subgroup operation {requirement.removeprefix('subgroup.')}"
+    return f"the {'extension' if requirement.startswith('VK_') else 'feature'} {requirement}"
+
+
+def _unknown(noun: str, name: str) -> str:
+    if name in _OPENCL:
+        return f"capability {name} belongs to OpenCL; no Vulkan device takes it"
+    return f"{noun} {name} is unknown here, so that no device can be said to have it"
+
+
+def _version(spirv: tuple[int, int], extensions: Collection[str], vulkan: tuple[int, int]) -> list[str]:
+    newest = _VERSIONS.get(vulkan, (1, 6) if vulkan > (1, 4) else (0, 0))
+    if vulkan == (1, 1) and "VK_KHR_spirv_1_4" in extensions:
+        newest = (1, 4)
+    if spirv <= newest:
+        return []
+    was, is_ = ".".join(map(str, spirv)), ".".join(map(str, newest))
+    target = ".".join(map(str, vulkan))
+    return [
+        f"SPIR-V {was} is newer than the {is_} that Vulkan {target} takes; compile with --target-env vulkan{target}"
+    ]
