@@ -79,13 +79,13 @@ def absolute(source: str, node: ast.ImportFrom) -> str | None:
     return ".".join([*base, *([node.module] if node.module else [])])
 
 
-def targets(source: str, node: ast.AST) -> Iterator[str]:
+def targets(source: str, node: ast.Import | ast.ImportFrom) -> Iterator[str]:
     """The modules of ours that one statement imports."""
     if isinstance(node, ast.Import):
         for alias in node.names:
             if alias.name.split(".")[0] == "vkcompute":
                 yield resolve(alias.name.partition(".")[2])
-    elif isinstance(node, ast.ImportFrom):
+    else:
         base = absolute(source, node)
         if base is not None:
             for alias in node.names:
@@ -96,19 +96,20 @@ def is_type_checking(node: ast.AST) -> bool:
     return isinstance(node, ast.If) and ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING")
 
 
-def walk(node: ast.AST, runs: bool = True) -> Iterator[tuple[ast.AST, bool]]:
-    """Every node below, with whether it is executed at run time."""
+def import_statements(node: ast.AST, runs: bool = True) -> Iterator[tuple[ast.Import | ast.ImportFrom, bool]]:
+    """Every import below `node`, with whether it is executed at run time."""
     for child in ast.iter_child_nodes(node):
         child_runs = runs and not (is_type_checking(node) and child in getattr(node, "body", ()))
-        yield child, child_runs
-        yield from walk(child, child_runs)
+        if isinstance(child, ast.Import | ast.ImportFrom):
+            yield child, child_runs
+        yield from import_statements(child, child_runs)
 
 
 @cache
 def imports() -> tuple[Import, ...]:
     found = []
     for source, path in modules().items():
-        for node, runs in walk(tree(path)):
+        for node, runs in import_statements(tree(path)):
             found += [Import(source, t, node.lineno, runs) for t in targets(source, node) if t != source]
     return tuple(found)
 
@@ -293,7 +294,7 @@ def test_the_reader_of_imports_sees_every_form(monkeypatch: pytest.MonkeyPatch, 
     )
     table = {name: source if name == "core.a" else tmp_path / "__init__.py" for name in names}
     monkeypatch.setitem(globals(), "modules", lambda: table)
-    seen = {(t, runs) for node, runs in walk(tree(source)) for t in targets("core.a", node)}
+    seen = {(t, runs) for node, runs in import_statements(tree(source)) for t in targets("core.a", node)}
     assert seen == {
         ("core.vk", True),
         ("core.b", True),
