@@ -68,8 +68,12 @@ def _stamped() -> set[str] | None:
 
 
 def _works() -> bool:
-    """Whether .venv has a Python that runs and a pip; an interrupted or a moved one has not."""
-    check = "import sys, pip; sys.exit(sys.version_info < (3, 10))"
+    """Whether .venv has a Python that runs and a pip; an interrupted or a moved one has not.
+
+    Where the user named a Python by PYTHON=..., it has to be of that version.
+    """
+    wrong = f"!= {sys.version_info[:2]}" if os.environ.get("PYTHON") else "< (3, 10)"
+    check = f"import sys, pip; sys.exit(sys.version_info[:2] {wrong})"
     return PYTHON.exists() and run_quietly([str(PYTHON), "-c", check]) is None
 
 

@@ -25,7 +25,7 @@ from report import say
 
 NAMES = ("lavapipe", "swiftshader", "gpu")
 NO_TESTS_COLLECTED = 5  # pytest's exit status
-TIMEOUT_S = 1800
+TIMEOUT_S = 900
 
 
 @dataclass(frozen=True)

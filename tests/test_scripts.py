@@ -311,3 +311,41 @@ def test_each_driver_sees_itself_and_multi_device_tests_see_all() -> None:
     assert env["VKCOMPUTE_VALIDATION"] == "error"
     assert "VKCOMPUTE_DEVICE" not in env
     assert "VKCOMPUTE_TEST_ALL_ICDS" not in run_tests.environment(lavapipe, [lavapipe])
+
+
+def test_a_real_gpu_is_a_third_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The default search finds lavapipe and a GPU: the GPU is asked for by name, with the loader left as it is."""
+    cpu = probe.Device("llvmpipe", "cpu", (1, 3))
+    gpu = probe.Device("Some GPU 9000", "discrete", (1, 4))
+
+    def search(env: dict[str, str] | None = None) -> probe.Probe:
+        return probe.Probe(True, (cpu,) if env else (cpu, gpu))
+
+    monkeypatch.setattr(run_tests, "probe", search)
+    monkeypatch.setattr(drivers, "lavapipe", lambda: Path("/lvp.json"))
+    monkeypatch.setattr(drivers, "swiftshader", lambda: None)
+    monkeypatch.delenv("VK_DRIVER_FILES", raising=False)
+    found, absent = run_tests.find()
+    assert [(driver.name, driver.device) for driver in found] == [("lavapipe", "llvmpipe"), ("gpu", "Some GPU 9000")]
+    assert found[1].env["VKCOMPUTE_DEVICE"] == "Some GPU 9000"
+    assert "VK_DRIVER_FILES" not in found[1].env
+    assert absent == {"swiftshader": "it is not installed"}
+
+
+def test_an_environment_of_another_python_is_made_again_where_one_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "python").symlink_to(sys.executable)
+    monkeypatch.setattr(environment, "PYTHON", tmp_path / "python")
+    monkeypatch.setattr(environment, "run_quietly", lambda command: exec_check(command[-1]))
+    monkeypatch.setenv("PYTHON", "/some/python3")
+    assert environment._works()
+    monkeypatch.setattr("sys.version_info", (3, 99, 0))
+    assert not environment._works()
+    monkeypatch.delenv("PYTHON")
+    assert environment._works()
+
+
+def exec_check(code: str) -> str | None:
+    """What run_quietly returns for Python code, run by this interpreter in a process that nothing here patches."""
+    return None if subprocess.run([sys.executable, "-c", code], check=False).returncode == 0 else "no"
