@@ -67,7 +67,7 @@ class Recorder:
     """
 
     __slots__ = (
-        "_bind_pipeline", "_bind_sets", "_bound", "_copy", "_dispatch", "_fill", "_fn", "_push", "_region", "_sets",
+        "_bind_pipeline", "_bind_sets", "_bound", "_copy", "_dispatch", "_fill", "_fn", "_push", "_sets",
         "handle", "transfer_only",
     )  # fmt: skip
 
@@ -80,7 +80,6 @@ class Recorder:
         self._bind_pipeline, self._bind_sets = fn.vkCmdBindPipeline, fn.vkCmdBindDescriptorSets
         self._push, self._dispatch = fn.vkCmdPushConstants, fn.vkCmdDispatch
         self._copy, self._fill = fn.vkCmdCopyBuffer, fn.vkCmdFillBuffer
-        self._region = vk.ffi.new("VkBufferCopy*")
         info = _BEGIN_REUSABLE if reusable else _BEGIN_ONCE
         vk.check(fn.vkBeginCommandBuffer(handle, info), "vkBeginCommandBuffer", queue)
 
@@ -100,11 +99,9 @@ class Recorder:
             self._push(handle, layout, _COMPUTE_STAGE, 0, push_bytes, push)
         self._dispatch(handle, *grid)
 
-    def copy(self, source: Any, source_offset: int, target: Any, target_offset: int, nbytes: int) -> None:
-        """Copies `nbytes` bytes between VkBuffers (or within one, where the ranges do not overlap)."""
-        region = self._region
-        region.srcOffset, region.dstOffset, region.size = source_offset, target_offset, nbytes
-        self._copy(self.handle, source, target, 1, region)
+    def copy(self, source: Any, target: Any, regions: Any, n_regions: int) -> None:
+        """Copies regions (a VkBufferCopy array) between VkBuffers, or within one where they do not overlap."""
+        self._copy(self.handle, source, target, n_regions, regions)
 
     def fill(self, target: Any, offset: int, nbytes: int, word: int) -> None:
         """Fills with a 32-bit word; offset and nbytes in bytes, multiples of 4."""

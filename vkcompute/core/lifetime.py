@@ -65,6 +65,11 @@ class Handle:
         count(type(self).__name__, +1)
 
     @property
+    def inherited(self) -> bool:
+        """Whether the object came into this process by a fork: it can neither be used nor destroyed here."""
+        return self._pid != os.getpid()
+
+    @property
     def closed(self) -> bool:
         """Whether `close()` has been called."""
         return not self._open
@@ -74,7 +79,7 @@ class Handle:
         if self._open:
             self._open = False
             count(type(self).__name__, -1)
-            if self._pid == os.getpid():
+            if not self.inherited:
                 self._destroy()
 
     def _destroy(self) -> None:
@@ -84,7 +89,7 @@ class Handle:
         """Raises ClosedError if the object is closed, or belongs to the parent of this process."""
         if not self._open:
             raise ClosedError(f"this {type(self).__name__} is closed; make a new one")
-        if self._pid != os.getpid():
+        if self.inherited:
             raise ClosedError(
                 f"this {type(self).__name__} belongs to process {self._pid}, and drivers do not survive a fork; "
                 f"open a new one in process {os.getpid()}, or start workers with multiprocessing's 'spawn' method"

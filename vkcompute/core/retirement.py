@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from vkcompute.core.queue import Queue
 
-Item = (
-    tuple[Callable[..., None], Any] | tuple[Callable[..., None], Any, Any] | tuple[Callable[..., None], Any, Any, Any]
-)
+Item = tuple[Any, ...]
+"""A function, then its arguments."""
 
 
 class Retirement:

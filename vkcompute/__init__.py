@@ -1,0 +1,74 @@
+"""vkcompute: GPU computing from Python on every vendor's hardware, through Vulkan.
+
+    import numpy as np
+    import vkcompute as vc
+
+    with vc.Runtime() as gpu:
+        x = gpu.tensor(np.arange(8, dtype=np.float32))
+        out = gpu.empty(x.shape, x.dtype)
+        ...
+
+Names are imported on first use: `import vkcompute` loads no driver and starts no thread.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from vkcompute._version import __version__
+from vkcompute.errors import (
+    ClosedError,
+    CompileError,
+    DataError,
+    DeviceLost,
+    MissingFeature,
+    NoCompiler,
+    NoDevice,
+    NoVulkanLoader,
+    OutOfDeviceMemory,
+    SpirvError,
+    ValidationError,
+    VkComputeError,
+    VulkanError,
+)
+from vkcompute.glsl import glsl
+
+if TYPE_CHECKING:
+    from vkcompute.runtime.future import Future
+    from vkcompute.runtime.graph import Graph
+    from vkcompute.runtime.kernel import Kernel
+    from vkcompute.runtime.runtime import Runtime, default_runtime
+    from vkcompute.runtime.tensor import Tensor
+
+_HOMES = {
+    "Runtime": "vkcompute.runtime.runtime",
+    "default_runtime": "vkcompute.runtime.runtime",
+    "Tensor": "vkcompute.runtime.tensor",
+    "Kernel": "vkcompute.runtime.kernel",
+    "Graph": "vkcompute.runtime.graph",
+    "Future": "vkcompute.runtime.future",
+}
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'vkcompute' has no attribute {name!r}")
+    value = getattr(importlib.import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})
+
+
+__all__ = [
+    "__version__",
+    # what one works with
+    "Future", "Graph", "Kernel", "Runtime", "Tensor", "default_runtime", "glsl",
+    # what can go wrong
+    "ClosedError", "CompileError", "DataError", "DeviceLost", "MissingFeature", "NoCompiler", "NoDevice",
+    "NoVulkanLoader", "OutOfDeviceMemory", "SpirvError", "ValidationError", "VkComputeError", "VulkanError",
+]  # fmt: skip

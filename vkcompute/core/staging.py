@@ -1,0 +1,52 @@
+"""The staging ring: host-visible slots through which bytes pass to and from memory that the host cannot see."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from vkcompute.core.buffer import Buffer
+from vkcompute.core.queue import Point
+
+if TYPE_CHECKING:
+    from vkcompute.core.device import Device
+
+SLOT_BYTES = 8 << 20
+N_SLOTS = 4
+
+
+class StagingRing:
+    """Up to `N_SLOTS` buffers of `SLOT_BYTES`, used in turn; each remembers the moment that frees it.
+
+    Args:
+        use: "upload" or "download".
+    """
+
+    def __init__(self, device: Device, use: str) -> None:
+        self.device, self.use = device, use
+        self._slots: deque[tuple[Buffer, Point | None]] = deque()
+        self._made = 0
+
+    def take(self) -> Buffer:
+        """A slot that nothing uses; waits for the oldest one where all are in use."""
+        with self.device.lock:
+            if self._slots and (self._slots[0][1] is None or self._slots[0][1].done()):
+                return self._slots.popleft()[0]
+            if self._made < N_SLOTS or not self._slots:
+                self._made += 1
+                return self.device.buffer(SLOT_BYTES, self.use)
+            slot, point = self._slots.popleft()
+        if point is not None:
+            point.wait()
+        return slot
+
+    def give(self, slot: Buffer, point: Point | None) -> None:
+        """Takes a slot back that is in use until `point` (None: no longer)."""
+        with self.device.lock:
+            self._slots.append((slot, point))
+
+    def close(self) -> None:
+        """Frees the slots."""
+        while self._slots:
+            self._slots.popleft()[0].close()
+        self._made = 0

@@ -1,0 +1,239 @@
+"""Kernels: a program on a device, launched on tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from vkcompute import dtypes
+from vkcompute.core.descriptors import DESCRIPTOR_TYPES, DescriptorSets, PipelineLayout
+from vkcompute.core.pipeline import ComputePipeline
+from vkcompute.core.shader import ShaderModule
+from vkcompute.errors import MissingFeature
+from vkcompute.runtime.constants import PushConstants, specialize
+from vkcompute.runtime.future import Future
+from vkcompute.runtime.program import Program
+from vkcompute.runtime.tensor import Tensor
+from vkcompute.spirv.check import missing_features
+from vkcompute.spirv.interface import Binding
+
+if TYPE_CHECKING:
+    from vkcompute.runtime.runtime import Runtime
+
+Grid = tuple[int, int, int]
+_MANY_PLANS = 1024
+
+
+class Kernel:
+    """Made by `Runtime.kernel`; `kernel(x, y, out, 2.0)` launches it.
+
+    Attributes:
+        name: for messages.
+        bindings: what the tensors are bound to, in the order of the arguments.
+        local_size: invocations per workgroup along x, y and z.
+    """
+
+    def __init__(
+        self, runtime: Runtime, program: Program, constants: Mapping[int | str, Any], *, check_types: bool = True
+    ) -> None:
+        interface = program.interface
+        device = runtime.device
+        self.runtime, self.name, self.bindings = runtime, program.name, interface.bindings
+        self._check_types = check_types
+        physical = device.physical
+        subgroup = {f"subgroup.{name}" for name in physical.subgroup_operations}
+        missing = missing_features(interface, device.features | subgroup, device.extensions, physical.api_version[:2])
+        missing += [_unsupported(binding) for binding in interface.bindings if not _supported(binding)]
+        if missing:
+            raise MissingFeature(f"{device} cannot run {self.name}: {'; '.join(missing)}")
+        special = specialize(self.name, interface.spec_constants, constants)
+        sizes = {key: int.from_bytes(value, "little") for key, value in special}
+        self.local_size = interface.local_size.effective(sizes)
+        self._check_local_size()
+        self._push = PushConstants(self.name, interface.push_constants)
+        self._check_push_size()
+        slots = [(binding.set, binding.binding, binding.kind) for binding in interface.bindings]
+        self._layout = PipelineLayout(device, slots, self._push.nbytes)
+        with ShaderModule(device, program.spirv) as shader:
+            self._pipeline = ComputePipeline(shader, self._layout, interface.entry_point, special)
+        self._n_tensors = len(slots)
+        self._writes = [i for i, binding in enumerate(self.bindings) if binding.writes]
+        self._reads = [i for i, binding in enumerate(self.bindings) if binding.reads]
+        self._plans: dict[Any, tuple[DescriptorSets, Grid | None]] = {}
+
+    def __call__(
+        self,
+        *args: Any,
+        grid: int | Sequence[int] | None = None,
+        queue: int | str | None = None,
+        **named: Any,
+    ) -> Future:
+        """Launches the kernel; returns at once.
+
+        Args:
+            args: one contiguous tensor per binding, ordered by (set, binding); then the push constants, in order.
+            grid: workgroups along x, y and z. Without it, one invocation per element of the first tensor that the
+                kernel writes.
+            queue: an index, "compute" or "transfer"; without it the scheduler chooses.
+            named: push constants by name.
+
+        Raises:
+            TypeError: too few tensors, another dtype than the binding's, a value of the wrong type.
+            ValueError: a tensor of another runtime, not contiguous, closed, or larger than a binding may be; a grid
+                beyond the device's limits.
+        """
+        tensors = args[: self._n_tensors]
+        try:
+            key = tuple([tensor.slot for tensor in tensors])
+            sets, chosen = self._plans[key]
+        except (KeyError, AttributeError, TypeError):
+            sets, chosen = self._plan(tensors)
+        if grid is not None:
+            chosen = self._checked_grid(grid)
+        elif chosen is None:
+            raise ValueError(self._no_default_grid(tensors))
+        push = self._push.pack(args[self._n_tensors :], named) if self._push.nbytes or named else self._no_push(args)
+        command = (
+            self._pipeline.handle, self._layout.handle, self._layout.n_sets, sets.handles, push, len(push), chosen,
+        )  # fmt: skip
+        writes = [tensors[i].span for i in self._writes]
+        reads = [tensors[i].span for i in self._reads]
+        return self.runtime.scheduler.dispatch(command, writes, reads, queue, (self, sets))
+
+    def _no_push(self, args: tuple[Any, ...]) -> bytes:
+        if len(args) > self._n_tensors:
+            self._push.pack(args[self._n_tensors :], {})
+        return b""
+
+    def _plan(self, tensors: tuple[Any, ...]) -> tuple[DescriptorSets, Grid | None]:
+        """Checks the tensors, and makes what a launch on them needs."""
+        self.runtime.require_open()
+        if len(tensors) < self._n_tensors:
+            names = ", ".join(binding.name or f"binding {binding.binding}" for binding in self.bindings)
+            raise TypeError(f"{self.name} takes {self._n_tensors} tensors ({names}); got {len(tensors)}")
+        ranges = [self._bindable(binding, tensor) for binding, tensor in zip(self.bindings, tensors, strict=True)]
+        with self.runtime.scheduler.lock:
+            plan = DescriptorSets(self._layout, ranges), self._default_grid(tensors)
+            if len(self._plans) >= _MANY_PLANS:
+                self._plans.pop(next(iter(self._plans)))
+            self._plans[tuple([tensor.slot for tensor in tensors])] = plan
+        return plan
+
+    def _bindable(self, binding: Binding, tensor: Any) -> tuple[Any, int, int]:
+        """The (block, offset, nbytes) that the binding is to see."""
+        where = f"binding {binding.binding} ({binding.name or 'unnamed'}) of {self.name}"
+        if not isinstance(tensor, Tensor):
+            raise TypeError(f"{where} takes a tensor; got {type(tensor).__name__}; make one with runtime.tensor(data)")
+        buffer, device = tensor.buffer, self.runtime.device
+        if tensor.runtime is not self.runtime:
+            raise ValueError(f"{where}: the tensor belongs to another runtime ({tensor.runtime.device}); copy it here")
+        if not tensor.contiguous:
+            raise ValueError(f"{where} takes a contiguous tensor; its strides are {tensor.strides}; pass a .copy()")
+        if self._check_types:
+            _check_element(where, binding, tensor)
+        limits = device.physical.limits
+        nbytes = self._bound_bytes(where, binding, tensor)
+        uniform = binding.kind == "uniform_buffer"
+        largest = limits["maxUniformBufferRange"] if uniform else device.max_binding_bytes
+        if nbytes > largest:
+            raise ValueError(
+                f"{where}: the tensor has {nbytes} bytes, {device} binds at most {largest}; bind views of it"
+            )
+        align = limits["minUniformBufferOffsetAlignment" if uniform else "minStorageBufferOffsetAlignment"]
+        offset = buffer.offset + tensor.offset
+        if offset % align:
+            raise ValueError(
+                f"{where}: the view starts at byte {tensor.offset} of its buffer, {device} binds at multiples of "
+                f"{align}; pass a .copy()"
+            )
+        return buffer.block, offset, nbytes
+
+    def _bound_bytes(self, where: str, binding: Binding, tensor: Tensor) -> int:
+        """The tensor's bytes, rounded up to whole elements where the padding behind it is the tensor's own."""
+        stride = binding.element.stride_bytes if binding.element else 4
+        nbytes = -(-max(tensor.nbytes, 1) // stride) * stride
+        if nbytes != tensor.nbytes and tensor.offset + nbytes > tensor.buffer.nbytes:
+            raise ValueError(
+                f"{where} has elements of {stride} bytes; the view's {tensor.nbytes} bytes are no multiple"
+            )
+        if nbytes != tensor.nbytes and tensor.offset + tensor.nbytes < tensor.buffer.nbytes - 15:
+            raise ValueError(
+                f"{where} has elements of {stride} bytes; the view's {tensor.nbytes} bytes are no multiple, and what "
+                "follows belongs to others; pass a .copy()"
+            )
+        return nbytes
+
+    def _default_grid(self, tensors: tuple[Any, ...]) -> Grid | None:
+        x, y, z = self.local_size
+        if y != 1 or z != 1 or not self._writes:
+            return None
+        first = self._writes[0]
+        element = self.bindings[first].element
+        if element is None:
+            return None
+        items = -(-tensors[first].nbytes // element.stride_bytes)
+        groups = -(-items // x)
+        return (groups, 1, 1) if groups <= self._limits[0] else None
+
+    @property
+    def _limits(self) -> Grid:
+        limits: Grid = self.runtime.device.physical.limits["maxComputeWorkGroupCount"]
+        return limits
+
+    def _no_default_grid(self, tensors: tuple[Any, ...]) -> str:
+        return (
+            f"{self.name} needs a grid=(x, y, z) in workgroups of {self.local_size}: without one it is launched once "
+            f"per element of the first plain array that it writes, in one dimension of at most {self._limits[0]} groups"
+        )
+
+    def _checked_grid(self, grid: int | Sequence[int]) -> Grid:
+        given = (grid,) if isinstance(grid, (int, np.integer)) else tuple(grid)
+        if not 1 <= len(given) <= 3 or not all(isinstance(n, (int, np.integer)) for n in given):
+            raise TypeError(f"a grid is one to three ints, in workgroups; got {grid!r}")
+        if not all(0 <= n <= limit for n, limit in zip(given, self._limits, strict=False)):
+            raise ValueError(f"grid {given} is outside of what {self.runtime.device} launches: at most {self._limits}")
+        x, y, z = (*map(int, given), 1, 1)[:3]
+        return x, y, z
+
+    def _check_local_size(self) -> None:
+        limits = self.runtime.device.physical.limits
+        most, sizes = limits["maxComputeWorkGroupInvocations"], limits["maxComputeWorkGroupSize"]
+        x, y, z = self.local_size
+        if x * y * z > most or any(n > limit for n, limit in zip(self.local_size, sizes, strict=True)):
+            raise ValueError(
+                f"{self.name} has workgroups of {self.local_size}, {x * y * z} invocations; {self.runtime.device} runs "
+                f"at most {most} and {sizes}; set a smaller local size"
+            )
+
+    def _check_push_size(self) -> None:
+        most = self.runtime.device.physical.limits["maxPushConstantsSize"]
+        if self._push.nbytes > most:
+            raise ValueError(
+                f"{self.name} has {self._push.nbytes} bytes of push constants; {self.runtime.device} takes {most}; "
+                "pass the rest in a tensor"
+            )
+
+    def __repr__(self) -> str:
+        return f"<kernel {self.name} on {self.runtime.device}>"
+
+
+def _supported(binding: Binding) -> bool:
+    return binding.kind in DESCRIPTOR_TYPES and binding.count == 1
+
+
+def _unsupported(binding: Binding) -> str:
+    what = binding.kind if binding.count == 1 else f"array of {binding.count or 'any number of'} {binding.kind}s"
+    return f"binding {binding.binding} is a {what}; kernels here take storage_buffer and uniform_buffer bindings"
+
+
+def _check_element(where: str, binding: Binding, tensor: Tensor) -> None:
+    if binding.element is None:
+        return
+    wanted = binding.element.dtype
+    have = tensor.dtype.name
+    if have != wanted and not (have == "bool" and wanted == dtypes.BY_NAME["bool"].glsl.removesuffix("_t")):
+        same_size = np.dtype(wanted).itemsize == tensor.dtype.itemsize
+        remedy = f"reinterpret it with .view({wanted!r}), or convert it" if same_size else "convert it"
+        raise TypeError(f"{where} holds {wanted}; the tensor is {have}; {remedy}")

@@ -1,0 +1,90 @@
+"""Shapes and strides: views, contiguity, and the runs of bytes that a strided array is made of. numpy only."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Shape = tuple[int, ...]
+
+
+def contiguous_strides(shape: Shape, itemsize: int) -> Shape:
+    """Strides in bytes of a C-contiguous array."""
+    strides = []
+    step = itemsize
+    for length in reversed(shape):
+        strides.append(step)
+        step *= max(length, 1)
+    return tuple(reversed(strides))
+
+
+def is_contiguous(shape: Shape, strides: Shape, itemsize: int) -> bool:
+    """Whether the elements lie one after the other in C order; strides of axes of length 1 do not matter."""
+    if 0 in shape:
+        return True
+    expected = contiguous_strides(shape, itemsize)
+    return all(n == 1 or have == want for n, have, want in zip(shape, strides, expected, strict=True))
+
+
+def extent(shape: Shape, strides: Shape, itemsize: int) -> tuple[int, int]:
+    """(first, last + 1) byte that the elements touch, relative to the element at index 0, 0, …"""
+    if 0 in shape:
+        return 0, 0
+    reach = [(n - 1) * stride for n, stride in zip(shape, strides, strict=True)]
+    return sum(min(r, 0) for r in reach), sum(max(r, 0) for r in reach) + itemsize
+
+
+def view(shape: Shape, strides: Shape, dtype: np.dtype[Any], index: Any) -> tuple[Shape, Shape, int]:
+    """Shape, strides and offset in bytes of `array[index]`, by asking numpy with an array that owns no memory.
+
+    Raises:
+        TypeError: the index is not basic (ints, slices, `...`, None): only those give views.
+        IndexError: as numpy raises it.
+    """
+    key = index if isinstance(index, tuple) else (index,)
+    for part in key:
+        if not (part is None or part is Ellipsis or isinstance(part, (int, np.integer, slice))) or part is True:
+            raise TypeError(
+                f"a tensor is indexed by ints, slices, ... and None, which give views; got {type(part).__name__}; "
+                "for anything else index its .numpy()"
+            )
+    if Ellipsis not in key:
+        key = (*key, Ellipsis)  # with it, numpy gives an array even where one element is left
+    anchor = np.zeros(1, dtype)
+    # numpy computes addresses of basic views without touching the memory behind them.
+    found = np.lib.stride_tricks.as_strided(anchor, shape, strides, writeable=False)[key]
+    return found.shape, found.strides, _address(found) - _address(anchor)
+
+
+def _address(array: npt.NDArray[Any]) -> int:
+    return int(array.__array_interface__["data"][0])
+
+
+def runs(shape: Shape, strides: Shape, itemsize: int) -> tuple[npt.NDArray[np.int64], int]:
+    """Offsets in bytes, in C order of the elements, and the length of the equal runs of bytes that make up an array."""
+    length, axes = itemsize, len(shape)
+    while axes and (shape[axes - 1] == 1 or strides[axes - 1] == length):
+        axes -= 1
+        length *= shape[axes]
+    offsets = np.zeros((), np.int64)
+    for n, stride in zip(shape[:axes], strides[:axes], strict=True):
+        offsets = np.add.outer(offsets, np.arange(n, dtype=np.int64) * stride)
+    return offsets.reshape(-1), length
+
+
+def reshaped(size: int, shape: int | tuple[int, ...]) -> Shape:
+    """`shape` with a -1 in it replaced.
+
+    Raises:
+        ValueError: it does not hold `size` elements, or has several -1.
+    """
+    wanted = (shape,) if isinstance(shape, int) else tuple(int(n) for n in shape)
+    known = math.prod(n for n in wanted if n != -1)
+    if wanted.count(-1) == 1 and known > 0 and size % known == 0:
+        wanted = tuple(size // known if n == -1 else n for n in wanted)
+    if min(wanted, default=0) < 0 or math.prod(wanted) != size:
+        raise ValueError(f"a tensor of {size} elements cannot take the shape {shape}, which holds {math.prod(wanted)}")
+    return wanted

@@ -1,0 +1,77 @@
+"""Programs: SPIR-V with its interface, before any device is involved."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from vkcompute.errors import SpirvError
+from vkcompute.glsl import glsl
+from vkcompute.spirv.check import check
+from vkcompute.spirv.interface import Interface
+from vkcompute.spirv.module import Module
+from vkcompute.spirv.reflect import reflect
+
+BUILT_IN = Path(__file__).parent.parent / "_spv"
+
+Source = str | os.PathLike[str] | bytes | bytearray | memoryview
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A compute shader: its name for messages, its words, and what they declare."""
+
+    name: str
+    spirv: bytes
+    interface: Interface
+
+
+def load(source: Source, entry_point: str | None = None) -> Program:
+    """The program behind a built-in's name, a path to a .comp or .spv file, or SPIR-V as bytes.
+
+    Raises:
+        ValueError: no built-in has this name.
+        SpirvError, CompileError, OSError: the file or the bytes cannot be used.
+        TypeError: the source is of another type.
+    """
+    if isinstance(source, (bytes, bytearray, memoryview)):
+        return _checked("<spirv>", bytes(source), entry_point)
+    if not isinstance(source, (str, os.PathLike)):
+        raise TypeError(
+            f"a kernel comes from a built-in's name, a path to a .comp or .spv file, or SPIR-V bytes (such as "
+            f"vc.glsl(source)); got {type(source).__name__}"
+        )
+    path = Path(source)
+    if path.suffix == ".spv":
+        return _checked(path.name, path.read_bytes(), entry_point)
+    if path.suffix == ".comp":
+        return _checked(path.name, glsl(path), entry_point)
+    if isinstance(source, str) and source.isidentifier():
+        return _built_in(source)
+    raise ValueError(
+        f"a path to a kernel ends in .comp or .spv; got {str(source)[:80]!r}; GLSL text goes through vc.glsl"
+    )
+
+
+@lru_cache(maxsize=256)
+def _checked(name: str, spirv: bytes, entry_point: str | None) -> Program:
+    module = Module.parse(spirv)
+    check(module)
+    return Program(name, module.words(), reflect(module, entry_point))
+
+
+@lru_cache(maxsize=256)
+def _built_in(name: str) -> Program:
+    path = BUILT_IN / f"{name}.spv"
+    try:
+        spirv = path.read_bytes()
+    except FileNotFoundError:
+        known = sorted(each.stem for each in BUILT_IN.glob("*.spv"))
+        if not known:
+            raise SpirvError(
+                "the built-in kernels are not compiled in this checkout; run `python build_shaders.py`"
+            ) from None
+        raise ValueError(f"no built-in kernel is called {name!r}; there are {', '.join(known)}") from None
+    return Program(name, spirv, reflect(Module.parse(spirv)))

@@ -1,0 +1,219 @@
+"""The runtime: one device opened for use, and everything made on it."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import threading
+import weakref
+from collections.abc import Collection, Mapping
+from contextlib import ExitStack
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from vkcompute import dtypes
+from vkcompute.core.device import Device
+from vkcompute.core.instance import Instance
+from vkcompute.core.lifetime import Handle
+from vkcompute.core.physical import choose, enumerate_devices
+from vkcompute.errors import ClosedError, VulkanError
+from vkcompute.runtime import layout, program
+from vkcompute.runtime.fill import fill
+from vkcompute.runtime.graph import Graph
+from vkcompute.runtime.kernel import Kernel
+from vkcompute.runtime.scheduler import Scheduler
+from vkcompute.runtime.tensor import Array, Tensor
+from vkcompute.runtime.transfer import Transfers
+
+_open_runtimes: weakref.WeakSet[Runtime] = weakref.WeakSet()
+
+
+class Runtime(Handle):
+    """A device, opened.
+
+    Args:
+        device: an index, part of a name, or None for the best one; `VKCOMPUTE_DEVICE` overrides None.
+        features: Vulkan feature names that the device must have; its other useful ones are switched on anyway.
+        allow_cpu: whether a software device will do.
+        memory_limit_bytes: the most device memory to hold.
+        staging: True passes every transfer through the staging ring, even where the host sees the device's memory.
+        timelines: at least this many compute queues; where the device has fewer, several share one.
+
+    Raises:
+        NoDevice: none fits; the message gives each device's reasons.
+        MissingFeature: the device lacks one of `features`.
+    """
+
+    def __init__(
+        self,
+        device: int | str | None = None,
+        *,
+        features: Collection[str] = (),
+        allow_cpu: bool = True,
+        memory_limit_bytes: int | None = None,
+        staging: bool | None = None,
+        timelines: int = 1,
+    ) -> None:
+        if device is None:
+            device = os.environ.get("VKCOMPUTE_DEVICE") or None
+        with ExitStack() as undo:
+            self._instance = undo.enter_context(Instance())
+            physical = choose(enumerate_devices(self._instance), device, allow_cpu=allow_cpu)
+            self.device = undo.enter_context(
+                Device(
+                    physical,
+                    require=features,
+                    timelines=timelines,
+                    memory_limit_bytes=memory_limit_bytes,
+                    staging=staging,
+                )
+            )
+            self.scheduler = Scheduler(self.device)
+            self.transfers = Transfers(self.scheduler)
+            undo.pop_all()
+        self._kernels: dict[Any, Kernel] = {}
+        self._opened()
+        _open_runtimes.add(self)
+
+    # -- tensors ------------------------------------------------------------------------------------------------------
+
+    def empty(self, shape: int | tuple[int, ...], dtype: npt.DTypeLike = np.float32) -> Tensor:
+        """A tensor with arbitrary content.
+
+        Raises:
+            OutOfDeviceMemory: it does not fit.
+            TypeError: no tensor holds this dtype.
+            ValueError: a length is negative.
+        """
+        self.require_open()
+        lengths = (shape,) if isinstance(shape, (int, np.integer)) else shape
+        lengths = tuple(int(n) for n in lengths)
+        if min(lengths, default=0) < 0:
+            raise ValueError(f"the lengths of a shape are not negative; got {lengths}")
+        row = dtypes.lookup(dtype)
+        strides = layout.contiguous_strides(lengths, row.numpy.itemsize)
+        nbytes = row.numpy.itemsize
+        for length in lengths:
+            nbytes *= length
+        return Tensor(self, self.device.buffer(nbytes), 0, lengths, strides, row.numpy)
+
+    def tensor(self, data: npt.ArrayLike | Tensor, dtype: npt.DTypeLike | None = None) -> Tensor:
+        """A tensor with a copy of `data`: an array, nested sequences, or a tensor (of any runtime).
+
+        Without `dtype` it takes that of the data; Python floats become float64 and ints int64, as in numpy.
+        """
+        self.refuse_in_graph("tensor()", "make tensors before the recording")
+        array = np.asarray(data, dtype)
+        result = self.empty(array.shape, array.dtype)
+        result.write(array)
+        return result
+
+    def zeros(self, shape: int | tuple[int, ...], dtype: npt.DTypeLike = np.float32) -> Tensor:
+        """A tensor of zeros."""
+        return self.full(shape, 0, dtype)
+
+    def full(self, shape: int | tuple[int, ...], value: Any, dtype: npt.DTypeLike = np.float32) -> Tensor:
+        """A tensor with every element `value`."""
+        return self.empty(shape, dtype).fill(value)
+
+    def fill(self, tensor: Tensor, element: bytes) -> None:
+        """Writes the bytes of one element into every element; what `Tensor.fill` does."""
+        fill(self.scheduler, tensor, element)
+
+    # -- kernels ------------------------------------------------------------------------------------------------------
+
+    def kernel(
+        self,
+        source: program.Source,
+        *,
+        constants: Mapping[int | str, Any] | None = None,
+        entry_point: str | None = None,
+        check_types: bool = True,
+    ) -> Kernel:
+        """A kernel, compiled for this device; the same arguments give the same kernel.
+
+        Args:
+            source: a built-in's name, a path to a .comp or .spv file, or SPIR-V bytes such as `vc.glsl(source)` gives.
+            constants: specialization constants by name or id.
+            entry_point: which one, where the SPIR-V has several.
+            check_types: whether a tensor's dtype must be the one that its binding declares.
+
+        Raises:
+            SpirvError, CompileError: the source is refused before a driver sees it.
+            MissingFeature: it needs what the device lacks.
+            ValueError: no built-in, or no specialization constant, has this name.
+        """
+        self.require_open()
+        loaded = program.load(source, entry_point)
+        key = (loaded.spirv, entry_point, tuple((constants or {}).items()), check_types)
+        kernel = self._kernels.get(key)
+        if kernel is None:
+            kernel = self._kernels[key] = Kernel(self, loaded, constants or {}, check_types=check_types)
+        return kernel
+
+    def record(self) -> Graph:
+        """A graph to be recorded: `with runtime.record() as graph: …`, then `graph.run()`."""
+        return Graph(self)
+
+    def refuse_in_graph(self, what: str, remedy: str) -> None:
+        """Raises ValueError while this thread records a graph."""
+        if self.scheduler.recording() is not None:
+            raise ValueError(f"{what} runs at once and cannot be recorded into a graph; {remedy}")
+
+    # -- all together -------------------------------------------------------------------------------------------------
+
+    def flush(self) -> None:
+        """Starts the work that has been launched and not yet submitted; does not wait for it."""
+        self.require_open()
+        self.scheduler.flush()
+
+    def wait(self) -> None:
+        """Waits for all work launched so far."""
+        self.require_open()
+        self.scheduler.wait()
+
+    def _destroy(self) -> None:
+        with contextlib.suppress(VulkanError):  # on a lost device there is nothing left to do
+            self.scheduler.flush()
+        self.scheduler.refuse(ClosedError("the runtime is closed; open a new one"))
+        self._kernels.clear()
+        self.transfers.close()
+        self.device.close()
+        self._instance.close()
+
+    def __repr__(self) -> str:
+        return f"<runtime on {self.device}{'' if self._open else ', closed'}>"
+
+
+_default: list[Runtime] = []
+_default_lock = threading.Lock()
+
+
+def default_runtime() -> Runtime:
+    """The runtime that is used where none is named: made on first need, made anew after it was closed or a fork."""
+    with _default_lock:
+        if not _default or _default[0].closed or _default[0].inherited:
+            _default[:] = [Runtime()]
+        return _default[0]
+
+
+def _close_all() -> None:
+    for runtime in list(_open_runtimes):
+        runtime.close()
+
+
+def _abandon_all() -> None:
+    """In a forked child: the driver's threads are gone, so nothing may be submitted or waited for."""
+    error = ClosedError(f"this runtime belongs to process {os.getppid()}; open a new one in process {os.getpid()}")
+    for runtime in list(_open_runtimes):
+        runtime.scheduler.refuse(error)
+
+
+atexit.register(_close_all)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_abandon_all)
+
+__all__ = ["Array", "Runtime", "default_runtime"]

@@ -1,0 +1,191 @@
+"""Decides which queue runs a task, what it has to wait for, and when a batch of tasks is submitted."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from vkcompute.core.buffer import Buffer
+from vkcompute.core.device import Device
+from vkcompute.core.queue import Point
+from vkcompute.runtime.future import Future
+from vkcompute.runtime.hazards import After, Uses
+from vkcompute.runtime.lane import Lane, Strand
+
+if TYPE_CHECKING:
+    from vkcompute.runtime.graph import Graph
+
+Range = tuple[Buffer, int, int]
+"""(buffer, start, stop), in bytes"""
+
+# A batch is submitted when somebody waits for it, when it has so many tasks, or when its copies move so many bytes.
+BATCH_TASKS = 64
+BATCH_BYTES = 16 << 20
+_MANY_SEGMENTS = 64
+
+
+class Scheduler:
+    """All work of one device goes through here, in the order of the calls.
+
+    Tasks with nothing in common may run at the same time, or in another order. Its lock is the device's.
+    """
+
+    def __init__(self, device: Device) -> None:
+        self.device, self.lock = device, device.lock
+        self.lanes = [Lane(index, queue) for index, queue in enumerate(device.queues)]
+        self.compute = [lane for lane in self.lanes if lane.queue.role == "compute"]
+        self.transfer = [lane for lane in self.lanes if lane.queue.role == "transfer"]
+        self._only = self.lanes[0] if len(self.lanes) == 1 else None
+        self._recording: dict[int, Graph] = {}  # by the thread that records
+
+    def record_into(self, graph: Graph | None) -> None:
+        """Sends this thread's tasks into a graph from now on, or to the device again (None)."""
+        thread = threading.get_ident()
+        if graph is None:
+            del self._recording[thread]
+        elif thread in self._recording:
+            raise ValueError("this thread is recording a graph already; leave that `with gpu.record()` first")
+        else:
+            self._recording[thread] = graph
+
+    def recording(self) -> Graph | None:
+        """The graph that this thread records, if any."""
+        return self._recording.get(threading.get_ident()) if self._recording else None
+
+    def dispatch(
+        self,
+        command: Sequence[Any],
+        writes: Sequence[Range],
+        reads: Sequence[Range],
+        queue: int | str | None,
+        keep: object,
+    ) -> Future:
+        """Launches a kernel; `command` is what `Recorder.dispatch` takes, and `keep` what it needs to stay alive."""
+        with self.lock:
+            strand = self._begin(writes, reads, queue)
+            strand.recorder.dispatch(*command)  # type: ignore[union-attr]
+            if isinstance(strand, Lane):
+                return self._end(strand, 0)
+            strand.kept.append(keep)
+            return Future(self, None, strand.task)
+
+    def copy(self, regions: Any, n_regions: int, source: Range, target: Range) -> Future:
+        """Copies regions (a VkBufferCopy array) from the bytes of `source` to those of `target`."""
+        with self.lock:
+            strand = self._begin((target,), (source,), "transfer")
+            recorder = strand.recorder
+            recorder.copy(source[0].block.handle, target[0].block.handle, regions, n_regions)  # type: ignore[union-attr]
+            return self._end(strand, target[2] - target[1])
+
+    def fill(self, target: Range, word: int) -> Future:
+        """Fills with a 32-bit word; the range's ends are multiples of 4."""
+        buffer, start, stop = target
+        with self.lock:
+            strand = self._begin((target,), (), None)
+            strand.recorder.fill(buffer.block.handle, buffer.offset + start, stop - start, word)  # type: ignore[union-attr]
+            return self._end(strand, 0)
+
+    def replay(self, command_buffers: list[Any], writes: Sequence[Range], reads: Sequence[Range]) -> Future:
+        """Submits recorded command buffers that put themselves in order with all before and after them."""
+        with self.lock:
+            lane = self._place(writes, reads, None)
+            after = self._note(lane, writes, reads, lane.task + 1)
+            self._wait_for_others(lane, after)
+            lane.task += 1
+            lane.submit(command_buffers)
+            self.device.retirement.collect()
+            return Future(self, lane, lane.task)
+
+    def _begin(self, writes: Sequence[Range], reads: Sequence[Range], queue: int | str | None) -> Strand:
+        """A strand whose recorder stands where a task with these ranges may be recorded."""
+        if self._recording:
+            graph = self.recording()
+            if graph is not None:
+                return graph.begin(writes, reads)
+        lane = self._only or self._place(writes, reads, queue)
+        task = lane.task + 1
+        after = self._note(lane, writes, reads, task)
+        if after:
+            self._wait_for_others(lane, after)
+        lane.open()
+        own = after.get(lane.index)
+        if own is not None:
+            lane.order(own)
+        lane.task = task
+        return lane
+
+    def _note(self, lane: Lane, writes: Sequence[Range], reads: Sequence[Range], task: int) -> After:
+        after: After = {}
+        strand = lane.index
+        for buffer, start, stop in writes:
+            self.uses(buffer).write(start, stop, strand, task, after)
+        for buffer, start, stop in reads:
+            self.uses(buffer).read(start, stop, strand, task, after)
+        return after
+
+    def uses(self, buffer: Buffer) -> Uses:
+        """The history of a buffer."""
+        uses: Uses | None = buffer.uses
+        if uses is None:
+            uses = buffer.uses = Uses()
+        elif len(uses) > _MANY_SEGMENTS:
+            uses.forget({lane.index: lane.finished_task() for lane in self.lanes})
+        return uses
+
+    def _wait_for_others(self, lane: Lane, after: After) -> None:
+        for index, task in after.items():
+            if index != lane.index:
+                lane.wait_for(self.lanes[index], task)
+
+    def _end(self, strand: Strand, nbytes: int) -> Future:
+        if not isinstance(strand, Lane):
+            return Future(self, None, strand.task)
+        future = Future(self, strand, strand.task)
+        strand.n_batched += 1
+        strand.batched_bytes += nbytes
+        if strand.n_batched >= BATCH_TASKS or strand.batched_bytes >= BATCH_BYTES:
+            strand.flush()
+            self.device.retirement.collect()
+        return future
+
+    def _place(self, writes: Sequence[Range], reads: Sequence[Range], queue: int | str | None) -> Lane:
+        """The lane for a task: where the caller says, else where its data was written last, else the least busy one."""
+        if isinstance(queue, int):
+            if not 0 <= queue < len(self.lanes):
+                raise ValueError(f"queue {queue} does not exist; {self.device} has queues 0 to {len(self.lanes) - 1}")
+            return self.lanes[queue]
+        if queue not in (None, "compute", "transfer"):
+            raise ValueError(f'a queue is an index, "compute" or "transfer"; got {queue!r}')
+        lanes = self.transfer if queue == "transfer" and self.transfer else self.compute
+        if len(lanes) > 1:
+            for buffer, start, _ in (*reads, *writes):
+                writer = self.uses(buffer).last_writer(start)
+                if writer is not None and self.lanes[writer] in lanes:
+                    return self.lanes[writer]
+        return (
+            min(lanes, key=lambda lane: (lane.task - lane.finished_task(), lane.index)) if len(lanes) > 1 else lanes[0]
+        )
+
+    def flush(self) -> None:
+        """Submits every open batch, and frees what is no longer in use."""
+        with self.lock:
+            for lane in self.lanes:
+                lane.flush()
+            self.device.retirement.collect()
+
+    def points(self, after: After) -> list[Point]:
+        """The moments when the tasks in `after` are finished. Submits them if need be."""
+        with self.lock:
+            return [self.lanes[index].point(task) for index, task in after.items()]
+
+    def wait(self) -> None:
+        """Waits for all work given so far."""
+        self.flush()
+        for lane in self.lanes:
+            lane.queue.wait(lane.queue.last_value)
+
+    def refuse(self, error: Exception) -> None:
+        """Makes all further work fail with `error`."""
+        for lane in self.lanes:
+            lane.failure = lane.failure or error

@@ -1,0 +1,301 @@
+"""Tensors: typed, shaped views of device memory. They hold data and do no mathematics."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from vkcompute import dtypes
+from vkcompute.core import vk
+from vkcompute.core.buffer import Buffer
+from vkcompute.errors import ClosedError
+from vkcompute.runtime import layout
+from vkcompute.runtime.future import Future
+
+if TYPE_CHECKING:
+    from vkcompute.runtime.runtime import Runtime
+    from vkcompute.runtime.scheduler import Range
+
+Array = npt.NDArray[Any]
+
+
+class Tensor:
+    """An n-dimensional array on the device: (buffer, offset, shape, strides, dtype).
+
+    Made by `Runtime.tensor`, `empty`, `zeros`, `full`; views by indexing, `reshape` and `view` share its memory, and
+    whoever goes last gives the memory back.
+
+    Attributes:
+        shape, dtype, size, nbytes, ndim: as numpy's; nbytes counts the elements, not gaps between them.
+        strides: distance of neighbours along each axis, in bytes.
+        offset: of the first element in the buffer, in bytes.
+    """
+
+    __slots__ = (
+        "__weakref__", "_buffer", "contiguous", "dtype", "nbytes", "offset", "runtime", "shape", "size", "slot", "span",
+        "strides",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        buffer: Buffer,
+        offset: int,
+        shape: layout.Shape,
+        strides: layout.Shape,
+        dtype: np.dtype[Any],
+    ) -> None:
+        self._buffer: Buffer | None = buffer
+        self.runtime, self.offset = runtime, offset
+        self.shape, self.strides, self.dtype = shape, strides, dtype
+        self.size = math.prod(shape)
+        self.nbytes = self.size * dtype.itemsize
+        self.contiguous = layout.is_contiguous(shape, strides, dtype.itemsize)
+        # What a launch needs of its arguments, ready made. Tensors with equal slots can share a descriptor set.
+        self.slot: Any = None
+        self.span: Any = None
+        if self.contiguous:
+            self.slot = (buffer.block.key, buffer.offset + offset, self.nbytes, dtype.char)
+            self.span = (buffer, offset, offset + self.nbytes)
+
+    @property
+    def buffer(self) -> Buffer:
+        """The memory.
+
+        Raises:
+            ClosedError: the tensor or its runtime is closed.
+        """
+        if self._buffer is None:
+            raise ClosedError(f"this tensor of shape {self.shape} is closed; make a new one")
+        self.runtime.require_open()
+        return self._buffer
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.shape)
+
+    @property
+    def closed(self) -> bool:
+        """Whether `close()` has been called."""
+        return self._buffer is None
+
+    @property
+    def range(self) -> Range:
+        """The bytes that the elements lie in: (buffer, start, stop)."""
+        low, high = layout.extent(self.shape, self.strides, self.dtype.itemsize)
+        return self.buffer, self.offset + low, self.offset + high
+
+    def close(self) -> None:
+        """Lets go of the memory, which is given back after its last use, once no view holds it either."""
+        self._buffer = None
+        self.slot = self.span = None
+
+    def __enter__(self) -> Tensor:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # -- to and from the host -----------------------------------------------------------------------------------------
+
+    def numpy(self) -> Array:
+        """A copy of the data, C-contiguous. Waits for the work that writes it, and for nothing else."""
+        self.runtime.refuse_in_graph("numpy() of a tensor", "read after the graph has run")
+        out = np.empty(self.shape, self.dtype)
+        if self.size:
+            if self.contiguous:
+                self.runtime.transfers.download(self.buffer, self.offset, _bytes_of(out))
+            else:
+                out[...] = self._strided(self._download_extent())
+        return out
+
+    def write(self, data: npt.ArrayLike) -> None:
+        """Overwrites the data with an array that broadcasts to this shape; `data` may be changed once this returns.
+
+        Raises:
+            TypeError: the conversion to this dtype would lose the kind of the data (complex to float, float to int).
+            ValueError: the shapes do not broadcast, or a graph is being recorded.
+        """
+        self.runtime.refuse_in_graph("write() to a tensor", "write before the recording, or copy from another tensor")
+        source = _converted(data, self.dtype)
+        if self.contiguous and source.shape == self.shape and source.flags.c_contiguous:
+            if self.size:
+                self.runtime.transfers.upload(_bytes_of(source), self.buffer, self.offset)
+            return
+        source = np.broadcast_to(source, self.shape)
+        if self.contiguous:
+            self.write(np.ascontiguousarray(source).reshape(self.shape))
+        elif self.size:
+            whole = self._download_extent()
+            self._strided(whole)[...] = source
+            buffer, start, _ = self.range
+            self.runtime.transfers.upload(whole, buffer, start)
+
+    def _download_extent(self) -> npt.NDArray[np.uint8]:
+        buffer, start, stop = self.range
+        whole = np.empty(stop - start, np.uint8)
+        self.runtime.transfers.download(buffer, start, whole)
+        return whole
+
+    def _strided(self, whole: npt.NDArray[np.uint8]) -> Array:
+        low, _ = layout.extent(self.shape, self.strides, self.dtype.itemsize)
+        strided: Array = np.ndarray(self.shape, self.dtype, whole.data, -low, self.strides)
+        return strided
+
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Array:
+        if copy is False:
+            raise ValueError("a tensor becomes a numpy array by copying; use np.asarray(tensor), or np.from_dlpack")
+        found = self.numpy()
+        return found if dtype is None else found.astype(dtype, copy=False)
+
+    def item(self) -> Any:
+        """The only element, as a Python scalar."""
+        return self.numpy().item()
+
+    def __dlpack__(self, **options: Any) -> Any:
+        """The memory itself as a CPU tensor (`np.from_dlpack(tensor)`), the work on it awaited first.
+
+        Raises:
+            BufferError: the host does not see this device's memory; use `.numpy()`.
+        """
+        buffer, start, stop = self.range
+        memory = self.runtime.transfers.mapped(buffer, start, stop - start, write=True)
+        if memory is None:
+            raise BufferError(f"the host does not see the memory of {self.runtime.device}; use .numpy(), which copies")
+        return self._strided(_kept_alive(memory, buffer)).__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)  # kDLCPU
+
+    # -- on the device ------------------------------------------------------------------------------------------------
+
+    def copy_from(self, other: Tensor) -> Future:
+        """Copies another tensor of the same shape and dtype into this one, on the device. Asynchronous.
+
+        Raises:
+            ValueError: shapes differ, the tensor is of another runtime, or the two overlap in memory.
+            TypeError: dtypes differ.
+        """
+        if other.runtime is not self.runtime:
+            raise ValueError("the other tensor belongs to another runtime; copy through the host: write(other.numpy())")
+        if other.shape != self.shape:
+            raise ValueError(f"a copy keeps the shape; got {other.shape} into {self.shape}")
+        if other.dtype != self.dtype:
+            raise TypeError(f"a copy keeps the dtype; got {other.dtype} into {self.dtype}")
+        source, target = other.range, self.range
+        if source[0] is target[0] and source[1] < target[2] and target[1] < source[2]:
+            raise ValueError("source and target overlap in memory; copy through a third tensor (other.copy())")
+        regions, n_regions = _regions(other, self)
+        return self.runtime.scheduler.copy(regions, n_regions, source, target)
+
+    def copy(self) -> Tensor:
+        """A new contiguous tensor with the same data, copied on the device."""
+        result = self.runtime.empty(self.shape, self.dtype)
+        if self.size:
+            result.copy_from(self)
+        return result
+
+    def fill(self, value: Any) -> Tensor:
+        """Sets every element to `value`, converted to the dtype as numpy converts it; gives the tensor itself."""
+        element = np.asarray(value).astype(self.dtype, casting="same_kind" if np.ndim(value) else "unsafe")
+        if element.ndim:
+            raise ValueError(f"fill takes one value; got an array of shape {element.shape}; use write()")
+        if self.size:
+            self.runtime.fill(self, element.tobytes())
+        return self
+
+    # -- views --------------------------------------------------------------------------------------------------------
+
+    def __getitem__(self, index: Any) -> Tensor:
+        shape, strides, offset = layout.view(self.shape, self.strides, self.dtype, index)
+        return Tensor(self.runtime, self.buffer, self.offset + offset, shape, strides, self.dtype)
+
+    def __setitem__(self, index: Any, value: npt.ArrayLike | Tensor) -> None:
+        target = self[index]
+        if isinstance(value, Tensor):
+            target.copy_from(value)
+        else:
+            target.write(value)
+
+    def reshape(self, *shape: int | tuple[int, ...]) -> Tensor:
+        """A view with another shape; one axis may be -1.
+
+        Raises:
+            ValueError: the shape holds another number of elements, or this is a strided view (take a `copy()` first).
+        """
+        wanted = shape[0] if len(shape) == 1 else shape
+        if not self.contiguous:
+            raise ValueError(f"only a contiguous tensor is reshaped; strides are {self.strides}; use .copy().reshape()")
+        new = layout.reshaped(self.size, wanted)  # type: ignore[arg-type]
+        strides = layout.contiguous_strides(new, self.dtype.itemsize)
+        return Tensor(self.runtime, self.buffer, self.offset, new, strides, self.dtype)
+
+    def view(self, dtype: npt.DTypeLike) -> Tensor:
+        """The same bytes as elements of another dtype; the last axis changes its length where the item size does.
+
+        Raises:
+            ValueError: the last axis is not contiguous or does not divide.
+        """
+        new = dtypes.lookup(dtype).numpy
+        shape, strides = self.shape, self.strides
+        if new.itemsize != self.dtype.itemsize:
+            if not shape or strides[-1] != self.dtype.itemsize or shape[-1] * self.dtype.itemsize % new.itemsize:
+                raise ValueError(
+                    f"a last axis of {shape[-1:] or 'no'} elements of {self.dtype} is no whole number of {new} elements"
+                )
+            shape = (*shape[:-1], shape[-1] * self.dtype.itemsize // new.itemsize)
+            strides = (*strides[:-1], new.itemsize)
+        return Tensor(self.runtime, self.buffer, self.offset, shape, strides, new)
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("a tensor of shape () has no length")
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        state = "closed" if self.closed else str(self.runtime.device)
+        return f"Tensor(shape={self.shape}, dtype={self.dtype}, {state})"
+
+
+def _bytes_of(array: Array) -> npt.NDArray[np.uint8]:
+    return array.reshape(-1).view(np.uint8)
+
+
+def _converted(data: npt.ArrayLike, dtype: np.dtype[Any]) -> Array:
+    """`data` as an array of `dtype`; Python numbers convert as in `np.full`, arrays only within their kind."""
+    source = np.asarray(data)
+    if source.dtype == dtype:
+        return source
+    exact = isinstance(data, (np.ndarray, np.generic))
+    if not np.can_cast(source.dtype, dtype, "same_kind" if exact else "unsafe"):
+        raise TypeError(f"the data is {source.dtype} and the tensor {dtype}; convert it with .astype({dtype.name!r})")
+    return source.astype(dtype)
+
+
+def _regions(source: Tensor, target: Tensor) -> tuple[Any, int]:
+    """The VkBufferCopy array that copies one tensor into another, in runs as long as both sides allow."""
+    itemsize = source.dtype.itemsize
+    sides = [layout.runs(t.shape, t.strides, itemsize) for t in (source, target)]
+    nbytes = min(length for _, length in sides)
+    table = np.empty((source.nbytes // nbytes, 3), np.uint64)
+    for column, (tensor, (offsets, length)) in enumerate(zip((source, target), sides, strict=True)):
+        within = np.arange(0, length, nbytes)
+        table[:, column] = (np.add.outer(offsets, within) + tensor.buffer.offset + tensor.offset).reshape(-1)
+    table[:, 2] = nbytes
+    return vk.ffi.from_buffer("VkBufferCopy[]", table), len(table)
+
+
+class _Keeper(np.ndarray[Any, Any]):
+    """An array that holds the owner of its memory."""
+
+    owner: Any
+
+
+def _kept_alive(memory: npt.NDArray[np.uint8], owner: Buffer) -> npt.NDArray[np.uint8]:
+    kept = memory.view(_Keeper)
+    kept.owner = owner
+    return kept

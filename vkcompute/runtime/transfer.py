@@ -1,0 +1,95 @@
+"""Bytes between the host and a buffer: directly where the host sees the memory, else through the staging ring."""
+
+from __future__ import annotations
+
+from collections import deque
+
+import numpy as np
+import numpy.typing as npt
+
+from vkcompute.core import vk
+from vkcompute.core.buffer import Buffer
+from vkcompute.core.queue import Point
+from vkcompute.core.staging import SLOT_BYTES, StagingRing
+from vkcompute.runtime.scheduler import Scheduler
+
+Bytes = npt.NDArray[np.uint8]
+_IN_FLIGHT = 3
+
+
+def host_view(buffer: Buffer, offset: int, nbytes: int) -> Bytes:
+    """The bytes of a host-visible buffer as a numpy array over its memory. It does not keep the buffer alive."""
+    pointer = vk.ffi.cast("char*", buffer.address + offset)
+    return np.frombuffer(vk.ffi.buffer(pointer, nbytes), np.uint8)
+
+
+def copy_region(source: Buffer, source_offset: int, target: Buffer, target_offset: int, nbytes: int) -> object:
+    """One VkBufferCopy; offsets in bytes from the start of each buffer."""
+    region = vk.ffi.new("VkBufferCopy*")
+    region.srcOffset, region.dstOffset = source.offset + source_offset, target.offset + target_offset
+    region.size = nbytes
+    return region
+
+
+class Transfers:
+    """Uploads and downloads of one runtime."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self._up = StagingRing(scheduler.device, "upload")
+        self._down = StagingRing(scheduler.device, "download")
+
+    def mapped(self, buffer: Buffer, offset: int, nbytes: int, *, write: bool) -> Bytes | None:
+        """The memory itself, once the host may read (or write) it; None where the host cannot see it."""
+        if not buffer.address:
+            return None
+        uses = self._scheduler.uses(buffer)
+        find = uses.before_host_writes if write else uses.before_host_reads
+        with self._scheduler.lock:
+            points = self._scheduler.points(find(offset, offset + nbytes))
+        for point in points:
+            point.wait()
+        return host_view(buffer, offset, nbytes)
+
+    def upload(self, data: Bytes, buffer: Buffer, offset: int) -> None:
+        """Writes `data` at `offset` bytes. When this returns, `data` may be changed."""
+        memory = self.mapped(buffer, offset, data.nbytes, write=True)
+        if memory is not None:
+            memory[:] = data
+            return
+        for start in range(0, data.nbytes, SLOT_BYTES):
+            part = data[start : start + SLOT_BYTES]
+            slot = self._up.take()
+            host_view(slot, 0, part.nbytes)[:] = part
+            self._up.give(slot, self._copy(slot, 0, buffer, offset + start, part.nbytes))
+
+    def download(self, buffer: Buffer, offset: int, out: Bytes) -> None:
+        """Fills `out` with the bytes from `offset` on; waits for what writes them, and for nothing else."""
+        memory = self.mapped(buffer, offset, out.nbytes, write=False)
+        if memory is not None:
+            out[:] = memory
+            return
+        flying: deque[tuple[Buffer, Point, Bytes]] = deque()
+        for start in range(0, out.nbytes, SLOT_BYTES):
+            part = out[start : start + SLOT_BYTES]
+            if len(flying) == _IN_FLIGHT:
+                self._land(*flying.popleft())
+            slot = self._down.take()
+            flying.append((slot, self._copy(buffer, offset + start, slot, 0, part.nbytes), part))
+        while flying:
+            self._land(*flying.popleft())
+
+    def _land(self, slot: Buffer, point: Point, part: Bytes) -> None:
+        point.wait()
+        part[:] = host_view(slot, 0, part.nbytes)
+        self._down.give(slot, None)
+
+    def _copy(self, source: Buffer, start: int, target: Buffer, to: int, nbytes: int) -> Point:
+        region = copy_region(source, start, target, to, nbytes)
+        future = self._scheduler.copy(region, 1, (source, start, start + nbytes), (target, to, to + nbytes))
+        return future.point()
+
+    def close(self) -> None:
+        """Frees the staging slots."""
+        self._up.close()
+        self._down.close()
