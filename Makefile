@@ -31,7 +31,7 @@ lint:  ## ruff (rules and format) and mypy (strict)
 	@$(RUN) -m ruff check .
 	@$(RUN) -m ruff format --check .
 	@$(RUN) -m mypy
-	@$(RUN) -m mypy scripts
+	@$(RUN) -m mypy build_shaders.py scripts tools
 
 bench:  ## measure beside numpy and whichever peers are installed
 	@$(SETUP) bench
