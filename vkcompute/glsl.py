@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from vkcompute import disk
-from vkcompute.compilers import chain, diagnostics, programs
+from vkcompute.compilers import chain, programs
 from vkcompute.compilers.source import Define, SourceFile, Unit, assemble, read
 
 CACHE_LIMIT_NBYTES = 64 << 20
@@ -59,22 +59,10 @@ def glsl(
     path = disk.cache_folder() / "glsl" / _key(unit, tool, target, optimize)
     spirv = disk.read_cached(path)
     if spirv is None:
-        spirv = compile_unit(unit, tool, target, optimize)
+        spirv = chain.compile_unit(unit, tool, target, optimize)
         disk.write_cached(path, spirv)
         disk.prune(path.parent, CACHE_LIMIT_NBYTES)
     return spirv
-
-
-def compile_unit(unit: Unit, tool: chain.Compiler, target: str, optimize: bool) -> bytes:
-    """SPIR-V of an assembled text.
-
-    Raises:
-        CompileError: `tool` refuses the text.
-    """
-    outcome = tool.compile(unit.text, target, optimize)
-    if not outcome.spirv:
-        raise diagnostics.error(unit, outcome.log, tool.name)
-    return outcome.spirv
 
 
 def _main(source: str | os.PathLike[str], name: str) -> tuple[SourceFile, str | None]:
@@ -88,6 +76,6 @@ def _main(source: str | os.PathLike[str], name: str) -> tuple[SourceFile, str | 
 
 
 def _key(unit: Unit, tool: chain.Compiler, target: str, optimize: bool) -> str:
-    optimizer = f"{programs.spirv_opt()}" if optimize else ""
+    optimizer = f"optimized {programs.optimizer_identity()}" if optimize else ""
     parts = (_FORMAT, tool.identity, target, optimizer, unit.text)
-    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()

@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from vkcompute import disk
-from vkcompute.compilers import chain, diagnostics, programs
+from vkcompute.compilers import chain, programs
 from vkcompute.compilers.source import Unit, assemble, read
 from vkcompute.errors import CompileError
 from vkcompute.variants import Variant
@@ -130,14 +130,12 @@ class ShaderBuild:
 
     def _compile(self, variant: Variant, tool: chain.Compiler, made_by: str, validate: bool) -> Entry:
         unit = self._unit(variant)
-        outcome = tool.compile(unit.text, variant.target, optimize=False)
-        if not outcome.spirv:
-            raise diagnostics.error(unit, outcome.log, tool.name)
+        spirv = chain.compile_unit(unit, tool, variant.target, optimize=False)
         if validate:
-            _validate(variant, outcome.spirv)
-        disk.write_atomic(self._output(variant), outcome.spirv)
+            _validate(variant, spirv)
+        disk.write_atomic(self._output(variant), spirv)
         defines = {name: str(value) for name, value in variant.defines.items()}
-        digest = hashlib.sha256(outcome.spirv).hexdigest()
+        digest = hashlib.sha256(spirv).hexdigest()
         return Entry(variant.source, _hash(unit), defines, variant.target, made_by, digest)
 
     def _state(self, variant: Variant, entry: Entry | None) -> str:

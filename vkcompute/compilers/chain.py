@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import logging
 import os
 import re
 import shutil
@@ -10,9 +11,12 @@ import sys
 from pathlib import Path
 from typing import Protocol
 
-from vkcompute.compilers import shaderc
+from vkcompute.compilers import diagnostics, shaderc
 from vkcompute.compilers.programs import Glslang, Glslc, Outcome, fingerprint, run
-from vkcompute.errors import NoCompiler
+from vkcompute.compilers.source import MAIN, Unit
+from vkcompute.errors import CompileError, NoCompiler
+
+logger = logging.getLogger(__name__)
 
 PROGRAMS: tuple[tuple[str, type[Glslc] | type[Glslang]], ...] = (
     ("glslc", Glslc),
@@ -21,11 +25,14 @@ PROGRAMS: tuple[tuple[str, type[Glslc] | type[Glslang]], ...] = (
 )
 TARGETS = ("vulkan1.0", "vulkan1.1", "vulkan1.2", "vulkan1.3")
 
-_INSTALL = (
-    "install one: Debian and Ubuntu: apt install glslang-tools; Fedora: dnf install glslang; "
-    "macOS: brew install glslang; Windows: the Vulkan SDK of LunarG; "
-    "or name one with compiler=... or the environment variable VKCOMPUTE_GLSLC"
-)
+_MAGIC = 0x07230203  # the first word of SPIR-V
+_INSTALL = """\
+Install one:
+  Debian, Ubuntu  apt install glslang-tools
+  Fedora          dnf install glslang
+  macOS           brew install glslang
+  Windows         the Vulkan SDK of LunarG
+or name one with compiler=... or with the environment variable VKCOMPUTE_GLSLC."""
 _LIBRARY = re.compile(r"\.(?:so(?:\.\d+)*|dylib|dll)\Z")
 
 
@@ -75,14 +82,32 @@ def _find(named: str | None, environment: str | None, path: str, sdk: str) -> Co
         library = shaderc.load(name)
         if not isinstance(library, str):
             return library
-        tried.append(f"the library {name} ({library})")
+        tried.append(library)
     search = os.pathsep.join([*_sdk_folders(sdk), path])
     for program, kind in PROGRAMS:
         found = shutil.which(program, path=search)
         if found is not None:
             return kind(found, f"{kind.name}:{fingerprint(found)}")
-        tried.append(f"the program {program} (not on PATH)")
-    raise NoCompiler("no GLSL compiler on this machine; tried " + "; ".join(tried) + ". To get one, " + _INSTALL)
+        tried.append(f"{program}: not on PATH")
+    raise NoCompiler("\n  ".join(["no GLSL compiler on this machine; tried", *tried]) + f"\n{_INSTALL}")
+
+
+def compile_unit(unit: Unit, tool: Compiler, target: str, optimize: bool) -> bytes:
+    """SPIR-V of an assembled text.
+
+    Raises:
+        CompileError: `tool` refuses the text.
+    """
+    outcome = tool.compile(unit.text, target, optimize)
+    if outcome.spirv is None:
+        raise diagnostics.error(unit, outcome.log, tool.name)
+    if len(outcome.spirv) % 4 != 0 or outcome.spirv[:4] != _MAGIC.to_bytes(4, sys.byteorder):
+        raise CompileError(
+            f"{unit.files[MAIN].name}: what {tool.path} wrote is not SPIR-V ({len(outcome.spirv)} bytes)"
+        )
+    if outcome.log.strip():
+        logger.debug("%s: %s", tool.name, outcome.log.strip())
+    return outcome.spirv
 
 
 def _named(name: str, origin: str, path: str) -> Compiler:
@@ -90,27 +115,34 @@ def _named(name: str, origin: str, path: str) -> Compiler:
     if _LIBRARY.search(name):
         library = shaderc.load(name)
         if isinstance(library, str):
-            raise NoCompiler(f"{origin}={name!r} is no usable shaderc library: {library}. Otherwise, {_INSTALL}")
+            raise NoCompiler(f"{origin}={name!r} is no usable shaderc library: {library}\n{_INSTALL}")
         return library
     found = shutil.which(name, path=path)
     if found is None:
-        raise NoCompiler(f"{origin}={name!r} is no program that can be run. Otherwise, {_INSTALL}")
+        raise NoCompiler(f"{origin}={name!r} is no program that can be run\n{_INSTALL}")
     kind = _kind(found)
     if kind is None:
-        raise NoCompiler(f"{origin}={name!r} runs, but is neither glslc nor glslang. Otherwise, {_INSTALL}")
+        raise NoCompiler(f"{origin}={name!r} is a program, but neither glslc nor glslang\n{_INSTALL}")
     return kind(found, f"{kind.name}:{fingerprint(found)}")
 
 
 def _kind(program: str) -> type[Glslc] | type[Glslang] | None:
-    """Told by the name, and for another name (a wrapper, a versioned file) by what --version prints."""
-    name = Path(program).name.lower()
-    try:
-        says = name if "glslang" in name or "glslc" in name else run([program, "--version"])[1].lower()
-    except OSError:
-        return None
-    if "glslang version" in says or "glslangvalidator" in says or name.startswith("glslang"):
+    """Which of the two it is, by its name, or where that tells nothing (a wrapper) by what --version prints."""
+    return _kind_in(Path(program).name) or _kind_in(_version_text(program))
+
+
+def _kind_in(text: str) -> type[Glslc] | type[Glslang] | None:
+    text = text.lower()
+    if text.startswith("glslang") or "glslang version" in text:
         return Glslang
-    return Glslc if "glslc" in says or "shaderc" in says else None
+    return Glslc if text.startswith("glslc") or "shaderc " in text else None
+
+
+def _version_text(program: str) -> str:
+    try:
+        return run([program, "--version"])[1]
+    except OSError:  # no format that the system can start
+        return ""
 
 
 def _sdk_folders(sdk: str) -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from vkcompute.compilers.source import MAIN, SourceFile, Unit
 from vkcompute.errors import CompileError
@@ -16,8 +16,9 @@ from vkcompute.errors import CompileError
 MAX_SHOWN = 20
 
 _GLSLANG = re.compile(r"ERROR: (?:(?P<file>[^\s:]+):(?P<line>\d+):(?:(?P<column>\d+):)? )?(?P<message>.*)")
-_SHADERC = re.compile(r"(?P<file>[^\s:]+):(?:(?P<line>\d+):)? (?:error: |\s{2,}(?=\S))(?P<message>.*)")
-_COUNT = re.compile(r"\d+ (?:compilation errors?|errors?)\b.*|.*: compilation terminated\s*")
+_SHADERC = re.compile(r"(?P<file>[^\s:]+):(?:(?P<line>\d+):)? error: (?P<message>.*)")
+_CONTINUED = re.compile(r"(?:[^\s:]+:)?\s{4,}(\S.*)")  # the linker names what it misses on lines of their own
+_SUMMARY = re.compile(r"\d+ (?:compilation errors?|errors?)\b.*|.*: compilation terminated\s*")
 _TOKEN = re.compile(r"'([^']+)' :")
 
 
@@ -33,17 +34,21 @@ class Diagnostic:
 
 def parse(log: str) -> list[Diagnostic]:
     """The errors of a compiler's log, sorted by place, each once; warnings and summaries are left out."""
-    found: set[Diagnostic] = set()
+    found: list[Diagnostic] = []
     for text in log.splitlines():
+        more = _CONTINUED.match(text)
+        if more is not None and found:
+            found[-1] = replace(found[-1], message=f"{found[-1].message} {more[1].strip()}")
+            continue
         match = _GLSLANG.match(text) or _SHADERC.match(text)
-        if match is None or _COUNT.fullmatch(match["message"]):
+        if match is None or _SUMMARY.fullmatch(match["message"]):
             continue
         number = match["file"] or ""
         place = int(number) if number.isdecimal() else MAIN
         column = match.groupdict().get("column")
         message = " ".join(match["message"].split())
-        found.add(Diagnostic(place, int(match["line"] or 0), int(column or 0), message.removeprefix("'' : ")))
-    return sorted(found)
+        found.append(Diagnostic(place, int(match["line"] or 0), int(column or 0), message.removeprefix("'' : ")))
+    return sorted(set(found))
 
 
 def error(unit: Unit, log: str, compiler: str) -> CompileError:

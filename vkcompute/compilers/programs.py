@@ -6,7 +6,6 @@ cannot write a binary to standard output.
 
 from __future__ import annotations
 
-import functools
 import logging
 import os
 import re
@@ -93,7 +92,7 @@ class Glslang:
 
 def optimized(spirv: bytes, target: str) -> bytes:
     """`spirv` after `spirv-opt -O`, or as it is where that is not installed or fails."""
-    tool = spirv_opt()
+    tool = shutil.which("spirv-opt")
     if tool is None:
         logger.debug("spirv-opt is not installed: the SPIR-V stays as the compiler made it")
         return spirv
@@ -107,16 +106,23 @@ def optimized(spirv: bytes, target: str) -> bytes:
     return spirv
 
 
-@functools.cache
-def spirv_opt() -> str | None:
-    """The path of spirv-opt, looked up once per process."""
-    return shutil.which("spirv-opt")
+def optimizer_identity() -> str:
+    """Differs between builds of spirv-opt, known without running it; empty where it is not installed."""
+    tool = shutil.which("spirv-opt")
+    return fingerprint(tool) if tool is not None else ""
 
 
 def run(command: Sequence[str], text: str = "") -> tuple[int, str]:
     """Exit status and everything written, of a program that gets `text` as its standard input."""
     done = subprocess.run(
-        command, input=text.encode(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, close_fds=True
+        command,
+        input=text.encode(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        check=False,
+        creationflags=getattr(
+            subprocess, "CREATE_NO_WINDOW", 0
+        ),  # Windows: no console flashes up in a program with windows
     )
     return done.returncode, done.stdout.decode("utf-8", "replace")
 

@@ -145,13 +145,13 @@ class _Assembly:
             self._fail(f"the include {name!r} stands {_MAX_DEPTH} includes deep; no more are followed")
             return
         looked_in = [*([] if folder is None else [folder]), *self.include_dirs]
-        for place in looked_in:
+        for place in [""] if os.path.isabs(name) else looked_in:
             path = os.path.normpath(os.path.join(place, name))
             if os.path.isfile(path):
                 self._include_file(path)
                 return
-        places = ", ".join(looked_in) or "no folder at all: a text has none of its own, name some with include_dirs"
-        self._fail(f"cannot find the include {name!r}; looked in {places}")
+        places = ", ".join(looked_in) or "no folder: a text lies in none, so name some with include_dirs"
+        self._fail(f"cannot find the include {name!r}" + ("" if os.path.isabs(name) else f"; looked in {places}"))
 
     def _include_file(self, path: str) -> None:
         number = self.numbers.get(path)
@@ -201,6 +201,12 @@ def _checked(file: SourceFile) -> str:
     if "\0" in text:  # compilers written in C would silently stop there
         line = text.count("\n", 0, text.index("\0")) + 1
         raise CompileError(f"{file.name}:{line}: a NUL character; GLSL is plain text")
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            line = text.count("\n", 0, error.start) + 1
+            raise CompileError(f"{file.name}:{line}: {text[error.start]!r} is half of a character") from None
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 

@@ -1,0 +1,151 @@
+"""Which compiler is taken, what is said where there is none, and compilers that misbehave."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from vkcompute.compilers import chain, shaderc
+from vkcompute.errors import CompileError, NoCompiler
+from vkcompute.glsl import glsl
+
+pytestmark = pytest.mark.pure
+
+Fake = Callable[..., Any]
+
+
+@pytest.fixture(autouse=True)
+def only_fakes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A machine with no compiler but those that a test makes."""
+    (tmp_path / "fakes").mkdir()
+    # The fakes need cat, cksum, cut and tr, so these are linked to where the compilers of this machine are not.
+    for tool in ("cat", "cksum", "cut", "tr"):
+        found = next((Path(p, tool) for p in os.environ["PATH"].split(os.pathsep) if Path(p, tool).exists()), None)
+        if found is not None:
+            (tmp_path / "fakes" / tool).symlink_to(found)
+    monkeypatch.setenv("PATH", str(tmp_path / "fakes"))
+    monkeypatch.delenv("VKCOMPUTE_GLSLC", raising=False)
+    monkeypatch.delenv("VULKAN_SDK", raising=False)
+    monkeypatch.setattr(shaderc, "LIBRARY_NAMES", ("libabsent_shaderc.so.1",))
+    monkeypatch.setenv("VKCOMPUTE_CACHE_DIR", str(tmp_path / "cache"))
+    chain._find.cache_clear()
+
+
+def test_no_compiler_says_what_was_tried_and_what_to_do() -> None:
+    with pytest.raises(NoCompiler) as caught:
+        glsl("void main() {}")
+    message = str(caught.value)
+    for part in ("libabsent_shaderc.so.1", "glslc: not on PATH", "glslangValidator", "glslang:"):
+        assert part in message
+    for part in (
+        "apt install glslang-tools",
+        "dnf install glslang",
+        "brew install glslang",
+        "Vulkan SDK",
+        "VKCOMPUTE_GLSLC",
+    ):
+        assert part in message
+
+
+def test_the_order_of_the_chain(fake: Fake, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("glslang", "glslangValidator", "glslc"):
+        fake(name=name)
+        chain._find.cache_clear()  # the folder changed, not its name
+        assert Path(chain.find().path).name == name
+    other = fake(name="other-glslang")
+    other.path.rename(tmp_path / "glslang-15")
+    monkeypatch.setenv("VKCOMPUTE_GLSLC", str(tmp_path / "glslang-15"))
+    assert (chain.find().path, chain.find().name) == (str(tmp_path / "glslang-15"), "glslang")
+    assert chain.find("glslc").name == "glslc"  # the argument before the environment
+    assert chain.find(tmp_path / "fakes" / "glslangValidator").name == "glslang"
+
+
+def test_the_sdk_is_looked_into(fake: Fake, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    sdk = tmp_path / "sdk" / ("Bin" if sys.platform == "win32" else "bin")
+    sdk.mkdir(parents=True)
+    fake(name="glslc").path.rename(sdk / "glslc")
+    monkeypatch.setenv("VULKAN_SDK", str(tmp_path / "sdk"))
+    assert chain.find().path == str(sdk / "glslc")
+
+
+def test_a_wrapper_is_known_by_its_version(fake: Fake) -> None:
+    assert chain.find(fake("echo 'Glslang Version: 11:15.0.0'", name="cc1").path).name == "glslang"
+    assert chain.find(fake("echo 'shaderc v2024.1'; echo 'glslang 15.0.0'", name="cc2").path).name == "glslc"
+
+
+@pytest.mark.parametrize("name", ["absent", "/no/such/glslc", "libabsent_shaderc.so", "absent.dll", "absent.1.dylib"])
+def test_a_named_compiler_that_is_absent(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(NoCompiler, match=r"compiler='.*absent|compiler='/no/such"):
+        glsl("void main() {}", compiler=name)
+    monkeypatch.setenv("VKCOMPUTE_GLSLC", name)
+    with pytest.raises(NoCompiler, match=r"VKCOMPUTE_GLSLC='.*absent|VKCOMPUTE_GLSLC='/no/such"):
+        glsl("void main() {}")
+
+
+def test_a_named_program_that_is_no_compiler(fake: Fake, tmp_path: Path) -> None:
+    with pytest.raises(NoCompiler, match="neither glslc nor glslang"):
+        glsl("void main() {}", compiler=fake("echo ls 9.1", name="ls").path)
+    broken = tmp_path / "fakes" / "broken"
+    broken.write_bytes(b"\0\1\2\3")
+    broken.chmod(0o755)
+    with pytest.raises(NoCompiler, match="neither glslc nor glslang"):
+        glsl("void main() {}", compiler=broken)
+
+
+def test_a_library_that_is_none(tmp_path: Path) -> None:
+    library = tmp_path / "libshaderc.so.1"
+    library.write_bytes(b"\x7fELF and then nothing")
+    with pytest.raises(NoCompiler, match="no usable shaderc library"):
+        glsl("void main() {}", compiler=library)
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("exit 0", "failed without naming an error"),
+        ("exit 3", "failed without naming an error"),
+        ("kill -SEGV $$", "ended by signal 11"),
+        ('printf "abc" > "$out"', "is not SPIR-V"),
+        (': > "$out"', "is not SPIR-V"),
+        ('printf "\\003\\002\\043\\007" > "$out"; exit 1', "failed without naming an error"),
+        ("printf 'ERROR: 0:1: \\377\\376 : bad\\n'; exit 1", "bad"),
+        ("printf '\\000\\000'; exit 1", "failed without naming an error"),
+    ],
+)
+@pytest.mark.parametrize("name", ["glslc", "glslangValidator"])
+def test_compilers_that_misbehave(fake: Fake, name: str, body: str, message: str) -> None:
+    with pytest.raises(CompileError, match=message):
+        glsl("void main() {}", compiler=fake(body, name=name).path)
+
+
+def test_columns_are_asked_for_and_old_versions_forgiven(fake: Fake) -> None:
+    new = fake(
+        'case "$*" in *error-column*) p=0:1:5;; *) p=0:1;; esac; echo "ERROR: $p: \'\' : message"; exit 2', "glslang"
+    )
+    with pytest.raises(CompileError, match=r"<glsl>:1:5: message\n    abc def\n        \^"):
+        glsl("abc def", compiler=new.path)
+    old = fake(
+        'case "$*" in *error-column*) echo unrecognized; exit 1;; esac; echo "ERROR: 0:1: \'\' : message"; exit 2'
+    )
+    with pytest.raises(CompileError, match=r"<glsl>:1: message\n    abc def$"):
+        glsl("abc def", compiler=old.path)
+
+
+def test_a_crash_on_the_way_to_more_errors_shows_the_first_ones(fake: Fake) -> None:
+    body = 'case "$*" in *-C*) kill -SEGV $$;; esac; echo "ERROR: 0:1: \'x\' : message"; exit 2'
+    with pytest.raises(CompileError, match="<glsl>:1: 'x' : message"):
+        glsl("x", compiler=fake(body).path)
+
+
+def test_a_compiler_that_reads_nothing(fake: Fake) -> None:
+    """A program that ends before a long text is in its pipe."""
+    body = "echo \"ERROR: 0:1: 'x' : message\"; exit 2"
+    compiler = fake(body)
+    compiler.path.write_text(f"#!/bin/sh\n{body}\n")
+    with pytest.raises(CompileError, match="message"):
+        glsl("x" * 1_000_000, compiler=compiler.path)

@@ -1,0 +1,221 @@
+"""Caches that rot, disks that refuse, processes that die while they write."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vkcompute import disk
+
+pytestmark = pytest.mark.pure
+
+
+@pytest.fixture
+def not_warned(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(disk, "_warned", False)
+
+
+def files(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize(
+    ("platform", "env", "expected"),
+    [
+        ("linux", {}, "HOME/.cache/vkcompute"),
+        ("linux", {"XDG_CACHE_HOME": "/x"}, "/x/vkcompute"),
+        ("linux", {"XDG_CACHE_HOME": "relative"}, "HOME/.cache/vkcompute"),
+        ("linux", {"XDG_CACHE_HOME": ""}, "HOME/.cache/vkcompute"),
+        ("darwin", {"XDG_CACHE_HOME": "/x"}, "HOME/Library/Caches/vkcompute"),
+        ("win32", {"LOCALAPPDATA": "/local"}, "/local/vkcompute"),
+        ("win32", {}, "HOME/AppData/Local/vkcompute"),
+        ("win32", {"VKCOMPUTE_CACHE_DIR": "/own", "LOCALAPPDATA": "/local"}, "/own"),
+        ("linux", {"VKCOMPUTE_CACHE_DIR": "own", "XDG_CACHE_HOME": "/x"}, "own"),
+    ],
+)
+def test_cache_folder(monkeypatch: pytest.MonkeyPatch, platform: str, env: dict[str, str], expected: str) -> None:
+    for name in ("VKCOMPUTE_CACHE_DIR", "XDG_CACHE_HOME", "LOCALAPPDATA"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in env.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(Path, "home", lambda: Path("HOME"))
+    monkeypatch.setattr(sys, "platform", platform)
+    folder = disk.cache_folder()
+    monkeypatch.undo()
+    assert folder.as_posix() == expected
+
+
+@given(content=st.binary(max_size=300))
+def test_what_was_written_is_read(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
+    path = tmp_path_factory.mktemp("cache") / "a" / "b" / "entry"
+    assert disk.read_cached(path) is None
+    disk.write_cached(path, content)
+    assert disk.read_cached(path) == content
+    assert files(path.parent) == {"entry"}
+
+
+def test_every_truncation_is_discarded(tmp_path: Path) -> None:
+    path = tmp_path / "entry"
+    disk.write_cached(path, b"content")
+    whole = path.read_bytes()
+    for nbytes in range(len(whole)):
+        path.write_bytes(whole[:nbytes])
+        assert disk.read_cached(path) is None, nbytes
+        assert not path.exists()
+
+
+def test_every_flipped_bit_is_discarded(tmp_path: Path) -> None:
+    path = tmp_path / "entry"
+    disk.write_cached(path, b"content")
+    whole = path.read_bytes()
+    for bit in range(8 * len(whole)):
+        damaged = bytearray(whole)
+        damaged[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(damaged)
+        assert disk.read_cached(path) is None, bit
+    path.write_bytes(whole + b"\0")
+    assert disk.read_cached(path) is None
+
+
+def test_damage_is_logged_quietly(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "entry"
+    path.write_bytes(b"what another program left here")
+    with caplog.at_level(logging.DEBUG, "vkcompute.disk"):
+        assert disk.read_cached(path) is None
+    assert [(record.levelno, str(path) in record.message) for record in caplog.records] == [(logging.DEBUG, True)]
+
+
+def test_a_folder_in_the_place_of_an_entry_reads_as_absent(tmp_path: Path) -> None:
+    assert disk.read_cached(tmp_path) is None
+    assert tmp_path.is_dir()
+
+
+@pytest.mark.parametrize("step", ["fsync", "replace"])
+def test_a_write_that_fails_leaves_the_old_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
+    path = tmp_path / "file"
+    disk.write_atomic(path, b"old")
+
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, step, fail)
+    with pytest.raises(OSError, match="No space left"):
+        disk.write_atomic(path, b"new")
+    assert path.read_bytes() == b"old"
+    assert files(tmp_path) == {"file"}
+
+
+def test_an_interrupted_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(_: int) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "fsync", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        disk.write_cached(tmp_path / "file", b"new")
+    assert files(tmp_path) == set()
+
+
+@pytest.mark.usefixtures("not_warned")
+def test_a_disk_that_refuses_costs_one_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_bytes(b"")
+    with caplog.at_level(logging.DEBUG, "vkcompute.disk"):
+        for name in ("a", "b", "c"):
+            disk.write_cached(blocked / name, b"content")
+            assert disk.read_cached(blocked / name) is None
+    assert [record.levelname for record in caplog.records] == ["WARNING", "DEBUG", "DEBUG"]
+    assert "VKCOMPUTE_CACHE_DIR" in caplog.records[0].message
+    assert str(blocked / "a") in caplog.records[0].message
+
+
+def test_readers_see_one_whole_entry_while_others_write(tmp_path: Path) -> None:
+    path = tmp_path / "entry"
+    contents = {bytes([i]) * 100_000 for i in range(4)}
+    disk.write_cached(path, next(iter(contents)))
+    seen: list[bytes | None] = []
+    stop = threading.Event()
+
+    def read() -> None:
+        while not stop.is_set():
+            seen.append(disk.read_cached(path))
+
+    def write(content: bytes) -> None:
+        for _ in range(10):
+            disk.write_cached(path, content)
+
+    reader = threading.Thread(target=read)
+    writers = [threading.Thread(target=write, args=(content,)) for content in contents]
+    for thread in (reader, *writers):
+        thread.start()
+    for thread in writers:
+        thread.join()
+    stop.set()
+    reader.join()
+    assert set(seen) <= contents
+    assert files(tmp_path) == {"entry"}
+
+
+WRITE_FOREVER = """
+import sys
+from pathlib import Path
+from vkcompute import disk
+print("ready", flush=True)
+while True:
+    for byte in (b"a", b"b"):
+        disk.write_cached(Path(sys.argv[1]), byte * 1_000_000)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
+def test_a_killed_writer_leaves_a_whole_entry(tmp_path: Path) -> None:
+    path = tmp_path / "entry"
+    disk.write_cached(path, b"a" * 1_000_000)
+    for delay_s in (0.0, 0.003, 0.007, 0.011):
+        command = [sys.executable, "-c", WRITE_FOREVER, str(path)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=Path(__file__).parent.parent) as process:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"ready\n"
+            time.sleep(delay_s)
+            process.send_signal(signal.SIGKILL)
+        assert disk.read_cached(path) in (b"a" * 1_000_000, b"b" * 1_000_000)
+
+
+def aged(path: Path, nbytes: int, age_s: float) -> None:
+    path.write_bytes(b"x" * nbytes)
+    then = time.time() - age_s
+    os.utime(path, (then, then))
+
+
+def test_prune_drops_the_oldest_first(tmp_path: Path) -> None:
+    for name, nbytes, age_s in (("new", 50, 1), ("old", 10, 300), ("middle", 45, 200), ("oldest", 5, 400)):
+        aged(tmp_path / name, nbytes, age_s)
+    (tmp_path / "subfolder").mkdir()
+    aged(tmp_path / "subfolder" / "kept", 1000, 500)
+    disk.prune(tmp_path, 110)
+    assert files(tmp_path) == {"new", "old", "middle", "oldest", "subfolder"}
+    disk.prune(tmp_path, 96)
+    assert files(tmp_path) == {"new", "middle", "subfolder"}  # 110 - 5 is still too much
+    disk.prune(tmp_path, 0)
+    assert files(tmp_path) == {"subfolder"}
+    assert files(tmp_path / "subfolder") == {"kept"}
+
+
+def test_prune_removes_what_dead_writers_left_and_spares_live_ones(tmp_path: Path) -> None:
+    aged(tmp_path / f"{disk._TEMPORARY_PREFIX}dead", 10, 7200)
+    aged(tmp_path / f"{disk._TEMPORARY_PREFIX}live", 10, 1)
+    disk.prune(tmp_path, 0)
+    assert files(tmp_path) == {f"{disk._TEMPORARY_PREFIX}live"}
+
+
+def test_prune_of_no_folder_does_nothing(tmp_path: Path) -> None:
+    disk.prune(tmp_path / "absent", 0)
