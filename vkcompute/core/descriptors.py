@@ -13,19 +13,23 @@ if TYPE_CHECKING:
     from vkcompute.core.device import Device
     from vkcompute.core.memory import Block
 
-DESCRIPTOR_TYPES = {"storage_buffer": 7, "uniform_buffer": 6}
+DESCRIPTOR_TYPES = {"storage_buffer": 7, "uniform_buffer": 6, "uniform_texel_buffer": 4}
+TEXEL_BYTES = 16
+# What a texel buffer's elements are, by the type that the shader reads: four components of 32 bits.
+_TEXEL_FORMATS = {"uint32": 107, "int32": 108, "float32": 109}  # VK_FORMAT_R32G32B32A32_UINT, _SINT, _SFLOAT
 _COMPUTE_STAGE = 0x20
+_WRITE_TYPE = vk.structure_type("VkWriteDescriptorSet")
 _FIRST_POOL_SETS, _LARGEST_POOL_SETS = 8, 512
 
-Slot = tuple[int, int, str]
-"""(set, binding, kind of descriptor)"""
+Slot = tuple[int, int, str, str]
+"""(set, binding, kind of descriptor, numpy's name of what a texel's component is read as or "")"""
 
 
 class PipelineLayout(DeviceChild):
     """The bindings and push constants of a kernel, and the pools that its descriptor sets come from.
 
     Args:
-        slots: (set, binding, kind) of each binding, sorted.
+        slots: (set, binding, kind, texel dtype) of each binding, sorted.
         push_bytes: size of the push constants in bytes, a multiple of 4; 0 for none.
     """
 
@@ -34,6 +38,7 @@ class PipelineLayout(DeviceChild):
         self.n_sets = 1 + max((slot[0] for slot in slots), default=-1)
         self._free: list[Any] = []
         self._pools: list[Any] = []
+        self._views: set[Any] = set()
         self._set_layouts: list[Any] = []
         self.handle: Any = vk.NULL
         self._opened()
@@ -54,7 +59,7 @@ class PipelineLayout(DeviceChild):
                 descriptorCount=1,
                 stageFlags=_COMPUTE_STAGE,
             )
-            for set_number, binding, kind in self.slots
+            for set_number, binding, kind, _ in self.slots
             if set_number == number
         ]
         info = vk.struct("VkDescriptorSetLayoutCreateInfo", bindingCount=len(bindings), pBindings=bindings)
@@ -77,14 +82,26 @@ class PipelineLayout(DeviceChild):
             self._grow()
         return self._free.pop()
 
-    def give(self, sets: Any) -> None:
-        """Takes sets back that no pending work uses."""
+    def give(self, sets: Any, views: Sequence[Any]) -> None:
+        """Takes sets back that no pending work uses, and destroys the views that they pointed at."""
         if self._open:
             self._free.append(sets)
+            self._views.difference_update(views)
+            for view in views:
+                self.device.destroy("vkDestroyBufferView", view)
+
+    def view(self, block: Block, offset: int, nbytes: int, texel: str) -> Any:
+        """A buffer view for a texel binding, to be given back with the sets that point at it."""
+        info = vk.struct(
+            "VkBufferViewCreateInfo", buffer=block.handle, format=_TEXEL_FORMATS[texel], offset=offset, range=nbytes
+        )
+        view = self.device.create("VkBufferView", "vkCreateBufferView", info)
+        self._views.add(view)
+        return view
 
     def _grow(self) -> None:
         n_groups = min(_FIRST_POOL_SETS << len(self._pools), _LARGEST_POOL_SETS)
-        kinds = Counter(kind for _, _, kind in self.slots)
+        kinds = Counter(slot[2] for slot in self.slots)
         sizes = [
             vk.struct("VkDescriptorPoolSize", type=DESCRIPTOR_TYPES[kind], descriptorCount=n * n_groups)
             for kind, n in kinds.items()
@@ -110,6 +127,8 @@ class PipelineLayout(DeviceChild):
             self._free.append(sets)
 
     def _release(self) -> None:
+        for view in self._views:
+            self.device.destroy("vkDestroyBufferView", view)
         for pool in self._pools:
             self.device.destroy("vkDestroyDescriptorPool", pool)
         if self.handle != vk.NULL:
@@ -121,29 +140,32 @@ class PipelineLayout(DeviceChild):
 class DescriptorSets:
     """The sets of one launch, pointing at (block, offset, nbytes) per slot; handed back after their last use."""
 
-    __slots__ = ("_layout", "handles")
+    __slots__ = ("_layout", "_views", "handles")
 
     def __init__(self, layout: PipelineLayout, ranges: Sequence[tuple[Block, int, int]]) -> None:
         self._layout = layout
+        self._views: list[Any] = []
         self.handles = layout.take() if layout.n_sets else vk.NULL
         count("DescriptorSets", +1)
         writes = vk.ffi.new("VkWriteDescriptorSet[]", len(ranges))
         infos = vk.ffi.new("VkDescriptorBufferInfo[]", len(ranges))
-        for i, ((set_number, binding, kind), (block, offset, nbytes)) in enumerate(
-            zip(layout.slots, ranges, strict=True)
-        ):
-            info, write = infos[i], writes[i]
-            info.buffer, info.offset, info.range = block.handle, offset, nbytes
-            write.sType, write.dstSet, write.dstBinding = 35, self.handles[set_number], binding
+        views = vk.ffi.new("VkBufferView[]", len(ranges))
+        for i, (slot, (block, offset, nbytes)) in enumerate(zip(layout.slots, ranges, strict=True)):
+            set_number, binding, kind, texel = slot
+            write = writes[i]
+            write.sType, write.dstSet, write.dstBinding = _WRITE_TYPE, self.handles[set_number], binding
             write.descriptorCount, write.descriptorType = 1, DESCRIPTOR_TYPES[kind]
-            write.pBufferInfo = infos + i
+            if texel:
+                views[i] = layout.view(block, offset, nbytes, texel)
+                self._views.append(views[i])
+                write.pTexelBufferView = views + i
+            else:
+                info = infos[i]
+                info.buffer, info.offset, info.range = block.handle, offset, nbytes
+                write.pBufferInfo = infos + i
         if ranges:
             layout.device.fn.vkUpdateDescriptorSets(layout.device.handle, len(ranges), writes, 0, vk.NULL)
 
     def __del__(self) -> None:
         count("DescriptorSets", -1)
-        self._layout.device.retirement.append((_give, self._layout, self.handles))
-
-
-def _give(layout: PipelineLayout, sets: Any) -> None:
-    layout.give(sets)
+        self._layout.device.retirement.append((self._layout.give, self.handles, self._views))

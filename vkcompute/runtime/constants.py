@@ -93,10 +93,15 @@ class PushConstants:
         for name, value in zip(record.dtype.names or (), values, strict=True):
             field = record.dtype[name]
             given = np.asarray(value)
-            if not np.can_cast(given.dtype, field.base, "same_kind"):
-                raise TypeError(f"push constant {name} of {self.kernel} is {field.base}; got {given.dtype}")
+            where = f"push constant {name} of {self.kernel}"
+            if field.base.kind in "iu" and given.dtype.kind in "iu":
+                limits = np.iinfo(field.base)
+                if given.size and not limits.min <= given.min() <= given.max() <= limits.max:
+                    raise ValueError(f"{where} is {field.base}, {limits.min} to {limits.max}; got {value!r}")
+            elif not np.can_cast(given.dtype, field.base, "same_kind"):
+                raise TypeError(f"{where} is {field.base}; got {given.dtype}")
             if given.shape != field.shape:
-                raise ValueError(f"push constant {name} of {self.kernel} has shape {field.shape}; got {given.shape}")
+                raise ValueError(f"{where} has shape {field.shape}; got {given.shape}")
             record[name] = given
         return record.tobytes()
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vkcompute import dtypes
-from vkcompute.core.descriptors import DESCRIPTOR_TYPES, DescriptorSets, PipelineLayout
+from vkcompute.core.descriptors import DESCRIPTOR_TYPES, TEXEL_BYTES, DescriptorSets, PipelineLayout, Slot
 from vkcompute.core.pipeline import ComputePipeline
 from vkcompute.core.shader import ShaderModule
 from vkcompute.errors import MissingFeature
@@ -20,6 +20,7 @@ from vkcompute.spirv.check import missing_features
 from vkcompute.spirv.interface import Binding
 
 if TYPE_CHECKING:
+    from vkcompute.core.device import Device
     from vkcompute.runtime.runtime import Runtime
 
 Grid = tuple[int, int, int]
@@ -54,7 +55,7 @@ class Kernel:
         self._check_local_size()
         self._push = PushConstants(self.name, interface.push_constants)
         self._check_push_size()
-        slots = [(binding.set, binding.binding, binding.kind) for binding in interface.bindings]
+        slots = [_slot(binding) for binding in interface.bindings]
         self._layout = PipelineLayout(device, slots, self._push.nbytes)
         with ShaderModule(device, program.spirv) as shader:
             self._pipeline = ComputePipeline(shader, self._layout, interface.entry_point, special)
@@ -133,15 +134,12 @@ class Kernel:
             raise ValueError(f"{where} takes a contiguous tensor; its strides are {tensor.strides}; pass a .copy()")
         if self._check_types:
             _check_element(where, binding, tensor)
-        limits = device.physical.limits
         nbytes = self._bound_bytes(where, binding, tensor)
-        uniform = binding.kind == "uniform_buffer"
-        largest = limits["maxUniformBufferRange"] if uniform else device.max_binding_bytes
+        largest, align = _binding_limits(device, binding)
         if nbytes > largest:
             raise ValueError(
                 f"{where}: the tensor has {nbytes} bytes, {device} binds at most {largest}; bind views of it"
             )
-        align = limits["minUniformBufferOffsetAlignment" if uniform else "minStorageBufferOffsetAlignment"]
         offset = buffer.offset + tensor.offset
         if offset % align:
             raise ValueError(
@@ -152,7 +150,7 @@ class Kernel:
 
     def _bound_bytes(self, where: str, binding: Binding, tensor: Tensor) -> int:
         """The tensor's bytes, rounded up to whole elements where the padding behind it is the tensor's own."""
-        stride = binding.element.stride_bytes if binding.element else 4
+        stride = binding.element.stride_bytes if binding.element else TEXEL_BYTES if binding.texel else 4
         nbytes = -(-max(tensor.nbytes, 1) // stride) * stride
         if nbytes != tensor.nbytes and tensor.offset + nbytes > tensor.buffer.nbytes:
             raise ValueError(
@@ -219,13 +217,27 @@ class Kernel:
         return f"<kernel {self.name} on {self.runtime.device}>"
 
 
+def _binding_limits(device: Device, binding: Binding) -> tuple[int, int]:
+    """The most bytes that the binding may see, and what its offset is a multiple of."""
+    limits = device.physical.limits
+    if binding.kind == "uniform_buffer":
+        return limits["maxUniformBufferRange"], limits["minUniformBufferOffsetAlignment"]
+    if binding.kind == "uniform_texel_buffer":
+        return limits["maxTexelBufferElements"] * TEXEL_BYTES, limits["minTexelBufferOffsetAlignment"]
+    return device.max_binding_bytes, limits["minStorageBufferOffsetAlignment"]
+
+
+def _slot(binding: Binding) -> Slot:
+    return binding.set, binding.binding, binding.kind, binding.texel.dtype if binding.texel else ""
+
+
 def _supported(binding: Binding) -> bool:
     return binding.kind in DESCRIPTOR_TYPES and binding.count == 1
 
 
 def _unsupported(binding: Binding) -> str:
     what = binding.kind if binding.count == 1 else f"array of {binding.count or 'any number of'} {binding.kind}s"
-    return f"binding {binding.binding} is a {what}; kernels here take storage_buffer and uniform_buffer bindings"
+    return f"binding {binding.binding} is a {what}; kernels here take {', '.join(DESCRIPTOR_TYPES)} bindings"
 
 
 def _check_element(where: str, binding: Binding, tensor: Tensor) -> None:
