@@ -2,24 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-from vkcompute import disk
-from vkcompute.compilers import chain, programs
-from vkcompute.compilers.source import Define, SourceFile, Unit, assemble, read
-
-CACHE_LIMIT_NBYTES = 64 << 20
-
-_FORMAT = "glsl-1"  # part of every key: raise it when the same input is to give another output
-_PACKAGE = Path(__file__).parent
-# A wheel carries the includes inside of the package; a checkout has them beside it.
-INCLUDE_FOLDER = next(
-    (str(folder) for folder in (_PACKAGE / "_include", _PACKAGE.parent / "shaders" / "include") if folder.is_dir()),
-    str(_PACKAGE / "_include"),
-)
+if TYPE_CHECKING:
+    from vkcompute.compilers.source import Define
 
 
 def glsl(
@@ -51,31 +39,12 @@ def glsl(
         NoCompiler: with what was tried, and how to install one.
         OSError: the path cannot be read.
     """
+    # Imported here, since most programs never compile and `import vkcompute` is to stay quick.
+    from vkcompute.compilers import cache, chain
+    from vkcompute.compilers import source as sources
+
     if target not in chain.TARGETS:
         raise ValueError(f"target is one of {', '.join(chain.TARGETS)}; got {target!r}")
-    main, folder = _main(source, name)
-    unit = assemble(main, folder, defines, (*include_dirs, INCLUDE_FOLDER))
-    tool = chain.find(compiler)
-    path = disk.cache_folder() / "glsl" / _key(unit, tool, target, optimize)
-    spirv = disk.read_cached(path)
-    if spirv is None:
-        spirv = chain.compile_unit(unit, tool, target, optimize)
-        disk.write_cached(path, spirv)
-        disk.prune(path.parent, CACHE_LIMIT_NBYTES)
-    return spirv
-
-
-def _main(source: str | os.PathLike[str], name: str) -> tuple[SourceFile, str | None]:
-    """The user's text, and the folder that it lies in if it has one."""
-    if isinstance(source, str) and not (source.endswith(".comp") and "\n" not in source):
-        return SourceFile(name, source), None
-    if not isinstance(source, (str, os.PathLike)):
-        raise TypeError(f"source is GLSL text or a path; got {type(source).__name__}")
-    path = Path(source)
-    return read(path), str(path.parent)
-
-
-def _key(unit: Unit, tool: chain.Compiler, target: str, optimize: bool) -> str:
-    optimizer = f"optimized {programs.optimizer_identity()}" if optimize else ""
-    parts = (_FORMAT, tool.identity, target, optimizer, unit.text)
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+    main, folder = cache.main_text(source, name)
+    unit = sources.assemble(main, folder, defines, (*include_dirs, cache.INCLUDE_FOLDER))
+    return cache.compiled(unit, chain.find(compiler), target, optimize)

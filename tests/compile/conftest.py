@@ -15,21 +15,22 @@ from vkcompute.compilers import chain, shaderc
 # A fake compiler notes each run in its log and then runs BODY, with the output path in $out and the text in $text.
 _FAKE = """#!/bin/sh
 echo "$*" >> "$0.log"
+case "$1" in --version) echo "{version}"; exit ;; esac
 for out; do :; done
 text=$(cat)
 {body}
 """
-WRITES_SPIRV = (
-    "printf '\\003\\002\\043\\007' > \"$out\"; printf '%s' \"$text\" | cksum | cut -c1-4 | tr -d '\\n' >> \"$out\""
-)
+WRITES_SPIRV = """printf '\\003\\002\\043\\007' > "$out"
+printf '%s' "$text" | cksum | cut -c1-4 | tr -d '\\n' >> "$out"
+"""
 
 
 class FakeCompiler:
     """A shell script that passes for a compiler."""
 
-    def __init__(self, path: Path, body: str) -> None:
+    def __init__(self, path: Path, body: str, version: str) -> None:
         self.path = path
-        path.write_text(_FAKE.format(body=body))
+        path.write_text(_FAKE.format(body=body, version=version))
         path.chmod(path.stat().st_mode | stat.S_IXUSR)
 
     @property
@@ -45,10 +46,10 @@ def fake(tmp_path: Path) -> Callable[..., FakeCompiler]:
     if sys.platform == "win32":
         pytest.skip("the made-up compilers are shell scripts")
 
-    def make(body: str = WRITES_SPIRV, name: str = "glslangValidator") -> FakeCompiler:
+    def make(body: str = WRITES_SPIRV, name: str = "glslangValidator", version: str = "none") -> FakeCompiler:
         folder = tmp_path / "fakes"
         folder.mkdir(exist_ok=True)
-        return FakeCompiler(folder / name, body)
+        return FakeCompiler(folder / name, body, version)
 
     return make
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any
 import pytest
 
 from vkcompute import disk
-from vkcompute.compilers import chain
+from vkcompute.compilers import cache, chain
 from vkcompute.glsl import glsl
 
 pytestmark = pytest.mark.pure
@@ -104,7 +103,7 @@ def test_a_cache_that_cannot_be_written_is_no_obstacle(
 
 
 def test_the_cache_is_bounded(options: dict[str, Any], empty_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys.modules["vkcompute.glsl"], "CACHE_LIMIT_NBYTES", 1000)
+    monkeypatch.setattr(cache, "LIMIT_NBYTES", 1000)
     for i in range(40):
         glsl(TEXT, **(options | {"defines": {"A": i}}))
     total = sum(path.stat().st_size for path in empty_cache.iterdir())

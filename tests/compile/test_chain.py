@@ -74,8 +74,8 @@ def test_the_sdk_is_looked_into(fake: Fake, monkeypatch: pytest.MonkeyPatch, tmp
 
 
 def test_a_wrapper_is_known_by_its_version(fake: Fake) -> None:
-    assert chain.find(fake("echo 'Glslang Version: 11:15.0.0'", name="cc1").path).name == "glslang"
-    assert chain.find(fake("echo 'shaderc v2024.1'; echo 'glslang 15.0.0'", name="cc2").path).name == "glslc"
+    assert chain.find(fake(name="cc1", version="Glslang Version: 11:15.0.0").path).name == "glslang"
+    assert chain.find(fake(name="cc2", version="shaderc v2024.1\\nglslang 15.0.0").path).name == "glslc"
 
 
 @pytest.mark.parametrize("name", ["absent", "/no/such/glslc", "libabsent_shaderc.so", "absent.dll", "absent.1.dylib"])
@@ -89,7 +89,7 @@ def test_a_named_compiler_that_is_absent(name: str, monkeypatch: pytest.MonkeyPa
 
 def test_a_named_program_that_is_no_compiler(fake: Fake, tmp_path: Path) -> None:
     with pytest.raises(NoCompiler, match="neither glslc nor glslang"):
-        glsl("void main() {}", compiler=fake("echo ls 9.1", name="ls").path)
+        glsl("void main() {}", compiler=fake(name="ls", version="ls 9.1").path)
     broken = tmp_path / "fakes" / "broken"
     broken.write_bytes(b"\0\1\2\3")
     broken.chmod(0o755)

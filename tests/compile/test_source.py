@@ -51,7 +51,7 @@ def trees(draw: st.DrawFn) -> dict[str, str]:
         for j in range(draw(st.integers(0, 6))):
             kind = draw(st.sampled_from(["mark", "mark", "blank", "include"]))
             if kind == "include" and i + 1 < count:
-                opened, closed = draw(st.sampled_from(['""', "<>"]))
+                opened, closed = draw(st.sampled_from([('"', '"'), ("<", ">")]))
                 comment = draw(st.sampled_from(["", " // why", " /* why */"]))
                 lines.append(f"  # include {opened}f{draw(st.integers(i + 1, count - 1))}{closed}{comment}")
             elif kind == "blank":

@@ -5,6 +5,7 @@
     shaderc.py      the shaderc shared library, in process
     programs.py     glslc and glslang as programs
     chain.py        which of them this machine has
+    cache.py        what was compiled while a program ran, on disk
     build.py        the library's own shaders, compiled when a wheel is made
 
 Needs nothing beyond the standard library, since a wheel is built before its dependencies are there.
