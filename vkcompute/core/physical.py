@@ -228,15 +228,11 @@ def choose(
     """
     if isinstance(wanted, bool) or not isinstance(wanted, (int, str, type(None))):
         raise TypeError(f"a device is chosen by index (int) or by part of its name (str); got {wanted!r}")
-    if isinstance(wanted, str) and wanted.strip().isdecimal():
-        wanted = int(wanted)
     if not devices:
         raise NoDevice(f"the Vulkan drivers on this machine offer no device; {INSTALL_A_DRIVER}")
     fit, rejected = [], []
     for device in devices:
-        reasons = _mismatch(device, wanted) or device.unfit()
-        if device.kind == "cpu" and not allow_cpu:
-            reasons = [*reasons, "a CPU, allow_cpu=False"]
+        reasons = reasons_against(device, wanted, allow_cpu=allow_cpu)
         if reasons:
             rejected.append(f"[{device.index}] {device.name} ({', '.join(reasons)})")
         else:
@@ -247,7 +243,15 @@ def choose(
     return max(fit, key=lambda device: (*device.score, -device.index))
 
 
+def reasons_against(device: PhysicalDevice, wanted: int | str | None = None, *, allow_cpu: bool = True) -> list[str]:
+    """Why `choose`, asked the same, passes the device over whatever else there is; empty if it is a candidate."""
+    reasons = _mismatch(device, wanted) or device.unfit()
+    return [*reasons, "a CPU, allow_cpu=False"] if device.kind == "cpu" and not allow_cpu else reasons
+
+
 def _mismatch(device: PhysicalDevice, wanted: int | str | None) -> list[str]:
+    if isinstance(wanted, str) and wanted.strip().isdecimal():
+        wanted = int(wanted)
     if isinstance(wanted, int) and wanted != device.index:
         return [f"index {device.index}, not {wanted}"]
     if isinstance(wanted, str) and wanted.lower() not in device.name.lower():
