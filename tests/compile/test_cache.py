@@ -104,6 +104,7 @@ def test_a_cache_that_cannot_be_written_is_no_obstacle(
 
 def test_the_cache_is_bounded(options: dict[str, Any], empty_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cache, "LIMIT_NBYTES", 1000)
+    monkeypatch.setattr(cache, "PRUNING_DIGITS", "0123456789abcdef")
     for i in range(40):
         glsl(TEXT, **(options | {"defines": {"A": i}}))
     total = sum(path.stat().st_size for path in empty_cache.iterdir())

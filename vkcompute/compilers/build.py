@@ -3,6 +3,9 @@
 The manifest beside the outputs records what each was made from. An output is fresh when the hash of its assembled
 source (includes and defines resolved), its target and its own content are those of the manifest. Which compiler made it
 is recorded but does not count, so that a wheel can be made from an sdist without any.
+
+spirv-opt is not run: over the multiply shaders -O saves 12 % of the bytes and no time on lavapipe or SwiftShader, and
+what is built would depend on whether and in which version it is installed.
 """
 
 from __future__ import annotations
