@@ -35,6 +35,8 @@ from vkcompute.errors import (
 from vkcompute.glsl import glsl
 
 if TYPE_CHECKING:
+    from vkcompute.pipelines.multiply import multiply
+    from vkcompute.pipelines.multiply_files import multiply_files
     from vkcompute.runtime.future import Future
     from vkcompute.runtime.graph import Graph
     from vkcompute.runtime.kernel import Kernel
@@ -48,6 +50,8 @@ _HOMES = {
     "Kernel": "vkcompute.runtime.kernel",
     "Graph": "vkcompute.runtime.graph",
     "Future": "vkcompute.runtime.future",
+    "multiply": "vkcompute.pipelines.multiply",
+    "multiply_files": "vkcompute.pipelines.multiply_files",
 }
 
 
@@ -68,6 +72,8 @@ __all__ = [
     "__version__",
     # what one works with
     "Future", "Graph", "Kernel", "Runtime", "Tensor", "default_runtime", "glsl",
+    # pipelines
+    "multiply", "multiply_files",
     # what can go wrong
     "ClosedError", "CompileError", "DataError", "DeviceLost", "MissingFeature", "NoCompiler", "NoDevice",
     "NoVulkanLoader", "OutOfDeviceMemory", "SpirvError", "ValidationError", "VkComputeError", "VulkanError",

@@ -23,18 +23,23 @@ class Variant:
     target: str = "vulkan1.1"
 
 
-def _multiply(element: str, **defines: str | int) -> Variant:
-    return Variant(f"multiply_{element}", "multiply.comp", {"MULTIPLY": f"multiply_{element}", **defines})
+def _multiply(element: str, **defines: str | int) -> tuple[Variant, Variant]:
+    """A plain variant, and one for devices that load texels faster than storage buffers."""
+    plain = {"MULTIPLY": f"multiply_{element}", **defines}
+    return (
+        Variant(f"multiply_{element}", "multiply.comp", plain),
+        Variant(f"multiply_{element}_texel", "multiply.comp", {**plain, "TEXEL": 1}),
+    )
 
 
 TABLE: tuple[Variant, ...] = (
-    _multiply("bool"),
-    _multiply("u8"),
-    _multiply("u16"),
-    _multiply("u32"),
-    _multiply("u64"),
-    _multiply("f16"),
-    _multiply("f32"),
-    _multiply("f64", HAS_DOUBLE=1),
-    _multiply("f64_soft"),
+    *_multiply("bool"),
+    *_multiply("u8"),
+    *_multiply("u16"),
+    *_multiply("u32"),
+    *_multiply("u64"),
+    *_multiply("f16"),
+    *_multiply("f32"),
+    *_multiply("f64", HAS_DOUBLE=1),
+    *_multiply("f64_soft"),
 )

@@ -9,23 +9,27 @@ from vkcompute.core.lifetime import count
 if TYPE_CHECKING:
     from vkcompute.core.device import Device
 
+PADDING = 64  # so that kernels may load and store whole vectors, of up to 64 bytes, at the end
+
 
 class Buffer:
     """A range of bytes on the device, given back after its last use once it is closed or forgotten.
 
     Attributes:
         block, offset: where it lies; the offset in bytes.
-        nbytes: its size, a multiple of 16.
+        used_bytes: what was asked for; the rest, up to nbytes, is padding that belongs to nobody else.
+        nbytes: its size, a multiple of `PADDING`.
         address: where the host sees byte 0, or 0.
         uses: a place for the scheduler's notes of who reads and writes it.
     """
 
-    __slots__ = ("__weakref__", "_open", "address", "block", "device", "nbytes", "offset", "uses")
+    __slots__ = ("__weakref__", "_open", "address", "block", "device", "nbytes", "offset", "used_bytes", "uses")
 
     def __init__(self, device: Device, nbytes: int, use: str = "device") -> None:
         self._open = False
         self.device = device
-        self.nbytes = -(-max(nbytes, 1) // 16) * 16
+        self.used_bytes = nbytes
+        self.nbytes = -(-max(nbytes, 1) // PADDING) * PADDING
         with device.lock:
             device.require_open()
             self.block, self.offset = device.memory.take(self.nbytes, use)

@@ -20,7 +20,7 @@ def fill(scheduler: Scheduler, tensor: Tensor, element: bytes) -> None:
     Views that do not consist of whole words are written from the host.
     """
     buffer, start, stop = tensor.range
-    if not tensor.contiguous or start % 4 or (stop % 4 and stop + 4 - stop % 4 > buffer.nbytes) or _shared_end(tensor):
+    if not tensor.contiguous or start % 4 or (stop % 4 and stop != buffer.used_bytes):
         tensor.write(np.frombuffer(element, tensor.dtype)[0])
         return
     stop += -stop % 4
@@ -36,9 +36,3 @@ def fill(scheduler: Scheduler, tensor: Tensor, element: bytes) -> None:
         source, target = (buffer, start, start + nbytes), (buffer, start + done, start + done + nbytes)
         scheduler.copy(region, 1, source, target)
         done += nbytes
-
-
-def _shared_end(tensor: Tensor) -> bool:
-    """Whether the word in which the tensor ends may hold others' elements too."""
-    buffer, _, stop = tensor.range
-    return bool(stop % 4) and stop < buffer.nbytes - 15

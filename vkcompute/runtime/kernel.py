@@ -152,14 +152,11 @@ class Kernel:
         """The tensor's bytes, rounded up to whole elements where the padding behind it is the tensor's own."""
         stride = binding.element.stride_bytes if binding.element else TEXEL_BYTES if binding.texel else 4
         nbytes = -(-max(tensor.nbytes, 1) // stride) * stride
-        if nbytes != tensor.nbytes and tensor.offset + nbytes > tensor.buffer.nbytes:
+        buffer, stop = tensor.buffer, tensor.offset + tensor.nbytes
+        if nbytes != tensor.nbytes and (stop != buffer.used_bytes or tensor.offset + nbytes > buffer.nbytes):
             raise ValueError(
-                f"{where} has elements of {stride} bytes; the view's {tensor.nbytes} bytes are no multiple"
-            )
-        if nbytes != tensor.nbytes and tensor.offset + tensor.nbytes < tensor.buffer.nbytes - 15:
-            raise ValueError(
-                f"{where} has elements of {stride} bytes; the view's {tensor.nbytes} bytes are no multiple, and what "
-                "follows belongs to others; pass a .copy()"
+                f"{where} has elements of {stride} bytes; the tensor's {tensor.nbytes} bytes are no multiple, and what "
+                "follows may belong to others; pass a .copy()"
             )
         return nbytes
 

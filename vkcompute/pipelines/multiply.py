@@ -1,0 +1,215 @@
+"""The array multiply: c = a * b for every dtype that a tensor holds, on the device, from host arrays, from files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from vkcompute import dtypes
+from vkcompute.core.quirks import quirks_of
+from vkcompute.pipelines.stream import CHUNK_BYTES, stream
+from vkcompute.runtime.future import Future
+from vkcompute.runtime.kernel import Kernel
+from vkcompute.runtime.runtime import Runtime, default_runtime
+from vkcompute.runtime.tensor import Tensor
+
+Array = npt.NDArray[Any]
+Progress = Callable[[int, int], None]
+"""Called with (bytes of the result that are done, bytes of the result)."""
+
+_LOCAL_SIZE = 256
+_PLAIN_BYTES, _TEXEL_BYTES = 16, 32  # what one invocation multiplies
+_WINDOW_ALIGN = 4096
+
+# The variant of shaders/multiply.comp for each dtype: products wrap, so signed and unsigned integers share theirs.
+_VARIANTS = {
+    "bool": "bool", "int8": "u8", "uint8": "u8", "int16": "u16", "uint16": "u16", "int32": "u32", "uint32": "u32",
+    "int64": "u64", "uint64": "u64", "float16": "f16", "float32": "f32", "float64": "f64",
+}  # fmt: skip
+
+
+class Multiplier:
+    """Multiplies tensors of one dtype on one runtime, by the variant that is fast on its device.
+
+    Every dtype works on every device: elements of 8, 16 and 64 bits are computed in 32-bit words where the device has
+    no such type. Results equal numpy's bit for bit, but for NaN payloads, and for float32 subnormals on devices that
+    flush them to zero (SwiftShader does).
+    """
+
+    def __init__(self, runtime: Runtime, dtype: npt.DTypeLike) -> None:
+        self.runtime, self.dtype = runtime, dtypes.lookup(dtype).numpy
+        device = runtime.device
+        variant = f"multiply_{_VARIANTS[self.dtype.name]}"
+        if variant == "multiply_f64" and "shaderFloat64" not in device.features:
+            variant = "multiply_f64_soft"
+        limits = device.physical.limits
+        texel = quirks_of(device.physical).texel_loads and "shaderInt64" in device.features
+        self._item_bytes = _TEXEL_BYTES if texel else _PLAIN_BYTES
+        self._name = variant + ("_texel" if texel else "")
+        self._local_size = min(_LOCAL_SIZE, limits["maxComputeWorkGroupInvocations"])
+        largest = device.max_binding_bytes
+        if texel:
+            largest = min(largest, limits["maxTexelBufferElements"] * _PLAIN_BYTES)
+        self._window_bytes = largest // _WINDOW_ALIGN * _WINDOW_ALIGN
+        self._align = runtime.device.memory.align
+        self._groups = limits["maxComputeWorkGroupCount"]
+        self._kernels: dict[bool, Kernel] = {}
+
+    def __call__(self, a: Tensor, b: Tensor | np.generic, out: Tensor) -> Future:
+        """Launches out = a * b; `b` is a tensor of a's shape or a numpy scalar of its dtype. `out` may be `a` or `b`.
+
+        Arrays larger than the device's largest binding are launched in windows. Views that do not start and end where
+        the device can bind them are copied, on the device.
+        """
+        array_b = isinstance(b, Tensor)
+        word = bytes(16) if isinstance(b, Tensor) else (b.tobytes() * 16)[:16]
+        scalar = np.frombuffer(word, np.uint32)
+        inputs = [self._bindable(tensor) for tensor in (a, b if isinstance(b, Tensor) else a)]
+        whole = out if self._fits(out) else self.runtime.empty(out.shape, out.dtype)
+        flat = [tensor.reshape(-1).view(np.uint8) for tensor in (*inputs, whole)]
+        for start in range(0, out.nbytes, self._window_bytes):
+            window = slice(start, min(start + self._window_bytes, out.nbytes))
+            parts = flat if out.nbytes <= self._window_bytes else [tensor[window] for tensor in flat]
+            future = self._launch(parts, scalar, array_b)
+        return future if whole is out else out.copy_from(whole)
+
+    def _bindable(self, tensor: Tensor) -> Tensor:
+        return tensor if self._fits(tensor) else tensor.copy()
+
+    def _fits(self, tensor: Tensor) -> bool:
+        """Whether the kernels can bind the tensor: whole items from an aligned start, padding at the end its own."""
+        start, stop = tensor.offset, tensor.offset + tensor.nbytes
+        whole = tensor.nbytes % self._item_bytes == 0 or stop == tensor.buffer.used_bytes
+        return tensor.contiguous and start % self._align == 0 and whole
+
+    def _launch(self, tensors: list[Tensor], scalar: npt.NDArray[np.uint32], array_b: bool) -> Future:
+        n_items = -(-tensors[2].nbytes // self._item_bytes)
+        n_groups = -(-n_items // self._local_size)
+        x = min(n_groups, self._groups[0])
+        kernel = self._kernels.get(array_b)
+        if kernel is None:
+            constants: dict[int | str, Any] = {0: self._local_size, 1: not array_b}
+            kernel = self._kernels[array_b] = self.runtime.kernel(self._name, constants=constants, check_types=False)
+        return kernel(*tensors, n_items, *scalar.tolist(), grid=(x, -(-n_groups // max(x, 1)), 1))
+
+
+def multiply(
+    a: npt.ArrayLike | Tensor,
+    b: npt.ArrayLike | Tensor,
+    out: Array | Tensor | None = None,
+    *,
+    runtime: Runtime | None = None,
+    chunk_bytes: int = CHUNK_BYTES,
+    progress: Progress | None = None,
+) -> Any:
+    """a * b, element by element, on the GPU.
+
+    Two tensors, or a tensor and a scalar, stay on the device: the result is a tensor, and the launch asynchronous.
+    Host arrays stream through the device in chunks, so neither they nor the device's memory limit each other; the
+    result is a numpy array.
+
+    Args:
+        a, b: of one shape and dtype, or one of them a scalar (a Python number, or an array of one element).
+        out: where to write; its shape and dtype are those of the result. It may be one of the inputs.
+        runtime: where; None takes that of the tensors, or the default one.
+        chunk_bytes: bytes of one array per chunk.
+        progress: called after each chunk.
+
+    Raises:
+        ValueError: shapes do not match.
+        TypeError: dtypes differ, or no tensor holds them.
+    """
+    if isinstance(a, Tensor) or isinstance(b, Tensor):
+        return _multiply_tensors(a, b, out)
+    left, right, scalar = _operands(a, b)
+    result = _result(left, out)
+    runtime = runtime or default_runtime()
+    multiplier = Multiplier(runtime, left.dtype)
+    sources = [left] if scalar is not None else [left, right]
+
+    def launch(inputs: list[Tensor], output: Tensor) -> None:
+        multiplier(inputs[0], inputs[1] if scalar is None else scalar, output)
+
+    stream(runtime, sources, launch, result, chunk_bytes=chunk_bytes, progress=progress)
+    return result
+
+
+def _multiply_tensors(left: Any, right: Any, out: Any) -> Tensor:
+    a: Tensor = left if isinstance(left, Tensor) else right
+    b = right if a is left else left
+    if not isinstance(b, Tensor):
+        b = _scalar(b, a.dtype)
+    elif b.shape != a.shape or b.dtype != a.dtype:
+        _refuse(a, b)
+    if out is None:
+        out = a.runtime.empty(a.shape, a.dtype)
+    elif not isinstance(out, Tensor):
+        raise TypeError(f"tensors are multiplied into a tensor; out is {type(out).__name__}")
+    elif out.shape != a.shape or out.dtype != a.dtype:
+        raise ValueError(f"out has shape {out.shape} and dtype {out.dtype}; the result has {a.shape} and {a.dtype}")
+    target: Tensor = out
+    if target.size:
+        Multiplier(a.runtime, a.dtype)(a, b, target)
+    return target
+
+
+def _operands(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[Array, Array, np.generic | None]:
+    """Arrays (a larger one first) and, where the second is a scalar, its value in the first one's dtype."""
+    left, right = np.asanyarray(a), np.asanyarray(b)
+    if left.size == 1 and right.ndim > left.ndim:
+        left, right, b = right, left, a
+    dtypes.lookup(left.dtype)
+    if right.size == 1 and right.ndim <= left.ndim and right.shape != left.shape:
+        return left, right, _scalar(b, left.dtype)
+    if left.shape != right.shape or left.dtype != right.dtype:
+        _refuse(left, right)
+    return left, right, None
+
+
+def _scalar(value: Any, dtype: np.dtype[Any]) -> np.generic:
+    """A scalar operand in `dtype`; a Python number takes it on, a numpy one must have it.
+
+    Raises:
+        TypeError: a float for an integer array, another numpy dtype, more than one element.
+        ValueError: an integer beyond the dtype's range.
+    """
+    array = np.asarray(value)
+    if array.size != 1:
+        raise TypeError(f"a tensor is multiplied by a tensor or a scalar; got an array of shape {array.shape}")
+    typed = isinstance(value, (np.ndarray, np.generic))
+    if typed and array.dtype != dtype:
+        raise TypeError(f"the scalar is {array.dtype} and the array {dtype}; convert one with .astype()")
+    if (
+        not typed
+        and not np.can_cast(array.dtype, dtype, "same_kind")
+        and not (array.dtype.kind == "i" and dtype.kind in "iuf")
+    ):
+        raise TypeError(f"the scalar {value!r} is no {dtype}; convert the array, or pass a {dtype}")
+    if dtype.kind in "iu" and not np.iinfo(dtype).min <= int(array.item()) <= np.iinfo(dtype).max:
+        limits = np.iinfo(dtype)
+        raise ValueError(f"the scalar {value!r} does not fit {dtype}, which holds {limits.min} to {limits.max}")
+    element: np.generic = array.astype(dtype).reshape(-1)[0]
+    return element
+
+
+def _refuse(a: Any, b: Any) -> None:
+    if a.shape != b.shape:
+        raise ValueError(f"a and b have the same shape, or one is a scalar; got {a.shape} and {b.shape}")
+    raise TypeError(f"a and b have the same dtype; got {a.dtype} and {b.dtype}; convert one with .astype()")
+
+
+def _result(like: Array, out: Array | Tensor | None) -> Array:
+    if out is None:
+        return np.empty(like.shape, like.dtype)
+    if not isinstance(out, np.ndarray):
+        raise TypeError(f"arrays are multiplied into an array; out is {type(out).__name__}")
+    if out.shape != like.shape or out.dtype != like.dtype:
+        raise ValueError(
+            f"out has shape {out.shape} and dtype {out.dtype}; the result has {like.shape} and {like.dtype}"
+        )
+    if not out.flags.writeable:
+        raise ValueError("out is read-only; pass a writeable array")
+    return out

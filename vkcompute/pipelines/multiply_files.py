@@ -1,0 +1,119 @@
+"""The array multiply on .npy files: memory-mapped, streamed, and written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from vkcompute import dtypes
+from vkcompute.errors import DataError
+from vkcompute.pipelines.multiply import Array, Progress, multiply
+from vkcompute.pipelines.stream import CHUNK_BYTES
+from vkcompute.runtime.runtime import Runtime
+
+PathLike = str | os.PathLike[str]
+
+
+def multiply_files(
+    a: PathLike | float,
+    b: PathLike | float,
+    out: PathLike,
+    *,
+    runtime: Runtime | None = None,
+    chunk_bytes: int = CHUNK_BYTES,
+    progress: Progress | None = None,
+) -> Array:
+    """Multiplies two .npy files, or one and a number, into a third, whatever their size.
+
+    `out` appears when it is complete; a failure leaves what was there before. It may be one of the inputs.
+
+    Args:
+        a, b: paths; one of them may be a number.
+        out: path of the result, in the order (C or Fortran) of the first file.
+
+    Returns:
+        The result, memory-mapped read-only.
+
+    Raises:
+        DataError: a file is truncated, no .npy file, or holds objects.
+        FileNotFoundError, OSError: a file cannot be read or written.
+        ValueError, TypeError: as `multiply` raises them.
+    """
+    left, right = _opened(a), _opened(b)
+    arrays: list[Array] = [operand for operand in (left, right) if isinstance(operand, np.ndarray)]
+    if not arrays:
+        raise TypeError(f"at least one of a and b is a file; got {a!r} and {b!r}")
+    like = max(arrays, key=lambda array: array.ndim)
+    target = Path(out)
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".partial")
+    os.close(handle)
+    try:
+        result = _created(name, like, like.flags.f_contiguous and not like.flags.c_contiguous)
+        multiply(left, right, result, runtime=runtime, chunk_bytes=chunk_bytes, progress=progress)
+        if isinstance(result, np.memmap):
+            result.flush()
+        del result
+        os.chmod(name, 0o666 & ~_umask())
+        os.replace(name, target)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+    written: Array = _opened(target)
+    return written
+
+
+def _created(name: str, like: Array, fortran_order: bool) -> Array:
+    if like.size:
+        return np.lib.format.open_memmap(name, "w+", like.dtype, like.shape, fortran_order)
+    np.save(name, like)  # nothing can be mapped of an empty array
+    os.replace(f"{name}.npy", name)
+    return np.empty_like(like)
+
+
+def _opened(operand: Any) -> Any:
+    if not isinstance(operand, (str, os.PathLike)):
+        return operand
+    try:
+        array = np.load(operand, mmap_mode="r", allow_pickle=False)
+    except OSError:
+        raise
+    except (ValueError, EOFError, SyntaxError) as error:
+        raise DataError(f"{os.fspath(operand)} is no complete .npy file: {_reason(operand, error)}") from error
+    if not isinstance(array, np.ndarray):
+        array.close()
+        raise DataError(f"{os.fspath(operand)} is an .npz archive; extract the array, and save it with numpy.save")
+    try:
+        dtypes.lookup(array.dtype)
+    except TypeError as error:
+        raise TypeError(f"{os.fspath(operand)}: {error}") from None
+    return array
+
+
+def _reason(path: PathLike, error: Exception) -> str:
+    """What is wrong with the file, in terms of the file."""
+    nbytes = os.path.getsize(path)
+    if nbytes == 0:
+        return "it is empty"
+    with open(path, "rb") as file:
+        try:
+            version = np.lib.format.read_magic(file)
+            read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+            shape, _, dtype = read(file)
+        except (ValueError, EOFError, SyntaxError):
+            return f"its first {min(nbytes, 128)} bytes are no .npy header"
+        if dtype.hasobject:
+            return "it holds Python objects; save numbers"
+        expected = file.tell() + int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+        if nbytes < expected:
+            return f"shape {shape} of {dtype} needs {expected} bytes, the file has {nbytes}; it is truncated"
+    return str(error)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
