@@ -46,7 +46,8 @@ def view(shape: Shape, strides: Shape, dtype: np.dtype[Any], index: Any) -> tupl
     """
     key = index if isinstance(index, tuple) else (index,)
     for part in key:
-        if not (part is None or part is Ellipsis or isinstance(part, (int, np.integer, slice))) or part is True:
+        basic = part is None or part is Ellipsis or isinstance(part, (int, np.integer, slice))
+        if not basic or isinstance(part, bool):  # numpy takes a bool for a mask
             raise TypeError(
                 f"a tensor is indexed by ints, slices, ... and None, which give views; got {type(part).__name__}; "
                 "for anything else index its .numpy()"

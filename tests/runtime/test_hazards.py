@@ -1,0 +1,170 @@
+"""Hazards against a model that knows, of every byte, who wrote it last and who has read it since."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vkcompute.runtime.hazards import After, Uses
+
+pytestmark = pytest.mark.pure
+
+NBYTES = 24
+Task = tuple[int, int]
+"""(strand, number), numbers from 1 on"""
+
+
+@dataclass
+class Byte:
+    """The history of one byte."""
+
+    writer: Task | None = None
+    readers: set[Task] = field(default_factory=set)
+
+
+@dataclass
+class Step:
+    """One task of a program: the ranges (start, stop) that it writes and reads."""
+
+    strand: int
+    writes: list[tuple[int, int]]
+    reads: list[tuple[int, int]]
+    task: int = 0
+
+
+def ranges() -> st.SearchStrategy[list[tuple[int, int]]]:
+    one = st.tuples(st.integers(0, NBYTES), st.integers(0, NBYTES)).map(lambda pair: (min(pair), max(pair)))
+    return st.lists(one, max_size=3)
+
+
+@st.composite
+def programs(draw: st.DrawFn) -> list[Step]:
+    n_strands = draw(st.integers(1, 4))
+    steps = draw(st.lists(st.builds(Step, st.integers(0, n_strands - 1), ranges(), ranges()), min_size=1, max_size=25))
+    newest = dict.fromkeys(range(n_strands), 0)
+    for step in steps:
+        newest[step.strand] += 1
+        step.task = newest[step.strand]
+    return steps
+
+
+def conflicts(memory: list[Byte], step: Step) -> set[Task]:
+    """The earlier tasks that the step must come after, and the memory's history brought up to date."""
+    me = (step.strand, step.task)
+    written = {at for start, stop in step.writes for at in range(start, stop)}
+    read = {at for start, stop in step.reads for at in range(start, stop)}
+    found: set[Task] = set()
+    for at in written | read:
+        if memory[at].writer:
+            found.add(memory[at].writer)
+        if at in written:
+            found |= memory[at].readers
+    for at in written:
+        memory[at] = Byte(me)
+    for at in read - written:
+        memory[at].readers.add(me)
+    return found - {me}
+
+
+def note(uses: Uses, step: Step) -> After:
+    after: After = {}
+    for start, stop in step.writes:
+        uses.write(start, stop, step.strand, step.task, after)
+    for start, stop in step.reads:
+        uses.read(start, stop, step.strand, step.task, after)
+    return after
+
+
+@given(programs())
+def test_every_conflict_is_ordered_and_nothing_else(steps: list[Step]) -> None:
+    uses, memory = Uses(), [Byte() for _ in range(NBYTES)]
+    before: dict[Task, set[Task]] = {}  # what is ordered before each task, by what Uses said so far
+    for step in steps:
+        expected = conflicts(memory, step)
+        after = note(uses, step)
+        ordered: set[Task] = set()
+        for strand, task in after.items():
+            assert (strand, task) in expected, "it orders what has no conflict"
+            for earlier in range(1, task + 1):  # to wait for a task is to wait for the earlier ones of its strand
+                ordered |= {(strand, earlier)} | before.get((strand, earlier), set())
+        assert (step.strand, step.task) not in ordered
+        assert expected <= ordered, "a conflict is not ordered"
+        before[step.strand, step.task] = ordered
+
+
+@given(programs(), st.integers(0, NBYTES), st.integers(0, NBYTES))
+def test_what_the_host_waits_for(steps: list[Step], one: int, other: int) -> None:
+    start, stop = min(one, other), max(one, other)
+    uses, memory = Uses(), [Byte() for _ in range(NBYTES)]
+    for step in steps:
+        conflicts(memory, step)
+        note(uses, step)
+    touched = memory[start:stop]
+    writers = {byte.writer for byte in touched if byte.writer}
+    everyone = writers | {reader for byte in touched for reader in byte.readers}
+    assert uses.before_host_reads(start, stop) == latest(writers)
+    assert uses.before_host_writes(start, stop) == latest(everyone)
+    assert uses.before_host_reads(start, stop) == latest(writers), "asking changes nothing"
+
+
+def latest(tasks: set[Task]) -> After:
+    return {strand: max(task for other, task in tasks if other == strand) for strand, _ in tasks}
+
+
+@given(programs(), st.data())
+def test_forgetting_keeps_what_is_unfinished(steps: list[Step], data: st.DataObject) -> None:
+    """With calls of forget() in between, every conflict with an unfinished task is still reported."""
+    uses, memory = Uses(), [Byte() for _ in range(NBYTES)]
+    newest = dict.fromkeys(range(4), 0)
+    finished = dict.fromkeys(range(4), 0)
+    for step in steps:
+        if data.draw(st.booleans()):
+            finished = {s: data.draw(st.integers(finished[s], newest[s])) for s in newest}
+            uses.forget(finished)
+        pending = {(s, t) for s, t in conflicts(memory, step) if t > finished[s]}
+        newest[step.strand] = step.task
+        after = note(uses, step)
+        assert latest(pending).items() <= after.items(), "a dependency on unfinished work is lost"
+    uses.forget(newest)
+    assert len(uses) == 0, "all is finished, and nothing is left"
+
+
+@given(programs())
+def test_segments_stay_few(steps: list[Step]) -> None:
+    """Never more segments than there are different ends of ranges."""
+    uses = Uses()
+    ends: set[int] = set()
+    for step in steps:
+        note(uses, step)
+        ends |= {end for pair in (*step.writes, *step.reads) for end in pair}
+        assert len(uses) <= max(0, len(ends) - 1)
+
+
+def test_one_write_over_many_pieces_leaves_one_segment() -> None:
+    uses = Uses()
+    for at in range(1000):
+        uses.write(4 * at, 4 * at + 4, 0, at + 1, {})
+    assert len(uses) == 1000
+    after: After = {}
+    uses.write(0, 4000, 1, 1, after)
+    assert (after, len(uses)) == ({0: 1000}, 1)
+
+
+def test_last_writer() -> None:
+    uses = Uses()
+    assert uses.last_writer(0) is None
+    uses.read(0, 8, 2, 1, {})
+    assert uses.last_writer(0) is None, "a read is no write"
+    uses.write(4, 8, 3, 1, {})
+    assert (uses.last_writer(0), uses.last_writer(4), uses.last_writer(8)) == (None, 3, None)
+
+
+def test_ranges_beyond_32_bits() -> None:
+    uses, after = Uses(), {}
+    uses.write(0, 1 << 40, 0, 1, {})
+    uses.read(1 << 39, (1 << 39) + 4, 1, 1, after)
+    assert after == {0: 1}
+    assert len(uses) == 3
