@@ -1,10 +1,11 @@
-"""The skeleton of functions: parameters, labelled blocks, terminators, branch targets."""
+"""The skeleton of functions: parameters, labelled blocks, terminators, branch targets, calls."""
 
 from __future__ import annotations
 
 from vkcompute.errors import SpirvError
 from vkcompute.spirv import opcodes as op
 from vkcompute.spirv.instruction import Instruction
+from vkcompute.spirv.rules import NOTHING, Values
 
 _TERMINATORS = frozenset(
     (
@@ -31,7 +32,7 @@ class Blocks:
     """Follows the function section one instruction at a time.
 
     Attributes:
-        values: of the function at hand, ids that an OpPhi names -> that OpPhi.
+        values: of the function at hand, the ids that OpPhis name, each with its OpPhi.
     """
 
     __slots__ = ("_labels", "_last", "_state", "_targets", "values")
@@ -40,7 +41,7 @@ class Blocks:
         self._state, self._last = _OUTSIDE, Instruction(op.OpNop, ())
         self._labels: set[int] = set()
         self._targets: dict[int, Instruction] = {}
-        self.values: dict[int, Instruction] = {}
+        self.values: list[tuple[int, Instruction]] = []
 
     def step(self, instruction: Instruction, used: list[int]) -> None:
         """Take in the next instruction, which uses the ids `used`.
@@ -58,13 +59,13 @@ class Blocks:
         if labels is not None:
             self._targets.update(dict.fromkeys(used[labels], instruction))
             if opcode == op.OpPhi:
-                self.values.update(dict.fromkeys(used[1::2], instruction))
+                self.values += [(value, instruction) for value in used[1::2]]
 
     def _next(self, instruction: Instruction) -> str:
         """The state after `instruction`."""
         opcode, state = instruction.opcode, self._state
         if opcode == op.OpFunction and state == _OUTSIDE:
-            self._labels, self._targets, self.values = set(), {}, {}
+            self._labels, self._targets, self.values = set(), {}, []
             return _HEAD
         if opcode == op.OpFunctionParameter and state == _HEAD:
             return _HEAD
@@ -92,3 +93,58 @@ class Blocks:
         """
         if self._state != _OUTSIDE:
             raise SpirvError(f"the module ends {self._state}; it is not whole")
+
+
+class Signature:
+    """Parameters, results and calls of functions, against their types."""
+
+    __slots__ = ("_calls", "_function", "_parameters", "_values")
+
+    def __init__(self, values: Values) -> None:
+        self._values = values
+        self._function = NOTHING
+        self._parameters: list[int] = []  # ids of the types that OpFunctionParameters still have to be of
+        self._calls: list[Instruction] = []
+
+    def step(self, instruction: Instruction) -> None:
+        """Take in the next instruction of the function section.
+
+        Raises:
+            SpirvError: a parameter or a returned value is not what the function's type says.
+        """
+        opcode = instruction.opcode
+        if opcode == op.OpFunction:
+            self._function = instruction
+            self._parameters = list(self._values.definition(instruction.operands[3]).operands[2:])
+        elif opcode == op.OpFunctionParameter:
+            if not self._parameters or self._parameters.pop(0) != instruction.operands[0]:
+                raise SpirvError(f"{instruction} is not what the type of {self._function} says")
+        elif opcode in (op.OpLabel, op.OpFunctionEnd) and self._parameters:
+            raise SpirvError(f"{self._function} has {len(self._parameters)} parameters less than its type")
+        elif opcode in (op.OpReturn, op.OpReturnValue):
+            self._returned(instruction)
+        elif opcode == op.OpFunctionCall:
+            self._calls.append(instruction)
+
+    def _returned(self, instruction: Instruction) -> None:
+        kind = self._function.operands[0]
+        if instruction.opcode == op.OpReturn:
+            if self._values.definition(kind).opcode != op.OpTypeVoid:
+                raise SpirvError(f"{instruction} returns nothing from {self._function}, which is not void")
+        elif self._values.types.get(instruction.operands[0]) != kind:
+            raise SpirvError(f"{instruction} returns a value of another type than {self._function} has")
+
+    def finish(self) -> None:
+        """Check the calls, once every function is known.
+
+        Raises:
+            SpirvError: a call of what is no function, or with arguments or a result of other types.
+        """
+        for call in self._calls:
+            result, _, callee, *arguments = call.operands
+            function = self._values.definition(callee)
+            if function.opcode != op.OpFunction:
+                raise SpirvError(f"{call} calls id {callee}, which is no function")
+            kinds = [self._values.types.get(each) for each in arguments]
+            if [result, *kinds] != list(self._values.definition(function.operands[3]).operands[1:]):
+                raise SpirvError(f"{call} does not fit the type of {function}")

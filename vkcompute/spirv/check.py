@@ -1,6 +1,7 @@
 """Well-formed enough to hand to a driver: what is cheap to see and would otherwise crash a driver's compiler.
 
-Not a validator: the types of operands, dominance and the structure of control flow are left to spirv-val.
+Not a validator: dominance, the nesting of control flow, layouts, and the operands of most arithmetic are left to
+spirv-val.
 """
 
 from __future__ import annotations
@@ -8,10 +9,11 @@ from __future__ import annotations
 from vkcompute.errors import SpirvError
 from vkcompute.spirv import enums
 from vkcompute.spirv import opcodes as op
-from vkcompute.spirv.blocks import Blocks
+from vkcompute.spirv.blocks import Blocks, Signature
 from vkcompute.spirv.capabilities import missing_features
 from vkcompute.spirv.instruction import LAYOUT, Instruction, string_at, used_ids
 from vkcompute.spirv.module import DECLARATIONS, FUNCTIONS, SECTION_OF, Module
+from vkcompute.spirv.rules import RULES, TYPES, Values
 
 __all__ = ["check", "missing_features"]
 
@@ -33,17 +35,8 @@ _FORWARD: dict[int, slice] = {
     op.OpFunctionCall: slice(1, 2),
     292: _ANY,  # OpEnqueueKernel names functions
 }
-# Opcode -> position of an operand that has to be a pointer.
-_POINTERS: dict[int, int] = {
-    **dict.fromkeys((op.OpLoad, op.OpAccessChain, op.OpInBoundsAccessChain, op.OpPtrAccessChain, op.OpArrayLength), 2),
-    **dict.fromkeys(range(op.OpAtomicExchange, op.OpAtomicXor + 1), 2),
-    **dict.fromkeys((op.OpStore, op.OpAtomicStore, op.OpCopyMemory), 0),
-    op.OpAtomicLoad: 2,
-    op.OpImageTexelPointer: 2,
-}
-_POINTER_TYPES = (op.OpTypePointer, op.OpTypeUntypedPointerKHR)
+_LATER = (op.OpTypeForwardPointer, op.OpMemberName, op.OpMemberDecorate, op.OpMemberDecorateString)
 _EXTENDED = (op.OpExtInst, op.OpExtInstWithForwardRefsKHR)
-_NUMBERS = (op.OpConstant, op.OpSpecConstant)
 
 
 def check(module: Module) -> None:
@@ -62,14 +55,12 @@ def check(module: Module) -> None:
     checker.functions(module.functions)
     checker.finish()
     for entry in module.entry_points:
-        if checker.defined.get(entry.operands[1], _NOTHING).opcode != op.OpFunction:
+        function = checker.values.definition(entry.operands[1])
+        if function.opcode != op.OpFunction:
             raise SpirvError(f"{entry} starts at id {entry.operands[1]}, which is no function")
-
-
-_NOTHING = Instruction(op.OpNop, ())
-_TYPES = frozenset(
-    opcode for opcode in op.DECLARED if op.SHAPES[opcode].startswith("R") and opcode != op.OpTypeForwardPointer
-)
+        kind = checker.values.definition(function.operands[3])
+        if len(kind.operands) != 2 or checker.values.definition(kind.operands[1]).opcode != op.OpTypeVoid:
+            raise SpirvError(f"{entry} starts at {function}, which takes parameters or returns something")
 
 
 def _sections(module: Module) -> None:
@@ -92,85 +83,74 @@ def _sections(module: Module) -> None:
 class _Ids:
     """Walks a module in order and knows which ids are defined, and of what type."""
 
-    __slots__ = ("_bound", "_forward_pointers", "_pending", "_retired", "_types", "defined")
+    __slots__ = ("_bound", "_members", "_pending", "_retired", "values")
 
     def __init__(self, module: Module) -> None:
         self._bound = module.bound
-        self.defined: dict[int, Instruction] = {}
-        self._types: dict[int, int] = {}  # id -> its result type
+        self.values = Values()
         self._pending: dict[int, Instruction] = {}  # id used before its definition -> first use
-        self._forward_pointers: set[int] = set()
         self._retired: set[int] = set()  # ids of functions that have ended
+        self._members: list[Instruction] = []  # names and decorations of members, whose structures come later
 
     def declare(self, instruction: Instruction) -> list[int]:
         """Check one instruction's operands against what came before it, and take in what it defines.
 
         Returns the ids that it uses.
         """
-        opcode, operands = instruction.opcode, instruction.operands
+        opcode, operands, defined = instruction.opcode, instruction.operands, self.values.defined
         used = used_ids(instruction, self._literal_words(instruction))
         if opcode in _EXTENDED:
             used = self._extended(instruction, used)
         for identifier in used:
-            if identifier not in self.defined:
+            if identifier not in defined:
                 self._undefined(instruction, identifier, used)
             elif identifier in self._retired:
                 raise SpirvError(f"{instruction} uses id {identifier}, which is defined inside another function")
-        if opcode == op.OpTypeForwardPointer:
-            self._forward_pointers.add(operands[0])
         index = LAYOUT[opcode][1]
-        if index == 1:
-            self._typed(instruction)
-        elif opcode in _POINTERS:
-            self._pointer(instruction, operands[_POINTERS[opcode]])
+        if index == 1 and self.values.definition(operands[0]).opcode not in TYPES:
+            raise SpirvError(f"{instruction} has id {operands[0]} for its result type, which is no type")
+        rule = RULES.get(opcode)
+        if rule is not None:
+            rule(instruction, self.values)
         if index >= 0:
             self._define(instruction, operands[index])
+        elif opcode in _LATER:
+            self._note(instruction)
+        if index == 1:
+            self.values.types[operands[1]] = operands[0]
         return used
 
-    def _extended(self, instruction: Instruction, used: list[int]) -> list[int]:
-        """The ids that are known to be such of an extended instruction: not those of OpenCL's debug information."""
-        imported = self.defined.get(instruction.operands[2], _NOTHING)
-        if imported.opcode != op.OpExtInstImport:
-            raise SpirvError(f"{instruction} is of set {instruction.operands[2]}, which is no OpExtInstImport")
-        name = string_at(imported.operands, 1, imported)[0]
-        return used if name.startswith("NonSemantic.") or "DebugInfo" not in name else used[:2]
+    def _note(self, instruction: Instruction) -> None:
+        """What `finish` or a later instruction has to look at again."""
+        if instruction.opcode == op.OpTypeForwardPointer:
+            self.values.forward_pointers.add(instruction.operands[0])
+        else:
+            self._members.append(instruction)
 
     def _define(self, instruction: Instruction, identifier: int) -> None:
         if not 0 < identifier < self._bound:
             raise SpirvError(f"{instruction} defines id {identifier}; ids are 1 to {self._bound - 1} here")
-        if identifier in self.defined:
-            raise SpirvError(f"{instruction} defines id {identifier} again, after {self.defined[identifier]}")
-        self.defined[identifier] = instruction
+        if identifier in self.values.defined:
+            raise SpirvError(f"{instruction} defines id {identifier} again, after {self.values.defined[identifier]}")
+        self.values.defined[identifier] = instruction
 
-    def _typed(self, instruction: Instruction) -> None:
-        """An instruction with a result type."""
-        opcode, operands = instruction.opcode, instruction.operands
-        kind = self.defined.get(operands[0], _NOTHING)
-        if kind.opcode not in _TYPES:
-            raise SpirvError(f"{instruction} has id {operands[0]} for its result type, which is no type")
-        if opcode in _POINTERS:
-            self._pointer(instruction, operands[_POINTERS[opcode]])
-        elif opcode in _NUMBERS:
-            self._number(instruction, kind)
-        elif opcode == op.OpVariable and (kind.opcode != op.OpTypePointer or kind.operands[1] != operands[2]):
-            raise SpirvError(f"{instruction} is not of a pointer type of its own storage class {operands[2]}")
-        self._types[operands[1]] = operands[0]
+    def _extended(self, instruction: Instruction, used: list[int]) -> list[int]:
+        """The ids that are known to be such of an extended instruction: not those of OpenCL's debug information."""
+        name = self._set_name(instruction)
+        return used if name.startswith("NonSemantic.") or "DebugInfo" not in name else used[:2]
 
-    def _number(self, instruction: Instruction, kind: Instruction) -> None:
-        words = len(instruction.operands) - 2
-        if kind.opcode not in (op.OpTypeInt, op.OpTypeFloat) or words != max(1, kind.operands[1] // 32):
-            raise SpirvError(f"{instruction} has {words} literal words for a value of {kind}")
-
-    def _pointer(self, instruction: Instruction, identifier: int) -> None:
-        kind = self.defined.get(self._types.get(identifier, 0), _NOTHING)
-        if kind.opcode not in _POINTER_TYPES:
-            raise SpirvError(f"{instruction} wants a pointer, and id {identifier} is none")
+    def _set_name(self, instruction: Instruction) -> str:
+        """The name of the instruction set that an extended instruction is from."""
+        imported = self.values.definition(instruction.operands[2])
+        if imported.opcode != op.OpExtInstImport:
+            raise SpirvError(f"{instruction} is of set {instruction.operands[2]}, which is no OpExtInstImport")
+        return string_at(imported.operands, 1, imported)[0]
 
     def _literal_words(self, instruction: Instruction) -> int:
         """Words of an OpSwitch's literals: those of its selector's type."""
         if instruction.opcode != op.OpSwitch:
             return 1
-        kind = self.defined.get(self._types.get(instruction.operands[0], 0), _NOTHING)
+        kind = self.values.type_of(instruction.operands[0])
         if kind.opcode != op.OpTypeInt:
             raise SpirvError(f"{instruction} selects by id {instruction.operands[0]}, which is no integer")
         return max(1, kind.operands[1] // 32)
@@ -178,35 +158,46 @@ class _Ids:
     def _undefined(self, instruction: Instruction, identifier: int, used: list[int]) -> None:
         """A use before the definition: to be settled later where the instruction may, an error elsewhere."""
         forward = identifier in used[_FORWARD.get(instruction.opcode, slice(0, 0))]
-        if instruction.opcode in _TYPES and identifier in self._forward_pointers:
+        if instruction.opcode in TYPES and identifier in self.values.forward_pointers:
             forward = True
         if not forward or not 0 < identifier < self._bound:
             raise SpirvError(f"{instruction} uses id {identifier}, which is not defined before it")
         self._pending.setdefault(identifier, instruction)
 
     def functions(self, instructions: list[Instruction]) -> None:
-        """The function section: operands, scopes and blocks."""
-        blocks = Blocks()
+        """The function section: operands, scopes, signatures and blocks."""
+        blocks, signature = Blocks(), Signature(self.values)
         local: list[int] = []
         for instruction in instructions:
-            blocks.step(instruction, self.declare(instruction))
+            used = self.declare(instruction)
+            if not (instruction.opcode in _EXTENDED and self._set_name(instruction).startswith("NonSemantic.")):
+                blocks.step(instruction, used)
+                signature.step(instruction)
             index = LAYOUT[instruction.opcode][1]
             if index >= 0 and instruction.opcode != op.OpFunction:
                 local.append(instruction.operands[index])
             elif instruction.opcode == op.OpFunctionEnd:
-                self._check_local(blocks)
+                self._check_phis(blocks)
                 self._retired.update(local)
                 local.clear()
         blocks.finish()
+        signature.finish()
 
-    def _check_local(self, blocks: Blocks) -> None:
-        """At the end of a function: what it used ahead of its definition is there, and its own."""
-        for identifier, user in blocks.values.items():
-            if identifier not in self.defined or identifier in self._retired:
-                raise SpirvError(f"{user} uses id {identifier}, which this function does not define")
+    def _check_phis(self, blocks: Blocks) -> None:
+        """At the end of a function: the values that its phis name are there, its own, and of the phi's type."""
+        for identifier, phi in blocks.values:
+            if identifier not in self.values.defined or identifier in self._retired:
+                raise SpirvError(f"{phi} uses id {identifier}, which this function does not define")
+            if self.values.types.get(identifier) != phi.operands[0]:
+                raise SpirvError(f"{phi}: id {identifier} is of another type")
 
     def finish(self) -> None:
-        """Everything that was used ahead of its definition has one by now."""
+        """Everything that was used ahead of its definition has one by now, and is what it was taken for."""
         for identifier, user in self._pending.items():
-            if identifier not in self.defined:
+            if identifier not in self.values.defined:
                 raise SpirvError(f"{user} uses id {identifier}, which is defined nowhere")
+        for instruction in self._members:
+            structure, member = instruction.operands[:2]
+            kind = self.values.definition(structure)
+            if kind.opcode != op.OpTypeStruct or member >= len(kind.operands) - 1:
+                raise SpirvError(f"{instruction} is about member {member} of {kind}, which there is not")

@@ -9,6 +9,8 @@ import numpy as np
 
 from vkcompute.errors import SpirvError
 
+_MAX_ITEMSIZE = 2**31 - 1  # of a numpy dtype: it is a C int
+
 
 @dataclass(frozen=True, slots=True)
 class Member:
@@ -21,7 +23,8 @@ class Member:
         shape: outermost dimension first, () for a scalar, (3,) for a vec3. A column-major matrix is (columns, rows), a
             row-major one (rows, columns). A first dimension of 0 is a runtime-sized array.
         strides_bytes: distance of neighbours along each dimension of `shape`.
-        nbytes: from the first byte to the last; the elements of a runtime-sized array count for nothing.
+        nbytes: from the first byte to the last; the padding after the last structure of an array counts as well, the
+            elements of a runtime-sized array do not.
         members: those of a structure, () otherwise.
     """
 
@@ -69,7 +72,7 @@ def _structured(members: tuple[Member, ...], nbytes: int, where: str) -> np.dtyp
         formats.append(_format(member, f"{where}.{name}"))
     offsets = [member.offset_bytes for member in members]
     end = max((member.offset_bytes + member.nbytes for member in members), default=0)
-    if not end <= nbytes <= np.iinfo(np.int32).max or len(set(names)) < len(names):
+    if not end <= nbytes <= _MAX_ITEMSIZE or len(set(names)) < len(names):
         raise SpirvError(f"{where}: members {names} up to byte {end} of {nbytes}: numpy has no structured type for it")
     return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": nbytes})
 
@@ -95,6 +98,8 @@ def _format(member: Member, where: str) -> np.dtype[np.generic]:
                 "have no gaps; use vec4 or layout(scalar), or write the bytes at `offset_bytes` and `strides_bytes`"
             )
         expected *= length
+    if max((expected, *member.shape)) > _MAX_ITEMSIZE:
+        raise SpirvError(f"{where} has {expected} bytes; numpy's structured types have at most {_MAX_ITEMSIZE}")
     return np.dtype((base, member.shape)) if member.shape else base
 
 

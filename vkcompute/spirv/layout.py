@@ -122,7 +122,8 @@ class Layout:
             length = self._index.integer(kind.operands[2], "an array's length")
             if length <= 0:
                 raise SpirvError(f"{kind} has a length of {length}; SPIR-V wants at least 1")
-        nbytes = stride * (length - 1) + part.nbytes if length else 0
+        last = max(stride, part.nbytes) if part.members else part.nbytes  # numpy pads every structure of an array
+        nbytes = stride * (length - 1) + last if length else 0
         shape, strides = (length, *part.shape), (stride, *part.strides)
         return _Shape(part.dtype, shape, strides, nbytes, part.members, part.n_members)
 
