@@ -130,6 +130,7 @@ class Lane(Strand):
             if self.failure is not None:
                 raise self.failure
             self.flush()
+            return self.queue.last_value
         return self._values[position]
 
     def point(self, task: int) -> Point:

@@ -1,0 +1,196 @@
+"""The array multiply against numpy: every dtype, shape and way in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+import vkcompute as vc
+from vkcompute import dtypes
+from vkcompute.pipelines.multiply import Multiplier
+
+DTYPES = [row.name for row in dtypes.TABLE]
+SMALLEST_NORMAL = np.finfo(np.float32).tiny
+
+
+def assert_same_product(got: Any, a: Any, b: Any) -> None:
+    """Bit for bit numpy's, but for NaN payloads and flushed float32 subnormals (inputs or results)."""
+    with np.errstate(all="ignore"):
+        want = np.asarray(a * b)
+    got = np.asarray(got)
+    assert got.dtype == want.dtype
+    assert got.shape == want.shape
+    if want.dtype == np.float32:
+        tiny = (np.abs(want) <= SMALLEST_NORMAL) | (np.abs(a) < SMALLEST_NORMAL) | (np.abs(b) < SMALLEST_NORMAL)
+        assert np.all(np.abs(got[tiny & np.isfinite(want)]) <= np.abs(want[tiny & np.isfinite(want)]))
+        got, want = got[~tiny], want[~tiny]
+    number = ~np.isnan(want) if want.dtype.kind == "f" else np.ones(want.shape, bool)
+    assert np.array_equal(np.isnan(got) if want.dtype.kind == "f" else ~number, ~number)
+    assert got[number].tobytes() == want[number].tobytes()
+
+
+def random_bits(shape: Any, dtype: str, seed: int) -> np.ndarray[Any, Any]:
+    """Elements of random bits: every exponent, subnormals, infinities and NaN among them."""
+    rng = np.random.default_rng(seed)
+    if dtype == "bool":
+        return rng.integers(0, 2, shape).astype(bool)
+    raw = rng.integers(0, 256, int(np.prod(shape, dtype=int)) * np.dtype(dtype).itemsize, dtype=np.uint8)
+    return raw.view(dtype).reshape(shape)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_arrays_of_every_dtype(gpu: vc.Runtime, dtype: str) -> None:
+    for n in (0, 1, 3, 16, 17, 1000, 65_537):
+        a, b = random_bits(n, dtype, n), random_bits(n, dtype, n + 1)
+        assert_same_product(vc.multiply(a, b, runtime=gpu), a, b)
+
+
+@pytest.mark.parametrize("dtype", [name for name in DTYPES if dtypes.BY_NAME[name].kind == "float"])
+def test_all_pairs_of_special_floats(gpu: vc.Runtime, dtype: str) -> None:
+    info = np.finfo(dtype)
+    specials = [0.0, 1.0, 1.5, info.max, info.tiny, info.smallest_subnormal, info.eps, 1 - info.epsneg, np.inf, np.nan]
+    values = np.array([*specials, *(-np.array(specials))], dtype)
+    values = np.concatenate([values, np.nextafter(values, np.array(0, dtype)), np.sqrt(np.abs(values))])
+    a, b = (grid.reshape(-1).copy() for grid in np.meshgrid(values, values))
+    assert_same_product(vc.multiply(a, b, runtime=gpu), a, b)
+
+
+@given(
+    shape=hnp.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=9),
+    dtype=st.sampled_from(DTYPES),
+    seed=st.integers(0, 1 << 32),
+    chunk_bytes=st.sampled_from([1, 64, 1000, 1 << 20]),
+    orders=st.tuples(st.sampled_from("CF"), st.sampled_from("CF"), st.sampled_from("CF")),
+)
+def test_shapes_orders_and_chunks(
+    gpu: vc.Runtime, shape: tuple[int, ...], dtype: str, seed: int, chunk_bytes: int, orders: tuple[str, str, str]
+) -> None:
+    a = np.array(random_bits(shape, dtype, seed), order=orders[0])
+    b = np.array(random_bits(shape, dtype, seed + 1), order=orders[1])
+    out = np.empty(shape, dtype, order=orders[2])
+    assert vc.multiply(a, b, out, runtime=gpu, chunk_bytes=chunk_bytes) is out
+    assert_same_product(out, a, b)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_scalar_on_either_side(gpu: vc.Runtime, dtype: str) -> None:
+    a = random_bits((7, 11), dtype, 3)
+    for scalar in (a[0, 0], np.array(a[1, 1]), a[2, 2].item() if dtype != "float16" else a[2, 2]):
+        value = np.asarray(scalar).astype(dtype)
+        assert_same_product(vc.multiply(a, scalar, runtime=gpu), a, value)
+        assert_same_product(vc.multiply(scalar, a, runtime=gpu), a, value)
+
+
+def test_strided_arrays_and_in_place(gpu: vc.Runtime) -> None:
+    whole = random_bits((40, 30), "int32", 5)
+    a, b = whole[::2, 1::3].copy(), whole[1::2, ::3]
+    want = a * b
+    vc.multiply(whole[::2, 1::3], b, a, runtime=gpu)
+    assert np.array_equal(a, want)
+    vc.multiply(a, a, a, runtime=gpu)
+    assert np.array_equal(a, want * want)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_tensors_and_unaligned_views_of_them(gpu: vc.Runtime, dtype: str) -> None:
+    host = random_bits(5000, dtype, 9)
+    with gpu.tensor(host) as a:
+        assert_same_product(vc.multiply(a, a).numpy(), host, host)
+        for start, stop, step in [(1, 4001, 1), (0, 2048, 1), (64, 4999, 1), (3, 4000, 7), (4000, 3, -2)]:
+            part = slice(start, stop, step)
+            out = gpu.zeros(5000, dtype)
+            vc.multiply(a[part], a[part], out[part])
+            want = np.zeros(5000, dtype)
+            with np.errstate(all="ignore"):
+                want[part] = host[part] * host[part]
+            inside = np.zeros(5000, bool)
+            inside[part] = True
+            got = out.numpy()
+            assert_same_product(got[inside], host[part] if step > 0 else host[part][::-1],
+                                host[part] if step > 0 else host[part][::-1])  # fmt: skip
+            assert not got[~inside].any(), "elements outside of the view were written"
+
+
+def test_windows_where_an_array_exceeds_the_largest_binding(gpu: vc.Runtime) -> None:
+    multiplier = Multiplier(gpu, "float32")
+    multiplier._window_bytes = 1 << 16
+    host = random_bits(100_003, "float32", 1)
+    a, out = gpu.tensor(host), gpu.empty(host.shape)
+    multiplier(a, a, out)
+    assert_same_product(out.numpy(), host, host)
+
+
+def test_the_result_of_a_chain_needs_no_waiting(gpu: vc.Runtime) -> None:
+    a = gpu.full(1000, 3, "int32")
+    for _ in range(100):
+        a = vc.multiply(a, 3)
+    assert np.array_equal(a.numpy(), np.full(1000, pow(3, 101, 1 << 32), np.uint32).view(np.int32))
+
+
+def test_many_short_batches_are_forgotten_one_by_one(gpu: vc.Runtime) -> None:
+    a = gpu.full(16, 1, "int32")
+    for i in range(300):
+        assert vc.multiply(a, i).numpy()[0] == i
+
+
+def test_progress_counts_every_byte(gpu: vc.Runtime) -> None:
+    seen: list[tuple[int, int]] = []
+    a = np.ones(1000, np.float32)
+    vc.multiply(a, a, runtime=gpu, chunk_bytes=512, progress=lambda *step: seen.append(step))
+    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
+    assert seen[-1] == (4000, 4000)
+    assert len(seen) == 8
+
+
+def test_everything_is_given_back_after_a_failure_in_the_middle(clean_handles: None) -> None:
+    a = np.ones(10_000, np.float32)
+
+    def fail(done: int, _total: int) -> None:
+        if done > 8000:
+            raise KeyboardInterrupt
+
+    with vc.Runtime() as gpu:
+        with pytest.raises(KeyboardInterrupt):
+            vc.multiply(a, a, runtime=gpu, chunk_bytes=1024, progress=fail)
+        gpu.wait()
+        gpu.device.collect()
+        assert gpu.device.memory.used_bytes == 0
+        assert np.array_equal(vc.multiply(a, 2, runtime=gpu), a * 2)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "error", "words"),
+    [
+        (np.ones(3), np.ones(4), ValueError, "same shape.*(3,).*(4,)"),
+        (np.ones(3), np.ones(3, np.float32), TypeError, "same dtype.*float64.*float32"),
+        (np.ones(3, int), 2.5, TypeError, "scalar 2.5 is no int64"),
+        (np.ones(3, np.int8), 300, ValueError, "300 does not fit int8.*-128 to 127"),
+        (np.ones(3, np.uint8), -1, ValueError, "-1 does not fit uint8"),
+        (np.ones(3, np.float32), np.float64(2), TypeError, "scalar is float64 and the array float32"),
+        (np.ones(3, complex), np.ones(3, complex), TypeError, "complex128"),
+        (np.array(["x"]), np.array(["x"]), TypeError, "a tensor holds one of"),
+        (np.ones(3, ">f4"), np.ones(3, ">f4"), TypeError, r"astype\('float32'\)"),
+    ],
+)
+def test_bad_operands(gpu: vc.Runtime, a: Any, b: Any, error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        vc.multiply(a, b, runtime=gpu)
+
+
+def test_bad_out(gpu: vc.Runtime) -> None:
+    a = np.ones(3, np.float32)
+    locked = np.ones(3, np.float32)
+    locked.flags.writeable = False
+    with pytest.raises(ValueError, match=r"out has shape \(4,\)"):
+        vc.multiply(a, a, np.ones(4, np.float32), runtime=gpu)
+    with pytest.raises(ValueError, match="read-only"):
+        vc.multiply(a, a, locked, runtime=gpu)
+    with pytest.raises(TypeError, match="out is Tensor"):
+        vc.multiply(a, a, gpu.empty(3), runtime=gpu)
+    with pytest.raises(TypeError, match="out is ndarray"):
+        vc.multiply(gpu.tensor(a), gpu.tensor(a), a)
