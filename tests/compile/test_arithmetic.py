@@ -9,8 +9,6 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from vkcompute.compilers import chain
-from vkcompute.errors import NoCompiler
 from vkcompute.glsl import glsl
 
 Array = npt.NDArray[Any]
@@ -34,13 +32,9 @@ void main() {
 N_RANDOM = 1 << 16
 
 
-@pytest.fixture(scope="module")
-def apply(gpu: Any) -> Apply:
+@pytest.fixture
+def apply(gpu: Any, any_compiler: object) -> Apply:
     """`apply(function, a, b)` runs a function of the includes on all words of a and b."""
-    try:
-        chain.find()
-    except NoCompiler as missing:
-        pytest.skip(str(missing))
 
     def run(function: str, a: Array, b: Array) -> Array:
         kernel = gpu.kernel(glsl(KERNEL, defines={"FUNCTION": function}))

@@ -8,7 +8,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from vkcompute.errors import CompileError
@@ -101,7 +101,8 @@ def test_the_same_include_is_found_for_every_compiler(compiler: str, tmp_path: P
 
 
 @given(text=st.text(st.characters(codec="utf-8"), max_size=40) | st.text("#{}();=/*\"'\\\n x1", max_size=40))
-@settings(max_examples=10)
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.mark.usefixtures("any_compiler")
 def test_any_text_compiles_or_is_a_compile_error(text: str) -> None:
     try:
         result: bytes | str = glsl(text + "\n")[:4]
@@ -125,6 +126,7 @@ def test_threads_may_compile_the_same_text(compiler: str) -> None:
     assert len(set(results)) == 1
 
 
+@pytest.mark.usefixtures("any_compiler")
 def test_a_name_stands_for_a_text_and_a_path_for_itself(tmp_path: Path) -> None:
     with pytest.raises(CompileError, match=r"^mine does not compile"):
         glsl("x", name="mine")
@@ -144,5 +146,7 @@ def test_what_is_neither_text_nor_path(tmp_path: Path) -> None:
         glsl(tmp_path / "absent.glsl")
     with pytest.raises(TypeError, match="bytes"):
         glsl(b"void main() {}")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"include_dirs is a sequence of folders; got 'include'"):
+        glsl(KERNEL, include_dirs="include")
     with pytest.raises(ValueError, match=r"target is one of vulkan1\.0, .*; got 'opengl'"):
         glsl(KERNEL, target="opengl")
