@@ -93,7 +93,7 @@ def test_objects_archives_and_foreign_byte_order_are_refused(gpu: vc.Runtime, fi
 
 
 def test_a_missing_file_and_a_missing_folder(gpu: vc.Runtime, files: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="nothing.npy"):
+    with pytest.raises(FileNotFoundError, match=r"nothing\.npy"):
         vc.multiply_files(files / "nothing.npy", files / "b.npy", files / "c.npy", runtime=gpu)
     with pytest.raises(FileNotFoundError):
         vc.multiply_files(files / "a.npy", files / "b.npy", files / "no folder" / "c.npy", runtime=gpu)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from vkcompute.core.device import Device
 
 _ALL_STAGES = 0x10000  # VK_PIPELINE_STAGE_ALL_COMMANDS_BIT
+_WAIT_INFO, _WAIT_INFO_TYPE = vk.ffi.typeof("VkSemaphoreWaitInfo*"), vk.structure_type("VkSemaphoreWaitInfo")
 _SLICE_S = 0.1  # a wait goes back to Python this often, so that Ctrl-C is answered
 
 
@@ -93,7 +94,8 @@ class Queue(Handle):
             return True
         end = None if timeout_s is None else time.monotonic() + timeout_s
         values = vk.ffi.new("uint64_t*", value)
-        info = vk.struct("VkSemaphoreWaitInfo", semaphoreCount=1, pSemaphores=self._signal, pValues=values)
+        info = vk.ffi.new(_WAIT_INFO)  # not by vk.struct: this is on the path of every wait
+        info.sType, info.semaphoreCount, info.pSemaphores, info.pValues = _WAIT_INFO_TYPE, 1, self._signal, values
         while True:
             left = _SLICE_S if end is None else min(_SLICE_S, max(0.0, end - time.monotonic()))
             call = self.device.fn.vkWaitSemaphores
