@@ -86,6 +86,10 @@ class Scheduler:
             strand.recorder.fill(buffer.block.handle, buffer.offset + start, stop - start, word)  # type: ignore[union-attr]
             return self._end(strand, 0)
 
+    def nothing(self) -> Future:
+        """The future of a copy of no bytes: finished."""
+        return Future(self, self.lanes[0], 0)
+
     def replay(self, command_buffers: list[Any], writes: Sequence[Range], reads: Sequence[Range]) -> Future:
         """Submits recorded command buffers that put themselves in order with all before and after them."""
         with self.lock:

@@ -118,7 +118,7 @@ class Tensor:
 
         Raises:
             TypeError: the conversion to this dtype would lose the kind of the data (complex to float, float to int).
-            ValueError: the shapes do not broadcast, or a graph is being recorded.
+            ValueError: the shapes do not broadcast, a Python int is out of range, or a graph is being recorded.
         """
         self.runtime.refuse_in_graph("write() to a tensor", "write before the recording, or copy from another tensor")
         source = _converted(data, self.dtype)
@@ -126,7 +126,7 @@ class Tensor:
             if self.size:
                 self.runtime.transfers.upload(_bytes_of(source), self.buffer, self.offset)
             return
-        source = np.broadcast_to(source, self.shape)
+        source = _broadcast(source, self.shape)
         if self.contiguous:
             self.write(np.ascontiguousarray(source).reshape(self.shape))
         elif self.size:
@@ -189,14 +189,15 @@ class Tensor:
         source, target = other.range, self.range
         if source[0] is target[0] and source[1] < target[2] and target[1] < source[2]:
             raise ValueError("source and target overlap in memory; copy through a third tensor (other.copy())")
+        if not self.size:
+            return self.runtime.scheduler.nothing()
         regions, n_regions = _regions(other, self)
         return self.runtime.scheduler.copy(regions, n_regions, source, target)
 
     def copy(self) -> Tensor:
         """A new contiguous tensor with the same data, copied on the device."""
         result = self.runtime.empty(self.shape, self.dtype)
-        if self.size:
-            result.copy_from(self)
+        result.copy_from(self)
         return result
 
     def fill(self, value: Any) -> Tensor:
@@ -266,14 +267,27 @@ def _bytes_of(array: Array) -> npt.NDArray[np.uint8]:
 
 
 def _converted(data: npt.ArrayLike, dtype: np.dtype[Any]) -> Array:
-    """`data` as an array of `dtype`; Python numbers convert as in `np.full`, arrays only within their kind."""
+    """`data` as an array of `dtype`: within its kind, or Python's ints as any integers that hold them, and as bools."""
     source = np.asarray(data)
     if source.dtype == dtype:
         return source
-    exact = isinstance(data, (np.ndarray, np.generic))
-    if not np.can_cast(source.dtype, dtype, "same_kind" if exact else "unsafe"):
+    of_python = not hasattr(data, "dtype") and source.dtype.kind in "iu" and dtype.kind in "iub"
+    if of_python and dtype.kind != "b" and source.size:
+        limits = np.iinfo(dtype)
+        if source.min() < limits.min or source.max() > limits.max:
+            raise ValueError(
+                f"a tensor of {dtype} holds {limits.min} to {limits.max}; got {source.min()} to {source.max()}"
+            )
+    if not of_python and not np.can_cast(source.dtype, dtype, "same_kind"):
         raise TypeError(f"the data is {source.dtype} and the tensor {dtype}; convert it with .astype({dtype.name!r})")
     return source.astype(dtype)
+
+
+def _broadcast(source: Array, shape: layout.Shape) -> Array:
+    try:
+        return np.broadcast_to(source, shape)
+    except ValueError:
+        raise ValueError(f"data of shape {source.shape} does not broadcast to the tensor's {shape}") from None
 
 
 def _regions(source: Tensor, target: Tensor) -> tuple[Any, int]:

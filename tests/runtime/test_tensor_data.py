@@ -1,0 +1,193 @@
+"""What goes into a tensor comes out of it, bit for bit, for every dtype and shape, staged or not."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from arrays import DTYPES, SHAPES, indexed, picked, random_bits, same_bits
+from hypothesis import given
+from hypothesis import strategies as st
+
+import vkcompute as vc
+from vkcompute.core.staging import SLOT_BYTES
+
+SEEDS = st.integers(0, 1 << 32)
+
+
+@given(shape=SHAPES, dtype=st.sampled_from(DTYPES), seed=SEEDS)
+def test_roundtrip(rt: vc.Runtime, shape: tuple[int, ...], dtype: np.dtype, seed: int) -> None:
+    data = random_bits(shape, dtype, seed)
+    tensor = rt.tensor(data)
+    assert (tensor.shape, tensor.dtype, tensor.size, tensor.nbytes) == (shape, dtype, data.size, data.nbytes)
+    assert same_bits(tensor.numpy(), data)
+    assert same_bits(np.asarray(tensor), data)
+    assert same_bits(tensor.copy().numpy(), data)
+    assert same_bits(rt.tensor(tensor).numpy(), data)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_every_dtype_and_every_order_of_memory(rt: vc.Runtime, dtype: np.dtype) -> None:
+    data = random_bits((5, 6, 7), dtype)
+    for source in (data, data.T, data[::-1, ::2], np.asfortranarray(data), data[2, 3, 4]):
+        assert same_bits(rt.tensor(source).numpy(), np.ascontiguousarray(source).reshape(source.shape))
+
+
+@given(shape=SHAPES, dtype=st.sampled_from(DTYPES), seed=SEEDS, data=st.data())
+def test_views_read_and_write(
+    rt: vc.Runtime, shape: tuple[int, ...], dtype: np.dtype, seed: int, data: st.DataObject
+) -> None:
+    array = random_bits(shape, dtype, seed)
+    tensor, index = rt.tensor(array), data.draw(indexed(shape))
+    view, expected = tensor[index], picked(array, index)
+    assert same_bits(view.numpy(), np.ascontiguousarray(expected).reshape(expected.shape))
+    assert view.contiguous == expected.flags.c_contiguous
+    patch = random_bits(expected.shape, dtype, seed + 1)
+    view.write(patch)
+    expected[...] = patch
+    assert same_bits(tensor.numpy(), array), "the view's elements have changed, and no others"
+
+
+@given(shape=SHAPES, dtype=st.sampled_from(DTYPES), seed=SEEDS, data=st.data())
+def test_fill(rt: vc.Runtime, shape: tuple[int, ...], dtype: np.dtype, seed: int, data: st.DataObject) -> None:
+    array = random_bits(shape, dtype, seed)
+    tensor, index = rt.tensor(array), data.draw(indexed(shape))
+    element = random_bits((), dtype, seed + 1)[()]
+    assert tensor[index].fill(element).shape == picked(array, index).shape
+    picked(array, index)[...] = element
+    assert same_bits(tensor.numpy(), array)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_fill_of_every_piece_of_a_tensor(rt: vc.Runtime, dtype: np.dtype) -> None:
+    """Every start and stop modulo a word, at the tensor's own end too."""
+    element = random_bits((), dtype, 1)[()]
+    for length in (1, 5, 17, 18, 19, 35):
+        array = random_bits((length,), dtype, length)
+        for start in range(min(length, 5)):
+            for stop in range(max(length - 5, start), length + 1):
+                tensor, expected = rt.tensor(array), array.copy()
+                tensor[start:stop].fill(element)
+                expected[start:stop] = element
+                assert same_bits(tensor.numpy(), expected), (length, start, stop)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 1000, 1 << 17])
+def test_fill_of_eight_bytes_that_differ(rt: vc.Runtime, n: int) -> None:
+    element = np.uint64(0x0123456789ABCDEF)
+    assert np.array_equal(rt.full(n, element, np.uint64).numpy(), np.full(n, element))
+    assert np.array_equal(rt.zeros(n, np.float64).numpy(), np.zeros(n))
+
+
+@given(shape=SHAPES, dtype=st.sampled_from(DTYPES), seed=SEEDS, data=st.data())
+def test_strided_copies_on_the_device(
+    rt: vc.Runtime, shape: tuple[int, ...], dtype: np.dtype, seed: int, data: st.DataObject
+) -> None:
+    a, index = random_bits(shape, dtype, seed), data.draw(indexed(shape))
+    source = rt.tensor(a)
+    wanted = picked(a, index)
+    assert same_bits(source[index].copy().numpy(), np.ascontiguousarray(wanted).reshape(wanted.shape))
+    b = random_bits(shape, dtype, seed + 1)
+    target = rt.tensor(b)
+    target[index].copy_from(source[index])
+    picked(b, index)[...] = wanted
+    assert same_bits(target.numpy(), b)
+    whole = rt.tensor(b)
+    compact = source[index].copy()
+    whole[index] = compact
+    picked(b, index)[...] = wanted
+    assert same_bits(whole.numpy(), b)
+
+
+@pytest.mark.parametrize("nbytes", [SLOT_BYTES - 1, SLOT_BYTES, SLOT_BYTES + 1, 6 * SLOT_BYTES + 12345])
+def test_transfers_longer_than_staging_slots(staged: vc.Runtime, nbytes: int) -> None:
+    data = random_bits((nbytes,), np.dtype(np.uint8), nbytes)
+    tensor = staged.tensor(data)
+    assert np.array_equal(tensor.numpy(), data)
+    tensor[7:-3].write(data[10:])
+    assert np.array_equal(tensor.numpy(), np.concatenate([data[:7], data[10:], data[-3:]]))
+
+
+def test_the_source_may_be_changed_after_a_write(rt: vc.Runtime) -> None:
+    data = np.arange(1000, dtype=np.float32)
+    tensor = rt.tensor(data)
+    for i in range(20):
+        data[:] = i
+        tensor.write(data)
+        data[:] = -1
+        assert np.all(tensor.numpy() == i)
+
+
+def test_writes_broadcast_and_convert_within_the_kind(rt: vc.Runtime) -> None:
+    tensor = rt.zeros((2, 3), np.float32)
+    tensor.write(np.arange(3, dtype=np.float64))
+    assert tensor.numpy().tolist() == [[0, 1, 2], [0, 1, 2]]
+    tensor[:, 1] = 7
+    tensor[1] = np.int8(3)
+    tensor[0, 0] = 5
+    assert tensor.numpy().tolist() == [[5, 7, 2], [3, 3, 3]]
+    for shape in ((2,), (3, 2), (1, 2, 3)):
+        with pytest.raises(ValueError, match=rf"shape {re.escape(str(shape))} does not broadcast"):
+            tensor.write(np.zeros(shape, np.float32))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "data"),
+    [
+        (np.int32, np.ones(3, np.complex64)),
+        (np.int32, np.ones(3, np.float32)),
+        (np.int32, np.float64(1)),
+        (np.uint8, np.ones(3, np.int64)),
+        (np.bool_, np.ones(3, np.int8)),
+        (np.int32, [1.5, 2.5, 3.5]),
+        (np.int32, 1.5),
+        (np.float32, [1j, 2, 3]),
+        (np.float32, "3"),
+        (np.float32, [None, 1, 2]),
+    ],
+)
+def test_writes_of_another_kind_are_refused(rt: vc.Runtime, dtype: type, data: object) -> None:
+    tensor = rt.zeros(3, dtype)
+    with pytest.raises(TypeError, match="convert"):
+        tensor.write(data)
+    assert not tensor.numpy().any()
+
+
+def test_a_tensor_of_another_kind_is_refused(rt: vc.Runtime) -> None:
+    with pytest.raises(TypeError, match="convert"):
+        rt.zeros(3, np.int32).write(rt.zeros(3, np.float32))
+
+
+def test_pythons_ints_go_into_every_dtype_that_holds_them(rt: vc.Runtime) -> None:
+    for dtype in DTYPES:
+        assert rt.tensor([0, 1], dtype).numpy().tolist() == [0, 1]
+        tensor = rt.zeros(2, dtype)
+        tensor[1] = 1
+        tensor.write([1, 0])
+        assert tensor.numpy().tolist() == [1, 0]
+    for dtype, number in ((np.int8, 128), (np.uint16, -1), (np.int32, 1 << 31), (np.int64, 1 << 63)):
+        with pytest.raises(ValueError, match=f"{np.iinfo(dtype).min} to {np.iinfo(dtype).max}"):
+            rt.zeros(2, dtype).write(number)
+
+
+def test_scalars_and_empty_tensors(rt: vc.Runtime) -> None:
+    scalar = rt.full((), 2.5)
+    assert (scalar.shape, scalar.item(), scalar.ndim) == ((), 2.5, 0)
+    with pytest.raises(TypeError, match="no length"):
+        len(scalar)
+    nothing = rt.empty((3, 0, 2), np.int16)
+    assert (len(nothing), nothing.size, nothing.nbytes) == (3, 0, 0)
+    assert nothing.numpy().shape == (3, 0, 2)
+    nothing.fill(1)
+    nothing.write(np.zeros((3, 0, 2)).astype(np.int16))
+    assert nothing.copy_from(nothing.copy()).done()
+    nothing[1:, :, 0].copy_from(nothing.copy()[1:, :, 0])
+    assert nothing.reshape(-1, 7).shape == (0, 7)
+    assert nothing[::-1, :0, ::-1].copy().shape == (3, 0, 2)
+
+
+def test_what_is_made_of_python_numbers(rt: vc.Runtime) -> None:
+    for data in (3, 2.5, True, [1, 2], [[1.5], [2.5]], []):
+        assert same_bits(rt.tensor(data).numpy(), np.asarray(data))
+    assert same_bits(rt.tensor([1, 2], np.uint8).numpy(), np.array([1, 2], np.uint8))
