@@ -69,11 +69,14 @@ class Multiplier:
         scalar = np.frombuffer(word, np.uint32)
         inputs = [self._bindable(tensor) for tensor in (a, b if isinstance(b, Tensor) else a)]
         whole = out if self._fits(out) else self.runtime.empty(out.shape, out.dtype)
-        flat = [tensor.reshape(-1).view(np.uint8) for tensor in (*inputs, whole)]
-        for start in range(0, out.nbytes, self._window_bytes):
-            window = slice(start, min(start + self._window_bytes, out.nbytes))
-            parts = flat if out.nbytes <= self._window_bytes else [tensor[window] for tensor in flat]
-            future = self._launch(parts, scalar, array_b)
+        tensors = [*inputs, whole]
+        if out.nbytes <= self._window_bytes:
+            future = self._launch(tensors, scalar, array_b)
+        else:
+            flat = [tensor.reshape(-1).view(np.uint8) for tensor in tensors]
+            for start in range(0, out.nbytes, self._window_bytes):
+                window = slice(start, min(start + self._window_bytes, out.nbytes))
+                future = self._launch([tensor[window] for tensor in flat], scalar, array_b)
         return future if whole is out else out.copy_from(whole)
 
     def _bindable(self, tensor: Tensor) -> Tensor:
@@ -127,7 +130,7 @@ def multiply(
     left, right, scalar = _operands(a, b)
     result = _result(left, out)
     runtime = runtime or default_runtime()
-    multiplier = Multiplier(runtime, left.dtype)
+    multiplier = _multiplier(runtime, left.dtype)
     sources = [left] if scalar is not None else [left, right]
 
     def launch(inputs: list[Tensor], output: Tensor) -> None:
@@ -135,6 +138,15 @@ def multiply(
 
     stream(runtime, sources, launch, result, chunk_bytes=chunk_bytes, progress=progress)
     return result
+
+
+def _multiplier(runtime: Runtime, dtype: np.dtype[Any]) -> Multiplier:
+    key = Multiplier, dtype
+    found: Multiplier | None = runtime.memo.get(key)
+    if found is None:
+        runtime.require_open()
+        found = runtime.memo[key] = Multiplier(runtime, dtype)
+    return found
 
 
 def _multiply_tensors(left: Any, right: Any, out: Any) -> Tensor:
@@ -152,7 +164,7 @@ def _multiply_tensors(left: Any, right: Any, out: Any) -> Tensor:
         raise ValueError(f"out has shape {out.shape} and dtype {out.dtype}; the result has {a.shape} and {a.dtype}")
     target: Tensor = out
     if target.size:
-        Multiplier(a.runtime, a.dtype)(a, b, target)
+        _multiplier(a.runtime, a.dtype)(a, b, target)
     return target
 
 

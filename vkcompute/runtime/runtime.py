@@ -34,6 +34,10 @@ _open_runtimes: weakref.WeakSet[Runtime] = weakref.WeakSet()
 class Runtime(Handle):
     """A device, opened.
 
+    Attributes:
+        device: what it runs on.
+        memo: what pipelines keep to use again on this runtime; gone when it is closed.
+
     Args:
         device: an index, part of a name, or None for the best one; `VKCOMPUTE_DEVICE` overrides None.
         features: Vulkan feature names that the device must have; its other useful ones are switched on anyway.
@@ -75,6 +79,7 @@ class Runtime(Handle):
             self.transfers = Transfers(self.scheduler)
             undo.pop_all()
         self._kernels: dict[Any, Kernel] = {}
+        self.memo: dict[Any, Any] = {}
         self._opened()
         _open_runtimes.add(self)
 
@@ -180,6 +185,7 @@ class Runtime(Handle):
             self.scheduler.flush()
         self.scheduler.refuse(ClosedError("the runtime is closed; open a new one"))
         self._kernels.clear()
+        self.memo.clear()
         self.transfers.close()
         self.device.close()
         self._instance.close()
