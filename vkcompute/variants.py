@@ -33,6 +33,7 @@ def _multiply(element: str, **defines: str | int) -> tuple[Variant, Variant]:
 
 
 TABLE: tuple[Variant, ...] = (
+    Variant("multiply", "multiply_plain.comp"),
     *_multiply("bool"),
     *_multiply("u8"),
     *_multiply("u16"),
