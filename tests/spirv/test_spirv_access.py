@@ -106,9 +106,11 @@ def test_pointers_are_followed(body: str, expected: str) -> None:
 def test_phis_are_followed_around_a_loop() -> None:
     body = (
         AB
-        + "OpBranch %head\n%head = OpLabel\n%i = OpPhi %p %a0 %entry %next %again\n%n = OpPhi %uint %c0 %entry %m %again\n"
+        + "OpBranch %head\n%head = OpLabel\n"
+        + "%i = OpPhi %p %a0 %entry %next %again\n%n = OpPhi %uint %c0 %entry %m %again\n"
         + "OpLoopMerge %done %again None\nOpBranchConditional %true %again %done\n%again = OpLabel\n"
-        + "%next = OpPtrAccessChain %p %i %c1\n%m = OpIAdd %uint %n %c1\nOpBranch %head\n%done = OpLabel\nOpStore %i %c1\n"
+        + "%next = OpPtrAccessChain %p %i %c1\n%m = OpIAdd %uint %n %c1\nOpBranch %head\n"
+        + "%done = OpLabel\nOpStore %i %c1\n"
     )
     assert access(body) == "w - -"
 
@@ -156,7 +158,8 @@ def test_unknown_consumers_both_read_and_write() -> None:
     parsed = Module.parse(data)
     store = next(k for k, each in enumerate(parsed.functions) if each.opcode == 62)
     parsed.functions[store] = parsed.functions[store]._replace(opcode=60_000)
-    assert [(each.reads, each.writes) for each in reflect(parsed).bindings][0] == (True, True)
+    first = reflect(parsed).bindings[0]
+    assert (first.reads, first.writes) == (True, True)
 
 
 def test_literals_that_look_like_ids_are_not_taken_for_pointers() -> None:

@@ -106,10 +106,6 @@ MALFORMED = {
         PROLOGUE + TYPES + HEAD + "%x = OpVariable %uint Function\n" + END,
         "type is not a pointer",
     ),
-    "an extended instruction of no set": (
-        PROLOGUE + TYPES + HEAD + "%x = OpIAdd %uint %c1 %c1\n" + END,
-        "no OpExtInstImport",
-    ),
     "a branch to nowhere": (PROLOGUE + TYPES + HEAD + "OpBranch %gone\nOpFunctionEnd\n", "nowhere|no label"),
     "a branch to a value": (PROLOGUE + TYPES + HEAD + "OpBranch %c1\nOpFunctionEnd\n", "OpBranch .* no label"),
     "a branch into another function": (
@@ -140,14 +136,273 @@ MALFORMED = {
     ),
     "an instruction outside of functions": (PROLOGUE + TYPES + HEAD + END + "OpReturn\n", "outside of any function"),
     "a parameter in a block": (PROLOGUE + TYPES + HEAD + "%x = OpFunctionParameter %uint\n" + END, "in a block"),
+    "a vector of vectors": (
+        PROLOGUE + TYPES + "%v = OpTypeVector %uint 4\n%w = OpTypeVector %v 2\n" + HEAD + END,
+        "OpTypeVector .*a vector of 2 of OpTypeVector",
+    ),
+    "a structure of values": (PROLOGUE + TYPES + "%s = OpTypeStruct %c1\n" + HEAD + END, "no type that it can hold"),
+    "an array as long as a type": (
+        PROLOGUE + TYPES + "%s = OpTypeArray %uint %bool\n" + HEAD + END,
+        "no integer constant",
+    ),
+    "an array of none": (
+        PROLOGUE + TYPES + "%z = OpConstant %uint 0\n%s = OpTypeArray %uint %z\n" + HEAD + END,
+        "the length is 0",
+    ),
+    "a function of a type that is none": (
+        PROLOGUE + TYPES + HEAD + END + OTHER.replace("%fn", "%uint") + END,
+        "OpFunction .* no function type",
+    ),
+    "a parameter too many": (
+        PROLOGUE + TYPES + HEAD + END + OTHER.replace("%o =", "%x = OpFunctionParameter %uint\n%o =") + END,
+        "OpFunctionParameter .* is not what the type",
+    ),
+    "a parameter of another type": (
+        PROLOGUE
+        + TYPES
+        + "%fn1 = OpTypeFunction %void %uint\n"
+        + HEAD
+        + END
+        + "%other = OpFunction %void None %fn1\n%x = OpFunctionParameter %bool\n%o = OpLabel\n"
+        + END,
+        "OpFunctionParameter .* is not what the type",
+    ),
+    "a call with too many arguments": (
+        PROLOGUE + TYPES + HEAD + "%x = OpFunctionCall %void %other %c1\n" + END + OTHER + END,
+        "OpFunctionCall .* does not fit",
+    ),
+    "a call of a type": (PROLOGUE + TYPES + HEAD + "%x = OpFunctionCall %void %uint\n" + END, "which is no function"),
+    "a value returned from void": (PROLOGUE + TYPES + HEAD + "OpReturnValue %c1\nOpFunctionEnd\n", "another type"),
+    "an entry point that returns something": (
+        PROLOGUE
+        + TYPES
+        + "%fn1 = OpTypeFunction %uint\n"
+        + HEAD.replace("%void None %fn", "%uint None %fn1")
+        + "OpReturnValue %c1\nOpFunctionEnd\n",
+        "takes parameters or returns something",
+    ),
+    "a load of another type": (
+        PROLOGUE + TYPES + HEAD + "%v = OpVariable %local Function\n%x = OpLoad %bool %v\n" + END,
+        "OpLoad .* not of the type",
+    ),
+    "a store of another type": (
+        PROLOGUE + TYPES + HEAD + "%v = OpVariable %local Function\nOpStore %v %true\n" + END,
+        "OpStore .* not of the type",
+    ),
+    "a member that there is not": (
+        PROLOGUE
+        + TYPES
+        + "%s = OpTypeStruct %uint\n%ps = OpTypePointer Function %s\n"
+        + HEAD
+        + "%v = OpVariable %ps Function\n%x = OpAccessChain %local %v %c1\n"
+        + END,
+        "wants member 1 of OpTypeStruct",
+    ),
+    "a member that there is not, extracted": (
+        PROLOGUE
+        + TYPES
+        + "%s = OpTypeStruct %uint\n%k = OpConstantComposite %s %c1\n"
+        + HEAD
+        + "%x = OpCompositeExtract %uint %k 1\n"
+        + END,
+        "wants member 1 of OpTypeStruct",
+    ),
+    "a decoration of a member that there is not": (
+        PROLOGUE + "OpMemberDecorate %s 3 Offset 0\n" + TYPES + "%s = OpTypeStruct %uint\n" + HEAD + END,
+        "member 3 of OpTypeStruct",
+    ),
+    "a branch on a number": (
+        PROLOGUE
+        + TYPES
+        + HEAD
+        + "OpSelectionMerge %m None\nOpBranchConditional %c1 %n %m\n%n = OpLabel\nOpBranch %m\n%m = OpLabel\n"
+        + END,
+        "which is no bool",
+    ),
+    "a switch on a bool": (
+        PROLOGUE + TYPES + HEAD + "OpSelectionMerge %m None\nOpSwitch %true %m\n%m = OpLabel\n" + END,
+        "which is no integer",
+    ),
+    "a phi of another type": (
+        PROLOGUE + TYPES + HEAD + "OpBranch %m\n%m = OpLabel\n%x = OpPhi %uint %true %entry\n" + END,
+        "of another type",
+    ),
+    "a phi from what is no block": (
+        PROLOGUE + TYPES + HEAD + "OpBranch %m\n%m = OpLabel\n%x = OpPhi %uint %c1 %c1\n" + END,
+        "OpPhi .* no label",
+    ),
+    "a sum of a number and a bool": (PROLOGUE + TYPES + HEAD + "%x = OpIAdd %uint %c1 %true\n" + END, "not integers"),
     "a function without an end": (PROLOGUE + TYPES + HEAD + "OpReturn\n", "the module ends between blocks"),
 }
 
 
-@pytest.mark.parametrize("name", [name for name in MALFORMED if name != "an extended instruction of no set"])
+@pytest.mark.parametrize("name", MALFORMED)
 def test_what_is_malformed_is_refused(name: str) -> None:
     text, message = MALFORMED[name]
     data = assemble(text)
     assert spirv_tool("spirv-val", data, "--target-env", "vulkan1.1").returncode != 0
     with pytest.raises(SpirvError, match=message):
         check(Module.parse(data))
+
+
+def damaged(change: Callable[[Module], None], text: str = PROLOGUE + TYPES + HEAD + END) -> Module:
+    """A valid module after `change`, for what no assembler writes."""
+    module = Module.parse(assemble(text))
+    change(module)
+    return Module.parse(module.words())
+
+
+def place(section: list[Instruction], wanted: int) -> int:
+    """Index of the first instruction of an opcode."""
+    return next(k for k, each in enumerate(section) if each.opcode == wanted)
+
+
+def swap(section: list[Instruction], wanted: int, **changes: object) -> None:
+    """Replace fields of the first instruction of an opcode."""
+    at = place(section, wanted)
+    section[at] = section[at]._replace(**changes)  # type: ignore[arg-type]
+
+
+def test_an_unknown_opcode_is_refused_with_its_place() -> None:
+    module = damaged(lambda m: m.functions.insert(2, Instruction(60_000, (1, 2))))
+    offset = module.functions[2].offset
+    with pytest.raises(SpirvError, match=rf"opcode 60000 at word {offset}: the opcode is in no SPIR-V grammar"):
+        check(module)
+
+
+def test_an_id_defined_twice_is_refused() -> None:
+    module = damaged(lambda m: m.declarations.append(m.declarations[0]))
+    with pytest.raises(SpirvError, match=r"OpTypeVoid at word \d+ defines id \d+ again, after OpTypeVoid at word \d+"):
+        check(module)
+
+
+@pytest.mark.parametrize(
+    ("operands", "message"),
+    [((1, 2, 3), "OpTypeBool .* has 3 operand words; it takes 1")],
+)
+def test_operands_left_over_are_refused(operands: tuple[int, ...], message: str) -> None:
+    with pytest.raises(SpirvError, match=message):
+        check(damaged(lambda m: swap(m.declarations, 20, operands=operands)))
+
+
+def test_operands_that_are_missing_are_refused() -> None:
+    module = Module.parse(assemble(PROLOGUE + TYPES + HEAD + END))
+    swap(module.declarations, 21, operands=(1, 32))  # built, not parsed: parsing would refuse it
+    with pytest.raises(SpirvError, match=r"OpTypeInt .* it takes at least 3"):
+        check(module)
+
+
+def test_an_extended_instruction_of_no_set_is_refused() -> None:
+    module = Module.parse(assemble(PROLOGUE + TYPES + HEAD + "%x = OpIAdd %uint %c1 %c1\n" + END))
+    kind, result, one, _ = module.functions[place(module.functions, 128)].operands
+    swap(module.functions, 128, opcode=12, operands=(kind, result, one, 1))
+    with pytest.raises(SpirvError, match="no OpExtInstImport"):
+        check(module)
+
+
+def test_a_set_of_no_known_name_is_refused() -> None:
+    text = (
+        PROLOGUE.replace("OpMemoryModel", '%std = OpExtInstImport "GLSL.std.450"\nOpMemoryModel') + TYPES + HEAD + END
+    )
+    module = Module.parse(assemble(text))
+    check(module)
+    swap(module.imports, 11, operands=(module.imports[0].operands[0], 0x58585858, 0))
+    with pytest.raises(SpirvError, match="'XXXX' is no instruction set"):
+        check(module)
+
+
+def test_a_constant_of_too_few_words_is_refused() -> None:
+    text = PROLOGUE.replace("Shader\n", "Shader\nOpCapability Int64\n", 1) + TYPES
+    text += "%long = OpTypeInt 64 0\n%big = OpConstant %long 5000000000\n"
+    check(Module.parse(assemble(text + HEAD + END)))
+    module = Module.parse(assemble(text + HEAD + END))
+    at = len(module.declarations) - 1
+    module.declarations[at] = module.declarations[at]._replace(operands=module.declarations[at].operands[:3])
+    with pytest.raises(SpirvError, match="1 literal words"):
+        check(module)
+
+
+def test_a_switch_of_64_bits_has_literals_of_two_words() -> None:
+    text = PROLOGUE.replace("Shader\n", "Shader\nOpCapability Int64\n", 1) + TYPES
+    text += "%long = OpTypeInt 64 0\n%big = OpConstant %long 5000000000\n" + HEAD
+    text += "OpSelectionMerge %m None\nOpSwitch %big %m 5000000000 %n 7 %m\n%n = OpLabel\nOpBranch %m\n%m = OpLabel\n"
+    data = assemble(text + END)
+    assert spirv_tool("spirv-val", data, "--target-env", "vulkan1.1").returncode == 0
+    check(Module.parse(data))
+
+
+def test_dead_ends_and_forward_references_that_are_allowed_pass() -> None:
+    text = PROLOGUE + TYPES + HEAD + "%x = OpFunctionCall %void %other\nOpBranch %last\n%last = OpLabel\n" + END
+    text += OTHER + "OpUnreachable\nOpFunctionEnd\n"
+    data = assemble(text)
+    assert spirv_tool("spirv-val", data, "--target-env", "vulkan1.1").returncode == 0
+    check(Module.parse(data))
+
+
+EVERYTHING = {
+    *("shaderFloat64", "shaderInt64", "shaderInt16", "shaderInt8", "storagePushConstant16", "storagePushConstant8"),
+    *("storageBuffer16BitAccess", "storageBuffer8BitAccess", "shaderBufferFloat32AtomicAdd", "shaderFloat16"),
+    *("subgroup.basic", "subgroup.arithmetic", "subgroup.ballot", "subgroup.shuffle", "subgroup.clustered"),
+    *("uniformAndStorageBuffer8BitAccess", "uniformAndStorageBuffer16BitAccess"),
+    *("runtimeDescriptorArray", "shaderStorageBufferArrayNonUniformIndexing", "bufferDeviceAddress"),
+}
+
+
+def test_nothing_is_missing_where_everything_is_there(corpus: dict[str, bytes]) -> None:
+    for name, data in corpus.items():
+        module = Module.parse(data)
+        assert missing_features(module, EVERYTHING, {"VK_EXT_shader_atomic_float"}, (1, 3)) == [], name
+
+
+def test_a_module_and_its_interface_miss_the_same(corpus: dict[str, bytes]) -> None:
+    for data in corpus.values():
+        module = Module.parse(data)
+        assert missing_features(module, (), (), (1, 0)) == missing_features(reflect(module), (), (), (1, 0))
+
+
+def test_what_is_missing_is_said_in_words(glsl: Callable[..., bytes]) -> None:
+    def missing(name: str, features: set[str], extensions: set[str], version: tuple[int, int], env: str) -> list[str]:
+        return missing_features(Module.parse(glsl(name, "--target-env", env)), features, extensions, version)
+
+    assert missing(
+        "spec", {"shaderInt64", "shaderInt16", "shaderInt8", "shaderFloat16"}, set(), (1, 1), "vulkan1.1"
+    ) == ["capability Float64 needs the feature shaderFloat64"]
+    assert missing("subgroups", {"subgroup.basic"}, set(), (1, 1), "vulkan1.1") == [
+        "capability GroupNonUniformArithmetic needs the subgroup operation arithmetic",
+        "capability GroupNonUniformBallot needs the subgroup operation ballot",
+        "capability GroupNonUniformShuffle needs the subgroup operation shuffle",
+        "capability GroupNonUniformClustered needs the subgroup operation clustered",
+    ]
+    assert missing("atomics", set(), set(), (1, 1), "vulkan1.1") == [
+        "capability AtomicFloat32AddEXT needs "
+        + " or ".join(f"the feature shader{memory}Float32AtomicAdd" for memory in ("Buffer", "Shared", "Image")),
+        "SPIR-V extension SPV_EXT_shader_atomic_float_add needs the extension VK_EXT_shader_atomic_float",
+    ]
+    assert missing("multiply", set(), set(), (1, 2), "vulkan1.3") == [
+        "SPIR-V 1.6 is newer than the 1.5 that Vulkan 1.2 takes; compile with --target-env vulkan1.2"
+    ]
+    assert missing("multiply", set(), set(), (1, 0), "vulkan1.1") == [
+        "SPIR-V 1.3 is newer than the 1.0 that Vulkan 1.0 takes; compile with --target-env vulkan1.0"
+    ]
+    assert missing("narrow", EVERYTHING, set(), (1, 1), "vulkan1.1") == [
+        "SPIR-V extension SPV_KHR_8bit_storage needs Vulkan 1.2 or the extension VK_KHR_8bit_storage"
+    ]
+    assert missing("narrow", EVERYTHING, {"VK_KHR_8bit_storage"}, (1, 1), "vulkan1.1") == []
+
+
+@pytest.mark.parametrize(
+    ("vulkan", "newest"), [((1, 0), 0), ((1, 1), 3), ((1, 2), 5), ((1, 3), 6), ((1, 4), 6), ((1, 9), 6)]
+)
+def test_each_vulkan_takes_spirv_up_to_its_own(vulkan: tuple[int, int], newest: int) -> None:
+    for minor in range(7):
+        said = missing_features(Module(version=(1, minor)), (), (), vulkan)
+        assert (said == []) == (minor <= newest), said
+    assert missing_features(Module(version=(1, 4)), (), {"VK_KHR_spirv_1_4"}, (1, 1)) == []
+
+
+def test_capabilities_that_no_device_has_are_told_from_unknown_ones() -> None:
+    capabilities = [Instruction(17, (number,)) for number in (enums.Capability.Kernel, 9999)]
+    assert missing_features(Module(capabilities=capabilities), (), (), (1, 3)) == [
+        "capability Kernel belongs to OpenCL; no Vulkan device takes it",
+        "capability Capability 9999 is unknown here, so that no device can be said to have it",
+    ]

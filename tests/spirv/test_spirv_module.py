@@ -10,9 +10,9 @@ from dataclasses import fields
 
 import numpy as np
 import pytest
-from spirv_khronos import disassemble
 from hypothesis import given
 from hypothesis import strategies as st
+from spirv_khronos import disassemble
 from spirv_sources import SOURCES
 
 from vkcompute.errors import SpirvError

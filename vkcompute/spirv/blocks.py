@@ -119,8 +119,6 @@ class Signature:
         elif opcode == op.OpFunctionParameter:
             if not self._parameters or self._parameters.pop(0) != instruction.operands[0]:
                 raise SpirvError(f"{instruction} is not what the type of {self._function} says")
-        elif opcode in (op.OpLabel, op.OpFunctionEnd) and self._parameters:
-            raise SpirvError(f"{self._function} has {len(self._parameters)} parameters less than its type")
         elif opcode in (op.OpReturn, op.OpReturnValue):
             self._returned(instruction)
         elif opcode == op.OpFunctionCall:

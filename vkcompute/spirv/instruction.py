@@ -52,9 +52,10 @@ def _plan(shape: str) -> _Plan:
     return _Plan(lead, ids, tokens[lead:])
 
 
+_PLANS: dict[int, _Plan] = {opcode: _plan(shape) for opcode, shape in opcodes.SHAPES.items()}
 # opcode -> (operands it has at least, index of its result id or -1)
 LAYOUT: dict[int, tuple[int, int]] = {
-    opcode: (_plan(shape).lead, 1 if shape.startswith("TR") else 0 if shape.startswith("R") else -1)
+    opcode: (_PLANS[opcode].lead, 1 if shape[:2] == "TR" else 0 if shape[:1] == "R" else -1)
     for opcode, shape in opcodes.SHAPES.items()
 }
 _ENUMERANTS = {
@@ -64,6 +65,7 @@ _ENUMERANTS = {
     "I": opcodes.IMAGE_OPERANDS_OPERANDS,
     "L": opcodes.LOOP_CONTROL_OPERANDS,
 }
+_MORE_IDS = _tokens("i*")
 _PAIRS = {"p": _tokens("ii"), "Q": _tokens("in")}
 
 
@@ -105,20 +107,22 @@ def used_ids(instruction: Instruction, literal_words: int = 1) -> list[int]:
     Raises:
         SpirvError: unknown opcode, or operands missing or left over.
     """
-    shape = opcodes.SHAPES.get(instruction.opcode)
-    if shape is None:
+    plan, operands = _PLANS.get(instruction.opcode), instruction.operands
+    if plan is None:
         raise SpirvError(f"{instruction}: opcode {instruction.opcode} is in no SPIR-V grammar known here")
-    plan, operands = _plan(shape), instruction.operands
-    if len(operands) < plan.lead:
-        raise SpirvError(f"{instruction} has {len(operands)} operand words; it takes at least {plan.lead}")
-    ids = [operands[k] for k in plan.ids]
-    if plan.tail:
-        reader = _Reader(instruction, plan.lead, literal_words)
-        reader.tokens(plan.tail)
+    lead, positions, tail = plan
+    if len(operands) < lead:
+        raise SpirvError(f"{instruction} has {len(operands)} operand words; it takes at least {lead}")
+    ids = [operands[k] for k in positions]
+    if tail == _MORE_IDS:
+        ids += operands[lead:]
+    elif tail:
+        reader = _Reader(instruction, lead, literal_words)
+        reader.tokens(tail)
         reader.finish()
         ids += reader.ids
-    elif len(operands) > plan.lead:
-        raise SpirvError(f"{instruction} has {len(operands)} operand words; it takes {plan.lead}")
+    elif len(operands) > lead:
+        raise SpirvError(f"{instruction} has {len(operands)} operand words; it takes {lead}")
     return ids
 
 

@@ -11,7 +11,7 @@ from vkcompute.spirv.index import Decorations, Index, scalar_name
 from vkcompute.spirv.instruction import Instruction
 from vkcompute.spirv.interface import Block, Element, Member
 
-_MAX_DEPTH = 255  # SPIR-V 2.16.1, universal limits: structure nesting depth
+_MAX_DEPTH = 64  # types within types; SPIR-V allows 255, and four calls each of ours would exhaust the stack
 _MAX_MEMBERS = 16_383  # the same: members of a structure; here, with those of the structures inside counted in
 
 
