@@ -1,0 +1,10 @@
+"""`python -m vkcompute` is the command `vkcompute`."""
+
+from __future__ import annotations
+
+import sys
+
+from vkcompute.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,112 @@
+"""`vkcompute compile`: a GLSL compute shader to SPIR-V, and what its kernel looks like from outside."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vkcompute.cli import output, page
+from vkcompute.cli.options import Commands, Parser
+
+if TYPE_CHECKING:
+    from vkcompute.spirv.interface import Interface
+
+_TARGETS = ("vulkan1.0", "vulkan1.1", "vulkan1.2", "vulkan1.3")
+
+
+def add_parser(commands: Commands) -> None:
+    """Adds the command."""
+    text = """Compiles a GLSL compute shader to SPIR-V, with the compiler that vkcompute finds. --reflect shows its
+    bindings, push constants and specialization constants, and then writes a file only where -o names one."""
+    parser: Parser = commands.add_parser("compile", help="compile a GLSL compute shader", description=text)
+    parser.add_argument("source", metavar="x.comp", help="GLSL; for --reflect also SPIR-V (.spv)")
+    parser.add_argument("-o", "--output", metavar="x.spv", help="where to write (default: beside the source)")
+    parser.add_argument(
+        "-D", dest="defines", metavar="NAME[=VALUE]", action="append", type=_define, default=[], help="define a macro"
+    )
+    parser.add_argument(
+        "-I", dest="include_dirs", metavar="DIR", action="append", default=[], help="look for includes in a folder too"
+    )
+    parser.add_argument("-O", "--optimize", action="store_true", help="optimize for speed")
+    parser.add_argument("--target", choices=_TARGETS, default="vulkan1.2", help="(default: %(default)s)")
+    parser.add_argument("--reflect", action="store_true", help="show the kernel's interface")
+    parser.add_argument("--json", action="store_true", help="show it as JSON")
+    parser.set_defaults(run=run)
+
+
+def _define(text: str) -> tuple[str, str | None]:
+    """The argument type of -D. A value that is absent is 1, as with every compiler."""
+    name, equals, value = text.partition("=")
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+        raise argparse.ArgumentTypeError(f"NAME or NAME=VALUE is needed; got {text!r}")
+    return name, value if equals else None
+
+
+def run(args: argparse.Namespace) -> int:
+    """Runs the command.
+
+    Raises:
+        CompileError, NoCompiler: as `glsl` does.
+        SpirvError: the result cannot be used, or what is to be shown is not SPIR-V.
+        ValueError, OSError: the source cannot be read or the output not be written.
+    """
+    shows = args.reflect or args.json
+    is_spirv = Path(args.source).suffix == ".spv"
+    if is_spirv and (args.output or not shows):
+        raise ValueError(f"{args.source} is SPIR-V already; --reflect shows what is in it")
+    target = args.output or (None if shows else str(Path(args.source).with_suffix(".spv")))
+    if target is not None:
+        output.check(target, args.source)
+    spirv = Path(args.source).read_bytes() if is_spirv else _compiled(args)
+    interface = _interface(args.source, spirv)
+    if target is not None:
+        with output.replacing(target) as temporary:
+            Path(temporary).write_bytes(spirv)
+        if not shows and not args.quiet:
+            print(f"wrote {target} ({page.count(len(spirv), 'byte')})")
+    if shows:
+        print(_json(interface) if args.json else _text(interface))
+    return 0
+
+
+def _compiled(args: argparse.Namespace) -> bytes:
+    from vkcompute.glsl import glsl
+
+    return glsl(
+        Path(args.source),
+        defines=dict(args.defines),
+        include_dirs=args.include_dirs,
+        target=args.target,
+        optimize=args.optimize,
+    )
+
+
+def _interface(source: str, spirv: bytes) -> Interface:
+    from vkcompute.errors import SpirvError
+    from vkcompute.spirv.check import check
+    from vkcompute.spirv.module import Module
+    from vkcompute.spirv.reflect import reflect
+
+    try:
+        module = Module.parse(spirv)
+        check(module)
+        return reflect(module)
+    except SpirvError as error:
+        raise SpirvError(f"{source}: {error}") from error
+
+
+def _json(interface: Interface) -> str:
+    import json
+    from dataclasses import asdict
+
+    from vkcompute.cli.inventory import plain
+
+    return json.dumps(plain(asdict(interface)), indent=2, allow_nan=False)
+
+
+def _text(interface: Interface) -> str:
+    from vkcompute.cli import signature
+
+    return signature.text(interface)

@@ -1,0 +1,127 @@
+"""How a command ends early: one line on stderr, and the exit status."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from typing import Any, NoReturn
+
+from vkcompute.errors import (
+    CompileError,
+    DeviceLost,
+    OutOfDeviceMemory,
+    ValidationError,
+    VkComputeError,
+    VulkanError,
+)
+
+FAULT, BAD_INPUT, BY_SIGNAL = 1, 2, 128
+_SIGPIPE = 13
+
+
+class UsageError(Exception):
+    """A command line that cannot be understood."""
+
+
+class Stopped(BaseException):
+    """A signal asked the process to end."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        super().__init__(f"stopped by {signal.Signals(number).name}")
+
+
+# What a caller brings about: wrong input, or a machine that lacks what is asked for.
+_BAD_INPUT = (UsageError, VkComputeError, OSError, ValueError, TypeError, MemoryError, ImportError)
+
+
+def one_line(text: str) -> str:
+    """`text` without line breaks, and with what is not printable (a file's name may hold anything) escaped."""
+    lines = text.strip().splitlines()
+    joined = re.sub(r"\s+", " ", " ".join(lines)) if len(lines) > 1 else text.strip()
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in joined)
+
+
+def report(error: BaseException, *, verbose: bool = False) -> int:
+    """Tells the user what went wrong; gives the exit status."""
+    if verbose and not isinstance(error, (BrokenPipeError, UsageError)):
+        import traceback
+
+        say("".join(traceback.format_exception(error)).rstrip())
+    status, message = _describe(error)
+    if message:
+        say(f"vkcompute: {message}")
+    for stream in (sys.stdout, sys.stderr):
+        _settle(stream)
+    return status
+
+
+def say(text: str) -> None:
+    """Writes a line to stderr, if there is one that can be written to."""
+    if sys.stderr is not None:
+        with contextlib.suppress(OSError):
+            print(text, file=sys.stderr, flush=True)
+
+
+def flush() -> None:
+    """Writes what is buffered for stdout, while an error can still be told."""
+    if sys.stdout is not None:
+        sys.stdout.flush()
+
+
+def _describe(error: BaseException) -> tuple[int, str]:
+    if isinstance(error, KeyboardInterrupt):
+        return BY_SIGNAL + signal.SIGINT, "interrupted"
+    if isinstance(error, Stopped):
+        return BY_SIGNAL + error.number, str(error)
+    if isinstance(error, BrokenPipeError):  # whoever read our output has seen enough
+        return BY_SIGNAL + _SIGPIPE, ""
+    if isinstance(error, CompileError):  # shows file, line and source text of every error, on lines of their own
+        return BAD_INPUT, f"error: {error}"
+    drivers = isinstance(error, (VulkanError, ValidationError, DeviceLost)) and not isinstance(error, OutOfDeviceMemory)
+    if isinstance(error, _BAD_INPUT):
+        return FAULT if drivers else BAD_INPUT, f"error: {one_line(_text(error))}"
+    what = one_line(f"{type(error).__name__}: {error}")
+    return FAULT, f"error: internal error, {what}; run with --verbose for the traceback"
+
+
+def _text(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return f"{os.fspath(error.filename)}: {error.strerror}" if error.filename else error.strerror
+    return str(error) or ("out of memory" if isinstance(error, MemoryError) else type(error).__name__)
+
+
+def _settle(stream: Any) -> None:
+    """Flushes a stream; what cannot be written is dropped, or Python would complain of it at exit."""
+    try:
+        if stream is not None:
+            stream.flush()
+    except (OSError, ValueError):
+        with contextlib.suppress(OSError, ValueError):
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, stream.fileno())
+            os.close(nowhere)
+
+
+@contextlib.contextmanager
+def unwinding_signals() -> Iterator[None]:
+    """Within, SIGTERM and SIGHUP end the process as Ctrl-C does: by an exception, so that unfinished files go."""
+    names = ("SIGTERM", "SIGHUP") if threading.current_thread() is threading.main_thread() else ()
+    numbers = [getattr(signal, name) for name in names if hasattr(signal, name)]
+    ours = [number for number in numbers if signal.getsignal(number) is signal.SIG_DFL]
+    for number in ours:
+        signal.signal(number, _stop)
+    try:
+        yield
+    finally:
+        for number in ours:
+            signal.signal(number, signal.SIG_DFL)
+
+
+def _stop(number: int, _frame: Any) -> NoReturn:
+    raise Stopped(number)

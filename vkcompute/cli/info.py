@@ -1,0 +1,162 @@
+"""`vkcompute info`: the devices of this machine, and which of them would be used. Nothing is opened on a device."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from typing import TYPE_CHECKING
+
+from vkcompute._version import __version__
+from vkcompute.cli import page
+from vkcompute.cli.options import Commands, Parser
+from vkcompute.errors import NoDevice
+
+if TYPE_CHECKING:
+    from vkcompute.core.physical import PhysicalDevice
+
+    Verdicts = list[tuple[PhysicalDevice, list[str]]]
+
+
+def add_parser(commands: Commands) -> None:
+    """Adds the command."""
+    text = "Shows the devices of this machine, what each one can do, and which one would be used."
+    parser: Parser = commands.add_parser("info", help="show devices, drivers, limits and features", description=text)
+    parser.add_argument("--json", action="store_true", help="all there is to know, as JSON")
+    parser.add_device_option()
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Runs the command.
+
+    Raises:
+        NoVulkanLoader, NoDevice: there is nothing to show, or no device that would be used (after showing all).
+    """
+    from vkcompute.core.instance import INSTALL_A_DRIVER, Instance
+    from vkcompute.core.physical import choose, enumerate_devices
+
+    wanted = args.device or os.environ.get("VKCOMPUTE_DEVICE") or None
+    with Instance() as instance:
+        devices = enumerate_devices(instance)
+        if not devices:
+            raise NoDevice(f"the Vulkan drivers on this machine offer no device; {INSTALL_A_DRIVER}")
+        verdicts = _verdicts(devices, wanted)
+        print(_json(verdicts) if args.json else _text(verdicts))
+        choose(devices, wanted)
+    return 0
+
+
+def _verdicts(devices: list[PhysicalDevice], wanted: str | None) -> Verdicts:
+    """Each device with the reasons why it would not be used; the one without any would."""
+    from vkcompute.core.physical import choose, reasons_against
+
+    verdicts = [(device, reasons_against(device, wanted)) for device in devices]
+    if any(not reasons for _, reasons in verdicts):
+        chosen = choose(devices, wanted)
+        for device, reasons in verdicts:
+            if device is not chosen and not reasons:
+                reasons.append(_behind(device, chosen))
+    return verdicts
+
+
+def _behind(device: PhysicalDevice, chosen: PhysicalDevice) -> str:
+    kinds, sizes = zip(device.score, chosen.score, strict=True)
+    if kinds[0] != kinds[1]:
+        return f"its kind, {device.kind}, comes after {chosen.kind}"
+    if sizes[0] != sizes[1]:
+        return f"has less memory than [{chosen.index}]"
+    return f"is no better than [{chosen.index}], which comes first"
+
+
+def _json(verdicts: Verdicts) -> str:
+    from vkcompute.cli.inventory import inventory
+    from vkcompute.core.instance import extensions, layers
+
+    chosen = next((device.index for device, reasons in verdicts if not reasons), None)
+    found = {
+        "vkcompute": __version__,
+        "chosen": chosen,
+        "layers": layers(),
+        "instance_extensions": extensions(),
+        "devices": [inventory(device) | {"not_chosen_because": reasons} for device, reasons in verdicts],
+    }
+    return json.dumps(found, indent=2, allow_nan=False)
+
+
+def _text(verdicts: Verdicts) -> str:
+    return "\n\n".join(_device(device, reasons) for device, reasons in verdicts)
+
+
+def _device(device: PhysicalDevice, reasons: list[str]) -> str:
+    lines = [page.fit(f"{' ' if reasons else '*'} [{device.index}] {device.name}", page.width())]
+    lines.append(page.field("chosen", f"no: {', '.join(reasons)}" if reasons else "yes"))
+    lines.append(page.field("kind", device.kind))
+    version = ".".join(map(str, device.api_version))
+    if device.unfit():  # its driver may not know the structures that the rest is asked by
+        lines.append(page.field("Vulkan", version))
+        return "\n".join(lines)
+    lines.append(page.field("driver", f"{device.driver}, Vulkan {version}"))
+    lines += [page.field(label, items) for label, items in (*_shape(device), *_limits(device), *_abilities(device))]
+    return "\n".join(lines)
+
+
+def _shape(device: PhysicalDevice) -> list[tuple[str, list[str]]]:
+    """What the device consists of."""
+    heaps, types = device.memory
+    rows = []
+    for heap in heaps:
+        visible = any(kind.heap == heap.index and kind.host_visible for kind in types)
+        words = [page.nbytes(heap.nbytes), *(["device local"] if heap.device_local else [])]
+        rows.append((f"heap {heap.index}", _listed([*words, *(["host visible"] if visible else [])])))
+    for family in device.queue_families:
+        flags = [flag.lower().replace("_", " ") for flag in family.flags]
+        clock = f"{family.timestamp_bits}-bit timestamps" if family.timestamp_bits else "no timestamps"
+        rows.append((f"queues {family.index}", _listed([page.count(family.count, "queue"), *flags, clock])))
+    operations = [name.replace("_", " ") for name in sorted(device.subgroup_operations)]
+    rows.append(("subgroup", _listed([page.count(device.subgroup_size, "invocation"), *operations])))
+    return rows
+
+
+def _limits(device: PhysicalDevice) -> list[tuple[str, list[str]]]:
+    """The limits that a kernel's author runs into."""
+    limits = device.limits
+    sizes = [" x ".join(f"{n:,}" for n in limits[f"maxComputeWorkGroup{what}"]) for what in ("Size", "Count")]
+    invocations = page.count(limits["maxComputeWorkGroupInvocations"], "invocation")
+    largest = min(device.properties["maxMemoryAllocationSize"], device.properties.get("maxBufferSize") or 1 << 62)
+    return [
+        ("workgroup", _listed([f"at most {invocations}", sizes[0]])),
+        ("shared", [f"{page.nbytes(limits['maxComputeSharedMemorySize'])} per workgroup"]),
+        ("grid", [f"at most {sizes[1]} workgroups"]),
+        ("allocation", [f"at most {page.nbytes(largest)}"]),
+        (
+            "binding",
+            [
+                f"at most {page.nbytes(limits['maxStorageBufferRange'])},",
+                f"at multiples of {page.nbytes(limits['minStorageBufferOffsetAlignment'])}",
+            ],
+        ),
+        ("push", [f"at most {page.nbytes(limits['maxPushConstantsSize'])} of push constants"]),
+    ]
+
+
+def _abilities(device: PhysicalDevice) -> list[tuple[str, list[str]]]:
+    """What kernels can compute with, and the features that matter to them."""
+    from vkcompute.core.features import WANTED
+    from vkcompute.dtypes import TABLE
+
+    def has(features: tuple[str, ...]) -> bool:
+        return all(device.features.get(name) for name in features)
+
+    features = sorted(name for name in WANTED if device.features.get(name))
+    lacking = sorted(WANTED.difference(features))
+    return [
+        ("kernel types", [row.name for row in TABLE if has(row.features)]),
+        ("features", features),
+        ("lacks", lacking or ["nothing that is of use here"]),
+    ]
+
+
+def _listed(items: list[str]) -> list[str]:
+    """Items with commas between them."""
+    return [f"{item}," for item in items[:-1]] + items[-1:]

@@ -1,0 +1,137 @@
+"""Measurements of a device that need nothing but the library and numpy."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from vkcompute.pipelines.multiply import Multiplier
+
+if TYPE_CHECKING:
+    from vkcompute.runtime.runtime import Runtime
+
+_MIB = 1 << 20
+_TRANSFER_NBYTES = 64 * _MIB
+_SIZES = (("1M", 1_000_000), ("16M", 16_000_000))
+_LAUNCH_ELEMENTS, _LAUNCHES = 1024, 200
+_WARM_UPS = 2  # drivers compile at the first launch, not before it
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """One figure: the median of `n_samples`, and the quartiles below and above it."""
+
+    name: str
+    unit: str
+    median: float
+    low: float
+    high: float
+    n_samples: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """Something to be timed. `figure` makes what is shown of the seconds that one call takes."""
+
+    name: str
+    unit: str
+    call: Callable[[], object]
+    figure: Callable[[float], float]
+
+
+def measure(runtime: Runtime, n_repeats: int, progress: Callable[[int, int], None] | None = None) -> list[Measurement]:
+    """Measures launches, transfers and the multiply, `n_repeats` samples each, taken in turns within a group.
+
+    `progress` is called with (samples taken, samples in all).
+    """
+    groups = [_launches, _transfers, *(_multiplies(name, size) for name, size in _SIZES)]
+    found: list[Measurement] = []
+    for number, group in enumerate(groups):
+        works = list(group(runtime))
+        samples: list[list[float]] = [[] for _ in works]
+        for turn in range(-_WARM_UPS, n_repeats):
+            for work, taken in zip(works, samples, strict=True):
+                seconds = _timed(work.call)
+                runtime.wait()
+                if turn >= 0:
+                    taken.append(work.figure(seconds))
+            if progress and turn >= 0:
+                progress(number * n_repeats + turn + 1, len(groups) * n_repeats)
+        found += [_summary(work, taken) for work, taken in zip(works, samples, strict=True)]
+    return found
+
+
+def _timed(call: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+def _summary(work: _Work, samples: list[float]) -> Measurement:
+    low, median, high = (float(value) for value in np.percentile(samples, (25, 50, 75)))
+    return Measurement(work.name, work.unit, median, low, high, len(samples))
+
+
+def _launches(runtime: Runtime) -> Iterator[_Work]:
+    """What the host pays for a launch of three tensors, eager and recorded."""
+    a, b, out = (runtime.zeros(_LAUNCH_ELEMENTS, np.float32) for _ in range(3))
+    kernel = runtime.kernel("multiply_f32", constants={0: 64, 1: False}, check_types=False)
+    arguments = (a, b, out, _LAUNCH_ELEMENTS // 4, 0, 0, 0, 0)
+    grid = (_LAUNCH_ELEMENTS // 4 // 64, 1, 1)
+
+    def eager() -> None:
+        for _ in range(_LAUNCHES):
+            kernel(*arguments, grid=grid)
+
+    with runtime.record() as one:
+        kernel(*arguments, grid=grid)
+    with runtime.record() as many:
+        for _ in range(_LAUNCHES):
+            kernel(*arguments, grid=grid)
+
+    def per_launch(seconds: float) -> float:
+        return seconds * 1e6 / _LAUNCHES
+
+    yield _Work("launch, eager, until it is enqueued", "us", eager, per_launch)
+    yield _Work("launch and wait", "us", lambda: kernel(*arguments, grid=grid).result(), _microseconds)
+    yield _Work("recorded launch, submit and wait", "us", one.run, _microseconds)
+    yield _Work(f"recorded launch, one of {_LAUNCHES}", "us", many.run, per_launch)
+
+
+def _transfers(runtime: Runtime) -> Iterator[_Work]:
+    host = np.ones(_TRANSFER_NBYTES // 4, np.float32)
+    tensor = runtime.empty(host.shape, host.dtype)
+
+    def upload() -> None:
+        tensor.write(host)
+        runtime.wait()
+
+    yield _Work("upload 64 MiB", "GB/s", upload, _rate(_TRANSFER_NBYTES))
+    yield _Work("download 64 MiB", "GB/s", tensor.numpy, _rate(_TRANSFER_NBYTES))
+
+
+def _multiplies(name: str, size: int) -> Callable[[Runtime], Iterator[_Work]]:
+    """The multiply of `size` float32 on the device and in numpy."""
+
+    def works(runtime: Runtime) -> Iterator[_Work]:
+        left, right = (np.random.default_rng(seed).random(size, np.float32) for seed in (0, 1))
+        product = np.empty_like(left)
+        a, b, out = (runtime.tensor(array) for array in (left, right, product))
+        multiplier = Multiplier(runtime, np.float32)
+        rate = _rate(3 * left.nbytes)
+        yield _Work(f"multiply {name} float32", "GB/s", lambda: multiplier(a, b, out).result(), rate)
+        yield _Work(f"multiply {name} float32, numpy", "GB/s", lambda: np.multiply(left, right, out=product), rate)
+
+    return works
+
+
+def _microseconds(seconds: float) -> float:
+    return seconds * 1e6
+
+
+def _rate(nbytes: int) -> Callable[[float], float]:
+    return lambda seconds: nbytes / seconds / 1e9

@@ -1,0 +1,67 @@
+"""`vkcompute multiply`: the product of two .npy files of any size, computed on the device."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import time
+
+from vkcompute.cli import output, page, progress
+from vkcompute.cli.options import Commands, Parser, byte_count
+
+
+def add_parser(commands: Commands) -> None:
+    """Adds the command."""
+    text = """Multiplies two arrays in .npy files, element by element, or one array by a number. The files are streamed:
+    they may be larger than the memory of the device and of the host. GB/s counts what is read and what is written."""
+    parser: Parser = commands.add_parser("multiply", help="multiply two .npy files", description=text)
+    parser.add_argument("a", metavar="A.npy", help="a file, or a number")
+    parser.add_argument("b", metavar="B.npy", help="a file of the same shape and dtype, or a number")
+    parser.add_argument("-o", "--output", metavar="C.npy", required=True, help="where to write the product")
+    parser.add_argument(
+        "--chunk-bytes", type=byte_count, metavar="N", help="bytes of each array to have on the device at a time (8M)"
+    )
+    parser.add_device_option()
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Runs the command.
+
+    Raises:
+        DataError: a file is damaged or no .npy file.
+        ValueError, TypeError: shapes or dtypes do not match, or the product has no place.
+    """
+    a, b = _operand(args.a), _operand(args.b)
+    if not isinstance(a, str) and not isinstance(b, str):
+        raise ValueError(f"{args.a} and {args.b} are both numbers; one of the two has to be a file")
+    output.check(args.output)
+
+    from vkcompute.pipelines.multiply_files import multiply_files
+    from vkcompute.runtime.runtime import Runtime
+
+    options = {} if args.chunk_bytes is None else {"chunk_bytes": args.chunk_bytes}
+    with Runtime(args.device) as runtime, progress.bar("multiply", unit="B", quiet=args.quiet) as update:
+        start = time.perf_counter()
+        result = multiply_files(a, b, args.output, runtime=runtime, progress=update, **options)
+        seconds = time.perf_counter() - start
+        device = runtime.device.name
+    if not args.quiet:
+        n_arrays = 3 if isinstance(a, str) and isinstance(b, str) else 2
+        rate = n_arrays * result.nbytes / max(seconds, 1e-9) / 1e9
+        shape = " x ".join(map(str, result.shape)) or "scalar"
+        line = f"{shape} {result.dtype} in {seconds:.3g} s, {rate:.3g} GB/s, on {device}"
+        print(page.fit(line, page.width()))
+    return 0
+
+
+def _operand(text: str) -> str | int | float:
+    """A path, unless no such file exists and the text is a number."""
+    if os.path.exists(text):
+        return text
+    with contextlib.suppress(ValueError):
+        return int(text)
+    with contextlib.suppress(ValueError):
+        return float(text)
+    return text
