@@ -19,7 +19,7 @@ class Buffer:
         block, offset: where it lies; the offset in bytes.
         used_bytes: what was asked for; the rest, up to nbytes, is padding that belongs to nobody else.
         nbytes: its size, a multiple of `PADDING`.
-        address: where the host sees byte 0, or 0.
+        address: where the host reads and writes byte 0, or 0.
         uses: a place for the scheduler's notes of who reads and writes it.
     """
 
@@ -35,7 +35,9 @@ class Buffer:
             self.block, self.offset = device.memory.take(self.nbytes, use)
         self._open = True
         count("Buffer", +1)
-        self.address = self.block.address + self.offset if self.block.address else 0
+        # Where transfers are to be staged, device memory that happens to be visible is left to the device too.
+        visible = self.block.address and (use != "device" or device.memory.unified)
+        self.address = self.block.address + self.offset if visible else 0
         self.uses: Any = None
 
     def close(self) -> None:

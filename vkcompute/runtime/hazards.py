@@ -99,7 +99,7 @@ class Uses:
         for segment in segments[first:]:
             if segment.start >= stop:
                 break
-            if segment.stop > start:
+            if segment.stop > start < stop:  # an empty range overlaps nothing
                 found.append(segment)
         return found
 

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from operator import index as to_int
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 Shape = tuple[int, ...]
+
+
+def lengths(shape: int | Sequence[int]) -> Shape:
+    """A shape as a tuple of ints, from one length or several; TypeError for what is no integer."""
+    return tuple(to_int(n) for n in ((shape,) if isinstance(shape, (int, np.integer)) else shape))
 
 
 def contiguous_strides(shape: Shape, itemsize: int) -> Shape:
@@ -76,13 +83,13 @@ def runs(shape: Shape, strides: Shape, itemsize: int) -> tuple[npt.NDArray[np.in
     return offsets.reshape(-1), length
 
 
-def reshaped(size: int, shape: int | tuple[int, ...]) -> Shape:
+def reshaped(size: int, shape: int | Sequence[int]) -> Shape:
     """`shape` with a -1 in it replaced.
 
     Raises:
         ValueError: it does not hold `size` elements, or has several -1.
     """
-    wanted = (shape,) if isinstance(shape, int) else tuple(int(n) for n in shape)
+    wanted = lengths(shape)
     known = math.prod(n for n in wanted if n != -1)
     if wanted.count(-1) == 1 and known > 0 and size % known == 0:
         wanted = tuple(size // known if n == -1 else n for n in wanted)

@@ -94,8 +94,7 @@ class Runtime(Handle):
             ValueError: a length is negative.
         """
         self.require_open()
-        lengths = (shape,) if isinstance(shape, (int, np.integer)) else shape
-        lengths = tuple(int(n) for n in lengths)
+        lengths = layout.lengths(shape)
         if min(lengths, default=0) < 0:
             raise ValueError(f"the lengths of a shape are not negative; got {lengths}")
         row = dtypes.lookup(dtype)

@@ -178,8 +178,10 @@ class Tensor:
 
         Raises:
             ValueError: shapes differ, the tensor is of another runtime, or the two overlap in memory.
-            TypeError: dtypes differ.
+            TypeError: dtypes differ, or the other is no tensor.
         """
+        if not isinstance(other, Tensor):
+            raise TypeError(f"a copy is of a tensor; got {type(other).__name__}; use write() for data of the host")
         if other.runtime is not self.runtime:
             raise ValueError("the other tensor belongs to another runtime; copy through the host: write(other.numpy())")
         if other.shape != self.shape:
@@ -228,10 +230,10 @@ class Tensor:
         Raises:
             ValueError: the shape holds another number of elements, or this is a strided view (take a `copy()` first).
         """
-        wanted = shape[0] if len(shape) == 1 else shape
+        wanted: Any = shape[0] if len(shape) == 1 else shape
         if not self.contiguous:
             raise ValueError(f"only a contiguous tensor is reshaped; strides are {self.strides}; use .copy().reshape()")
-        new = layout.reshaped(self.size, wanted)  # type: ignore[arg-type]
+        new = layout.reshaped(self.size, wanted)
         strides = layout.contiguous_strides(new, self.dtype.itemsize)
         return Tensor(self.runtime, self.buffer, self.offset, new, strides, self.dtype)
 

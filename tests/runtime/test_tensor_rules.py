@@ -1,0 +1,208 @@
+"""What tensors refuse, and how: shapes, dtypes, closed ones, those of another runtime; and views that share memory."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from arrays import DTYPES, random_bits, same_bits
+
+import vkcompute as vc
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "S3", "U1", "O", ">f4", "datetime64[s]", [("x", "f4")], "nonsense"])
+def test_dtypes_that_no_tensor_holds(gpu: vc.Runtime, dtype: object) -> None:
+    with pytest.raises(TypeError):
+        gpu.empty(3, dtype)
+
+
+@pytest.mark.parametrize("shape", [-1, (2, -1), (-3, 0)])
+def test_negative_lengths(gpu: vc.Runtime, shape: object) -> None:
+    with pytest.raises(ValueError, match="not negative"):
+        gpu.empty(shape)
+
+
+@pytest.mark.parametrize("shape", [2.0, (2.5,), ("3",), None, (None,)])
+def test_lengths_are_ints(gpu: vc.Runtime, shape: object) -> None:
+    with pytest.raises(TypeError):
+        gpu.empty(shape)
+
+
+def test_lengths_of_every_kind_of_int(gpu: vc.Runtime) -> None:
+    for shape in (np.int64(3), [3], (np.uint8(3),), np.array([3])):
+        tensor = gpu.empty(shape)
+        assert tensor.shape == (3,)
+        assert type(tensor.shape[0]) is int
+    assert gpu.empty(6).reshape(np.int64(6)).shape == (6,)
+    assert gpu.empty(6).reshape([2, np.int64(3)]).shape == (2, 3)
+
+
+@pytest.mark.parametrize("shape", [(4,), (7,), (-1, 4), (-1, -1), (0,), (-1, 0), (-2, -3)])
+def test_reshape_keeps_the_elements(gpu: vc.Runtime, shape: tuple[int, ...]) -> None:
+    with pytest.raises(ValueError, match="6 elements"):
+        gpu.empty((2, 3)).reshape(shape)
+
+
+def test_reshape_views_the_same_memory(gpu: vc.Runtime) -> None:
+    data = np.arange(24, dtype=np.int32)
+    tensor = gpu.tensor(data)
+    for shape in ((4, 6), (2, -1), (1, 24, 1), -1):
+        assert same_bits(tensor.reshape(shape).numpy(), data.reshape(shape))
+    assert same_bits(tensor.reshape(2, 3, 4).numpy(), data.reshape(2, 3, 4))
+    tensor.reshape(4, 6)[1, 2] = -5
+    assert tensor.numpy()[8] == -5
+    part = tensor.reshape(4, 6)[1:3]
+    assert same_bits(part.reshape(-1).numpy(), tensor.numpy()[6:18])
+    with pytest.raises(ValueError, match=r"\.copy\(\)\.reshape\(\)"):
+        tensor.reshape(4, 6)[:, 1:].reshape(-1)
+
+
+@pytest.mark.parametrize("of", DTYPES, ids=str)
+def test_view_of_every_dtype_as_every_other(gpu: vc.Runtime, of: np.dtype) -> None:
+    data = random_bits((3, 16), of)
+    tensor = gpu.tensor(data)
+    for other in DTYPES:
+        assert tensor.view(other).numpy().tobytes() == data.view(other).tobytes()
+        assert tensor.view(other).shape == data.view(other).shape
+        assert tensor[1:, 8:].view(other).numpy().tobytes() == data[1:, 8:].view(other).tobytes()
+
+
+def test_view_errors(gpu: vc.Runtime) -> None:
+    tensor = gpu.empty((4, 6), np.int32)
+    for wrong in (tensor[:, :3].view, tensor[:, ::2].view, tensor.reshape(2, 3, 2, 2)[..., 0].view, tensor[0, 0].view):
+        with pytest.raises(ValueError, match="last axis"):
+            wrong(np.int64)
+    with pytest.raises(TypeError, match="a tensor holds one of"):
+        tensor.view(np.complex64)
+
+
+def test_an_index_gives_views_only(gpu: vc.Runtime) -> None:
+    tensor = gpu.empty((4, 6))
+    for index in ([0, 1], np.array([True, False, True, True]), False, 1.5):
+        with pytest.raises(TypeError, match="give views"):
+            tensor[index]
+    with pytest.raises(IndexError):
+        tensor[4]
+    assert [row.shape for row in tensor] == [(6,)] * 4, "it is iterated over as an array is"
+
+
+def test_copies_are_of_equal_shape_and_dtype(gpu: vc.Runtime) -> None:
+    tensor = gpu.empty((2, 3))
+    with pytest.raises(ValueError, match=r"\(3, 2\) into \(2, 3\)"):
+        tensor.copy_from(gpu.empty((3, 2)))
+    with pytest.raises(TypeError, match="int32 into float32"):
+        tensor.copy_from(gpu.empty((2, 3), np.int32))
+    with pytest.raises(ValueError, match="overlap"):
+        tensor[0].copy_from(tensor[0])
+    with pytest.raises(ValueError, match="overlap"):
+        tensor[:, :2].copy_from(tensor[:, 1:])
+    with pytest.raises(TypeError, match="a copy is of a tensor"):
+        tensor.copy_from(np.zeros((2, 3), np.float32))
+
+
+def test_fill_takes_one_value_of_the_kind(gpu: vc.Runtime) -> None:
+    tensor = gpu.zeros(3, np.int32)
+    with pytest.raises(ValueError, match="one value"):
+        tensor.fill([1, 2, 3])
+    assert tensor.fill(np.array(7)).numpy().tolist() == [7, 7, 7]
+    for wrong in ("x", None, object()):
+        with pytest.raises((TypeError, ValueError)):
+            tensor.fill(wrong)
+    assert tensor.numpy().tolist() == [7, 7, 7]
+
+
+def test_tensors_of_another_runtime() -> None:
+    with vc.Runtime() as one, vc.Runtime() as other:
+        a, b = one.full(3, 1.0), other.full(3, 2.0)
+        with pytest.raises(ValueError, match="another runtime"):
+            a.copy_from(b)
+        a.write(b)
+        assert a.numpy().tolist() == [2, 2, 2]
+        assert other.tensor(a).numpy().tolist() == [2, 2, 2]
+
+
+USES: dict[str, Callable[[vc.Tensor], object]] = {
+    "numpy": lambda t: t.numpy(),
+    "asarray": lambda t: np.asarray(t),
+    "item": lambda t: t[0].item(),
+    "write": lambda t: t.write(np.zeros(4, np.float32)),
+    "fill": lambda t: t.fill(1),
+    "copy": lambda t: t.copy(),
+    "copy_from": lambda t: t.copy_from(t),
+    "getitem": lambda t: t[1:],
+    "setitem": lambda t: t.__setitem__(0, 1),
+    "reshape": lambda t: t.reshape(2, 2),
+    "view": lambda t: t.view(np.int32),
+    "range": lambda t: t.range,
+    "buffer": lambda t: t.buffer,
+    "dlpack": lambda t: t.__dlpack__(),
+    "tensor": lambda t: t.runtime.tensor(t),
+}
+
+
+@pytest.mark.parametrize("use", USES)
+def test_a_closed_tensor_says_so(gpu: vc.Runtime, use: str) -> None:
+    tensor = gpu.zeros(4)
+    view = tensor[2:]
+    tensor.close()
+    tensor.close()
+    assert tensor.closed
+    assert "closed" in repr(tensor)
+    with pytest.raises(vc.ClosedError, match=r"shape \(4,\) is closed"):
+        USES[use](tensor)
+    assert view.numpy().tolist() == [0, 0], "a view keeps the memory"
+
+
+@pytest.mark.parametrize("use", USES)
+def test_a_tensor_of_a_closed_runtime_says_so(use: str) -> None:
+    with vc.Runtime() as runtime:
+        tensor = runtime.zeros(4)
+    with pytest.raises(vc.ClosedError, match="this Runtime is closed"):
+        USES[use](tensor)
+    tensor.close()
+
+
+def test_dlpack_shares_the_memory(gpu: vc.Runtime) -> None:
+    if not gpu.device.memory.unified:
+        pytest.skip("the host does not see this device's memory")
+    for dtype in DTYPES:
+        data = random_bits((4, 6), dtype)
+        tensor = gpu.tensor(data)
+        view = np.from_dlpack(tensor[1:, ::2])
+        assert same_bits(np.ascontiguousarray(view), np.ascontiguousarray(data[1:, ::2]))
+        tensor.fill(1)
+        gpu.wait()
+        assert same_bits(np.ascontiguousarray(view), np.ones((3, 3), dtype))
+    assert np.from_dlpack(gpu.full((), 3.5)).item() == 3.5
+    assert np.from_dlpack(gpu.empty((3, 0, 2))).shape == (3, 0, 2)
+
+
+def test_dlpack_keeps_the_memory_alive(gpu: vc.Runtime) -> None:
+    if not gpu.device.memory.unified:
+        pytest.skip("the host does not see this device's memory")
+    views = [np.from_dlpack(gpu.full(1000, i, np.int32)) for i in range(20)]
+    gc.collect()
+    others = [gpu.full(1000, -1, np.int32) for _ in range(20)]
+    gpu.wait()
+    assert [set(view.tolist()) for view in views] == [{i} for i in range(20)]
+    del others
+
+
+def test_dlpack_waits_for_the_work(gpu: vc.Runtime) -> None:
+    if not gpu.device.memory.unified:
+        pytest.skip("the host does not see this device's memory")
+    tensor = gpu.zeros(1 << 20, np.int32)
+    for i in range(20):
+        tensor.fill(i)
+    assert set(np.unique(np.from_dlpack(tensor)).tolist()) == {19}
+
+
+def test_dlpack_of_a_staged_tensor_says_why_not(staged: vc.Runtime) -> None:
+    with pytest.raises(BufferError, match="does not see"):
+        np.from_dlpack(staged.zeros(3))
+
+
+def test_staging_leaves_the_memory_to_the_device(staged: vc.Runtime) -> None:
+    assert staged.zeros(3).buffer.address == 0
