@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from vkcompute.core import vk
+from vkcompute.core import hugepages, vk
 from vkcompute.core.lifetime import Handle
 from vkcompute.core.physical import MemoryType
 from vkcompute.core.suballoc import Suballocator
@@ -77,6 +77,8 @@ class Block(Handle):
             whole = 0xFFFFFFFFFFFFFFFF  # VK_WHOLE_SIZE
             vk.check(fn.vkMapMemory(device.handle, self.memory, 0, whole, 0, pointer), "vkMapMemory", device)
             self.address = int(vk.ffi.cast("uintptr_t", pointer[0]))
+            if device.physical.kind == "cpu":
+                hugepages.advise(self.address, self.nbytes)
 
     def _destroy(self) -> None:
         self.device.destroy("vkDestroyBuffer", self.handle)
