@@ -38,7 +38,7 @@ PARAMETERS = {
     "ImageOperands": "IMAGE_OPERANDS_OPERANDS",
     "LoopControl": "LOOP_CONTROL_OPERANDS",
 }
-# SPV_KHR_untyped_pointers, SPV_KHR_cooperative_matrix, SPV_KHR_quad_control, SPV_EXT_replicated_composites,
+# SPV_KHR_untyped_pointers, SPV_KHR_cooperative_matrix, SPV_KHR_quad_control, SPV_EXT_replicated_composites, SPV_KHR_fma,
 # SPV_KHR_relaxed_extended_instruction, SPV_NV_raw_access_chains, SPV_NV_cooperative_matrix2: "Modifications to the
 # SPIR-V Specification" of each.
 NEWER_OPCODES = {
@@ -50,6 +50,7 @@ NEWER_OPCODES = {
     "OpUntypedInBoundsPtrAccessChainKHR": (4424, "TRiiii*"),
     "OpUntypedArrayLengthKHR": (4425, "TRiin"),
     "OpUntypedPrefetchKHR": (4426, "iii?i?i?"),
+    "OpFmaKHR": (4427, "TRiii"),
     "OpExtInstWithForwardRefsKHR": (4433, "TRini*"),
     "OpTypeCooperativeMatrixKHR": (4456, "Riiiii"),
     "OpCooperativeMatrixLoadKHR": (4457, "TRiii?M?"),
@@ -74,6 +75,7 @@ NEWER_ENUMERANTS = {
         "ComputeDerivativeGroupLinearKHR": 5350,
         "AtomicFloat16VectorNV": 5404,
         "RawAccessChainsNV": 5414,
+        "Shader64BitIndexingEXT": 5426,
         "BFloat16TypeKHR": 5116,
         "BFloat16DotProductKHR": 5117,
         "BFloat16CooperativeMatrixKHR": 5118,
@@ -83,6 +85,7 @@ NEWER_ENUMERANTS = {
         "CooperativeMatrixKHR": 6022,
         "ReplicatedCompositesEXT": 6024,
         "FloatControls2": 6029,
+        "FMAKHR": 6030,
         "CooperativeMatrixReductionsNV": 5430,
         "CooperativeMatrixConversionsNV": 5431,
         "CooperativeMatrixPerElementOperationsNV": 5432,

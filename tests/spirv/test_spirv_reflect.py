@@ -144,6 +144,56 @@ def test_decorations_are_authoritative(glsl: Callable[..., bytes]) -> None:
     assert (found["c"].reads, found["c"].writes) == (False, True)
 
 
+HLSL = """
+struct Item { float3 v; int n; };
+StructuredBuffer<float> a : register(t0);
+RWStructuredBuffer<Item> items : register(u1);
+RWByteAddressBuffer raw : register(u2);
+cbuffer Params : register(b3) { float scale; float w[3]; };
+Buffer<float4> texels : register(t4);
+RWTexture2D<float4> picture : register(u5);
+[numthreads(8, 4, 2)]
+void main(uint3 id : SV_DispatchThreadID) {
+    items[id.x].n += 1;
+    raw.Store(id.x * 4, asuint(a[id.x] * scale + w[2]));
+    picture[id.xy] = texels[id.x];
+}
+"""
+
+
+def test_hlsl_is_read_alike(glsl: Callable[..., bytes]) -> None:
+    found = interface(glsl(HLSL, "-D", "-S", "comp", "-e", "main", "--target-env", "vulkan1.1"))
+    assert [row(each) for each in found.bindings] == [
+        "0.0 a storage_buffer r float32x1/4",
+        "0.1 items storage_buffer rw",
+        "0.2 raw storage_buffer w uint32x1/4",
+        "0.3 Params uniform_buffer r",
+        "0.4 texels uniform_texel_buffer r",
+        "0.5 picture storage_image w",
+    ]
+    assert found.local_size.default == (8, 4, 2)
+    params = found.bindings[3].block
+    assert params is not None
+    assert [(m.name, m.offset_bytes, m.strides_bytes) for m in params.members] == [("scale", 0, ()), ("w", 16, (16,))]
+
+
+def test_an_array_of_padded_structures_may_end_a_block(glsl: Callable[..., bytes]) -> None:
+    """The last structure's padding lies beyond the last byte that the shader reads; numpy stores it all the same."""
+    source = """#version 460
+struct Part { vec3 v; };
+layout(local_size_x = 1) in;
+layout(push_constant, std430) uniform P { float x; Part parts[2]; } p;
+layout(binding = 0) buffer A { float a[]; };
+void main() { a[0] = p.parts[1].v.z + p.x; }
+"""
+    block = interface(glsl(source)).push_constants
+    assert block is not None
+    assert block.dtype.itemsize == 48
+    value = np.zeros((), block.dtype)
+    value["parts"]["v"][1] = (1, 2, 3)
+    assert value.tobytes()[32:44] == np.array((1, 2, 3), "f4").tobytes()
+
+
 def test_one_readonly_member_of_two_does_not_make_a_block_readonly(glsl: Callable[..., bytes]) -> None:
     source = """#version 460
 layout(local_size_x = 1) in;

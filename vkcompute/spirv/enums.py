@@ -459,6 +459,7 @@ class Capability:
     BindlessTextureNV = 5390
     AtomicFloat16VectorNV = 5404
     RawAccessChainsNV = 5414
+    Shader64BitIndexingEXT = 5426
     CooperativeMatrixReductionsNV = 5430
     CooperativeMatrixConversionsNV = 5431
     CooperativeMatrixPerElementOperationsNV = 5432
@@ -478,6 +479,7 @@ class Capability:
     BitInstructions = 6025
     GroupNonUniformRotateKHR = 6026
     FloatControls2 = 6029
+    FMAKHR = 6030
     AtomicFloat32AddEXT = 6033
     AtomicFloat64AddEXT = 6034
     AtomicFloat16AddEXT = 6095

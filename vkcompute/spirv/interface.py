@@ -207,6 +207,8 @@ class LocalSize:
 class Interface:
     """All of one compute entry point.
 
+    What a shader reaches through buffer addresses (capability PhysicalStorageBufferAddresses) shows in no binding.
+
     Attributes:
         entry_point: its name, which the pipeline is created with.
         version: of SPIR-V, (major, minor).

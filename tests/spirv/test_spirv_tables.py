@@ -1,0 +1,80 @@
+"""The generated tables against spirv-headers' other rendering of the same facts, where that package is installed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from vkcompute.spirv import enums, opcodes
+from vkcompute.spirv.capabilities import CAPABILITIES, EXTENSIONS
+
+pytestmark = pytest.mark.pure
+
+HEADERS = Path("/usr/include/spirv/unified1")
+GENERATOR = Path(__file__).resolve().parents[2] / "tools" / "generate_spirv_tables.py"
+REVISION = (1, 6, 1)
+
+
+@pytest.fixture(scope="module")
+def kinds() -> dict[str, dict[str, int]]:
+    """Kind -> enumerant -> value, as spirv.json has them; opcodes are the kind "Op"."""
+    path = HEADERS / "spirv.json"
+    if not path.exists():
+        pytest.skip("spirv-headers is not installed; the tables are committed, and need it only to be checked")
+    spirv: dict[str, Any] = json.loads(path.read_text())["spv"]
+    return {kind["Name"]: kind["Values"] for kind in spirv["enum"]}
+
+
+def test_the_tables_are_what_the_generator_writes() -> None:
+    path = HEADERS / "spirv.core.grammar.json"
+    if not path.exists():
+        pytest.skip("spirv-headers is not installed; the tables are committed, and need it only to be made")
+    grammar = json.loads(path.read_text())
+    if (grammar["major_version"], grammar["minor_version"], grammar["revision"]) != REVISION:
+        pytest.skip("another revision of the grammar than the tables were made from")
+    done = subprocess.run([sys.executable, str(GENERATOR), "--check"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_opcodes_have_their_numbers(kinds: dict[str, dict[str, int]]) -> None:
+    found = {name: value for name, value in vars(opcodes).items() if name.startswith("Op")}
+    assert len(found) > 300
+    known = {name: value for name, value in found.items() if name in kinds["Op"]}
+    assert known == {name: kinds["Op"][name] for name in known}
+    assert len(found) - len(known) < 40  # what is younger than the headers
+    assert set(kinds["Op"].values()) <= opcodes.SHAPES.keys()
+
+
+def test_enumerants_have_their_values(kinds: dict[str, dict[str, int]]) -> None:
+    for name, kind in vars(enums).items():
+        if not isinstance(kind, type) or name.startswith("_"):
+            continue
+        listed = kinds[name]
+        # Of a mask, the headers give the number of the bit.
+        shift = name in ("MemorySemantics", "MemoryAccess", "ImageOperands") or name.endswith("Control")
+        for key, value in vars(kind).items():
+            official = key.removeprefix("Dim") if name == "Dim" else key
+            if not key.startswith("_") and official in listed:
+                expected = 1 << listed[official] if shift else listed[official]
+                assert value == expected, (name, key)
+
+
+def test_names_are_found_again() -> None:
+    assert enums.name(enums.Dim, enums.Dim.Buffer) == "Buffer"
+    assert enums.name(enums.Capability, 1) == "Shader"
+    assert enums.name(enums.Dim, 77) == "Dim 77"
+
+
+def test_every_row_of_the_requirements_is_spelt_like_vulkan() -> None:
+    names = {key for key in vars(enums.Capability) if not key.startswith("_")}
+    assert CAPABILITIES.keys() <= names
+    for requirement in [*CAPABILITIES.values(), *EXTENSIONS.values()]:
+        for each in filter(None, requirement.split("|")):
+            version = each in ("1.1", "1.2", "1.3", "1.4")
+            assert version or each.startswith(("VK_", "subgroup.")) or each[0].islower(), each
+    assert all(name.startswith("SPV_") for name in EXTENSIONS)
