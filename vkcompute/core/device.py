@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import weakref
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
@@ -48,6 +48,10 @@ class QueuePlan:
         return cls(tuple(chosen))
 
 
+def _nothing() -> None:
+    """Nothing is recorded."""
+
+
 class Device(Handle):
     """An opened device.
 
@@ -78,6 +82,7 @@ class Device(Handle):
         self.name = physical.name
         self.features = frozenset(require) | {name for name in features.WANTED if physical.features.get(name)}
         self.lock = threading.RLock()
+        self.submit_recorded: Callable[[], None] = _nothing  # whoever records commands puts its own here
         self.submit_lock = threading.Lock()
         self.queues: list[Queue] = []
         self.children: weakref.WeakSet[Handle] = weakref.WeakSet()
@@ -173,9 +178,11 @@ class Device(Handle):
         getattr(self.fn, call)(self.handle, handle, vk.NULL)
 
     def collect(self, *, wait: bool = False) -> None:
-        """Frees what is dead and no longer in use; with `wait`, first waits for all that has been submitted."""
+        """Frees what is dead and no longer in use; with `wait`, first submits all that is recorded and waits for it."""
         with self.lock:
             if wait:
+                self.retirement.collect()  # what is dead is in use until now, not until some later moment
+                self.submit_recorded()
                 self.wait_idle()
             self.retirement.collect()
 

@@ -34,7 +34,8 @@ class PipelineCache(Handle):
     def __init__(self, device: Device) -> None:
         self.device = device
         physical = device.physical
-        identity = physical.pipeline_cache_uuid + physical.driver_version.to_bytes(4, "little")
+        driver = bytes(physical.properties["driverUUID"]) + physical.driver_version.to_bytes(4, "little")
+        identity = physical.pipeline_cache_uuid + driver
         self._path = disk.cache_folder() / "pipelines" / f"{hashlib.sha256(identity).hexdigest()[:32]}.bin"
         found = disk.read_cached(self._path) or b""
         self._loaded = found if self._fits(found) else b""

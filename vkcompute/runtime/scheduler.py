@@ -38,6 +38,7 @@ class Scheduler:
         self.transfer = [lane for lane in self.lanes if lane.queue.role == "transfer"]
         self._only = self.lanes[0] if len(self.lanes) == 1 else None
         self._recording: dict[int, Graph] = {}  # by the thread that records
+        device.submit_recorded = self._flush_lanes
 
     def record_into(self, graph: Graph | None) -> None:
         """Sends this thread's tasks into a graph from now on, or to the device again (None)."""
@@ -70,10 +71,12 @@ class Scheduler:
             strand.kept.append(keep)
             return Future(self, None, strand.task)
 
-    def copy(self, regions: Any, n_regions: int, source: Range, target: Range) -> Future:
+    def copy(
+        self, regions: Any, n_regions: int, source: Range, target: Range, queue: int | str | None = None
+    ) -> Future:
         """Copies regions (a VkBufferCopy array) from the bytes of `source` to those of `target`."""
         with self.lock:
-            strand = self._begin((target,), (source,), "transfer")
+            strand = self._begin((target,), (source,), queue)
             recorder = strand.recorder
             recorder.copy(source[0].block.handle, target[0].block.handle, regions, n_regions)  # type: ignore[union-attr]
             return self._end(strand, target[2] - target[1])
@@ -174,9 +177,12 @@ class Scheduler:
     def flush(self) -> None:
         """Submits every open batch, and frees what is no longer in use."""
         with self.lock:
-            for lane in self.lanes:
-                lane.flush()
+            self._flush_lanes()
             self.device.retirement.collect()
+
+    def _flush_lanes(self) -> None:
+        for lane in self.lanes:
+            lane.flush()
 
     def points(self, after: After) -> list[Point]:
         """The moments when the tasks in `after` are finished. Submits them if need be."""

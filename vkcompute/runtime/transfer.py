@@ -86,8 +86,9 @@ class Transfers:
 
     def _copy(self, source: Buffer, start: int, target: Buffer, to: int, nbytes: int) -> Point:
         region = copy_region(source, start, target, to, nbytes)
-        future = self._scheduler.copy(region, 1, (source, start, start + nbytes), (target, to, to + nbytes))
-        return future.point()
+        ranges = (source, start, start + nbytes), (target, to, to + nbytes)
+        # Copy engines pay between host and device; within the device they are slower than its compute queues.
+        return self._scheduler.copy(region, 1, *ranges, queue="transfer").point()
 
     def close(self) -> None:
         """Frees the staging slots."""
