@@ -39,8 +39,8 @@ PARAMETERS = {
     "LoopControl": "LOOP_CONTROL_OPERANDS",
 }
 # SPV_KHR_untyped_pointers, SPV_KHR_cooperative_matrix, SPV_KHR_quad_control, SPV_EXT_replicated_composites,
-# SPV_KHR_fma, SPV_KHR_relaxed_extended_instruction, SPV_NV_raw_access_chains, SPV_NV_cooperative_matrix2: "Modifications to the
-# SPIR-V Specification" of each.
+# SPV_KHR_fma, SPV_KHR_relaxed_extended_instruction, SPV_NV_raw_access_chains, SPV_NV_cooperative_matrix2:
+# "Modifications to the SPIR-V Specification" of each.
 NEWER_OPCODES = {
     "OpTypeUntypedPointerKHR": (4417, "Rn"),
     "OpUntypedVariableKHR": (4418, "TRni?i?"),
