@@ -33,7 +33,8 @@ class PushConstants:
         self._pack: Callable[..., bytes] | None = None
         if block is None:
             return
-        if all(member.dtype in _CODES and not member.shape for member in members):
+        offsets = [member.offset_bytes for member in members]
+        if offsets == sorted(offsets) and all(member.dtype in _CODES and not member.shape for member in members):
             self._codes = [_CODES[member.dtype] for member in members]
             self._pack = struct.Struct(_struct_format(block)).pack
         else:
@@ -78,32 +79,49 @@ class PushConstants:
         """The error for the first value that does not fit, with its member's name."""
         for name, code, value in zip(self.names, self._codes, values, strict=True):
             if not _fits(code, value):
-                wanted = next(dtype for dtype, known in _CODES.items() if known == code)
-                number = isinstance(value, (int, np.integer)) or (
-                    code in "efd" and isinstance(value, (float, np.floating))
-                )
-                kind = ValueError if number else TypeError
-                return kind(
-                    f"push constant {name} of {self.kernel} is {wanted}; got {value!r} ({type(value).__name__})"
-                )
+                dtype = next(dtype for dtype, known in _CODES.items() if known == code)
+                where = f"push constant {name} of {self.kernel}"
+                return _wrong(dtype, value)(f"{where} is {dtype}; got {value!r} ({type(value).__name__})")
         return error
 
     def _structured(self, values: Sequence[Any]) -> bytes:
         record = np.zeros((), self._dtype)
-        for name, value in zip(record.dtype.names or (), values, strict=True):
-            field = record.dtype[name]
-            given = np.asarray(value)
-            where = f"push constant {name} of {self.kernel}"
-            if field.base.kind in "iu" and given.dtype.kind in "iu":
-                limits = np.iinfo(field.base)
-                if given.size and not limits.min <= given.min() <= given.max() <= limits.max:
-                    raise ValueError(f"{where} is {field.base}, {limits.min} to {limits.max}; got {value!r}")
-            elif not np.can_cast(given.dtype, field.base, "same_kind"):
-                raise TypeError(f"{where} is {field.base}; got {given.dtype}")
-            if given.shape != field.shape:
-                raise ValueError(f"{where} has shape {field.shape}; got {given.shape}")
-            record[name] = given
+        for field, name, value in zip(record.dtype.names or (), self.names, values, strict=True):
+            record[field] = _array(f"push constant {name} of {self.kernel}", record.dtype[field], value)
         return record.tobytes()
+
+
+def _array(where: str, field: np.dtype[Any], value: Any) -> np.ndarray[Any, Any]:
+    """`value` as an array of a member's type and shape, unchanged but for rounding."""
+    try:
+        given = np.asarray(value)
+    except ValueError:  # nested sequences of different lengths
+        raise ValueError(f"{where} has shape {field.shape}; got {value!r}") from None
+    base = field.base
+    if given.dtype == object:
+        item = next((each for each in given.flat if not _fits(_CODES.get(base.name, "I"), each)), None)
+        raise _wrong(base.name, item)(f"{where} is {base}; got {value!r}")
+    if base.kind in "iu" and given.dtype.kind in "iu":
+        limits = np.iinfo(base)
+        if given.size and not limits.min <= given.min() <= given.max() <= limits.max:
+            raise ValueError(f"{where} is {base}, {limits.min} to {limits.max}; got {value!r}")
+    elif not np.can_cast(given.dtype, base, "same_kind"):
+        raise TypeError(f"{where} is {base}; got {given.dtype}")
+    if given.shape != field.shape:
+        raise ValueError(f"{where} has shape {field.shape}; got {given.shape}")
+    with np.errstate(over="ignore"):
+        cast: np.ndarray[Any, Any] = given.astype(base)
+    if base.kind == "f" and (np.isinf(cast) & np.isfinite(given)).any():
+        raise ValueError(f"{where} is {base}, at most {np.finfo(base).max}; got {value!r}")
+    return cast
+
+
+def _wrong(dtype: str, value: Any) -> type[Exception]:
+    """ValueError for a number of the right kind that does not fit, TypeError for anything else."""
+    number = isinstance(value, (int, np.integer)) or (
+        dtype.startswith("float") and isinstance(value, (float, np.floating))
+    )
+    return ValueError if number else TypeError
 
 
 def _fits(code: str, value: Any) -> bool:
@@ -130,26 +148,34 @@ def specialize(
     """(id, bytes) of each specialization constant in `wanted`, which names them by id or by name.
 
     Raises:
-        ValueError: the kernel declares no such constant, or the value does not fit.
+        ValueError: the kernel declares no such constant, it is given twice, or the value does not fit.
         TypeError: a float for an integer constant.
     """
     by_key: dict[int | str, SpecConstant] = {constant.spec_id: constant for constant in declared}
     by_key.update({constant.name: constant for constant in declared if constant.name})
-    found = {}
+    found: dict[int, bytes] = {}
     for key, value in wanted.items():
         constant = by_key.get(key)
         if constant is None:
             known = ", ".join(f"{c.name or 'unnamed'} (id {c.spec_id})" for c in declared) or "none"
             raise ValueError(f"{kernel} has no specialization constant {key!r}; it has {known}")
+        if constant.spec_id in found:
+            raise ValueError(f"{_label(constant)} of {kernel} is given twice, by name and by id")
         found[constant.spec_id] = _spec_bytes(kernel, constant, value)
     return tuple(sorted(found.items()))
 
 
+def _label(constant: SpecConstant) -> str:
+    return f"specialization constant {constant.name or f'with id {constant.spec_id}'}"
+
+
 def _spec_bytes(kernel: str, constant: SpecConstant, value: Any) -> bytes:
-    value = bool(value) if constant.dtype == "bool" else value
+    if constant.dtype == "bool" and isinstance(value, (bool, np.bool_)):
+        value = int(value)
     try:
+        if constant.dtype == "bool" and value not in (0, 1):
+            raise OverflowError
         return struct.pack("<" + _CODES[constant.dtype], value)
     except (struct.error, OverflowError, TypeError):
-        kind = ValueError if isinstance(value, (int, np.integer)) else TypeError
-        label = constant.name or f"with id {constant.spec_id}"
-        raise kind(f"specialization constant {label} of {kernel} is {constant.dtype}; got {value!r}") from None
+        kind = _wrong(constant.dtype, value)
+        raise kind(f"{_label(constant)} of {kernel} is {constant.dtype}; got {value!r}") from None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from vkcompute.core.descriptors import DESCRIPTOR_TYPES, TEXEL_BYTES, Descriptor
 from vkcompute.core.pipeline import ComputePipeline
 from vkcompute.core.shader import ShaderModule
 from vkcompute.errors import MissingFeature
-from vkcompute.runtime.constants import PushConstants, specialize
+from vkcompute.runtime.constants import PushConstants
 from vkcompute.runtime.future import Future
 from vkcompute.runtime.program import Program
 from vkcompute.runtime.tensor import Tensor
@@ -37,7 +37,7 @@ class Kernel:
     """
 
     def __init__(
-        self, runtime: Runtime, program: Program, constants: Mapping[int | str, Any], *, check_types: bool = True
+        self, runtime: Runtime, program: Program, special: Sequence[tuple[int, bytes]], *, check_types: bool = True
     ) -> None:
         interface = program.interface
         device = runtime.device
@@ -49,7 +49,6 @@ class Kernel:
         missing += [_unsupported(binding) for binding in interface.bindings if not _supported(binding)]
         if missing:
             raise MissingFeature(f"{device} cannot run {self.name}: {'; '.join(missing)}")
-        special = specialize(self.name, interface.spec_constants, constants)
         sizes = {key: int.from_bytes(value, "little") for key, value in special}
         self.local_size = interface.local_size.effective(sizes)
         self._check_local_size()
@@ -196,10 +195,10 @@ class Kernel:
         limits = self.runtime.device.physical.limits
         most, sizes = limits["maxComputeWorkGroupInvocations"], limits["maxComputeWorkGroupSize"]
         x, y, z = self.local_size
-        if x * y * z > most or any(n > limit for n, limit in zip(self.local_size, sizes, strict=True)):
+        if x * y * z > most or not all(0 < n <= limit for n, limit in zip(self.local_size, sizes, strict=True)):
             raise ValueError(
                 f"{self.name} has workgroups of {self.local_size}, {x * y * z} invocations; {self.runtime.device} runs "
-                f"at most {most} and {sizes}; set a smaller local size"
+                f"1 to {most}, at most {sizes} along x, y and z; set another local size"
             )
 
     def _check_push_size(self) -> None:

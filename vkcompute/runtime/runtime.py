@@ -21,6 +21,7 @@ from vkcompute.core.lifetime import Handle
 from vkcompute.core.physical import choose, enumerate_devices
 from vkcompute.errors import ClosedError, VulkanError
 from vkcompute.runtime import layout, program
+from vkcompute.runtime.constants import specialize
 from vkcompute.runtime.fill import fill
 from vkcompute.runtime.graph import Graph
 from vkcompute.runtime.kernel import Kernel
@@ -148,14 +149,16 @@ class Runtime(Handle):
         Raises:
             SpirvError, CompileError: the source is refused before a driver sees it.
             MissingFeature: it needs what the device lacks.
-            ValueError: no built-in, or no specialization constant, has this name.
+            ValueError: no built-in, or no specialization constant, has this name; a constant does not fit, or gives a
+                local size beyond the device's limits.
         """
         self.require_open()
         loaded = program.load(source, entry_point)
-        key = (loaded.spirv, entry_point, tuple((constants or {}).items()), check_types)
+        special = specialize(loaded.name, loaded.interface.spec_constants, constants or {})
+        key = (loaded.spirv, entry_point, special, check_types)
         kernel = self._kernels.get(key)
         if kernel is None:
-            kernel = self._kernels[key] = Kernel(self, loaded, constants or {}, check_types=check_types)
+            kernel = self._kernels[key] = Kernel(self, loaded, special, check_types=check_types)
         return kernel
 
     def record(self) -> Graph:
