@@ -32,6 +32,12 @@ def _multiply(element: str, **defines: str | int) -> tuple[Variant, Variant]:
     )
 
 
+def _logistic_rows(part: str) -> tuple[Variant, Variant]:
+    """One for the rows as they lie, and one for those that an order picks."""
+    plain = f"logistic_{part}"
+    return Variant(plain, f"{plain}.comp"), Variant(f"{plain}_gather", f"{plain}.comp", {"GATHER": 1})
+
+
 TABLE: tuple[Variant, ...] = (
     Variant("multiply", "multiply_plain.comp"),
     *_multiply("bool"),
@@ -43,4 +49,6 @@ TABLE: tuple[Variant, ...] = (
     *_multiply("f32"),
     *_multiply("f64", HAS_DOUBLE=1),
     *_multiply("f64_soft"),
+    *_logistic_rows("narrow"),
+    Variant("logistic_narrow_update", "logistic_narrow_update.comp"),
 )
