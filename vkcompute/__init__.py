@@ -35,6 +35,7 @@ from vkcompute.errors import (
 from vkcompute.glsl import glsl
 
 if TYPE_CHECKING:
+    from vkcompute.pipelines.logistic_regression import LogisticRegression
     from vkcompute.pipelines.multiply import multiply
     from vkcompute.pipelines.multiply_files import multiply_files
     from vkcompute.runtime.future import Future
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from vkcompute.runtime.tensor import Tensor
 
 _HOMES = {
+    "LogisticRegression": "vkcompute.pipelines.logistic_regression",
     "Runtime": "vkcompute.runtime.runtime",
     "default_runtime": "vkcompute.runtime.runtime",
     "Tensor": "vkcompute.runtime.tensor",
@@ -73,7 +75,7 @@ __all__ = [
     # what one works with
     "Future", "Graph", "Kernel", "Runtime", "Tensor", "default_runtime", "glsl",
     # pipelines
-    "multiply", "multiply_files",
+    "LogisticRegression", "multiply", "multiply_files",
     # what can go wrong
     "ClosedError", "CompileError", "DataError", "DeviceLost", "MissingFeature", "NoCompiler", "NoDevice",
     "NoVulkanLoader", "OutOfDeviceMemory", "SpirvError", "ValidationError", "VkComputeError", "VulkanError",

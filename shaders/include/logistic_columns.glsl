@@ -1,0 +1,20 @@
+// The sum of `lane_sums`, [column][lane] of 64 lanes, over the lanes; the including shader declares it and N_COLUMNS.
+// Two rounds of eight: a barrier is dear on software devices, and a tree of six levels has six.
+#ifndef LOGISTIC_COLUMNS_GLSL
+#define LOGISTIC_COLUMNS_GLSL
+
+float sum_of_8(uint first, uint step) {
+    return ((lane_sums[first] + lane_sums[first + step]) + (lane_sums[first + 2u * step] + lane_sums[first + 3u * step]))
+        + ((lane_sums[first + 4u * step] + lane_sums[first + 5u * step])
+            + (lane_sums[first + 6u * step] + lane_sums[first + 7u * step]));
+}
+
+// After this and a look at nothing but column_sum(): all lanes take part, a barrier stands before it.
+void sum_columns(uint lane) {
+    for (uint i = lane; i < 8u * N_COLUMNS; i += 64u) lane_sums[8u * i] = sum_of_8(8u * i, 1u);
+    barrier();
+}
+
+float column_sum(uint column) { return sum_of_8(64u * column, 8u); }
+
+#endif

@@ -1,0 +1,35 @@
+// The end of a step for a table of few features, by one workgroup: sums the partial sums and moves the weights.
+#version 460
+
+layout(local_size_x = 64) in;
+layout(constant_id = 0) const uint N_FEATURES = 2;
+
+layout(std430, set = 0, binding = 0) readonly buffer Sums { float sums[]; };  // [slot][loss, residual, gradient...]
+layout(std430, set = 0, binding = 1) buffer Weights { float weights[]; };
+#define STATE_BINDING 2
+#include "logistic_step.glsl"
+
+const uint N_COLUMNS = N_FEATURES + 2u;
+shared float lane_sums[N_COLUMNS * 64u];
+
+#include "logistic_columns.glsl"
+
+void main() {
+    if (stopped != 0u) return;
+    uint lane = gl_LocalInvocationID.x;
+    for (uint column = 0u; column < N_COLUMNS; ++column) {
+        float sum = 0.0;
+        for (uint slot = lane; slot < n_slots; slot += 64u) sum += sums[slot * N_COLUMNS + column];
+        lane_sums[column * 64u + lane] = sum;
+    }
+    float squared_weights = 0.0;
+    if (lane == 0u) for (uint j = 0u; j < N_FEATURES; ++j) squared_weights += weights[j] * weights[j];
+    float n = rows_of_batch();
+    barrier();
+    sum_columns(lane);
+    if (lane < N_FEATURES) {
+        float w = weights[lane];
+        weights[lane] = w - learning_rate * (column_sum(2u + lane) / n + alpha * w);
+    }
+    if (lane == 0u) end_step(column_sum(0u), column_sum(1u), squared_weights);
+}

@@ -1,0 +1,225 @@
+"""Checks of what is given to `fit` and `predict`, in scikit-learn's words and with the place of a bad value."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from vkcompute.errors import DataError
+from vkcompute.pipelines.logistic.estimator import warn_class
+from vkcompute.pipelines.logistic.table import Floats
+
+Array = npt.NDArray[Any]
+
+_PIECE = 1 << 16  # elements converted at a time to see whether they fit float32: they stay in the cache
+
+
+def checked_table(X: Any, owner: str, *, as_float32: bool) -> Array:
+    """`X` as an array of real numbers, shape (n_rows, n_features), with at least one of each, all of them finite.
+
+    Args:
+        X: anything numpy makes such an array of.
+        owner: the estimator's name, for messages.
+        as_float32: whether the values have to be finite as float32 too.
+
+    Raises:
+        TypeError: sparse, or objects that are no numbers.
+        ValueError: another shape, text, complex numbers; DataError where a value is NaN or infinite.
+    """
+    _refuse_sparse(X, "X")
+    array = _real(np.asarray(X), "X")
+    if array.ndim != 2:
+        raise ValueError(_wrong_dimensions(array, owner))
+    for axis, what in enumerate(("sample", "feature")):
+        if array.shape[axis] == 0:
+            raise ValueError(
+                f"Found array with 0 {what}(s) (shape={array.shape}) while a minimum of 1 is required by {owner}."
+            )
+    _require_finite(array, "X", as_float32=as_float32)
+    return array
+
+
+def checked_labels(y: Any, n_rows: int, owner: str) -> tuple[Array, npt.NDArray[np.bool_]]:
+    """The two classes, sorted, and for each row whether it is of the second.
+
+    Raises:
+        ValueError: not one label per row, or not two classes; DataError where a label is NaN or infinite.
+        TypeError: labels that cannot be sorted, e.g. numbers among strings.
+    """
+    if y is None:
+        raise ValueError(f"{owner} requires y to be passed, but the target y is None")
+    _refuse_sparse(y, "y")
+    labels = _one_column(np.asarray(y), owner)
+    if labels.dtype.kind == "c":
+        raise ValueError(f"Complex data not supported\n{labels}\n")
+    _require_labels_finite(labels)
+    if len(labels) != n_rows:
+        raise ValueError(f"Found input variables with inconsistent numbers of samples: [{n_rows}, {len(labels)}]")
+    if labels.dtype.kind == "f" and not (labels == np.trunc(labels)).all():
+        raise ValueError(
+            "Unknown label type: continuous. Maybe you are trying to fit a classifier, which expects discrete classes "
+            "on a regression target with continuous values."
+        )
+    classes, codes = np.unique(labels, return_inverse=True)
+    if len(classes) == 1:
+        raise ValueError(
+            f"{owner} needs samples of 2 classes in the data, but the data contains only one class: {classes[0]!r}"
+        )
+    if len(classes) > 2:
+        shown = ", ".join(map(repr, classes[:5].tolist())) + (", ..." if len(classes) > 5 else "")
+        raise ValueError(
+            "Only binary classification is supported. The type of the target is multiclass: "
+            f"{len(classes)} classes ({shown})"
+        )
+    return classes, codes == 1
+
+
+def checked_weights(sample_weight: Any, second: npt.NDArray[np.bool_]) -> Floats:
+    """The weight of each row, their mean 1, negative for rows of the first class.
+
+    Raises:
+        ValueError: not one weight per row, a negative one, or none but zeros in a class; DataError where one is NaN.
+    """
+    n_rows = len(second)
+    signs: Floats = np.where(second, np.float32(1), np.float32(-1))
+    if sample_weight is None:
+        return signs
+    weights = np.asarray(sample_weight, np.float64)
+    if weights.ndim > 1:
+        raise ValueError(f"Sample weights must be 1D array or scalar; got shape {weights.shape}")
+    if weights.ndim == 1 and len(weights) != n_rows:
+        raise ValueError(f"sample_weight.shape == {weights.shape}, expected {(n_rows,)}!")
+    weights = np.broadcast_to(weights, n_rows)
+    _require_finite(weights[:, np.newaxis], "sample_weight", as_float32=False)
+    if (weights < 0).any():
+        row = int(np.argmax(weights < 0))
+        raise ValueError(f"Negative values in data passed to `sample_weight`: {weights[row]!r} in row {row}")
+    if not weights[second].any() or not weights[~second].any():
+        raise ValueError("the data contains only one class, or none, once samples of weight zero are left out")
+    signs *= (weights / weights.mean()).astype(np.float32)
+    return signs
+
+
+def feature_names(X: Any) -> Array | None:
+    """The column names of a data frame, as objects; None for what has none.
+
+    Raises:
+        TypeError: some names are strings and some are not.
+    """
+    columns = getattr(X, "columns", None)
+    if columns is None or not len(columns):
+        return None
+    names = np.asarray(columns, dtype=object)
+    kinds = sorted({type(name).__name__ for name in names})
+    if kinds == ["str"]:
+        return names
+    if "str" in kinds:
+        raise TypeError(
+            "Feature names are only supported if all input features have string names, but your input has "
+            f"{kinds} as feature name / column name types. Convert them: X.columns = X.columns.astype(str)"
+        )
+    return None
+
+
+def require_same_names(given: Array | None, fitted: Array | None, owner: str) -> None:
+    """Warns where one side has no names.
+
+    Raises:
+        ValueError: both have, and they differ.
+    """
+    if given is None and fitted is None:
+        return
+    if given is None or fitted is None:
+        has, was = ("does not have valid", "with") if given is None else ("has", "without")
+        warnings.warn(f"X {has} feature names, but {owner} was fitted {was} feature names", UserWarning, stacklevel=4)
+        return
+    if len(given) == len(fitted) and (given == fitted).all():
+        return
+    unseen, missing = sorted(set(given) - set(fitted)), sorted(set(fitted) - set(given))
+    lines = ["The feature names should match those that were passed during fit."]
+    for title, names in (("unseen at fit time", unseen), ("seen at fit time, yet now missing", missing)):
+        if names:
+            shown = [f"- {name}" for name in names[:5]] + (["- ..."] if len(names) > 5 else [])
+            lines += [f"Feature names {title}:", *shown]
+    if not unseen and not missing:
+        lines.append("Feature names must be in the same order as they were in fit.")
+    raise ValueError("\n".join(lines) + "\n")
+
+
+def _refuse_sparse(data: Any, name: str) -> None:
+    if type(data).__module__.startswith("scipy.sparse"):
+        raise TypeError(
+            f"Sparse data was passed for {name}, but dense data is required. "
+            "Use '.toarray()' to convert to a dense numpy array."
+        )
+
+
+def _real(array: Array, name: str) -> Array:
+    """Numbers as they are, objects as the numbers that they stand for."""
+    kind = array.dtype.kind
+    if kind == "c":
+        raise ValueError(f"Complex data not supported\n{array}\n")
+    if kind == "O":
+        return array.astype(np.float64)
+    if kind not in "biuf":
+        raise ValueError(
+            f"{name} holds numbers; dtype='numeric' is not compatible with an array of {array.dtype}. "
+            "Convert your data to numeric values explicitly instead."
+        )
+    if kind == "f" and array.dtype not in (np.float32, np.float64):
+        return array.astype(np.float32 if array.dtype.itemsize < 4 else np.float64)
+    return array
+
+
+def _wrong_dimensions(array: Array, owner: str) -> str:
+    if array.ndim > 2:
+        return f"Found array with dim {array.ndim}, while dim <= 2 is required by {owner}."
+    kind = "1D" if array.ndim else "scalar"
+    return (
+        f"Expected 2D array, got {kind} array instead:\narray={array}.\nReshape your data either using "
+        "array.reshape(-1, 1) if your data has a single feature or array.reshape(1, -1) if it contains a single sample."
+    )
+
+
+def _require_finite(array: Array, name: str, *, as_float32: bool) -> None:
+    """Raises DataError with row and column of the first value that is not finite."""
+    if array.dtype.kind != "f":
+        return
+    limit = np.dtype(np.float32) if as_float32 else array.dtype
+    step = max(1, _PIECE // array.shape[1])
+    for first in range(0, len(array), step):
+        piece = array[first : first + step]
+        with np.errstate(over="ignore"):
+            bad = ~np.isfinite(piece.astype(limit, copy=False))
+        if bad.any():
+            row, column = map(int, np.argwhere(bad)[0])
+            value = piece[row, column]
+            what = "NaN" if np.isnan(value) else f"infinity or a value too large for dtype({limit.name!r})"
+            where = f"row {first + row}, column {column}" if name == "X" else f"row {first + row}"
+            raise DataError(f"Input {name} contains {what}.\nThe first is {value!r} in {where} (counted from 0).")
+
+
+def _one_column(labels: Array, owner: str) -> Array:
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        warnings.warn(
+            "A column-vector y was passed when a 1d array was expected. Please change the shape of y to (n_samples,), "
+            "for example using ravel().",
+            warn_class("DataConversionWarning"),
+            stacklevel=4,
+        )
+        return labels.ravel()
+    if labels.ndim != 1:
+        raise ValueError(f"{owner}: y should be a 1d array, got an array of shape {labels.shape} instead.")
+    return labels
+
+
+def _require_labels_finite(labels: Array) -> None:
+    if labels.dtype.kind == "f":
+        _require_finite(labels[:, np.newaxis], "y", as_float32=False)
+    elif labels.dtype.kind == "O":
+        for row, label in enumerate(labels):
+            if label is None or label != label:
+                raise DataError(f"Input y contains NaN.\nThe first is {label!r} in row {row} (counted from 0).")

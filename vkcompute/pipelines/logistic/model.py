@@ -1,0 +1,67 @@
+"""What training keeps on the device from step to step: weights, and the state that the host reads copies of."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+import numpy as np
+
+from vkcompute.pipelines.logistic.table import Floats
+from vkcompute.runtime.runtime import Runtime
+from vkcompute.runtime.tensor import Tensor
+
+HISTORY_EPOCHS = 4096
+"""Losses that the device keeps; older ones are overwritten, so the host reads them before."""
+
+_HEADER_WORDS = 8  # of `State` in shaders/include/logistic_state.glsl
+_EPOCH, _STOPPED, _BEST_LOSS, _INTERCEPT = 1, 2, 4, 6
+RUNS, CONVERGED, DIVERGED = 0, 1, 2
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A copy of the state at the end of some step.
+
+    Attributes:
+        n_epochs: how many are done.
+        stopped: RUNS, CONVERGED or DIVERGED.
+        intercept: of the decision function.
+        history: loss of epoch i at i modulo HISTORY_EPOCHS.
+    """
+
+    n_epochs: int
+    stopped: int
+    intercept: float
+    history: Floats
+
+
+class Model:
+    """Weights and state.
+
+    Attributes:
+        weights: (n_features rounded up to a multiple of 4,), float32, zero past the features.
+        state: `State` of the shaders, as float32 words.
+    """
+
+    def __init__(self, runtime: Runtime, weights: Floats, intercept: float, owner: ExitStack) -> None:
+        self.n_features = len(weights)
+        padded = np.zeros(-(-self.n_features // 4) * 4, np.float32)
+        padded[: self.n_features] = weights
+        state = np.zeros(_HEADER_WORDS + HISTORY_EPOCHS, np.float32)
+        state[_BEST_LOSS] = np.finfo(np.float32).max
+        state[_INTERCEPT] = intercept
+        self.weights = owner.enter_context(runtime.tensor(padded))
+        self.state = owner.enter_context(runtime.tensor(state))
+
+    def read_weights(self) -> Floats:
+        """The weights, shape (n_features,). Waits for the steps given so far."""
+        weights: Floats = self.weights.numpy()[: self.n_features]
+        return weights
+
+
+def read_report(copy: Tensor) -> Report:
+    """What a copy of the state says. Waits for the copy, and for nothing after it."""
+    words = copy.numpy()
+    counts = words.view(np.uint32)
+    return Report(int(counts[_EPOCH]), int(counts[_STOPPED]), float(words[_INTERCEPT]), words[_HEADER_WORDS:])

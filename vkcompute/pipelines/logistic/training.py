@@ -1,0 +1,135 @@
+"""Training: a step recorded once and replayed; the host keeps the device supplied, and reads the losses on the way."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+
+import numpy as np
+import numpy.typing as npt
+
+from vkcompute.pipelines.logistic.model import CONVERGED, HISTORY_EPOCHS, RUNS, Model, Report, read_report
+from vkcompute.pipelines.logistic.narrow import NarrowStep
+from vkcompute.pipelines.logistic.settings import Outcome, Settings
+from vkcompute.pipelines.logistic.table import Floats, upload
+from vkcompute.runtime.graph import Graph
+from vkcompute.runtime.runtime import Runtime
+from vkcompute.runtime.tensor import Tensor
+
+_FIRST_SLICE = 8  # steps
+_SLICE_S = 0.05  # so long a slice of steps may take: after Ctrl-C at most two are still to run
+_IN_FLIGHT = 2
+# The slices in flight and the one that is being read must not overwrite each other's losses.
+_MAX_SLICE = HISTORY_EPOCHS // (_IN_FLIGHT + 1)
+
+
+def train(
+    runtime: Runtime, X: npt.NDArray[np.generic], targets: Floats, settings: Settings, weights: Floats, intercept: float
+) -> Outcome:
+    """Gradient descent on the mean of the weighted cross-entropy.
+
+    Args:
+        X: shape (n_rows, n_features), finite as float32.
+        targets: shape (n_rows,): the weight of each row, negative for the first class.
+        weights, intercept: where to start; weights of shape (n_features,).
+
+    Raises:
+        OutOfDeviceMemory: the table does not fit.
+        ValueError: a row is larger than what the device binds.
+    """
+    with ExitStack() as owner:
+        chunks = upload(runtime, X, targets, owner)
+        model = Model(runtime, weights, intercept, owner)
+        step = NarrowStep(runtime, chunks, model, settings, owner)
+        if step.plan.gathers:
+            schedule = _batches(runtime, step, settings, owner)
+        else:
+            schedule = _full_batches(runtime, step, settings, owner)
+        replay = _Replay(runtime, model, owner)
+        for graph, n_steps in schedule:
+            if not replay.submit(graph, n_steps, settings):
+                break
+        return replay.outcome(settings)
+
+
+def _record(runtime: Runtime, step: NarrowStep, order: Tensor | None, owner: ExitStack) -> Graph:
+    with runtime.record() as graph:
+        step.launch(order)
+    return owner.enter_context(closing(graph))
+
+
+def _full_batches(
+    runtime: Runtime, step: NarrowStep, settings: Settings, owner: ExitStack
+) -> Iterator[tuple[Graph, int]]:
+    yield _record(runtime, step, None, owner), settings.max_iter
+
+
+def _batches(runtime: Runtime, step: NarrowStep, settings: Settings, owner: ExitStack) -> Iterator[tuple[Graph, int]]:
+    """Two orders take turns, so that the host shuffles and writes one while the device works by the other."""
+    plan, batch_size = step.plan, settings.batch_size
+    turns: deque[tuple[Tensor, Graph]] = deque()
+    for _ in range(2):
+        order = owner.enter_context(runtime.empty(min(plan.n_ordered * batch_size, plan.n_rows), np.uint32))
+        turns.append((order, _record(runtime, step, order, owner)))
+    for _ in range(settings.max_iter):
+        permutation = settings.permutation()
+        for first in range(0, plan.n_batches, plan.n_ordered):
+            n = min(plan.n_ordered, plan.n_batches - first)
+            rows = permutation[first * batch_size : (first + n) * batch_size]
+            order, graph = turns[0]
+            turns.rotate()
+            order[: len(rows)].write(rows)
+            yield graph, n
+
+
+class _Replay:
+    """Submits steps in slices, at most two of them ahead of what the device has done."""
+
+    def __init__(self, runtime: Runtime, model: Model, owner: ExitStack) -> None:
+        self._model = model
+        self._copies = deque(
+            owner.enter_context(runtime.empty(model.state.shape, np.float32)) for _ in range(_IN_FLIGHT)
+        )
+        self._flying: deque[Tensor] = deque()
+        self._slice = _FIRST_SLICE
+        self._landed_at_s = time.perf_counter()
+        self._losses: list[Floats] = []
+        self._report = Report(0, RUNS, 0.0, np.empty(0, np.float32))
+
+    def submit(self, graph: Graph, n_steps: int, settings: Settings) -> bool:
+        """Submits so many steps; False once training has stopped."""
+        while n_steps and self._report.stopped == RUNS:
+            n = min(n_steps, self._slice)
+            if len(self._flying) == _IN_FLIGHT:
+                self._land(settings)
+            graph.submit(n)
+            n_steps -= n
+            copy = self._copies[0]
+            self._copies.rotate()
+            copy.copy_from(self._model.state)
+            self._flying.append(copy)
+        return self._report.stopped == RUNS
+
+    def _land(self, settings: Settings) -> None:
+        """Waits for the oldest slice, and takes its losses over."""
+        report = read_report(self._flying.popleft())
+        epochs = np.arange(self._report.n_epochs, report.n_epochs)
+        self._losses.append(report.history[epochs % HISTORY_EPOCHS])
+        self._report = report
+        now_s = time.perf_counter()
+        if now_s - self._landed_at_s < _SLICE_S / 2:
+            self._slice = min(2 * self._slice, _MAX_SLICE)
+        elif now_s - self._landed_at_s > _SLICE_S:
+            self._slice = max(self._slice // 2, 1)
+        self._landed_at_s = now_s
+        if settings.progress is not None:
+            settings.progress(report.n_epochs)
+
+    def outcome(self, settings: Settings) -> Outcome:
+        """Waits for all that has been submitted."""
+        while self._flying:
+            self._land(settings)
+        losses = np.concatenate(self._losses)
+        return Outcome(self._model.read_weights(), self._report.intercept, losses, self._report.stopped == CONVERGED)
