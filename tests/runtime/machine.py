@@ -1,0 +1,260 @@
+"""Random programs of launches, copies, fills, host accesses and recordings, and what numpy makes of them.
+
+They work on a few int32 tensors, so that results are exact. A program is a list of steps, each of which knows how to run
+on a device and how to run on arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+import vkcompute as vc
+
+N_TENSORS = 4
+ALIGN = 64  # elements: views start at multiples of it, 256 bytes, the most that a device may ask of a binding
+LENGTH = 4 * ALIGN + 7  # not a multiple of the workgroup
+
+HEAD = """
+layout(local_size_x = 32) in;
+#define I gl_GlobalInvocationID.x
+"""
+ADD = f"""{HEAD}
+layout(binding = 0) readonly buffer A {{ int a[]; }};
+layout(binding = 1) readonly buffer B {{ int b[]; }};
+layout(binding = 2) writeonly buffer C {{ int c[]; }};
+layout(push_constant) uniform P {{ int k; }};
+void main() {{ if (I < c.length()) c[I] = a[I % a.length()] + k * b[I % b.length()]; }}
+"""
+SCALE = f"""{HEAD}
+layout(binding = 0) buffer A {{ int a[]; }};
+layout(push_constant) uniform P {{ int k; int d; }};
+void main() {{ if (I < a.length()) a[I] = a[I] * k + d; }}
+"""
+# Two outputs, one of them read too: hazards inside of one launch.
+SPLIT = f"""{HEAD}
+layout(binding = 0) writeonly buffer A {{ int a[]; }};
+layout(binding = 1) buffer B {{ int b[]; }};
+void main() {{ uint n = min(a.length(), b.length()); if (I < n) {{ a[I] = b[I] * 3; b[I] += int(I); }} }}
+"""
+
+
+class Machine:
+    """A runtime with the kernels and the tensors of a program."""
+
+    def __init__(self, runtime: vc.Runtime) -> None:
+        self.runtime = runtime
+        self.add, self.scale, self.split = (runtime.kernel(vc.glsl(source)) for source in (ADD, SCALE, SPLIT))
+        self.tensors = [runtime.empty(LENGTH, np.int32) for _ in range(N_TENSORS)]
+
+
+@dataclass(frozen=True)
+class View:
+    """Part of a tensor."""
+
+    tensor: int
+    start: int
+    stop: int
+    step: int = 1
+
+    def of(self, tensors: Sequence[Any]) -> Any:
+        return tensors[self.tensor][self.start : self.stop : self.step]
+
+    @property
+    def length(self) -> int:
+        return len(range(self.start, self.stop, self.step))
+
+    def overlaps(self, other: View) -> bool:
+        return self.tensor == other.tensor and self.start < other.stop and other.start < self.stop
+
+
+@st.composite
+def blocks(draw: st.DrawFn) -> View:
+    """A view that a kernel can be bound to."""
+    start = draw(st.integers(0, 4)) * ALIGN
+    return View(draw(st.integers(0, N_TENSORS - 1)), start, draw(st.integers(start + 1, LENGTH)))
+
+
+@st.composite
+def slices(draw: st.DrawFn) -> View:
+    """Any view."""
+    start = draw(st.integers(0, LENGTH - 1))
+    stop = draw(st.integers(start + 1, LENGTH))
+    return View(draw(st.integers(0, N_TENSORS - 1)), start, stop, draw(st.sampled_from([1, 1, 1, 2, 3])))
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step: what it does on a machine, and on arrays; `recordable` into a graph."""
+
+    text: str
+    on_device: Callable[[Machine], object]
+    on_arrays: Callable[[list[np.ndarray]], object]
+    recordable: bool = True
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+SMALL = st.integers(-3, 3)
+
+
+@st.composite
+def adds(draw: st.DrawFn) -> Step:
+    out, k = draw(blocks()), draw(SMALL)
+    # inputs that overlap the output would race inside of the launch
+    a, b = (draw(blocks().filter(lambda view: not view.overlaps(out))) for _ in range(2))
+
+    def on_arrays(arrays: list[np.ndarray]) -> None:
+        at = np.arange(out.length)
+        out.of(arrays)[:] = a.of(arrays)[at % a.length] + np.int32(k) * b.of(arrays)[at % b.length]
+
+    return Step(
+        f"add({a}, {b}, {out}, {k})",
+        lambda m: m.add(a.of(m.tensors), b.of(m.tensors), out.of(m.tensors), k),
+        on_arrays,
+    )
+
+
+@st.composite
+def scales(draw: st.DrawFn) -> Step:
+    view, k, d = draw(blocks()), draw(SMALL), draw(SMALL)
+
+    def on_arrays(arrays: list[np.ndarray]) -> None:
+        part = view.of(arrays)
+        part[:] = part * np.int32(k) + np.int32(d)
+
+    return Step(f"scale({view}, {k}, {d})", lambda m: m.scale(view.of(m.tensors), k, d), on_arrays)
+
+
+@st.composite
+def splits(draw: st.DrawFn) -> Step:
+    b = draw(blocks())
+    a = draw(blocks().filter(lambda view: not view.overlaps(b)))
+
+    def on_arrays(arrays: list[np.ndarray]) -> None:
+        n = min(a.length, b.length)
+        a.of(arrays)[:n] = b.of(arrays)[:n] * np.int32(3)
+        b.of(arrays)[:n] += np.arange(n, dtype=np.int32)
+
+    groups = -(-min(a.length, b.length) // 32)
+    return Step(f"split({a}, {b})", lambda m: m.split(a.of(m.tensors), b.of(m.tensors), grid=groups), on_arrays)
+
+
+@st.composite
+def copies(draw: st.DrawFn) -> Step:
+    target = draw(slices())
+    n = target.length
+
+    def fits(view: View) -> bool:
+        return view.length >= n and not View(view.tensor, view.start, view.start + (n - 1) * view.step + 1).overlaps(
+            target
+        )
+
+    source = draw(slices().filter(fits))
+    return Step(
+        f"copy({source}[:{n}] -> {target})",
+        lambda m: target.of(m.tensors).copy_from(source.of(m.tensors)[:n]),
+        lambda arrays: target.of(arrays).__setitem__(slice(None), source.of(arrays)[:n]),
+    )
+
+
+@st.composite
+def fills(draw: st.DrawFn) -> Step:
+    view, value = draw(slices()), draw(SMALL)
+    return Step(
+        f"fill({view}, {value})",
+        lambda m: view.of(m.tensors).fill(value),
+        lambda arrays: view.of(arrays).fill(value),
+        recordable=view.step == 1,
+    )
+
+
+@st.composite
+def writes(draw: st.DrawFn) -> Step:
+    view, seed = draw(slices()), draw(st.integers(0, 99))
+    data = np.random.default_rng(seed).integers(-9, 9, view.length, np.int32)
+    return Step(
+        f"write({view}, {seed})",
+        lambda m: view.of(m.tensors).write(data),
+        lambda arrays: view.of(arrays).__setitem__(slice(None), data),
+        recordable=False,
+    )
+
+
+@st.composite
+def reads(draw: st.DrawFn) -> Step:
+    """What the host sees goes into the first tensor, so that a wrong sight shows in the result."""
+    view = draw(slices())
+
+    def on_device(m: Machine) -> None:
+        m.tensors[0][0] = view.of(m.tensors).numpy().sum(dtype=np.int32)
+
+    def on_arrays(arrays: list[np.ndarray]) -> None:
+        arrays[0][0] = view.of(arrays).sum(dtype=np.int32)
+
+    return Step(f"read({view})", on_device, on_arrays, recordable=False)
+
+
+@st.composite
+def replacements(draw: st.DrawFn) -> Step:
+    """A tensor is dropped, with work on it pending, and its memory may be used again at once."""
+    number = draw(st.integers(0, N_TENSORS - 1))
+
+    def on_device(m: Machine) -> None:
+        m.tensors[number] = m.runtime.full(LENGTH, number, np.int32)
+
+    return Step(f"replace({number})", on_device, lambda arrays: arrays[number].fill(number), recordable=False)
+
+
+def simple() -> st.SearchStrategy[Step]:
+    return st.one_of(adds(), scales(), splits(), copies(), fills(), writes(), reads())
+
+
+@st.composite
+def recordings(draw: st.DrawFn) -> Step:
+    """A graph of a few steps, run a few times, something else in between."""
+    inner = draw(
+        st.lists(st.one_of(adds(), scales(), splits(), copies(), fills()).filter(lambda s: s.recordable), max_size=5)
+    )
+    between = draw(simple())
+    times = draw(st.integers(1, 3))
+
+    def on_device(m: Machine) -> None:
+        with m.runtime.record() as graph:
+            for step in inner:
+                step.on_device(m)
+        graph.submit(times)
+        between.on_device(m)
+        graph.run()
+
+    def on_arrays(arrays: list[np.ndarray]) -> None:
+        for round_ in range(times + 1):
+            if round_ == times:
+                between.on_arrays(arrays)
+            for step in inner:
+                step.on_arrays(arrays)
+
+    return Step(f"record({inner}, times={times}, then {between})", on_device, on_arrays, recordable=False)
+
+
+def programs() -> st.SearchStrategy[list[Step]]:
+    return st.lists(st.one_of(simple(), simple(), replacements(), recordings()), min_size=1, max_size=20)
+
+
+def check(machine: Machine, program: list[Step]) -> None:
+    """Run the program on both, and compare every tensor."""
+    arrays = [np.random.default_rng(i).integers(-9, 9, LENGTH, np.int32) for i in range(N_TENSORS)]
+    for tensor, array in zip(machine.tensors, arrays, strict=True):
+        tensor.write(array)
+    for step in program:
+        step.on_device(machine)
+        step.on_arrays(arrays)
+    for number, (tensor, array) in enumerate(zip(machine.tensors, arrays, strict=True)):
+        found = tensor.numpy()
+        wrong = np.flatnonzero(found != array)
+        assert not len(wrong), f"tensor {number} differs at {wrong}: {found[wrong]} for {array[wrong]}"
