@@ -64,7 +64,7 @@ def test_kernels_are_not_sent_to_transfer_queues(many: vc.Runtime) -> None:
     for queue in ("transfer", many.scheduler.transfer[0].index):
         with pytest.raises(ValueError, match="only copies; a kernel needs a compute queue"):
             kernel(a, a, a, queue=queue)
-    with pytest.raises(ValueError, match="queue 99 does not exist; .* has queues 0 to"):
+    with pytest.raises(ValueError, match=r"queue 99 does not exist; .* has queues 0 to"):
         kernel(a, a, a, queue=99)
     with pytest.raises(ValueError, match='a queue is an index, "compute" or "transfer"; got \'graphics\''):
         kernel(a, a, a, queue="graphics")
@@ -96,7 +96,10 @@ def family(index: int, count: int, flags: str) -> QueueFamily:
             [(0, 0, "compute"), (1, 0, "compute"), (1, 1, "compute"), (1, 2, "compute"), (2, 0, "transfer")],
         ),
         # a device for computing only
-        ([family(0, 2, "T"), family(1, 2, "CT")], [(1, 0, "compute"), (1, 1, "compute"), (0, 0, "transfer"), (0, 1, "transfer")]),
+        (
+            [family(0, 2, "T"), family(1, 2, "CT")],
+            [(1, 0, "compute"), (1, 1, "compute"), (0, 0, "transfer"), (0, 1, "transfer")],
+        ),
     ],
 )  # fmt: skip
 def test_queue_plans_of_known_devices(families: list[QueueFamily], expected: list[tuple[int, int, str]]) -> None:

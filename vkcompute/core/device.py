@@ -59,7 +59,8 @@ class Device(Handle):
         physical: what to open.
         require: features that must be there; the device's other useful ones are switched on anyway.
         plan: the queues to make; None makes what the device has.
-        timelines: at least this many compute queues; where the device has fewer, several timelines share one.
+        timelines: at least this many compute queues and this many transfer queues, (1, 0) without a wish; where the
+            device has fewer, several timelines share one of its compute queues.
         memory_limit_bytes: the most device memory to hold; None leaves it to the heap.
         staging: True never lets the host see device memory directly, False lets it wherever it can (None: as False).
 
@@ -73,7 +74,7 @@ class Device(Handle):
         *,
         require: Collection[str] = (),
         plan: QueuePlan | None = None,
-        timelines: int = 1,
+        timelines: tuple[int, int] = (1, 0),
         memory_limit_bytes: int | None = None,
         staging: bool | None = None,
     ) -> None:
@@ -130,10 +131,12 @@ class Device(Handle):
         wrappers = [raising] if self.physical.instance.validation == "error" else []
         return vk.Functions(DEVICE_FUNCTIONS, lambda name: vk.lib.vkGetDeviceProcAddr(self.handle, name), wrappers)
 
-    def _make_queues(self, plan: QueuePlan, timelines: int) -> None:
+    def _make_queues(self, plan: QueuePlan, timelines: tuple[int, int]) -> None:
         made = list(plan.queues)
         compute = [queue for queue in made if queue[2] == "compute"]
-        made += [compute[i % len(compute)] for i in range(len(compute), timelines)]
+        for role, wanted in zip(("compute", "transfer"), timelines, strict=True):
+            present = sum(queue[2] == role for queue in made)
+            made += [(*compute[i % len(compute)][:2], role) for i in range(present, wanted)]
         for index, (family, place, role) in enumerate(made):
             pointer = vk.ffi.new("VkQueue*")
             self.fn.vkGetDeviceQueue(self.handle, family, place, pointer)

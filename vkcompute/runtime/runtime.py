@@ -45,7 +45,8 @@ class Runtime(Handle):
         allow_cpu: whether a software device will do.
         memory_limit_bytes: the most device memory to hold.
         staging: True passes every transfer through the staging ring, even where the host sees the device's memory.
-        timelines: at least this many compute queues; where the device has fewer, several share one.
+        timelines: at least this many compute queues, or (compute, transfer) queues; where the device has fewer, several
+            share one. It makes nothing faster: it shows on a device with one queue what happens on one with many.
 
     Raises:
         NoDevice: none fits; the message gives each device's reasons.
@@ -60,7 +61,7 @@ class Runtime(Handle):
         allow_cpu: bool = True,
         memory_limit_bytes: int | None = None,
         staging: bool | None = None,
-        timelines: int = 1,
+        timelines: int | tuple[int, int] = 1,
     ) -> None:
         if device is None:
             device = os.environ.get("VKCOMPUTE_DEVICE") or None
@@ -71,7 +72,7 @@ class Runtime(Handle):
                 Device(
                     physical,
                     require=features,
-                    timelines=timelines,
+                    timelines=(timelines, 0) if isinstance(timelines, int) else timelines,
                     memory_limit_bytes=memory_limit_bytes,
                     staging=staging,
                 )

@@ -64,6 +64,8 @@ class Scheduler:
     ) -> Future:
         """Launches a kernel; `command` is what `Recorder.dispatch` takes, and `keep` what it needs to stay alive."""
         with self.lock:
+            if queue is not None and self._place(writes, reads, queue) not in self.compute:
+                raise ValueError(f"queue {queue!r} of {self.device} only copies; a kernel needs a compute queue")
             strand = self._begin(writes, reads, queue)
             strand.recorder.dispatch(*command)  # type: ignore[union-attr]
             if isinstance(strand, Lane):
