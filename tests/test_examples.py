@@ -1,0 +1,40 @@
+"""Every example runs as it stands, says what it should, and leaves nothing behind but what it names."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+
+# What each example is to print: facts that it would not print if something were wrong.
+FACTS = {
+    "array_multiply": ["vc.multiply(a, b)           equals numpy", "a graph, run three times    equals numpy"],
+    "own_kernel": ["largest difference from numpy: 0.0", "saxpy:13", "undeclared"],
+    "logreg_five_rows": [],
+    "logreg_breast_cancer": ["scikit-learn"],
+    "demo": ["equal to numpy, bit for bit", "scikit-learn's LogisticRegression: 0.9", "loss.png"],
+}
+
+
+def run(name: str, folder: Path) -> str:
+    command = [sys.executable, "-W", "error::ResourceWarning", str(EXAMPLES / f"{name}.py")]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert not done.stderr, done.stderr
+    return done.stdout
+
+
+def test_every_example_is_tested() -> None:
+    assert {path.stem for path in EXAMPLES.glob("*.py")} == set(FACTS)
+
+
+@pytest.mark.parametrize("name", FACTS)
+def test_example(name: str, tmp_path: Path) -> None:
+    said = run(name, tmp_path)
+    for fact in FACTS[name]:
+        assert fact in said
+    assert all(len(line) <= 100 for line in said.splitlines())
