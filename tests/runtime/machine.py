@@ -1,7 +1,7 @@
 """Random programs of launches, copies, fills, host accesses and recordings, and what numpy makes of them.
 
-They work on a few int32 tensors, so that results are exact. A program is a list of steps, each of which knows how to run
-on a device and how to run on arrays.
+They work on a few int32 tensors, so that results are exact. A program is a list of steps, each of which knows how to
+run on a device and how to run on arrays.
 """
 
 from __future__ import annotations
