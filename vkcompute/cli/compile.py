@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -56,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
     is_spirv = Path(args.source).suffix == ".spv"
     if is_spirv and (args.output or not shows):
         raise ValueError(f"{args.source} is SPIR-V already; --reflect shows what is in it")
-    target = args.output or (None if shows else str(Path(args.source).with_suffix(".spv")))
+    target = args.output or (None if shows else os.path.splitext(args.source)[0] + ".spv")
     if target is not None:
         output.check(target, args.source)
     spirv = Path(args.source).read_bytes() if is_spirv else _compiled(args)

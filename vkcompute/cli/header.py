@@ -7,6 +7,7 @@ import difflib
 import os
 import stat
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TextIO
 
@@ -72,6 +73,17 @@ class Header:
         hint = f"did you mean {folded[near[0]]!r}? " if near else ""
         raise DataError(f"{self.path} has no column {name!r}; {hint}its columns: {listed(self.names)}")
 
+    def columns(self, names: Sequence[str]) -> list[int]:
+        """The places of several.
+
+        Raises:
+            DataError: some are absent; the message names all of these.
+        """
+        absent = [name for name in names if name not in self.names]
+        if len(absent) > 1:
+            raise DataError(f"{self.path} has no columns {listed(absent)}; its columns: {listed(self.names)}")
+        return [self.column(name) for name in names]
+
 
 def _first_row(path: str) -> tuple[list[str], str, int]:
     """The cells of the first row that is not blank, the delimiter that gives most of them, and the lines to its end."""
@@ -92,7 +104,7 @@ def _first_row(path: str) -> tuple[list[str], str, int]:
     return best
 
 
-def listed(names: tuple[str, ...] | list[str]) -> str:
+def listed(names: Sequence[str]) -> str:
     """Names with quotes and commas; of very many, the first ones and the number of the others."""
     shown = ", ".join(repr(name) for name in names[:_MANY_NAMES])
     return shown + (f" and {len(names) - _MANY_NAMES} more" if len(names) > _MANY_NAMES else "")

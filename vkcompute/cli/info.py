@@ -108,13 +108,13 @@ def _shape(device: PhysicalDevice) -> list[tuple[str, list[str]]]:
     for heap in heaps:
         visible = any(kind.heap == heap.index and kind.host_visible for kind in types)
         words = [page.nbytes(heap.nbytes), *(["device local"] if heap.device_local else [])]
-        rows.append((f"heap {heap.index}", _listed([*words, *(["host visible"] if visible else [])])))
+        rows.append((f"heap {heap.index}", page.listed([*words, *(["host visible"] if visible else [])])))
     for family in device.queue_families:
         flags = [flag.lower().replace("_", " ") for flag in family.flags]
         clock = f"{family.timestamp_bits}-bit timestamps" if family.timestamp_bits else "no timestamps"
-        rows.append((f"queues {family.index}", _listed([page.count(family.count, "queue"), *flags, clock])))
+        rows.append((f"queues {family.index}", page.listed([page.count(family.count, "queue"), *flags, clock])))
     operations = [name.replace("_", " ") for name in sorted(device.subgroup_operations)]
-    rows.append(("subgroup", _listed([page.count(device.subgroup_size, "invocation"), *operations])))
+    rows.append(("subgroup", page.listed([page.count(device.subgroup_size, "invocation"), *operations])))
     return rows
 
 
@@ -125,7 +125,7 @@ def _limits(device: PhysicalDevice) -> list[tuple[str, list[str]]]:
     invocations = page.count(limits["maxComputeWorkGroupInvocations"], "invocation")
     largest = min(device.properties["maxMemoryAllocationSize"], device.properties.get("maxBufferSize") or 1 << 62)
     return [
-        ("workgroup", _listed([f"at most {invocations}", sizes[0]])),
+        ("workgroup", page.listed([f"at most {invocations}", sizes[0]])),
         ("shared", [f"{page.nbytes(limits['maxComputeSharedMemorySize'])} per workgroup"]),
         ("grid", [f"at most {sizes[1]} workgroups"]),
         ("allocation", [f"at most {page.nbytes(largest)}"]),
@@ -155,8 +155,3 @@ def _abilities(device: PhysicalDevice) -> list[tuple[str, list[str]]]:
         ("features", features),
         ("lacks", lacking or ["nothing that is of use here"]),
     ]
-
-
-def _listed(items: list[str]) -> list[str]:
-    """Items with commas between them."""
-    return [f"{item}," for item in items[:-1]] + items[-1:]

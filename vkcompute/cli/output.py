@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-import shutil
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -48,9 +47,9 @@ def replacing(path: str) -> Iterator[str]:
     temporary = target.with_name(f".{target.stem[:100]}-{secrets.token_hex(8)}{target.suffix}")
     try:
         temporary.touch(exist_ok=False)
-        if target.exists():
-            shutil.copymode(target, temporary)
+        mode = stat.S_IMODE((target if target.exists() else temporary).stat().st_mode)
         yield str(temporary)
+        temporary.chmod(mode)  # what was yielded may have been replaced by another file
         os.replace(temporary, target)
     except BaseException:
         with contextlib.suppress(OSError):

@@ -69,3 +69,8 @@ def count(number: int, noun: str) -> str:
     """A number with its noun: "1 row", "1,000 rows", "2 classes"."""
     plural = noun if number == 1 else noun + ("es" if noun.endswith("s") else "s")
     return f"{number:,} {plural}"
+
+
+def listed(items: Sequence[str]) -> list[str]:
+    """Items for `field`, with commas between them."""
+    return [f"{item}," for item in items[:-1]] + list(items[-1:])

@@ -58,14 +58,14 @@ def read(
     """
     header = Header.read(path)
     label = None if target is None else header.column(target)
-    ignored = {header.column(name) for name in ignore}
+    ignored = set(header.columns(sorted(ignore)))
     if label in ignored:
         raise DataError(f"the column {target!r} is the target, and is to be ignored too; it can be one of them")
     if names is None:
         wanted = [place for place in range(len(header.names)) if place != label and place not in ignored]
         names = [header.names[place] for place in wanted]
     else:
-        wanted = [header.column(name) for name in names]
+        wanted = header.columns(names)
     if not wanted:
         raise DataError(f"{path} has no columns of numbers; its columns: {listed(header.names)}")
     if "" in names:
