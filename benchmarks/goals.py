@@ -1,0 +1,108 @@
+"""What the figures are to reach on lavapipe, and whether they do.
+
+Two contenders are compared turn by turn: each of the ratios (or differences) is of samples taken one after the other, and
+their median is what counts, so that a machine that slows down for a while moves neither.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from measure import Row
+
+MIB = 1 << 20
+Rows = Mapping[tuple[str, str], Row]
+"""(case, program) -> row"""
+
+
+@dataclass(frozen=True)
+class Goal:
+    """One figure with its limit.
+
+    Attributes:
+        value: in `unit`.
+        at_most: whether the limit is an upper one.
+    """
+
+    text: str
+    value: float
+    limit: float
+    unit: str
+    at_most: bool
+
+    @property
+    def reached(self) -> bool:
+        """Whether the figure is within its limit."""
+        return self.value <= self.limit if self.at_most else self.value >= self.limit
+
+    def __str__(self) -> str:
+        state, bound = "reached" if self.reached else "MISSED", "at most" if self.at_most else "at least"
+        return f"{state:8}{self.text:42}{self.value:8.3g} {self.unit:4}{bound} {self.limit:g}"
+
+
+def goals(rows: Iterable[Row]) -> list[Goal]:
+    """The goals whose figures have been measured."""
+    found = {(row.case, row.program): row for row in rows if row.verified}
+    return [goal for rule in _RULES if (goal := rule(found)) is not None]
+
+
+Rule = Callable[[Rows], Goal | None]
+
+
+def _speed(text: str, case: str, program: str, other: str, limit: float) -> Rule:
+    """How many times as fast as `other` the program is."""
+
+    def rule(rows: Rows) -> Goal | None:
+        mine, theirs = rows.get((case, program)), rows.get((case, other))
+        if mine is None or theirs is None:
+            return None
+        ratios = [b / a for a, b in zip(mine.samples, theirs.samples, strict=True)]
+        return Goal(text, statistics.median(ratios), limit, "x", at_most=False)
+
+    return rule
+
+
+def _over(text: str, case: str, program: str, other: str, limit_us: float) -> Rule:
+    """How many microseconds more than `other` the program takes."""
+
+    def rule(rows: Rows) -> Goal | None:
+        mine, theirs = rows.get((case, program)), rows.get((case, other))
+        if mine is None or theirs is None:
+            return None
+        differences = [a - b for a, b in zip(mine.samples, theirs.samples, strict=True)]
+        return Goal(text, 1e6 * statistics.median(differences), limit_us, "us", at_most=True)
+
+    return rule
+
+
+def _time(text: str, case: str, program: str, limit: float, unit: str, scale: float) -> Rule:
+    def rule(rows: Rows) -> Goal | None:
+        row = rows.get((case, program))
+        return row and Goal(text, scale * statistics.median(row.samples), limit, unit, at_most=True)
+
+    return rule
+
+
+def _peak(text: str, case: str, program: str, figure: str, limit_mib: float) -> Rule:
+    def rule(rows: Rows) -> Goal | None:
+        row = rows.get((case, program))
+        if row is None or figure not in row.extra:
+            return None
+        return Goal(text, row.extra[figure] / MIB, limit_mib, "MiB", at_most=True)
+
+    return rule
+
+
+_RULES: tuple[Rule, ...] = (
+    _speed("multiply, 1 Mi, speed over naive GLSL", "multiply.small", "vkcompute", "vkcompute, naive GLSL", 2.0),
+    _speed("multiply, large, speed over numpy", "multiply.large", "vkcompute", "numpy", 0.5),
+    _speed("logistic, 100,000 rows, fit() over numpy", "logistic.100000", "vkcompute fit()", "numpy", 1.0),
+    _speed("logistic, 1,000,000 rows, fit() over numpy", "logistic.1000000", "vkcompute fit()", "numpy", 1.0),
+    _over("replay, time over the raw calls", "launch.replay", "vkcompute graph.run()", "raw calls", 10.0),
+    _time("eager launch, enqueued", "launch.enqueue", "vkcompute", 10.0, "us", 1e6),
+    _time("process start to first result", "start", "vkcompute", 0.3, "s", 1.0),
+    _peak("streaming, device memory", "streaming", "vkcompute", "device_peak_bytes", 300.0),
+    _peak("streaming, RssAnon", "streaming", "vkcompute", "rss_anon_peak_bytes", 600.0),
+)

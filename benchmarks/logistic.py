@@ -1,0 +1,115 @@
+"""Logistic regression by full-batch gradient descent, beside numpy's vectorized float32 version."""
+
+from __future__ import annotations
+
+from functools import partial
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+import vkcompute as vc
+from context import Cases, Context
+from measure import Case, Contender, Local, compare
+from peers.work import Blocking, Floats, Outcome
+
+TITLE = "logistic regression"
+RATE, START = 0.1, 0.001
+# Both round each of the sums over the rows in their own order, and follow the difference through all iterations.
+_TOLERANCE = 1e-4
+
+
+def cases(context: Context) -> Cases:
+    """Tables of two features; the smallest is the five rows that Kompute's own example trains on."""
+    n = context.sizes.iterations
+    for n_rows in context.sizes.rows:
+        X, y = table(n_rows)
+        expected = partial(by_numpy, X, y, n)
+        contenders: list[Contender] = [
+            Local("numpy", partial(Numpy, X, y, n), expected, tolerance=_TOLERANCE),
+            Local("vkcompute fit()", partial(Fit, context.runtime, X, y, n), expected, tolerance=_TOLERANCE),
+            Iterations("vkcompute, iterations", partial(Fit, context.runtime, X, y, 2 * n), expected),
+        ]
+        yield Case(f"logistic.{n_rows}", f"logistic regression, {n_rows:,} x 2, {n} iterations", "numpy", contenders)
+
+
+def table(n_rows: int) -> tuple[Floats, Floats]:
+    """X of shape (n_rows, 2) and labels of 0 and 1 with noise, both float32."""
+    if n_rows == 5:
+        return np.array([[0, 0], [1, 0], [1, 0], [1, 1], [1, 1]], np.float32), np.array([0, 0, 0, 1, 1], np.float32)
+    random = np.random.default_rng(1)
+    X = random.standard_normal((n_rows, 2), np.float32)
+    chance = 1 / (1 + np.exp(-(2 * X[:, 0] - X[:, 1] + 0.5)))
+    return X, (random.random(n_rows) < chance).astype(np.float32)
+
+
+def by_numpy(X: Floats, y: Floats, iterations: int) -> Floats:
+    """Weights and intercept after so many steps, shape (3,). The loss is not computed; every array is reused."""
+    weights, intercept = np.full(2, START, np.float32), np.float32(0)
+    rate = np.float32(RATE / len(X))
+    z = np.empty(len(X), np.float32)
+    for _ in range(iterations):
+        np.matmul(X, weights, out=z)
+        z += intercept
+        np.negative(z, out=z)
+        np.exp(z, out=z)
+        z += 1
+        np.reciprocal(z, out=z)
+        z -= y
+        weights -= rate * (z @ X)
+        intercept -= rate * z.sum()
+    return np.append(weights, intercept)
+
+
+class Numpy(Blocking, Outcome):
+    """Numpy's version."""
+
+    def __init__(self, X: Floats, y: Floats, iterations: int) -> None:
+        self._arguments = X, y, iterations
+
+    def enqueue(self) -> None:
+        """Trains."""
+        self.out = by_numpy(*self._arguments)
+
+
+class Fit(Blocking, Outcome):
+    """`LogisticRegression.fit`: checks of the input, upload, training with the loss of each iteration, readback."""
+
+    def __init__(self, runtime: vc.Runtime, X: Floats, y: Floats, iterations: int) -> None:
+        self._X, self._y = X, y
+        self.model = vc.LogisticRegression(learning_rate=RATE, max_iter=iterations, device=runtime)
+
+    def enqueue(self) -> None:
+        """Trains."""
+        model = self.model.fit(self._X, self._y, coef_init=np.full(2, START), intercept_init=0.0)
+        self.out = np.append(model.coef_, model.intercept_).astype(np.float32)
+
+
+class Iterations(Contender):
+    """The iterations alone: a fit of twice as many takes that much longer.
+
+    Args:
+        make: makes a fit of twice the iterations; it is given half of them for the other.
+        expected: numpy's result of half.
+    """
+
+    def __init__(self, name: str, make: Any, expected: Any) -> None:
+        super().__init__(name)
+        self._make, self._expected = make, expected
+
+    def prepare(self) -> None:
+        self._twice, self._once = self._make(), self._make()
+        self._once.model.max_iter //= 2
+        self.sample(1)
+
+    def sample(self, loops: int) -> float:
+        start = perf_counter()
+        for _ in range(loops):
+            self._once.enqueue()
+        middle = perf_counter()
+        for _ in range(loops):
+            self._twice.enqueue()
+        return perf_counter() - middle - (middle - start)
+
+    def check(self) -> None:
+        compare(self._once.out, self._expected(), _TOLERANCE)

@@ -1,0 +1,67 @@
+"""What was measured on: machine, device, driver, and the versions of all that took part."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from collections.abc import Iterable
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import vkcompute as vc
+from peers import load
+
+_OURS = ("vkcompute", "numpy", "vulkan", "cffi")
+
+
+def describe(runtime: vc.Runtime) -> dict[str, Any]:
+    """The machine and the device, as plain data."""
+    physical = runtime.device.physical
+    return {
+        "machine": {
+            "cpu": _cpu(),
+            "cores": os.cpu_count(),
+            "memory_bytes": _memory_bytes(),
+            "architecture": platform.machine(),
+            "system": platform.platform(),
+        },
+        "device": {
+            "name": physical.name,
+            "kind": physical.kind,
+            "driver": physical.driver,
+            "api_version": ".".join(map(str, physical.api_version)),
+        },
+    }
+
+
+def versions(peers: Iterable[str]) -> dict[str, str]:
+    """Versions of Python and of every package that is installed and takes part."""
+    names = [*_OURS, *(name for peer in peers for name in load(peer).DISTRIBUTIONS)]
+    found = {"python": platform.python_version()}
+    for name in names:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found | {"vkcompute": vc.__version__}
+
+
+def _cpu() -> str:
+    """The model in the system's words."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return models[0] if models else platform.machine()
+
+
+def _memory_bytes() -> int | None:
+    if sys.platform == "win32":
+        return None
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError):
+        return None

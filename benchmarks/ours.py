@@ -1,0 +1,72 @@
+"""The multiply by vkcompute: a user's naive kernel, and the built-in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import vkcompute as vc
+from peers.work import LOCAL_SIZE, Blocking, Floats, Outcome, windows
+
+NAIVE = f"""
+layout(local_size_x = {LOCAL_SIZE}) in;
+layout(set = 0, binding = 0) readonly buffer A {{ float a[]; }};
+layout(set = 0, binding = 1) readonly buffer B {{ float b[]; }};
+layout(set = 0, binding = 2) writeonly buffer C {{ float c[]; }};
+void main() {{
+    uint i = gl_GlobalInvocationID.x;
+    if (i < c.length()) c[i] = a[i] * b[i];
+}}
+"""
+
+
+class _OnDevice:
+    """Two tensors and a third for their product."""
+
+    def __init__(self, runtime: vc.Runtime, a: Floats, b: Floats) -> None:
+        self._runtime = runtime
+        self._a, self._b = runtime.tensor(a), runtime.tensor(b)
+        self._out = runtime.zeros(a.shape, a.dtype)
+
+    def wait(self) -> None:
+        """Waits for all work."""
+        self._runtime.wait()
+
+    def result(self) -> Floats:
+        """A copy of the product."""
+        found: Floats = self._out.numpy()
+        return found
+
+
+class Naive(_OnDevice):
+    """One element per invocation, as everybody's first kernel."""
+
+    def __init__(self, runtime: vc.Runtime, a: Floats, b: Floats) -> None:
+        super().__init__(runtime, a, b)
+        self._kernel = runtime.kernel(vc.glsl(NAIVE))
+        tensors = (self._a, self._b, self._out)
+        self._launches = [[tensor[start : start + n] for tensor in tensors] for start, n in windows(a.size)]
+
+    def enqueue(self) -> None:
+        """Launches the kernel, once for each window."""
+        for tensors in self._launches:
+            self._kernel(*tensors)
+
+
+class BuiltIn(_OnDevice):
+    """`vkcompute.multiply` of tensors."""
+
+    def enqueue(self) -> None:
+        """Launches the multiply."""
+        vc.multiply(self._a, self._b, self._out)
+
+
+class FromHost(Blocking, Outcome):
+    """`vkcompute.multiply` of host arrays: upload, product and readback, into a new array."""
+
+    def __init__(self, runtime: vc.Runtime, a: Floats, b: Floats) -> None:
+        self._runtime, self._a, self._b = runtime, a, b
+        self.out: Any = None
+
+    def enqueue(self) -> None:
+        """Streams the arrays through the device."""
+        self.out = vc.multiply(self._a, self._b, runtime=self._runtime)

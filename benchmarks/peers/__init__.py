@@ -1,0 +1,24 @@
+"""Other ways to multiply arrays from Python, one file each: the same work, written as their own documentation does.
+
+Each file has `HINT`, how to get it; `DISTRIBUTIONS`, the packages whose versions are noted; and `Peer`, opened on the
+device (as far as the peer lets one choose), whose two methods make programs.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any, NamedTuple
+
+NAMES = ("wgpu", "taichi", "pyopencl", "numba", "kompute")
+
+
+class Target(NamedTuple):
+    """The Vulkan device to run on: its index in the loader's order, and its name."""
+
+    index: int
+    name: str
+
+
+def load(name: str) -> Any:
+    """The module of a peer; the peer itself is imported when its `Peer` is opened."""
+    return import_module(f"peers.{name}")

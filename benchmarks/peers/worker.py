@@ -1,0 +1,117 @@
+"""Peers race in processes of their own: some bring a compiler, signal handlers or a Vulkan of their own.
+
+The clock runs in the peer's process, so the way there and back is not counted.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from typing import Any
+
+from measure import Contender, Unavailable, WrongResult, compare, in_words, timed
+from peers import Target, load
+from peers.work import pair, product
+
+_PATIENCE_S = 120.0
+
+
+class Remote(Contender):
+    """A peer's program in a process of its own.
+
+    Args:
+        peer: one of `peers.NAMES`.
+        task: "resident" or "from_host", a method of its `Peer`.
+        n: elements.
+    """
+
+    def __init__(self, peer: str, target: Target, task: str, n: int, *, label: str = "", **options: Any) -> None:
+        super().__init__(f"{peer}{label}")
+        self._arguments = (peer, target, task, n, options.get("enqueue_only", False))
+        self._connection: Connection | None = None
+        self._process: Any = None
+
+    def prepare(self) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._connection, theirs = context.Pipe()
+        self._process = context.Process(target=_serve, args=(theirs, *self._arguments), daemon=True)
+        self._process.start()
+        theirs.close()
+        self._ask("sample", 1)
+
+    def sample(self, loops: int) -> float:
+        return float(self._ask("sample", loops))
+
+    def check(self) -> None:
+        self._ask("check")
+
+    def _ask(self, *request: Any) -> Any:
+        """The worker's answer.
+
+        Raises:
+            Unavailable, WrongResult: as the worker did; Unavailable too if it died or does not answer.
+        """
+        if self._connection is None:
+            raise Unavailable("it has not been prepared")
+        try:
+            self._connection.send(request)
+            if not self._connection.poll(_PATIENCE_S):
+                raise Unavailable(f"no answer within {_PATIENCE_S:.0f} s")
+            kind, value = self._connection.recv()
+        except (EOFError, ConnectionError):
+            self._process.join(1)
+            raise Unavailable(f"its process ended with status {self._process.exitcode}") from None
+        if kind == "wrong":
+            raise WrongResult(value)
+        if kind == "failed":
+            raise Unavailable(value)
+        return value
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+            self._process.join(5)
+            if self._process.exitcode is None:
+                self._process.kill()
+
+
+def _serve(connection: Connection, peer: str, target: Target, task: str, n: int, enqueue_only: bool) -> None:
+    """The worker: makes the program on the first request, and answers until the other side closes."""
+    _be_silent()
+    program: Any = None
+    actions: dict[str, Callable[..., Any]] = {
+        "sample": lambda loops: timed(program, loops, enqueue_only=enqueue_only),
+        "check": lambda: compare(program.result(), product(n)),
+    }
+    while True:
+        try:
+            action, *arguments = connection.recv()
+        except (EOFError, ConnectionError):
+            os._exit(0)  # whatever the peer would do at its exit is none of our business
+        try:
+            if program is None:
+                program = _make(peer, target, task, n)
+            connection.send(("done", actions[action](*arguments)))
+        except WrongResult as error:
+            connection.send(("wrong", str(error)))
+        except Exception as error:
+            connection.send(("failed", in_words(error)))
+
+
+def _make(peer: str, target: Target, task: str, n: int) -> Any:
+    module = load(peer)
+    try:
+        opened = module.Peer(target)
+    except ImportError as error:
+        raise Unavailable(f"not installed ({module.HINT}): {error}") from None
+    return getattr(opened, task)(*pair(n))
+
+
+def _be_silent() -> None:
+    """Sends what peers print (banners, warnings) nowhere."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.dup2(nowhere, 2)

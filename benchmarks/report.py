@@ -1,0 +1,79 @@
+"""What is shown: a table of 80 columns for people, JSON for programs."""
+
+from __future__ import annotations
+
+import json
+import re
+import textwrap
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from goals import Goal
+from measure import Case, Row
+
+WIDTH = 80
+_NAME = 26
+_COLUMNS = ("median_s", "min_s", "q1_s", "q3_s")
+_UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
+MIB = 1 << 20
+
+
+def duration(seconds: float) -> str:
+    """A time with three digits and its unit."""
+    scale, unit = next(((s, u) for s, u in _UNITS if abs(seconds) >= s), _UNITS[-1])
+    value = seconds / scale
+    return f"{value:.{max(0, 2 - len(str(int(abs(value)))) + 1)}f} {unit}"
+
+
+def headline(case: Case) -> str:
+    """The case's title and the names of the columns."""
+    against = f"/ {case.baseline}"[:14]
+    columns = "".join(f"{name:>10}" for name in ("median", "min", "25 %", "75 %"))
+    return f"\n{case.title}\n{'':{_NAME}}{columns}{against:>14}"
+
+
+def line(row: Row, baseline: Row | None) -> str:
+    """A row of the table; a contender without samples says why."""
+    label = f"  {row.program}"
+    if not row.samples:
+        return textwrap.fill(
+            f"{label:{_NAME}}  {row.note}", WIDTH, subsequent_indent=" " * (_NAME + 2), break_on_hyphens=False
+        )
+    spread = row.spread()
+    times = "".join(f"{duration(spread[name]):>10}" for name in _COLUMNS)
+    share = baseline.spread() if baseline and baseline is not row else {}
+    against = f"{_digits(spread['median_s'] / share['median_s'])} x" if share else ""
+    more = "".join(f"\n{'':4}{name.removesuffix('_bytes')}: {value / MIB:.1f} MiB" for name, value in row.extra.items())
+    return f"{label:{_NAME}}{times}{against:>14}{more}"
+
+
+def _digits(ratio: float) -> str:
+    return f"{ratio:.2f}" if ratio < 100 else f"{ratio:,.0f}"
+
+
+def summary(reached: list[Goal]) -> str:
+    """The goals, one line each."""
+    lines = [str(goal) for goal in reached]
+    return "\n".join(["", "goals (stated for lavapipe, at full size)", *(f"  {each}" for each in lines)])
+
+
+def as_json(about: dict[str, Any], results: list[tuple[Case, list[Row]]], reached: list[Goal]) -> str:
+    """Everything: `about` the run, each case with its rows and their samples in seconds, and the goals."""
+    cases = [
+        {
+            "key": case.key,
+            "title": case.title,
+            "baseline": case.baseline,
+            "rows": [asdict(row) | row.spread() for row in rows],
+        }
+        for case, rows in results
+    ]
+    outcome = [asdict(goal) | {"reached": goal.reached} for goal in reached]
+    return json.dumps(about | {"cases": cases, "goals": outcome}, indent=1) + "\n"
+
+
+def record_path(folder: Path, device: str, date: str) -> Path:
+    """Where a run is kept: DEVICE-DATE.json, the device's name as letters, digits and dashes."""
+    slug = re.sub(r"[^a-z0-9]+", "-", device.lower()).strip("-")
+    return folder / f"{slug}-{date}.json"

@@ -1,0 +1,139 @@
+"""Measures vkcompute beside numpy and beside whichever peers are installed, all in one run.
+
+Every result is checked against numpy before its time counts. Times are medians, with their minimum and quartiles; the
+last column is a median over the baseline's. See the other files of this folder for what each benchmark does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import datetime
+import json
+import shlex
+import sys
+import tempfile
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent)]  # so that a checkout is measured as it stands
+
+import vkcompute as vc  # noqa: E402
+from context import SIZES, Context  # noqa: E402
+from goals import goals  # noqa: E402
+from machine import describe, versions  # noqa: E402
+from measure import Case, Row, in_words, race  # noqa: E402
+from peers import NAMES, Target  # noqa: E402
+from report import as_json, headline, line, record_path, summary  # noqa: E402
+
+BENCHMARKS = ("multiply", "launch", "start", "logistic", "streaming")
+Results = list[tuple[Case, list[Row]]]
+
+
+def arguments() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
+    parser.add_argument("--device", help="index or part of the name (default: the best)")
+    parser.add_argument("--only", type=_list_of(BENCHMARKS), default=BENCHMARKS, help=f"of {','.join(BENCHMARKS)}")
+    parser.add_argument("--peers", type=_list_of(NAMES), default=NAMES, help=f"of {','.join(NAMES)}, or none")
+    size = parser.add_mutually_exclusive_group()
+    size.add_argument("--quick", action="store_const", dest="size", const="quick", help="smaller arrays, fewer samples")
+    size.add_argument("--smoke", action="store_const", dest="size", const="smoke", help="tiny: whether it runs at all")
+    parser.add_argument("--repeat", type=_positive(int), help="samples of each contender")
+    parser.add_argument("--gib", type=_positive(float), help="GiB of the streaming multiply's two inputs together")
+    parser.add_argument("--folder", type=Path, help="for the streaming multiply's files (default: a temporary one)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to FILE")
+    parser.add_argument("--save", action="store_true", help="write them to benchmarks/results/DEVICE-DATE.json")
+    parser.set_defaults(size="full")
+    return parser.parse_args()
+
+
+def _list_of(known: tuple[str, ...]) -> Any:
+    def names(text: str) -> tuple[str, ...]:
+        given = tuple(text.split(",")) if text not in ("none", "") else ()
+        unknown = [name for name in given if name not in known]
+        if unknown:
+            raise argparse.ArgumentTypeError(f"{', '.join(unknown)} is none of {', '.join(known)}")
+        return given
+
+    return names
+
+
+def _positive(kind: Any) -> Any:
+    def number(text: str) -> Any:
+        value = kind(text)
+        if value <= 0:
+            raise argparse.ArgumentTypeError(f"{text} is not above 0")
+        return value
+
+    number.__name__ = kind.__name__
+    return number
+
+
+def measured(context: Context, names: tuple[str, ...]) -> Results:
+    """Races every case of the benchmarks, and prints each as it is done."""
+    results: Results = []
+    for name in names:
+        try:
+            for case in import_module(name).cases(context):
+                print(headline(case), flush=True)
+                rows = race(case, context.sizes.repeat)
+                baseline = next((row for row in rows if row.program == case.baseline), None)
+                print("\n".join(line(row, baseline) for row in rows), flush=True)
+                results.append((case, rows))
+        except (vc.VkComputeError, OSError) as error:  # no compiler, no room for the files: the others go on
+            print(f"\n{name} cannot be measured: {in_words(error)}", flush=True)
+    return results
+
+
+def main() -> int:
+    """Runs the benchmarks; 2 where there is no device to run them on."""
+    options = arguments()
+    sizes = SIZES[options.size]
+    chosen = {"repeat": options.repeat or sizes.repeat, "gib": options.gib or sizes.gib}
+    device = int(options.device) if options.device and options.device.isdigit() else options.device
+    try:
+        runtime = vc.Runtime(device)
+    except (vc.NoDevice, vc.NoVulkanLoader) as error:
+        print(f"run.py: {error}", file=sys.stderr)
+        return 2
+    with runtime, tempfile.TemporaryDirectory(dir=options.folder) as folder:
+        physical = runtime.device.physical
+        target = Target(physical.index, physical.name)
+        context = Context(runtime, target, options.peers, dataclasses.replace(sizes, **chosen), Path(folder))
+        about = {
+            "date": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
+            "command": shlex.join(["python", "benchmarks/run.py", *sys.argv[1:]]),
+            "sizes": dataclasses.asdict(context.sizes),
+            **describe(runtime),
+            "versions": versions(options.peers),
+        }
+        print(_introduction(about))
+        results = measured(context, options.only)
+    reached = goals(row for _, rows in results for row in rows)
+    print(summary(reached))
+    _write(options, about, as_json(about, results, reached))
+    return 0
+
+
+def _introduction(about: dict[str, Any]) -> str:
+    machine, device = about["machine"], about["device"]
+    gib = (machine["memory_bytes"] or 0) / (1 << 30)
+    packages = ", ".join(f"{name} {version}" for name, version in about["versions"].items())
+    return f"{device['name']}, {device['driver']}\n{machine['cpu']}, {machine['cores']} cores, {gib:.1f} GiB\n{packages}"
+
+
+def _write(options: argparse.Namespace, about: dict[str, Any], text: str) -> None:
+    paths = [options.json] if options.json else []
+    if options.save:
+        paths.append(record_path(HERE / "results", about["device"]["name"], about["date"][:10]))
+    for path in paths:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        print(f"\nwrote {path}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

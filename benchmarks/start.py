@@ -1,0 +1,94 @@
+"""From the start of the Python process to the first result, and its end: wall time of the whole process."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from time import perf_counter
+
+import numpy as np
+
+from context import Cases, Context, run_python
+from measure import Case, Contender, Unavailable, compare
+from peers import load
+from peers.work import Floats
+
+TITLE = "process start to first result"
+N = 1000
+
+_NUMPY = """
+import sys, numpy as np
+a = np.arange({n}, dtype=np.float32)
+sys.stdout.buffer.write((a * a).tobytes())
+"""
+_VKCOMPUTE = """
+import sys, numpy as np, vkcompute as vc
+with vc.Runtime({index}) as gpu:
+    a = gpu.tensor(np.arange({n}, dtype=np.float32))
+    sys.stdout.buffer.write(vc.multiply(a, a).numpy().tobytes())
+"""
+_PEER = """
+import sys
+sys.path.insert(0, {folder!r})
+import numpy as np
+from peers import Target
+from peers.{peer} import Peer
+a = np.arange({n}, dtype=np.float32)
+program = Peer(Target({index}, {name!r})).resident(a, a)
+program.enqueue()
+program.wait()
+sys.stdout.buffer.write(program.result().tobytes())
+sys.stdout.flush()
+"""
+
+
+def cases(context: Context) -> Cases:
+    """With warm caches on disk; ours with empty ones too."""
+    index, name = context.target
+    ours = _VKCOMPUTE.format(n=N, index=index)
+    folder = str(Path(__file__).resolve().parent)
+    contenders: list[Contender] = [
+        Process("numpy", _NUMPY.format(n=N)),
+        Process("vkcompute", ours),
+        Process("vkcompute, empty caches", ours, empty_caches=True),
+    ]
+    for peer in context.peers:
+        program = _PEER.format(n=N, index=index, name=name, peer=peer, folder=folder)
+        contenders.append(Process(peer, program, hint=load(peer).HINT))
+    yield Case("start", f"start of Python to the product of {N:,} float32 and exit", "numpy", contenders)
+
+
+class Process(Contender):
+    """A Python program that writes its product as bytes at the end of its standard output.
+
+    Args:
+        empty_caches: every run starts with no shader cache, ours or Mesa's.
+        hint: how to get what it imports.
+    """
+
+    def __init__(self, name: str, program: str, *, empty_caches: bool = False, hint: str = "") -> None:
+        super().__init__(name, loops=1)
+        self._program, self._empty_caches, self._hint = program, empty_caches, hint
+        self._output = b""
+
+    def prepare(self) -> None:
+        self.sample(1)
+
+    def sample(self, loops: int) -> float:
+        return sum(self._run() for _ in range(loops))
+
+    def _run(self) -> float:
+        with tempfile.TemporaryDirectory() as folder:
+            caches = {"VKCOMPUTE_CACHE_DIR": folder, "MESA_SHADER_CACHE_DIR": folder} if self._empty_caches else {}
+            start = perf_counter()
+            try:
+                self._output = run_python(["-c", self._program], caches)
+            except Unavailable as error:
+                missing = str(error).startswith("ModuleNotFoundError")
+                raise Unavailable(f"not installed ({self._hint}): {error}") if missing else error
+            return perf_counter() - start
+
+    def check(self) -> None:
+        a = np.arange(N, dtype=np.float32)
+        found: Floats = np.frombuffer(self._output[-a.nbytes :], np.float32)
+        compare(found, a * a)
