@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -151,6 +151,8 @@ class Kernel:
         """The tensor's bytes, rounded up to whole elements where the padding behind it is the tensor's own."""
         stride = binding.element.stride_bytes if binding.element else TEXEL_BYTES if binding.texel else 4
         nbytes = -(-max(tensor.nbytes, 1) // stride) * stride
+        if binding.block and tensor.nbytes < binding.block.nbytes:
+            raise ValueError(f"{where} reads {binding.block.nbytes} bytes; the tensor has {tensor.nbytes}")
         buffer, stop = tensor.buffer, tensor.offset + tensor.nbytes
         if nbytes != tensor.nbytes and (stop != buffer.used_bytes or tensor.offset + nbytes > buffer.nbytes):
             raise ValueError(
@@ -183,7 +185,7 @@ class Kernel:
         )
 
     def _checked_grid(self, grid: int | Sequence[int]) -> Grid:
-        given = (grid,) if isinstance(grid, (int, np.integer)) else tuple(grid)
+        given = tuple(grid) if isinstance(grid, Iterable) else (grid,)
         if not 1 <= len(given) <= 3 or not all(isinstance(n, (int, np.integer)) for n in given):
             raise TypeError(f"a grid is one to three ints, in workgroups; got {grid!r}")
         if not all(0 <= n <= limit for n, limit in zip(given, self._limits, strict=False)):

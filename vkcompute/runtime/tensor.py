@@ -58,7 +58,9 @@ class Tensor:
         self.slot: Any = None
         self.span: Any = None
         if self.contiguous:
-            self.slot = (buffer.block.key, buffer.offset + offset, self.nbytes, dtype.char)
+            # "." marks the end of the buffer: what follows there is padding, and elsewhere it belongs to others.
+            end = "." if offset + self.nbytes == buffer.used_bytes else ""
+            self.slot = (buffer.block.key, buffer.offset + offset, self.nbytes, dtype.char + end)
             self.span = (buffer, offset, offset + self.nbytes)
 
     @property
@@ -215,6 +217,8 @@ class Tensor:
 
     def __getitem__(self, index: Any) -> Tensor:
         shape, strides, offset = layout.view(self.shape, self.strides, self.dtype, index)
+        if 0 in shape and self.buffer:  # no bytes to share, and a kernel needs some place to be bound to
+            return self.runtime.empty(shape, self.dtype)
         return Tensor(self.runtime, self.buffer, self.offset + offset, shape, strides, self.dtype)
 
     def __setitem__(self, index: Any, value: npt.ArrayLike | Tensor) -> None:
