@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import vkcompute as vc
 from measure import Case, Contender, Unavailable
 from peers import Target
 from peers.worker import Remote
 
+import vkcompute as vc
 
 _ROOT = Path(__file__).resolve().parent.parent
 _PATIENCE_S = 1800.0
@@ -63,9 +63,9 @@ class Context:
     sizes: Sizes
     folder: Path
 
-    def remote(self, task: str, n: int, *, enqueue_only: bool = False) -> list[Contender]:
-        """A contender for each peer."""
-        return [Remote(peer, self.target, task, n, enqueue_only=enqueue_only) for peer in self.peers]
+    def remote(self, task: str, n: int, burst: int | None = None, loops: int | None = None) -> list[Contender]:
+        """A contender for each peer; see `Remote`."""
+        return [Remote(peer, self.target, task, n, burst, loops) for peer in self.peers]
 
 
 Cases = Iterator[Case]

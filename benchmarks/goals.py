@@ -1,7 +1,7 @@
 """What the figures are to reach on lavapipe, and whether they do.
 
-Two contenders are compared turn by turn: each of the ratios (or differences) is of samples taken one after the other, and
-their median is what counts, so that a machine that slows down for a while moves neither.
+Two contenders are compared turn by turn: each ratio (or difference) is of samples taken one after the other, and their
+median is what counts, so that a machine that slows down for a while moves neither.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _over(text: str, case: str, program: str, other: str, limit_us: float) -> Ru
 def _time(text: str, case: str, program: str, limit: float, unit: str, scale: float) -> Rule:
     def rule(rows: Rows) -> Goal | None:
         row = rows.get((case, program))
-        return row and Goal(text, scale * statistics.median(row.samples), limit, unit, at_most=True)
+        return Goal(text, scale * statistics.median(row.samples), limit, unit, at_most=True) if row else None
 
     return rule
 

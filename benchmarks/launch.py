@@ -7,13 +7,13 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-
 import peers.numpy
-import vkcompute as vc
 from context import Cases, Context
 from measure import Case, Contender, Local
 from peers.work import Blocking, Floats, pair, product
 from raw import Raw
+
+import vkcompute as vc
 
 TITLE = "cost of a launch"
 N = 1024
@@ -29,18 +29,19 @@ void main() {
     if (i < c.length()) c[i] = a[i] * b[i] * scale;
 }
 """
-_BATCH = 32  # launches per sample where the wait is not timed: fewer than the runtime submits by itself
-_LONG = 1000
+_BURST = 32  # launches whose wait is not timed: fewer than those after which the runtime submits by itself
+_STREAM = 1000  # and many more
+_LOOPS = 320  # launches per sample, at least
 
 
 def cases(context: Context) -> Cases:
     """Replay, enqueue, enqueue of many, and launch with wait."""
     replayed = [_ours("raw calls", context, _raw), _ours("vkcompute graph.run()", context, _Replay)]
     yield Case("launch.replay", "recorded launch, replayed and awaited", "raw calls", replayed)
-    title = "launch of three tensors and one scalar, enqueued only"
-    yield Case("launch.enqueue", title, "vkcompute", [_ours("vkcompute", context, _Eager, _BATCH)])
-    title = f"the same, {_LONG} in a row with what the runtime submits by itself"
-    yield Case("launch.stream", title, "vkcompute", [_ours("vkcompute", context, _Eager, _LONG)])
+    for key, burst in (("launch.enqueue", _BURST), ("launch.stream", _STREAM)):
+        title = f"launch of three arrays (and a scalar, ours), enqueued {burst:,} at a time"
+        theirs = context.remote("resident", N, burst, max(burst, _LOOPS))
+        yield Case(key, title, "vkcompute", [_ours("vkcompute", context, _Eager, burst), *theirs])
     awaited: list[Contender] = [
         Local("numpy", lambda: peers.numpy.Resident(*pair(N)), partial(product, N)),
         _ours("vkcompute", context, _Eager),
@@ -49,9 +50,9 @@ def cases(context: Context) -> Cases:
     yield Case("launch.latency", f"launch on {N:,} elements, and wait", "numpy", awaited)
 
 
-def _ours(name: str, context: Context, make: Callable[..., Any], batch: int = 0) -> Local:
-    """A contender; with `batch`, of so many launches per sample, without their wait."""
-    return Local(name, partial(make, context.runtime), _expected, enqueue_only=batch > 0, loops=batch or None)
+def _ours(name: str, context: Context, make: Callable[..., Any], burst: int | None = None) -> Contender:
+    loops = burst and max(burst, _LOOPS)
+    return Local(name, partial(make, context.runtime), _expected, burst=burst, loops=loops)
 
 
 def _raw(runtime: vc.Runtime) -> Raw:
@@ -67,7 +68,6 @@ class _Launch:
     """The kernel on its tensors."""
 
     def __init__(self, runtime: vc.Runtime) -> None:
-        self._runtime = runtime
         a, b = pair(N)
         self._tensors = runtime.tensor(a), runtime.tensor(b), runtime.zeros(N)
         self._kernel = runtime.kernel(vc.glsl(SHADER))
@@ -83,11 +83,11 @@ class _Eager(_Launch):
 
     def enqueue(self) -> None:
         """Launches."""
-        self._kernel(*self._tensors, SCALE)
+        self._future = self._kernel(*self._tensors, SCALE)
 
     def wait(self) -> None:
-        """Waits for all launches."""
-        self._runtime.wait()
+        """Waits for the last launch; each overwrites what the one before it wrote, so that they come in order."""
+        self._future.result()
 
 
 class _Replay(Blocking, _Launch):

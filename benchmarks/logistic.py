@@ -7,11 +7,11 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-
-import vkcompute as vc
 from context import Cases, Context
 from measure import Case, Contender, Local, compare
 from peers.work import Blocking, Floats, Outcome
+
+import vkcompute as vc
 
 TITLE = "logistic regression"
 RATE, START = 0.1, 0.001

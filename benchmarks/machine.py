@@ -10,8 +10,9 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-import vkcompute as vc
 from peers import load
+
+import vkcompute as vc
 
 _OURS = ("vkcompute", "numpy", "vulkan", "cffi")
 
@@ -39,13 +40,15 @@ def describe(runtime: vc.Runtime) -> dict[str, Any]:
 def versions(peers: Iterable[str]) -> dict[str, str]:
     """Versions of Python and of every package that is installed and takes part."""
     names = [*_OURS, *(name for peer in peers for name in load(peer).DISTRIBUTIONS)]
-    found = {"python": platform.python_version()}
-    for name in names:
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
-    return found | {"vkcompute": vc.__version__}
+    found = {"python": platform.python_version()} | {name: _version(name) for name in names}
+    return {name: version for name, version in found.items() if version} | {"vkcompute": vc.__version__}
+
+
+def _version(distribution: str) -> str:
+    try:
+        return metadata.version(distribution)
+    except metadata.PackageNotFoundError:
+        return ""
 
 
 def _cpu() -> str:

@@ -6,7 +6,6 @@ A contender is made, run once and checked against numpy before it is timed, and 
 
 from __future__ import annotations
 
-import gc
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -49,11 +48,13 @@ class Contender(ABC):
     Attributes:
         name: the row's label.
         loops: runs per sample; None lets the first runs decide.
+        about: what it runs on in its own words, where that is in doubt.
         extra: other figures of the contender than its time, by name.
     """
 
     def __init__(self, name: str, loops: int | None = None) -> None:
         self.name, self.loops = name, loops
+        self.about = ""
         self.extra: dict[str, float] = {}
 
     @abstractmethod
@@ -83,7 +84,7 @@ class Local(Contender):
         make: makes the program.
         expected: numpy's result.
         tolerance: relative; 0 asks for equality.
-        enqueue_only: the wait is not timed.
+        burst: None times each run with its wait; a number times the starts of so many, and not their wait.
     """
 
     def __init__(
@@ -93,11 +94,11 @@ class Local(Contender):
         expected: Callable[[], Array],
         *,
         tolerance: float = 0.0,
-        enqueue_only: bool = False,
+        burst: int | None = None,
         loops: int | None = None,
     ) -> None:
         super().__init__(name, loops)
-        self._make, self._expected, self._tolerance, self._enqueue_only = make, expected, tolerance, enqueue_only
+        self._make, self._expected, self._tolerance, self._burst = make, expected, tolerance, burst
         self._program: Program | None = None
 
     def prepare(self) -> None:
@@ -105,7 +106,7 @@ class Local(Contender):
         self.sample(1)
 
     def sample(self, loops: int) -> float:
-        return timed(self._opened(), loops, enqueue_only=self._enqueue_only)
+        return timed(self._opened(), loops, self._burst)
 
     def check(self) -> None:
         compare(self._opened().result(), self._expected(), self._tolerance)
@@ -119,16 +120,19 @@ class Local(Contender):
         return self._program
 
 
-def timed(program: Program, loops: int, *, enqueue_only: bool = False) -> float:
-    """Seconds for `loops` runs; each is awaited, or, with `enqueue_only`, none is until the clock has stopped."""
-    start = perf_counter()
-    for _ in range(loops):
-        program.enqueue()
-        if not enqueue_only:
+def timed(program: Program, loops: int, burst: int | None = None) -> float:
+    """Seconds for `loops` runs, each awaited; or, with `burst`, for starting them, a wait untimed after so many."""
+    seconds = 0.0
+    for first in range(0, loops, burst or loops):
+        n = min(burst or loops, loops - first)
+        start = perf_counter()
+        for _ in range(n):
+            program.enqueue()
+            if burst is None:
+                program.wait()
+        seconds += perf_counter() - start
+        if burst is not None:
             program.wait()
-    seconds = perf_counter() - start
-    if enqueue_only:
-        program.wait()
     return seconds
 
 
@@ -174,6 +178,7 @@ class Row:
     samples: list[float] = field(default_factory=list)
     verified: bool = False
     note: str = ""
+    about: str = ""
     extra: dict[str, float] = field(default_factory=dict)
 
     def spread(self) -> dict[str, float]:
@@ -191,7 +196,6 @@ def race(case: Case, repeat: int) -> list[Row]:
         for contender, _ in entries:
             owned.callback(contender.close)
         for step in (_prepare, *[_take_turn] * repeat, _finish):
-            gc.collect()
             for contender, row in entries:
                 if not row.note:
                     _attempt(step, contender, row)
@@ -209,6 +213,7 @@ def _attempt(step: Callable[[Contender, Row], None], contender: Contender, row: 
 def _prepare(contender: Contender, row: Row) -> None:
     contender.prepare()
     contender.check()
+    row.about = contender.about
     if contender.loops is not None:
         row.loops = contender.loops
     else:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import vkcompute as vc
 from peers.work import LOCAL_SIZE, Blocking, Floats, Outcome, windows
+
+import vkcompute as vc
 
 NAIVE = f"""
 layout(local_size_x = {LOCAL_SIZE}) in;

@@ -5,8 +5,9 @@ from __future__ import annotations
 import struct
 from typing import Any
 
-import vkcompute as vc
 from peers.work import LOCAL_SIZE, Blocking, Floats, pair
+
+import vkcompute as vc
 from vkcompute.core import vk
 from vkcompute.core.command import CommandPool, Recorder
 from vkcompute.core.descriptors import DescriptorSets, PipelineLayout
@@ -35,6 +36,7 @@ class Raw(Blocking):
         self._commands = self._pool.take()
         self._record(struct.pack("<f", scale), -(-n // LOCAL_SIZE))
         self._prepare_calls()
+        runtime.wait()  # the raw calls come after nothing by themselves
 
     def _record(self, push: bytes, n_groups: int) -> None:
         recorder = Recorder(self._queue, self._commands, reusable=True)

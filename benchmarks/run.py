@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import datetime
-import json
 import shlex
 import sys
 import tempfile
@@ -20,13 +19,14 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent)]  # so that a checkout is measured as it stands
 
-import vkcompute as vc  # noqa: E402
 from context import SIZES, Context  # noqa: E402
 from goals import goals  # noqa: E402
 from machine import describe, versions  # noqa: E402
 from measure import Case, Row, in_words, race  # noqa: E402
 from peers import NAMES, Target  # noqa: E402
-from report import as_json, headline, line, record_path, summary  # noqa: E402
+from table import as_json, headline, introduction, line, record_path, summary  # noqa: E402
+
+import vkcompute as vc  # noqa: E402
 
 BENCHMARKS = ("multiply", "launch", "start", "logistic", "streaming")
 Results = list[tuple[Case, list[Row]]]
@@ -72,19 +72,18 @@ def _positive(kind: Any) -> Any:
     return number
 
 
-def measured(context: Context, names: tuple[str, ...]) -> Results:
-    """Races every case of the benchmarks, and prints each as it is done."""
+def measured(context: Context, name: str) -> Results:
+    """Races every case of a benchmark, and prints each as it is done."""
     results: Results = []
-    for name in names:
-        try:
-            for case in import_module(name).cases(context):
-                print(headline(case), flush=True)
-                rows = race(case, context.sizes.repeat)
-                baseline = next((row for row in rows if row.program == case.baseline), None)
-                print("\n".join(line(row, baseline) for row in rows), flush=True)
-                results.append((case, rows))
-        except (vc.VkComputeError, OSError) as error:  # no compiler, no room for the files: the others go on
-            print(f"\n{name} cannot be measured: {in_words(error)}", flush=True)
+    try:
+        for case in import_module(name).cases(context):
+            print(headline(case), flush=True)
+            rows = race(case, context.sizes.repeat)
+            baseline = next((row for row in rows if row.program == case.baseline), None)
+            print("\n".join(line(row, baseline) for row in rows), flush=True)
+            results.append((case, rows))
+    except (vc.VkComputeError, OSError) as error:  # no room for its files: the other benchmarks go on
+        print(f"\n{name} cannot be measured: {in_words(error)}", flush=True)
     return results
 
 
@@ -92,7 +91,7 @@ def main() -> int:
     """Runs the benchmarks; 2 where there is no device to run them on."""
     options = arguments()
     sizes = SIZES[options.size]
-    chosen = {"repeat": options.repeat or sizes.repeat, "gib": options.gib or sizes.gib}
+    sizes = dataclasses.replace(sizes, repeat=options.repeat or sizes.repeat, gib=options.gib or sizes.gib)
     device = int(options.device) if options.device and options.device.isdigit() else options.device
     try:
         runtime = vc.Runtime(device)
@@ -102,7 +101,7 @@ def main() -> int:
     with runtime, tempfile.TemporaryDirectory(dir=options.folder) as folder:
         physical = runtime.device.physical
         target = Target(physical.index, physical.name)
-        context = Context(runtime, target, options.peers, dataclasses.replace(sizes, **chosen), Path(folder))
+        context = Context(runtime, target, options.peers, sizes, Path(folder))
         about = {
             "date": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
             "command": shlex.join(["python", "benchmarks/run.py", *sys.argv[1:]]),
@@ -110,19 +109,12 @@ def main() -> int:
             **describe(runtime),
             "versions": versions(options.peers),
         }
-        print(_introduction(about))
-        results = measured(context, options.only)
+        print(introduction(about))
+        results = [result for name in options.only for result in measured(context, name)]
     reached = goals(row for _, rows in results for row in rows)
     print(summary(reached))
     _write(options, about, as_json(about, results, reached))
     return 0
-
-
-def _introduction(about: dict[str, Any]) -> str:
-    machine, device = about["machine"], about["device"]
-    gib = (machine["memory_bytes"] or 0) / (1 << 30)
-    packages = ", ".join(f"{name} {version}" for name, version in about["versions"].items())
-    return f"{device['name']}, {device['driver']}\n{machine['cpu']}, {machine['cores']} cores, {gib:.1f} GiB\n{packages}"
 
 
 def _write(options: argparse.Namespace, about: dict[str, Any], text: str) -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 from time import perf_counter
 
 import numpy as np
-
 from context import Cases, Context, run_python
 from measure import Case, Contender, Unavailable, compare
 from peers import load
@@ -44,7 +43,7 @@ sys.stdout.flush()
 
 def cases(context: Context) -> Cases:
     """With warm caches on disk; ours with empty ones too."""
-    index, name = context.target
+    index, name = context.target.index, context.target.name
     ours = _VKCOMPUTE.format(n=N, index=index)
     folder = str(Path(__file__).resolve().parent)
     contenders: list[Contender] = [
@@ -84,8 +83,9 @@ class Process(Contender):
             try:
                 self._output = run_python(["-c", self._program], caches)
             except Unavailable as error:
-                missing = str(error).startswith("ModuleNotFoundError")
-                raise Unavailable(f"not installed ({self._hint}): {error}") if missing else error
+                if not str(error).startswith("ModuleNotFoundError"):
+                    raise
+                raise Unavailable(f"not installed ({self._hint}): {error}") from None
             return perf_counter() - start
 
     def check(self) -> None:

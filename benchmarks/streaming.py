@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 import numpy as np
-
 from context import Cases, Context, run_python
 from measure import Case, Contender, WrongResult, compare
 

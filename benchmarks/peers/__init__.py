@@ -1,18 +1,20 @@
 """Other ways to multiply arrays from Python, one file each: the same work, written as their own documentation does.
 
 Each file has `HINT`, how to get it; `DISTRIBUTIONS`, the packages whose versions are noted; and `Peer`, opened on the
-device (as far as the peer lets one choose), whose two methods make programs.
+device (as far as the peer lets one choose), whose two methods make programs. Its `about` says what it runs on.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any
 
 NAMES = ("wgpu", "taichi", "pyopencl", "numba", "kompute")
 
 
-class Target(NamedTuple):
+@dataclass(frozen=True)
+class Target:
     """The Vulkan device to run on: its index in the loader's order, and its name."""
 
     index: int

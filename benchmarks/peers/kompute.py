@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import Any
 
 from measure import Unavailable
+
 from peers import Target
 from peers.work import LOCAL_SIZE, WINDOW, Blocking, Floats
 
@@ -28,6 +29,7 @@ class Peer:
     """The device of the loader's index."""
 
     def __init__(self, target: Target) -> None:
+        self.about = f"device {target.index} of the Vulkan loader"
         self.kp = import_module("kp")
         self.manager = self.kp.Manager(target.index)
 

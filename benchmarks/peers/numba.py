@@ -18,6 +18,7 @@ class Peer:
     """The compiled loop."""
 
     def __init__(self, target: Target) -> None:
+        self.about = "the CPU"
         numba = import_module("numba")
         prange = numba.prange
 

@@ -6,8 +6,8 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
-
 from measure import Unavailable
+
 from peers import Target
 from peers.work import Blocking, Floats, Outcome
 
@@ -27,17 +27,22 @@ class Peer:
 
     def __init__(self, target: Target) -> None:
         self.cl = import_module("pyopencl")
-        refusals = []
-        for platform in self.cl.get_platforms():
-            try:
-                self.context = self.cl.Context(platform.get_devices())
-                self.kernel = self.cl.Kernel(self.cl.Program(self.context, _SOURCE).build(), "multiply")
-            except self.cl.Error as error:
-                refusals.append(f"{platform.version}: {str(error).strip().splitlines()[-1]}")
-            else:
-                self.queue = self.cl.CommandQueue(self.context)
-                return
-        raise Unavailable(f"no OpenCL platform compiles: {'; '.join(refusals) or 'there is none'}")
+        refusals = [why for platform in self.cl.get_platforms() if (why := self._refusal(platform))]
+        if not hasattr(self, "queue"):
+            raise Unavailable(f"no OpenCL platform compiles: {'; '.join(refusals) or 'there is none'}")
+
+    def _refusal(self, platform: Any) -> str:
+        """Opens the platform unless one is open; why that fails, or nothing."""
+        if hasattr(self, "queue"):
+            return ""
+        try:
+            self.context = self.cl.Context(platform.get_devices())
+            self.kernel = self.cl.Kernel(self.cl.Program(self.context, _SOURCE).build(), "multiply")
+        except self.cl.Error as error:
+            return f"{platform.version}: {str(error).strip().splitlines()[-1]}"
+        self.about = f"{platform.version}, {', '.join(each.name for each in self.context.devices)}"
+        self.queue = self.cl.CommandQueue(self.context)
+        return ""
 
     def resident(self, a: Floats, b: Floats) -> Resident:
         """The product of buffers on the device."""

@@ -1,6 +1,6 @@
 """Taichi, on its Vulkan backend."""
 
-# Taichi reads a kernel's annotations as objects, so they are not postponed in this file.
+from __future__ import annotations
 
 import os
 from importlib import import_module
@@ -19,22 +19,25 @@ class Peer:
     """The device of the loader's index."""
 
     def __init__(self, target: Target) -> None:
+        self.about = f"device {target.index} of the Vulkan loader"
         os.environ["TI_VISIBLE_DEVICE"] = str(target.index)
         self.ti = import_module("taichi")
         self.ti.init(arch=self.ti.vulkan)
-        array = self.ti.types.ndarray(dtype=self.ti.f32, ndim=1)
+        array: Any = self.ti.types.ndarray(dtype=self.ti.f32, ndim=1)
 
-        def multiply(a: array, b: array, c: array):  # type: ignore[no-untyped-def, valid-type]  # noqa: ANN202
+        def multiply(a: Any, b: Any, c: Any) -> None:
             for i in c:
                 c[i] = a[i] * b[i]
 
+        # Taichi reads the annotations as objects; type checkers would not take these.
+        multiply.__annotations__ = {"a": array, "b": array, "c": array}
         self.kernel = self.ti.kernel(multiply)
 
-    def resident(self, a: Floats, b: Floats) -> "Resident":
+    def resident(self, a: Floats, b: Floats) -> Resident:
         """The product of arrays on the device."""
         return Resident(self, a, b)
 
-    def from_host(self, a: Floats, b: Floats) -> "FromHost":
+    def from_host(self, a: Floats, b: Floats) -> FromHost:
         """Upload, product and readback, which Taichi does for numpy arrays itself."""
         return FromHost(self, a, b)
 

@@ -6,8 +6,8 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
-
 from measure import Unavailable
+
 from peers import Target
 from peers.work import LOCAL_SIZE, Blocking, Floats, Outcome, windows
 
@@ -34,6 +34,7 @@ class Peer:
         fit = [each for each in found if each.info["device"] == target.name]
         if not fit:
             raise Unavailable(f"it has no adapter {target.name!r}, only {[each.info['device'] for each in found]}")
+        self.about = fit[0].summary
         largest = fit[0].limits["max-buffer-size"]
         self.device = fit[0].request_device_sync(required_limits={"max-buffer-size": largest})
         module = self.device.create_shader_module(code=_SOURCE)
@@ -80,8 +81,8 @@ class Resident:
         self._peer.device.queue.submit([encoder.finish()])
 
     def wait(self) -> None:
-        """Waits for the queue."""
-        self._peer.device.queue.on_submitted_work_done_sync()
+        """Waits for the queue; the public wait, on_submitted_work_done_sync, raises TypeError in wgpu 0.32."""
+        self._peer.device._poll_wait()
 
     def result(self) -> Floats:
         """A copy of the output."""

@@ -12,6 +12,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from measure import Contender, Unavailable, WrongResult, compare, in_words, timed
+
 from peers import Target, load
 from peers.work import pair, product
 
@@ -25,11 +26,14 @@ class Remote(Contender):
         peer: one of `peers.NAMES`.
         task: "resident" or "from_host", a method of its `Peer`.
         n: elements.
+        burst: as for `Local`.
     """
 
-    def __init__(self, peer: str, target: Target, task: str, n: int, *, label: str = "", **options: Any) -> None:
-        super().__init__(f"{peer}{label}")
-        self._arguments = (peer, target, task, n, options.get("enqueue_only", False))
+    def __init__(
+        self, peer: str, target: Target, task: str, n: int, burst: int | None = None, loops: int | None = None
+    ) -> None:
+        super().__init__(peer, loops)
+        self._arguments = (peer, target, task, n, burst)
         self._connection: Connection | None = None
         self._process: Any = None
 
@@ -39,6 +43,7 @@ class Remote(Contender):
         self._process = context.Process(target=_serve, args=(theirs, *self._arguments), daemon=True)
         self._process.start()
         theirs.close()
+        self.about = self._ask("about")
         self._ask("sample", 1)
 
     def sample(self, loops: int) -> float:
@@ -78,12 +83,14 @@ class Remote(Contender):
                 self._process.kill()
 
 
-def _serve(connection: Connection, peer: str, target: Target, task: str, n: int, enqueue_only: bool) -> None:
+def _serve(connection: Connection, peer: str, target: Target, task: str, n: int, burst: int | None) -> None:
     """The worker: makes the program on the first request, and answers until the other side closes."""
     _be_silent()
+    opened: Any = None
     program: Any = None
     actions: dict[str, Callable[..., Any]] = {
-        "sample": lambda loops: timed(program, loops, enqueue_only=enqueue_only),
+        "sample": lambda loops: timed(program, loops, burst),
+        "about": lambda: opened.about,
         "check": lambda: compare(program.result(), product(n)),
     }
     while True:
@@ -93,7 +100,8 @@ def _serve(connection: Connection, peer: str, target: Target, task: str, n: int,
             os._exit(0)  # whatever the peer would do at its exit is none of our business
         try:
             if program is None:
-                program = _make(peer, target, task, n)
+                opened = _open(peer, target)
+                program = getattr(opened, task)(*pair(n))
             connection.send(("done", actions[action](*arguments)))
         except WrongResult as error:
             connection.send(("wrong", str(error)))
@@ -101,13 +109,12 @@ def _serve(connection: Connection, peer: str, target: Target, task: str, n: int,
             connection.send(("failed", in_words(error)))
 
 
-def _make(peer: str, target: Target, task: str, n: int) -> Any:
+def _open(peer: str, target: Target) -> Any:
     module = load(peer)
     try:
-        opened = module.Peer(target)
+        return module.Peer(target)
     except ImportError as error:
         raise Unavailable(f"not installed ({module.HINT}): {error}") from None
-    return getattr(opened, task)(*pair(n))
 
 
 def _be_silent() -> None:

@@ -26,6 +26,15 @@ def duration(seconds: float) -> str:
     return f"{value:.{max(0, 2 - len(str(int(abs(value)))) + 1)}f} {unit}"
 
 
+def introduction(about: dict[str, Any]) -> str:
+    """What is measured on, and with what."""
+    machine, device = about["machine"], about["device"]
+    gib = (machine["memory_bytes"] or 0) / (1 << 30)
+    packages = ", ".join(f"{name} {version}" for name, version in about["versions"].items())
+    lines = (device["name"], device["driver"], f"{machine['cpu']}, {machine['cores']} cores, {gib:.1f} GiB", packages)
+    return "\n".join(textwrap.fill(text, WIDTH) for text in lines)
+
+
 def headline(case: Case) -> str:
     """The case's title and the names of the columns."""
     against = f"/ {case.baseline}"[:14]
