@@ -28,9 +28,10 @@ class CommandPool(DeviceChild):
     """The command buffers of one queue, used again once the device has finished with them."""
 
     def __init__(self, queue: Queue) -> None:
-        self.queue, self.device = queue, queue.device
+        super().__init__(queue.device)
+        self.queue = queue
         info = vk.struct("VkCommandPoolCreateInfo", flags=_RESETTABLE, queueFamilyIndex=queue.family)
-        self.handle = self.device.create("VkCommandPool", "vkCreateCommandPool", info)
+        self.handle = self.own("CommandPool", info)
         self._free: list[Any] = []
         self._pending: deque[tuple[int, Any]] = deque()
         self._opened()
@@ -55,9 +56,6 @@ class CommandPool(DeviceChild):
         call = self.device.fn.vkAllocateCommandBuffers
         vk.check(call(self.device.handle, info, buffers), "vkAllocateCommandBuffers", self.device)
         self._free.extend(buffers)
-
-    def _release(self) -> None:
-        self.device.destroy("vkDestroyCommandPool", self.handle)
 
 
 class Recorder:

@@ -34,17 +34,15 @@ class PipelineLayout(DeviceChild):
     """
 
     def __init__(self, device: Device, slots: Sequence[Slot], push_bytes: int) -> None:
-        self.device, self.slots, self.push_bytes = device, tuple(slots), push_bytes
+        super().__init__(device)
+        self.slots, self.push_bytes = tuple(slots), push_bytes
         self.n_sets = 1 + max((slot[0] for slot in slots), default=-1)
         self._free: list[Any] = []
-        self._pools: list[Any] = []
-        self._views: set[Any] = set()
-        self._set_layouts: list[Any] = []
-        self.handle: Any = vk.NULL
+        self._n_pools = 0
         self._opened()
         try:
-            self._set_layouts.extend(self._make_set_layout(number) for number in range(self.n_sets))
-            self._layouts_array = vk.ffi.new("VkDescriptorSetLayout[]", self._set_layouts)
+            set_layouts = [self._make_set_layout(number) for number in range(self.n_sets)]
+            self._layouts_array = vk.ffi.new("VkDescriptorSetLayout[]", set_layouts)
             self.handle = self._make_layout()
         except BaseException:
             self.close()
@@ -63,7 +61,7 @@ class PipelineLayout(DeviceChild):
             if set_number == number
         ]
         info = vk.struct("VkDescriptorSetLayoutCreateInfo", bindingCount=len(bindings), pBindings=bindings)
-        return self.device.create("VkDescriptorSetLayout", "vkCreateDescriptorSetLayout", info)
+        return self.own("DescriptorSetLayout", info)
 
     def _make_layout(self) -> Any:
         ranges = [vk.struct("VkPushConstantRange", stageFlags=_COMPUTE_STAGE, size=self.push_bytes)]
@@ -74,7 +72,7 @@ class PipelineLayout(DeviceChild):
             pushConstantRangeCount=1 if self.push_bytes else 0,
             pPushConstantRanges=ranges if self.push_bytes else (),
         )
-        return self.device.create("VkPipelineLayout", "vkCreatePipelineLayout", info)
+        return self.own("PipelineLayout", info)
 
     def take(self) -> Any:
         """An array of `n_sets` VkDescriptorSet handles, to be written before use and handed back to `give`."""
@@ -86,8 +84,8 @@ class PipelineLayout(DeviceChild):
         """Takes sets back that no pending work uses, and destroys the views that they pointed at."""
         if self._open:
             self._free.append(sets)
-            self._views.difference_update(views)
             for view in views:
+                self.owned.remove(("vkDestroyBufferView", view))
                 self.device.destroy("vkDestroyBufferView", view)
 
     def view(self, block: Block, offset: int, nbytes: int, texel: str) -> Any:
@@ -95,12 +93,10 @@ class PipelineLayout(DeviceChild):
         info = vk.struct(
             "VkBufferViewCreateInfo", buffer=block.handle, format=_TEXEL_FORMATS[texel], offset=offset, range=nbytes
         )
-        view = self.device.create("VkBufferView", "vkCreateBufferView", info)
-        self._views.add(view)
-        return view
+        return self.own("BufferView", info)
 
     def _grow(self) -> None:
-        n_groups = min(_FIRST_POOL_SETS << len(self._pools), _LARGEST_POOL_SETS)
+        n_groups = min(_FIRST_POOL_SETS << self._n_pools, _LARGEST_POOL_SETS)
         kinds = Counter(slot[2] for slot in self.slots)
         sizes = [
             vk.struct("VkDescriptorPoolSize", type=DESCRIPTOR_TYPES[kind], descriptorCount=n * n_groups)
@@ -112,8 +108,8 @@ class PipelineLayout(DeviceChild):
             poolSizeCount=len(sizes),
             pPoolSizes=sizes,
         )
-        pool = self.device.create("VkDescriptorPool", "vkCreateDescriptorPool", info)
-        self._pools.append(pool)
+        pool = self.own("DescriptorPool", info)
+        self._n_pools += 1
         for _ in range(n_groups):
             sets = vk.ffi.new("VkDescriptorSet[]", self.n_sets)
             request = vk.struct(
@@ -126,16 +122,6 @@ class PipelineLayout(DeviceChild):
             vk.check(call(self.device.handle, request, sets), "vkAllocateDescriptorSets", self.device)
             self._free.append(sets)
 
-    def _release(self) -> None:
-        for view in self._views:
-            self.device.destroy("vkDestroyBufferView", view)
-        for pool in self._pools:
-            self.device.destroy("vkDestroyDescriptorPool", pool)
-        if self.handle != vk.NULL:
-            self.device.destroy("vkDestroyPipelineLayout", self.handle)
-        for layout in self._set_layouts:
-            self.device.destroy("vkDestroyDescriptorSetLayout", layout)
-
 
 class DescriptorSets:
     """The sets of one launch, pointing at (block, offset, nbytes) per slot; handed back after their last use."""
@@ -143,9 +129,9 @@ class DescriptorSets:
     __slots__ = ("_layout", "_views", "handles")
 
     def __init__(self, layout: PipelineLayout, ranges: Sequence[tuple[Block, int, int]]) -> None:
-        self._layout = layout
         self._views: list[Any] = []
         self.handles = layout.take() if layout.n_sets else vk.NULL
+        self._layout = layout  # from here on there is something to hand back
         count("DescriptorSets", +1)
         writes = vk.ffi.new("VkWriteDescriptorSet[]", len(ranges))
         infos = vk.ffi.new("VkDescriptorBufferInfo[]", len(ranges))
@@ -167,5 +153,7 @@ class DescriptorSets:
             layout.device.fn.vkUpdateDescriptorSets(layout.device.handle, len(ranges), writes, 0, vk.NULL)
 
     def __del__(self) -> None:
-        count("DescriptorSets", -1)
-        self._layout.device.retirement.append((self._layout.give, self.handles, self._views))
+        layout: PipelineLayout | None = getattr(self, "_layout", None)
+        if layout is not None:
+            count("DescriptorSets", -1)
+            layout.device.retirement.append((layout.give, self.handles, self._views))

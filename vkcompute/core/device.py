@@ -13,7 +13,7 @@ from typing import Any
 from vkcompute.core import features, vk
 from vkcompute.core.buffer import Buffer
 from vkcompute.core.functions import DEVICE_FUNCTIONS
-from vkcompute.core.lifetime import Handle
+from vkcompute.core.lifetime import Handle, Owned
 from vkcompute.core.memory import MIB, MemoryPool, is_unified
 from vkcompute.core.physical import PhysicalDevice, QueueFamily
 from vkcompute.core.pipeline import PipelineCache
@@ -86,9 +86,10 @@ class Device(Handle):
         self.submit_recorded: Callable[[], None] = _nothing  # whoever records commands puts its own here
         self.submit_lock = threading.Lock()
         self.queues: list[Queue] = []
-        self.children: weakref.WeakSet[Handle] = weakref.WeakSet()
+        self.children: dict[int, tuple[weakref.ref[Handle], list[Owned]]] = {}
         plan = plan or QueuePlan.of(physical.queue_families)
         self.handle: Any = self._open_handle(plan)
+        physical.instance.add_user()
         self._opened()
         with ExitStack() as undo:
             undo.callback(self.close)
@@ -180,6 +181,11 @@ class Device(Handle):
         """Destroys a driver object by the function `call`."""
         getattr(self.fn, call)(self.handle, handle, vk.NULL)
 
+    def destroy_all(self, owned: list[Owned]) -> None:
+        """Destroys driver objects, the newest first."""
+        while owned:
+            self.destroy(*owned.pop())
+
     def collect(self, *, wait: bool = False) -> None:
         """Frees what is dead and no longer in use; with `wait`, first submits all that is recorded and waits for it."""
         with self.lock:
@@ -197,10 +203,14 @@ class Device(Handle):
     def _destroy(self) -> None:
         with contextlib.suppress(DeviceLost):  # nothing runs on a lost device, and its objects may be destroyed
             self.wait_idle()
-        for child in list(self.children):
-            child.close()
+        children = list(self.children.values())
+        for child, _ in children:
+            if (found := child()) is not None:
+                found.close()
         if hasattr(self, "retirement"):
             self.retirement.empty()
+        for _, owned in children:  # of those that are being finalized at this moment
+            self.destroy_all(owned)
         if hasattr(self, "pipeline_cache"):
             self.pipeline_cache.close()
         if hasattr(self, "memory"):
@@ -208,6 +218,7 @@ class Device(Handle):
         for queue in self.queues:
             queue.close()
         self.fn.vkDestroyDevice(self.handle, vk.NULL)
+        self.physical.instance.drop_user()
 
     def __str__(self) -> str:
         return self.name

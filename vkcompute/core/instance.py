@@ -47,6 +47,7 @@ class Instance(Handle):
     def __init__(self, mode: str | None = None) -> None:
         self.validation = validation.mode_from_environment() if mode is None else mode
         self._messenger: Any = vk.NULL
+        self._n_users = 0
         info = self._create_info()
         pointer = vk.ffi.new("VkInstance*")
         try:
@@ -106,7 +107,21 @@ class Instance(Handle):
         """The VkPhysicalDevice handles, in the loader's order."""
         return vk.enumerate_all("vkEnumeratePhysicalDevices", "VkPhysicalDevice", self.handle)
 
+    def add_user(self) -> None:
+        """Notes a device of this instance: the driver's object stays until it is destroyed."""
+        self._n_users += 1
+
+    def drop_user(self) -> None:
+        """Notes that a device of this instance has been destroyed."""
+        self._n_users -= 1
+        self._end()
+
     def _destroy(self) -> None:
+        self._end()
+
+    def _end(self) -> None:
+        if self._open or self._n_users:
+            return
         if self._messenger != vk.NULL:
             self.function("vkDestroyDebugUtilsMessengerEXT")(self.handle, self._messenger, vk.NULL)
         vk.lib.vkDestroyInstance(self.handle, vk.NULL)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import threading
+import weakref
 from collections import Counter, deque
 from types import TracebackType
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from vkcompute.errors import ClosedError
 
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
     from vkcompute.core.device import Device
 
 _H = TypeVar("_H", bound="Handle")
+
+Owned = tuple[str, Any]
+"""The function that destroys a driver object, and its handle."""
 
 _changes: deque[tuple[str, int]] = deque()
 _counts: Counter[str] = Counter()
@@ -57,6 +61,7 @@ class Handle:
 
     _open = False
     _pid = 0
+    _finalized = True  # False where an owner always ends the object: then the finalizer leaves that to it
 
     def _opened(self) -> None:
         """To be called as the last step of the constructor, when there is something to destroy."""
@@ -105,27 +110,36 @@ class Handle:
         self.close()
 
     def __del__(self) -> None:
+        # The garbage collector finalizes a circle of objects in any order, parents before children too.
         try:
-            self.close()
+            if self._finalized:
+                self.close()
         except Exception:  # a finalizer has nobody to tell; the driver reclaims what is left with the process
             count("unfinalized " + type(self).__name__, +1)
 
 
 class DeviceChild(Handle):
-    """A handle made by a device: known to it while open, destroyed (`_release`) after the last use of it.
+    """A handle made by a device: destroyed after its last use, or with the device if that is closed first.
 
-    A subclass sets `device` first. Its `close()` hands it to the device's retirement, from any thread, at any moment;
-    closing the device closes it too.
+    A subclass makes what it owns with `own`. Its `close()` hands that to the device's retirement, from any thread, at
+    any moment.
     """
 
-    device: Device
+    def __init__(self, device: Device) -> None:
+        self.device = device
+        self.owned: list[Owned] = []
 
     def _opened(self) -> None:
         super()._opened()
-        self.device.children.add(self)
+        # The device knows of the driver's objects themselves: a child's finalizer may run after the device's.
+        self.device.children[id(self)] = weakref.ref(self), self.owned
+
+    def own(self, kind: str, info: Any) -> Any:
+        """Makes a driver object of type `kind`, to be destroyed with this one; the newest first."""
+        handle = self.device.create(f"Vk{kind}", f"vkCreate{kind}", info)
+        self.owned.append((f"vkDestroy{kind}", handle))
+        return handle
 
     def _destroy(self) -> None:
-        self.device.retirement.append((self._release,))
-
-    def _release(self) -> None:
-        raise TypeError(f"{type(self).__name__} defines no _release")
+        if self.device.children.pop(id(self), None) is not None:
+            self.device.retirement.append((self.device.destroy_all, self.owned))

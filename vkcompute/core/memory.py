@@ -40,6 +40,7 @@ class Block(Handle):
     """
 
     _keys = 0
+    _finalized = False  # its pool frees it
 
     def __init__(self, device: Device, kind: MemoryType, nbytes: int) -> None:
         self.device, self.kind, self.nbytes = device, kind, nbytes

@@ -31,6 +31,8 @@ class PipelineCache(Handle):
     corrupt data, is discarded.
     """
 
+    _finalized = False  # its device closes it
+
     def __init__(self, device: Device) -> None:
         self.device = device
         physical = device.physical
@@ -94,7 +96,8 @@ class ComputePipeline(DeviceChild):
         entry_point: str = "main",
         constants: Sequence[tuple[int, bytes]] = (),
     ) -> None:
-        self.device, self.layout = shader.device, layout
+        super().__init__(shader.device)
+        self.layout = layout
         values = b"".join(value for _, value in constants)
         entries, offset = [], 0
         for constant_id, value in constants:
@@ -122,7 +125,5 @@ class ComputePipeline(DeviceChild):
         call, cache = self.device.fn.vkCreateComputePipelines, self.device.pipeline_cache.handle
         vk.check(call(self.device.handle, cache, 1, info, vk.NULL, pointer), "vkCreateComputePipelines", self.device)
         self.handle = pointer[0]
+        self.owned.append(("vkDestroyPipeline", self.handle))
         self._opened()
-
-    def _release(self) -> None:
-        self.device.destroy("vkDestroyPipeline", self.handle)

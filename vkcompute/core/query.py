@@ -23,14 +23,15 @@ class TimestampPool(DeviceChild):
     """
 
     def __init__(self, queue: Queue, n_queries: int) -> None:
-        self.device, self.queue, self.n_queries = queue.device, queue, n_queries
+        super().__init__(queue.device)
+        self.queue, self.n_queries = queue, n_queries
         family = self.device.physical.queue_families[queue.family]
         if not family.timestamp_bits:
             raise MissingFeature(f"{queue} has no timestamps (timestampValidBits is 0); use another queue family")
         self._mask = (1 << family.timestamp_bits) - 1
         self._ns_per_tick = float(self.device.physical.limits["timestampPeriod"])
         info = vk.struct("VkQueryPoolCreateInfo", queryType=_TIMESTAMP, queryCount=n_queries)
-        self.handle = self.device.create("VkQueryPool", "vkCreateQueryPool", info)
+        self.handle = self.own("QueryPool", info)
         self._opened()
 
     def read_ns(self, first: int, n_queries: int) -> list[int]:
@@ -45,6 +46,3 @@ class TimestampPool(DeviceChild):
         result = call(self.device.handle, self.handle, first, n_queries, 8 * n_queries, ticks, 8, flags)
         vk.check(result, "vkGetQueryPoolResults", self.queue)
         return [round((tick & self._mask) * self._ns_per_tick) for tick in ticks]
-
-    def _release(self) -> None:
-        self.device.destroy("vkDestroyQueryPool", self.handle)

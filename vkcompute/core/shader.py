@@ -15,11 +15,8 @@ class ShaderModule(DeviceChild):
     """SPIR-V handed to the driver. The words are to have been checked (`spirv.check`): drivers crash on bad ones."""
 
     def __init__(self, device: Device, spirv: bytes) -> None:
-        self.device = device
+        super().__init__(device)
         code = vk.ffi.from_buffer("uint32_t[]", spirv)
         info = vk.struct("VkShaderModuleCreateInfo", codeSize=len(spirv), pCode=code)
-        self.handle = device.create("VkShaderModule", "vkCreateShaderModule", info)
+        self.handle = self.own("ShaderModule", info)
         self._opened()
-
-    def _release(self) -> None:
-        self.device.destroy("vkDestroyShaderModule", self.handle)
