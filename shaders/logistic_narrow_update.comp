@@ -5,7 +5,7 @@ layout(local_size_x = 64) in;
 layout(constant_id = 0) const uint N_FEATURES = 2;
 
 layout(std430, set = 0, binding = 0) readonly buffer Sums { float sums[]; };  // [slot][loss, residual, gradient...]
-layout(std430, set = 0, binding = 1) buffer Weights { float weights[]; };
+layout(std430, set = 0, binding = 1) buffer Weights { float weights[]; };  // then as many rests
 #define STATE_BINDING 2
 #include "logistic_step.glsl"
 
@@ -24,12 +24,15 @@ void main() {
     }
     float squared_weights = 0.0;
     if (lane == 0u) for (uint j = 0u; j < N_FEATURES; ++j) squared_weights += weights[j] * weights[j];
-    float n = rows_of_batch();
+    float n = weight_of_batch();
     barrier();
     sum_columns(lane);
     if (lane < N_FEATURES) {
-        float w = weights[lane];
-        weights[lane] = w - learning_rate * (column_sum(2u + lane) / n + alpha * w);
+        uint rest_at = weights.length() / 2u + lane;
+        float w = weights[lane], rest = weights[rest_at];
+        add(w, rest, -learning_rate * (column_sum(2u + lane) / n + alpha * w));
+        weights[lane] = w;
+        weights[rest_at] = rest;
     }
     if (lane == 0u) end_step(column_sum(0u), column_sum(1u), squared_weights);
 }

@@ -15,16 +15,26 @@ layout(push_constant) uniform Step {
     uint n_ordered;       // batches that `order` holds
     uint first_row;       // of the chunk
     uint n_rows_here;     // of the chunk
+    uint n_features;
 };
+
+#ifdef TEXEL
+layout(set = 0, binding = 0) uniform samplerBuffer data;
+layout(set = 0, binding = 1) uniform samplerBuffer targets;
+#define VEC4_AT(buffer, i) texelFetch(buffer, int(i))
+#else
+layout(std430, set = 0, binding = 0) readonly buffer Data { vec4 data[]; };
+layout(std430, set = 0, binding = 1) readonly buffer Targets { vec4 targets[]; };
+#define VEC4_AT(buffer, i) buffer[i]
+#endif
 
 #ifdef GATHER
 
-layout(std430, set = 0, binding = 0) readonly buffer Data { float data[]; };
-layout(std430, set = 0, binding = 1) readonly buffer Targets { float targets[]; };
 layout(std430, set = 0, binding = 2) readonly buffer Order { uint order[]; };
 
 struct Rows {
-    uvec4 row;   // of the chunk
+    uvec4 tile;
+    uvec4 row;   // of the tile
     bvec4 here;  // whether it counts here
 };
 
@@ -37,31 +47,35 @@ Rows find_rows(uint tile, uint batch) {
     uvec4 row = uvec4(order[at.x], order[at.y], order[at.z], order[at.w]) - first_row;
     // Rows before the chunk have wrapped around to large numbers.
     bvec4 here = bvec4(uvec4(lessThan(row, uvec4(n_rows_here))) & uvec4(lessThan(position, uvec4(n_rows_of_batch))));
-    return Rows(mix(uvec4(0u), row, here), here);
+    row = mix(uvec4(0u), row, here);
+    return Rows(row >> 2u, row & 3u, here);
 }
 
+// +w or -w of each row, 0 for one that does not count.
 vec4 rows_targets(Rows rows) {
-    uvec4 at = rows.row;
-    return mix(vec4(0.0), vec4(targets[at.x], targets[at.y], targets[at.z], targets[at.w]), rows.here);
+    vec4 t = vec4(
+        VEC4_AT(targets, rows.tile.x)[rows.row.x], VEC4_AT(targets, rows.tile.y)[rows.row.y],
+        VEC4_AT(targets, rows.tile.z)[rows.row.z], VEC4_AT(targets, rows.tile.w)[rows.row.w]);
+    return mix(vec4(0.0), t, rows.here);
 }
 
-vec4 rows_feature(Rows rows, uint feature, uint n_features) {
-    uvec4 at = (((rows.row >> 2u) * n_features + feature) << 2u) + (rows.row & 3u);
-    return vec4(data[at.x], data[at.y], data[at.z], data[at.w]);
+// One feature of each row; `n` is how many there are, known when the shader is compiled where it can be.
+vec4 rows_feature(Rows rows, uint feature, uint n) {
+    uvec4 at = rows.tile * n + feature;
+    return vec4(
+        VEC4_AT(data, at.x)[rows.row.x], VEC4_AT(data, at.y)[rows.row.y],
+        VEC4_AT(data, at.z)[rows.row.z], VEC4_AT(data, at.w)[rows.row.w]);
 }
 
 #else
-
-layout(std430, set = 0, binding = 0) readonly buffer Data { vec4 data[]; };
-layout(std430, set = 0, binding = 1) readonly buffer Targets { vec4 targets[]; };
 
 struct Rows { uint tile; };
 
 Rows find_rows(uint tile, uint batch) { return Rows(tile); }
 
-vec4 rows_targets(Rows rows) { return targets[rows.tile]; }
+vec4 rows_targets(Rows rows) { return VEC4_AT(targets, rows.tile); }
 
-vec4 rows_feature(Rows rows, uint feature, uint n_features) { return data[rows.tile * n_features + feature]; }
+vec4 rows_feature(Rows rows, uint feature, uint n) { return VEC4_AT(data, rows.tile * n + feature); }
 
 #endif
 

@@ -106,7 +106,7 @@ class LogisticRegression(Estimator):
         table = inputs.checked_table(X, name, as_float32=True)
         classes, second = inputs.checked_labels(y, len(table), name)
         targets = inputs.checked_weights(sample_weight, second)
-        settings = settings_from(self, len(table), progress)
+        settings = settings_from(self, targets, progress)
         coef, intercept = self._start(table.shape[1], coef_init, intercept_init)
         with self._runtime() as runtime:
             outcome = train(runtime, table, targets, settings, coef, intercept)
@@ -145,7 +145,7 @@ class LogisticRegression(Estimator):
                 f"Floating-point under-/overflow occurred at epoch #{n_epochs}. Scaling input data with StandardScaler "
                 f"or MinMaxScaler might help, or a learning_rate below {self.learning_rate!r}."
             )
-        self.coef_ = outcome.weights.astype(np.float64).reshape(1, -1)
+        self.coef_ = outcome.weights.reshape(1, -1)
         self.intercept_ = np.array([outcome.intercept], np.float64)
         self.classes_ = classes
         self.n_iter_ = n_epochs

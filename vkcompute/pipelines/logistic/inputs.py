@@ -78,7 +78,9 @@ def checked_labels(y: Any, n_rows: int, owner: str) -> tuple[Array, npt.NDArray[
 
 
 def checked_weights(sample_weight: Any, second: npt.NDArray[np.bool_]) -> Floats:
-    """The weight of each row, their mean 1, negative for rows of the first class.
+    """The weight of each row, negative for rows of the first class, scaled by a power of 2, the largest to [1, 2).
+
+    So the weights that float32 holds, small integers among them, stay exact, and the largest do not overflow.
 
     Raises:
         ValueError: not one weight per row, a negative one, or none but zeros in a class; DataError where one is NaN.
@@ -99,7 +101,8 @@ def checked_weights(sample_weight: Any, second: npt.NDArray[np.bool_]) -> Floats
         raise ValueError(f"Negative values in data passed to `sample_weight`: {weights[row]!r} in row {row}")
     if not weights[second].any() or not weights[~second].any():
         raise ValueError("the data contains only one class, or none, once samples of weight zero are left out")
-    signs *= (weights / weights.mean()).astype(np.float32)
+    _, exponent = np.frexp(weights.max())
+    signs *= np.ldexp(weights, 1 - exponent).astype(np.float32)
     return signs
 
 

@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from vkcompute.pipelines.logistic.table import Floats
 from vkcompute.runtime.runtime import Runtime
@@ -15,7 +16,7 @@ HISTORY_EPOCHS = 4096
 """Losses that the device keeps; older ones are overwritten, so the host reads them before."""
 
 _HEADER_WORDS = 8  # of `State` in shaders/include/logistic_state.glsl
-_EPOCH, _STOPPED, _BEST_LOSS, _INTERCEPT = 1, 2, 4, 6
+_EPOCH, _STOPPED, _BEST_LOSS, _INTERCEPT, _INTERCEPT_REST = 1, 2, 4, 6, 7
 RUNS, CONVERGED, DIVERGED = 0, 1, 2
 
 
@@ -40,23 +41,24 @@ class Model:
     """Weights and state.
 
     Attributes:
-        weights: (n_features rounded up to a multiple of 4,), float32, zero past the features.
+        weights: (2, n_features rounded up to a multiple of 4), float32, zero past the features. The second row is what
+            the first is too coarse to hold: training steps get small beside the weights they move.
         state: `State` of the shaders, as float32 words.
     """
 
     def __init__(self, runtime: Runtime, weights: Floats, intercept: float, owner: ExitStack) -> None:
         self.n_features = len(weights)
-        padded = np.zeros(-(-self.n_features // 4) * 4, np.float32)
-        padded[: self.n_features] = weights
+        padded = np.zeros((2, -(-self.n_features // 4) * 4), np.float32)
+        padded[0, : self.n_features] = weights
         state = np.zeros(_HEADER_WORDS + HISTORY_EPOCHS, np.float32)
         state[_BEST_LOSS] = np.finfo(np.float32).max
         state[_INTERCEPT] = intercept
         self.weights = owner.enter_context(runtime.tensor(padded))
         self.state = owner.enter_context(runtime.tensor(state))
 
-    def read_weights(self) -> Floats:
+    def read_weights(self) -> npt.NDArray[np.float64]:
         """The weights, shape (n_features,). Waits for the steps given so far."""
-        weights: Floats = self.weights.numpy()[: self.n_features]
+        weights: npt.NDArray[np.float64] = self.weights.numpy()[:, : self.n_features].sum(0, np.float64)
         return weights
 
 
@@ -64,4 +66,5 @@ def read_report(copy: Tensor) -> Report:
     """What a copy of the state says. Waits for the copy, and for nothing after it."""
     words = copy.numpy()
     counts = words.view(np.uint32)
-    return Report(int(counts[_EPOCH]), int(counts[_STOPPED]), float(words[_INTERCEPT]), words[_HEADER_WORDS:])
+    intercept = float(words[_INTERCEPT]) + float(words[_INTERCEPT_REST])
+    return Report(int(counts[_EPOCH]), int(counts[_STOPPED]), intercept, words[_HEADER_WORDS:])

@@ -8,13 +8,13 @@ import numpy as np
 
 from vkcompute.pipelines.logistic.model import Model
 from vkcompute.pipelines.logistic.settings import Settings
-from vkcompute.pipelines.logistic.step import end_of_step, plan_step
+from vkcompute.pipelines.logistic.step import end_of_step, plan_step, row_kernel
 from vkcompute.pipelines.logistic.table import Chunk
 from vkcompute.runtime.runtime import Runtime
 from vkcompute.runtime.tensor import Tensor
 
-MAX_FEATURES = 16
-"""Beyond, the registers of an invocation no longer hold a tile with all its features."""
+MAX_FEATURES = 32
+"""An invocation holds a tile with all its features in registers; Mesa unrolls loops of up to 32 iterations."""
 
 
 class NarrowStep:
@@ -23,13 +23,13 @@ class NarrowStep:
     def __init__(
         self, runtime: Runtime, chunks: list[Chunk], model: Model, settings: Settings, owner: ExitStack
     ) -> None:
-        self._chunks, self._model, self._settings = chunks, model, settings
         self.plan = plan_step(runtime, chunks, settings.batch_size)
+        self._model = model
         constants: dict[int | str, int] = {"N_FEATURES": model.n_features}
-        gathers = "_gather" if self.plan.gathers else ""
-        self._sum = runtime.kernel(f"logistic_narrow{gathers}", constants=constants)
+        self._sum = row_kernel(runtime, "narrow", self.plan, constants)
         self._update = runtime.kernel("logistic_narrow_update", constants=constants)
         self._sums = owner.enter_context(runtime.empty((self.plan.n_slots, model.n_features + 2), np.float32))
+        self._end = end_of_step(self.plan, settings)
 
     def launch(self, order: Tensor | None) -> None:
         """One step: on all rows, or on the batch whose rows stand in `order`."""
@@ -37,5 +37,4 @@ class NarrowStep:
         for part in self.plan.parts:
             tensors = (part.chunk.data, part.chunk.targets, *ordered, model.weights, model.state, self._sums)
             self._sum(*tensors, **part.push, grid=(part.n_groups,))
-        end = end_of_step(self.plan, self._settings)
-        self._update(self._sums, model.weights, model.state, **end, grid=(1,))
+        self._update(self._sums, model.weights, model.state, **self._end, grid=(1,))

@@ -11,14 +11,16 @@ import numpy as np
 import numpy.typing as npt
 
 from vkcompute.pipelines.logistic.settings import Settings
+from vkcompute.pipelines.logistic.table import Floats
 
 
-def settings_from(params: Any, n_rows: int, progress: Callable[[int], None] | None) -> Settings:
-    """What a run on `n_rows` rows is asked to do by an object with the parameters as attributes.
+def settings_from(params: Any, targets: Floats, progress: Callable[[int], None] | None) -> Settings:
+    """What a run on rows of these weights is asked to do by an object with the parameters as attributes.
 
     Raises:
         ValueError, TypeError: a parameter cannot be used; the message gives its name, the rule and the value.
     """
+    n_rows = len(targets)
     batch_size = n_rows if params.batch_size is None else _count("batch_size", params.batch_size)
     return Settings(
         learning_rate=_number("learning_rate", params.learning_rate, above_zero=True),
@@ -27,6 +29,7 @@ def settings_from(params: Any, n_rows: int, progress: Callable[[int], None] | No
         batch_size=min(batch_size, n_rows),
         tol=None if params.tol is None else _number("tol", params.tol),
         patience=_count("n_iter_no_change", params.n_iter_no_change),
+        mean_weight=float(np.abs(targets).mean(dtype=np.float64)),
         fit_intercept=_flag("fit_intercept", params.fit_intercept),
         permutation=_permutations(params.random_state, n_rows),
         progress=progress,

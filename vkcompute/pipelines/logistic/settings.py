@@ -21,6 +21,7 @@ class Settings:
         batch_size: rows per step; the number of rows for a full batch.
         tol: an epoch that does not improve the best loss by this much is stale; None: training does not stop early.
         patience: stale epochs in a row after which training stops.
+        mean_weight: of the rows.
         fit_intercept: whether the intercept moves.
         permutation: called before each epoch of several batches: the order of the rows, shape (n_rows,).
         progress: called now and then with the number of epochs done.
@@ -33,6 +34,7 @@ class Settings:
     tol: float | None
     patience: int
     fit_intercept: bool
+    mean_weight: float
     permutation: Callable[[], npt.NDArray[np.uint32]]
     progress: Callable[[int], None] | None = None
 
@@ -42,13 +44,13 @@ class Outcome:
     """What training has found.
 
     Attributes:
-        weights: shape (n_features,), float32.
+        weights: shape (n_features,).
         intercept: of the decision function.
         losses: of each epoch: mean cross-entropy of its rows and the penalty, before the step that each took part in.
         converged: whether it stopped by `tol`.
     """
 
-    weights: Floats
+    weights: npt.NDArray[np.float64]
     intercept: float
     losses: Floats
     converged: bool

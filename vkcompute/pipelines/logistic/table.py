@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from vkcompute.core.quirks import quirks_of
 from vkcompute.runtime.runtime import Runtime
 from vkcompute.runtime.tensor import Tensor
 
@@ -32,6 +33,11 @@ class Chunk:
     targets: Tensor
     first_row: int
     n_rows: int
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return self.data.shape[1]
 
     @property
     def n_tiles(self) -> int:
@@ -63,11 +69,14 @@ def upload(runtime: Runtime, X: npt.NDArray[Any], targets: Floats, owner: ExitSt
 
 
 def _chunk_rows(runtime: Runtime, n_features: int) -> int:
-    limit = runtime.device.max_binding_bytes
+    device = runtime.device
+    limit = device.max_binding_bytes
+    if quirks_of(device.physical).texel_loads:
+        limit = min(limit, device.physical.limits["maxTexelBufferElements"] * TILE_ROWS * 4)
     n_tiles = limit // (TILE_ROWS * 4 * n_features)
     if n_tiles == 0:
         most = limit // (TILE_ROWS * 4)
-        raise ValueError(f"a row has at most {most} features on {runtime.device}; got {n_features}; select fewer")
+        raise ValueError(f"a row has at most {most} features on {device}; got {n_features}; select fewer")
     return n_tiles * TILE_ROWS
 
 

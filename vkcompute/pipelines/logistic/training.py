@@ -11,9 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from vkcompute.pipelines.logistic.model import CONVERGED, HISTORY_EPOCHS, RUNS, Model, Report, read_report
-from vkcompute.pipelines.logistic.narrow import NarrowStep
+from vkcompute.pipelines.logistic.narrow import MAX_FEATURES, NarrowStep
 from vkcompute.pipelines.logistic.settings import Outcome, Settings
+from vkcompute.pipelines.logistic.step import Step
 from vkcompute.pipelines.logistic.table import Floats, upload
+from vkcompute.pipelines.logistic.wide import WideStep
 from vkcompute.runtime.graph import Graph
 from vkcompute.runtime.runtime import Runtime
 from vkcompute.runtime.tensor import Tensor
@@ -42,7 +44,8 @@ def train(
     with ExitStack() as owner:
         chunks = upload(runtime, X, targets, owner)
         model = Model(runtime, weights, intercept, owner)
-        step = NarrowStep(runtime, chunks, model, settings, owner)
+        kind = NarrowStep if X.shape[1] <= MAX_FEATURES else WideStep
+        step = kind(runtime, chunks, model, settings, owner)
         if step.plan.gathers:
             schedule = _batches(runtime, step, settings, owner)
         else:
@@ -54,19 +57,17 @@ def train(
         return replay.outcome(settings)
 
 
-def _record(runtime: Runtime, step: NarrowStep, order: Tensor | None, owner: ExitStack) -> Graph:
+def _record(runtime: Runtime, step: Step, order: Tensor | None, owner: ExitStack) -> Graph:
     with runtime.record() as graph:
         step.launch(order)
     return owner.enter_context(closing(graph))
 
 
-def _full_batches(
-    runtime: Runtime, step: NarrowStep, settings: Settings, owner: ExitStack
-) -> Iterator[tuple[Graph, int]]:
+def _full_batches(runtime: Runtime, step: Step, settings: Settings, owner: ExitStack) -> Iterator[tuple[Graph, int]]:
     yield _record(runtime, step, None, owner), settings.max_iter
 
 
-def _batches(runtime: Runtime, step: NarrowStep, settings: Settings, owner: ExitStack) -> Iterator[tuple[Graph, int]]:
+def _batches(runtime: Runtime, step: Step, settings: Settings, owner: ExitStack) -> Iterator[tuple[Graph, int]]:
     """Two orders take turns, so that the host shuffles and writes one while the device works by the other."""
     plan, batch_size = step.plan, settings.batch_size
     turns: deque[tuple[Tensor, Graph]] = deque()

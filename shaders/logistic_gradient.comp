@@ -1,0 +1,36 @@
+// The gradient for a table of many features: an invocation sums four features over a slice of the tiles. Workgroups
+// stand side by side along x, slices along y.
+#version 460
+
+layout(local_size_x = 64, local_size_x_id = 0) in;
+
+#include "logistic_rows.glsl"
+
+layout(std430, set = 0, binding = 3) readonly buffer Residuals { vec4 residuals[]; };  // [tile]
+#define STATE_ACCESS readonly
+#define STATE_BINDING 4
+#include "logistic_state.glsl"
+layout(std430, set = 0, binding = 5) writeonly buffer Sums { vec4 sums[]; };  // [slot][four features]
+
+void main() {
+    uint k = gl_GlobalInvocationID.x;
+    uint n_vec4 = (n_features + 3u) / 4u;
+    if (stopped != 0u || k >= n_vec4) return;
+    uint this_batch = batch;
+    uvec4 wanted = 4u * k + uvec4(0u, 1u, 2u, 3u);
+    uvec4 feature = min(wanted, uvec4(n_features - 1u));
+    vec4 sum = vec4(0.0);
+    uint tile = gl_WorkGroupID.y * tiles_per_lane;
+    uint end = min(tile + tiles_per_lane, n_tiles);
+    for (; tile < end; ++tile) {
+        Rows rows = find_rows(tile, this_batch);
+        vec4 residual = residuals[tile];
+        sum += vec4(
+            dot(residual, rows_feature(rows, feature.x, n_features)),
+            dot(residual, rows_feature(rows, feature.y, n_features)),
+            dot(residual, rows_feature(rows, feature.z, n_features)),
+            dot(residual, rows_feature(rows, feature.w, n_features)));
+    }
+    // Past the last feature weights are zero and stay it.
+    sums[(first_slot + gl_WorkGroupID.y) * n_vec4 + k] = mix(vec4(0.0), sum, lessThan(wanted, uvec4(n_features)));
+}

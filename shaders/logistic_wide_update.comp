@@ -1,0 +1,41 @@
+// Moves the weights of a table of many features: a workgroup sums the partial sums of four features.
+#version 460
+
+layout(local_size_x = 64) in;
+
+layout(std430, set = 0, binding = 0) readonly buffer Sums { vec4 sums[]; };  // [slot][four features]
+layout(std430, set = 0, binding = 1) buffer Weights { float weights[]; };  // then as many rests
+layout(std430, set = 0, binding = 2) writeonly buffer Squares { float squares[]; };  // of the weights before, by fours
+#define STATE_BINDING 3
+#include "logistic_step.glsl"
+
+const uint N_COLUMNS = 4u;
+shared float lane_sums[N_COLUMNS * 64u];
+
+#include "logistic_columns.glsl"
+
+void main() {
+    uint n_weights = weights.length() / 2u;
+    uint n_vec4 = n_weights / 4u;
+    // Groups beyond the device's maximum in x go on in y.
+    uint k = gl_WorkGroupID.x + gl_WorkGroupID.y * gl_NumWorkGroups.x;
+    if (stopped != 0u || k >= n_vec4) return;
+    uint lane = gl_LocalInvocationID.x;
+    vec4 sum = vec4(0.0);
+    for (uint slot = lane; slot < n_slots; slot += 64u) sum += sums[slot * n_vec4 + k];
+    for (uint column = 0u; column < N_COLUMNS; ++column) lane_sums[column * 64u + lane] = sum[column];
+    float n = weight_of_batch();
+    barrier();
+    if (lane == 0u) {
+        vec4 w = vec4(weights[4u * k], weights[4u * k + 1u], weights[4u * k + 2u], weights[4u * k + 3u]);
+        squares[k] = dot(w, w);
+    }
+    sum_columns(lane);
+    if (lane < N_COLUMNS) {
+        uint at = 4u * k + lane;
+        float w = weights[at], rest = weights[n_weights + at];
+        add(w, rest, -learning_rate * (column_sum(lane) / n + alpha * w));
+        weights[at] = w;
+        weights[n_weights + at] = rest;
+    }
+}

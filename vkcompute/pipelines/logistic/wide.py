@@ -1,0 +1,97 @@
+"""Training steps for a table of any number of features: forward pass, residuals, gradient, update, each a kernel."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+
+import numpy as np
+
+from vkcompute.pipelines.logistic.model import Model
+from vkcompute.pipelines.logistic.settings import Settings
+from vkcompute.pipelines.logistic.step import LOCAL_SIZE, Part, Plan, end_of_step, full_device, plan_step, row_kernel
+from vkcompute.pipelines.logistic.table import Chunk
+from vkcompute.runtime.runtime import Runtime
+from vkcompute.runtime.tensor import Tensor
+
+_SLAB_VEC4 = 64  # fours of features whose products one invocation of the forward pass adds up
+_MAX_SLABS = 64
+_MIN_SLICE, _MAX_SLICE = 64, 1 << 14  # tiles that one invocation of the gradient adds up; few, or lavapipe stops
+
+
+class WideStep:
+    """Launches the kernels of one step."""
+
+    def __init__(
+        self, runtime: Runtime, chunks: list[Chunk], model: Model, settings: Settings, owner: ExitStack
+    ) -> None:
+        plan = self.plan = plan_step(runtime, chunks, settings.batch_size)
+        self._model = model
+        n_vec4 = -(-plan.n_features // 4)
+        slab = max(_SLAB_VEC4, -(-n_vec4 // _MAX_SLABS))
+        self._n_slabs = -(-n_vec4 // slab)
+        self._forward = row_kernel(runtime, "forward", plan, {"SLAB_VEC4": slab})
+        self._residual = row_kernel(runtime, "residual", plan, {"N_SLABS": self._n_slabs})
+        self._local_size = _power_of_two(n_vec4, 8, LOCAL_SIZE)
+        self._gradient = row_kernel(runtime, "gradient", plan, {0: self._local_size})
+        self._update = runtime.kernel("logistic_wide_update")
+        self._finish = runtime.kernel("logistic_wide_finish")
+        self._n_groups = -(-n_vec4 // self._local_size)
+        self._slices = _slices(plan, -(-full_device(runtime) // self._n_groups))
+        self._n_slices = sum(n for _, n in self._slices)
+        n_tiles = max(part.push["n_tiles"] for part in plan.parts)
+        keep, empty = owner.enter_context, runtime.empty
+        self._parts = keep(empty((self._n_slabs, n_tiles, 4), np.float32))
+        self._residuals = keep(empty((n_tiles, 4), np.float32))
+        self._sums = keep(empty((plan.n_slots, 2), np.float32))
+        self._gradients = keep(empty((self._n_slices, n_vec4, 4), np.float32))
+        self._squares = keep(empty(n_vec4, np.float32))
+        self._end = end_of_step(plan, settings)
+        self._groups_x = runtime.device.physical.limits["maxComputeWorkGroupCount"][0]
+
+    def launch(self, order: Tensor | None) -> None:
+        """One step: on all rows, or on the batch whose rows stand in `order`."""
+        model, ordered = self._model, () if order is None else (order,)
+        first_slice = 0
+        for part, (n_tiles, n_slices) in zip(self.plan.parts, self._slices, strict=True):
+            data, targets, state = part.chunk.data, part.chunk.targets, model.state
+            self._forward(
+                data, targets, *ordered, model.weights, state, self._parts,
+                **part.push, grid=(part.n_groups, self._n_slabs),
+            )  # fmt: skip
+            self._residual(
+                data, targets, *ordered, self._parts, state, self._residuals, self._sums,
+                **part.push, grid=(part.n_groups,),
+            )  # fmt: skip
+            push = {**part.push, "tiles_per_lane": n_tiles, "first_slot": first_slice}
+            self._gradient(
+                data, targets, *ordered, self._residuals, state, self._gradients,
+                **push, grid=(self._n_groups, n_slices),
+            )  # fmt: skip
+            first_slice += n_slices
+        self._launch_update()
+
+    def _launch_update(self) -> None:
+        model, n_vec4 = self._model, self._squares.size
+        groups = min(n_vec4, self._groups_x)
+        end = {**self._end, "n_slots": self._n_slices}
+        grid = (groups, -(-n_vec4 // groups))
+        self._update(self._gradients, model.weights, self._squares, model.state, **end, grid=grid)
+        self._finish(self._sums, self._squares, model.state, **self._end, grid=(1,))
+
+
+def _power_of_two(at_least: int, low: int, high: int) -> int:
+    size = low
+    while size < min(at_least, high):
+        size *= 2
+    return size
+
+
+def _slices(plan: Plan, wanted: int) -> list[tuple[int, int]]:
+    """Per part: tiles in a slice, and the number of slices, together about `wanted`."""
+
+    def of(part: Part) -> tuple[int, int]:
+        n_tiles = part.push["n_tiles"]
+        step = min(max(-(-n_tiles * len(plan.parts) // wanted), _MIN_SLICE), _MAX_SLICE)
+        return step, -(-n_tiles // step)
+
+    return [of(part) for part in plan.parts]
