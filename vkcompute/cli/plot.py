@@ -10,6 +10,7 @@ from vkcompute.cli import page
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+_SUFFIXES = (".png", ".svg", ".pdf", ".jpg")
 _MANY_EPOCHS = 50
 _TITLE_COLUMNS = 70
 
@@ -19,16 +20,14 @@ def require(path: str) -> None:
 
     Raises:
         ImportError: there is no matplotlib.
-        ValueError: it draws no files with this suffix.
+        ValueError: the path's suffix is that of no picture.
     """
     try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        import matplotlib.figure  # noqa: F401
     except ImportError as error:
         raise ImportError(f'--plot needs matplotlib: pip install "vkcompute[plot]" ({error})') from error
-    known = sorted(FigureCanvasAgg.get_supported_filetypes())
-    suffix = os.path.splitext(path)[1]
-    if suffix[1:].lower() not in known:
-        raise ValueError(f"--plot {path}: a picture ends in one of .{', .'.join(known)}")
+    if os.path.splitext(path)[1].lower() not in _SUFFIXES:
+        raise ValueError(f"--plot {path}: the name of a picture ends in one of {', '.join(_SUFFIXES)}")
 
 
 def draw(path: str, losses: npt.NDArray[Any], title: str) -> None:
@@ -42,7 +41,7 @@ def draw(path: str, losses: npt.NDArray[Any], title: str) -> None:
     axes = figure.add_subplot()
     epochs = range(1, len(losses) + 1)
     axes.plot(epochs, losses, linewidth=1.8, marker="" if len(losses) > _MANY_EPOCHS else ".")
-    outcome = f"{losses[-1]:.4g} after {page.count(len(losses), 'epoch')}"
+    outcome = f"loss {losses[-1]:.4g} after {page.count(len(losses), 'epoch')}"
     # A name from a file may hold dollar signs, which are no formula.
     axes.set_title(f"{page.fit(title, _TITLE_COLUMNS)}\n{outcome}", parse_math=False)
     axes.set_xlabel("epoch")

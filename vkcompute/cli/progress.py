@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 from collections.abc import Callable, Iterator
+
+_USUAL, _WIDEST = 80, 100
+_ROWS = 24  # any number: tqdm draws nothing where it asks a terminal that has no size
 
 
 @contextlib.contextmanager
@@ -18,10 +22,20 @@ def bar(what: str, *, unit: str, quiet: bool = False) -> Iterator[Callable[[int,
     except ImportError:
         yield None
         return
-    with tqdm(desc=what, unit=unit, unit_scale=True, leave=False, dynamic_ncols=True, file=sys.stderr) as drawn:
+    shape = {"ncols": _columns(), "nrows": _ROWS}
+    with tqdm(desc=what, unit=unit, unit_scale=True, leave=False, file=sys.stderr, **shape) as drawn:
 
         def update(done: int, total: int) -> None:
             drawn.total = total
             drawn.update(done - drawn.n)
 
         yield update
+
+
+def _columns() -> int:
+    """The width of the terminal behind stderr, within reason; some terminals do not tell theirs."""
+    try:
+        columns = os.get_terminal_size(sys.stderr.fileno()).columns
+    except OSError:
+        columns = 0
+    return min(columns or _USUAL, _WIDEST)

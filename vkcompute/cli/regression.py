@@ -53,16 +53,17 @@ def regress(
     rows, labels = table.numbers, table.labels
     if labels is None:
         raise DataError(f"{table.path} was read without a target")
-    counts = _two_classes(labels, args.target, table.path)
+    classes, counts = _two_classes(labels, args.target, table.path)
     _require_float32(table)
-    held_out = _held_out(labels, args.test_fraction, args.seed)
-    parts = [(rows[~held_out], labels[~held_out]), (rows[held_out], labels[held_out])]
+    second = labels == classes[1]
+    held_out = _held_out(second, args.test_fraction, args.seed)
+    parts = [(rows[~held_out], second[~held_out]), (rows[held_out], second[held_out])]
     model, seconds = _fitted(*parts[0], args, runtime, progress)
     (accuracy, log_loss), (test_accuracy, test_log_loss) = (_judged(model, *part) for part in parts)
-    model.feature_names_in_ = np.array(table.names, dtype=object)
+    model.classes_, model.feature_names_in_ = classes, np.array(table.names, dtype=object)
     return Result(
         model=model,
-        class_counts=counts,
+        class_counts=dict(zip(classes.tolist(), counts.tolist(), strict=True)),
         n_train=len(parts[0][1]),
         n_test=len(parts[1][1]),
         n_features=rows.shape[1],
@@ -73,9 +74,13 @@ def regress(
 
 
 def _fitted(
-    rows: Array, labels: Array, args: argparse.Namespace, runtime: Runtime, progress: Callable[[int], None] | None
+    rows: Array, second: Array, args: argparse.Namespace, runtime: Runtime, progress: Callable[[int], None] | None
 ) -> tuple[LogisticRegression, float]:
-    """A model for the rows as they are, standardized or not while it was trained; and the seconds that this took."""
+    """A model for the rows as they are, standardized or not while it was trained; and the seconds that this took.
+
+    `second` tells which rows are of the second class. The model's classes are 0 and 1, as the library takes no
+    fractions for names of classes, and a file may have them.
+    """
     model = LogisticRegression(
         learning_rate=args.learning_rate,
         max_iter=args.max_iter,
@@ -91,7 +96,7 @@ def _fitted(
         scale[scale == 0] = 1  # a constant column stays one
         rows = (rows - mean) / scale
     start = time.perf_counter()
-    model.fit(rows, labels, progress=progress)
+    model.fit(rows, second.astype(np.int64), progress=progress)
     seconds = time.perf_counter() - start
     # z = coef (x - mean) / scale + intercept, as weights of x itself
     model.coef_ = model.coef_ / scale
@@ -99,13 +104,14 @@ def _fitted(
     return model, seconds
 
 
-def _two_classes(y: Array, target: str, path: str) -> dict[Any, int]:
-    classes, counts = np.unique(y, return_counts=True)
+def _two_classes(labels: Array, target: str, path: str) -> tuple[Array, Array]:
+    """The classes, sorted, and how many rows each has."""
+    classes, counts = np.unique(labels, return_counts=True)
     if len(classes) != 2:
         names = listed(classes.tolist())
         what = "class" if len(classes) == 1 else "classes"
         raise DataError(f"the target {target!r} of {path} has {len(classes)} {what} ({names}); two are needed")
-    return dict(zip(classes.tolist(), counts.tolist(), strict=True))
+    return classes, counts
 
 
 def _require_float32(table: Table) -> None:
@@ -119,24 +125,24 @@ def _require_float32(table: Table) -> None:
         )
 
 
-def _held_out(y: Array, fraction: float, seed: int) -> npt.NDArray[np.bool_]:
+def _held_out(second: Array, fraction: float, seed: int) -> npt.NDArray[np.bool_]:
     """Which rows are held out: of each class the given share, drawn by `seed`."""
-    held_out = np.zeros(len(y), np.bool_)
+    held_out = np.zeros(len(second), np.bool_)
     random = np.random.default_rng(seed)
-    for label in np.unique(y):
-        rows = np.flatnonzero(y == label)
+    for of_class in (~second, second):
+        rows = np.flatnonzero(of_class)
         n_held_out = round(fraction * len(rows))
         if n_held_out == len(rows):
-            raise ValueError(f"--test-fraction {fraction:g} leaves no row of class {label!r} to train on")
+            raise ValueError(f"--test-fraction {fraction:g} leaves no row of a class of {len(rows)} to train on")
         held_out[random.permutation(rows)[:n_held_out]] = True
     if fraction and not held_out.any():
-        raise ValueError(f"--test-fraction {fraction:g} of {len(y)} rows is not one row of either class")
+        raise ValueError(f"--test-fraction {fraction:g} of {len(second)} rows is not one row of either class")
     return held_out
 
 
-def _judged(model: LogisticRegression, rows: Array, labels: Array) -> tuple[float, float]:
+def _judged(model: LogisticRegression, rows: Array, second: Array) -> tuple[float, float]:
     """Accuracy, and the mean of -log of the probability that the model gave to what was the case."""
-    if not len(labels):
+    if not len(rows):
         return float("nan"), float("nan")
-    given = model.predict_log_proba(rows)[np.arange(len(labels)), (labels == model.classes_[1]).astype(np.intp)]
-    return model.score(rows, labels), float(-given.mean())
+    given = model.predict_log_proba(rows)[np.arange(len(rows)), second.astype(np.intp)]
+    return model.score(rows, second), float(-given.mean())

@@ -21,7 +21,7 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument("--target", metavar="NAME", required=True, help="the column to predict")
     parser.add_argument("--ignore", metavar="NAME", action="append", default=[], help="a column that is no feature")
     parser.add_argument("--model", metavar="model.npz", help="where to write the model")
-    parser.add_argument("--plot", metavar="loss.png", help="where to draw the loss curve (.png, .svg, .pdf)")
+    parser.add_argument("--plot", metavar="loss.png", help="where to draw the loss curve (.png, .svg, .pdf, .jpg)")
     parser.add_argument(
         "--test-fraction",
         metavar="F",
@@ -97,7 +97,7 @@ def _text(args: argparse.Namespace, result: Result, device: str) -> str:
     held_out_loss = [f"{result.log_loss[1]:.4f} held out"] if result.n_test else []
     rows = [page.count(result.n_train, "row"), *([f"{result.n_test:,} held out"] if result.n_test else [])]
     fields = [
-        ("data", [args.data, *page.listed(counts)]),
+        ("data", [f"{args.data}:", *page.listed(counts)]),
         ("classes", page.listed(classes)),
         ("device", [device]),
         ("training", page.listed([*rows, made])),

@@ -1,0 +1,72 @@
+"""Text keeps within the terminal's width and loses nothing that fits."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vkcompute.cli import page
+
+pytestmark = pytest.mark.pure
+
+WORDS = st.text(st.characters(codec="ascii", exclude_categories=["C", "Z"]), min_size=1, max_size=25)
+
+
+@pytest.fixture(autouse=True)
+def _columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+
+
+@pytest.mark.parametrize(("columns", "width"), [("1", 40), ("60", 60), ("80", 80), ("500", 100)])
+def test_width(monkeypatch: pytest.MonkeyPatch, columns: str, width: int) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    assert page.width() == width
+
+
+@given(st.lists(WORDS, max_size=40))
+def test_a_field_keeps_its_items_whole_and_in_order(items: list[str]) -> None:
+    lines = page.field("label", items).split("\n")
+    assert max(map(len, lines)) <= 80
+    assert " ".join(lines).split() == ["label", *items]
+
+
+def test_items_of_several_words_are_not_torn() -> None:
+    items = [f"item {i} of many" for i in range(30)]
+    text = page.field("label", items)
+    assert all(item in text for item in items)
+
+
+@given(st.integers(1, 6).flatmap(lambda n: st.lists(st.lists(st.text(), min_size=n, max_size=n), min_size=1)))
+def test_a_table_fits(rows: list[list[str]]) -> None:
+    lines = page.table(rows, right=(0,)).split("\n")
+    assert len(lines) == len(rows)
+    assert max(map(len, lines)) <= 80
+
+
+def test_a_table_that_fits_is_shown_whole_and_aligned() -> None:
+    rows = [("name", "size"), ("alpha", "1"), ("b", "1000")]
+    assert page.table(rows, right=(1,)) == "name   size\nalpha     1\nb      1000"
+
+
+@pytest.mark.parametrize(
+    ("count", "words"),
+    [
+        (0, "0 bytes"),
+        (1023, "1023 bytes"),
+        (1024, "1 KiB"),
+        (1536, "1.5 KiB"),
+        (128 << 20, "128 MiB"),
+        (1 << 31, "2 GiB"),
+        ((1 << 50), "1024 TiB"),
+    ],
+)
+def test_bytes_in_words(count: int, words: str) -> None:
+    assert page.nbytes(count) == words
+
+
+@pytest.mark.parametrize(
+    ("number", "noun", "words"), [(1, "row", "1 row"), (1000, "row", "1,000 rows"), (2, "class", "2 classes")]
+)
+def test_counts(number: int, noun: str, words: str) -> None:
+    assert page.count(number, noun) == words
