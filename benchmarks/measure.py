@@ -6,6 +6,7 @@ A contender is made, run once and checked against numpy before it is timed, and 
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -19,6 +20,7 @@ import numpy.typing as npt
 Array = npt.NDArray[Any]
 _TURN_S = 0.02  # short programs run in loops of about this long, so that the clock's own cost does not count
 _MOST_LOOPS = 500
+_PAUSE_S = 0.015  # before a turn: some peers' threads spin for 10 ms after their work, and would hold a core
 
 
 class Unavailable(Exception):
@@ -222,6 +224,7 @@ def _prepare(contender: Contender, row: Row) -> None:
 
 
 def _take_turn(contender: Contender, row: Row) -> None:
+    time.sleep(_PAUSE_S)
     row.samples.append(contender.sample(row.loops) / row.loops)
 
 

@@ -21,9 +21,11 @@ MIB = 1 << 20
 
 def duration(seconds: float) -> str:
     """A time with three digits and its unit."""
-    scale, unit = next(((s, u) for s, u in _UNITS if abs(seconds) >= s), _UNITS[-1])
-    value = seconds / scale
-    return f"{value:.{max(0, 2 - len(str(int(abs(value)))) + 1)}f} {unit}"
+    rounded = float(f"{seconds:.2e}")
+    scale, unit = next(((s, u) for s, u in _UNITS if abs(rounded) >= s), _UNITS[-1])
+    value = rounded / scale
+    decimals = max(0, 3 - len(str(int(abs(value)))))
+    return f"{value:.{decimals}f} {unit}"
 
 
 def introduction(about: dict[str, Any]) -> str:

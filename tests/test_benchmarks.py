@@ -1,0 +1,246 @@
+"""The benchmarks run, refuse to time what is wrong, and go on where a peer is missing, broken or dead; no times."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+BENCHMARKS = Path(__file__).resolve().parent.parent / "benchmarks"
+
+# Peers that stand for every way to fail: absent, broken at import, wrong, dead in the middle, with no device.
+_STANDINS = {
+    "wgpu": "raise ImportError('there is no wgpu here')",
+    "taichi": "raise RuntimeError('taichi is broken')",
+    "numba": "prange = range\ndef njit(parallel):\n    return lambda f: lambda a, b, c: c.fill(0)",
+    "kp": "import os\nclass Manager:\n    def __init__(self, device):\n        os._exit(3)",
+    "pyopencl": "Error = RuntimeError\ndef get_platforms():\n    return []",
+}
+_NOTES = {
+    "wgpu": "there is no wgpu here",
+    "taichi": "taichi is broken",
+    "numba": "numpy has",
+    "kompute": "ended with status 3",
+    "pyopencl": "no OpenCL platform",
+}
+
+
+def _run(*options: str, **env: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(BENCHMARKS / "run.py"), *options]
+    return subprocess.run(command, env=os.environ | env, capture_output=True, text=True, timeout=300, check=False)
+
+
+@pytest.fixture(scope="module")
+def outcome(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, Any]]:
+    """What a run of the smallest size prints, and its JSON."""
+    folder = tmp_path_factory.mktemp("peers")
+    for name, text in _STANDINS.items():
+        (folder / f"{name}.py").write_text(text)
+    figures = folder / "figures.json"
+    temporary = folder / "temporary"
+    temporary.mkdir()
+    path = os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])
+    done = _run("--smoke", "--json", str(figures), "--folder", str(temporary), PYTHONPATH=path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert list(temporary.iterdir()) == []
+    return done.stdout, json.loads(figures.read_text())
+
+
+def _rows(figures: dict[str, Any]) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    for case in figures["cases"]:
+        for row in case["rows"]:
+            yield case, row
+
+
+def test_figures_say_where_they_come_from(outcome: tuple[str, dict[str, Any]]) -> None:
+    figures = outcome[1]
+    assert figures["machine"]["cores"] == os.cpu_count()
+    assert figures["machine"]["cpu"]
+    assert figures["machine"]["memory_bytes"] > 1 << 28
+    assert figures["device"]["name"]
+    assert figures["device"]["driver"]
+    assert figures["versions"]["numpy"] == np.__version__
+    assert {"python", "vkcompute", "vulkan"} <= figures["versions"].keys()
+    assert "--smoke" in figures["command"]
+    assert figures["date"][:2] == "20"
+
+
+def test_every_benchmark_has_its_cases(outcome: tuple[str, dict[str, Any]]) -> None:
+    keys = [case["key"] for case in outcome[1]["cases"]]
+    assert len(keys) == len(set(keys))
+    assert {key.split(".")[0] for key in keys} == {"multiply", "launch", "start", "logistic", "streaming"}
+
+
+def test_what_has_a_time_was_verified_and_the_rest_says_why(outcome: tuple[str, dict[str, Any]]) -> None:
+    n = outcome[1]["sizes"]["repeat"]
+    for _, row in _rows(outcome[1]):
+        if row["verified"]:
+            assert len(row["samples"]) == n, row
+            assert row["min_s"] <= row["q1_s"] <= row["median_s"] <= row["q3_s"], row
+            assert row["note"] == "", row
+        else:
+            assert row["samples"] == [], row
+            assert row["note"], row
+            assert "median_s" not in row, row
+
+
+def test_numpy_and_vkcompute_are_measured_everywhere(outcome: tuple[str, dict[str, Any]]) -> None:
+    for case, row in _rows(outcome[1]):
+        if row["program"] not in _NOTES:
+            assert row["verified"], (case["title"], row)
+    for case in outcome[1]["cases"]:
+        assert case["baseline"] in [row["program"] for row in case["rows"]]
+
+
+def test_peers_that_fail_are_rows_in_words(outcome: tuple[str, dict[str, Any]]) -> None:
+    said = {row["program"]: row["note"] for case, row in _rows(outcome[1]) if case["key"] == "multiply.small"}
+    for peer, note in _NOTES.items():
+        assert note in said[peer]
+
+
+def test_streaming_tells_both_peaks(outcome: tuple[str, dict[str, Any]]) -> None:
+    [row] = [row for case, row in _rows(outcome[1]) if case["key"] == "streaming" and row["program"] == "vkcompute"]
+    assert row["extra"]["device_peak_bytes"] > 0
+    if Path("/proc/self/status").exists():
+        assert row["extra"]["rss_anon_peak_bytes"] > 1 << 20
+
+
+def test_table_fits_80_columns(outcome: tuple[str, dict[str, Any]]) -> None:
+    assert [line for line in outcome[0].splitlines() if len(line) > 80 and " " in line.strip()] == []
+
+
+def test_unknown_names_are_refused() -> None:
+    done = _run("--only", "multiply,nonsense")
+    assert done.returncode == 2
+    assert "nonsense" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_no_device_is_one_line() -> None:
+    done = _run("--device", "no such device")
+    assert done.returncode == 2
+    assert done.stderr.startswith("run.py: ")
+    assert "Traceback" not in done.stderr
+
+
+@pytest.fixture
+def measure(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """The module of that name; the benchmarks import each other from their folder."""
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    import measure
+
+    return measure
+
+
+class _Fake:
+    """A program that counts its runs in `log`, and whose result goes wrong after so many."""
+
+    def __init__(self, name: str, log: list[str], good_runs: int = 10**9, raises_at: int = -1) -> None:
+        self._name, self._log, self._good_runs, self._raises_at, self._n = name, log, good_runs, raises_at, 0
+
+    def enqueue(self) -> None:
+        self._n += 1
+        if self._n == self._raises_at:
+            raise OSError("the device caught fire")
+        self._log.append(self._name)
+
+    def wait(self) -> None:
+        pass
+
+    def result(self) -> np.ndarray[Any, Any]:
+        return np.array([1.0 if self._n <= self._good_runs else 2.0])
+
+
+def _race(measure: ModuleType, log: list[str], **programs: _Fake) -> dict[str, Any]:
+    contenders = [
+        measure.Local(name, lambda program=program: program, lambda: np.array([1.0]), loops=1)
+        for name, program in programs.items()
+    ]
+    return {row.program: row for row in measure.race(measure.Case("k", "title", "a", contenders), 3)}
+
+
+@pytest.mark.pure
+def test_turns_go_round(measure: ModuleType) -> None:
+    log: list[str] = []
+    rows = _race(measure, log, a=_Fake("a", log), b=_Fake("b", log))
+    assert log == ["a", "b"] * 4  # once to be checked, then three turns
+    assert [len(row.samples) for row in rows.values()] == [3, 3]
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize("good_runs", [0, 2])
+def test_a_wrong_result_has_no_time(measure: ModuleType, good_runs: int) -> None:
+    log: list[str] = []
+    rows = _race(measure, log, a=_Fake("a", log), b=_Fake("b", log, good_runs=good_runs))
+    assert rows["b"].samples == []
+    assert not rows["b"].verified
+    assert "numpy has" in rows["b"].note
+    assert rows["a"].verified
+
+
+@pytest.mark.pure
+def test_a_failure_in_the_middle_stops_nobody_else(measure: ModuleType) -> None:
+    log: list[str] = []
+    rows = _race(measure, log, a=_Fake("a", log, raises_at=3), b=_Fake("b", log))
+    assert rows["a"].note == "OSError: the device caught fire"
+    assert rows["a"].samples == []
+    assert len(rows["b"].samples) == 3
+
+
+@pytest.mark.pure
+def test_bursts_wait_outside_of_the_clock(measure: ModuleType) -> None:
+    log: list[str] = []
+    program = _Fake("start", log)
+    program.wait = lambda: log.append("wait")  # type: ignore[method-assign]
+    measure.timed(program, 5, burst=2)
+    assert log == ["start", "start", "wait", "start", "start", "wait", "start", "wait"]
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize("found", [[1.0, np.nan], [1.0, 2.1], [1.0]])
+def test_compare_sees_what_is_wrong(measure: ModuleType, found: list[float]) -> None:
+    expected = np.array([1.0, 2.0])
+    for tolerance in (0.0, 1e-3):
+        with pytest.raises(measure.WrongResult):
+            measure.compare(np.array(found), expected, tolerance)
+    measure.compare(np.array([1.0, 2.001]), expected, 1e-3)
+
+
+@pytest.mark.pure
+def test_goals_compare_turn_by_turn(measure: ModuleType) -> None:
+    """A slow half of the run moves both medians, and no goal."""
+    import goals
+
+    raw = measure.Row("launch.replay", "raw calls", samples=[30e-6, 30e-6, 90e-6], verified=True)
+    ours = measure.Row("launch.replay", "vkcompute graph.run()", samples=[36e-6, 97e-6, 97e-6], verified=True)
+    [goal] = goals.goals([raw, ours])
+    assert goal.value == pytest.approx(7.0)
+    assert goal.reached
+    ours.verified = False
+    assert goals.goals([raw, ours]) == []
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.0, "0.00 ns"),
+        (4.4e-4, "440 us"),
+        (1.234, "1.23 s"),
+        (0.09999, "100 ms"),
+        (0.9999, "1.00 s"),
+        (-5e-6, "-5.00 us"),
+    ],
+)
+def test_durations_have_three_digits(measure: ModuleType, seconds: float, text: str) -> None:
+    import table
+
+    assert table.duration(seconds) == text
