@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import concurrent.futures
+from collections.abc import Generator
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from vkcompute.core.queue import Point
     from vkcompute.runtime.lane import Lane
     from vkcompute.runtime.scheduler import Scheduler
 
+_OF_THE_BASE = frozenset({"_condition", "_state", "_result", "_exception", "_waiters", "_done_callbacks"})
 
-class Future:
-    """Work on its way. Nobody has to keep it: work whose future is dropped runs all the same."""
 
-    __slots__ = ("_lane", "_scheduler", "_task")
+class Future(concurrent.futures.Future[None]):
+    """Work on its way. Nobody has to keep it: work whose future is dropped runs all the same.
+
+    It is a `concurrent.futures.Future`, so `concurrent.futures.wait` and `as_completed` take it, and it can be awaited
+    under asyncio. A launch makes one, so it is three numbers until somebody asks for more than `result()` and `done()`:
+    then the standard library's part is made, and the runtime's watcher told.
+    """
 
     def __init__(self, scheduler: Scheduler, lane: Lane | None, task: int) -> None:
+        # Without the base's constructor: it makes a lock and lists, which few futures need. See __getattr__.
         self._scheduler, self._lane, self._task = scheduler, lane, task
 
     def point(self) -> Point:
@@ -35,6 +43,14 @@ class Future:
         """Whether the work is finished; does not wait."""
         return self.point().done()
 
+    def running(self) -> bool:
+        """Whether the work is on its way."""
+        return not self.done()
+
+    def cancel(self) -> bool:
+        """False: a device does not give work back."""
+        return False
+
     def result(self, timeout_s: float | None = None) -> None:
         """Waits for the work.
 
@@ -44,3 +60,41 @@ class Future:
         """
         if not self.point().wait(timeout_s):
             raise TimeoutError(f"the work is not finished after {timeout_s} s; it goes on, wait again for it")
+
+    def exception(self, timeout_s: float | None = None) -> BaseException | None:
+        """Waits for the work, and gives the error that it ended with, or None.
+
+        Raises:
+            TimeoutError: as `result`.
+        """
+        try:
+            self.result(timeout_s)
+        except TimeoutError:
+            raise
+        except Exception as error:
+            return error
+        return None
+
+    def __getattr__(self, name: str) -> Any:
+        """Makes the base's part when its attributes are first asked for."""
+        if name not in _OF_THE_BASE:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        with self._scheduler.lock:
+            if "_condition" not in self.__dict__:
+                super().__init__()
+                self._scheduler.watcher.watch(self.point(), self._finish)
+        return self.__dict__[name]
+
+    def _finish(self, error: Exception | None) -> None:
+        if error is None:
+            self.set_result(None)
+        else:
+            self.set_exception(error)
+
+    def __await__(self) -> Generator[Any, None, None]:
+        import asyncio  # here, because it takes longer to import than all of vkcompute
+
+        return asyncio.wrap_future(self).__await__()
+
+    def __repr__(self) -> str:
+        return f"<future of task {self._task}{'' if self._lane is None else f' on {self._lane.queue}'}>"

@@ -1,0 +1,143 @@
+"""Futures as the standard library knows them: callbacks, `concurrent.futures.wait`, `await`."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import vkcompute as vc
+
+BUSY = """
+layout(local_size_x = 64) in;
+layout(binding = 0) buffer A { uint a[]; };
+layout(push_constant) uniform P { uint turns; };
+void main() {
+    uint i = gl_GlobalInvocationID.x;
+    if (i >= a.length()) return;
+    uint x = a[i];
+    for (uint k = 0u; k < turns; ++k) x = x * 1664525u + 1013904223u;
+    a[i] = x;
+}
+"""
+
+
+def busy(gpu: vc.Runtime, tensor: vc.Tensor, launches: int = 4) -> list[vc.Future]:
+    """Launches of about a millisecond each, one after the other."""
+    kernel = gpu.kernel(vc.glsl(BUSY))
+    return [kernel(tensor, 500) for _ in range(launches)]
+
+
+def test_callbacks_are_called_once_each_on_another_thread_and_at_once_when_done(gpu: vc.Runtime) -> None:
+    tensor = gpu.zeros(1 << 16, np.uint32)
+    called: list[tuple[int, vc.Future]] = []
+    all_called = threading.Event()
+
+    def note(future: vc.Future) -> None:
+        called.append((threading.get_ident(), future))
+        if len(called) == 4:
+            all_called.set()
+
+    futures = busy(gpu, tensor)
+    for future in futures:
+        future.add_done_callback(note)
+    assert all_called.wait(30)
+    assert {id(future) for _, future in called} == {id(future) for future in futures}
+    assert all(future.done() for future in futures)
+    futures[0].add_done_callback(note)
+    assert called[-1][0] == threading.get_ident()
+    assert len(called) == 5
+
+
+def test_concurrent_futures_wait_and_as_completed(gpu: vc.Runtime) -> None:
+    tensors = [gpu.zeros(1 << 14, np.uint32) for _ in range(3)]
+    futures = [future for tensor in tensors for future in busy(gpu, tensor)]
+    done, pending = concurrent.futures.wait(futures, timeout=60)
+    assert done == set(futures)
+    assert not pending
+    assert {id(future) for future in concurrent.futures.as_completed(futures, timeout=60)} == {id(f) for f in futures}
+
+
+def test_first_completed_comes_before_the_last(gpu: vc.Runtime) -> None:
+    futures = busy(gpu, gpu.zeros(1 << 15, np.uint32), launches=1)
+    gpu.flush()
+    futures += busy(gpu, gpu.zeros(1 << 15, np.uint32), launches=60)
+    done, pending = concurrent.futures.wait(futures, timeout=60, return_when=concurrent.futures.FIRST_COMPLETED)
+    assert futures[0] in done
+    assert pending
+    gpu.wait()
+
+
+def test_await_lets_the_loop_go_on(gpu: vc.Runtime) -> None:
+    async def main() -> tuple[int, list[None]]:
+        ticks, futures = 0, busy(gpu, gpu.zeros(1 << 15, np.uint32), launches=20)
+
+        async def tick() -> None:
+            nonlocal ticks
+            while True:
+                ticks += 1
+                await asyncio.sleep(0.001)
+
+        ticking = asyncio.ensure_future(tick())
+        results = [await future for future in futures]
+        ticking.cancel()
+        return ticks, results
+
+    ticks, results = asyncio.run(main())
+    assert results == [None] * 20
+    assert ticks > 3
+
+
+def test_awaiting_a_timed_out_future_again(gpu: vc.Runtime) -> None:
+    async def main(future: vc.Future) -> None:
+        with pytest.raises((TimeoutError, asyncio.TimeoutError)):
+            await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(future)), 1e-4)
+        await future
+
+    future = busy(gpu, gpu.zeros(1 << 16, np.uint32), launches=30)[-1]
+    asyncio.run(main(future))
+    assert future.done()
+    assert future.exception() is None
+
+
+def test_a_waiting_watcher_uses_no_processor_time() -> None:
+    with vc.Runtime() as gpu:
+        future = busy(gpu, gpu.zeros(64, np.uint32), launches=1)[0]
+        future.add_done_callback(lambda _: None)
+        future.result()
+        time.sleep(0.05)
+        before = time.process_time()
+        time.sleep(0.5)
+        assert time.process_time() - before < 0.1
+
+
+def test_work_cannot_be_cancelled(gpu: vc.Runtime) -> None:
+    future = busy(gpu, gpu.zeros(64, np.uint32), launches=1)[0]
+    assert not future.cancel()
+    assert future.result() is None
+    assert not future.cancelled()
+
+
+def test_closing_the_runtime_finishes_what_is_watched(clean_handles: None) -> None:
+    threads = threading.active_count()
+    with vc.Runtime() as gpu:
+        futures = busy(gpu, gpu.zeros(1 << 16, np.uint32))
+        called: list[BaseException | None] = []
+        for future in futures:
+            future.add_done_callback(lambda f: called.append(f.exception()))
+    assert len(called) == len(futures)
+    assert threading.active_count() == threads
+
+
+def test_recorded_launches_have_no_moment(gpu: vc.Runtime) -> None:
+    tensor = gpu.zeros(64, np.uint32)
+    with gpu.record() as graph:
+        futures = busy(gpu, tensor, launches=1)
+    with pytest.raises(ValueError, match="recorded into a graph"):
+        futures[0].add_done_callback(lambda _: None)
+    graph.submit().add_done_callback(lambda _: None)
+    gpu.wait()

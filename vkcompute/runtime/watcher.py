@@ -1,0 +1,103 @@
+"""Threads that wait for moments on others' behalf, one for each queue on which somebody wants to be told."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from vkcompute.core.queue import Point, Queue
+from vkcompute.errors import DeviceLost
+
+Done = Callable[[Exception | None], None]
+"""Called on the watcher's thread when the moment has come (None), or never will (why)."""
+
+
+class _QueueWatcher:
+    """Waits for one submit of the queue after the other, as long as somebody waits for a later one.
+
+    One thread with one wait for all queues (VK_SEMAPHORE_WAIT_ANY_BIT and a semaphore that the host signals to change
+    what is waited for) would do as well; but validation layers of 2022 stall for seconds over it.
+    """
+
+    def __init__(self, queue: Queue) -> None:
+        self._queue = queue
+        self._changed = threading.Condition()
+        self._watched: list[tuple[int, Done]] = []
+        self._closed: Exception | None = None
+        self.thread = threading.Thread(target=self._run, name=f"vkcompute watcher of {queue}", daemon=True)
+        self.thread.start()
+
+    def watch(self, value: int, done: Done) -> bool:
+        """False if the watcher is closed."""
+        with self._changed:
+            if self._closed is None:
+                self._watched.append((value, done))
+                self._changed.notify()
+            return self._closed is None
+
+    def close(self, error: Exception) -> None:
+        with self._changed:
+            self._closed = self._closed or error
+            self._changed.notify()
+
+    def _run(self) -> None:
+        while self._someone_waits():
+            try:
+                self._queue.wait(self._queue.completed + 1)
+            except Exception as error:  # the device is lost: what is watched will never come
+                self.close(error)
+            self._report()
+
+    def _someone_waits(self) -> bool:
+        """Sleeps until somebody does; False when there is nobody, and nobody can come any more."""
+        with self._changed:
+            while not self._watched and self._closed is None:
+                self._changed.wait()
+            return bool(self._watched)
+
+    def _report(self) -> None:
+        with self._changed:
+            error, reached = self._closed, self._queue.completed
+            due = [done for value, done in self._watched if value <= reached]
+            self._watched = [(value, done) for value, done in self._watched if value > reached]
+            lost = [done for _, done in self._watched] if error is not None else []
+            if error is not None:
+                self._watched = []
+        for done in due:
+            done(None)
+        for done in lost:
+            done(error)
+
+
+class Watcher:
+    """Tells when points are reached. Threads start on first need."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._queues: dict[Queue, _QueueWatcher] = {}
+        self._closed: Exception | None = None
+
+    def watch(self, point: Point, done: Done) -> None:
+        """Has `done` called when the point is reached; at once where it has been, or never will be."""
+        if point.done():
+            done(None)
+            return
+        with self._lock:
+            watched = self._closed is None and self._of(point.queue).watch(point.value, done)
+        if not watched:
+            done(self._closed or DeviceLost("VK_ERROR_DEVICE_LOST", "vkWaitSemaphores", str(point.queue)))
+
+    def _of(self, queue: Queue) -> _QueueWatcher:
+        if queue not in self._queues:
+            self._queues[queue] = _QueueWatcher(queue)
+        return self._queues[queue]
+
+    def close(self, error: Exception) -> None:
+        """Ends the threads, all submitted work being finished or lost; later points get `error`."""
+        with self._lock:
+            self._closed = error
+            watchers = list(self._queues.values())
+        for watcher in watchers:
+            watcher.close(error)
+            if watcher.thread is not threading.current_thread():
+                watcher.thread.join()
