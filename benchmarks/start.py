@@ -45,15 +45,16 @@ def cases(context: Context) -> Cases:
     """With warm caches on disk; ours with empty ones too."""
     index, name = context.target.index, context.target.name
     ours = _VKCOMPUTE.format(n=N, index=index)
+    bytecode = context.folder / "bytecode"
     folder = str(Path(__file__).resolve().parent)
     contenders: list[Contender] = [
-        Process("numpy", _NUMPY.format(n=N)),
-        Process("vkcompute", ours),
-        Process("vkcompute, empty caches", ours, empty_caches=True),
+        Process("numpy", _NUMPY.format(n=N), bytecode),
+        Process("vkcompute", ours, bytecode),
+        Process("vkcompute, empty caches", ours, bytecode, empty_caches=True),
     ]
     for peer in context.peers:
         program = _PEER.format(n=N, index=index, name=name, peer=peer, folder=folder)
-        contenders.append(Process(peer, program, hint=load(peer).HINT))
+        contenders.append(Process(peer, program, bytecode, hint=load(peer).HINT))
     yield Case("start", f"start of Python to the product of {N:,} float32 and exit", "numpy", contenders)
 
 
@@ -61,13 +62,14 @@ class Process(Contender):
     """A Python program that writes its product as bytes at the end of its standard output.
 
     Args:
+        bytecode: a folder for compiled Python files.
         empty_caches: every run starts with no shader cache, ours or Mesa's.
         hint: how to get what it imports.
     """
 
-    def __init__(self, name: str, program: str, *, empty_caches: bool = False, hint: str = "") -> None:
+    def __init__(self, name: str, program: str, bytecode: Path, *, empty_caches: bool = False, hint: str = "") -> None:
         super().__init__(name, loops=1)
-        self._program, self._empty_caches, self._hint = program, empty_caches, hint
+        self._program, self._bytecode, self._empty_caches, self._hint = program, bytecode, empty_caches, hint
         self._output = b""
 
     def prepare(self) -> None:
@@ -78,7 +80,10 @@ class Process(Contender):
 
     def _run(self) -> float:
         with tempfile.TemporaryDirectory() as folder:
-            caches = {"VKCOMPUTE_CACHE_DIR": folder, "MESA_SHADER_CACHE_DIR": folder} if self._empty_caches else {}
+            # Bytecode is kept, as that of an installed package is, but not in the checkout.
+            caches = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(self._bytecode)}
+            if self._empty_caches:
+                caches |= {"VKCOMPUTE_CACHE_DIR": folder, "MESA_SHADER_CACHE_DIR": folder}
             start = perf_counter()
             try:
                 self._output = run_python(["-c", self._program], caches)
