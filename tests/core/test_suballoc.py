@@ -52,6 +52,7 @@ class Bytes(RuleBasedStateMachine):
         assert fitting[holder] == min(fitting.values()), "best fit"
         self.owner[offset : offset + nbytes] = [offset] * nbytes
         self.taken[offset] = nbytes
+        assert self.span.length(offset) == nbytes
         return offset
 
     @rule(offset=consumes(ranges))

@@ -154,12 +154,19 @@ def packed_version(major: int, minor: int, patch: int = 0) -> int:
     return (major << 22) | (minor << 12) | patch
 
 
+@cache
+def _result_names() -> dict[int, str]:
+    """Errors and the few other results of our calls. The binding has some of the errors with the wrong sign."""
+    errors = {name: value for name, value in vars(binding).items() if name.startswith("VK_ERROR_")}
+    others = ("VK_SUCCESS", "VK_NOT_READY", "VK_TIMEOUT", "VK_INCOMPLETE")
+    # Of several names of one code the binding has the core's own first.
+    found = {-abs(value): name for name, value in reversed(errors.items()) if isinstance(value, int)}
+    return found | {constant(name): name for name in others}
+
+
 def result_name(result: int) -> str:
-    """The name of a VkResult. The binding has promoted codes with the wrong sign, so both signs are tried."""
-    for name, value in vars(binding).items():
-        if name.startswith(("VK_ERROR_", "VK_SUCCESS", "VK_NOT_READY", "VK_TIMEOUT")) and value in (result, -result):
-            return str(name)
-    return f"VkResult {result}"
+    """The name of a VkResult."""
+    return _result_names().get(result, f"VkResult {result}")
 
 
 def check(result: int, call: str, target: object = "") -> int:
