@@ -128,8 +128,11 @@ class MemoryPool:
         """
         kind = self.kinds[use]
         found = self._from_blocks(nbytes, kind)
-        if found is None and nbytes > self.free_bytes(kind):
+        if found is None:
             self.device.collect()
+            # A host that runs far ahead of the device is held back, or the dead would fill the heap.
+            if self._dead_bytes() > self.keep_bytes:
+                self.device.collect(wait=True)
             found = self._from_blocks(nbytes, kind)
         if found is None:
             try:
@@ -167,6 +170,11 @@ class MemoryPool:
         if self.limit_bytes is not None:
             free = min(free, self.limit_bytes - self.allocated_bytes)
         return max(0, free)
+
+    def _dead_bytes(self) -> int:
+        """Bytes of closed buffers that the device has not finished with."""
+        dead = (item for item in self.device.retirement.waiting() if item[0] == self.give)
+        return sum(block.ranges.length(offset) for _, block, offset in dead)
 
     def _from_blocks(self, nbytes: int, kind: MemoryType) -> tuple[Block, int] | None:
         for block in self.blocks:

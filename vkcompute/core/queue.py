@@ -79,9 +79,10 @@ class Queue(Handle):
     def poll(self) -> int:
         """Asks the driver how far the queue has come; returns `completed`."""
         if self.completed < self.last_value:
+            self.require_open()
             call = self.device.fn.vkGetSemaphoreCounterValue
             vk.check(call(self.device.handle, self.semaphore, self._counter), "vkGetSemaphoreCounterValue", self)
-            self.completed = self._counter[0]
+            self.completed = max(self.completed, self._counter[0])  # other threads poll too
         return self.completed
 
     def wait(self, value: int, timeout_s: float | None = None) -> bool:
@@ -92,6 +93,7 @@ class Queue(Handle):
         """
         if value <= self.completed:
             return True
+        self.require_open()
         end = None if timeout_s is None else time.monotonic() + timeout_s
         values = vk.ffi.new("uint64_t*", value)
         info = vk.ffi.new(_WAIT_INFO)  # not by vk.struct: this is on the path of every wait

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -34,6 +34,10 @@ class Retirement:
         while self._waiting and self._reached(self._waiting[0][0]):
             for function, *arguments in self._waiting.popleft()[1]:
                 function(*arguments)
+
+    def waiting(self) -> Iterator[Item]:
+        """The items that `collect` has seen, and whose moment had not passed."""
+        return (item for _, items in self._waiting for item in items)
 
     def _reached(self, moments: tuple[int, ...]) -> bool:
         for queue, value in zip(self._queues, moments, strict=True):

@@ -51,6 +51,10 @@ class Suballocator:
                 return offset
         return None
 
+    def length(self, offset: int) -> int:
+        """Bytes of the range in use that starts at `offset`."""
+        return self._taken[offset] - offset
+
     def give(self, offset: int) -> None:
         """Gives the range that starts at `offset` back.
 

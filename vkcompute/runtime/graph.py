@@ -41,12 +41,17 @@ class Graph:
         scheduler = self.runtime.scheduler
         self.runtime.require_open()
         scheduler.record_into(self)
-        with scheduler.lock:
-            queue = scheduler.compute[0].queue
-            self._pool = CommandPool(queue)
-            self._handle = self._pool.take()
-            self._strand.recorder = Recorder(queue, self._handle, reusable=True)
-            self._strand.recorder.barrier()  # against whatever comes before a replay
+        try:
+            with scheduler.lock:
+                queue = scheduler.compute[0].queue
+                self._pool = CommandPool(queue)
+                self._handle = self._pool.take()
+                self._strand.recorder = Recorder(queue, self._handle, reusable=True)
+                self._strand.recorder.barrier()  # against whatever comes before a replay
+        except BaseException:
+            scheduler.record_into(None)
+            self.close()
+            raise
         self._state = "recording"
         return self
 
@@ -54,19 +59,28 @@ class Graph:
         scheduler = self.runtime.scheduler
         scheduler.record_into(None)
         recorder, self._strand.recorder = self._strand.recorder, None
-        with scheduler.lock:
-            if recorder is not None:
+        self._uses.clear()
+        if kind is not None or recorder is None or self.runtime.closed:
+            self.close()
+            if kind is None:
+                self.runtime.require_open()
+            return
+        try:
+            with scheduler.lock:
                 recorder.barrier()  # against whatever follows
                 recorder.end()
+        except BaseException:
+            self.close()
+            raise
         self._footprint = _ranges(self._writes), _ranges(self._reads)
         self._state = "recorded"
-        self._uses.clear()
-        if kind is not None:
-            self.close()
 
     def begin(self, writes: Sequence[Range], reads: Sequence[Range]) -> Strand:
         """Makes place for a task with these ranges; for the scheduler."""
+        self.runtime.require_open()
         strand, after = self._strand, After()
+        if strand.recorder is None:
+            raise ClosedError("this graph was closed while it is recorded; record a new one")
         task = strand.task + 1
         for buffer, start, stop in writes:
             self._uses.setdefault(buffer, Uses()).write(start, stop, 0, task, after)
@@ -92,7 +106,9 @@ class Graph:
             raise ValueError("the graph is still being recorded; run it after the `with` block")
         if times < 1:
             raise ValueError(f"a graph runs at least once; got times={times}")
-        return self.runtime.scheduler.replay([self._handle] * times, *self._footprint)
+        self.runtime.refuse_in_graph("run() of a graph", "run it before or after the recording")
+        family = self._pool.queue.family if self._pool else 0
+        return self.runtime.scheduler.replay([self._handle] * times, family, *self._footprint)
 
     def run(self, times: int = 1) -> None:
         """Runs the recorded work, `times` times in a row, and waits for it."""

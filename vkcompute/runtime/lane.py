@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Sequence
 from typing import Any
 
 from vkcompute.core.command import CommandPool, Recorder
 from vkcompute.core.queue import Point, Queue
+from vkcompute.errors import VkComputeError
 
 _MANY_BATCHES = 64
+
+
+def _interrupted(error: BaseException) -> VkComputeError:
+    return VkComputeError(
+        f"a submission was interrupted ({type(error).__name__}), its work is lost; open a new runtime"
+    )
 
 
 class Strand:
@@ -67,7 +75,11 @@ class Lane(Strand):
             raise self.failure
         if self.recorder is None:
             self._command_buffer = self._pool.take()
-            self.recorder = Recorder(self.queue, self._command_buffer)
+            try:
+                self.recorder = Recorder(self.queue, self._command_buffer)
+            except BaseException:
+                self._pool.give(0, self._command_buffer)
+                raise
             self.queue.recording = True
         return self.recorder
 
@@ -81,35 +93,37 @@ class Lane(Strand):
 
     def flush(self) -> None:
         """Submits the open batch, if there is one."""
-        if self.recorder is not None:
-            recorder, self.recorder = self.recorder, None
-            recorder.end()
-            self._submit([self._command_buffer])
-            self._pool.give(self.queue.last_value, self._command_buffer)
+        if self.recorder is not None or self.failure is not None:
+            self._submit(())
 
-    def submit(self, command_buffers: list[Any]) -> None:
+    def submit(self, command_buffers: Sequence[Any]) -> None:
         """Submits the open batch and, behind it, command buffers that order themselves against all before and after."""
-        if self.recorder is None:
-            self._submit(command_buffers)
-        else:
-            recorder, self.recorder = self.recorder, None
-            recorder.end()
-            self._submit([self._command_buffer, *command_buffers])
-            self._pool.give(self.queue.last_value, self._command_buffer)
+        self._submit(command_buffers)
         self.ordered = self.task
 
-    def _submit(self, command_buffers: list[Any]) -> None:
-        waits, self._waits = self._waits, {}
+    def _submit(self, command_buffers: Sequence[Any]) -> None:
+        """Submits what is recorded, then `command_buffers`. If that fails, the lane takes no more work."""
+        if self.failure is not None:
+            self.recorder = None
+            raise self.failure
         queue = self.queue
-        queue.recording = False
-        self.n_batched = self.batched_bytes = 0
         try:
-            value = queue.submit(command_buffers, waits.items())
-        except Exception as error:
-            self.failure = error
+            recorder, self.recorder = self.recorder, None
+            waits, self._waits = self._waits, {}
+            if recorder is None:
+                value = queue.submit(command_buffers, waits.items())
+            else:
+                recorder.end()
+                value = queue.submit((self._command_buffer, *command_buffers), waits.items())
+                self._pool.give(value, self._command_buffer)
+            self._marks.append(self.task)
+            self._values.append(value)
+        except BaseException as error:
+            self.failure = error if isinstance(error, Exception) else _interrupted(error)
             raise
-        self._marks.append(self.task)
-        self._values.append(value)
+        finally:
+            queue.recording = False
+            self.n_batched = self.batched_bytes = 0
         if len(self._marks) > _MANY_BATCHES:
             self.finished_task()
 

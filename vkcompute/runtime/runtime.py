@@ -184,14 +184,17 @@ class Runtime(Handle):
         self.scheduler.wait()
 
     def _destroy(self) -> None:
-        with contextlib.suppress(VulkanError):  # on a lost device there is nothing left to do
-            self.scheduler.flush()
-        self.scheduler.refuse(ClosedError("the runtime is closed; open a new one"))
         self._kernels.clear()
         self.memo.clear()
-        self.transfers.close()
-        self.device.close()
-        self._instance.close()
+        with ExitStack() as last:
+            last.callback(self._instance.close)
+            last.callback(self.device.close)
+            last.callback(self.transfers.close)
+            last.callback(self.scheduler.close, ClosedError("the runtime is closed; open a new one"))
+            # On a lost device there is nothing left to do, nor on one that the collector has finalized already.
+            if not self.device.closed and not self.scheduler.failed:
+                with contextlib.suppress(VulkanError):
+                    self.scheduler.wait()
 
     def __repr__(self) -> str:
         return f"<runtime on {self.device}{'' if self._open else ', closed'}>"

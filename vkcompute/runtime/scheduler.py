@@ -12,6 +12,7 @@ from vkcompute.core.queue import Point
 from vkcompute.runtime.future import Future
 from vkcompute.runtime.hazards import After, Uses
 from vkcompute.runtime.lane import Lane, Strand
+from vkcompute.runtime.watcher import Watcher
 
 if TYPE_CHECKING:
     from vkcompute.runtime.graph import Graph
@@ -39,6 +40,7 @@ class Scheduler:
         self._only = self.lanes[0] if len(self.lanes) == 1 else None
         self._recording: dict[int, Graph] = {}  # by the thread that records
         device.submit_recorded = self._flush_lanes
+        self.watcher = Watcher()
 
     def record_into(self, graph: Graph | None) -> None:
         """Sends this thread's tasks into a graph from now on, or to the device again (None)."""
@@ -95,13 +97,20 @@ class Scheduler:
         """The future of a copy of no bytes: finished."""
         return Future(self, self.lanes[0], 0)
 
-    def replay(self, command_buffers: list[Any], writes: Sequence[Range], reads: Sequence[Range]) -> Future:
-        """Submits recorded command buffers that put themselves in order with all before and after them."""
+    def replay(
+        self, command_buffers: list[Any], family: int, writes: Sequence[Range], reads: Sequence[Range]
+    ) -> Future:
+        """Submits command buffers of a queue family that put themselves in order with all before and after them."""
         with self.lock:
             lane = self._place(writes, reads, None)
-            after = self._note(lane, writes, reads, lane.task + 1)
-            self._wait_for_others(lane, after)
-            lane.task += 1
+            if lane.queue.family != family:  # VUID-vkQueueSubmit-pCommandBuffers-00074
+                lane = next(lane for lane in self.compute if lane.queue.family == family)
+            task = lane.task + 1
+            try:
+                after = self._note(lane, writes, reads, task)
+                self._wait_for_others(lane, after)
+            finally:
+                lane.task = task
             lane.submit(command_buffers)
             self.device.retirement.collect()
             return Future(self, lane, lane.task)
@@ -114,14 +123,16 @@ class Scheduler:
                 return graph.begin(writes, reads)
         lane = self._only or self._place(writes, reads, queue)
         task = lane.task + 1
-        after = self._note(lane, writes, reads, task)
-        if after:
-            self._wait_for_others(lane, after)
-        lane.open()
-        own = after.get(lane.index)
-        if own is not None:
-            lane.order(own)
-        lane.task = task
+        try:
+            after = self._note(lane, writes, reads, task)
+            if after:
+                self._wait_for_others(lane, after)
+            lane.open()
+            own = after.get(lane.index)
+            if own is not None:
+                lane.order(own)
+        finally:
+            lane.task = task  # where a step failed too: the number is in the notes, and not to be given twice
         return lane
 
     def _note(self, lane: Lane, writes: Sequence[Range], reads: Sequence[Range], task: int) -> After:
@@ -196,6 +207,16 @@ class Scheduler:
         self.flush()
         for lane in self.lanes:
             lane.queue.wait(lane.queue.last_value)
+
+    def close(self, error: Exception) -> None:
+        """Ends the watcher's thread, and makes all further work fail with `error`."""
+        self.refuse(error)
+        self.watcher.close(error)
+
+    @property
+    def failed(self) -> bool:
+        """Whether a queue has stopped to take work."""
+        return any(lane.failure for lane in self.lanes)
 
     def refuse(self, error: Exception) -> None:
         """Makes all further work fail with `error`."""

@@ -43,9 +43,9 @@ class Transfers:
         """The memory itself, once the host may read (or write) it; None where the host cannot see it."""
         if not buffer.address:
             return None
-        uses = self._scheduler.uses(buffer)
-        find = uses.before_host_writes if write else uses.before_host_reads
         with self._scheduler.lock:
+            uses = self._scheduler.uses(buffer)
+            find = uses.before_host_writes if write else uses.before_host_reads
             points = self._scheduler.points(find(offset, offset + nbytes))
         for point in points:
             point.wait()

@@ -1,0 +1,231 @@
+"""Everything that is opened is closed: in any order, by hand or by the garbage collector, with work pending or not."""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import weakref
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from machine import SCALE
+
+import vkcompute as vc
+from vkcompute.core.lifetime import live_counts
+
+pytestmark = pytest.mark.usefixtures("clean_handles")
+
+
+def busy(runtime: vc.Runtime, n: int = 200) -> tuple[vc.Kernel, vc.Tensor]:
+    """A kernel and a tensor with work on them that is not finished."""
+    kernel, tensor = runtime.kernel(vc.glsl(SCALE)), runtime.zeros(1 << 16, np.int32)
+    for _ in range(n):
+        kernel(tensor, 1, 1)
+    return kernel, tensor
+
+
+PARTS = ("tensor", "view", "kernel", "graph", "runtime")
+
+
+def parts(runtime: vc.Runtime) -> dict[str, object]:
+    kernel, tensor = busy(runtime)
+    with runtime.record() as graph:
+        kernel(tensor, 1, 1)
+    graph.submit(3)
+    return {"tensor": tensor, "view": tensor[100:], "kernel": kernel, "graph": graph, "runtime": runtime}
+
+
+@pytest.mark.parametrize("order", [*itertools.permutations(("tensor", "graph", "runtime"))], ids="-".join)
+def test_closed_in_any_order(order: tuple[str, ...]) -> None:
+    made = parts(vc.Runtime())
+    for name in (*order, *order):
+        made[name].close()
+
+
+@pytest.mark.parametrize("order", [*itertools.permutations(PARTS)][::13], ids="-".join)
+def test_dropped_in_any_order(order: tuple[str, ...]) -> None:
+    made = parts(vc.Runtime())
+    for name in order:
+        del made[name]
+        gc.collect()
+
+
+@pytest.mark.parametrize("repeat", range(3))
+def test_everything_dropped_at_once(repeat: int) -> None:
+    """The collector finalizes a circle in an order of its own."""
+    made = parts(vc.Runtime())
+    made["circle"] = made
+    del made
+    gc.collect()
+
+
+def test_a_dropped_runtime_is_collected() -> None:
+    runtime = vc.Runtime()
+    busy(runtime)
+    dead = weakref.ref(runtime)
+    del runtime
+    gc.collect()
+    assert dead() is None
+
+
+def test_drops_while_work_is_pending() -> None:
+    with vc.Runtime() as runtime:
+        kernel = runtime.kernel(vc.glsl(SCALE))
+        for i in range(50):
+            tensor = runtime.full(10_000, i, np.int32)
+            for _ in range(10):
+                kernel(tensor, 1, 1)
+            with runtime.record() as graph:
+                kernel(tensor, 2, 0)
+            graph.submit(2)
+            last = tensor
+            del tensor, graph
+        assert set(last.numpy().tolist()) == {(49 + 10) * 4}
+
+
+def test_a_kernel_and_its_tensors_dropped_with_work_pending() -> None:
+    with vc.Runtime() as runtime:
+        kernel, tensor = busy(runtime, 1000)
+        view = tensor[-1:]
+        runtime._kernels.clear()
+        del kernel, tensor
+        gc.collect()
+        assert view.numpy().tolist() == [1000]
+
+
+def test_a_graph_keeps_what_it_uses() -> None:
+    with vc.Runtime() as runtime:
+        result = runtime.zeros(1000, np.int32)
+        kernel, step = runtime.kernel(vc.glsl(SCALE)), runtime.full(1000, 7, np.int32)
+        with runtime.record() as graph:
+            kernel(step, 1, 1)
+            result.copy_from(step)
+        runtime._kernels.clear()
+        del kernel, step
+        gc.collect()
+        others = [runtime.full(1000, -1, np.int32) for _ in range(10)]
+        graph.run(3)
+        assert set(result.numpy().tolist()) == {10}
+        assert {n for other in others for n in other.numpy().tolist()} == {-1}
+
+
+def test_a_graph_closed_or_dropped_with_runs_pending() -> None:
+    with vc.Runtime() as runtime:
+        kernel, tensor = runtime.kernel(vc.glsl(SCALE)), runtime.zeros(1 << 16, np.int32)
+        for i in range(20):
+            with runtime.record() as graph:
+                kernel(tensor, 1, 1)
+            graph.submit(5)
+            if i % 2:
+                graph.close()
+            del graph
+        assert set(tensor.numpy().tolist()) == {100}
+
+
+def test_memory_comes_back() -> None:
+    with vc.Runtime() as runtime:
+        device = runtime.device
+        before = device.memory.used_bytes
+        tensors = [runtime.full(1000, i) for i in range(100)]
+        views = [tensor[10:] for tensor in tensors]
+        del tensors
+        device.collect(wait=True)
+        assert device.memory.used_bytes >= before + 400_000
+        del views
+        device.collect(wait=True)
+        assert device.memory.used_bytes == before
+
+
+def test_many_tensors_in_turn_take_no_more_memory() -> None:
+    """A new result per launch, and nobody waits: dead ones make room, and the host does not run ahead for ever."""
+    with vc.Runtime() as runtime:
+        kernel, most = runtime.kernel(vc.glsl(SCALE)), 0
+        for _ in range(1500):
+            out = runtime.empty(1 << 18, np.int32)
+            kernel(out, 1, 1, grid=1)
+            most = max(most, runtime.device.memory.allocated_bytes)
+        memory = runtime.device.memory
+        assert most <= memory.keep_bytes + 4 * memory.block_bytes
+        del out
+
+
+def test_live_counts_name_what_is_open() -> None:
+    before = live_counts()
+    with vc.Runtime() as runtime:
+        tensor = runtime.zeros(3)
+        counts = live_counts()
+        for kind in ("Runtime", "Instance", "Device", "Buffer", "Queue"):
+            assert counts[kind] > before.get(kind, 0)
+        del tensor
+
+
+USES: dict[str, Callable[[vc.Runtime], object]] = {
+    "empty": lambda r: r.empty(3),
+    "zeros": lambda r: r.zeros(3),
+    "full": lambda r: r.full(3, 1),
+    "tensor": lambda r: r.tensor([1, 2]),
+    "kernel": lambda r: r.kernel("multiply"),
+    "record": lambda r: r.record().__enter__(),
+    "flush": lambda r: r.flush(),
+    "wait": lambda r: r.wait(),
+    "with": lambda r: r.__enter__(),
+    "buffer": lambda r: r.device.buffer(16),
+}
+
+
+@pytest.mark.parametrize("use", USES)
+def test_a_closed_runtime_says_so(use: str) -> None:
+    runtime = vc.Runtime()
+    runtime.close()
+    runtime.close()
+    assert runtime.closed
+    assert "closed" in repr(runtime)
+    with pytest.raises(vc.ClosedError, match="closed"):
+        USES[use](runtime)
+
+
+def test_what_a_closed_runtime_made_says_so() -> None:
+    with vc.Runtime() as runtime:
+        kernel, tensor = busy(runtime)
+        future = kernel(tensor, 1, 1)
+        with runtime.record() as graph:
+            kernel(tensor, 1, 1)
+    for use in (
+        lambda: kernel(tensor, 1, 1),
+        lambda: kernel(tensor, 1, 1, grid=1),
+        graph.run,
+        graph.submit,
+        lambda: graph.__enter__(),
+        tensor.numpy,
+    ):
+        with pytest.raises((vc.ClosedError, ValueError)):
+            use()
+    assert future.done(), "closing waits for the work"
+    future.result()
+    graph.close()
+    tensor.close()
+
+
+def test_a_runtime_closed_while_a_graph_is_recorded() -> None:
+    runtime = vc.Runtime()
+    kernel, tensor = busy(runtime)
+    with pytest.raises(vc.ClosedError), runtime.record() as graph:  # noqa: PT012
+        kernel(tensor, 1, 1)
+        runtime.close()
+        kernel(tensor, 1, 1)
+    with pytest.raises(vc.ClosedError):
+        graph.run()
+    runtime = vc.Runtime()
+    with pytest.raises(vc.ClosedError), runtime.record():
+        runtime.close()
+
+
+def test_default_runtime_is_made_anew_after_it_was_closed() -> None:
+    first = vc.default_runtime()
+    assert vc.default_runtime() is first
+    first.close()
+    second = vc.default_runtime()
+    assert second is not first
+    assert second.full(3, 1.0).numpy().tolist() == [1, 1, 1]
+    second.close()
