@@ -5,14 +5,15 @@
 // exp(-a) for a >= 0; below 1.2e-38, where the rest of the loss no longer notices, it stays at that.
 // A built-in exp() may be off by 3 + 2 a units in the last place (Vulkan, "Precision and Operation of SPIR-V
 // Instructions"). Range reduction by a ln 2 in two parts: Cody and Waite, 1980, chapter 6. Both polynomials are minimax
-// fits of the relative error: 3e-9 here, 5e-9 in the logarithm below.
+// fits of the relative error, 3e-9 here and 5e-9 in the logarithm below, evaluated in pairs: a CPU waits for results.
 vec4 exp_minus(vec4 a) {
     a = min(a, vec4(87.0));
     vec4 k = floor(a * 1.442695041 + 0.5);
     vec4 r = k * 0.693359375 - a;
     r += k * -2.12194440e-4;
-    vec4 p = (((r * 1.381446163e-3 + 8.368781269e-3) * r + 4.166839435e-2) * r + 0.1666652010) * r + 0.4999999341;
-    return (p * r * r + r + 1.0) * intBitsToFloat((127 - ivec4(k)) << 23);
+    vec4 s = r * r;
+    vec4 p = (s * 1.381446163e-3 + (r * 8.368781269e-3 + 4.166839435e-2)) * s + (r * 0.1666652010 + 0.4999999341);
+    return (p * s + (r + 1.0)) * intBitsToFloat((127 - ivec4(k)) << 23);
 }
 
 // `t` holds sign and weight of a row: +w for the second class, -w for the first, 0 for a row that does not count.
@@ -23,9 +24,9 @@ void logistic_loss(vec4 z, vec4 t, out vec4 loss, out vec4 residual) {
     // log(1 + e) = 2 atanh(u), u = e / (2 + e) <= 1/3: relative accuracy also where e is tiny.
     vec4 u = e / (2.0 + e);
     vec4 v = u * u;
-    vec4 series = ((v * 0.2801202341 + 0.2800179733) * v + 0.4002152778) * v + 0.6666641627;
+    vec4 series = (v * 0.2801202341 + 0.2800179733) * (v * v) + (v * 0.4002152778 + 0.6666641627);
     vec4 inverse = 1.0 / (1.0 + e);
-    loss = abs(t) * (max(-m, vec4(0.0)) + (series * v * u + 2.0 * u));
+    loss = abs(t) * (max(-m, vec4(0.0)) + u * (series * v + 2.0));
     residual = -t * mix(inverse, e * inverse, greaterThanEqual(m, vec4(0.0)));
 }
 

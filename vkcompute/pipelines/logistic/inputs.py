@@ -63,7 +63,7 @@ def checked_labels(y: Any, n_rows: int, owner: str) -> tuple[Array, npt.NDArray[
             "Unknown label type: continuous. Maybe you are trying to fit a classifier, which expects discrete classes "
             "on a regression target with continuous values."
         )
-    classes, codes = np.unique(labels, return_inverse=True)
+    classes = np.unique(labels)
     if len(classes) == 1:
         raise ValueError(
             f"{owner} needs samples of 2 classes in the data, but the data contains only one class: {classes[0]!r}"
@@ -74,7 +74,7 @@ def checked_labels(y: Any, n_rows: int, owner: str) -> tuple[Array, npt.NDArray[
             "Only binary classification is supported. The type of the target is multiclass: "
             f"{len(classes)} classes ({shown})"
         )
-    return classes, codes == 1
+    return classes, labels == classes[1]
 
 
 def checked_weights(sample_weight: Any, second: npt.NDArray[np.bool_]) -> Floats:

@@ -70,7 +70,7 @@ class Step(Protocol):
 def full_device(runtime: Runtime) -> int:
     """Workgroups that fill the device; more of them only are more partial sums."""
     # A CPU runs one workgroup per core at a time; with a few each, one that is held up is made up for.
-    return 8 * (os.cpu_count() or 1) if runtime.device.physical.kind == "cpu" else 1024
+    return 4 * (os.cpu_count() or 1) if runtime.device.physical.kind == "cpu" else 1024
 
 
 def plan_step(runtime: Runtime, chunks: Sequence[Chunk], batch_size: int) -> Plan:

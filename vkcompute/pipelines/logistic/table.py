@@ -68,15 +68,21 @@ def upload(runtime: Runtime, X: npt.NDArray[Any], targets: Floats, owner: ExitSt
     return chunks
 
 
-def _chunk_rows(runtime: Runtime, n_features: int) -> int:
+def chunk_limit_nbytes(runtime: Runtime) -> int:
+    """The most that a chunk may have."""
     device = runtime.device
     limit = device.max_binding_bytes
     if quirks_of(device.physical).texel_loads:
         limit = min(limit, device.physical.limits["maxTexelBufferElements"] * TILE_ROWS * 4)
+    return limit
+
+
+def _chunk_rows(runtime: Runtime, n_features: int) -> int:
+    limit = chunk_limit_nbytes(runtime)
     n_tiles = limit // (TILE_ROWS * 4 * n_features)
     if n_tiles == 0:
         most = limit // (TILE_ROWS * 4)
-        raise ValueError(f"a row has at most {most} features on {device}; got {n_features}; select fewer")
+        raise ValueError(f"a row has at most {most} features on {runtime.device}; got {n_features}; select fewer")
     return n_tiles * TILE_ROWS
 
 
