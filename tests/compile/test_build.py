@@ -202,7 +202,7 @@ def test_the_script_builds_checks_and_fails_in_plain_words(checkout: Path, fake:
     failing = str(fake("echo \"ERROR: 0:2: 'x' : message\"; exit 2", name="glslc").path)
     failed = run_script(checkout, "--compiler", failing)
     assert failed.returncode == 1
-    assert "multiply.comp:2: 'x' : message" in failed.stderr
+    assert ".comp:2: 'x' : message" in failed.stderr  # of whichever shader comes first
     assert "Traceback" not in failed.stderr
     absent = run_script(checkout, "--compiler", "absent")
     assert absent.returncode == 1
