@@ -1,0 +1,305 @@
+"""Training on the device against numpy in float64: every division of the rows, and what float32 makes hard."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from logistic_oracle import Fit, fit
+
+import vkcompute as vc
+from vkcompute.pipelines.logistic import model, step, table, training, wide
+
+Array = npt.NDArray[Any]
+WIDTHS = (1, 2, 3, 7, 16, 31, 32, 33, 34, 36, 70)  # some: each has kernels of its own to compile
+
+
+def random_table(n: int, d: int, seed: int, scale: float = 1.0) -> tuple[Array, Array]:
+    """Rows of both classes that overlap."""
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(n, d)) * scale
+    y = (X[:, 0] + random.normal(size=n) * scale > 0).astype(int)
+    y[:2] = 0, 1
+    return X, y
+
+
+def assert_matches(found: vc.LogisticRegression, expected: Fit) -> None:
+    np.testing.assert_allclose(found.coef_[0], expected.coef, rtol=0, atol=expected.tolerance)
+    np.testing.assert_allclose(found.intercept_[0], expected.intercept, rtol=0, atol=expected.tolerance)
+    np.testing.assert_allclose(found.loss_curve_, expected.losses, rtol=0, atol=expected.loss_tolerance)
+
+
+def assert_same_bits(a: vc.LogisticRegression, b: vc.LogisticRegression) -> None:
+    for name in ("coef_", "intercept_", "loss_curve_"):
+        assert getattr(a, name).tobytes() == getattr(b, name).tobytes(), name
+
+
+@given(data=st.data())
+def test_equals_numpy(gpu: vc.Runtime, data: st.DataObject) -> None:
+    draw = data.draw
+    n, d = draw(st.integers(2, 5000), "rows"), draw(st.sampled_from(WIDTHS), "features")
+    X, y = random_table(n, d, draw(st.integers(0, 2**32), "seed"), draw(st.sampled_from([0.1, 1.0, 5.0]), "scale"))
+    params = {
+        "learning_rate": draw(st.sampled_from([0.01, 0.1, 0.5]), "rate"),
+        "alpha": draw(st.sampled_from([0.0, 0.03, 1.0]), "alpha"),
+        "max_iter": draw(st.integers(1, 4), "epochs"),
+        "batch_size": draw(st.none() | st.integers(max(1, n // 20), n + 3), "batch_size"),
+        "fit_intercept": draw(st.booleans(), "intercept"),
+        "random_state": draw(st.integers(0, 99), "order"),
+    }
+    weight = None
+    if draw(st.booleans(), "weighted"):
+        weight = np.random.default_rng(n).integers(0, 4, n).astype(float)
+        weight[:2] = 1
+    found = vc.LogisticRegression(device=gpu, **params).fit(X, y, sample_weight=weight)
+    assert_matches(found, fit(X, y, sample_weight=weight, **params))
+
+
+def test_five_rows(gpu: vc.Runtime) -> None:
+    X = np.array([[0, 0], [1, 0], [1, 0], [1, 1], [1, 1]])
+    y = np.array([0, 0, 0, 1, 1])
+    start = np.full(2, 0.001)
+    found = vc.LogisticRegression(learning_rate=0.1, max_iter=100, device=gpu).fit(X, y, coef_init=start)
+    expected = fit(X, y, coef_init=start)
+    np.testing.assert_allclose(found.coef_[0], expected.coef, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(found.intercept_[0], expected.intercept, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(found.loss_curve_, expected.losses, rtol=0, atol=1e-6)
+    assert found.n_iter_ == 100
+
+
+def test_more_features_than_rows(gpu: vc.Runtime) -> None:
+    X, y = random_table(3, 1000, 0)
+    found = vc.LogisticRegression(max_iter=20, device=gpu).fit(X, y)
+    assert_matches(found, fit(X, y, max_iter=20))
+
+
+@pytest.mark.parametrize("batch_size", [None, 100])
+def test_so_many_features_that_slabs_grow(gpu: vc.Runtime, batch_size: int | None) -> None:
+    X, y = random_table(150, 20_001, 1, 0.05)
+    params: dict[str, Any] = {"max_iter": 3, "alpha": 0.1, "batch_size": batch_size}
+    found = vc.LogisticRegression(device=gpu, random_state=0, **params).fit(X, y)
+    expected = fit(X, y, **params)
+    np.testing.assert_allclose(found.coef_[0], expected.coef, rtol=0, atol=1e-7)
+    np.testing.assert_allclose(found.loss_curve_, expected.losses, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("batch_size", [None, 37, 400])
+@pytest.mark.parametrize("d", [3, 40])
+def test_a_table_in_many_chunks(
+    gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch, d: int, batch_size: int | None
+) -> None:
+    monkeypatch.setattr(table, "chunk_limit_nbytes", lambda _: 100 * d * 4)
+    X, y = random_table(999, d, 5)
+    params: dict[str, Any] = {"max_iter": 3, "alpha": 0.1, "batch_size": batch_size, "random_state": 3}
+    found = vc.LogisticRegression(device=gpu, **params).fit(X, y)
+    assert_matches(found, fit(X, y, **params))
+
+
+@pytest.mark.parametrize("ordered_rows", [1, 64, 200])
+def test_orders_written_in_parts(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch, ordered_rows: int) -> None:
+    X, y = random_table(333, 2, 6)
+    params: dict[str, Any] = {"max_iter": 4, "batch_size": 32, "random_state": 1}
+    whole = vc.LogisticRegression(device=gpu, **params).fit(X, y)
+    monkeypatch.setattr(step, "ORDERED_ROWS", ordered_rows)
+    parts = vc.LogisticRegression(device=gpu, **params).fit(X, y)
+    assert_matches(whole, fit(X, y, **params))
+    assert_same_bits(whole, parts)
+
+
+@pytest.mark.parametrize("d", [32, 33])
+def test_long_loops_are_not_cut(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch, d: int) -> None:
+    """The most iterations that an invocation makes: lavapipe would leave the rest out without a word."""
+    for module in (step, wide):
+        monkeypatch.setattr(module, "full_device", lambda _: 1)
+    X, y = random_table(4 * 64 * 520, d, 7)
+    X = X.astype(np.float32)
+    found = vc.LogisticRegression(max_iter=2, device=gpu).fit(X, y)
+    assert_matches(found, fit(X, y, max_iter=2))
+
+
+def test_a_batch_of_all_rows_is_the_full_batch(gpu: vc.Runtime) -> None:
+    X, y = random_table(1001, 5, 8)
+    make: Callable[[int | None], vc.LogisticRegression] = lambda size: vc.LogisticRegression(  # noqa: E731
+        max_iter=5, batch_size=size, device=gpu
+    ).fit(X, y)
+    full = make(None)
+    assert_same_bits(full, make(1001))
+    assert_same_bits(full, make(5000))
+
+
+@pytest.mark.parametrize("d", [4, 50])
+def test_one_seed_one_result(gpu: vc.Runtime, d: int) -> None:
+    X, y = random_table(2000, d, 9)
+    fits = [
+        vc.LogisticRegression(max_iter=3, batch_size=100, random_state=seed, device=gpu).fit(X, y)
+        for seed in (1, 1, 2, np.random.RandomState(1), np.random.default_rng(1))
+    ]
+    assert_same_bits(fits[0], fits[1])
+    assert_same_bits(fits[0], fits[4])
+    assert (fits[0].coef_ != fits[2].coef_).any()
+    assert (fits[0].coef_ != fits[3].coef_).any()
+
+
+def test_huge_margins_have_a_finite_loss(gpu: vc.Runtime) -> None:
+    X = np.array([[-1e4], [1e4], [3e4]])
+    y = np.array([0, 1, 0])
+    found = vc.LogisticRegression(learning_rate=1e-9, max_iter=2, device=gpu).fit(X, y, coef_init=np.ones(1))
+    np.testing.assert_allclose(found.loss_curve_[0], 1e4, rtol=1e-6)
+    assert np.isfinite(found.coef_).all()
+
+
+@pytest.mark.parametrize("margin", [0.0, 1e-6, 0.5, 3.0, 16.0, 40.0, 80.0])
+def test_tiny_losses_keep_their_relative_accuracy(gpu: vc.Runtime, margin: float) -> None:
+    """Rows that are all well inside their class: 1 + exp(-margin) alone would be 1 in float32."""
+    X = np.array([[-1.0], [1.0], [1.0]]) * margin
+    found = vc.LogisticRegression(max_iter=1, device=gpu).fit(X, [0, 1, 1], coef_init=np.ones(1))
+    np.testing.assert_allclose(found.loss_curve_[0], np.log1p(np.exp(-float(np.float32(margin)))), rtol=1e-6)
+
+
+@pytest.mark.parametrize("d", [1, 40])
+def test_steps_too_small_for_the_weight_add_up(gpu: vc.Runtime, d: int) -> None:
+    """Each step is a tenth of a unit in the weight's last place."""
+    X = np.zeros((4, d))
+    X[:, 0] = [1, 1, -1, -1]
+    X *= 0.01
+    y = np.array([0, 1, 0, 1])
+    start = np.zeros(d)
+    start[0] = 64
+    params: dict[str, Any] = {"learning_rate": 3e-4, "max_iter": 300, "coef_init": start, "intercept_init": 64.0}
+    expected = fit(X, y, **params)
+    init = {name: params.pop(name) for name in ("coef_init", "intercept_init")}
+    found = vc.LogisticRegression(device=gpu, **params).fit(X, y, **init)
+    np.testing.assert_allclose(found.coef_[0, 0] - 64, expected.coef[0] - 64, rtol=1e-2)
+    np.testing.assert_allclose(found.intercept_[0] - 64, expected.intercept - 64, rtol=1e-2)
+
+
+def test_more_epochs_than_the_device_keeps_losses_of(gpu: vc.Runtime) -> None:
+    n_epochs = model.HISTORY_EPOCHS + 100
+    X, y = random_table(5, 2, 10)
+    found = vc.LogisticRegression(max_iter=n_epochs, learning_rate=0.01, device=gpu).fit(X, y)
+    expected = fit(X, y, max_iter=n_epochs, learning_rate=0.01)
+    np.testing.assert_allclose(found.loss_curve_, expected.losses, rtol=0, atol=1e-4)
+    assert found.n_iter_ == n_epochs
+
+
+def stop_after(losses: Array, tol: float, patience: int) -> int:
+    """Epochs until training stops by scikit-learn's rule for SGDClassifier."""
+    best, stale = np.inf, 0
+    for epoch, loss in enumerate(losses, 1):
+        stale = stale + 1 if loss > best - tol else 0
+        best = min(best, loss)
+        if stale >= patience:
+            return epoch
+    return len(losses)
+
+
+@pytest.mark.parametrize("batch_size", [None, 30])
+@pytest.mark.parametrize(("tol", "patience"), [(1e-3, 1), (1e-3, 5), (2e-2, 3), (10.0, 2)])
+def test_tolerance_stops_training(gpu: vc.Runtime, tol: float, patience: int, batch_size: int | None) -> None:
+    X, y = random_table(100, 2, 11)
+    params: dict[str, Any] = {"max_iter": 150, "batch_size": batch_size, "random_state": 4, "device": gpu}
+    every = vc.LogisticRegression(**params).fit(X, y)
+    n_epochs = stop_after(every.loss_curve_, tol, patience)
+    assert 1 < n_epochs < 150, "the case is to stop on the way"
+    stopped = vc.LogisticRegression(tol=tol, n_iter_no_change=patience, **params).fit(X, y)
+    assert stopped.n_iter_ == n_epochs
+    assert_same_bits(stopped, vc.LogisticRegression(**(params | {"max_iter": n_epochs})).fit(X, y))
+
+
+@pytest.mark.parametrize("first_slice", [1, 3, 500])
+def test_how_often_the_host_looks_changes_nothing(
+    gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch, first_slice: int
+) -> None:
+    X, y = random_table(200, 3, 12)
+    params: dict[str, Any] = {"max_iter": 300, "tol": 1e-4, "device": gpu}
+    usual = vc.LogisticRegression(**params).fit(X, y)
+    monkeypatch.setattr(training, "_FIRST_SLICE", first_slice)
+    assert_same_bits(usual, vc.LogisticRegression(**params).fit(X, y))
+    assert usual.n_iter_ < 300
+
+
+def test_too_few_epochs_warn(gpu: vc.Runtime) -> None:
+    from sklearn.exceptions import ConvergenceWarning
+
+    X, y = random_table(50, 2, 13)
+    with pytest.warns(ConvergenceWarning, match="before convergence: 3 epochs"):
+        vc.LogisticRegression(max_iter=3, tol=1e-9, device=gpu).fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        vc.LogisticRegression(max_iter=3, device=gpu).fit(X, y)
+
+
+@pytest.mark.parametrize("batch_size", [None, 3])
+def test_a_loss_that_overflows_is_an_error(gpu: vc.Runtime, batch_size: int | None) -> None:
+    X, y = random_table(10, 2, 14)
+    diverging = vc.LogisticRegression(learning_rate=1e30, alpha=1e30, max_iter=50, batch_size=batch_size, device=gpu)
+    with pytest.raises(ValueError, match=r"overflow occurred at epoch #[1-9]\.[^.]*StandardScaler.*learning_rate"):
+        diverging.fit(X, y)
+    assert not hasattr(diverging, "coef_")
+
+
+def test_progress_is_told(gpu: vc.Runtime) -> None:
+    X, y = random_table(100, 2, 15)
+    told: list[int] = []
+    vc.LogisticRegression(max_iter=40, device=gpu).fit(X, y, progress=told.append)
+    assert told == sorted(told)
+    assert len(told) > 1
+    assert told[-1] == 40
+
+
+def test_a_runtime_with_several_queues(clean_handles: None) -> None:
+    X, y = random_table(500, 3, 16)
+    with vc.Runtime(timelines=3, staging=True) as runtime:
+        params: dict[str, Any] = {"max_iter": 4, "batch_size": 64, "random_state": 5}
+        found = vc.LogisticRegression(device=runtime, **params).fit(X, y)
+    assert_matches(found, fit(X, y, **params))
+
+
+def test_a_device_by_name_is_opened_for_the_fit_alone(gpu: vc.Runtime, clean_handles: None) -> None:
+    X, y = random_table(20, 2, 17)
+    found = vc.LogisticRegression(max_iter=2, device=gpu.device.name).fit(X, y)
+    assert_matches(found, fit(X, y, max_iter=2))
+    assert found.device == gpu.device.name
+
+
+@pytest.mark.parametrize("d", [3, 40])
+def test_a_fit_gives_its_memory_back(clean_handles: None, d: int) -> None:
+    X, y = random_table(3000, d, 18)
+    with vc.Runtime() as runtime:
+        estimator = vc.LogisticRegression(max_iter=3, batch_size=1000, device=runtime)
+        estimator.fit(X, y)
+        runtime.wait()
+        after_one = runtime.device.memory.allocated_bytes
+        for _ in range(5):
+            estimator.fit(X, y)
+        runtime.wait()
+        assert runtime.device.memory.allocated_bytes == after_one
+
+
+def test_a_table_larger_than_the_device(clean_handles: None) -> None:
+    X = np.zeros((1_000_000, 8), np.float32)
+    y = np.arange(len(X)) % 2
+    with vc.Runtime(memory_limit_bytes=16 << 20) as runtime:
+        estimator = vc.LogisticRegression(max_iter=1, device=runtime)
+        with pytest.raises(vc.OutOfDeviceMemory, match="32000000 bytes"):
+            estimator.fit(X, y)
+        estimator.fit(X[:1000], y[:1000])
+
+
+def test_a_row_larger_than_a_binding(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table, "chunk_limit_nbytes", lambda _: 320)
+    with pytest.raises(ValueError, match=r"at most 20 features on .*; got 21"):
+        vc.LogisticRegression(device=gpu).fit(*random_table(10, 21, 19))
+
+
+def test_a_closed_runtime(clean_handles: None) -> None:
+    runtime = vc.Runtime()
+    runtime.close()
+    with pytest.raises(vc.ClosedError, match="closed"):
+        vc.LogisticRegression(device=runtime).fit(*random_table(10, 2, 20))
