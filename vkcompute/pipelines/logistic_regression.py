@@ -6,17 +6,18 @@ import os
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from vkcompute.pipelines.logistic import inputs, model_file
-from vkcompute.pipelines.logistic.estimator import Estimator, warn_class
+from vkcompute.pipelines.logistic.estimator import Estimator, warning_class
 from vkcompute.pipelines.logistic.parameters import settings_from
 from vkcompute.pipelines.logistic.settings import Outcome
-from vkcompute.pipelines.logistic.training import train
-from vkcompute.runtime.runtime import Runtime, default_runtime
+
+if TYPE_CHECKING:
+    from vkcompute.runtime.runtime import Runtime
 
 Array = npt.NDArray[Any]
 _Self = TypeVar("_Self", bound="LogisticRegression")
@@ -108,6 +109,8 @@ class LogisticRegression(Estimator):
         targets = inputs.checked_weights(sample_weight, second)
         settings = settings_from(self, targets, progress)
         coef, intercept = self._start(table.shape[1], coef_init, intercept_init)
+        from vkcompute.pipelines.logistic.training import train  # here: a loaded model predicts where no Vulkan is
+
         with self._runtime() as runtime:
             outcome = train(runtime, table, targets, settings, coef, intercept)
         self._keep(outcome, classes, names)
@@ -115,6 +118,8 @@ class LogisticRegression(Estimator):
 
     @contextmanager
     def _runtime(self) -> Iterator[Runtime]:
+        from vkcompute.runtime.runtime import Runtime, default_runtime
+
         if self.device is None:
             yield default_runtime()
         elif isinstance(self.device, Runtime):
@@ -159,7 +164,7 @@ class LogisticRegression(Estimator):
             warnings.warn(
                 f"Maximum number of iteration reached before convergence: {n_epochs} epochs. Consider increasing "
                 "max_iter to improve the fit.",
-                warn_class("ConvergenceWarning"),
+                warning_class("ConvergenceWarning"),
                 stacklevel=3,
             )
 
@@ -234,6 +239,6 @@ class LogisticRegression(Estimator):
     def __getstate__(self) -> dict[str, Any]:
         """A runtime does not travel to other processes; its device's name does."""
         state = dict(self.__dict__)
-        if isinstance(self.device, Runtime):
+        if self.device is not None and not isinstance(self.device, (int, str)):
             state["device"] = self.device.device.name
         return state

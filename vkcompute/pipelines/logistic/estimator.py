@@ -60,7 +60,7 @@ class Estimator:
 
     def _require_fitted(self) -> None:
         if not self.__sklearn_is_fitted__():
-            raise _not_fitted_class("sklearn" in sys.modules)(
+            raise _not_fitted_class()(
                 f"This {type(self).__name__} instance is not fitted yet. Call 'fit' with appropriate arguments before "
                 "using this estimator."
             )
@@ -83,21 +83,19 @@ def _same(value: object, default: object) -> bool:
     return value is default or (type(value) is type(default) and bool(value == default))
 
 
-@lru_cache(maxsize=2)
-def _not_fitted_class(with_sklearn: bool) -> type[NotFittedError]:
-    """Who catches scikit-learn's NotFittedError has imported it before."""
-    if not with_sklearn:
-        return NotFittedError
-    from sklearn.exceptions import NotFittedError as Theirs
-
-    return type("NotFittedError", (NotFittedError, Theirs), {"__doc__": NotFittedError.__doc__})
+def _not_fitted_class() -> type[NotFittedError]:
+    """Whoever catches scikit-learn's NotFittedError has imported it before."""
+    theirs = sys.modules.get("sklearn.exceptions")
+    return NotFittedError if theirs is None else _joined(theirs.NotFittedError)
 
 
-def warn_class(name: str) -> type[Warning]:
+@lru_cache(maxsize=1)
+def _joined(theirs: type[Exception]) -> type[NotFittedError]:
+    return type("NotFittedError", (NotFittedError, theirs), {"__doc__": NotFittedError.__doc__})
+
+
+def warning_class(name: str) -> type[Warning]:
     """scikit-learn's class of warnings of this name where it is loaded, so that its filters apply; else UserWarning."""
-    if "sklearn" not in sys.modules:
-        return UserWarning
-    from sklearn import exceptions
-
-    found: type[Warning] = getattr(exceptions, name)
+    theirs = sys.modules.get("sklearn.exceptions")
+    found: type[Warning] = getattr(theirs, name, UserWarning)
     return found

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from vkcompute.errors import DataError
-from vkcompute.pipelines.logistic.estimator import warn_class
-from vkcompute.pipelines.logistic.table import Floats
+from vkcompute.pipelines.logistic.estimator import warning_class
+from vkcompute.pipelines.logistic.settings import Floats
 
 Array = npt.NDArray[Any]
 
@@ -66,7 +66,7 @@ def checked_labels(y: Any, n_rows: int, owner: str) -> tuple[Array, npt.NDArray[
     classes = np.unique(labels)
     if len(classes) == 1:
         raise ValueError(
-            f"{owner} needs samples of 2 classes in the data, but the data contains only one class: {classes[0]!r}"
+            f"{owner} needs samples of 2 classes in the data, but the data contains only one class: {classes.tolist()[0]!r}"
         )
     if len(classes) > 2:
         shown = ", ".join(map(repr, classes[:5].tolist())) + (", ..." if len(classes) > 5 else "")
@@ -98,7 +98,7 @@ def checked_weights(sample_weight: Any, second: npt.NDArray[np.bool_]) -> Floats
     _require_finite(weights[:, np.newaxis], "sample_weight", as_float32=False)
     if (weights < 0).any():
         row = int(np.argmax(weights < 0))
-        raise ValueError(f"Negative values in data passed to `sample_weight`: {weights[row]!r} in row {row}")
+        raise ValueError(f"Negative values in data passed to `sample_weight`: {weights[row].item()!r} in row {row}")
     if not weights[second].any() or not weights[~second].any():
         raise ValueError("the data contains only one class, or none, once samples of weight zero are left out")
     _, exponent = np.frexp(weights.max())
@@ -199,7 +199,7 @@ def _require_finite(array: Array, name: str, *, as_float32: bool) -> None:
             bad = ~np.isfinite(piece.astype(limit, copy=False))
         if bad.any():
             row, column = map(int, np.argwhere(bad)[0])
-            value = piece[row, column]
+            value = piece[row, column].item()
             what = "NaN" if np.isnan(value) else f"infinity or a value too large for dtype({limit.name!r})"
             where = f"row {first + row}, column {column}" if name == "X" else f"row {first + row}"
             raise DataError(f"Input {name} contains {what}.\nThe first is {value!r} in {where} (counted from 0).")
@@ -210,7 +210,7 @@ def _one_column(labels: Array, owner: str) -> Array:
         warnings.warn(
             "A column-vector y was passed when a 1d array was expected. Please change the shape of y to (n_samples,), "
             "for example using ravel().",
-            warn_class("DataConversionWarning"),
+            warning_class("DataConversionWarning"),
             stacklevel=4,
         )
         return labels.ravel()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from vkcompute.pipelines.logistic.table import Floats
+from vkcompute.pipelines.logistic.settings import Floats
 from vkcompute.runtime.runtime import Runtime
 from vkcompute.runtime.tensor import Tensor
 

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vkcompute.pipelines.logistic.settings import Settings
-from vkcompute.pipelines.logistic.table import Floats
+from vkcompute.pipelines.logistic.settings import Floats, Settings
 
 
 def settings_from(params: Any, targets: Floats, progress: Callable[[int], None] | None) -> Settings:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from vkcompute.pipelines.logistic.table import Floats
+Floats = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from vkcompute.core.quirks import quirks_of
+from vkcompute.pipelines.logistic.settings import Floats
 from vkcompute.runtime.runtime import Runtime
 from vkcompute.runtime.tensor import Tensor
-
-Floats = npt.NDArray[np.float32]
 
 TILE_ROWS = 4
 _PIECE_NBYTES = 4 << 20  # so much is rearranged at a time: it stays in the cache until it is copied

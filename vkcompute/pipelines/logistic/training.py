@@ -12,9 +12,9 @@ import numpy.typing as npt
 
 from vkcompute.pipelines.logistic.model import CONVERGED, HISTORY_EPOCHS, RUNS, Model, Report, read_report
 from vkcompute.pipelines.logistic.narrow import MAX_FEATURES, NarrowStep
-from vkcompute.pipelines.logistic.settings import Outcome, Settings
+from vkcompute.pipelines.logistic.settings import Floats, Outcome, Settings
 from vkcompute.pipelines.logistic.step import Step
-from vkcompute.pipelines.logistic.table import Floats, upload
+from vkcompute.pipelines.logistic.table import upload
 from vkcompute.pipelines.logistic.wide import WideStep
 from vkcompute.runtime.graph import Graph
 from vkcompute.runtime.runtime import Runtime
