@@ -66,7 +66,8 @@ def checked_labels(y: Any, n_rows: int, owner: str) -> tuple[Array, npt.NDArray[
     classes = np.unique(labels)
     if len(classes) == 1:
         raise ValueError(
-            f"{owner} needs samples of 2 classes in the data, but the data contains only one class: {classes.tolist()[0]!r}"
+            f"{owner} needs samples of 2 classes in the data, but the data contains only one class: "
+            f"{classes.tolist()[0]!r}"
         )
     if len(classes) > 2:
         shown = ", ".join(map(repr, classes[:5].tolist())) + (", ..." if len(classes) > 5 else "")
