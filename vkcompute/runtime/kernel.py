@@ -16,7 +16,7 @@ from vkcompute.runtime.constants import PushConstants
 from vkcompute.runtime.future import Future
 from vkcompute.runtime.program import Program
 from vkcompute.runtime.tensor import Tensor
-from vkcompute.spirv.check import missing_features
+from vkcompute.spirv.capabilities import missing_features
 from vkcompute.spirv.interface import Binding
 
 if TYPE_CHECKING:

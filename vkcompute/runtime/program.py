@@ -9,7 +9,6 @@ from pathlib import Path
 
 from vkcompute.errors import SpirvError
 from vkcompute.glsl import glsl
-from vkcompute.spirv.check import check
 from vkcompute.spirv.interface import Interface
 from vkcompute.spirv.module import Module
 from vkcompute.spirv.reflect import reflect
@@ -57,6 +56,8 @@ def load(source: Source, entry_point: str | None = None) -> Program:
 
 @lru_cache(maxsize=256)
 def _checked(name: str, spirv: bytes, entry_point: str | None) -> Program:
+    from vkcompute.spirv.check import check  # here, because the built-in kernels need no check, and it is half of spirv/
+
     module = Module.parse(spirv)
     check(module)
     return Program(name, module.words(), reflect(module, entry_point))
