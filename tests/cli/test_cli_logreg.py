@@ -375,6 +375,14 @@ def test_predictions_in_a_file_are_those_on_stdout(vk: Run, data: Path) -> None:
     assert on_stdout.err == in_file.err == ""
 
 
+def test_predicting_needs_no_vulkan(vk: Run, vk_done: Callable[..., Done], data: Path) -> None:
+    vk("logreg", "train", data, "--target", "result", "--model", "m.npz")
+    (data.parent / "broken" / "vulkan").mkdir(parents=True)
+    (data.parent / "broken" / "vulkan" / "__init__.py").write_text("raise OSError('no loader')")
+    done = vk_done("logreg", "predict", data, "--model", "m.npz", env={"PYTHONPATH": str(data.parent / "broken")})
+    assert done == vk("logreg", "predict", data, "--model", "m.npz")
+
+
 @posix
 def test_predictions_that_nobody_reads_to_the_end(
     vk: Run, vk_process: Callable[..., subprocess.Popen[str]], tmp_path: Path
@@ -403,11 +411,12 @@ def test_a_bar_is_drawn_in_a_terminal_and_ctrl_c_ends_the_training(
     line = ["logreg", "train", "data.csv", "--target", "result", "--model", "m.npz", "--max-iter", n_epochs]
     with vk_process(*line, stderr=slave) as process:
         os.close(slave)
-        drawn = b""
+        drawn, waiting = b"", bool(status)
         while chunk := _read(master):
             drawn += chunk
-            if status and b" epochs" in drawn:
+            if waiting and b" epochs" in drawn:
                 process.send_signal(signal.SIGINT)
+                waiting = False
         assert process.wait(60) == status
     os.close(master)
     assert b"train: " in drawn

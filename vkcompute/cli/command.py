@@ -9,7 +9,7 @@ import argparse
 from collections.abc import Sequence
 
 from vkcompute._version import __version__
-from vkcompute.cli import bench, compile, failure, info, log, logreg, multiply
+from vkcompute.cli import bench, compile, failure, info, interruption, log, logreg, multiply
 from vkcompute.cli.options import Parser
 
 _EPILOG = "`vkcompute COMMAND --help` tells more of each. VKCOMPUTE_DEVICE names the device where --device does not."
@@ -24,7 +24,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = argparse.Namespace(verbose=False, quiet=False)
     status = 0
     try:
-        with failure.unwinding_signals():
+        with interruption.by_exception():
             try:
                 _parser().parse_args(argv, args)
                 with log.on_stderr(verbose=args.verbose, quiet=args.quiet):

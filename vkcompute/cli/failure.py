@@ -7,10 +7,9 @@ import os
 import re
 import signal
 import sys
-import threading
-from collections.abc import Iterator
-from typing import Any, NoReturn
+from typing import Any
 
+from vkcompute.cli.interruption import Stopped
 from vkcompute.errors import (
     CompileError,
     DeviceLost,
@@ -26,14 +25,6 @@ _SIGPIPE = 13
 
 class UsageError(Exception):
     """A command line that cannot be understood."""
-
-
-class Stopped(BaseException):
-    """A signal asked the process to end."""
-
-    def __init__(self, number: int) -> None:
-        self.number = number
-        super().__init__(f"stopped by {signal.Signals(number).name}")
 
 
 # What a caller brings about: wrong input, or a machine that lacks what is asked for.
@@ -53,7 +44,7 @@ def report(error: BaseException, *, verbose: bool = False) -> int:
         import traceback
 
         say("".join(traceback.format_exception(error)).rstrip())
-    status, message = _describe(error)
+    status, message = _describe(_interruption(error))
     if message:
         say(f"vkcompute: {message}")
     for stream in (sys.stdout, sys.stderr):
@@ -72,6 +63,14 @@ def flush() -> None:
     """Writes what is buffered for stdout, while an error can still be told."""
     if sys.stdout is not None:
         sys.stdout.flush()
+
+
+def _interruption(error: BaseException) -> BaseException:
+    """The interruption that `error` came of while the work was given up, if there was one; else `error` itself."""
+    seen: BaseException | None = error
+    while seen is not None and not isinstance(seen, (KeyboardInterrupt, Stopped)):
+        seen = seen.__context__
+    return seen or error
 
 
 def _describe(error: BaseException) -> tuple[int, str]:
@@ -106,22 +105,3 @@ def _settle(stream: Any) -> None:
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, stream.fileno())
             os.close(nowhere)
-
-
-@contextlib.contextmanager
-def unwinding_signals() -> Iterator[None]:
-    """Within, SIGTERM and SIGHUP end the process as Ctrl-C does: by an exception, so that unfinished files go."""
-    names = ("SIGTERM", "SIGHUP") if threading.current_thread() is threading.main_thread() else ()
-    numbers = [getattr(signal, name) for name in names if hasattr(signal, name)]
-    ours = [number for number in numbers if signal.getsignal(number) is signal.SIG_DFL]
-    for number in ours:
-        signal.signal(number, _stop)
-    try:
-        yield
-    finally:
-        for number in ours:
-            signal.signal(number, signal.SIG_DFL)
-
-
-def _stop(number: int, _frame: Any) -> NoReturn:
-    raise Stopped(number)

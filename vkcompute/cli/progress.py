@@ -1,4 +1,4 @@
-"""Progress bars: on stderr, for as long as the work lasts, and only where somebody looks at it."""
+"""Progress: between two steps of long work the user sees how far it is, and may stop it."""
 
 from __future__ import annotations
 
@@ -7,13 +7,32 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 
+from vkcompute.cli import interruption
+
 _USUAL, _WIDEST = 80, 100
 _ROWS = 24  # any number: tqdm draws nothing where it asks a terminal that has no size
 
+Update = Callable[[int, int], None]
+
 
 @contextlib.contextmanager
-def bar(what: str, *, unit: str, quiet: bool = False) -> Iterator[Callable[[int, int], None] | None]:
-    """Gives a function to be called with (done, total), or None: no terminal, no tqdm, or `quiet`."""
+def bar(what: str, *, unit: str, quiet: bool = False) -> Iterator[Update]:
+    """Gives a function to be called with (done, total) after each step of the work; Ctrl-C ends the work in it.
+
+    It draws a bar on stderr, if that is a terminal, tqdm is there, and `quiet` is not asked for.
+    """
+    with interruption.between_steps() as check, _drawn(what, unit, quiet) as draw:
+
+        def update(done: int, total: int) -> None:
+            check()
+            if draw is not None:
+                draw(done, total)
+
+        yield update
+
+
+@contextlib.contextmanager
+def _drawn(what: str, unit: str, quiet: bool) -> Iterator[Update | None]:
     if quiet or sys.stderr is None or not sys.stderr.isatty():
         yield None
         return
@@ -25,11 +44,11 @@ def bar(what: str, *, unit: str, quiet: bool = False) -> Iterator[Callable[[int,
     shape = {"ncols": _columns(), "nrows": _ROWS}
     with tqdm(desc=what, unit=unit, unit_scale=True, leave=False, file=sys.stderr, **shape) as drawn:
 
-        def update(done: int, total: int) -> None:
+        def draw(done: int, total: int) -> None:
             drawn.total = total
             drawn.update(done - drawn.n)
 
-        yield update
+        yield draw
 
 
 def _columns() -> int:

@@ -51,7 +51,7 @@ def _add_parameters(parser: Parser) -> None:
         "--standardize",
         action=argparse.BooleanOptionalAction,
         default=True,
-        help="train on features of mean 0 and deviation 1; the model takes features as they are (default: yes)",
+        help="whether to train on features of mean 0 and deviation 1; the model takes them as they are either way",
     )
 
 
@@ -75,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
 
     data = table.read(args.data, target=args.target, ignore=args.ignore)
     with Runtime(args.device) as runtime, progress.bar("train", unit=" epochs", quiet=args.quiet) as update:
-        result = regress(data, args, runtime, update and (lambda done: update(done, args.max_iter)))
+        result = regress(data, args, runtime, lambda done: update(done, args.max_iter))
         device = runtime.device.name
     if args.model is not None:
         with output.replacing(args.model) as temporary:
