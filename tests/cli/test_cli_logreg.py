@@ -383,6 +383,18 @@ def test_predicting_needs_no_vulkan(vk: Run, vk_done: Callable[..., Done], data:
     assert done == vk("logreg", "predict", data, "--model", "m.npz")
 
 
+def test_names_that_the_output_cannot_encode(
+    vk_done: Callable[..., Done], tmp_path: Path, rows: tuple[Array, Array], listing: Listing
+) -> None:
+    write(tmp_path / "data.csv", ["a", "b", "c", "größe"], rows[0], np.where(rows[1], "groß", "klein"))
+    ascii_only = {"PYTHONIOENCODING": "ascii"}
+    done = vk_done("logreg", "train", "data.csv", "--target", "größe", "--model", "größe.npz", env=ascii_only)
+    assert shown(done)["model"] == r"gr\xf6\xdfe.npz"
+    assert listing() == ["data.csv", "größe.npz"]
+    # Data is not altered: either it is written as it is, or there is an error.
+    assert "encode" in vk_done("logreg", "predict", "data.csv", "--model", "größe.npz", env=ascii_only).error()
+
+
 @posix
 def test_predictions_that_nobody_reads_to_the_end(
     vk: Run, vk_process: Callable[..., subprocess.Popen[str]], tmp_path: Path

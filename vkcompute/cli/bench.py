@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
     with Runtime(args.device) as runtime, progress.bar("bench", unit=" samples", quiet=args.quiet) as update:
         found = measure(runtime, n_repeats, update)
         physical = runtime.device.physical
-    print(_json(found, physical) if args.json else _text(found, physical))
+    page.show(_json(found, physical) if args.json else _text(found, physical))
     return 0
 
 

@@ -66,9 +66,9 @@ def run(args: argparse.Namespace) -> int:
         with output.replacing(target) as temporary:
             Path(temporary).write_bytes(spirv)
         if not shows and not args.quiet:
-            print(f"wrote {target} ({page.count(len(spirv), 'byte')})")
+            page.show(f"wrote {target} ({page.count(len(spirv), 'byte')})")
     if shows:
-        print(_json(interface) if args.json else _text(interface))
+        page.show(_json(interface) if args.json else _text(interface))
     return 0
 
 

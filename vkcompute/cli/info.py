@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
         if not devices:
             raise NoDevice(f"the Vulkan drivers on this machine offer no device; {INSTALL_A_DRIVER}")
         verdicts = _verdicts(devices, wanted)
-        print(_json(verdicts) if args.json else _text(verdicts))
+        page.show(_json(verdicts) if args.json else _text(verdicts))
         choose(devices, wanted)
     return 0
 

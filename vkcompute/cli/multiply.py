@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
         rate = n_arrays * result.nbytes / max(seconds, 1e-9) / 1e9
         shape = " x ".join(map(str, result.shape)) or "scalar"
         line = f"{shape} {result.dtype} in {seconds:.3g} s, {rate:.3g} GB/s, on {device}"
-        print(page.fit(line, page.width()))
+        page.show(page.fit(line, page.width()))
     return 0
 
 

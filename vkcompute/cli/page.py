@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 import textwrap
 from collections.abc import Iterable, Sequence
 
@@ -14,6 +15,12 @@ _NARROWEST, _WIDEST = 40, 100
 def width() -> int:
     """Columns to write in: the terminal's, within reason; 80 where there is none."""
     return max(_NARROWEST, min(shutil.get_terminal_size().columns, _WIDEST))
+
+
+def show(text: str) -> None:
+    """Prints text for people: what the output's encoding lacks is escaped, since it is no reason to fail."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    print(text.encode(encoding, "backslashreplace").decode(encoding))
 
 
 def fit(text: str, columns: int) -> str:

@@ -49,7 +49,9 @@ def run(args: argparse.Namespace) -> int:
     with output.replacing(args.output) as temporary, open(temporary, "w", encoding="utf-8", newline="") as file:
         n_rows = _write(file, rows)
     if not args.quiet:
-        print(page.field("wrote", [args.output, f"({page.count(n_rows, 'prediction')})"], indent=0, label_columns=6))
+        page.show(
+            page.field("wrote", [args.output, f"({page.count(n_rows, 'prediction')})"], indent=0, label_columns=6)
+        )
     return 0
 
 

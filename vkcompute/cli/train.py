@@ -85,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
         with output.replacing(args.plot) as temporary:
             plot.draw(temporary, result.model.loss_curve_, title)
     if not args.quiet:
-        print(_text(args, result, device))
+        page.show(_text(args, result, device))
     return 0
 
 
