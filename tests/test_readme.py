@@ -21,12 +21,13 @@ def test_python_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: 
     y = (X @ [1.0, -2.0, 0.5] > 0).astype(int)
     names: dict[str, Any] = {"X_train": X, "y_train": y, "X_test": X, "y_test": y}
     blocks = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-    assert len(blocks) == 2
+    assert len(blocks) == 3
     for block in blocks:
         exec(compile(block, "README.md", "exec"), names)
     assert np.array_equal(names["c"], names["a"] * names["b"])
     assert names["model"].score(X, y) > 0.95
     assert (tmp_path / "model.npz").exists()
+    assert "multiply_f32" in names["profile"].table()
 
 
 def test_every_command_of_the_shell_block_exists(capsys: pytest.CaptureFixture[str]) -> None:
