@@ -31,7 +31,8 @@ def test_python_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: 
 
 
 def test_every_command_of_the_shell_block_exists(capsys: pytest.CaptureFixture[str]) -> None:
-    commands = re.findall(r"^vkcompute ([a-z]+)(?: (train|predict))?", README, re.MULTILINE)
+    shell = "".join(re.findall(r"```sh\n(.*?)```", README, re.DOTALL))
+    commands = re.findall(r"^vkcompute ([a-z]+)(?: (train|predict))?", shell, re.MULTILINE)
     assert len(commands) >= 6
     for words in commands:
         with pytest.raises(SystemExit) as ended:
