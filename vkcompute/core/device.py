@@ -200,9 +200,19 @@ class Device(Handle):
         for queue in self.queues:
             queue.wait(queue.last_value)
 
+    def renew_locks(self) -> None:
+        """In a forked child: whoever held a lock is a thread that does not exist here."""
+        self.lock = threading.RLock()
+        self.submit_lock = threading.Lock()
+
     def _destroy(self) -> None:
+        with self.lock:
+            self._end()
+
+    def _end(self) -> None:
         with contextlib.suppress(DeviceLost):  # nothing runs on a lost device, and its objects may be destroyed
             self.wait_idle()
+        self.fn.vkDeviceWaitIdle(self.handle)  # for a submit whose value is not known: the call was objected to
         children = list(self.children.values())
         for child, _ in children:
             if (found := child()) is not None:

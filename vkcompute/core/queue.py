@@ -33,6 +33,7 @@ class Queue(Handle):
         self.device, self.handle, self.family, self.index, self.role = device, handle, family, index, role
         self.last_value = self.completed = 0
         self.recording = False
+        self._waiters: list[int] = []
         kind = vk.struct("VkSemaphoreTypeCreateInfo", semaphoreType=vk.constant("VK_SEMAPHORE_TYPE_TIMELINE"))
         self.semaphore = device.create(
             "VkSemaphore", "vkCreateSemaphore", vk.struct("VkSemaphoreCreateInfo", pNext=kind)
@@ -94,6 +95,13 @@ class Queue(Handle):
         if value <= self.completed:
             return True
         self.require_open()
+        self._waiters.append(value)  # the semaphore is not destroyed under a thread that waits
+        try:
+            return self._wait(value, timeout_s)
+        finally:
+            self._waiters.pop()
+
+    def _wait(self, value: int, timeout_s: float | None) -> bool:
         end = None if timeout_s is None else time.monotonic() + timeout_s
         values = vk.ffi.new("uint64_t*", value)
         info = vk.ffi.new(_WAIT_INFO)  # not by vk.struct: this is on the path of every wait
@@ -109,6 +117,8 @@ class Queue(Handle):
                 return False
 
     def _destroy(self) -> None:
+        while self._waiters:  # on their way back: the device is idle
+            time.sleep(0.001)
         self.device.destroy("vkDestroySemaphore", self.semaphore)
 
     def __str__(self) -> str:

@@ -43,6 +43,7 @@ class Graph:
         scheduler.record_into(self)
         try:
             with scheduler.lock:
+                self.runtime.require_open()
                 queue = scheduler.compute[0].queue
                 self._pool = CommandPool(queue)
                 self._handle = self._pool.take()

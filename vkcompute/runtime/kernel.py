@@ -115,6 +115,7 @@ class Kernel:
             raise TypeError(f"{self.name} takes {self._n_tensors} tensors ({names}); got {len(tensors)}")
         ranges = [self._bindable(binding, tensor) for binding, tensor in zip(self.bindings, tensors, strict=True)]
         with self.runtime.scheduler.lock:
+            self.runtime.require_open()
             plan = DescriptorSets(self._layout, ranges), self._default_grid(tensors)
             if len(self._plans) >= _MANY_PLANS:
                 self._plans.pop(next(iter(self._plans)))

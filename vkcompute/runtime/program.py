@@ -56,7 +56,8 @@ def load(source: Source, entry_point: str | None = None) -> Program:
 
 @lru_cache(maxsize=256)
 def _checked(name: str, spirv: bytes, entry_point: str | None) -> Program:
-    from vkcompute.spirv.check import check  # here, because the built-in kernels need no check, and it is half of spirv/
+    # Here, because the built-in kernels need no check, and it is half of spirv/.
+    from vkcompute.spirv.check import check
 
     module = Module.parse(spirv)
     check(module)

@@ -157,9 +157,11 @@ class Runtime(Handle):
         loaded = program.load(source, entry_point)
         special = specialize(loaded.name, loaded.interface.spec_constants, constants or {})
         key = (loaded.spirv, entry_point, special, check_types)
-        kernel = self._kernels.get(key)
-        if kernel is None:
-            kernel = self._kernels[key] = Kernel(self, loaded, special, check_types=check_types)
+        with self.scheduler.lock:  # so that threads get one and the same, and none after the runtime is closed
+            self.require_open()
+            kernel = self._kernels.get(key)
+            if kernel is None:
+                kernel = self._kernels[key] = Kernel(self, loaded, special, check_types=check_types)
         return kernel
 
     def record(self) -> Graph:
@@ -219,9 +221,11 @@ def _close_all() -> None:
 
 def _abandon_all() -> None:
     """In a forked child: the driver's threads are gone, so nothing may be submitted or waited for."""
+    global _default_lock
+    _default_lock = threading.Lock()
     error = ClosedError(f"this runtime belongs to process {os.getppid()}; open a new one in process {os.getpid()}")
     for runtime in list(_open_runtimes):
-        runtime.scheduler.refuse(error)
+        runtime.scheduler.abandon(error)
 
 
 atexit.register(_close_all)

@@ -209,16 +209,23 @@ class Scheduler:
             lane.queue.wait(lane.queue.last_value)
 
     def close(self, error: Exception) -> None:
-        """Ends the watcher's thread, and makes all further work fail with `error`."""
-        self.refuse(error)
+        """Ends the watcher's thread, and makes all further work fail with `error`, on whatever thread it is made."""
+        with self.lock:
+            self._refuse(error)
         self.watcher.close(error)
+
+    def abandon(self, error: Exception) -> None:
+        """In a forked child: makes all work fail with `error`, without waiting for threads that do not exist here."""
+        self.device.renew_locks()
+        self.lock = self.device.lock
+        self.watcher.abandon(error)
+        self._refuse(error)
 
     @property
     def failed(self) -> bool:
         """Whether a queue has stopped to take work."""
         return any(lane.failure for lane in self.lanes)
 
-    def refuse(self, error: Exception) -> None:
-        """Makes all further work fail with `error`."""
+    def _refuse(self, error: Exception) -> None:
         for lane in self.lanes:
             lane.failure = lane.failure or error

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +14,7 @@ from vkcompute.core import vk
 from vkcompute.core.buffer import Buffer
 from vkcompute.core.queue import Point
 from vkcompute.core.staging import SLOT_BYTES, StagingRing
+from vkcompute.errors import ClosedError
 from vkcompute.runtime.scheduler import Scheduler
 
 Bytes = npt.NDArray[np.uint8]
@@ -38,6 +42,8 @@ class Transfers:
         self._scheduler = scheduler
         self._up = StagingRing(scheduler.device, "upload")
         self._down = StagingRing(scheduler.device, "download")
+        self._idle = threading.Condition()
+        self._n_active, self._closed = 0, False
 
     def mapped(self, buffer: Buffer, offset: int, nbytes: int, *, write: bool) -> Bytes | None:
         """The memory itself, once the host may read (or write) it; None where the host cannot see it."""
@@ -53,22 +59,27 @@ class Transfers:
 
     def upload(self, data: Bytes, buffer: Buffer, offset: int) -> None:
         """Writes `data` at `offset` bytes. When this returns, `data` may be changed."""
-        memory = self.mapped(buffer, offset, data.nbytes, write=True)
-        if memory is not None:
-            memory[:] = data
-            return
-        for start in range(0, data.nbytes, SLOT_BYTES):
-            part = data[start : start + SLOT_BYTES]
-            slot = self._up.take()
-            host_view(slot, 0, part.nbytes)[:] = part
-            self._up.give(slot, self._copy(slot, 0, buffer, offset + start, part.nbytes))
+        with self._active():
+            memory = self.mapped(buffer, offset, data.nbytes, write=True)
+            if memory is not None:
+                memory[:] = data
+                return
+            for start in range(0, data.nbytes, SLOT_BYTES):
+                part = data[start : start + SLOT_BYTES]
+                slot = self._up.take()
+                host_view(slot, 0, part.nbytes)[:] = part
+                self._up.give(slot, self._copy(slot, 0, buffer, offset + start, part.nbytes))
 
     def download(self, buffer: Buffer, offset: int, out: Bytes) -> None:
         """Fills `out` with the bytes from `offset` on; waits for what writes them, and for nothing else."""
-        memory = self.mapped(buffer, offset, out.nbytes, write=False)
-        if memory is not None:
-            out[:] = memory
-            return
+        with self._active():
+            memory = self.mapped(buffer, offset, out.nbytes, write=False)
+            if memory is not None:
+                out[:] = memory
+            else:
+                self._download_staged(buffer, offset, out)
+
+    def _download_staged(self, buffer: Buffer, offset: int, out: Bytes) -> None:
         flying: deque[tuple[Buffer, Point, Bytes]] = deque()
         for start in range(0, out.nbytes, SLOT_BYTES):
             part = out[start : start + SLOT_BYTES]
@@ -90,7 +101,24 @@ class Transfers:
         # Copy engines pay between host and device; within the device they are slower than its compute queues.
         return self._scheduler.copy(region, 1, *ranges, queue="transfer").point()
 
+    @contextmanager
+    def _active(self) -> Iterator[None]:
+        """Counts a transfer of any thread, whose memory must not be freed under it."""
+        with self._idle:
+            if self._closed:
+                raise ClosedError("the runtime is closed; open a new one")
+            self._n_active += 1
+        try:
+            yield
+        finally:
+            with self._idle:
+                self._n_active -= 1
+                self._idle.notify_all()
+
     def close(self) -> None:
-        """Frees the staging slots."""
+        """Waits for the transfers of other threads, and frees the staging slots."""
+        with self._idle:
+            self._closed = True
+            self._idle.wait_for(lambda: self._n_active == 0)
         self._up.close()
         self._down.close()

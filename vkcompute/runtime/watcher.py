@@ -92,6 +92,10 @@ class Watcher:
             self._queues[queue] = _QueueWatcher(queue)
         return self._queues[queue]
 
+    def abandon(self, error: Exception) -> None:
+        """In a forked child: the threads do not exist here; points get `error`."""
+        self._lock, self._queues, self._closed = threading.Lock(), {}, error
+
     def close(self, error: Exception) -> None:
         """Ends the threads, all submitted work being finished or lost; later points get `error`."""
         with self._lock:

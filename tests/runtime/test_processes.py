@@ -1,0 +1,203 @@
+"""Exit, fork and Ctrl-C: in processes of their own, with the validation layer on, nothing said and nothing hanging."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from machine import SCALE
+
+RunPython = Callable[..., subprocess.CompletedProcess[str]]
+
+OPEN = f"""
+import contextlib, gc, os, sys, threading, time
+import numpy as np
+import vkcompute as vc
+SCALE = {SCALE!r}
+gpu = vc.Runtime()
+kernel = gpu.kernel(vc.glsl(SCALE))
+x = gpu.zeros(1 << 18, np.int32)
+def launch(n=200):
+    for _ in range(n):
+        future = kernel(x, 1, 1)
+    return future
+launch()
+with gpu.record() as graph:
+    launch(5)
+graph.submit(3)
+"""
+ENDINGS = {
+    "everything open": "",
+    "an exception": "raise SystemExit(3)",
+    "in a function": "def f():\n    y = gpu.zeros(10); launch(); sys.exit(3)\nf()",
+    "closed": "gpu.close()",
+    "three runtimes": "other = vc.Runtime(); y = other.full(100, 1); z = vc.default_runtime().zeros(3)",
+    "a circle": "gpu.me = [gpu, kernel, x]; del gpu, kernel, x, graph",
+    "while recording": "graph = gpu.record(); graph.__enter__(); kernel(x, 1, 1)",
+    "threads at work": '''
+y = gpu.zeros(100, np.int32)
+def work():
+    with contextlib.suppress(vc.ClosedError):
+        while True:
+            kernel(y, 1, 1); x.numpy(); gpu.zeros(1000).write(np.ones(1000, np.float32))
+for _ in range(3):
+    threading.Thread(target=work, daemon=True).start()
+time.sleep(.3)
+''',
+    "a future watched": "import concurrent.futures; launch().add_done_callback(lambda future: None)",
+    "core objects without a runtime": '''
+from vkcompute.core.device import Device
+from vkcompute.core.instance import Instance
+from vkcompute.core.physical import choose, enumerate_devices
+device = Device(choose(enumerate_devices(Instance())))
+buffer = device.buffer(100)
+''',
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_exit_with_everything_open(run_python: RunPython, ending: str) -> None:
+    done = run_python(OPEN + ENDINGS[ending], timeout_s=60)
+    assert done.stderr == ""
+    assert done.returncode == (3 if "3)" in ENDINGS[ending] and "exit" in ENDINGS[ending].lower() else 0)
+
+
+needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+
+IN_THE_CHILD = """
+def refused(what, use):
+    try:
+        use()
+    except vc.ClosedError as error:
+        assert str(os.getpid()) in str(error) or "process" in str(error), error
+    else:
+        print("not refused:", what, flush=True)
+
+def watch(future):
+    future.add_done_callback(lambda _: None)
+    future.result()
+
+future = launch()
+y = gpu.zeros(10, np.int32)
+busy = threading.Event()
+stop = threading.Event()
+def hammer():
+    while not stop.is_set():
+        kernel(y, 1, 0); busy.set()
+threading.Thread(target=hammer, daemon=True).start()
+busy.wait()
+pid = os.fork()
+if pid == 0:
+    import faulthandler
+    faulthandler.dump_traceback_later(20, exit=True)
+    for what, use in {
+        "launch": lambda: kernel(x, 1, 1), "numpy": x.numpy, "write": lambda: x.write(1), "fill": lambda: x.fill(1),
+        "copy": x.copy, "empty": lambda: gpu.empty(3), "kernel": lambda: gpu.kernel("multiply"), "wait": gpu.wait,
+        "flush": gpu.flush, "graph": graph.run, "record": lambda: gpu.record().__enter__(), "with": gpu.__enter__,
+        "dlpack": x.__dlpack__,
+    }.items():
+        refused(what, use)
+    for use in (future.result, future.done, lambda: watch(future)):
+        with contextlib.suppress(vc.ClosedError):  # unless it is known to be finished
+            use()
+    gpu.close(); x.close(); graph.close()
+    del gpu, x, graph, kernel, future
+    gc.collect()
+    sys.exit(0)
+_, status = os.waitpid(pid, 0)
+stop.set()
+assert os.waitstatus_to_exitcode(status) == 0, status
+before = x.numpy()[0]
+launch(10)
+assert x.numpy()[0] == before + 10
+print("done")
+"""
+
+
+@needs_fork
+@pytest.mark.parametrize("repeat", range(2))
+def test_a_forked_child_is_told_and_the_parent_goes_on(run_python: RunPython, repeat: int) -> None:
+    done = run_python(OPEN + IN_THE_CHILD, timeout_s=60)
+    assert (done.stdout, done.stderr, done.returncode) == ("done\n", "", 0)
+
+
+@needs_fork
+def test_a_forked_child_may_open_a_runtime_of_its_own(run_python: RunPython) -> None:
+    code = """
+first = vc.default_runtime()
+pid = os.fork()
+if pid == 0:
+    with vc.Runtime() as own:
+        assert own.full(10, 3).numpy().tolist() == [3] * 10
+    assert vc.default_runtime() is not first
+    assert vc.default_runtime().full(10, 3).numpy().tolist() == [3] * 10
+    os._exit(0)  # as multiprocessing's children do: lavapipe's own exit handlers crash here, with raw calls too
+assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+assert vc.default_runtime() is first
+print(first.full(2, 1).numpy().tolist())
+"""
+    done = run_python(OPEN + code, timeout_s=60)
+    assert (done.stdout, done.stderr, done.returncode) == ("[1.0, 1.0]\n", "", 0)
+
+
+# Work for some seconds on any device, of which one invocation does all: a linear congruential generator, in rounds.
+INTERRUPTED = """
+source = '''
+layout(local_size_x = 1) in;
+layout(binding = 0) buffer X { uint x[]; };
+layout(push_constant) uniform P { uint n; };
+void main() { uint v = x[0]; for (uint i = 0; i < n; i++) v = v * 1664525u + 1013904223u; x[0] = v; }
+'''
+N = 60000
+spin, y, rounds = gpu.kernel(vc.glsl(source)), gpu.zeros(1, np.uint32), 0
+def launch_rounds(n):
+    global rounds
+    rounds += n
+    for _ in range(n):
+        future = spin(y, N)
+    return future
+launch_rounds(1).result()
+start = time.perf_counter()
+launch_rounds(500).result()
+future = launch_rounds(int(500 * 2.5 / (time.perf_counter() - start)))
+gpu.flush()
+start = time.perf_counter()
+print("waiting", flush=True)
+try:
+    WAIT
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+took = time.perf_counter() - start
+assert took < 1.5, took
+assert not future.done()
+future.result()
+a, c, m = 1664525, 1013904223, 1 << 32
+print(y.numpy()[0] == c * ((pow(a, N * rounds, (a - 1) * m) - 1) // (a - 1)) % m, flush=True)
+launch_rounds(1).result()
+gpu.close()
+"""
+WAITS = {
+    "result": "future.result()",
+    "numpy": "y.numpy()",
+    "write": "y.write([1])",
+}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="SIGINT is not sent to processes there")
+@pytest.mark.parametrize("wait", WAITS)
+def test_ctrl_c_ends_a_long_wait(wait: str, tmp_path: Path) -> None:
+    code = OPEN + INTERRUPTED.replace("WAIT", WAITS[wait])
+    command = [sys.executable, "-c", code]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "waiting\n"
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert (out, err, process.returncode) == ("interrupted\nTrue\n", "", 0)
