@@ -123,6 +123,25 @@ def test_a_graph_closed_or_dropped_with_runs_pending() -> None:
         assert set(tensor.numpy().tolist()) == {100}
 
 
+def test_memory_seen_through_dlpack_outlives_the_runtime() -> None:
+    with vc.Runtime(staging=False) as runtime:
+        if not runtime.device.memory.unified:
+            pytest.skip("the host does not see this device's memory")
+        arrays = [np.from_dlpack(runtime.full(1 << 20, i)) for i in range(3)]
+        device = weakref.ref(runtime.device)
+    for i, array in enumerate(arrays):
+        array += 1
+        assert set(array.tolist()) == {i + 1}
+    view = arrays[2][10:20]
+    del array, arrays, runtime
+    gc.collect()
+    assert device() is not None
+    assert view.tolist() == [3] * 10
+    del view
+    gc.collect()
+    assert device() is None
+
+
 def test_memory_comes_back() -> None:
     with vc.Runtime() as runtime:
         device = runtime.device

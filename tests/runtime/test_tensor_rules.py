@@ -182,12 +182,16 @@ def test_dlpack_shares_the_memory(gpu: vc.Runtime) -> None:
 def test_dlpack_keeps_the_memory_alive(gpu: vc.Runtime) -> None:
     if not gpu.device.memory.unified:
         pytest.skip("the host does not see this device's memory")
-    views = [np.from_dlpack(gpu.full(1000, i, np.int32)) for i in range(20)]
+    views = [np.from_dlpack(gpu.full(1000, i, np.int32))[::2] for i in range(20)]
     gc.collect()
-    others = [gpu.full(1000, -1, np.int32) for _ in range(20)]
+    gpu.device.collect(wait=True)
+    others = [gpu.full(1000, -1, np.int32) for _ in range(100)]
     gpu.wait()
     assert [set(view.tolist()) for view in views] == [{i} for i in range(20)]
-    del others
+    used = gpu.device.memory.used_bytes
+    del others, views
+    gpu.device.collect(wait=True)
+    assert gpu.device.memory.used_bytes <= used - 120 * 4000
 
 
 def test_dlpack_waits_for_the_work(gpu: vc.Runtime) -> None:

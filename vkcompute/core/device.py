@@ -86,6 +86,7 @@ class Device(Handle):
         self.submit_recorded: Callable[[], None] = _nothing  # whoever records commands puts its own here
         self.submit_lock = threading.Lock()
         self.queues: list[Queue] = []
+        self._lent: list[weakref.finalize[Any, Any]] = []
         self.children: dict[int, tuple[weakref.ref[Handle], list[Owned]]] = {}
         plan = plan or QueuePlan.of(physical.queue_families)
         self.handle: Any = self._open_handle(plan)
@@ -205,13 +206,24 @@ class Device(Handle):
         self.lock = threading.RLock()
         self.submit_lock = threading.Lock()
 
+    def lend(self, holder: object) -> None:
+        """Keeps memory that `holder` sees as it is until that is gone: a device closed before then ends with it."""
+        self._lent.append(weakref.finalize(holder, self._returned))
+
+    def _returned(self) -> None:
+        self._lent.pop()
+        if self.closed and not self._lent and not self.inherited:
+            with self.lock:
+                self._end()
+
     def _destroy(self) -> None:
         with self.lock:
-            self._end()
+            with contextlib.suppress(DeviceLost):  # nothing runs on a lost device, and its objects may be destroyed
+                self.wait_idle()
+            if not self._lent:
+                self._end()
 
     def _end(self) -> None:
-        with contextlib.suppress(DeviceLost):  # nothing runs on a lost device, and its objects may be destroyed
-            self.wait_idle()
         self.fn.vkDeviceWaitIdle(self.handle)  # for a submit whose value is not known: the call was objected to
         children = list(self.children.values())
         for child, _ in children:

@@ -161,14 +161,16 @@ class Tensor:
     def __dlpack__(self, **options: Any) -> Any:
         """The memory itself as a CPU tensor (`np.from_dlpack(tensor)`), the work on it awaited first.
 
+        It stays valid for as long as somebody holds it, after the runtime has been closed too.
+
         Raises:
             BufferError: the host does not see this device's memory; use `.numpy()`.
         """
         buffer, start, stop = self.range
-        memory = self.runtime.transfers.mapped(buffer, start, stop - start, write=True)
+        memory = self.runtime.transfers.lend(buffer, start, stop - start)
         if memory is None:
             raise BufferError(f"the host does not see the memory of {self.runtime.device}; use .numpy(), which copies")
-        return self._strided(_kept_alive(memory, buffer)).__dlpack__(**options)
+        return self._strided(memory).__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return (1, 0)  # kDLCPU
@@ -307,15 +309,3 @@ def _regions(source: Tensor, target: Tensor) -> tuple[Any, int]:
         table[:, column] = (np.add.outer(offsets, within) + tensor.buffer.offset + tensor.offset).reshape(-1)
     table[:, 2] = nbytes
     return vk.ffi.from_buffer("VkBufferCopy[]", table), len(table)
-
-
-class _Keeper(np.ndarray[Any, Any]):
-    """An array that holds the owner of its memory."""
-
-    owner: Any
-
-
-def _kept_alive(memory: npt.NDArray[np.uint8], owner: Buffer) -> npt.NDArray[np.uint8]:
-    kept = memory.view(_Keeper)
-    kept.owner = owner
-    return kept

@@ -27,6 +27,15 @@ def host_view(buffer: Buffer, offset: int, nbytes: int) -> Bytes:
     return np.frombuffer(vk.ffi.buffer(pointer, nbytes), np.uint8)
 
 
+class _Holder:
+    """Stands for whoever sees a buffer's memory from outside."""
+
+    __slots__ = ("__weakref__", "buffer")
+
+    def __init__(self, buffer: Buffer) -> None:
+        self.buffer = buffer
+
+
 def copy_region(source: Buffer, source_offset: int, target: Buffer, target_offset: int, nbytes: int) -> object:
     """One VkBufferCopy; offsets in bytes from the start of each buffer."""
     region = vk.ffi.new("VkBufferCopy*")
@@ -56,6 +65,17 @@ class Transfers:
         for point in points:
             point.wait()
         return host_view(buffer, offset, nbytes)
+
+    def lend(self, buffer: Buffer, offset: int, nbytes: int) -> Bytes | None:
+        """As `mapped`, for writing, but the memory stays for as long as the array or a view of it does."""
+        if self.mapped(buffer, offset, nbytes, write=True) is None:
+            return None
+        holder = _Holder(buffer)
+        buffer.device.lend(holder)
+        # numpy shortens chains of bases, so what holds the buffer is not an array: the pointer itself does.
+        address = vk.ffi.cast("char*", buffer.address + offset)
+        pointer = vk.ffi.gc(address, lambda _, holder=holder: None)
+        return np.frombuffer(vk.ffi.buffer(pointer, nbytes), np.uint8)
 
     def upload(self, data: Bytes, buffer: Buffer, offset: int) -> None:
         """Writes `data` at `offset` bytes. When this returns, `data` may be changed."""
