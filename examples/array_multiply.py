@@ -1,6 +1,6 @@
 """Multiplies two arrays on the GPU, three ways: in one line, on tensors that stay there, and recorded for replay.
 
-    python examples/array_multiply.py
+python examples/array_multiply.py
 """
 
 import numpy as np

@@ -1,6 +1,6 @@
 """A kernel of one's own, in GLSL: saxpy with typed push constants, a specialization constant and an include.
 
-    python examples/own_kernel.py
+python examples/own_kernel.py
 """
 
 import numpy as np
