@@ -4,10 +4,11 @@
 layout(local_size_x = 64) in;
 layout(constant_id = 0) const uint N_FEATURES = 2;
 
-layout(std430, set = 0, binding = 0) readonly buffer Sums { float sums[]; };  // [slot][loss, residual, gradient...]
+layout(std430, set = 0, binding = 0) readonly buffer Sums { float sums[]; };  // [slot][column]
 layout(std430, set = 0, binding = 1) buffer Weights { float weights[]; };  // then as many rests
 #define STATE_BINDING 2
 #include "logistic_step.glsl"
+#include "logistic_weights.glsl"
 
 const uint N_COLUMNS = N_FEATURES + 2u;
 shared float lane_sums[N_COLUMNS * 64u];
@@ -27,12 +28,6 @@ void main() {
     float n = weight_of_batch();
     barrier();
     sum_columns(lane);
-    if (lane < N_FEATURES) {
-        uint rest_at = weights.length() / 2u + lane;
-        float w = weights[lane], rest = weights[rest_at];
-        add(w, rest, -learning_rate * (column_sum(2u + lane) / n + alpha * w));
-        weights[lane] = w;
-        weights[rest_at] = rest;
-    }
+    if (lane < N_FEATURES) move_weight(lane, column_sum(2u + lane), n);
     if (lane == 0u) end_step(column_sum(0u), column_sum(1u), squared_weights);
 }

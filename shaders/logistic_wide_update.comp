@@ -8,6 +8,7 @@ layout(std430, set = 0, binding = 1) buffer Weights { float weights[]; };  // th
 layout(std430, set = 0, binding = 2) writeonly buffer Squares { float squares[]; };  // of the weights before, by fours
 #define STATE_BINDING 3
 #include "logistic_step.glsl"
+#include "logistic_weights.glsl"
 
 const uint N_COLUMNS = 4u;
 shared float lane_sums[N_COLUMNS * 64u];
@@ -15,8 +16,7 @@ shared float lane_sums[N_COLUMNS * 64u];
 #include "logistic_columns.glsl"
 
 void main() {
-    uint n_weights = weights.length() / 2u;
-    uint n_vec4 = n_weights / 4u;
+    uint n_vec4 = uint(weights.length()) / 8u;
     // Groups beyond the device's maximum in x go on in y.
     uint k = gl_WorkGroupID.x + gl_WorkGroupID.y * gl_NumWorkGroups.x;
     if (stopped != 0u || k >= n_vec4) return;
@@ -31,11 +31,5 @@ void main() {
         squares[k] = dot(w, w);
     }
     sum_columns(lane);
-    if (lane < N_COLUMNS) {
-        uint at = 4u * k + lane;
-        float w = weights[at], rest = weights[n_weights + at];
-        add(w, rest, -learning_rate * (column_sum(lane) / n + alpha * w));
-        weights[at] = w;
-        weights[n_weights + at] = rest;
-    }
+    if (lane < N_COLUMNS) move_weight(4u * k + lane, column_sum(lane), n);
 }

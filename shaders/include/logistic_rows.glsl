@@ -6,17 +6,7 @@
 #ifndef LOGISTIC_ROWS_GLSL
 #define LOGISTIC_ROWS_GLSL
 
-layout(push_constant) uniform Step {
-    uint n_tiles;         // of this dispatch
-    uint tiles_per_lane;
-    uint first_slot;      // of the partial sums that this dispatch writes
-    uint n_rows;          // of the whole table
-    uint batch_size;
-    uint n_ordered;       // batches that `order` holds
-    uint first_row;       // of the chunk
-    uint n_rows_here;     // of the chunk
-    uint n_features;
-};
+#include "logistic_parameters.glsl"
 
 #ifdef TEXEL
 layout(set = 0, binding = 0) uniform samplerBuffer data;

@@ -2,31 +2,12 @@
 #ifndef LOGISTIC_STEP_GLSL
 #define LOGISTIC_STEP_GLSL
 
+#ifndef STATE_ACCESS
 #define STATE_ACCESS
+#endif
 #include "logistic_state.glsl"
-
-layout(push_constant) uniform Update {
-    uint n_slots;         // partial sums per column
-    uint n_rows;
-    uint batch_size;
-    uint n_batches;       // in an epoch
-    float mean_weight;    // of the rows
-    float learning_rate;
-    float alpha;
-    float tolerance;
-    uint patience;        // epochs without improvement after which training stops; 0: it does not
-    uint fits_intercept;
-};
-
-// value + rest += change, where `rest` is what the float `value` is too coarse to hold: steps far smaller than a unit in
-// its last place still add up. Kahan, "Further remarks on reducing truncation errors", CACM 8 (1965).
-void add(inout float value, inout float rest, float change) {
-    precise float more = change + rest;
-    precise float sum = value + more;
-    precise float lost = more - (sum - value);
-    value = sum;
-    rest = lost;
-}
+#include "logistic_add.glsl"
+#include "logistic_parameters.glsl"
 
 // What sums over the batch are divided by. Not the weight of these very rows: then a row that counts little would pull
 // more in a batch of its like.

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from logistic_oracle import Fit, fit
 
 import vkcompute as vc
-from vkcompute.pipelines.logistic import model, step, table, training, wide
+from vkcompute.pipelines.logistic import model, sequence, step, table, training, wide
+from vkcompute.pipelines.logistic.settings import Settings
 
 Array = npt.NDArray[Any]
 WIDTHS = (1, 2, 3, 7, 16, 31, 32, 33, 34, 36, 70)  # some: each has kernels of its own to compile
@@ -28,6 +29,16 @@ def random_table(n: int, d: int, seed: int, scale: float = 1.0) -> tuple[Array, 
     y = (X[:, 0] + random.normal(size=n) * scale > 0).astype(int)
     y[:2] = 0, 1
     return X, y
+
+
+@pytest.fixture(params=["one by one", "in a row"])
+def launched(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Steps on few rows, launched in both ways that there are."""
+    if request.param == "one by one":
+        monkeypatch.setattr(sequence, "MAX_ROWS", 0)
+
+
+BOTH_WAYS = pytest.mark.usefixtures("launched")
 
 
 def assert_matches(found: vc.LogisticRegression, expected: Fit) -> None:
@@ -58,7 +69,9 @@ def test_equals_numpy(gpu: vc.Runtime, data: st.DataObject) -> None:
     if draw(st.booleans(), "weighted"):
         weight = np.random.default_rng(n).integers(0, 4, n).astype(float)
         weight[:2] = 1
-    found = vc.LogisticRegression(device=gpu, **params).fit(X, y, sample_weight=weight)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sequence, "MAX_ROWS", draw(st.sampled_from([0, sequence.MAX_ROWS]), "most rows in a row"))
+        found = vc.LogisticRegression(device=gpu, **params).fit(X, y, sample_weight=weight)
     assert_matches(found, fit(X, y, sample_weight=weight, **params))
 
 
@@ -102,6 +115,7 @@ def test_a_table_in_many_chunks(
     assert_matches(found, fit(X, y, **params))
 
 
+@BOTH_WAYS
 @pytest.mark.parametrize("ordered_rows", [1, 64, 200])
 def test_orders_written_in_parts(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch, ordered_rows: int) -> None:
     X, y = random_table(333, 2, 6)
@@ -128,12 +142,14 @@ def test_long_loops_are_not_cut(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch
 def test_a_huge_table_gets_more_workgroups_not_longer_loops(d: int) -> None:
     chunk = SimpleNamespace(n_rows=4 << 28, n_tiles=1 << 28, n_features=d, first_row=0)
     device = SimpleNamespace(device=SimpleNamespace(physical=SimpleNamespace(kind="cpu")))
-    (part,) = step.plan_step(device, [chunk], chunk.n_rows).parts  # type: ignore[arg-type, list-item]
+    settings = Settings(0.1, 0.0, 1, chunk.n_rows, None, 5, True, 1.0, lambda: np.zeros(0, np.uint32))
+    (part,) = step.plan_step(device, [chunk], settings).parts  # type: ignore[arg-type, list-item]
     iterations = d + part.push["tiles_per_lane"] * (1 + 2 * d)
     assert iterations <= 65_535
     assert part.n_groups * 64 * part.push["tiles_per_lane"] >= 1 << 28
 
 
+@BOTH_WAYS
 def test_a_batch_of_all_rows_is_the_full_batch(gpu: vc.Runtime) -> None:
     X, y = random_table(1001, 5, 8)
     make: Callable[[int | None], vc.LogisticRegression] = lambda size: vc.LogisticRegression(  # noqa: E731
@@ -144,6 +160,7 @@ def test_a_batch_of_all_rows_is_the_full_batch(gpu: vc.Runtime) -> None:
     assert_same_bits(full, make(5000))
 
 
+@BOTH_WAYS
 @pytest.mark.parametrize("d", [4, 50])
 def test_one_seed_one_result(gpu: vc.Runtime, d: int) -> None:
     X, y = random_table(2000, d, 9)
@@ -157,6 +174,7 @@ def test_one_seed_one_result(gpu: vc.Runtime, d: int) -> None:
     assert (fits[0].coef_ != fits[3].coef_).any()
 
 
+@BOTH_WAYS
 def test_huge_margins(gpu: vc.Runtime) -> None:
     """Where exp(z) overflows, or exp(-z) vanishes: the loss of a row on the wrong side is |z|, else nothing is left."""
     z = np.concatenate([np.linspace(80, 2000, 5000), np.geomspace(2000, 1e30, 500)])
@@ -177,6 +195,7 @@ def test_a_margin_of_ten_thousand(gpu: vc.Runtime) -> None:
     assert np.isfinite(found.coef_).all()
 
 
+@BOTH_WAYS
 @pytest.mark.parametrize("margin", [0.0, 1e-6, 0.5, 3.0, 16.0, 40.0, 80.0])
 def test_tiny_losses_keep_their_relative_accuracy(gpu: vc.Runtime, margin: float) -> None:
     """Rows that are all well inside their class: 1 + exp(-margin) alone would be 1 in float32."""
@@ -185,6 +204,7 @@ def test_tiny_losses_keep_their_relative_accuracy(gpu: vc.Runtime, margin: float
     np.testing.assert_allclose(found.loss_curve_[0], np.log1p(np.exp(-float(np.float32(margin)))), rtol=1e-6)
 
 
+@BOTH_WAYS
 @pytest.mark.parametrize("d", [1, 40])
 def test_steps_too_small_for_the_weight_add_up(gpu: vc.Runtime, d: int) -> None:
     """Each step is an eighth of a unit in the weight's last place; a unit is a fortieth of all of them together."""
@@ -201,6 +221,7 @@ def test_steps_too_small_for_the_weight_add_up(gpu: vc.Runtime, d: int) -> None:
     np.testing.assert_allclose(found.intercept_[0] + 64, expected.intercept + 64, rtol=5e-3)
 
 
+@BOTH_WAYS
 def test_more_epochs_than_the_device_keeps_losses_of(gpu: vc.Runtime) -> None:
     n_epochs = model.HISTORY_EPOCHS + 100
     X, y = random_table(5, 2, 10)
@@ -221,6 +242,7 @@ def stop_after(losses: Array, tol: float, patience: int) -> int:
     return len(losses)
 
 
+@BOTH_WAYS
 @pytest.mark.parametrize("batch_size", [None, 30])
 @pytest.mark.parametrize(("tol", "patience"), [(1e-3, 1), (1e-3, 5), (2e-2, 3), (10.0, 2)])
 def test_tolerance_stops_training(gpu: vc.Runtime, tol: float, patience: int, batch_size: int | None) -> None:
@@ -234,6 +256,7 @@ def test_tolerance_stops_training(gpu: vc.Runtime, tol: float, patience: int, ba
     assert_same_bits(stopped, vc.LogisticRegression(**(params | {"max_iter": n_epochs})).fit(X, y))
 
 
+@BOTH_WAYS
 @pytest.mark.parametrize("first_slice", [1, 3, 500])
 def test_how_often_the_host_looks_changes_nothing(
     gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch, first_slice: int
@@ -257,6 +280,7 @@ def test_too_few_epochs_warn(gpu: vc.Runtime) -> None:
         vc.LogisticRegression(max_iter=3, device=gpu).fit(X, y)
 
 
+@BOTH_WAYS
 @pytest.mark.parametrize("batch_size", [None, 3])
 def test_a_loss_that_overflows_is_an_error(gpu: vc.Runtime, batch_size: int | None) -> None:
     X, y = random_table(10, 2, 14)
@@ -266,13 +290,26 @@ def test_a_loss_that_overflows_is_an_error(gpu: vc.Runtime, batch_size: int | No
     assert not hasattr(diverging, "coef_")
 
 
-def test_progress_is_told(gpu: vc.Runtime) -> None:
-    X, y = random_table(100, 2, 15)
+@pytest.mark.parametrize(("n", "max_iter"), [(3000, 40), (100, 2000)])
+def test_progress_is_told(gpu: vc.Runtime, n: int, max_iter: int) -> None:
+    X, y = random_table(n, 2, 15)
     told: list[int] = []
-    vc.LogisticRegression(max_iter=40, device=gpu).fit(X, y, progress=told.append)
+    vc.LogisticRegression(max_iter=max_iter, device=gpu).fit(X, y, progress=told.append)
     assert told == sorted(told)
     assert len(told) > 1
-    assert told[-1] == 40
+    assert told[-1] == max_iter
+
+
+@pytest.mark.parametrize("n_epochs", [1, sequence.SequenceStep.n_steps, sequence.SequenceStep.n_steps + 1])
+@pytest.mark.parametrize("batch_size", [10, 1])
+def test_steps_in_a_row_end_with_the_epochs_and_the_order(
+    gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch, n_epochs: int, batch_size: int
+) -> None:
+    monkeypatch.setattr(step, "ORDERED_ROWS", 7)
+    X, y = random_table(10, 2, 21)
+    params: dict[str, Any] = {"max_iter": n_epochs, "batch_size": batch_size, "random_state": 2}
+    found = vc.LogisticRegression(device=gpu, **params).fit(X, y)
+    assert_matches(found, fit(X, y, **params))
 
 
 def test_a_runtime_with_several_queues(clean_handles: None) -> None:

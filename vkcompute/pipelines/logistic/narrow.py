@@ -8,7 +8,7 @@ import numpy as np
 
 from vkcompute.pipelines.logistic.model import Model
 from vkcompute.pipelines.logistic.settings import Settings
-from vkcompute.pipelines.logistic.step import end_of_step, plan_step, row_kernel
+from vkcompute.pipelines.logistic.step import plan_step, row_kernel, tensors_of
 from vkcompute.pipelines.logistic.table import Chunk
 from vkcompute.runtime.runtime import Runtime
 from vkcompute.runtime.tensor import Tensor
@@ -20,21 +20,22 @@ MAX_FEATURES = 32
 class NarrowStep:
     """Launches the kernels of one step."""
 
+    n_steps = 1
+
     def __init__(
         self, runtime: Runtime, chunks: list[Chunk], model: Model, settings: Settings, owner: ExitStack
     ) -> None:
-        self.plan = plan_step(runtime, chunks, settings.batch_size)
+        self.plan = plan_step(runtime, chunks, settings)
         self._model = model
         constants: dict[int | str, int] = {"N_FEATURES": model.n_features}
         self._sum = row_kernel(runtime, "narrow", self.plan, constants)
         self._update = runtime.kernel("logistic_narrow_update", constants=constants)
         self._sums = owner.enter_context(runtime.empty((self.plan.n_slots, model.n_features + 2), np.float32))
-        self._end = end_of_step(self.plan, settings)
 
     def launch(self, order: Tensor | None) -> None:
         """One step: on all rows, or on the batch whose rows stand in `order`."""
-        model, ordered = self._model, () if order is None else (order,)
+        model = self._model
         for part in self.plan.parts:
-            tensors = (part.chunk.data, part.chunk.targets, *ordered, model.weights, model.state, self._sums)
+            tensors = (*tensors_of(part, order), model.weights, model.state, self._sums)
             self._sum(*tensors, **part.push, grid=(part.n_groups,))
-        self._update(self._sums, model.weights, model.state, **self._end, grid=(1,))
+        self._update(self._sums, model.weights, model.state, **self.plan.end, grid=(1,))

@@ -25,11 +25,16 @@ _MAX_TILES_PER_LANE = 512
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One dispatch: a chunk of the table, its workgroups, and the push constants of `Step` in logistic_rows.glsl."""
+    """The rows of a step that lie in one chunk of the table.
+
+    Attributes:
+        n_groups: workgroups.
+        push: `Parameters` of shaders/include/logistic_parameters.glsl for them.
+    """
 
     chunk: Chunk
     n_groups: int
-    push: dict[str, int]
+    push: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +44,7 @@ class Plan:
     Attributes:
         parts: one per chunk.
         n_slots: partial sums, one for each workgroup of the parts.
+        end: `Parameters` for the end of the step.
         n_rows, n_features: of the table.
         n_batches: in an epoch.
         n_ordered: batches whose order is on the device at once.
@@ -47,6 +53,7 @@ class Plan:
 
     parts: tuple[Part, ...]
     n_slots: int
+    end: dict[str, Any]
     n_rows: int
     n_features: int
     n_batches: int
@@ -55,16 +62,18 @@ class Plan:
 
 
 class Step(Protocol):
-    """What launches the kernels of one step.
+    """What launches the kernels of one step, or of several in a row.
 
     Attributes:
         plan: the division of its rows.
+        n_steps: in a launch; fewer where an order or the last epoch ends.
     """
 
     plan: Plan
+    n_steps: int
 
     def launch(self, order: Tensor | None) -> None:
-        """One step: on all rows, or on the batch whose rows stand in `order`."""
+        """Steps on all rows, or on the next batches whose rows stand in `order`."""
 
 
 def full_device(runtime: Runtime) -> int:
@@ -73,33 +82,52 @@ def full_device(runtime: Runtime) -> int:
     return 4 * (os.cpu_count() or 1) if runtime.device.physical.kind == "cpu" else 1024
 
 
-def plan_step(runtime: Runtime, chunks: Sequence[Chunk], batch_size: int) -> Plan:
-    """The division of a step of `batch_size` rows; with all rows, chunks are taken as they lie."""
-    n_rows = sum(chunk.n_rows for chunk in chunks)
-    n_features = chunks[0].n_features
+def plan_step(runtime: Runtime, chunks: Sequence[Chunk], settings: Settings, *, n_groups: int | None = None) -> Plan:
+    """The division of a step; with a batch of all rows, chunks are taken as they lie.
+
+    Args:
+        n_groups: workgroups per chunk; None for as many as fill the device.
+    """
+    n_rows, n_features = sum(chunk.n_rows for chunk in chunks), chunks[0].n_features
+    batch_size = settings.batch_size
     gathers = batch_size < n_rows
     n_batches = -(-n_rows // batch_size)
     n_ordered = min(n_batches, max(1, ORDERED_ROWS // batch_size))
+    table = {"n_rows": n_rows, "n_features": n_features, "n_batches": n_batches, "n_ordered": n_ordered}
+    common = {**_of_settings(settings), **table, **_NO_ROWS}
     parts: list[Part] = []
     n_slots = 0
     for chunk in chunks:
         n_tiles = -(-batch_size // TILE_ROWS) if gathers else chunk.n_tiles
-        tiles_per_lane = min(-(-n_tiles // (LOCAL_SIZE * full_device(runtime))), _MAX_TILES_PER_LANE)
-        n_groups = -(-n_tiles // (LOCAL_SIZE * tiles_per_lane))
-        push = {
-            "n_tiles": n_tiles,
-            "tiles_per_lane": tiles_per_lane,
-            "first_slot": n_slots,
-            "n_rows": n_rows,
-            "batch_size": batch_size,
-            "n_ordered": n_ordered,
-            "first_row": chunk.first_row,
-            "n_rows_here": chunk.n_rows,
-            "n_features": n_features,
-        }
-        parts.append(Part(chunk, n_groups, push))
-        n_slots += n_groups
-    return Plan(tuple(parts), n_slots, n_rows, n_features, n_batches, n_ordered, gathers)
+        wanted = LOCAL_SIZE * (n_groups or full_device(runtime))
+        tiles_per_lane = min(-(-n_tiles // wanted), _MAX_TILES_PER_LANE)
+        rows = {"n_tiles": n_tiles, "tiles_per_lane": tiles_per_lane, "first_slot": n_slots}
+        where = {"first_row": chunk.first_row, "n_rows_here": chunk.n_rows}
+        parts.append(Part(chunk, -(-n_tiles // (LOCAL_SIZE * tiles_per_lane)), {**common, **rows, **where}))
+        n_slots += parts[-1].n_groups
+    end = {**common, "n_slots": n_slots}
+    return Plan(tuple(parts), n_slots, end, n_rows, n_features, n_batches, n_ordered, gathers)
+
+
+_NO_ROWS = dict.fromkeys(["n_tiles", "tiles_per_lane", "first_slot", "n_slots", "first_row", "n_rows_here"], 0)
+
+
+def _of_settings(settings: Settings) -> dict[str, Any]:
+    return {
+        "batch_size": settings.batch_size,
+        "mean_weight": settings.mean_weight,
+        "max_epochs": settings.max_iter,
+        "learning_rate": settings.learning_rate,
+        "alpha": settings.alpha,
+        "tolerance": settings.tol or 0.0,
+        "patience": 0 if settings.tol is None else settings.patience,
+        "fits_intercept": int(settings.fit_intercept),
+    }
+
+
+def tensors_of(part: Part, order: Tensor | None) -> tuple[Tensor, ...]:
+    """What a kernel over rows has as its first bindings."""
+    return (part.chunk.data, part.chunk.targets) if order is None else (part.chunk.data, part.chunk.targets, order)
 
 
 def row_kernel(runtime: Runtime, name: str, plan: Plan, constants: Mapping[int | str, int]) -> Kernel:
@@ -107,19 +135,3 @@ def row_kernel(runtime: Runtime, name: str, plan: Plan, constants: Mapping[int |
     gather = "_gather" if plan.gathers else ""
     texel = "_texel" if quirks_of(runtime.device.physical).texel_loads else ""
     return runtime.kernel(f"logistic_{name}{gather}{texel}", constants=constants)
-
-
-def end_of_step(plan: Plan, settings: Settings) -> dict[str, Any]:
-    """The push constants of `Update` in logistic_step.glsl."""
-    return {
-        "n_slots": plan.n_slots,
-        "n_rows": plan.n_rows,
-        "batch_size": settings.batch_size,
-        "n_batches": plan.n_batches,
-        "mean_weight": settings.mean_weight,
-        "learning_rate": settings.learning_rate,
-        "alpha": settings.alpha,
-        "tolerance": settings.tol or 0.0,
-        "patience": 0 if settings.tol is None else settings.patience,
-        "fits_intercept": int(settings.fit_intercept),
-    }

@@ -12,18 +12,19 @@ import numpy.typing as npt
 
 from vkcompute.pipelines.logistic.model import CONVERGED, HISTORY_EPOCHS, RUNS, Model, Report, read_report
 from vkcompute.pipelines.logistic.narrow import MAX_FEATURES, NarrowStep
+from vkcompute.pipelines.logistic.sequence import SequenceStep
 from vkcompute.pipelines.logistic.settings import Floats, Outcome, Settings
 from vkcompute.pipelines.logistic.step import Step
-from vkcompute.pipelines.logistic.table import upload
+from vkcompute.pipelines.logistic.table import Chunk, upload
 from vkcompute.pipelines.logistic.wide import WideStep
 from vkcompute.runtime.graph import Graph
 from vkcompute.runtime.runtime import Runtime
 from vkcompute.runtime.tensor import Tensor
 
-_FIRST_SLICE = 8  # steps
-_SLICE_S = 0.05  # so long a slice of steps may take: after Ctrl-C at most two are still to run
+_FIRST_SLICE = 8  # launches
+_SLICE_S = 0.05  # so long a slice may take: after Ctrl-C at most two are still to run
 _IN_FLIGHT = 2
-# The slices in flight and the one that is being read must not overwrite each other's losses.
+# Steps: the slices in flight and the one that is being read must not overwrite each other's losses.
 _MAX_SLICE = HISTORY_EPOCHS // (_IN_FLIGHT + 1)
 
 
@@ -44,17 +45,22 @@ def train(
     with ExitStack() as owner:
         chunks = upload(runtime, X, targets, owner)
         model = Model(runtime, weights, intercept, owner)
-        kind = NarrowStep if X.shape[1] <= MAX_FEATURES else WideStep
-        step = kind(runtime, chunks, model, settings, owner)
+        step = _step_kind(chunks, settings)(runtime, chunks, model, settings, owner)
         if step.plan.gathers:
             schedule = _batches(runtime, step, settings, owner)
         else:
             schedule = _full_batches(runtime, step, settings, owner)
-        replay = _Replay(runtime, model, owner)
-        for graph, n_steps in schedule:
-            if not replay.submit(graph, n_steps, settings):
+        replay = _Replay(runtime, model, step, owner)
+        for graph, n_launches in schedule:
+            if not replay.submit(graph, n_launches, settings):
                 break
         return replay.outcome(settings)
+
+
+def _step_kind(chunks: list[Chunk], settings: Settings) -> type[SequenceStep | NarrowStep | WideStep]:
+    if SequenceStep.fits(chunks, settings):
+        return SequenceStep
+    return NarrowStep if chunks[0].n_features <= MAX_FEATURES else WideStep
 
 
 def _record(runtime: Runtime, step: Step, order: Tensor | None, owner: ExitStack) -> Graph:
@@ -64,7 +70,7 @@ def _record(runtime: Runtime, step: Step, order: Tensor | None, owner: ExitStack
 
 
 def _full_batches(runtime: Runtime, step: Step, settings: Settings, owner: ExitStack) -> Iterator[tuple[Graph, int]]:
-    yield _record(runtime, step, None, owner), settings.max_iter
+    yield _record(runtime, step, None, owner), -(-settings.max_iter // step.n_steps)
 
 
 def _batches(runtime: Runtime, step: Step, settings: Settings, owner: ExitStack) -> Iterator[tuple[Graph, int]]:
@@ -82,31 +88,32 @@ def _batches(runtime: Runtime, step: Step, settings: Settings, owner: ExitStack)
             order, graph = turns[0]
             turns.rotate()
             order[: len(rows)].write(rows)
-            yield graph, n
+            yield graph, -(-n // step.n_steps)
 
 
 class _Replay:
-    """Submits steps in slices, at most two of them ahead of what the device has done."""
+    """Submits launches in slices, at most two of them ahead of what the device has done."""
 
-    def __init__(self, runtime: Runtime, model: Model, owner: ExitStack) -> None:
+    def __init__(self, runtime: Runtime, model: Model, step: Step, owner: ExitStack) -> None:
         self._model = model
         self._copies = deque(
             owner.enter_context(runtime.empty(model.state.shape, np.float32)) for _ in range(_IN_FLIGHT)
         )
         self._flying: deque[Tensor] = deque()
-        self._slice = _FIRST_SLICE
+        self._max_slice = max(1, _MAX_SLICE // step.n_steps)
+        self._slice = min(_FIRST_SLICE, self._max_slice)
         self._landed_at_s = time.perf_counter()
         self._losses: list[Floats] = []
         self._report = Report(0, RUNS, 0.0, np.empty(0, np.float32))
 
-    def submit(self, graph: Graph, n_steps: int, settings: Settings) -> bool:
-        """Submits so many steps; False once training has stopped."""
-        while n_steps and self._report.stopped == RUNS:
-            n = min(n_steps, self._slice)
+    def submit(self, graph: Graph, n_launches: int, settings: Settings) -> bool:
+        """Submits so many launches; False once training has stopped."""
+        while n_launches and self._report.stopped == RUNS:
+            n = min(n_launches, self._slice)
             if len(self._flying) == _IN_FLIGHT:
                 self._land(settings)
             graph.submit(n)
-            n_steps -= n
+            n_launches -= n
             copy = self._copies[0]
             self._copies.rotate()
             copy.copy_from(self._model.state)
@@ -121,7 +128,7 @@ class _Replay:
         self._report = report
         now_s = time.perf_counter()
         if now_s - self._landed_at_s < _SLICE_S / 2:
-            self._slice = min(2 * self._slice, _MAX_SLICE)
+            self._slice = min(2 * self._slice, self._max_slice)
         elif now_s - self._landed_at_s > _SLICE_S:
             self._slice = max(self._slice // 2, 1)
         self._landed_at_s = now_s

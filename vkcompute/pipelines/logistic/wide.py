@@ -8,7 +8,7 @@ import numpy as np
 
 from vkcompute.pipelines.logistic.model import Model
 from vkcompute.pipelines.logistic.settings import Settings
-from vkcompute.pipelines.logistic.step import LOCAL_SIZE, Part, Plan, end_of_step, full_device, plan_step, row_kernel
+from vkcompute.pipelines.logistic.step import LOCAL_SIZE, Part, Plan, full_device, plan_step, row_kernel, tensors_of
 from vkcompute.pipelines.logistic.table import Chunk
 from vkcompute.runtime.runtime import Runtime
 from vkcompute.runtime.tensor import Tensor
@@ -21,10 +21,12 @@ _MIN_SLICE, _MAX_SLICE = 64, 1 << 14  # tiles that one invocation of the gradien
 class WideStep:
     """Launches the kernels of one step."""
 
+    n_steps = 1
+
     def __init__(
         self, runtime: Runtime, chunks: list[Chunk], model: Model, settings: Settings, owner: ExitStack
     ) -> None:
-        plan = self.plan = plan_step(runtime, chunks, settings.batch_size)
+        plan = self.plan = plan_step(runtime, chunks, settings)
         self._model = model
         n_vec4 = -(-plan.n_features // 4)
         slab = max(_SLAB_VEC4, -(-n_vec4 // _MAX_SLABS))
@@ -45,38 +47,28 @@ class WideStep:
         self._sums = keep(empty((plan.n_slots, 2), np.float32))
         self._gradients = keep(empty((self._n_slices, n_vec4, 4), np.float32))
         self._squares = keep(empty(n_vec4, np.float32))
-        self._end = end_of_step(plan, settings)
         self._groups_x = runtime.device.physical.limits["maxComputeWorkGroupCount"][0]
 
     def launch(self, order: Tensor | None) -> None:
         """One step: on all rows, or on the batch whose rows stand in `order`."""
-        model, ordered = self._model, () if order is None else (order,)
+        weights, state = self._model.weights, self._model.state
         first_slice = 0
         for part, (n_tiles, n_slices) in zip(self.plan.parts, self._slices, strict=True):
-            data, targets, state = part.chunk.data, part.chunk.targets, model.state
-            self._forward(
-                data, targets, *ordered, model.weights, state, self._parts,
-                **part.push, grid=(part.n_groups, self._n_slabs),
-            )  # fmt: skip
-            self._residual(
-                data, targets, *ordered, self._parts, state, self._residuals, self._sums,
-                **part.push, grid=(part.n_groups,),
-            )  # fmt: skip
+            rows = tensors_of(part, order)
+            self._forward(*rows, weights, state, self._parts, **part.push, grid=(part.n_groups, self._n_slabs))
+            self._residual(*rows, self._parts, state, self._residuals, self._sums, **part.push, grid=(part.n_groups,))
             push = {**part.push, "tiles_per_lane": n_tiles, "first_slot": first_slice}
-            self._gradient(
-                data, targets, *ordered, self._residuals, state, self._gradients,
-                **push, grid=(self._n_groups, n_slices),
-            )  # fmt: skip
+            self._gradient(*rows, self._residuals, state, self._gradients, **push, grid=(self._n_groups, n_slices))
             first_slice += n_slices
         self._launch_update()
 
     def _launch_update(self) -> None:
         model, n_vec4 = self._model, self._squares.size
         groups = min(n_vec4, self._groups_x)
-        end = {**self._end, "n_slots": self._n_slices}
+        end = {**self.plan.end, "n_slots": self._n_slices}
         grid = (groups, -(-n_vec4 // groups))
         self._update(self._gradients, model.weights, self._squares, model.state, **end, grid=grid)
-        self._finish(self._sums, self._squares, model.state, **self._end, grid=(1,))
+        self._finish(self._sums, self._squares, model.state, **self.plan.end, grid=(1,))
 
 
 def _power_of_two(at_least: int, low: int, high: int) -> int:

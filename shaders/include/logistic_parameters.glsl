@@ -1,0 +1,30 @@
+// What every kernel of a training step is told; each uses some of it.
+#ifndef LOGISTIC_PARAMETERS_GLSL
+#define LOGISTIC_PARAMETERS_GLSL
+
+layout(push_constant) uniform Parameters {
+    // of the dispatch
+    uint n_tiles;
+    uint tiles_per_lane;
+    uint first_slot;      // of the partial sums that it writes
+    uint n_slots;         // partial sums that it reads, per column
+    // of the chunk of the table
+    uint first_row;
+    uint n_rows_here;
+    // of the table
+    uint n_rows;
+    uint n_features;
+    float mean_weight;    // of the rows
+    // of the training
+    uint batch_size;
+    uint n_batches;       // in an epoch
+    uint n_ordered;       // batches that `order` holds
+    uint max_epochs;
+    float learning_rate;
+    float alpha;
+    float tolerance;
+    uint patience;        // epochs without improvement after which training stops; 0: it does not
+    uint fits_intercept;
+};
+
+#endif

@@ -1,0 +1,17 @@
+// A step of the weights. The including shader declares `weights`: all of them, then as many rests.
+#ifndef LOGISTIC_WEIGHTS_GLSL
+#define LOGISTIC_WEIGHTS_GLSL
+
+#include "logistic_add.glsl"
+#include "logistic_parameters.glsl"
+
+// Moves one weight along the sum of its gradient over a batch of weight n.
+void move_weight(uint at, float gradient, float n) {
+    uint rest_at = uint(weights.length()) / 2u + at;
+    float w = weights[at], rest = weights[rest_at];
+    add(w, rest, -learning_rate * (gradient / n + alpha * w));
+    weights[at] = w;
+    weights[rest_at] = rest;
+}
+
+#endif
