@@ -52,6 +52,7 @@ TABLE: tuple[Variant, ...] = (
     *_multiply("f64_soft"),
     *_logistic_rows("narrow"),
     Variant("logistic_narrow_update", "logistic_narrow_update.comp"),
+    *_logistic_rows("sequence"),
     *_logistic_rows("forward"),
     *_logistic_rows("residual"),
     *_logistic_rows("gradient"),
