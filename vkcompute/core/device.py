@@ -85,6 +85,7 @@ class Device(Handle):
         self.lock = threading.RLock()
         self.submit_recorded: Callable[[], None] = _nothing  # whoever records commands puts its own here
         self.submit_lock = threading.Lock()
+        self.caches: list[Callable[[], None]] = []  # each closes buffers that are kept for later use only
         self.queues: list[Queue] = []
         self._lent: list[weakref.finalize[Any, Any]] = []
         self.children: dict[int, tuple[weakref.ref[Handle], list[Owned]]] = {}

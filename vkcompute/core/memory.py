@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import TYPE_CHECKING, Any
 
 from vkcompute.core import hugepages, vk
@@ -104,6 +105,7 @@ class MemoryPool:
         self.kinds = {use: _best(fit, *_PREFERENCES[use]) for use in ("upload", "download")}
         self.kinds["device"] = _best(fit, *_PREFERENCES["unified" if unified else "device"])
         local = heaps[self.kinds["device"].heap].nbytes
+        local = local if limit_bytes is None else min(local, limit_bytes)
         self.block_bytes = min(block_bytes, max(MIB, local // 8))
         self.keep_bytes = local // 8  # empty blocks up to this total wait for their next use
         limits = device.physical.limits
@@ -138,10 +140,18 @@ class MemoryPool:
             try:
                 found = self._from_new_block(nbytes, kind)
             except OutOfDeviceMemory:
-                self.device.collect(wait=True)
-                self.drop_empty(0)
+                self._reclaim()
                 found = self._from_blocks(nbytes, kind) or self._from_new_block(nbytes, kind)
         return found
+
+    def _reclaim(self) -> None:
+        """Frees all that can be: circles of garbage, what pending work holds, idle caches, empty blocks."""
+        gc.collect()
+        self.device.collect(wait=True)
+        for release in self.device.caches:
+            release()
+        self.device.collect()
+        self.drop_empty(0)
 
     def give(self, block: Block, offset: int) -> None:
         """Takes a range back; a block left empty is kept for the next use, or freed."""

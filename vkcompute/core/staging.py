@@ -26,6 +26,7 @@ class StagingRing:
         self.device, self.use = device, use
         self._slots: deque[tuple[Buffer, Point | None]] = deque()
         self._made = 0
+        device.caches.append(self._drop_idle)
 
     def take(self) -> Buffer:
         """A slot that nothing uses; waits for the oldest one where all are in use."""
@@ -44,6 +45,14 @@ class StagingRing:
         """Takes a slot back that is in use until `point` (None: no longer)."""
         with self.device.lock:
             self._slots.append((slot, point))
+
+    def _drop_idle(self) -> None:
+        with self.device.lock:
+            idle = [entry for entry in self._slots if entry[1] is None or entry[1].done()]
+            for entry in idle:
+                self._slots.remove(entry)
+                self._made -= 1
+                entry[0].close()
 
     def close(self) -> None:
         """Frees the slots."""
