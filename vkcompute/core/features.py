@@ -103,6 +103,8 @@ def enabling(
 
 def require(names: Collection[str], present: Mapping[str, bool], device: str) -> None:
     """Raises MissingFeature, naming every one of `names` that the device lacks or that does not exist."""
+    if isinstance(names, str):
+        raise TypeError(f"features are a collection of names; got {names!r}; write [{names!r}]")
     unknown = sorted(name for name in names if name not in present)
     missing = sorted(name for name in names if name in present and not present[name])
     if missing or unknown:

@@ -40,13 +40,14 @@ class PipelineCache(Handle):
         identity = physical.pipeline_cache_uuid + driver
         self._path = disk.cache_folder() / "pipelines" / f"{hashlib.sha256(identity).hexdigest()[:32]}.bin"
         found = disk.read_cached(self._path) or b""
-        self._loaded = found if self._fits(found) else b""
         try:
-            self.handle = self._create(self._loaded)
+            self.handle = self._create(found if self._fits(found) else b"")
         except VulkanError as error:
             logger.warning("discarding the pipeline cache %s: %s", self._path, error)
             self.handle = self._create(b"")
         self._opened()
+        # As it is now, not as it was read: SwiftShader's is longer by a header after each round trip.
+        self._nbytes = self._data_bytes()
 
     def _create(self, data: bytes) -> object:
         initial = vk.ffi.from_buffer(data)
@@ -63,16 +64,22 @@ class PipelineCache(Handle):
 
     def save(self) -> None:
         """Writes the cache to disk if pipelines were added; a disk that refuses is logged, not fatal."""
+        nbytes = self._data_bytes()
+        if nbytes == self._nbytes or nbytes > _LARGEST_CACHE_BYTES:
+            return
+        size, content = vk.ffi.new("size_t*", nbytes), vk.ffi.new("char[]", nbytes)
+        call = self.device.fn.vkGetPipelineCacheData
+        vk.check(call(self.device.handle, self.handle, size, content), "vkGetPipelineCacheData", self.device)
+        data = bytes(vk.ffi.buffer(content, size[0]))
+        if self._fits(data):
+            disk.write_cached(self._path, data)
+        self._nbytes = nbytes
+
+    def _data_bytes(self) -> int:
         size = vk.ffi.new("size_t*")
         call = self.device.fn.vkGetPipelineCacheData
         vk.check(call(self.device.handle, self.handle, size, vk.NULL), "vkGetPipelineCacheData", self.device)
-        if size[0] == len(self._loaded) or size[0] > _LARGEST_CACHE_BYTES:
-            return
-        data = vk.ffi.new("char[]", size[0])
-        vk.check(call(self.device.handle, self.handle, size, data), "vkGetPipelineCacheData", self.device)
-        self._loaded = bytes(vk.ffi.buffer(data, size[0]))
-        if self._fits(self._loaded):
-            disk.write_cached(self._path, self._loaded)
+        return int(size[0])
 
     def _destroy(self) -> None:
         try:
