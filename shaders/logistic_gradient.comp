@@ -22,14 +22,18 @@ void main() {
     vec4 sum = vec4(0.0);
     uint tile = gl_WorkGroupID.y * tiles_per_lane;
     uint end = min(tile + tiles_per_lane, n_tiles);
-    for (; tile < end; ++tile) {
-        Rows rows = find_rows(tile, this_batch);
-        vec4 residual = residuals[tile];
-        sum += vec4(
-            dot(residual, rows_feature(rows, feature.x, n_features)),
-            dot(residual, rows_feature(rows, feature.y, n_features)),
-            dot(residual, rows_feature(rows, feature.z, n_features)),
-            dot(residual, rows_feature(rows, feature.w, n_features)));
+    while (tile < end) {
+        vec4 part = vec4(0.0);  // as in logistic_tiles.glsl
+        for (uint stop = min(tile + 64u, end); tile < stop; ++tile) {
+            Rows rows = find_rows(tile, this_batch);
+            vec4 residual = residuals[tile];
+            part += vec4(
+                dot(residual, rows_feature(rows, feature.x, n_features)),
+                dot(residual, rows_feature(rows, feature.y, n_features)),
+                dot(residual, rows_feature(rows, feature.z, n_features)),
+                dot(residual, rows_feature(rows, feature.w, n_features)));
+        }
+        sum += part;
     }
     // Past the last feature weights are zero and stay it.
     sums[(first_slot + gl_WorkGroupID.y) * n_vec4 + k] = mix(vec4(0.0), sum, lessThan(wanted, uvec4(n_features)));

@@ -1,8 +1,9 @@
 // Loss, residual and gradient for a table of few features, summed over the rows of a workgroup.
 #version 460
 
-layout(local_size_x = 64) in;
+layout(local_size_x_id = 1) in;
 layout(constant_id = 0) const uint N_FEATURES = 2;
+layout(constant_id = 1) const uint N_LANES = 64;
 
 layout(std430, set = 0, binding = 3) readonly buffer Weights { float weights[]; };
 #define STATE_ACCESS readonly
@@ -18,5 +19,6 @@ void main() {
     sum_tiles(lane);
     barrier();
     sum_columns(lane);
-    if (lane < N_COLUMNS) sums[(first_slot + gl_WorkGroupID.x) * N_COLUMNS + lane] = column_sum(lane);
+    uint first = (first_slot + gl_WorkGroupID.x) * N_COLUMNS;
+    for (uint column = lane; column < N_COLUMNS; column += N_LANES) sums[first + column] = column_sum(column);
 }

@@ -2,6 +2,7 @@
 #version 460
 
 layout(local_size_x = 64) in;
+const uint N_LANES = 64u;
 
 #include "logistic_rows.glsl"
 #include "logistic_loss.glsl"
@@ -15,7 +16,7 @@ layout(std430, set = 0, binding = 6) writeonly buffer Sums { float sums[]; };  /
 
 layout(constant_id = 0) const uint N_SLABS = 1;
 const uint N_COLUMNS = 2u;
-shared float lane_sums[N_COLUMNS * 64u];
+shared float lane_sums[N_COLUMNS * N_LANES];
 
 #include "logistic_columns.glsl"
 
@@ -27,14 +28,19 @@ void main() {
     float loss_sum = 0.0;
     float residual_sum = 0.0;
     uint tile = gl_WorkGroupID.x * tiles_per_lane * 64u + lane;
-    for (uint i = 0u; i < tiles_per_lane && tile < n_tiles; ++i, tile += 64u) {
-        vec4 z = vec4(offset);
-        for (uint slab = 0u; slab < N_SLABS; ++slab) z += parts[slab * n_tiles + tile];
-        vec4 loss, residual;
-        logistic_loss(z, rows_targets(find_rows(tile, this_batch)), loss, residual);
-        residuals[tile] = residual;
-        loss_sum += dot(loss, vec4(1.0));
-        residual_sum += dot(residual, vec4(1.0));
+    for (uint start = 0u; start < tiles_per_lane; start += 64u) {
+        vec2 sum = vec2(0.0);  // of a part: as in logistic_tiles.glsl
+        uint stop = min(start + 64u, tiles_per_lane);
+        for (uint i = start; i < stop && tile < n_tiles; ++i, tile += N_LANES) {
+            vec4 z = vec4(offset);
+            for (uint slab = 0u; slab < N_SLABS; ++slab) z += parts[slab * n_tiles + tile];
+            vec4 loss, residual;
+            logistic_loss(z, rows_targets(find_rows(tile, this_batch)), loss, residual);
+            residuals[tile] = residual;
+            sum += vec2(dot(loss, vec4(1.0)), dot(residual, vec4(1.0)));
+        }
+        loss_sum += sum.x;
+        residual_sum += sum.y;
     }
     lane_sums[lane] = loss_sum;
     lane_sums[64u + lane] = residual_sum;

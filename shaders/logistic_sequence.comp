@@ -1,9 +1,10 @@
 // Steps in a row by one workgroup, for batches so small that launching kernels would take longer than what they do.
 #version 460
 
-layout(local_size_x = 64) in;
+layout(local_size_x_id = 1) in;
 layout(constant_id = 0) const uint N_FEATURES = 2;
-layout(constant_id = 1) const uint N_STEPS = 64;
+layout(constant_id = 1) const uint N_LANES = 64;
+layout(constant_id = 2) const uint N_STEPS = 64;
 
 // Coherent: what one invocation writes in a step, the others read in the next.
 layout(std430, set = 0, binding = 3) coherent buffer Weights { float weights[]; };  // then as many rests
@@ -26,7 +27,7 @@ void main() {
         sum_tiles(lane);
         barrier();
         sum_columns(lane);
-        if (lane < N_FEATURES) move_weight(lane, column_sum(2u + lane), n);
+        for (uint j = lane; j < N_FEATURES; j += N_LANES) move_weight(j, column_sum(2u + j), n);
         if (lane == 0u) end_step(column_sum(0u), column_sum(1u), squared_weights);
         memoryBarrierBuffer();
         barrier();

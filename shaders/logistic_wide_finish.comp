@@ -2,6 +2,7 @@
 #version 460
 
 layout(local_size_x = 64) in;
+const uint N_LANES = 64u;
 
 layout(std430, set = 0, binding = 0) readonly buffer Sums { vec2 sums[]; };  // [slot]: loss, residual
 layout(std430, set = 0, binding = 1) readonly buffer Squares { float squares[]; };  // of the weights, by fours
@@ -9,7 +10,7 @@ layout(std430, set = 0, binding = 1) readonly buffer Squares { float squares[]; 
 #include "logistic_step.glsl"
 
 const uint N_COLUMNS = 3u;
-shared float lane_sums[N_COLUMNS * 64u];
+shared float lane_sums[N_COLUMNS * N_LANES];
 
 #include "logistic_columns.glsl"
 

@@ -2,6 +2,7 @@
 #version 460
 
 layout(local_size_x = 64) in;
+const uint N_LANES = 64u;
 
 layout(std430, set = 0, binding = 0) readonly buffer Sums { vec4 sums[]; };  // [slot][four features]
 layout(std430, set = 0, binding = 1) buffer Weights { float weights[]; };  // then as many rests
@@ -11,7 +12,7 @@ layout(std430, set = 0, binding = 2) writeonly buffer Squares { float squares[];
 #include "logistic_weights.glsl"
 
 const uint N_COLUMNS = 4u;
-shared float lane_sums[N_COLUMNS * 64u];
+shared float lane_sums[N_COLUMNS * N_LANES];
 
 #include "logistic_columns.glsl"
 

@@ -1,5 +1,5 @@
-// The sum of `lane_sums`, [column][lane] of 64 lanes, over the lanes; the including shader declares it and N_COLUMNS.
-// Two rounds of eight: a barrier is dear on software devices, and a tree of six levels has six.
+// The sum of `lane_sums`, [column][lane], over the lanes; the including shader declares it, N_COLUMNS and N_LANES, which
+// is 8 or 64. Rounds of eight: a barrier is dear on software devices, and a binary tree has one at each level.
 #ifndef LOGISTIC_COLUMNS_GLSL
 #define LOGISTIC_COLUMNS_GLSL
 
@@ -11,10 +11,12 @@ float sum_of_8(uint first, uint step) {
 
 // After this and a look at nothing but column_sum(): all lanes take part, a barrier stands before it.
 void sum_columns(uint lane) {
-    for (uint i = lane; i < 8u * N_COLUMNS; i += 64u) lane_sums[8u * i] = sum_of_8(8u * i, 1u);
-    barrier();
+    if (N_LANES == 64u) {
+        for (uint i = lane; i < 8u * N_COLUMNS; i += 64u) lane_sums[8u * i] = sum_of_8(8u * i, 1u);
+        barrier();
+    }
 }
 
-float column_sum(uint column) { return sum_of_8(64u * column, 8u); }
+float column_sum(uint column) { return sum_of_8(N_LANES * column, N_LANES / 8u); }
 
 #endif

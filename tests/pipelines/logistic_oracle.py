@@ -77,7 +77,7 @@ class _Errors:
     """How far float32 may be off, first order in its epsilon.
 
     z is a sum of d + 1 products: an error of (d + 2) eps times the sum of their sizes. The residual changes by at most
-    a quarter of that, and has a few eps of its own; sums over rows are pairwise but for runs of 512 tiles. A step moves
+    a quarter of that, and has a few eps of its own; sums over rows are pairwise but for runs of 64 tiles. A step moves
     the weights by learning_rate times the mean of residual times x.
     """
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from vkcompute.pipelines.logistic.model import Model
 from vkcompute.pipelines.logistic.settings import Settings
-from vkcompute.pipelines.logistic.step import plan_step, row_kernel, tensors_of
+from vkcompute.pipelines.logistic.step import full_device, lanes, plan_step, row_kernel, tensors_of
 from vkcompute.pipelines.logistic.table import Chunk
 from vkcompute.runtime.runtime import Runtime
 from vkcompute.runtime.tensor import Tensor
@@ -25,12 +25,15 @@ class NarrowStep:
     def __init__(
         self, runtime: Runtime, chunks: list[Chunk], model: Model, settings: Settings, owner: ExitStack
     ) -> None:
-        self.plan = plan_step(runtime, chunks, settings)
+        n_features, n_lanes = model.n_features, lanes(runtime)
+        self.plan = plan_step(
+            chunks, settings, n_lanes=n_lanes, n_groups=full_device(runtime), tile_iterations=2 + 2 * n_features
+        )
         self._model = model
-        constants: dict[int | str, int] = {"N_FEATURES": model.n_features}
+        constants: dict[int | str, int] = {"N_FEATURES": n_features, "N_LANES": n_lanes}
         self._sum = row_kernel(runtime, "narrow", self.plan, constants)
         self._update = runtime.kernel("logistic_narrow_update", constants=constants)
-        self._sums = owner.enter_context(runtime.empty((self.plan.n_slots, model.n_features + 2), np.float32))
+        self._sums = owner.enter_context(runtime.empty((self.plan.n_slots, n_features + 2), np.float32))
 
     def launch(self, order: Tensor | None) -> None:
         """One step: on all rows, or on the batch whose rows stand in `order`."""

@@ -7,30 +7,33 @@ from contextlib import ExitStack
 from vkcompute.pipelines.logistic.model import Model
 from vkcompute.pipelines.logistic.narrow import MAX_FEATURES
 from vkcompute.pipelines.logistic.settings import Settings
-from vkcompute.pipelines.logistic.step import plan_step, row_kernel, tensors_of
-from vkcompute.pipelines.logistic.table import Chunk
+from vkcompute.pipelines.logistic.step import MOST_ITERATIONS, lanes, plan_step, row_kernel, tensors_of
+from vkcompute.pipelines.logistic.table import TILE_ROWS, Chunk
 from vkcompute.runtime.runtime import Runtime
 from vkcompute.runtime.tensor import Tensor
 
 MAX_ROWS = 2048
 """Of a batch. With more, a GPU is left idle for longer than a launch takes it."""
 
-# lavapipe ends an invocation's loops after 65,535 iterations in all (core/quirks.py); a step of the most rows and
-# features takes up to 8 tiles * 65 + 3 * 32 + 8.
-_N_STEPS = 64
+_MOST_STEPS = 64
 
 
 class SequenceStep:
     """Launches the kernel that makes several steps."""
 
-    n_steps = _N_STEPS
-
     def __init__(
         self, runtime: Runtime, chunks: list[Chunk], model: Model, settings: Settings, owner: ExitStack
     ) -> None:
-        self.plan = plan_step(runtime, chunks, settings, n_groups=1)
-        self._model = model
-        constants: dict[int | str, int] = {"N_FEATURES": model.n_features, "N_STEPS": self.n_steps}
+        n_features = model.n_features
+        n_lanes = 8 if settings.batch_size <= 8 * TILE_ROWS else lanes(runtime)
+        # The features are gone through twice for each tile, and six times besides, where their loops are not unrolled.
+        of_tile, besides = 2 + 2 * n_features, 6 * n_features + 8
+        self.plan = plan_step(chunks, settings, n_lanes=n_lanes, n_groups=1, tile_iterations=of_tile)
+        (part,) = self.plan.parts
+        iterations = part.push["tiles_per_lane"] * of_tile + besides
+        self.n_steps = min(_MOST_STEPS, MOST_ITERATIONS // iterations)
+        constants: dict[int | str, int] = {"N_FEATURES": n_features, "N_STEPS": self.n_steps, "N_LANES": n_lanes}
+        self._model, self._part = model, part
         self._steps = row_kernel(runtime, "sequence", self.plan, constants)
 
     @staticmethod
@@ -40,5 +43,5 @@ class SequenceStep:
 
     def launch(self, order: Tensor | None) -> None:
         """Up to `n_steps` steps: on all rows, or on the next batches whose rows stand in `order`."""
-        (part,) = self.plan.parts
-        self._steps(*tensors_of(part, order), self._model.weights, self._model.state, **part.push, grid=(1,))
+        rows = tensors_of(self._part, order)
+        self._steps(*rows, self._model.weights, self._model.state, **self._part.push, grid=(1,))

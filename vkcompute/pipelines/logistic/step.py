@@ -14,13 +14,11 @@ from vkcompute.runtime.kernel import Kernel
 from vkcompute.runtime.runtime import Runtime
 from vkcompute.runtime.tensor import Tensor
 
-LOCAL_SIZE = 64  # of the logistic_*.comp that go over rows
 ORDERED_ROWS = 1 << 24
 """Rows of an epoch whose order is on the device at once."""
 
-# lavapipe ends an invocation's loops after 65,535 iterations in all (core/quirks.py); a tile takes up to 65 of a narrow
-# table, where its features' loops are not unrolled, and 65 of a wide one's slab.
-_MAX_TILES_PER_LANE = 512
+MOST_ITERATIONS = 60_000
+"""Of the loops of one invocation: lavapipe ends them after 65,535 in all, without a word (core/quirks.py)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,17 +74,31 @@ class Step(Protocol):
         """Steps on all rows, or on the next batches whose rows stand in `order`."""
 
 
+def is_cpu(runtime: Runtime) -> bool:
+    """Whether the device is the host's CPU: it does few invocations at once, and a barrier among more is dear."""
+    return runtime.device.physical.kind == "cpu"
+
+
+def lanes(runtime: Runtime) -> int:
+    """Invocations of a workgroup that goes over rows: 8 or 64 (shaders/include/logistic_columns.glsl)."""
+    return 8 if is_cpu(runtime) else 64
+
+
 def full_device(runtime: Runtime) -> int:
     """Workgroups that fill the device; more of them only are more partial sums."""
     # A CPU runs one workgroup per core at a time; with a few each, one that is held up is made up for.
-    return 4 * (os.cpu_count() or 1) if runtime.device.physical.kind == "cpu" else 1024
+    return 8 * (os.cpu_count() or 1) if is_cpu(runtime) else 1024
 
 
-def plan_step(runtime: Runtime, chunks: Sequence[Chunk], settings: Settings, *, n_groups: int | None = None) -> Plan:
+def plan_step(
+    chunks: Sequence[Chunk], settings: Settings, *, n_lanes: int, n_groups: int, tile_iterations: int
+) -> Plan:
     """The division of a step; with a batch of all rows, chunks are taken as they lie.
 
     Args:
-        n_groups: workgroups per chunk; None for as many as fill the device.
+        n_lanes: invocations of a workgroup.
+        n_groups: workgroups for a chunk; more where their loops would get too long.
+        tile_iterations: of the loops that go over one tile, none of them unrolled.
     """
     n_rows, n_features = sum(chunk.n_rows for chunk in chunks), chunks[0].n_features
     batch_size = settings.batch_size
@@ -99,11 +111,10 @@ def plan_step(runtime: Runtime, chunks: Sequence[Chunk], settings: Settings, *, 
     n_slots = 0
     for chunk in chunks:
         n_tiles = -(-batch_size // TILE_ROWS) if gathers else chunk.n_tiles
-        wanted = LOCAL_SIZE * (n_groups or full_device(runtime))
-        tiles_per_lane = min(-(-n_tiles // wanted), _MAX_TILES_PER_LANE)
+        tiles_per_lane = min(-(-n_tiles // (n_lanes * n_groups)), max(1, MOST_ITERATIONS // tile_iterations))
         rows = {"n_tiles": n_tiles, "tiles_per_lane": tiles_per_lane, "first_slot": n_slots}
         where = {"first_row": chunk.first_row, "n_rows_here": chunk.n_rows}
-        parts.append(Part(chunk, -(-n_tiles // (LOCAL_SIZE * tiles_per_lane)), {**common, **rows, **where}))
+        parts.append(Part(chunk, -(-n_tiles // (n_lanes * tiles_per_lane)), {**common, **rows, **where}))
         n_slots += parts[-1].n_groups
     end = {**common, "n_slots": n_slots}
     return Plan(tuple(parts), n_slots, end, n_rows, n_features, n_batches, n_ordered, gathers)

@@ -8,11 +8,12 @@ import numpy as np
 
 from vkcompute.pipelines.logistic.model import Model
 from vkcompute.pipelines.logistic.settings import Settings
-from vkcompute.pipelines.logistic.step import LOCAL_SIZE, Part, Plan, full_device, plan_step, row_kernel, tensors_of
+from vkcompute.pipelines.logistic.step import Part, Plan, full_device, plan_step, row_kernel, tensors_of
 from vkcompute.pipelines.logistic.table import Chunk
 from vkcompute.runtime.runtime import Runtime
 from vkcompute.runtime.tensor import Tensor
 
+_LANES = 64
 _SLAB_VEC4 = 64  # fours of features whose products one invocation of the forward pass adds up
 _MAX_SLABS = 64
 _MIN_SLICE, _MAX_SLICE = 64, 1 << 14  # tiles that one invocation of the gradient adds up; few, or lavapipe stops
@@ -26,19 +27,20 @@ class WideStep:
     def __init__(
         self, runtime: Runtime, chunks: list[Chunk], model: Model, settings: Settings, owner: ExitStack
     ) -> None:
-        plan = self.plan = plan_step(runtime, chunks, settings)
-        self._model = model
-        n_vec4 = -(-plan.n_features // 4)
+        n_vec4 = -(-model.n_features // 4)
         slab = max(_SLAB_VEC4, -(-n_vec4 // _MAX_SLABS))
         self._n_slabs = -(-n_vec4 // slab)
+        n_groups, iterations = full_device(runtime), 2 + max(slab, self._n_slabs)
+        plan = plan_step(chunks, settings, n_lanes=_LANES, n_groups=n_groups, tile_iterations=iterations)
+        self.plan, self._model = plan, model
         self._forward = row_kernel(runtime, "forward", plan, {"SLAB_VEC4": slab})
         self._residual = row_kernel(runtime, "residual", plan, {"N_SLABS": self._n_slabs})
-        self._local_size = _power_of_two(n_vec4, 8, LOCAL_SIZE)
+        self._local_size = _power_of_two(n_vec4, 8, _LANES)
         self._gradient = row_kernel(runtime, "gradient", plan, {0: self._local_size})
         self._update = runtime.kernel("logistic_wide_update")
         self._finish = runtime.kernel("logistic_wide_finish")
         self._n_groups = -(-n_vec4 // self._local_size)
-        self._slices = _slices(plan, -(-full_device(runtime) // self._n_groups))
+        self._slices = _slices(plan, -(-n_groups // self._n_groups))
         self._n_slices = sum(n for _, n in self._slices)
         n_tiles = max(part.push["n_tiles"] for part in plan.parts)
         keep, empty = owner.enter_context, runtime.empty
