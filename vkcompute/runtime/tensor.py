@@ -166,6 +166,7 @@ class Tensor:
         Raises:
             BufferError: the host does not see this device's memory; use `.numpy()`.
         """
+        self.runtime.refuse_in_graph("the host's view of a tensor", "take it before or after the recording")
         buffer, start, stop = self.range
         memory = self.runtime.transfers.lend(buffer, start, stop - start)
         if memory is None:

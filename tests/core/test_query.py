@@ -1,0 +1,59 @@
+"""Timestamps: increasing, in nanoseconds, and about as long as the host sees it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import pytest
+
+import vkcompute as vc
+from vkcompute.core.command import CommandPool, Recorder
+from vkcompute.core.query import TimestampPool
+
+
+@pytest.fixture
+def pool(gpu: vc.Runtime) -> TimestampPool:
+    queue = gpu.device.queues[0]
+    if not gpu.device.physical.queue_families[queue.family].timestamp_bits:
+        pytest.skip("the queue has no timestamps")
+    return TimestampPool(queue, 8)
+
+
+def test_times_increase_and_agree_with_the_host(gpu: vc.Runtime, pool: TimestampPool) -> None:
+    queue = pool.queue
+    commands = CommandPool(queue)
+    x = gpu.zeros(1, "uint32")
+    gpu.wait()
+    start = time.perf_counter_ns()
+    recorder = Recorder(queue, commands.take())
+    recorder.reset_queries(pool.handle, 0, 8)
+    recorder.timestamp(pool.handle, 0, "start")
+    for i in range(1, 8):
+        recorder.fill(x.buffer.block.handle, x.buffer.offset, 4, i)
+        recorder.barrier()
+        recorder.timestamp(pool.handle, i, "end")
+    recorder.end()
+    queue.wait(queue.submit([recorder.handle]))
+    took = time.perf_counter_ns() - start
+    times = pool.read_ns(0, 8)
+    assert times == sorted(times)
+    assert all(isinstance(ns, int) for ns in times)
+    assert 0 <= times[-1] - times[0] <= took * 1.1
+    assert pool.read_ns(3, 2) == times[3:5]
+    assert x.numpy().tolist() == [7]
+    commands.close()
+    pool.close()
+
+
+def test_a_closed_pool_says_so(pool: TimestampPool) -> None:
+    pool.close()
+    with pytest.raises(vc.ClosedError):
+        pool.read_ns(0, 1)
+
+
+def test_a_queue_without_timestamps_says_so(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+    families = tuple(replace(family, timestamp_bits=0) for family in gpu.device.physical.queue_families)
+    monkeypatch.setitem(vars(gpu.device.physical), "queue_families", families)
+    with pytest.raises(vc.MissingFeature, match="no timestamps"):
+        TimestampPool(gpu.device.queues[0], 1)

@@ -1,0 +1,122 @@
+"""Futures tell when work is finished: without being kept, in time, and with nothing else to drive them."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import numpy as np
+import pytest
+from machine import SCALE
+
+import vkcompute as vc
+
+# One invocation counts: the time that it takes depends on `n` alone.
+SPIN = """
+layout(local_size_x = 1) in;
+layout(binding = 0) buffer X { uint x[]; };
+layout(push_constant) uniform P { uint n; };
+void main() { uint v = x[0]; for (uint i = 0; i < n; i++) v = v * 1664525u + 1013904223u; x[0] = v; }
+"""
+ROUND = 60_000  # lavapipe cuts loops at 65,535
+
+
+def long_work(gpu: vc.Runtime, seconds: float) -> vc.Future:
+    """Launches work of about that length."""
+    spin, x = gpu.kernel(vc.glsl(SPIN)), gpu.zeros(1, np.uint32)
+    spin(x, ROUND).result()
+    start = time.perf_counter()
+    for _ in range(100):
+        future = spin(x, ROUND)
+    future.result()
+    for _ in range(int(100 * seconds / (time.perf_counter() - start)) + 1):
+        future = spin(x, ROUND)
+    return future
+
+
+def test_result_in_time_and_not(gpu: vc.Runtime) -> None:
+    future = long_work(gpu, 1.0)
+    start = time.perf_counter()
+    for timeout_s in (0, 0.05, -1):
+        with pytest.raises(TimeoutError, match="it goes on"):
+            future.result(timeout_s)
+    assert not future.done()
+    assert time.perf_counter() - start < 0.6
+    assert future.result(60) is None
+    assert future.done()
+    assert future.result(0) is None
+
+
+def test_done_without_any_other_call(gpu: vc.Runtime) -> None:
+    x = gpu.zeros(1000, np.int32)
+    future = gpu.kernel(vc.glsl(SCALE))(x, 1, 1)
+    end = time.monotonic() + 30
+    while not future.done():
+        assert time.monotonic() < end
+        time.sleep(0.001)
+
+
+def test_each_launch_has_its_own_moment(gpu: vc.Runtime) -> None:
+    x, kernel = gpu.zeros(1000, np.int32), gpu.kernel(vc.glsl(SCALE))
+    futures = [kernel(x, 1, 1) for _ in range(300)]
+    futures[10].result()
+    assert futures[0].done()
+    futures[299].result()
+    assert all(future.done() for future in futures)
+    moments = [future.point().value for future in futures]
+    assert moments == sorted(moments)
+
+
+def test_copies_and_graphs_have_futures_and_recorded_launches_have_none(gpu: vc.Runtime) -> None:
+    x, y, kernel = gpu.zeros(1000, np.int32), gpu.empty(1000, np.int32), gpu.kernel(vc.glsl(SCALE))
+    y.copy_from(x).result(30)
+    with gpu.record() as graph:
+        recorded = kernel(y, 1, 1)
+    graph.submit().result(30)
+    assert set(y.numpy().tolist()) == {1}
+    for use in (recorded.result, recorded.done, recorded.point):
+        with pytest.raises(ValueError, match="recorded into a graph"):
+            use()
+
+
+def test_several_threads_wait_for_one_future(gpu: vc.Runtime) -> None:
+    future = long_work(gpu, 0.3)
+    seen: list[bool] = []
+
+    def wait() -> None:
+        future.result()
+        seen.append(future.done())
+
+    threads = [threading.Thread(target=wait) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert seen == [True] * 6
+
+
+def test_other_threads_run_while_one_waits(gpu: vc.Runtime) -> None:
+    """The wait gives the interpreter away."""
+    future = long_work(gpu, 0.5)
+    turns = 0
+    waiting = threading.Event()
+    thread = threading.Thread(target=lambda: (waiting.set(), future.result()))
+    thread.start()
+    waiting.wait()
+    while not future.done():
+        turns += 1
+        time.sleep(0.001)
+    thread.join()
+    assert turns > 50
+
+
+def test_reading_one_tensor_does_not_wait_for_work_on_another() -> None:
+    with vc.Runtime(timelines=2) as gpu:
+        other = gpu.full(10, 5, np.int32)
+        gpu.wait()
+        future = long_work(gpu, 0.8)
+        gpu.flush()
+        start = time.perf_counter()
+        assert other.numpy().tolist() == [5] * 10
+        took = time.perf_counter() - start
+        assert not future.done() or took < 0.2
