@@ -14,6 +14,7 @@ from vkcompute.core.shader import ShaderModule
 from vkcompute.errors import MissingFeature
 from vkcompute.runtime.constants import PushConstants
 from vkcompute.runtime.future import Future
+from vkcompute.runtime.limits import check_bindings
 from vkcompute.runtime.program import Program
 from vkcompute.runtime.tensor import Tensor
 from vkcompute.spirv.capabilities import missing_features
@@ -54,6 +55,7 @@ class Kernel:
         self._check_local_size()
         self._push = PushConstants(self.name, interface.push_constants)
         self._check_push_size()
+        check_bindings(self.name, device, interface.bindings)
         slots = [_slot(binding) for binding in interface.bindings]
         self._layout = PipelineLayout(device, slots, self._push.nbytes)
         with ShaderModule(device, program.spirv) as shader:
