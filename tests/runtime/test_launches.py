@@ -11,33 +11,32 @@ from machine import ADD, SCALE
 
 import vkcompute as vc
 
-HEAD = "layout(local_size_x = 64) in;\n"
 # Four components at a time: the tensor may end in the middle of an element.
-VECTORS = (
-    HEAD
-    + """
+VECTORS = """
+layout(local_size_x = 64) in;
 layout(binding = 0) buffer A { vec4 a[]; };
 void main() { if (gl_GlobalInvocationID.x < a.length()) a[gl_GlobalInvocationID.x] += 1; }
 """
-)
-UNIFORM = (
-    HEAD
-    + """
+UNIFORM = """
+layout(local_size_x = 64) in;
 layout(binding = 0) uniform U { vec4 factor; ivec4 shift; };
 layout(binding = 1) buffer A { float a[]; };
 void main() { uint i = gl_GlobalInvocationID.x; if (i < a.length()) a[i] = a[i] * factor.y + shift.z; }
 """
-)
-WHERE = (
-    HEAD
-    + """
+TEXELS = """
+layout(local_size_x = 64) in;
+layout(binding = 0) uniform samplerBuffer a;
+layout(binding = 1) writeonly buffer B { float b[]; };
+void main() { uint i = gl_GlobalInvocationID.x; if (i < b.length()) b[i] = texelFetch(a, int(i) / 4)[i % 4] * 2; }
+"""
+WHERE = """
+layout(local_size_x = 64) in;
 layout(binding = 0) buffer A { uint a[]; };
 void main() {
     atomicAdd(a[0], 1);
     for (int i = 0; i < 3; i++) atomicMax(a[i + 1], gl_WorkGroupID[i]);
 }
 """
-)
 
 
 @pytest.mark.parametrize("n", [3, 1000])
@@ -120,6 +119,44 @@ def test_uniform_buffers(gpu: vc.Runtime) -> None:
         kernel(gpu.zeros(7), a)
     with pytest.raises(ValueError, match="at most"):
         kernel(gpu.empty(gpu.device.physical.limits["maxUniformBufferRange"] // 4 + 1), a)
+
+
+@pytest.mark.parametrize("n", [1, 4, 5, 64, 1000, 1001])
+def test_texel_buffers(gpu: vc.Runtime, n: int) -> None:
+    kernel, values = gpu.kernel(vc.glsl(TEXELS)), np.arange(n, dtype=np.float32)
+    a, out = gpu.tensor(values), gpu.empty(n)
+    kernel(a, out)
+    assert np.array_equal(out.numpy(), values * 2)
+    for _ in range(3):  # what is read through a texel buffer waits for what writes it, and the other way round
+        kernel(a, out)
+        kernel(out, a)
+    assert np.array_equal(a.numpy(), values * 64)
+    if n % 4:
+        with pytest.raises(ValueError, match="16 bytes"):
+            kernel(gpu.zeros(n + 4)[:n], out)
+    for dtype in (np.int32, np.float64, np.uint8):
+        with pytest.raises(TypeError, match=f"float32; the tensor is {np.dtype(dtype)}"):
+            kernel(gpu.zeros(n, dtype), out)
+
+
+def test_a_texel_buffer_of_more_texels_than_the_device_reads(gpu: vc.Runtime) -> None:
+    most = gpu.device.physical.limits["maxTexelBufferElements"]
+    if most > 1 << 24:
+        pytest.skip(f"the device reads {most} texels, and the test would take as many")
+    with pytest.raises(ValueError, match=f"at most {most * 16}"):
+        gpu.kernel(vc.glsl(TEXELS))(gpu.empty(4 * most + 4), gpu.empty(4))
+
+
+def test_views_of_texel_buffers_are_given_back() -> None:
+    """Many tensors in turn on one kernel: more than it keeps descriptor sets for."""
+    with vc.Runtime() as gpu:
+        kernel, out = gpu.kernel(vc.glsl(TEXELS)), gpu.empty(4)
+        whole = gpu.tensor(np.arange(1200 * 64, dtype=np.float32))
+        for i in range(1200):
+            kernel(whole[64 * i : 64 * i + 4], out)
+            if i % 100 == 0:
+                assert out.numpy().tolist() == [2 * (64 * i + k) for k in range(4)]
+        assert out.numpy()[0] == 2 * 64 * 1199
 
 
 @pytest.mark.parametrize(

@@ -242,9 +242,10 @@ def _unsupported(binding: Binding) -> str:
 
 
 def _check_element(where: str, binding: Binding, tensor: Tensor) -> None:
-    if binding.element is None:
+    declared = binding.element or binding.texel
+    if declared is None:
         return
-    wanted = binding.element.dtype
+    wanted = declared.dtype
     have = tensor.dtype.name
     if have != wanted and not (have == "bool" and wanted == dtypes.BY_NAME["bool"].glsl.removesuffix("_t")):
         same_size = np.dtype(wanted).itemsize == tensor.dtype.itemsize
