@@ -1,24 +1,76 @@
-// Loss, residual and gradient for a table of few features, summed over the rows of a workgroup.
+// Training steps for a table of few features. With N_STEPS 0 each workgroup sums over its rows, and the last one to
+// finish takes the step. Else there is one workgroup, which makes so many steps in a row: for batches so small that
+// launching the kernel would take longer than what it does.
 #version 460
 
 layout(local_size_x_id = 1) in;
 layout(constant_id = 0) const uint N_FEATURES = 2;
 layout(constant_id = 1) const uint N_LANES = 64;
+layout(constant_id = 2) const uint N_STEPS = 0;
 
-layout(std430, set = 0, binding = 3) readonly buffer Weights { float weights[]; };
-#define STATE_ACCESS readonly
+// Coherent: what one invocation writes, others read after a barrier.
+layout(std430, set = 0, binding = 3) coherent buffer Weights { float weights[]; };  // then as many rests
+#define STATE_ACCESS coherent
 #define STATE_BINDING 4
-#include "logistic_state.glsl"
-layout(std430, set = 0, binding = 5) writeonly buffer Sums { float sums[]; };  // [slot][column]
+#include "logistic_step.glsl"
+layout(std430, set = 0, binding = 5) coherent buffer Sums { float sums[]; };  // [slot][column]
 
 #include "logistic_tiles.glsl"
+#include "logistic_weights.glsl"
 
-void main() {
-    if (stopped != 0u) return;
-    uint lane = gl_LocalInvocationID.x;
+shared bool is_last_group;
+
+// Leaves the sums of this workgroup in its slot, and finds out whether all the other slots are filled.
+void fill_slot(uint lane) {
     sum_tiles(lane);
-    barrier();
-    sum_columns(lane);
     uint first = (first_slot + gl_WorkGroupID.x) * N_COLUMNS;
     for (uint column = lane; column < N_COLUMNS; column += N_LANES) sums[first + column] = column_sum(column);
+    memoryBarrierBuffer();
+    barrier();
+    if (lane == 0u) is_last_group = atomicAdd(groups_done, 1u) + 1u == n_slots;
+    barrier();
+    memoryBarrierBuffer();
+}
+
+// The sums over all slots: column_sum() gives them. The order is the same whichever group is the last.
+void sum_slots(uint lane) {
+    for (uint column = 0u; column < N_COLUMNS; ++column) {
+        float sum = 0.0;
+        for (uint slot = lane; slot < n_slots; slot += N_LANES) sum += sums[slot * N_COLUMNS + column];
+        lane_sums[column * N_LANES + lane] = sum;
+    }
+    barrier();
+    sum_columns(lane);
+}
+
+void take_step(uint lane) {
+    // Both are read before the first barrier, and changed after it.
+    float n = weight_of_batch();
+    float squared_weights = 0.0;
+    if (lane == 0u) for (uint j = 0u; j < N_FEATURES; ++j) squared_weights += weights[j] * weights[j];
+    if (N_STEPS == 0u) {
+        sum_slots(lane);
+    } else {
+        sum_tiles(lane);
+    }
+    for (uint j = lane; j < N_FEATURES; j += N_LANES) move_weight(j, column_sum(2u + j), n);
+    if (lane == 0u) end_step(column_sum(0u), column_sum(1u), squared_weights);
+    memoryBarrierBuffer();
+    barrier();
+}
+
+void main() {
+    uint lane = gl_LocalInvocationID.x;
+    if (N_STEPS == 0u) {
+        if (stopped != 0u) return;
+        fill_slot(lane);
+        if (!is_last_group) return;
+        if (lane == 0u) groups_done = 0u;
+        take_step(lane);
+    }
+    for (uint i = 0u; i < N_STEPS; ++i) {
+        if (stopped != 0u || epoch == max_epochs) break;
+        if (GATHERS && i > 0u && batch % n_ordered == 0u) break;  // the rest of the order is not there yet
+        take_step(lane);
+    }
 }

@@ -7,7 +7,7 @@ layout(push_constant) uniform Parameters {
     uint n_tiles;
     uint tiles_per_lane;
     uint first_slot;      // of the partial sums that it writes
-    uint n_slots;         // partial sums that it reads, per column
+    uint n_slots;         // partial sums of the step, per column
     // of the chunk of the table
     uint first_row;
     uint n_rows_here;

@@ -1,12 +1,14 @@
 // Where the rows of a step come from. Data lies in tiles of four rows, [tile][feature][row of the tile], so that a vec4
 // is one feature of four rows. A dispatch sees one chunk of the tiles.
 //
-// Without GATHER a step takes the tiles of the chunk as they lie. With GATHER it takes the rows that `order` names;
+// Unless it GATHERS, a step takes the tiles of the chunk as they lie. If it does, it takes the rows that `order` names;
 // those of other chunks get t = 0 here, and the dispatch for their own chunk counts them.
 #ifndef LOGISTIC_ROWS_GLSL
 #define LOGISTIC_ROWS_GLSL
 
 #include "logistic_parameters.glsl"
+
+layout(constant_id = 10) const bool GATHERS = false;
 
 #ifdef TEXEL
 layout(set = 0, binding = 0) uniform samplerBuffer data;
@@ -17,19 +19,17 @@ layout(std430, set = 0, binding = 0) readonly buffer Data { vec4 data[]; };
 layout(std430, set = 0, binding = 1) readonly buffer Targets { vec4 targets[]; };
 #define VEC4_AT(buffer, i) buffer[i]
 #endif
-
-#ifdef GATHER
-
 layout(std430, set = 0, binding = 2) readonly buffer Order { uint order[]; };
 
 struct Rows {
-    uvec4 tile;
+    uvec4 tile;  // where only tile.x counts, unless GATHERS
     uvec4 row;   // of the tile
     bvec4 here;  // whether it counts here
 };
 
-// The rows at positions 4 tile to 4 tile + 3 of a batch.
+// The rows of a tile, or those at positions 4 tile to 4 tile + 3 of a batch.
 Rows find_rows(uint tile, uint batch) {
+    if (!GATHERS) return Rows(uvec4(tile), uvec4(0u), bvec4(true));
     uint start = (batch % n_ordered) * batch_size;
     uint n_rows_of_batch = min(batch_size, n_rows - batch * batch_size);
     uvec4 position = 4u * tile + uvec4(0u, 1u, 2u, 3u);
@@ -43,6 +43,7 @@ Rows find_rows(uint tile, uint batch) {
 
 // +w or -w of each row, 0 for one that does not count.
 vec4 rows_targets(Rows rows) {
+    if (!GATHERS) return VEC4_AT(targets, rows.tile.x);
     vec4 t = vec4(
         VEC4_AT(targets, rows.tile.x)[rows.row.x], VEC4_AT(targets, rows.tile.y)[rows.row.y],
         VEC4_AT(targets, rows.tile.z)[rows.row.z], VEC4_AT(targets, rows.tile.w)[rows.row.w]);
@@ -52,21 +53,10 @@ vec4 rows_targets(Rows rows) {
 // One feature of each row; `n` is how many there are, known when the shader is compiled where it can be.
 vec4 rows_feature(Rows rows, uint feature, uint n) {
     uvec4 at = rows.tile * n + feature;
+    if (!GATHERS) return VEC4_AT(data, at.x);
     return vec4(
         VEC4_AT(data, at.x)[rows.row.x], VEC4_AT(data, at.y)[rows.row.y],
         VEC4_AT(data, at.z)[rows.row.z], VEC4_AT(data, at.w)[rows.row.w]);
 }
-
-#else
-
-struct Rows { uint tile; };
-
-Rows find_rows(uint tile, uint batch) { return Rows(tile); }
-
-vec4 rows_targets(Rows rows) { return VEC4_AT(targets, rows.tile); }
-
-vec4 rows_feature(Rows rows, uint feature, uint n) { return VEC4_AT(data, rows.tile * n + feature); }
-
-#endif
 
 #endif

@@ -12,6 +12,7 @@ layout(std430, set = 0, binding = STATE_BINDING) STATE_ACCESS buffer State {
     float epoch_loss;      // sum over the rows done in this epoch
     float intercept;
     float intercept_rest;  // what `intercept` is too coarse to hold
+    uint groups_done;      // of this step
     float history[];       // loss of epoch i, at i modulo the length
 };
 

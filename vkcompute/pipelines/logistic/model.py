@@ -15,7 +15,7 @@ from vkcompute.runtime.tensor import Tensor
 HISTORY_EPOCHS = 4096
 """Losses that the device keeps; older ones are overwritten, so the host reads them before."""
 
-_HEADER_WORDS = 8  # of `State` in shaders/include/logistic_state.glsl
+_HEADER_WORDS = 9  # of `State` in shaders/include/logistic_state.glsl
 _EPOCH, _STOPPED, _BEST_LOSS, _INTERCEPT, _INTERCEPT_REST = 1, 2, 4, 6, 7
 RUNS, CONVERGED, DIVERGED = 0, 1, 2
 

@@ -1,4 +1,4 @@
-"""Training steps for a table of few features: two kernels, and the features of a row are read once."""
+"""Training steps for a table of few features: one kernel, and the features of a row are read once."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from vkcompute.pipelines.logistic.model import Model
 from vkcompute.pipelines.logistic.settings import Settings
-from vkcompute.pipelines.logistic.step import full_device, lanes, plan_step, row_kernel, tensors_of
+from vkcompute.pipelines.logistic.step import RowKernels, full_device, lanes, plan_step
 from vkcompute.pipelines.logistic.table import Chunk
 from vkcompute.runtime.runtime import Runtime
 from vkcompute.runtime.tensor import Tensor
@@ -18,7 +18,7 @@ MAX_FEATURES = 32
 
 
 class NarrowStep:
-    """Launches the kernels of one step."""
+    """Launches the kernel of one step, once for each chunk."""
 
     n_steps = 1
 
@@ -29,16 +29,14 @@ class NarrowStep:
         self.plan = plan_step(
             chunks, settings, n_lanes=n_lanes, n_groups=full_device(runtime), tile_iterations=2 + 2 * n_features
         )
-        self._model = model
+        self._model, self._rows = model, RowKernels(runtime, self.plan, owner)
         constants: dict[int | str, int] = {"N_FEATURES": n_features, "N_LANES": n_lanes}
-        self._sum = row_kernel(runtime, "narrow", self.plan, constants)
-        self._update = runtime.kernel("logistic_narrow_update", constants=constants)
+        self._kernel = self._rows.kernel("narrow", constants)
         self._sums = owner.enter_context(runtime.empty((self.plan.n_slots, n_features + 2), np.float32))
 
     def launch(self, order: Tensor | None) -> None:
         """One step: on all rows, or on the batch whose rows stand in `order`."""
         model = self._model
         for part in self.plan.parts:
-            tensors = (*tensors_of(part, order), model.weights, model.state, self._sums)
-            self._sum(*tensors, **part.push, grid=(part.n_groups,))
-        self._update(self._sums, model.weights, model.state, **self.plan.end, grid=(1,))
+            tensors = (*self._rows.rows(part, order), model.weights, model.state, self._sums)
+            self._kernel(*tensors, **part.push, grid=(part.n_groups,))

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 
+import numpy as np
+
 from vkcompute.pipelines.logistic.model import Model
-from vkcompute.pipelines.logistic.narrow import MAX_FEATURES
 from vkcompute.pipelines.logistic.settings import Settings
-from vkcompute.pipelines.logistic.step import MOST_ITERATIONS, lanes, plan_step, row_kernel, tensors_of
+from vkcompute.pipelines.logistic.step import MOST_ITERATIONS, RowKernels, is_cpu, lanes, plan_step
 from vkcompute.pipelines.logistic.table import TILE_ROWS, Chunk
 from vkcompute.runtime.runtime import Runtime
 from vkcompute.runtime.tensor import Tensor
 
-MAX_ROWS = 2048
-"""Of a batch. With more, a GPU is left idle for longer than a launch takes it."""
-
 _MOST_STEPS = 64
+
+
+def most_rows(runtime: Runtime, n_features: int) -> int:
+    """The largest batch whose steps one workgroup makes: with more, the rest of the device is idle for too long."""
+    # On lavapipe a launch costs as much as some 30,000 multiplications by weights take; a row costs like four more.
+    return (1 << 16) // (n_features + 4) if is_cpu(runtime) else 2048
 
 
 class SequenceStep:
@@ -34,14 +38,11 @@ class SequenceStep:
         self.n_steps = min(_MOST_STEPS, MOST_ITERATIONS // iterations)
         constants: dict[int | str, int] = {"N_FEATURES": n_features, "N_STEPS": self.n_steps, "N_LANES": n_lanes}
         self._model, self._part = model, part
-        self._steps = row_kernel(runtime, "sequence", self.plan, constants)
-
-    @staticmethod
-    def fits(chunks: list[Chunk], settings: Settings) -> bool:
-        """Whether one workgroup is to make the steps."""
-        return len(chunks) == 1 and chunks[0].n_features <= MAX_FEATURES and settings.batch_size <= MAX_ROWS
+        self._rows = RowKernels(runtime, self.plan, owner)
+        self._steps = self._rows.kernel("narrow", constants)
+        self._no_sums = owner.enter_context(runtime.empty(1, np.float32))
 
     def launch(self, order: Tensor | None) -> None:
         """Up to `n_steps` steps: on all rows, or on the next batches whose rows stand in `order`."""
-        rows = tensors_of(self._part, order)
-        self._steps(*rows, self._model.weights, self._model.state, **self._part.push, grid=(1,))
+        model, rows = self._model, self._rows.rows(self._part, order)
+        self._steps(*rows, model.weights, model.state, self._no_sums, **self._part.push, grid=(1,))

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Protocol
+
+import numpy as np
 
 from vkcompute.core.quirks import quirks_of
 from vkcompute.pipelines.logistic.settings import Settings
@@ -106,18 +109,18 @@ def plan_step(
     n_batches = -(-n_rows // batch_size)
     n_ordered = min(n_batches, max(1, ORDERED_ROWS // batch_size))
     table = {"n_rows": n_rows, "n_features": n_features, "n_batches": n_batches, "n_ordered": n_ordered}
-    common = {**_of_settings(settings), **table, **_NO_ROWS}
+    end = {**_of_settings(settings), **table, **_NO_ROWS}
     parts: list[Part] = []
-    n_slots = 0
     for chunk in chunks:
         n_tiles = -(-batch_size // TILE_ROWS) if gathers else chunk.n_tiles
         tiles_per_lane = min(-(-n_tiles // (n_lanes * n_groups)), max(1, MOST_ITERATIONS // tile_iterations))
-        rows = {"n_tiles": n_tiles, "tiles_per_lane": tiles_per_lane, "first_slot": n_slots}
+        rows = {"n_tiles": n_tiles, "tiles_per_lane": tiles_per_lane, "first_slot": end["n_slots"]}
         where = {"first_row": chunk.first_row, "n_rows_here": chunk.n_rows}
-        parts.append(Part(chunk, -(-n_tiles // (n_lanes * tiles_per_lane)), {**common, **rows, **where}))
-        n_slots += parts[-1].n_groups
-    end = {**common, "n_slots": n_slots}
-    return Plan(tuple(parts), n_slots, end, n_rows, n_features, n_batches, n_ordered, gathers)
+        parts.append(Part(chunk, -(-n_tiles // (n_lanes * tiles_per_lane)), {**end, **rows, **where}))
+        end["n_slots"] += parts[-1].n_groups
+    for part in parts:
+        part.push["n_slots"] = end["n_slots"]
+    return Plan(tuple(parts), end["n_slots"], end, n_rows, n_features, n_batches, n_ordered, gathers)
 
 
 _NO_ROWS = dict.fromkeys(["n_tiles", "tiles_per_lane", "first_slot", "n_slots", "first_row", "n_rows_here"], 0)
@@ -136,13 +139,20 @@ def _of_settings(settings: Settings) -> dict[str, Any]:
     }
 
 
-def tensors_of(part: Part, order: Tensor | None) -> tuple[Tensor, ...]:
-    """What a kernel over rows has as its first bindings."""
-    return (part.chunk.data, part.chunk.targets) if order is None else (part.chunk.data, part.chunk.targets, order)
+class RowKernels:
+    """The shaders that go over rows, in the variant for a plan and device, and what all of them are launched on."""
 
+    def __init__(self, runtime: Runtime, plan: Plan, owner: ExitStack) -> None:
+        self._runtime, self._plan = runtime, plan
+        self._texel = "_texel" if quirks_of(runtime.device.physical).texel_loads else ""
+        # Where nothing is gathered, something has to be bound all the same.
+        self._no_order = owner.enter_context(runtime.empty(1, np.uint32))
 
-def row_kernel(runtime: Runtime, name: str, plan: Plan, constants: Mapping[int | str, int]) -> Kernel:
-    """The variant of a shader over rows for this plan and device."""
-    gather = "_gather" if plan.gathers else ""
-    texel = "_texel" if quirks_of(runtime.device.physical).texel_loads else ""
-    return runtime.kernel(f"logistic_{name}{gather}{texel}", constants=constants)
+    def kernel(self, name: str, constants: Mapping[int | str, int], *, texel: bool = True) -> Kernel:
+        """The kernel of `shaders/logistic_NAME.comp`; `texel`: whether it has a variant that loads texels."""
+        source = f"logistic_{name}{self._texel if texel else ''}"
+        return self._runtime.kernel(source, constants={**constants, "GATHERS": self._plan.gathers})
+
+    def rows(self, part: Part, order: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+        """The first bindings."""
+        return part.chunk.data, part.chunk.targets, self._no_order if order is None else order

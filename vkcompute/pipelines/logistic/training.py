@@ -10,6 +10,7 @@ from contextlib import ExitStack, closing
 import numpy as np
 import numpy.typing as npt
 
+from vkcompute.pipelines.logistic import sequence
 from vkcompute.pipelines.logistic.model import CONVERGED, HISTORY_EPOCHS, RUNS, Model, Report, read_report
 from vkcompute.pipelines.logistic.narrow import MAX_FEATURES, NarrowStep
 from vkcompute.pipelines.logistic.sequence import SequenceStep
@@ -45,7 +46,7 @@ def train(
     with ExitStack() as owner:
         chunks = upload(runtime, X, targets, owner)
         model = Model(runtime, weights, intercept, owner)
-        step = _step_kind(chunks, settings)(runtime, chunks, model, settings, owner)
+        step = _step_kind(runtime, chunks, settings)(runtime, chunks, model, settings, owner)
         if step.plan.gathers:
             schedule = _batches(runtime, step, settings, owner)
         else:
@@ -57,10 +58,12 @@ def train(
         return replay.outcome(settings)
 
 
-def _step_kind(chunks: list[Chunk], settings: Settings) -> type[SequenceStep | NarrowStep | WideStep]:
-    if SequenceStep.fits(chunks, settings):
-        return SequenceStep
-    return NarrowStep if chunks[0].n_features <= MAX_FEATURES else WideStep
+def _step_kind(runtime: Runtime, chunks: list[Chunk], settings: Settings) -> type[SequenceStep | NarrowStep | WideStep]:
+    n_features = chunks[0].n_features
+    if n_features > MAX_FEATURES:
+        return WideStep
+    small = len(chunks) == 1 and settings.batch_size <= sequence.most_rows(runtime, n_features)
+    return SequenceStep if small else NarrowStep
 
 
 def _record(runtime: Runtime, step: Step, order: Tensor | None, owner: ExitStack) -> Graph:

@@ -8,7 +8,7 @@ import numpy as np
 
 from vkcompute.pipelines.logistic.model import Model
 from vkcompute.pipelines.logistic.settings import Settings
-from vkcompute.pipelines.logistic.step import Part, Plan, full_device, plan_step, row_kernel, tensors_of
+from vkcompute.pipelines.logistic.step import Part, Plan, RowKernels, full_device, plan_step
 from vkcompute.pipelines.logistic.table import Chunk
 from vkcompute.runtime.runtime import Runtime
 from vkcompute.runtime.tensor import Tensor
@@ -33,10 +33,11 @@ class WideStep:
         n_groups, iterations = full_device(runtime), 2 + max(slab, self._n_slabs)
         plan = plan_step(chunks, settings, n_lanes=_LANES, n_groups=n_groups, tile_iterations=iterations)
         self.plan, self._model = plan, model
-        self._forward = row_kernel(runtime, "forward", plan, {"SLAB_VEC4": slab})
-        self._residual = row_kernel(runtime, "residual", plan, {"N_SLABS": self._n_slabs})
+        rows = self._rows = RowKernels(runtime, plan, owner)
+        self._forward = rows.kernel("forward", {"SLAB_VEC4": slab})
+        self._residual = rows.kernel("residual", {"N_SLABS": self._n_slabs}, texel=False)
         self._local_size = _power_of_two(n_vec4, 8, _LANES)
-        self._gradient = row_kernel(runtime, "gradient", plan, {0: self._local_size})
+        self._gradient = rows.kernel("gradient", {0: self._local_size})
         self._update = runtime.kernel("logistic_wide_update")
         self._finish = runtime.kernel("logistic_wide_finish")
         self._n_groups = -(-n_vec4 // self._local_size)
@@ -56,7 +57,7 @@ class WideStep:
         weights, state = self._model.weights, self._model.state
         first_slice = 0
         for part, (n_tiles, n_slices) in zip(self.plan.parts, self._slices, strict=True):
-            rows = tensors_of(part, order)
+            rows = self._rows.rows(part, order)
             self._forward(*rows, weights, state, self._parts, **part.push, grid=(part.n_groups, self._n_slabs))
             self._residual(*rows, self._parts, state, self._residuals, self._sums, **part.push, grid=(part.n_groups,))
             push = {**part.push, "tiles_per_lane": n_tiles, "first_slot": first_slice}
