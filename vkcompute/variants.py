@@ -32,11 +32,10 @@ def _multiply(element: str, **defines: str | int) -> tuple[Variant, Variant]:
     )
 
 
-def _logistic_rows(part: str) -> tuple[Variant, ...]:
-    """For the rows as they lie and for those that an order picks, loaded from storage buffers or as texels."""
-    choices: tuple[dict[str, str | int], ...] = ({}, {"GATHER": 1}, {"TEXEL": 1}, {"GATHER": 1, "TEXEL": 1})
-    name = f"logistic_{part}"
-    return tuple(Variant("_".join([name, *map(str.lower, defines)]), f"{name}.comp", defines) for defines in choices)
+def _logistic_rows(part: str) -> tuple[Variant, Variant]:
+    """A plain variant, and one for devices that load texels faster than storage buffers."""
+    plain = f"logistic_{part}"
+    return Variant(plain, f"{plain}.comp"), Variant(f"{plain}_texel", f"{plain}.comp", {"TEXEL": 1})
 
 
 TABLE: tuple[Variant, ...] = (
@@ -51,10 +50,8 @@ TABLE: tuple[Variant, ...] = (
     *_multiply("f64", HAS_DOUBLE=1),
     *_multiply("f64_soft"),
     *_logistic_rows("narrow"),
-    Variant("logistic_narrow_update", "logistic_narrow_update.comp"),
-    *_logistic_rows("sequence"),
     *_logistic_rows("forward"),
-    *_logistic_rows("residual"),
+    Variant("logistic_residual", "logistic_residual.comp"),
     *_logistic_rows("gradient"),
     Variant("logistic_wide_update", "logistic_wide_update.comp"),
     Variant("logistic_wide_finish", "logistic_wide_finish.comp"),
