@@ -10,7 +10,8 @@ _HEADER_WORDS = 5
 _SOURCE_CONTINUED, _SOURCE, _SOURCE_EXTENSION, _NAME, _STRING, _LINE, _NO_LINE, _PROCESSED = 2, 3, 4, 5, 7, 8, 317, 330
 _DEBUG = {_SOURCE_CONTINUED, _SOURCE, _SOURCE_EXTENSION, _STRING, _LINE, _NO_LINE, _PROCESSED}
 # What a kernel's caller sees: blocks and their members, bindings, specialization constants.
-_STRUCT, _VARIABLE, _SPEC_TRUE, _SPEC_FALSE, _SPEC_CONSTANT, _FUNCTION = 30, 59, 48, 49, 50, 54
+_STRUCT, _VARIABLE, _FUNCTION, _SPEC_CONSTANTS = 30, 59, 54, (48, 49, 50)
+_BOUND = (0, 2, 9, 12)  # storage classes UniformConstant, Uniform, PushConstant, StorageBuffer
 
 
 def slim(spirv: bytes) -> bytes:
@@ -37,13 +38,13 @@ def _instructions(words: tuple[int, ...]) -> Iterator[tuple[int, int, int]]:
 
 
 def _named_from_outside(words: tuple[int, ...]) -> set[int]:
-    """The ids whose names mean something to a caller: declared outside of functions."""
+    """The ids whose names mean something to a caller."""
     found = set()
     for opcode, start, _ in _instructions(words):
         if opcode == _FUNCTION:
             break
         if opcode == _STRUCT:
             found.add(words[start + 1])
-        elif opcode in (_VARIABLE, _SPEC_TRUE, _SPEC_FALSE, _SPEC_CONSTANT):
+        elif opcode in _SPEC_CONSTANTS or (opcode == _VARIABLE and words[start + 3] in _BOUND):
             found.add(words[start + 2])
     return found
