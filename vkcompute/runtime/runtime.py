@@ -25,6 +25,7 @@ from vkcompute.runtime.constants import specialize
 from vkcompute.runtime.fill import fill
 from vkcompute.runtime.graph import Graph
 from vkcompute.runtime.kernel import Kernel
+from vkcompute.runtime.profile import Profile
 from vkcompute.runtime.scheduler import Scheduler
 from vkcompute.runtime.tensor import Array, Tensor
 from vkcompute.runtime.transfer import Transfers
@@ -167,6 +168,10 @@ class Runtime(Handle):
     def record(self) -> Graph:
         """A graph to be recorded: `with runtime.record() as graph: …`, then `graph.run()`."""
         return Graph(self)
+
+    def profile(self) -> Profile:
+        """A measurement of the tasks launched inside of `with runtime.profile() as profile: …`."""
+        return Profile(self)
 
     def refuse_in_graph(self, what: str, remedy: str) -> None:
         """Raises ValueError while this thread records a graph."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from vkcompute.core.buffer import Buffer
@@ -15,7 +16,10 @@ from vkcompute.runtime.lane import Lane, Strand
 from vkcompute.runtime.watcher import Watcher
 
 if TYPE_CHECKING:
+    from vkcompute.core.descriptors import DescriptorSets
     from vkcompute.runtime.graph import Graph
+    from vkcompute.runtime.kernel import Kernel
+    from vkcompute.runtime.profile import Profile
 
 Range = tuple[Buffer, int, int]
 """(buffer, start, stop), in bytes"""
@@ -41,6 +45,7 @@ class Scheduler:
         self._recording: dict[int, Graph] = {}  # by the thread that records
         device.submit_recorded = self._flush_lanes
         self.watcher = Watcher()
+        self.profile: Profile | None = None
 
     def record_into(self, graph: Graph | None) -> None:
         """Sends this thread's tasks into a graph from now on, or to the device again (None)."""
@@ -62,14 +67,18 @@ class Scheduler:
         writes: Sequence[Range],
         reads: Sequence[Range],
         queue: int | str | None,
-        keep: object,
+        keep: tuple[Kernel, DescriptorSets],
     ) -> Future:
         """Launches a kernel; `command` is what `Recorder.dispatch` takes, and `keep` what it needs to stay alive."""
         with self.lock:
             if queue is not None and self._place(writes, reads, queue) not in self.compute:
                 raise ValueError(f"queue {queue!r} of {self.device} only copies; a kernel needs a compute queue")
             strand = self._begin(writes, reads, queue)
-            strand.recorder.dispatch(*command)  # type: ignore[union-attr]
+            if self.profile is None:
+                strand.recorder.dispatch(*command)  # type: ignore[union-attr]
+            else:
+                with self._measured(strand, keep[0].name, writes, reads):
+                    strand.recorder.dispatch(*command)  # type: ignore[union-attr]
             if isinstance(strand, Lane):
                 return self._end(strand, 0)
             strand.kept.append(keep)
@@ -81,8 +90,9 @@ class Scheduler:
         """Copies regions (a VkBufferCopy array) from the bytes of `source` to those of `target`."""
         with self.lock:
             strand = self._begin((target,), (source,), queue)
-            recorder = strand.recorder
-            recorder.copy(source[0].block.handle, target[0].block.handle, regions, n_regions)  # type: ignore[union-attr]
+            blocks = source[0].block.handle, target[0].block.handle
+            with self._measured(strand, "copy", (target,), (source,)):
+                strand.recorder.copy(*blocks, regions, n_regions)  # type: ignore[union-attr]
             return self._end(strand, target[2] - target[1])
 
     def fill(self, target: Range, word: int) -> Future:
@@ -90,7 +100,9 @@ class Scheduler:
         buffer, start, stop = target
         with self.lock:
             strand = self._begin((target,), (), None)
-            strand.recorder.fill(buffer.block.handle, buffer.offset + start, stop - start, word)  # type: ignore[union-attr]
+            with self._measured(strand, "fill", (target,), ()):
+                at = buffer.offset + start
+                strand.recorder.fill(buffer.block.handle, at, stop - start, word)  # type: ignore[union-attr]
             return self._end(strand, 0)
 
     def nothing(self) -> Future:
@@ -111,9 +123,21 @@ class Scheduler:
                 self._wait_for_others(lane, after)
             finally:
                 lane.task = task
-            lane.submit(command_buffers)
+            with self._measured(lane, "graph", writes, reads):
+                lane.submit(command_buffers)
             self.device.retirement.collect()
             return Future(self, lane, lane.task)
+
+    @contextmanager
+    def _measured(self, strand: Strand, name: str, writes: Sequence[Range], reads: Sequence[Range]) -> Iterator[None]:
+        """Tells the profile, if there is one, of the task that is recorded inside."""
+        if self.profile is None or not isinstance(strand, Lane):
+            yield
+            return
+        profile = self.profile
+        profile.start(strand, name, sum(stop - start for _, start, stop in (*writes, *reads)))
+        yield
+        profile.stop(strand)
 
     def _begin(self, writes: Sequence[Range], reads: Sequence[Range], queue: int | str | None) -> Strand:
         """A strand whose recorder stands where a task with these ranges may be recorded."""
