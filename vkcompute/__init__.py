@@ -14,6 +14,7 @@ Names are imported on first use: `import vkcompute` loads no driver and starts n
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
 
 from vkcompute._version import __version__
@@ -60,7 +61,7 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     home = _HOMES.get(name)
     if home is None:
-        raise AttributeError(f"module 'vkcompute' has no attribute {name!r}")
+        raise AttributeError(f"module 'vkcompute' has no attribute {name!r}", name=name, obj=sys.modules[__name__])
     value = getattr(importlib.import_module(home), name)
     globals()[name] = value
     return value

@@ -51,24 +51,29 @@ class Future(concurrent.futures.Future[None]):
         """False: a device does not give work back."""
         return False
 
-    def result(self, timeout_s: float | None = None) -> None:
-        """Waits for the work.
+    def result(  # type: ignore[override]
+        self, timeout_s: float | None = None, *, timeout: float | None = None
+    ) -> None:
+        """Waits for the work. `timeout` is `timeout_s` under the standard library's name.
 
         Raises:
             TimeoutError: it is not finished within `timeout_s` seconds; it goes on, and the future stays valid.
             DeviceLost: the device stopped working.
         """
-        if not self.point().wait(timeout_s):
-            raise TimeoutError(f"the work is not finished after {timeout_s} s; it goes on, wait again for it")
+        seconds = timeout if timeout_s is None else timeout_s
+        if not self.point().wait(seconds):
+            raise TimeoutError(f"the work is not finished after {seconds} s; it goes on, wait again for it")
 
-    def exception(self, timeout_s: float | None = None) -> BaseException | None:
+    def exception(  # type: ignore[override]
+        self, timeout_s: float | None = None, *, timeout: float | None = None
+    ) -> BaseException | None:
         """Waits for the work, and gives the error that it ended with, or None.
 
         Raises:
             TimeoutError: as `result`.
         """
         try:
-            self.result(timeout_s)
+            self.result(timeout_s, timeout=timeout)
         except TimeoutError:
             raise
         except Exception as error:

@@ -55,6 +55,7 @@ class Kernel:
         self._check_local_size()
         self._push = PushConstants(self.name, interface.push_constants)
         self._check_push_size()
+        self._check_workgroup_memory(interface.workgroup_memory.effective(sizes))
         check_bindings(self.name, device, interface.bindings)
         slots = [_slot(binding) for binding in interface.bindings]
         self._layout = PipelineLayout(device, slots, self._push.nbytes)
@@ -212,6 +213,14 @@ class Kernel:
             raise ValueError(
                 f"{self.name} has {self._push.nbytes} bytes of push constants; {self.runtime.device} takes {most}; "
                 "pass the rest in a tensor"
+            )
+
+    def _check_workgroup_memory(self, nbytes: int) -> None:
+        most = self.runtime.device.physical.limits["maxComputeSharedMemorySize"]
+        if nbytes > most:
+            raise ValueError(
+                f"{self.name} has at least {nbytes} bytes of shared memory per workgroup; {self.runtime.device} has "
+                f"{most}; make its shared arrays smaller, or keep them in a tensor"
             )
 
     def __repr__(self) -> str:

@@ -83,6 +83,19 @@ def runs(shape: Shape, strides: Shape, itemsize: int) -> tuple[npt.NDArray[np.in
     return offsets.reshape(-1), length
 
 
+def broadcast_strides(shape: Shape, strides: Shape, target: Shape) -> Shape:
+    """Strides with which an array of `shape` is read as one of shape `target`, by numpy's rules.
+
+    Raises:
+        ValueError: `shape` does not broadcast to `target`.
+    """
+    missing = len(target) - len(shape)
+    if missing < 0 or any(n not in (1, wanted) for n, wanted in zip(shape, target[missing:], strict=False)):
+        raise ValueError(f"shape {shape} does not broadcast to {target}")
+    kept = tuple(have if n == wanted else 0 for n, have, wanted in zip(shape, strides, target[missing:], strict=True))
+    return (0,) * missing + kept
+
+
 def reshaped(size: int, shape: int | Sequence[int]) -> Shape:
     """`shape` with a -1 in it replaced.
 

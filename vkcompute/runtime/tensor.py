@@ -9,11 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from vkcompute import dtypes
-from vkcompute.core import vk
 from vkcompute.core.buffer import Buffer
 from vkcompute.errors import ClosedError
 from vkcompute.runtime import layout
+from vkcompute.runtime.copying import copy_tensor
 from vkcompute.runtime.future import Future
+from vkcompute.runtime.scalars import Scalars
 
 if TYPE_CHECKING:
     from vkcompute.runtime.runtime import Runtime
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 Array = npt.NDArray[Any]
 
 
-class Tensor:
+class Tensor(Scalars):
     """An n-dimensional array on the device: (buffer, offset, shape, strides, dtype).
 
     Made by `Runtime.tensor`, `empty`, `zeros`, `full`; views by indexing, `reshape` and `view` share its memory, and
@@ -154,10 +155,6 @@ class Tensor:
         found = self.numpy()
         return found if dtype is None else found.astype(dtype, copy=False)
 
-    def item(self) -> Any:
-        """The only element, as a Python scalar."""
-        return self.numpy().item()
-
     def __dlpack__(self, **options: Any) -> Any:
         """The memory itself as a CPU tensor (`np.from_dlpack(tensor)`), the work on it awaited first.
 
@@ -179,27 +176,15 @@ class Tensor:
     # -- on the device ------------------------------------------------------------------------------------------------
 
     def copy_from(self, other: Tensor) -> Future:
-        """Copies another tensor of the same shape and dtype into this one, on the device. Asynchronous.
+        """Copies another tensor of the same dtype into this one, broadcast to its shape, on the device. Asynchronous.
 
         Raises:
-            ValueError: shapes differ, the tensor is of another runtime, or the two overlap in memory.
+            ValueError: the shapes do not fit, the tensor is of another runtime, or the two share bytes.
             TypeError: dtypes differ, or the other is no tensor.
         """
         if not isinstance(other, Tensor):
             raise TypeError(f"a copy is of a tensor; got {type(other).__name__}; use write() for data of the host")
-        if other.runtime is not self.runtime:
-            raise ValueError("the other tensor belongs to another runtime; copy through the host: write(other.numpy())")
-        if other.shape != self.shape:
-            raise ValueError(f"a copy keeps the shape; got {other.shape} into {self.shape}")
-        if other.dtype != self.dtype:
-            raise TypeError(f"a copy keeps the dtype; got {other.dtype} into {self.dtype}")
-        source, target = other.range, self.range
-        if source[0] is target[0] and source[1] < target[2] and target[1] < source[2]:
-            raise ValueError("source and target overlap in memory; copy through a third tensor (other.copy())")
-        if not self.size:
-            return self.runtime.scheduler.nothing()
-        regions, n_regions = _regions(other, self)
-        return self.runtime.scheduler.copy(regions, n_regions, source, target)
+        return copy_tensor(other, self)
 
     def copy(self) -> Tensor:
         """A new contiguous tensor with the same data, copied on the device."""
@@ -208,10 +193,15 @@ class Tensor:
         return result
 
     def fill(self, value: Any) -> Tensor:
-        """Sets every element to `value`, converted to the dtype as numpy converts it; gives the tensor itself."""
-        element = np.asarray(value).astype(self.dtype, casting="same_kind" if np.ndim(value) else "unsafe")
-        if element.ndim:
-            raise ValueError(f"fill takes one value; got an array of shape {element.shape}; use write()")
+        """Sets every element to `value`, by the rules of `write`; gives the tensor itself.
+
+        Raises:
+            TypeError: the value is of another kind than the dtype (a float for integers).
+            ValueError: it is an array, or an int out of range.
+        """
+        if np.ndim(value):
+            raise ValueError(f"fill takes one value; got an array of shape {np.shape(value)}; use write()")
+        element = _converted(value, self.dtype)
         if self.size:
             self.runtime.fill(self, element.tobytes())
         return self
@@ -261,11 +251,6 @@ class Tensor:
             strides = (*strides[:-1], new.itemsize)
         return Tensor(self.runtime, self.buffer, self.offset, shape, strides, new)
 
-    def __len__(self) -> int:
-        if not self.shape:
-            raise TypeError("a tensor of shape () has no length")
-        return self.shape[0]
-
     def __repr__(self) -> str:
         state = "closed" if self.closed else str(self.runtime.device)
         return f"Tensor(shape={self.shape}, dtype={self.dtype}, {state})"
@@ -297,16 +282,3 @@ def _broadcast(source: Array, shape: layout.Shape) -> Array:
         return np.broadcast_to(source, shape)
     except ValueError:
         raise ValueError(f"data of shape {source.shape} does not broadcast to the tensor's {shape}") from None
-
-
-def _regions(source: Tensor, target: Tensor) -> tuple[Any, int]:
-    """The VkBufferCopy array that copies one tensor into another, in runs as long as both sides allow."""
-    itemsize = source.dtype.itemsize
-    sides = [layout.runs(t.shape, t.strides, itemsize) for t in (source, target)]
-    nbytes = min(length for _, length in sides)
-    table = np.empty((source.nbytes // nbytes, 3), np.uint64)
-    for column, (tensor, (offsets, length)) in enumerate(zip((source, target), sides, strict=True)):
-        within = np.arange(0, length, nbytes)
-        table[:, column] = (np.add.outer(offsets, within) + tensor.buffer.offset + tensor.offset).reshape(-1)
-    table[:, 2] = nbytes
-    return vk.ffi.from_buffer("VkBufferCopy[]", table), len(table)

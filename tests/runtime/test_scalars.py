@@ -1,0 +1,75 @@
+"""What Python asks of a tensor in passing is answered as numpy answers it, or refused with a way out."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+import vkcompute as vc
+
+
+def test_truth_and_numbers_of_one_element(gpu: vc.Runtime) -> None:
+    assert not bool(gpu.zeros(1))
+    assert not bool(gpu.zeros(()))
+    assert bool(gpu.full((1, 1), 2.5))
+    assert float(gpu.full((), 2.5)) == 2.5
+    assert int(gpu.full(1, 7, np.int64)) == 7
+    assert [10, 20, 30][gpu.full((), 1, np.uint8)] == 20
+    with pytest.raises(TypeError, match="only a tensor of integers is an index"):
+        [10, 20, 30][gpu.full((), 1.0)]  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize("ask", [bool, float, int, lambda x: x.item()])
+def test_many_elements_are_no_number(gpu: vc.Runtime, ask: type) -> None:
+    for n in (0, 2):
+        with pytest.raises(ValueError, match=rf"one element.*shape \({n},\)"):
+            ask(gpu.zeros(n))
+
+
+def test_comparisons_do_no_mathematics(gpu: vc.Runtime) -> None:
+    x, y = gpu.zeros(3), gpu.zeros(3)
+    for ask in (lambda: x == y, lambda: x != y, lambda: x == 1, lambda: 2.0 in x):
+        with pytest.raises(TypeError, match=r"compare tensors as \.numpy\(\)"):
+            ask()
+    assert (x == None) is False  # noqa: E711
+    assert (x != None) is True  # noqa: E711
+    assert x in {x: 1}
+    assert len({x, y}) == 2
+
+
+def test_iteration_gives_views(gpu: vc.Runtime) -> None:
+    x = gpu.tensor(np.arange(6, dtype=np.int32).reshape(3, 2))
+    assert [row.tolist() for row in x] == [[0, 1], [2, 3], [4, 5]]
+    for row in x:
+        row.fill(9)
+    assert x.numpy().min() == 9
+    with pytest.raises(TypeError, match=r"shape \(\) cannot be iterated over"):
+        list(gpu.zeros(()))
+
+
+@pytest.mark.parametrize("way", [pickle.dumps, copy.copy, copy.deepcopy])
+def test_tensors_are_not_pickled(gpu: vc.Runtime, way: type) -> None:
+    with pytest.raises(TypeError, match=r"cannot be pickled.*use \.numpy\(\)"):
+        way(gpu.zeros(3))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value", "error"),
+    [
+        (np.uint8, 300, ValueError),
+        (np.uint8, -1, ValueError),
+        (np.uint8, 1.7, TypeError),
+        (np.float32, 1j, TypeError),
+        (np.float32, None, TypeError),
+        (np.float32, "1.5", TypeError),
+        (np.int32, [1, 2], ValueError),
+    ],
+)
+def test_fill_refuses_what_write_refuses(gpu: vc.Runtime, dtype: type, value: object, error: type[Exception]) -> None:
+    x = gpu.zeros(3, dtype)
+    with pytest.raises(error):
+        x.fill(value)
+    assert x.tolist() == [0, 0, 0]

@@ -1,0 +1,69 @@
+"""Copies between tensors: what may be copied into what, and which bytes go where."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from vkcompute.core import vk
+from vkcompute.runtime import layout
+from vkcompute.runtime.future import Future
+
+if TYPE_CHECKING:
+    from vkcompute.runtime.tensor import Tensor
+
+Offsets = npt.NDArray[np.int64]
+
+
+def copy_tensor(source: Tensor, target: Tensor) -> Future:
+    """Copies `source`, broadcast to the shape of `target`, into it on the device.
+
+    Raises:
+        ValueError: the shapes do not fit, the runtimes differ, or the two share some of their bytes.
+        TypeError: the dtypes differ.
+    """
+    runtime = target.runtime
+    if source.runtime is not runtime:
+        raise ValueError("the other tensor belongs to another runtime; copy through the host: write(other.numpy())")
+    if source.dtype != target.dtype:
+        raise TypeError(
+            f"a copy keeps the dtype; got {source.dtype} into {target.dtype}; convert on the host: "
+            f"write(other.numpy().astype({target.dtype.name!r}))"
+        )
+    strides = layout.broadcast_strides(source.shape, source.strides, target.shape)
+    if not target.size or _same_place(source, strides, target):
+        return runtime.scheduler.nothing()
+    starts, nbytes = _runs(source, strides, target)
+    if source.buffer is target.buffer and _meet(*starts, nbytes):
+        raise ValueError("source and target share bytes; copy through a third tensor: target.copy_from(source.copy())")
+    table = np.empty((len(starts[0]), 3), np.uint64)
+    table[:, 0], table[:, 1] = starts[0] + source.buffer.offset, starts[1] + target.buffer.offset
+    table[:, 2] = nbytes
+    regions = vk.ffi.from_buffer("VkBufferCopy[]", table)
+    return runtime.scheduler.copy(regions, len(table), source.range, target.range)
+
+
+def _same_place(source: Tensor, strides: layout.Shape, target: Tensor) -> bool:
+    return source.buffer is target.buffer and source.offset == target.offset and strides == target.strides
+
+
+def _runs(source: Tensor, strides: layout.Shape, target: Tensor) -> tuple[tuple[Offsets, Offsets], int]:
+    """Where runs of bytes start in each buffer, and their length: as long as both sides allow."""
+    itemsize = target.dtype.itemsize
+    sides = [layout.runs(target.shape, each, itemsize) for each in (strides, target.strides)]
+    nbytes = min(length for _, length in sides)
+    first, second = (
+        (np.add.outer(offsets, np.arange(0, length, nbytes)) + tensor.offset).reshape(-1)
+        for (offsets, length), tensor in zip(sides, (source, target), strict=True)
+    )
+    return (first, second), nbytes
+
+
+def _meet(first: Offsets, second: Offsets, nbytes: int) -> bool:
+    """Whether a run of `nbytes` that starts at one of `first` overlaps one that starts at one of `second`."""
+    ordered = np.sort(second)
+    following = np.searchsorted(ordered, first - nbytes, side="right")
+    inside = following < len(ordered)
+    return bool(np.any(ordered[following[inside]] < first[inside] + nbytes))
