@@ -96,7 +96,7 @@ class Kernel:
         if grid is not None:
             chosen = self._checked_grid(grid)
         elif chosen is None:
-            raise ValueError(self._no_default_grid(tensors))
+            raise ValueError(self._no_default_grid())
         push = self._push.pack(args[self._n_tensors :], named) if self._push.nbytes or named else self._no_push(args)
         command = (
             self._pipeline.handle, self._layout.handle, self._layout.n_sets, sets.handles, push, len(push), chosen,
@@ -182,11 +182,20 @@ class Kernel:
         limits: Grid = self.runtime.device.physical.limits["maxComputeWorkGroupCount"]
         return limits
 
-    def _no_default_grid(self, tensors: tuple[Any, ...]) -> str:
-        return (
-            f"{self.name} needs a grid=(x, y, z) in workgroups of {self.local_size}: without one it is launched once "
-            f"per element of the first plain array that it writes, in one dimension of at most {self._limits[0]} groups"
-        )
+    def _no_default_grid(self) -> str:
+        """Why there is no grid but a given one, and what to give."""
+        if self.local_size[1:] != (1, 1):
+            why = f"its workgroups have {self.local_size} invocations, and only one dimension is guessed"
+        elif not self._writes:
+            why = "it writes no tensor"
+        elif self.bindings[self._writes[0]].element is None:
+            why = f"binding {self.bindings[self._writes[0]].binding}, the first that it writes, is no plain array"
+        else:
+            why = (
+                f"one invocation per element is more than {self._limits[0]} groups along x; give two dimensions, and "
+                "compute the index from both"
+            )
+        return f"{self.name} needs grid=(x, y, z), in workgroups of {self.local_size}: {why}"
 
     def _checked_grid(self, grid: int | Sequence[int]) -> Grid:
         given = tuple(grid) if isinstance(grid, Iterable) else (grid,)
@@ -246,8 +255,12 @@ def _supported(binding: Binding) -> bool:
 
 
 def _unsupported(binding: Binding) -> str:
-    what = binding.kind if binding.count == 1 else f"array of {binding.count or 'any number of'} {binding.kind}s"
-    return f"binding {binding.binding} is a {what}; kernels here take {', '.join(DESCRIPTOR_TYPES)} bindings"
+    what = binding.kind.replace("_", " ")
+    if binding.count != 1:
+        what = f"array of {binding.count or 'any number of'} {what}s"
+    return (
+        f"binding {binding.binding} is of the kind '{what}'; kernels here take {', '.join(DESCRIPTOR_TYPES)} bindings"
+    )
 
 
 def _check_element(where: str, binding: Binding, tensor: Tensor) -> None:
@@ -258,5 +271,7 @@ def _check_element(where: str, binding: Binding, tensor: Tensor) -> None:
     have = tensor.dtype.name
     if have != wanted and not (have == "bool" and wanted == dtypes.BY_NAME["bool"].glsl.removesuffix("_t")):
         same_size = np.dtype(wanted).itemsize == tensor.dtype.itemsize
-        remedy = f"reinterpret it with .view({wanted!r}), or convert it" if same_size else "convert it"
+        remedy = f"convert the data first, with .astype({wanted!r})"
+        if same_size:
+            remedy += f", or take the same bytes as .view({wanted!r})"
         raise TypeError(f"{where} holds {wanted}; the tensor is {have}; {remedy}")

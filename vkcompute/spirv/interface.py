@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -204,6 +205,37 @@ class LocalSize:
 
 
 @dataclass(frozen=True, slots=True)
+class SharedPart:
+    """One summand of a workgroup's memory: `nbytes` times the values of specialization constants.
+
+    Attributes:
+        nbytes: bytes per element of the arrays that it stands for; all of them where `lengths` is ().
+        lengths: (spec id, default value) of every constant to multiply it by.
+    """
+
+    nbytes: int
+    lengths: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WorkgroupMemory:
+    """What the invocations of a workgroup share (GLSL's `shared`), as `workgroup.workgroup_memory` counts it.
+
+    A lower bound, without the padding that a driver may add. An array whose length is computed from specialization
+    constants in other ways than by multiplication counts as one element.
+    """
+
+    parts: tuple[SharedPart, ...]
+
+    def effective(self, specialization: Mapping[int, int]) -> int:
+        """Bytes that a workgroup needs at least, with the constants of `specialization` (spec id -> value) set."""
+        return sum(
+            part.nbytes * math.prod(int(specialization.get(spec_id, default)) for spec_id, default in part.lengths)
+            for part in self.parts
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Interface:
     """All of one compute entry point.
 
@@ -213,6 +245,7 @@ class Interface:
         entry_point: its name, which the pipeline is created with.
         version: of SPIR-V, (major, minor).
         local_size: invocations of a workgroup.
+        workgroup_memory: what they share.
         bindings: ordered by (set, binding).
         push_constants: their block, or None.
         spec_constants: ordered by spec id.
@@ -223,6 +256,7 @@ class Interface:
     entry_point: str
     version: tuple[int, int]
     local_size: LocalSize
+    workgroup_memory: WorkgroupMemory
     bindings: tuple[Binding, ...]
     push_constants: Block | None
     spec_constants: tuple[SpecConstant, ...]

@@ -11,6 +11,7 @@ from vkcompute.spirv.index import Index, literal, scalar_name
 from vkcompute.spirv.instruction import Instruction, string_at
 from vkcompute.spirv.interface import Interface, LocalSize, SpecConstant
 from vkcompute.spirv.module import Module
+from vkcompute.spirv.workgroup import workgroup_memory
 
 _COMPOSITES = (op.OpConstantComposite, op.OpSpecConstantComposite)
 
@@ -32,6 +33,7 @@ def reflect(module: Module, entry_point: str | None = None) -> Interface:
         entry_point=name,
         version=module.version,
         local_size=_local_size(module, index, entry.operands[1]),
+        workgroup_memory=workgroup_memory(module, index, entry),
         bindings=resources.bindings(),
         push_constants=resources.push_constants(),
         spec_constants=_spec_constants(index),
