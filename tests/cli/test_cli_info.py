@@ -39,6 +39,17 @@ def test_json_holds_everything_of_every_device(vk: Run, gpu: vkcompute.Runtime) 
     assert [family["count"] for family in shown["queue_families"]] == [f.count for f in used.queue_families]
 
 
+def test_what_is_known_of_the_driver(vk: Run, gpu: vkcompute.Runtime) -> None:
+    found = json.loads(vk("info", "--json").out)
+    quirks = found["devices"][found["chosen"]]["quirks"]
+    is_lavapipe = "llvmpipe" in gpu.device.name
+    assert quirks["max_loop_iterations"] == (65_535 if is_lavapipe else None)
+    assert quirks["texel_loads"] is is_lavapipe
+    page = " ".join(vk("info", "--device", gpu.device.name).out.split())
+    said = "loops an invocation's loops end after 65,535 iterations in all, without a word"
+    assert page.count(said) == sum(each["quirks"]["max_loop_iterations"] == 65_535 for each in found["devices"])
+
+
 @pytest.mark.parametrize("columns", [60, 80, 200])
 def test_the_page_keeps_within_the_terminal(
     vk: Run, gpu: vkcompute.Runtime, monkeypatch: pytest.MonkeyPatch, columns: int

@@ -118,7 +118,7 @@ def _shape(device: PhysicalDevice) -> list[tuple[str, list[str]]]:
     return rows
 
 
-def _limits(device: PhysicalDevice) -> list[tuple[str, list[str]]]:
+def _limits(device: PhysicalDevice) -> list[tuple[str, str | list[str]]]:
     """The limits that a kernel's author runs into."""
     limits = device.limits
     sizes = [" x ".join(f"{n:,}" for n in limits[f"maxComputeWorkGroup{what}"]) for what in ("Size", "Count")]
@@ -137,7 +137,18 @@ def _limits(device: PhysicalDevice) -> list[tuple[str, list[str]]]:
             ],
         ),
         ("push", [f"at most {page.nbytes(limits['maxPushConstantsSize'])} of push constants"]),
+        *_silent_limits(device),
     ]
+
+
+def _silent_limits(device: PhysicalDevice) -> list[tuple[str, str]]:
+    """What the driver does not say of itself, and a kernel's author would hardly find out."""
+    from vkcompute.core.quirks import quirks_of
+
+    iterations = quirks_of(device).max_loop_iterations
+    if iterations is None:
+        return []
+    return [("loops", f"an invocation's loops end after {iterations:,} iterations in all, without a word")]
 
 
 def _abilities(device: PhysicalDevice) -> list[tuple[str, list[str]]]:

@@ -1,4 +1,4 @@
-"""A device's inventory: everything that its driver says of it, as data that JSON can hold."""
+"""A device's inventory: everything that its driver says of it, and what is known besides, as data for JSON."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ if TYPE_CHECKING:
 
 
 def inventory(device: PhysicalDevice) -> dict[str, Any]:
-    """Limits, properties and features under Vulkan's own names; the rest as in `PhysicalDevice`.
+    """Limits, properties and features under Vulkan's own names; quirks as in `Quirks`; the rest as in `PhysicalDevice`.
 
     A device that is too old for the library has fewer entries: its driver cannot be asked for the others.
     """
+    from vkcompute.core.quirks import quirks_of
+
     unfit = device.unfit()
     heaps, types = device.memory
     found: dict[str, Any] = {
@@ -39,6 +41,7 @@ def inventory(device: PhysicalDevice) -> dict[str, Any]:
         found["subgroup_operations"] = sorted(device.subgroup_operations)
         found["properties"] = plain(device.properties)
         found["features"] = dict(sorted(device.features.items()))
+        found["quirks"] = asdict(quirks_of(device))
     return found
 
 
