@@ -14,11 +14,11 @@ SUITE = $(RUN) scripts/run_tests.py $(addprefix --driver ,$(DRIVER)) $(addprefix
 help:  ## list these goals
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
 
-demo:  ## install what is missing, multiply arrays and train a logistic regression on this machine's device
+demo:  ## multiply, train a logistic regression on the device here
 	@$(SETUP) demo
 	@$(RUN) examples/demo.py $(ARGS)
 
-test:  ## install what is missing, run the whole suite on lavapipe, on SwiftShader and on a GPU where there is one
+test:  ## the whole suite on lavapipe, SwiftShader and a GPU if any
 	@$(SETUP) test
 	@$(SUITE) $(ARGS)
 

@@ -48,6 +48,16 @@ def as_user(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: number)
 
 
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+def test_the_list_of_goals_fits_a_terminal() -> None:
+    done = subprocess.run(
+        ["make", "--no-print-directory", "help"], cwd=SCRIPTS.parent, capture_output=True, text=True, check=True
+    )
+    lines = done.stdout.splitlines()
+    assert {"  make demo", "  make test"} <= {line[:11] for line in lines}
+    assert max(map(len, lines)) <= 80
+
+
 def test_without_an_administrator_the_whole_command_is_given(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = program(machine, "apt-get", "")
     as_user(monkeypatch, 1000)
