@@ -94,9 +94,7 @@ def test_copies_are_of_fitting_shape_and_equal_dtype(gpu: vc.Runtime) -> None:
         tensor.copy_from(gpu.empty((3, 2)))
     with pytest.raises(TypeError, match="int32 into float32"):
         tensor.copy_from(gpu.empty((2, 3), np.int32))
-    with pytest.raises(ValueError, match="overlap"):
-        tensor[0].copy_from(tensor[0])
-    with pytest.raises(ValueError, match="overlap"):
+    with pytest.raises(ValueError, match="share bytes"):
         tensor[:, :2].copy_from(tensor[:, 1:])
     with pytest.raises(TypeError, match="a copy is of a tensor"):
         tensor.copy_from(np.zeros((2, 3), np.float32))

@@ -81,7 +81,10 @@ class PushConstants:
             if not _fits(code, value):
                 dtype = next(dtype for dtype, known in _CODES.items() if known == code)
                 where = f"push constant {name} of {self.kernel}"
-                return _wrong(dtype, value)(f"{where} is {dtype}; got {value!r} ({type(value).__name__})")
+                limits = (
+                    f", {np.iinfo(dtype).min} to {np.iinfo(dtype).max}" if dtype.strip("u").startswith("int") else ""
+                )
+                return _wrong(dtype, value)(f"{where} is {dtype}{limits}; got {value!r} ({type(value).__name__})")
         return error
 
     def _structured(self, values: Sequence[Any]) -> bytes:

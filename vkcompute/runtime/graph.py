@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from vkcompute.runtime.scheduler import Range
 
 
+_MOST_RUNS = 100_000  # each run is a pointer in the submit, and a submit is not to take minutes
+
+
 class Graph:
     """What `with runtime.record() as graph:` records: launches, copies and fills, which run when the graph does.
 
@@ -57,6 +60,8 @@ class Graph:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if self._state in ("new", "recorded"):
+            raise ValueError("this graph is not being recorded; use `with runtime.record() as graph:`")
         scheduler = self.runtime.scheduler
         scheduler.record_into(None)
         recorder, self._strand.recorder = self._strand.recorder, None
@@ -105,8 +110,8 @@ class Graph:
             raise ClosedError("this graph is closed, or its recording failed; record a new one")
         if self._state != "recorded":
             raise ValueError("the graph is still being recorded; run it after the `with` block")
-        if times < 1:
-            raise ValueError(f"a graph runs at least once; got times={times}")
+        if not isinstance(times, int) or not 1 <= times <= _MOST_RUNS:
+            raise ValueError(f"a graph runs 1 to {_MOST_RUNS} times in one submit; got times={times!r}")
         self.runtime.refuse_in_graph("run() of a graph", "run it before or after the recording")
         family = self._pool.queue.family if self._pool else 0
         return self.runtime.scheduler.replay([self._handle] * times, family, *self._footprint)

@@ -255,12 +255,11 @@ def _supported(binding: Binding) -> bool:
 
 
 def _unsupported(binding: Binding) -> str:
-    what = binding.kind.replace("_", " ")
+    what = binding.kind
     if binding.count != 1:
         what = f"array of {binding.count or 'any number of'} {what}s"
-    return (
-        f"binding {binding.binding} is of the kind '{what}'; kernels here take {', '.join(DESCRIPTOR_TYPES)} bindings"
-    )
+    article = "an" if what[0] in "ai" else "a"
+    return f"binding {binding.binding} is {article} {what}; kernels here take {', '.join(DESCRIPTOR_TYPES)} bindings"
 
 
 def _check_element(where: str, binding: Binding, tensor: Tensor) -> None:

@@ -27,8 +27,8 @@ class Program:
     interface: Interface
 
 
-def load(source: Source, entry_point: str | None = None) -> Program:
-    """The program behind a built-in's name, a path to a .comp or .spv file, or SPIR-V as bytes.
+def load(source: Source, entry_point: str | None = None, name: str | None = None) -> Program:
+    """The program behind a built-in's name, a path to a .comp or .spv file, or SPIR-V as bytes; `name` is for messages.
 
     Raises:
         ValueError: no built-in has this name.
@@ -36,7 +36,7 @@ def load(source: Source, entry_point: str | None = None) -> Program:
         TypeError: the source is of another type.
     """
     if isinstance(source, (bytes, bytearray, memoryview)):
-        return _checked("<spirv>", bytes(source), entry_point)
+        return _checked(name or "<spirv>", bytes(source), entry_point)
     if not isinstance(source, (str, os.PathLike)):
         raise TypeError(
             f"a kernel comes from a built-in's name, a path to a .comp or .spv file, or SPIR-V bytes (such as "
@@ -44,9 +44,9 @@ def load(source: Source, entry_point: str | None = None) -> Program:
         )
     path = Path(source)
     if path.suffix == ".spv":
-        return _checked(path.name, path.read_bytes(), entry_point)
+        return _checked(name or path.name, path.read_bytes(), entry_point)
     if path.suffix == ".comp":
-        return _checked(path.name, glsl(path), entry_point)
+        return _checked(name or path.name, glsl(path), entry_point)
     if isinstance(source, str) and source.isidentifier():
         return _built_in(source, entry_point)
     raise ValueError(

@@ -64,6 +64,7 @@ class Runtime(Handle):
         staging: bool | None = None,
         timelines: int | tuple[int, int] = 1,
     ) -> None:
+        _check_options(features, memory_limit_bytes, timelines)
         if device is None:
             device = os.environ.get("VKCOMPUTE_DEVICE") or None
         with ExitStack() as undo:
@@ -119,7 +120,7 @@ class Runtime(Handle):
         return result
 
     def zeros(self, shape: int | tuple[int, ...], dtype: npt.DTypeLike = np.float32) -> Tensor:
-        """A tensor of zeros."""
+        """A tensor of zeros. The shape is one argument: `zeros((2, 3))`."""
         return self.full(shape, 0, dtype)
 
     def full(self, shape: int | tuple[int, ...], value: Any, dtype: npt.DTypeLike = np.float32) -> Tensor:
@@ -136,6 +137,7 @@ class Runtime(Handle):
         self,
         source: program.Source,
         *,
+        name: str | None = None,
         constants: Mapping[int | str, Any] | None = None,
         entry_point: str | None = None,
         check_types: bool = True,
@@ -144,6 +146,7 @@ class Runtime(Handle):
 
         Args:
             source: a built-in's name, a path to a .comp or .spv file, or SPIR-V bytes such as `vc.glsl(source)` gives.
+            name: what messages and profiles call it; None takes the built-in's or the file's.
             constants: specialization constants by name or id.
             entry_point: which one, where the SPIR-V has several.
             check_types: whether a tensor's dtype must be the one that its binding declares.
@@ -155,9 +158,11 @@ class Runtime(Handle):
                 local size beyond the device's limits.
         """
         self.require_open()
-        loaded = program.load(source, entry_point)
+        if constants is not None and not isinstance(constants, Mapping):
+            raise TypeError(f"constants is a dict of names or ids to values; got {type(constants).__name__}")
+        loaded = program.load(source, entry_point, name)
         special = specialize(loaded.name, loaded.interface.spec_constants, constants or {})
-        key = (loaded.spirv, entry_point, special, check_types)
+        key = (loaded.spirv, loaded.name, entry_point, special, check_types)
         with self.scheduler.lock:  # so that threads get one and the same, and none after the runtime is closed
             self.require_open()
             kernel = self._kernels.get(key)
@@ -205,6 +210,17 @@ class Runtime(Handle):
 
     def __repr__(self) -> str:
         return f"<runtime on {self.device}{'' if self._open else ', closed'}>"
+
+
+def _check_options(features: object, memory_limit_bytes: object, timelines: object) -> None:
+    """Raises TypeError or ValueError for what Python would take and misunderstand."""
+    if isinstance(features, str):
+        raise TypeError(f"features is a collection of names; got the string {features!r}; pass [{features!r}]")
+    if memory_limit_bytes is not None and (not isinstance(memory_limit_bytes, int) or memory_limit_bytes <= 0):
+        raise ValueError(f"memory_limit_bytes is a positive int or None; got {memory_limit_bytes!r}")
+    counts = timelines if isinstance(timelines, tuple) else (timelines, 0)
+    if len(counts) != 2 or not all(isinstance(n, int) and n >= 0 for n in counts) or counts[0] < 1:
+        raise ValueError(f"timelines is an int from 1, or (compute from 1, transfer from 0); got {timelines!r}")
 
 
 _default: list[Runtime] = []

@@ -51,7 +51,7 @@ class Scheduler:
         """Sends this thread's tasks into a graph from now on, or to the device again (None)."""
         thread = threading.get_ident()
         if graph is None:
-            del self._recording[thread]
+            self._recording.pop(thread, None)
         elif thread in self._recording:
             raise ValueError("this thread is recording a graph already; leave that `with gpu.record()` first")
         else:
