@@ -46,7 +46,8 @@ class Multiplier:
         if variant == "multiply_f64" and "shaderFloat64" not in device.features:
             variant = "multiply_f64_soft"
         limits = device.physical.limits
-        texel = quirks_of(device.physical).texel_loads and "shaderInt64" in device.features
+        wide = {"shaderInt64", "shaderFloat64"} <= device.features  # what the variants with texel loads need
+        texel = quirks_of(device.physical).texel_loads and wide
         self._item_bytes = _TEXEL_BYTES if texel else _PLAIN_BYTES
         self._name = variant + ("_texel" if texel else "")
         self._local_size = min(_LOCAL_SIZE, limits["maxComputeWorkGroupInvocations"])
