@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any
 
@@ -329,6 +330,20 @@ def test_steps_in_a_row_end_with_the_epochs_and_the_order(
     params: dict[str, Any] = {"max_iter": n_epochs, "batch_size": batch_size, "random_state": 2}
     found = vc.LogisticRegression(device=gpu, **params).fit(X, y)
     assert_matches(found, fit(X, y, **params))
+
+
+@pytest.mark.parametrize("n", [500, 30_000])
+def test_fits_at_the_same_time_do_not_disturb_each_other(gpu: vc.Runtime, n: int) -> None:
+    tables = [random_table(n, 1 + i, i) for i in range(4)]
+
+    def train(data: tuple[Array, Array]) -> vc.LogisticRegression:
+        return vc.LogisticRegression(max_iter=30, batch_size=n // 3, random_state=0, device=gpu).fit(*data)
+
+    alone = [train(data) for data in tables]
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(train, tables))
+    for a, b in zip(alone, together, strict=True):
+        assert_same_bits(a, b)
 
 
 def test_a_runtime_with_several_queues(clean_handles: None) -> None:
