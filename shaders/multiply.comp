@@ -34,6 +34,21 @@ uvec4 multiply_f32(uvec4 x, uvec4 y) {
     return floatBitsToUint(uintBitsToFloat(x) * uintBitsToFloat(y));
 }
 
+#ifdef WORDS
+// What an element is: 1 for bool, else its bits, and 132 for float32. One compiled shader serves them all: the driver
+// drops the branches that are not taken.
+layout(constant_id = 2) const uint ELEMENT = 32;
+
+uvec4 multiply_words(uvec4 x, uvec4 y) {
+    if (ELEMENT == 1u) return multiply_bool(x, y);
+    if (ELEMENT == 8u) return multiply_u8(x, y);
+    if (ELEMENT == 16u) return multiply_u16(x, y);
+    if (ELEMENT == 64u) return multiply_u64(x, y);
+    if (ELEMENT == 132u) return multiply_f32(x, y);
+    return multiply_u32(x, y);
+}
+#endif
+
 #ifdef HAS_DOUBLE
 uvec4 multiply_f64(uvec4 x, uvec4 y) {
     uvec2 low = unpackDouble2x32(packDouble2x32(x.xy) * packDouble2x32(y.xy));

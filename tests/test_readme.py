@@ -27,7 +27,7 @@ def test_python_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: 
     assert np.array_equal(names["c"], names["a"] * names["b"])
     assert names["model"].score(X, y) > 0.95
     assert (tmp_path / "model.npz").exists()
-    assert "multiply_f32" in names["profile"].table()
+    assert "multiply float32" in names["profile"].table()
 
 
 def test_every_command_of_the_shell_block_exists(capsys: pytest.CaptureFixture[str]) -> None:

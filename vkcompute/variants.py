@@ -40,13 +40,8 @@ def _logistic_rows(part: str) -> tuple[Variant, Variant]:
 
 TABLE: tuple[Variant, ...] = (
     Variant("multiply", "multiply_plain.comp"),
-    *_multiply("bool"),
-    *_multiply("u8"),
-    *_multiply("u16"),
-    *_multiply("u32"),
-    *_multiply("u64"),
+    *_multiply("words", WORDS=1),  # bool, integers and float32
     *_multiply("f16"),
-    *_multiply("f32"),
     *_multiply("f64", HAS_DOUBLE=1),
     _multiply("f64_soft")[0],  # where texels are faster, there is double
     *_logistic_rows("narrow"),

@@ -24,10 +24,12 @@ _LOCAL_SIZE = 256
 _PLAIN_BYTES, _TEXEL_BYTES = 16, 32  # what one invocation multiplies
 _WINDOW_ALIGN = 4096
 
-# The variant of shaders/multiply.comp for each dtype: products wrap, so signed and unsigned integers share theirs.
+# The variant of shaders/multiply.comp for each dtype, and its ELEMENT. Products wrap, so signed and unsigned integers
+# share theirs.
 _VARIANTS = {
-    "bool": "bool", "int8": "u8", "uint8": "u8", "int16": "u16", "uint16": "u16", "int32": "u32", "uint32": "u32",
-    "int64": "u64", "uint64": "u64", "float16": "f16", "float32": "f32", "float64": "f64",
+    "bool": ("words", 1), "float32": ("words", 132), "float16": ("f16", None), "float64": ("f64", None),
+    "int8": ("words", 8), "int16": ("words", 16), "int32": ("words", 32), "int64": ("words", 64),
+    "uint8": ("words", 8), "uint16": ("words", 16), "uint32": ("words", 32), "uint64": ("words", 64),
 }  # fmt: skip
 
 
@@ -42,7 +44,8 @@ class Multiplier:
     def __init__(self, runtime: Runtime, dtype: npt.DTypeLike) -> None:
         self.runtime, self.dtype = runtime, dtypes.lookup(dtype).numpy
         device = runtime.device
-        variant = f"multiply_{_VARIANTS[self.dtype.name]}"
+        name, self._element = _VARIANTS[self.dtype.name]
+        variant = f"multiply_{name}"
         if variant == "multiply_f64" and "shaderFloat64" not in device.features:
             variant = "multiply_f64_soft"
         limits = device.physical.limits
@@ -96,7 +99,11 @@ class Multiplier:
         kernel = self._kernels.get(array_b)
         if kernel is None:
             constants: dict[int | str, Any] = {0: self._local_size, 1: not array_b}
-            kernel = self._kernels[array_b] = self.runtime.kernel(self._name, constants=constants, check_types=False)
+            if self._element is not None:
+                constants[2] = self._element
+            kernel = self._kernels[array_b] = self.runtime.kernel(
+                self._name, name=f"multiply {self.dtype}", constants=constants, check_types=False
+            )
         return kernel(*tensors, n_items, *scalar.tolist(), grid=(x, -(-n_groups // max(x, 1)), 1))
 
 

@@ -48,7 +48,7 @@ def load(source: Source, entry_point: str | None = None, name: str | None = None
     if path.suffix == ".comp":
         return _checked(name or path.name, glsl(path), entry_point)
     if isinstance(source, str) and source.isidentifier():
-        return _built_in(source, entry_point)
+        return _built_in(source, entry_point, name or source)
     raise ValueError(
         f"a path to a kernel ends in .comp or .spv; got {str(source)[:80]!r}; GLSL text goes through vc.glsl"
     )
@@ -65,7 +65,7 @@ def _checked(name: str, spirv: bytes, entry_point: str | None) -> Program:
 
 
 @lru_cache(maxsize=256)
-def _built_in(name: str, entry_point: str | None) -> Program:
+def _built_in(name: str, entry_point: str | None, called: str) -> Program:
     path = BUILT_IN / f"{name}.spv"
     try:
         spirv = path.read_bytes()
@@ -76,4 +76,4 @@ def _built_in(name: str, entry_point: str | None) -> Program:
                 "the built-in kernels are not compiled in this checkout; run `python build_shaders.py`"
             ) from None
         raise ValueError(f"no built-in kernel is called {name!r}; there are {', '.join(known)}") from None
-    return Program(name, spirv, reflect(Module.parse(spirv), entry_point))
+    return Program(called, spirv, reflect(Module.parse(spirv), entry_point))
