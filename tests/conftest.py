@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -32,10 +33,12 @@ _cache = pytest.StashKey["tempfile.TemporaryDirectory[str]"]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Give the session a disk cache of its own: tests neither read nor write the user's."""
+    """Give the session a disk cache of its own (tests neither read nor write the user's), and signals that arrive."""
     folder = tempfile.TemporaryDirectory(prefix="vkcompute-tests-")
     config.stash[_cache] = folder
     os.environ["VKCOMPUTE_CACHE_DIR"] = folder.name
+    # A shell starts background jobs with SIGINT ignored, and so would be the programs that tests send it to.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
