@@ -37,8 +37,11 @@ def pytest_configure(config: pytest.Config) -> None:
     folder = tempfile.TemporaryDirectory(prefix="vkcompute-tests-")
     config.stash[_cache] = folder
     os.environ["VKCOMPUTE_CACHE_DIR"] = folder.name
-    # A shell starts background jobs with SIGINT ignored, and so would be the programs that tests send it to.
+    # A shell starts background jobs with SIGINT ignored, and nohup with SIGHUP: so would programs ignore them to which
+    # tests send them. A handler of ours is not inherited; the default is.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, lambda *_: None)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
