@@ -10,6 +10,7 @@ import pytest
 from machine import SCALE
 
 import vkcompute as vc
+from vkcompute.runtime.watcher import _QueueWatcher
 
 # One invocation counts: the time that it takes depends on `n` alone.
 SPIN = """
@@ -77,6 +78,29 @@ def test_copies_and_graphs_have_futures_and_recorded_launches_have_none(gpu: vc.
     for use in (recorded.result, recorded.done, recorded.point):
         with pytest.raises(ValueError, match="recorded into a graph"):
             use()
+
+
+class FinishedQueue:
+    """A queue whose work is finished, as some other thread has found out."""
+
+    completed = 5
+
+    def wait(self, value: int) -> bool:
+        if value > self.completed:
+            raise AssertionError("nobody will ever submit this")
+        return True
+
+
+def test_a_watcher_waits_for_nothing_that_was_not_submitted() -> None:
+    told: list[Exception | None] = []
+    called = threading.Event()
+    watcher = _QueueWatcher(FinishedQueue())
+    watcher.watch(5, lambda error: (told.append(error), called.set()))
+    assert called.wait(10)
+    watcher.close(vc.ClosedError("closed"))
+    watcher.thread.join(10)
+    assert not watcher.thread.is_alive()
+    assert told == [None]
 
 
 def test_several_threads_wait_for_one_future(gpu: vc.Runtime) -> None:

@@ -41,19 +41,20 @@ class _QueueWatcher:
             self._changed.notify()
 
     def _run(self) -> None:
-        while self._someone_waits():
+        while (first := self._first_watched()) is not None:
             try:
-                self._queue.wait(self._queue.completed + 1)
+                # The next submit, but none behind what is watched: another may never be made.
+                self._queue.wait(min(first, self._queue.completed + 1))
             except Exception as error:  # the device is lost: what is watched will never come
                 self.close(error)
             self._report()
 
-    def _someone_waits(self) -> bool:
-        """Sleeps until somebody does; False when there is nobody, and nobody can come any more."""
+    def _first_watched(self) -> int | None:
+        """The earliest value that is watched; sleeps until there is one, None when none can come any more."""
         with self._changed:
             while not self._watched and self._closed is None:
                 self._changed.wait()
-            return bool(self._watched)
+            return min((value for value, _ in self._watched), default=None)
 
     def _report(self) -> None:
         with self._changed:
