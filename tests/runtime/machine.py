@@ -65,8 +65,12 @@ class View:
         return tensors[self.tensor][self.start : self.stop : self.step]
 
     @property
+    def elements(self) -> range:
+        return range(self.start, self.stop, self.step)
+
+    @property
     def length(self) -> int:
-        return len(range(self.start, self.stop, self.step))
+        return len(self.elements)
 
     def overlaps(self, other: View) -> bool:
         return self.tensor == other.tensor and self.start < other.stop and other.start < self.stop
@@ -151,9 +155,9 @@ def copies(draw: st.DrawFn) -> Step:
     n = target.length
 
     def fits(view: View) -> bool:
-        return view.length >= n and not View(view.tensor, view.start, view.start + (n - 1) * view.step + 1).overlaps(
-            target
-        )
+        """Long enough, and with no element of the target; elements between those of the target are good."""
+        shared = {*view.elements[:n]} & {*target.elements} if view.tensor == target.tensor else set()
+        return view.length >= n and not shared
 
     source = draw(slices().filter(fits))
     return Step(
