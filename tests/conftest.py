@@ -38,10 +38,10 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[_cache] = folder
     os.environ["VKCOMPUTE_CACHE_DIR"] = folder.name
     # A shell starts background jobs with SIGINT ignored, and nohup with SIGHUP: so would programs ignore them to which
-    # tests send them. A handler of ours is not inherited; the default is.
+    # tests send them.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
-        signal.signal(signal.SIGHUP, lambda *_: None)
+    if hasattr(signal, "SIGHUP"):
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
