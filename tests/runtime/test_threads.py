@@ -1,0 +1,146 @@
+"""Threads that do everything at once on one runtime, and threads with runtimes of their own."""
+
+from __future__ import annotations
+
+import gc
+import random
+import threading
+import time
+import traceback
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from machine import ADD, SCALE
+
+import vkcompute as vc
+
+pytestmark = pytest.mark.usefixtures("clean_handles")
+
+
+def in_threads(n: int, work: Callable[[int], None]) -> None:
+    """Run `work(number)` on n threads, and fail with what any of them raises."""
+    failures: list[str] = []
+
+    def run(number: int) -> None:
+        try:
+            work(number)
+        except BaseException:
+            failures.append(traceback.format_exc())
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(n)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+    assert not any(thread.is_alive() for thread in threads), "a thread hangs"
+    assert failures == []
+
+
+class Worker:
+    """One thread's tensor, and what numpy says it holds."""
+
+    def __init__(self, gpu: vc.Runtime, seed: int) -> None:
+        self.gpu, self.random = gpu, random.Random(seed)
+        self.add, self.scale = gpu.kernel(vc.glsl(ADD)), gpu.kernel(vc.glsl(SCALE))
+        self.n = self.random.randrange(100, 5000)
+        self.x, self.expected = gpu.full(self.n, 1, np.int32), np.ones(self.n, np.int32)
+
+    def launch(self) -> None:
+        self.scale(self.x, 1, 2)
+        self.expected += 2
+
+    def launch_on_a_queue(self) -> None:
+        lane = self.random.choice(self.gpu.scheduler.compute)
+        self.scale(self.x, 1, 1, queue=lane.index).result()
+        self.expected += 1
+
+    def be_told(self) -> None:
+        self.scale(self.x, 1, 1).add_done_callback(lambda future: None)
+        self.expected += 1
+
+    def double(self) -> None:
+        out = self.gpu.empty(self.n, np.int32)
+        self.add(self.x, self.x.copy(), out, 1)
+        self.x = out
+        self.expected *= 2
+
+    def check(self) -> None:
+        assert np.array_equal(self.x.numpy(), self.expected)
+
+    def fill(self) -> None:
+        at = self.random.randrange(self.n)
+        self.x[at:].fill(7)
+        self.expected[at:] = 7
+
+    def write(self) -> None:
+        self.expected = np.arange(self.n, dtype=np.int32) * self.random.randrange(3)
+        self.x.write(self.expected)
+
+    def record(self) -> None:
+        with self.gpu.record() as graph:
+            self.scale(self.x, 3, 1)
+        graph.submit(2)
+        self.expected = 3 * (3 * self.expected + 1) + 1
+        if self.random.random() < 0.5:
+            graph.close()
+
+    def collect(self) -> None:
+        self.gpu.device.collect(wait=self.random.random() < 0.2)
+        gc.collect(self.random.choice((0, 1)))
+
+
+STEPS = [step for name, step in vars(Worker).items() if not name.startswith("_")]
+
+
+@pytest.mark.parametrize("staging", [False, True], ids=["direct", "staging"])
+@pytest.mark.parametrize("timelines", [1, (2, 2)], ids=["one timeline", "four timelines"])
+def test_threads_do_everything_at_once(timelines: int | tuple[int, int], staging: bool) -> None:
+    with vc.Runtime(timelines=timelines, staging=staging) as gpu:
+        end = time.monotonic() + 0.8
+
+        def work(seed: int) -> None:
+            worker = Worker(gpu, seed)
+            while time.monotonic() < end:
+                worker.random.choice(STEPS)(worker)
+            worker.check()
+
+        in_threads(6, work)
+
+
+def test_threads_with_runtimes_of_their_own() -> None:
+    def work(number: int) -> None:
+        for i in range(3):
+            with vc.Runtime() as gpu:
+                x = gpu.full(1000, number, np.int32)
+                for _ in range(20):
+                    gpu.kernel(vc.glsl(SCALE))(x, 1, i)
+                assert set(x.numpy().tolist()) == {number + 20 * i}
+
+    in_threads(4, work)
+
+
+def test_threads_that_want_the_same_kernel_get_one() -> None:
+    spirv, kernels, start = vc.glsl(SCALE), [], threading.Barrier(6)
+    with vc.Runtime() as gpu:
+
+        def work(_: int) -> None:
+            start.wait()
+            kernels.append(gpu.kernel(spirv))
+
+        in_threads(6, work)
+    assert len(kernels) == 6
+    assert len(set(map(id, kernels))) == 1
+
+
+def test_the_default_runtime_is_made_once() -> None:
+    found: list[vc.Runtime] = []
+    start = threading.Barrier(6)
+
+    def work(_: int) -> None:
+        start.wait()
+        found.append(vc.default_runtime())
+
+    in_threads(6, work)
+    assert len(set(map(id, found))) == 1
+    found[0].close()
