@@ -16,7 +16,8 @@ from machine import SCALE
 RunPython = Callable[..., subprocess.CompletedProcess[str]]
 
 OPEN = f"""
-import contextlib, gc, os, sys, threading, time
+import contextlib, gc, os, sys, threading, time, warnings
+warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 and later warn of forks with threads
 import numpy as np
 import vkcompute as vc
 SCALE = {SCALE!r}

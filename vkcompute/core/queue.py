@@ -29,6 +29,8 @@ class Queue(Handle):
         recording: whether commands are recorded that the next submit will carry.
     """
 
+    _finalized = False  # its device closes it
+
     def __init__(self, device: Device, handle: Any, family: int, index: int, role: str) -> None:
         self.device, self.handle, self.family, self.index, self.role = device, handle, family, index, role
         self.last_value = self.completed = 0
@@ -80,10 +82,14 @@ class Queue(Handle):
     def poll(self) -> int:
         """Asks the driver how far the queue has come; returns `completed`."""
         if self.completed < self.last_value:
-            self.require_open()
-            call = self.device.fn.vkGetSemaphoreCounterValue
-            vk.check(call(self.device.handle, self.semaphore, self._counter), "vkGetSemaphoreCounterValue", self)
-            self.completed = max(self.completed, self._counter[0])  # other threads poll too
+            self._waiters.append(0)
+            try:
+                self.require_open()
+                call = self.device.fn.vkGetSemaphoreCounterValue
+                vk.check(call(self.device.handle, self.semaphore, self._counter), "vkGetSemaphoreCounterValue", self)
+                self.completed = max(self.completed, self._counter[0])  # other threads poll too
+            finally:
+                self._waiters.pop()
         return self.completed
 
     def wait(self, value: int, timeout_s: float | None = None) -> bool:
@@ -94,9 +100,9 @@ class Queue(Handle):
         """
         if value <= self.completed:
             return True
-        self.require_open()
         self._waiters.append(value)  # the semaphore is not destroyed under a thread that waits
         try:
+            self.require_open()
             return self._wait(value, timeout_s)
         finally:
             self._waiters.pop()
