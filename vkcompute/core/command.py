@@ -19,7 +19,7 @@ _GROWTH = 8
 
 # Pipeline stages and accesses: what kernels and copies do, and the host's view of it.
 _STAGE_COMPUTE, _STAGE_TRANSFER, _STAGE_HOST = 0x800, 0x1000, 0x4000
-_SHADER_READ, _SHADER_WRITE, _UNIFORM_READ, _INDIRECT_READ = 0x20, 0x40, 0x8, 0x1
+_SHADER_READ, _SHADER_WRITE, _UNIFORM_READ = 0x20, 0x40, 0x8
 _TRANSFER_READ, _TRANSFER_WRITE, _HOST_READ = 0x800, 0x1000, 0x2000
 _TIMESTAMP_STAGES = {"start": 0x1, "end": 0x10000}  # TOP_OF_PIPE, ALL_COMMANDS
 
@@ -116,10 +116,6 @@ class Recorder:
         stages, barrier = (_STAGE_TRANSFER, _TRANSFER_TO_HOST) if self.transfer_only else (_WORK_STAGES, _WORK_TO_HOST)
         self._fn.vkCmdPipelineBarrier(self.handle, stages, _STAGE_HOST, 0, 1, barrier, 0, _NULL, 0, _NULL)
         vk.check(self._fn.vkEndCommandBuffer(self.handle), "vkEndCommandBuffer")
-
-    def reset_queries(self, pool: Any, first: int, n_queries: int) -> None:
-        """Makes timestamp queries ready to be written."""
-        self._fn.vkCmdResetQueryPool(self.handle, pool, first, n_queries)
 
     def timestamp(self, pool: Any, index: int, when: str) -> None:
         """Writes the time at "start" (before what follows begins) or "end" (after all before has finished)."""

@@ -14,7 +14,7 @@ from vkcompute.core import features, vk
 from vkcompute.core.buffer import Buffer
 from vkcompute.core.functions import DEVICE_FUNCTIONS
 from vkcompute.core.lifetime import Handle, Owned
-from vkcompute.core.memory import MIB, MemoryPool, is_unified
+from vkcompute.core.memory import MIB, MemoryPool
 from vkcompute.core.physical import PhysicalDevice, QueueFamily
 from vkcompute.core.pipeline import PipelineCache
 from vkcompute.core.queue import Queue
@@ -43,7 +43,7 @@ class QueuePlan:
         chosen = [(able[0].index, 0, "compute")]
         spare = [(f.index, i, "compute") for f in dedicated for i in range(f.count) if (f.index, i) != chosen[0][:2]]
         chosen += spare[: compute - 1]
-        copiers = [f for f in families if f.transfer and not f.compute and not f.graphics and "TRANSFER" in f.flags]
+        copiers = [f for f in families if f.transfer and not f.compute and not f.graphics and not f.others]
         chosen += [(f.index, i, "transfer") for f in copiers for i in range(f.count)][:transfer]
         return cls(tuple(chosen))
 
@@ -82,6 +82,7 @@ class Device(Handle):
         self.physical = physical
         self.name = physical.name
         self.features = frozenset(require) | {name for name in features.WANTED if physical.features.get(name)}
+        self._ended = False
         self.lock = threading.RLock()
         self.submit_recorded: Callable[[], None] = _nothing  # whoever records commands puts its own here
         self.submit_lock = threading.Lock()
@@ -98,8 +99,7 @@ class Device(Handle):
             self.fn = self._load_functions()
             self._make_queues(plan, timelines)
             self.retirement = Retirement(self.queues)
-            unified = not staging and is_unified(physical.memory[1])
-            self.memory = MemoryPool(self, memory_limit_bytes, 64 * MIB, unified)
+            self.memory = MemoryPool(self, memory_limit_bytes, 64 * MIB, bool(staging))
             self.pipeline_cache = PipelineCache(self)
             undo.pop_all()
 
@@ -213,9 +213,10 @@ class Device(Handle):
 
     def _returned(self) -> None:
         self._lent.pop()
-        if self.closed and not self._lent and not self.inherited:
+        if self.closed and not self.inherited:
             with self.lock:
-                self._end()
+                if not self._lent:
+                    self._end()
 
     def _destroy(self) -> None:
         with self.lock:
@@ -225,6 +226,9 @@ class Device(Handle):
                 self._end()
 
     def _end(self) -> None:
+        if self._ended:  # a lent memory's last holder may go while the device is being closed
+            return
+        self._ended = True
         self.fn.vkDeviceWaitIdle(self.handle)  # for a submit whose value is not known: the call was objected to
         children = list(self.children.values())
         for child, _ in children:

@@ -13,7 +13,7 @@ DEVICE_FUNCTIONS = tuple(
     vkAllocateDescriptorSets vkFreeDescriptorSets vkUpdateDescriptorSets
     vkCreateCommandPool vkDestroyCommandPool vkAllocateCommandBuffers vkFreeCommandBuffers
     vkBeginCommandBuffer vkEndCommandBuffer vkCmdBindPipeline vkCmdBindDescriptorSets vkCmdPushConstants
-    vkCmdDispatch vkCmdCopyBuffer vkCmdFillBuffer vkCmdPipelineBarrier vkCmdResetQueryPool vkCmdWriteTimestamp
-    vkCreateQueryPool vkDestroyQueryPool vkGetQueryPoolResults
+    vkCmdDispatch vkCmdCopyBuffer vkCmdFillBuffer vkCmdPipelineBarrier vkCmdWriteTimestamp
+    vkCreateQueryPool vkDestroyQueryPool vkGetQueryPoolResults vkResetQueryPool
     """.split()
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 from typing import TYPE_CHECKING, Any
 
 from vkcompute.core import hugepages, vk
@@ -40,15 +41,14 @@ class Block(Handle):
         key: a number that no other block of the process has had.
     """
 
-    _keys = 0
+    _keys = itertools.count(1)
     _finalized = False  # its pool frees it
 
     def __init__(self, device: Device, kind: MemoryType, nbytes: int) -> None:
         self.device, self.kind, self.nbytes = device, kind, nbytes
         self.ranges = Suballocator(nbytes)
         self.address = 0
-        Block._keys += 1
-        self.key = Block._keys
+        self.key = next(Block._keys)
         families = sorted({queue.family for queue in device.queues})
         info = vk.struct(
             "VkBufferCreateInfo",
@@ -94,16 +94,16 @@ class MemoryPool:
     Args:
         limit_bytes: the most that all blocks together may take; None leaves it to the heap and its budget.
         block_bytes: the size of a block that small buffers share.
-        unified: whether buffers live in memory that host and device both see as their own.
+        staging: whether buffers must not live in memory that the host sees.
     """
 
-    def __init__(self, device: Device, limit_bytes: int | None, block_bytes: int, unified: bool) -> None:
+    def __init__(self, device: Device, limit_bytes: int | None, block_bytes: int, staging: bool) -> None:
         self.device, self.limit_bytes = device, limit_bytes
         heaps, types = device.physical.memory
-        self.unified = unified
         fit = _fit_for_buffers(device, types)
+        self.unified = not staging and is_unified(fit)
         self.kinds = {use: _best(fit, *_PREFERENCES[use]) for use in ("upload", "download")}
-        self.kinds["device"] = _best(fit, *_PREFERENCES["unified" if unified else "device"])
+        self.kinds["device"] = _best(fit, *_PREFERENCES["unified" if self.unified else "device"])
         local = heaps[self.kinds["device"].heap].nbytes
         local = local if limit_bytes is None else min(local, limit_bytes)
         self.block_bytes = min(block_bytes, max(MIB, local // 8))

@@ -15,6 +15,7 @@ from vkcompute.errors import NoDevice
 _TYPES = ("other", "integrated", "discrete", "virtual", "cpu")
 _SCORES = {"discrete": 4, "integrated": 3, "virtual": 2, "other": 1, "cpu": 0}
 _QUEUE_GRAPHICS, _QUEUE_COMPUTE, _QUEUE_TRANSFER = 0x1, 0x2, 0x4
+_QUEUE_PLAIN = 0x1F  # these, and SPARSE_BINDING and PROTECTED
 _SUBGROUP_OPERATIONS = (
     "basic vote arithmetic ballot shuffle shuffle_relative clustered quad".split()  # bits 0 to 7, in order
 )
@@ -32,6 +33,7 @@ class QueueFamily:
     transfer: bool
     timestamp_bits: int
     flags: tuple[str, ...]
+    others: bool = False  # whether it also decodes video, computes optical flow, or the like
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +211,7 @@ def _family(index: int, entry: Any) -> QueueFamily:
         transfer=bool(bits & (_QUEUE_TRANSFER | _QUEUE_COMPUTE | _QUEUE_GRAPHICS)),
         timestamp_bits=entry.timestampValidBits,
         flags=vk.flags("VK_QUEUE_", bits),
+        others=bool(bits & ~_QUEUE_PLAIN),
     )
 
 

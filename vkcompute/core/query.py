@@ -16,7 +16,7 @@ _RESULT_64, _RESULT_WAIT = 0x1, 0x2
 
 
 class TimestampPool(DeviceChild):
-    """`n_queries` timestamps to be written by commands of one queue (`Recorder.timestamp`).
+    """`n_queries` timestamps to be written by commands of one queue (`Recorder.timestamp`), after a `reset`.
 
     Raises:
         MissingFeature: the queue's family has no timestamps.
@@ -33,6 +33,18 @@ class TimestampPool(DeviceChild):
         info = vk.struct("VkQueryPoolCreateInfo", queryType=_TIMESTAMP, queryCount=n_queries)
         self.handle = self.own("QueryPool", info)
         self._opened()
+
+    def reset(self) -> None:
+        """Makes all queries ready to be written again. None may be in use.
+
+        From the host: queues that only copy have no command for it (VUID-vkCmdResetQueryPool-commandBuffer-cmdpool).
+
+        Raises:
+            MissingFeature: the device has no hostQueryReset.
+        """
+        if "hostQueryReset" not in self.device.features:
+            raise MissingFeature(f"{self.device} has no hostQueryReset, which timestamps need")
+        self.device.fn.vkResetQueryPool(self.device.handle, self.handle, 0, self.n_queries)
 
     def read_ns(self, first: int, n_queries: int) -> list[int]:
         """Times of queries first … first + n_queries - 1, in ns since some moment that the queue's times share.

@@ -32,8 +32,11 @@ class Retirement:
             items = [self._fresh.popleft() for _ in range(len(self._fresh))]
             self._waiting.append((tuple(queue.horizon for queue in self._queues), items))
         while self._waiting and self._reached(self._waiting[0][0]):
-            for function, *arguments in self._waiting.popleft()[1]:
+            items = self._waiting[0][1]
+            while items:  # one by one: where one fails, the rest is not forgotten
+                function, *arguments = items.pop(0)
                 function(*arguments)
+            self._waiting.popleft()
 
     def waiting(self) -> Iterator[Item]:
         """The items that `collect` has seen, and whose moment had not passed."""

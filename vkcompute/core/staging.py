@@ -34,8 +34,9 @@ class StagingRing:
             if self._slots and (self._slots[0][1] is None or self._slots[0][1].done()):
                 return self._slots.popleft()[0]
             if self._made < N_SLOTS or not self._slots:
+                slot = self.device.buffer(SLOT_BYTES, self.use)
                 self._made += 1
-                return self.device.buffer(SLOT_BYTES, self.use)
+                return slot
             slot, point = self._slots.popleft()
         if point is not None:
             point.wait()

@@ -72,15 +72,17 @@ class Multiplier:
         word = bytes(16) if isinstance(b, Tensor) else (b.tobytes() * 16)[:16]
         scalar = np.frombuffer(word, np.uint32)
         inputs = [self._bindable(tensor) for tensor in (a, b if isinstance(b, Tensor) else a)]
-        whole = out if self._fits(out) else self.runtime.empty(out.shape, out.dtype)
+        straight = self._fits(out) and not any(_shifted(tensor, out) for tensor in inputs)
+        whole = out if straight else self.runtime.empty(out.shape, out.dtype)
         tensors = [*inputs, whole]
         if out.nbytes <= self._window_bytes:
             future = self._launch(tensors, scalar, array_b)
         else:
             flat = [tensor.reshape(-1).view(np.uint8) for tensor in tensors]
+            lane = self.runtime.scheduler.compute[0].index  # one for all windows: the last one's future is the future
             for start in range(0, out.nbytes, self._window_bytes):
                 window = slice(start, min(start + self._window_bytes, out.nbytes))
-                future = self._launch([tensor[window] for tensor in flat], scalar, array_b)
+                future = self._launch([tensor[window] for tensor in flat], scalar, array_b, lane)
         return future if whole is out else out.copy_from(whole)
 
     def _bindable(self, tensor: Tensor) -> Tensor:
@@ -92,7 +94,9 @@ class Multiplier:
         whole = tensor.nbytes % self._item_bytes == 0 or stop == tensor.buffer.used_bytes
         return tensor.contiguous and start % self._align == 0 and whole
 
-    def _launch(self, tensors: list[Tensor], scalar: npt.NDArray[np.uint32], array_b: bool) -> Future:
+    def _launch(
+        self, tensors: list[Tensor], scalar: npt.NDArray[np.uint32], array_b: bool, queue: int | None = None
+    ) -> Future:
         n_items = -(-tensors[2].nbytes // self._item_bytes)
         n_groups = -(-n_items // self._local_size)
         x = min(n_groups, self._groups[0])
@@ -104,7 +108,14 @@ class Multiplier:
             kernel = self._kernels[array_b] = self.runtime.kernel(
                 self._name, name=f"multiply {self.dtype}", constants=constants, check_types=False
             )
-        return kernel(*tensors, n_items, *scalar.tolist(), grid=(x, -(-n_groups // max(x, 1)), 1))
+        return kernel(*tensors, n_items, *scalar.tolist(), grid=(x, -(-n_groups // max(x, 1)), 1), queue=queue)
+
+
+def _shifted(tensor: Tensor, out: Tensor) -> bool:
+    """Whether `out` overlaps an input in another way than being the same elements."""
+    first, second = tensor.range, out.range
+    overlap = first[0] is second[0] and first[1] < second[2] and second[1] < first[2]
+    return overlap and (tensor.offset, tensor.strides) != (out.offset, out.strides)
 
 
 def multiply(
@@ -124,7 +135,7 @@ def multiply(
 
     Args:
         a, b: of one shape and dtype, or one of them a scalar (a Python number, or an array of one element).
-        out: where to write; its shape and dtype are those of the result. It may be one of the inputs.
+        out: where to write; its shape and dtype are those of the result. It may overlap the inputs.
         runtime: where; None takes that of the tensors, or the default one.
         chunk_bytes: bytes of one array per chunk.
         progress: called after each chunk.
@@ -134,6 +145,8 @@ def multiply(
         TypeError: dtypes differ, or no tensor holds them.
     """
     if isinstance(a, Tensor) or isinstance(b, Tensor):
+        if runtime not in (None, *(operand.runtime for operand in (a, b) if isinstance(operand, Tensor))):
+            raise ValueError("tensors are multiplied on their own runtime; leave `runtime` out, or pass arrays")
         return _multiply_tensors(a, b, out)
     left, right, scalar = _operands(a, b)
     result = _result(left, out)
@@ -144,8 +157,18 @@ def multiply(
     def launch(inputs: list[Tensor], output: Tensor) -> None:
         multiplier(inputs[0], inputs[1] if scalar is None else scalar, output)
 
-    stream(runtime, sources, launch, result, chunk_bytes=chunk_bytes, progress=progress)
+    # A chunk of the result must not overwrite what a later chunk still reads.
+    direct = not any(np.may_share_memory(result, source) and not _same_elements(result, source) for source in sources)
+    target = result if direct else np.empty_like(result)
+    stream(runtime, sources, launch, target, chunk_bytes=chunk_bytes, progress=progress)
+    if not direct:
+        result[...] = target
     return result
+
+
+def _same_elements(first: Array, second: Array) -> bool:
+    here, there = first.__array_interface__["data"][0], second.__array_interface__["data"][0]
+    return here == there and first.strides == second.strides
 
 
 def _multiplier(runtime: Runtime, dtype: np.dtype[Any]) -> Multiplier:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import tempfile
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,7 @@ def multiply_files(
 
     Args:
         a, b: paths; one of them may be a number.
-        out: path of the result, in the order (C or Fortran) of the first file.
+        out: path of the result, in the order (C or Fortran) of the file that has the result's shape.
 
     Returns:
         The result, memory-mapped read-only.
@@ -48,16 +48,15 @@ def multiply_files(
     if not arrays:
         raise TypeError(f"at least one of a and b is a file; got {a!r} and {b!r}")
     like = max(arrays, key=lambda array: array.ndim)
-    target = Path(out)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".partial")
-    os.close(handle)
+    target = Path(out).resolve()  # through a link, to the file that it means
+    name = str(target.with_name(f".{target.name}.{uuid.uuid4().hex[:12]}.partial"))
+    Path(name).touch(exist_ok=False)  # with the mode that the user's umask gives
     try:
         result = _created(name, like, like.flags.f_contiguous and not like.flags.c_contiguous)
         multiply(left, right, result, runtime=runtime, chunk_bytes=chunk_bytes, progress=progress)
         if isinstance(result, np.memmap):
             result.flush()
         del result
-        os.chmod(name, 0o666 & ~_umask())
         os.replace(name, target)
     except BaseException:
         Path(name).unlink(missing_ok=True)
@@ -111,9 +110,3 @@ def _reason(path: PathLike, error: Exception) -> str:
         if nbytes < expected:
             return f"shape {shape} of {dtype} needs {expected} bytes, the file has {nbytes}; it is truncated"
     return str(error)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -84,10 +84,13 @@ class Future(concurrent.futures.Future[None]):
         """Makes the base's part when its attributes are first asked for."""
         if name not in _OF_THE_BASE:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        point = self.point()  # first: where it raises, nothing has been made that nobody would ever finish
         with self._scheduler.lock:
-            if "_condition" not in self.__dict__:
+            made = "_condition" not in self.__dict__
+            if made:
                 super().__init__()
-                self._scheduler.watcher.watch(self.point(), self._finish)
+        if made:  # without the lock: what finishes a future takes the future's own
+            self._scheduler.watcher.watch(point, self._finish)
         return self.__dict__[name]
 
     def _finish(self, error: Exception | None) -> None:

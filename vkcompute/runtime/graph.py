@@ -113,8 +113,11 @@ class Graph:
         if not isinstance(times, int) or not 1 <= times <= _MOST_RUNS:
             raise ValueError(f"a graph runs 1 to {_MOST_RUNS} times in one submit; got times={times!r}")
         self.runtime.refuse_in_graph("run() of a graph", "run it before or after the recording")
-        family = self._pool.queue.family if self._pool else 0
-        return self.runtime.scheduler.replay([self._handle] * times, family, *self._footprint)
+        with self.runtime.scheduler.lock:  # against a close() on another thread
+            if self._pool is None:
+                raise ClosedError("this graph is closed; record a new one")
+            family = self._pool.queue.family
+            return self.runtime.scheduler.replay([self._handle] * times, family, *self._footprint)
 
     def run(self, times: int = 1) -> None:
         """Runs the recorded work, `times` times in a row, and waits for it."""

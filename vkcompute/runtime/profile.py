@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from vkcompute.core.query import TimestampPool
@@ -20,32 +21,36 @@ class _LaneTimes:
 
     def __init__(self, lane: Lane) -> None:
         self.lane = lane
-        self.pools: list[TimestampPool] = []
-        self.noted: list[tuple[str, int, int]] = []
+        self._pools: list[TimestampPool] = []
         self._used = _POOL_QUERIES
+        self._begun: tuple[str, int, int, TimestampPool, int] | None = None
+        self._finished: list[tuple[str, int, int, TimestampPool, int]] = []
 
     def start(self, name: str, nbytes: int) -> None:
-        recorder = self.lane.open()
         if self._used == _POOL_QUERIES:
-            self.pools.append(TimestampPool(self.lane.queue, _POOL_QUERIES))
+            self._pools.append(TimestampPool(self.lane.queue, _POOL_QUERIES))
+            self._pools[-1].reset()
             self._used = 0
-            recorder.reset_queries(self.pools[-1].handle, 0, _POOL_QUERIES)
-        recorder.timestamp(self.pools[-1].handle, self._used, "end")
-        self.noted.append((name, nbytes, time.perf_counter_ns()))
+        pool, first = self._pools[-1], self._used
+        self._used += 2
+        self.lane.open().timestamp(pool.handle, first, "end")
+        self._begun = name, nbytes, time.perf_counter_ns(), pool, first
 
     def stop(self) -> None:
-        self.lane.open().timestamp(self.pools[-1].handle, self._used + 1, "end")
-        self._used += 2
+        if self._begun is not None:  # a task that failed in between has no end, and is left out
+            _, _, _, pool, first = self._begun
+            self.lane.open().timestamp(pool.handle, first + 1, "end")
+            self._finished.append(self._begun)
+            self._begun = None
 
-    def read_ns(self) -> list[int]:
-        times: list[int] = []
-        for pool in self.pools:
-            n = min(_POOL_QUERIES, 2 * len(self.noted) - len(times))
-            times += pool.read_ns(0, n)
-        return times
+    def read(self, offset_ns: int) -> Iterator[TaskTime]:
+        queue = f"{self.lane.queue.role} {self.lane.index}"
+        for name, nbytes, enqueued_ns, pool, first in self._finished:
+            start, stop = pool.read_ns(first, 2)
+            yield TaskTime(name, queue, start + offset_ns, stop + offset_ns, enqueued_ns, nbytes)
 
     def close(self) -> None:
-        for pool in self.pools:
+        for pool in self._pools:
             pool.close()
 
 
@@ -53,7 +58,7 @@ class Profile(Timeline):
     """`with runtime.profile() as profile: …` measures every task that is launched in between, by any thread.
 
     The tasks are known when the block is left, which waits for them. Measuring costs two timestamps per task; without
-    a profile nothing is measured and nothing is paid.
+    a profile nothing is measured and nothing is paid. Queues that have no timestamps are left out.
     """
 
     def __init__(self, runtime: Runtime) -> None:
@@ -68,7 +73,7 @@ class Profile(Timeline):
         with scheduler.lock:
             if scheduler.profile is not None:
                 raise ValueError("this runtime is being profiled already; leave that `with runtime.profile()` first")
-            self._offsets = {lane.index: _clock_offset_ns(lane) for lane in scheduler.lanes}
+            self._offsets = {lane.index: _clock_offset_ns(lane) for lane in scheduler.lanes if _has_timestamps(lane)}
             scheduler.profile = self
         return self
 
@@ -86,22 +91,26 @@ class Profile(Timeline):
 
     def start(self, lane: Lane, name: str, nbytes: int) -> None:
         """A task is about to be recorded; for the scheduler."""
-        times = self._lanes.get(lane.index)
-        if times is None:
-            times = self._lanes[lane.index] = _LaneTimes(lane)
-        times.start(name, nbytes)
+        if lane.index in self._offsets:
+            times = self._lanes.get(lane.index)
+            if times is None:
+                times = self._lanes[lane.index] = _LaneTimes(lane)
+            times.start(name, nbytes)
 
     def stop(self, lane: Lane) -> None:
         """The task has been recorded; for the scheduler."""
-        self._lanes[lane.index].stop()
+        if lane.index in self._lanes:
+            self._lanes[lane.index].stop()
 
     def _read(self) -> None:
         for index, times in self._lanes.items():
-            queue, offset = f"{times.lane.queue.role} {index}", self._offsets[index]
-            stamps = times.read_ns()
-            for (name, nbytes, enqueued), start, stop in zip(times.noted, stamps[::2], stamps[1::2], strict=True):
-                self.tasks.append(TaskTime(name, queue, start + offset, stop + offset, enqueued, nbytes))
+            self.tasks.extend(times.read(self._offsets[index]))
         self.tasks.sort(key=lambda task: task.start_ns)
+
+
+def _has_timestamps(lane: Lane) -> bool:
+    queue = lane.queue
+    return queue.device.physical.queue_families[queue.family].timestamp_bits > 0
 
 
 def _clock_offset_ns(lane: Lane) -> int:
@@ -113,7 +122,7 @@ def _clock_offset_ns(lane: Lane) -> int:
         lane.flush()
         for _ in range(5):
             recorder = lane.open()
-            recorder.reset_queries(pool.handle, 0, 1)
+            pool.reset()
             recorder.timestamp(pool.handle, 0, "end")
             before = time.perf_counter_ns()
             lane.flush()

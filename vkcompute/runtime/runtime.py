@@ -79,7 +79,7 @@ class Runtime(Handle):
                     staging=staging,
                 )
             )
-            self.scheduler = Scheduler(self.device)
+            self.scheduler = Scheduler(self.device, self)
             self.transfers = Transfers(self.scheduler)
             undo.pop_all()
         self._kernels: dict[Any, Kernel] = {}

@@ -36,7 +36,8 @@ class Scheduler:
     Tasks with nothing in common may run at the same time, or in another order. Its lock is the device's.
     """
 
-    def __init__(self, device: Device) -> None:
+    def __init__(self, device: Device, owner: object) -> None:
+        self._owner = owner  # so that a future, which holds its scheduler, holds the runtime with the device
         self.device, self.lock = device, device.lock
         self.lanes = [Lane(index, queue) for index, queue in enumerate(device.queues)]
         self.compute = [lane for lane in self.lanes if lane.queue.role == "compute"]

@@ -132,11 +132,8 @@ class Tensor(Scalars):
         source = _broadcast(source, self.shape)
         if self.contiguous:
             self.write(np.ascontiguousarray(source).reshape(self.shape))
-        elif self.size:
-            whole = self._download_extent()
-            self._strided(whole)[...] = source
-            buffer, start, _ = self.range
-            self.runtime.transfers.upload(whole, buffer, start)
+        elif self.size:  # by a copy on the device, which leaves alone what lies between
+            self.copy_from(self.runtime.tensor(np.ascontiguousarray(source).reshape(self.shape)))
 
     def _download_extent(self) -> npt.NDArray[np.uint8]:
         buffer, start, stop = self.range
