@@ -165,7 +165,8 @@ def test_a_tensor_of_a_closed_runtime_says_so(use: str) -> None:
 def test_dlpack_shares_the_memory(gpu: vc.Runtime) -> None:
     if not gpu.device.memory.unified:
         pytest.skip("the host does not see this device's memory")
-    for dtype in DTYPES:
+    numpy_2 = int(np.__version__.split(".")[0]) >= 2
+    for dtype in DTYPES if numpy_2 else DTYPES[1:]:  # numpy 1's DLPack has no bool
         data = random_bits((4, 6), dtype)
         tensor = gpu.tensor(data)
         view = np.from_dlpack(tensor[1:, ::2])

@@ -106,7 +106,7 @@ def _array(where: str, field: np.dtype[Any], value: Any) -> np.ndarray[Any, Any]
         raise _wrong(base.name, item)(f"{where} is {base}; got {value!r}")
     if base.kind in "iu" and given.dtype.kind in "iu":
         limits = np.iinfo(base)
-        if given.size and not limits.min <= given.min() <= given.max() <= limits.max:
+        if given.size and not limits.min <= int(given.min()) <= int(given.max()) <= limits.max:
             raise ValueError(f"{where} is {base}, {limits.min} to {limits.max}; got {value!r}")
     elif not np.can_cast(given.dtype, base, "same_kind"):
         raise TypeError(f"{where} is {base}; got {given.dtype}")

@@ -265,10 +265,9 @@ def _converted(data: npt.ArrayLike, dtype: np.dtype[Any]) -> Array:
     of_python = not hasattr(data, "dtype") and source.dtype.kind in "iu" and dtype.kind in "iub"
     if of_python and dtype.kind != "b" and source.size:
         limits = np.iinfo(dtype)
-        if source.min() < limits.min or source.max() > limits.max:
-            raise ValueError(
-                f"a tensor of {dtype} holds {limits.min} to {limits.max}; got {source.min()} to {source.max()}"
-            )
+        low, high = int(source.min()), int(source.max())  # numpy 1 compares uint64 with int as floats
+        if low < limits.min or high > limits.max:
+            raise ValueError(f"a tensor of {dtype} holds {limits.min} to {limits.max}; got {low} to {high}")
     if not of_python and not np.can_cast(source.dtype, dtype, "same_kind"):
         raise TypeError(f"the data is {source.dtype} and the tensor {dtype}; convert it with .astype({dtype.name!r})")
     return source.astype(dtype)
