@@ -167,6 +167,28 @@ def test_many_tensors_in_turn_take_no_more_memory() -> None:
         del out
 
 
+def test_the_host_does_not_run_ahead_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vkcompute.runtime.lane._MANY_BATCHES", 2)
+    monkeypatch.setattr("vkcompute.runtime.lane._MOST_BATCHES", 6)
+    with vc.Runtime() as runtime:
+        kernel, tensor = runtime.kernel(vc.glsl(SCALE)), runtime.zeros(1 << 14, np.int32)
+        queue, most = runtime.device.queues[0], 0
+        for _ in range(64 * 40):
+            kernel(tensor, 1, 1)
+            most = max(most, queue.last_value - queue.poll())
+        assert most <= 7
+        assert set(tensor.numpy().tolist()) == {64 * 40}
+
+
+def test_what_is_dropped_without_any_launch_is_freed_too() -> None:
+    with vc.Runtime() as runtime:
+        most = 0
+        for _ in range(3000):
+            runtime.empty(1000)
+            most = max(most, runtime.device.memory.used_bytes)
+        assert most < 1000 * 4096
+
+
 def test_live_counts_name_what_is_open() -> None:
     before = live_counts()
     with vc.Runtime() as runtime:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from vkcompute.core.device import Device
 
 MIB = 1 << 20
+_MANY_DEAD = 256
 _DEVICE_LOCAL, _HOST_VISIBLE, _HOST_COHERENT, _HOST_CACHED = 0x1, 0x2, 0x4, 0x8
 _UNIFIED = _DEVICE_LOCAL | _HOST_VISIBLE | _HOST_COHERENT | _HOST_CACHED
 
@@ -129,6 +130,8 @@ class MemoryPool:
             OutOfDeviceMemory: it does not fit, even after what is dead has been collected.
         """
         kind = self.kinds[use]
+        if len(self.device.retirement) > _MANY_DEAD:
+            self.device.collect()
         found = self._from_blocks(nbytes, kind)
         if found is None:
             self.device.collect()

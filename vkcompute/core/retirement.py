@@ -26,6 +26,10 @@ class Retirement:
         self._waiting: deque[tuple[tuple[int, ...], list[Item]]] = deque()
         self.append = self._fresh.append
 
+    def __len__(self) -> int:
+        """How many items `collect` has not seen yet."""
+        return len(self._fresh)
+
     def collect(self) -> None:
         """Calls the items whose moment has passed; neither waits nor submits."""
         if self._fresh:

@@ -10,7 +10,7 @@ from vkcompute.core.command import CommandPool, Recorder
 from vkcompute.core.queue import Point, Queue
 from vkcompute.errors import VkComputeError
 
-_MANY_BATCHES = 64
+_MANY_BATCHES, _MOST_BATCHES = 64, 512
 
 
 def _interrupted(error: BaseException) -> VkComputeError:
@@ -125,6 +125,9 @@ class Lane(Strand):
             queue.recording = False
             self.n_batched = self.batched_bytes = 0
         if len(self._marks) > _MANY_BATCHES:
+            self.finished_task()
+        if len(self._marks) > _MOST_BATCHES:  # the host is far ahead: command buffers would fill its memory
+            queue.wait(self._values[len(self._values) // 2])
             self.finished_task()
 
     def finished_task(self) -> int:
