@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import itertools
+import threading
+import time
 import weakref
 from collections.abc import Callable
 
@@ -66,6 +68,23 @@ def test_a_dropped_runtime_is_collected() -> None:
     dead = weakref.ref(runtime)
     del runtime
     gc.collect()
+    assert dead() is None
+
+
+def test_a_dropped_runtime_whose_futures_were_watched_is_collected() -> None:
+    runtime = vc.Runtime()
+    kernel, tensor = busy(runtime)
+    for pause_s in (0, 1.5):  # with the thread that watches, and with a new one
+        told = threading.Event()
+        kernel(tensor, 1, 1).add_done_callback(lambda future, told=told: told.set())
+        assert told.wait(30)
+        time.sleep(pause_s)
+    dead = weakref.ref(runtime)
+    del runtime, kernel, tensor
+    end = time.monotonic() + 10
+    while dead() is not None and time.monotonic() < end:
+        time.sleep(0.1)
+        gc.collect()
     assert dead() is None
 
 

@@ -11,9 +11,13 @@ from vkcompute.errors import DeviceLost
 Done = Callable[[Exception | None], None]
 """Called on the watcher's thread when the moment has come (None), or never will (why)."""
 
+_IDLE_S = 0.5
+
 
 class _QueueWatcher:
     """Waits for one submit of the queue after the other, as long as somebody waits for a later one.
+
+    Its thread ends after a while with nothing to do: it holds the runtime, which may have been dropped.
 
     One thread with one wait for all queues (VK_SEMAPHORE_WAIT_ANY_BIT and a semaphore that the host signals to change
     what is waited for) would do as well; but validation layers of 2022 stall for seconds over it.
@@ -24,16 +28,18 @@ class _QueueWatcher:
         self._changed = threading.Condition()
         self._watched: list[tuple[int, Done]] = []
         self._closed: Exception | None = None
+        self._ended = False
         self.thread = threading.Thread(target=self._run, name=f"vkcompute watcher of {queue}", daemon=True)
         self.thread.start()
 
     def watch(self, value: int, done: Done) -> bool:
-        """False if the watcher is closed."""
+        """False if the watcher is closed, or its thread has ended."""
         with self._changed:
-            if self._closed is None:
+            taken = self._closed is None and not self._ended
+            if taken:
                 self._watched.append((value, done))
                 self._changed.notify()
-            return self._closed is None
+            return taken
 
     def close(self, error: Exception) -> None:
         with self._changed:
@@ -50,10 +56,11 @@ class _QueueWatcher:
             self._report()
 
     def _first_watched(self) -> int | None:
-        """The earliest value that is watched; sleeps until there is one, None when none can come any more."""
+        """The earliest value that is watched; waits a while for one, and then there is to be none any more: None."""
         with self._changed:
-            while not self._watched and self._closed is None:
-                self._changed.wait()
+            if not self._watched and self._closed is None:
+                self._changed.wait_for(lambda: self._watched or self._closed is not None, _IDLE_S)
+            self._ended = not self._watched
             return min((value for value, _ in self._watched), default=None)
 
     def _report(self) -> None:
@@ -84,14 +91,16 @@ class Watcher:
             done(None)
             return
         with self._lock:
-            watched = self._closed is None and self._of(point.queue).watch(point.value, done)
+            watched = self._closed is None and self._taken(point, done)
         if not watched:
             done(self._closed or DeviceLost("VK_ERROR_DEVICE_LOST", "vkWaitSemaphores", str(point.queue)))
 
-    def _of(self, queue: Queue) -> _QueueWatcher:
-        if queue not in self._queues:
-            self._queues[queue] = _QueueWatcher(queue)
-        return self._queues[queue]
+    def _taken(self, point: Point, done: Done) -> bool:
+        watcher = self._queues.get(point.queue)
+        if watcher is not None and watcher.watch(point.value, done):
+            return True
+        watcher = self._queues[point.queue] = _QueueWatcher(point.queue)
+        return watcher.watch(point.value, done)
 
     def abandon(self, error: Exception) -> None:
         """In a forked child: the threads do not exist here; points get `error`."""
