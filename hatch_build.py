@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -24,3 +25,13 @@ class ShaderHook(BuildHookInterface[Any]):
             self.app.display_warning(f"{failure}\nThen run: python build_shaders.py")
         else:
             self.app.abort(failure)
+
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+        """Called with what was built: a wheel is packed again as tightly as zlib can, to stay under 300 kB."""
+        if not artifact_path.endswith(".whl") or version == "editable":
+            return
+        packed = Path(artifact_path).with_suffix(".packed")
+        with zipfile.ZipFile(artifact_path) as loose, zipfile.ZipFile(packed, "w") as tight:
+            for entry in loose.infolist():
+                tight.writestr(entry, loose.read(entry), zipfile.ZIP_DEFLATED, compresslevel=9)
+        packed.replace(artifact_path)
