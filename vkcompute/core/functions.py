@@ -3,15 +3,15 @@
 DEVICE_FUNCTIONS = tuple(
     """
     vkDestroyDevice vkGetDeviceQueue vkDeviceWaitIdle vkQueueSubmit
-    vkCreateSemaphore vkDestroySemaphore vkGetSemaphoreCounterValue vkWaitSemaphores vkSignalSemaphore
+    vkCreateSemaphore vkDestroySemaphore vkGetSemaphoreCounterValue vkWaitSemaphores
     vkAllocateMemory vkFreeMemory vkMapMemory vkCreateBuffer vkDestroyBuffer vkBindBufferMemory
     vkGetBufferMemoryRequirements vkCreateBufferView vkDestroyBufferView
     vkCreateShaderModule vkDestroyShaderModule vkCreatePipelineLayout vkDestroyPipelineLayout
     vkCreateComputePipelines vkDestroyPipeline
     vkCreatePipelineCache vkDestroyPipelineCache vkGetPipelineCacheData
     vkCreateDescriptorSetLayout vkDestroyDescriptorSetLayout vkCreateDescriptorPool vkDestroyDescriptorPool
-    vkAllocateDescriptorSets vkFreeDescriptorSets vkUpdateDescriptorSets
-    vkCreateCommandPool vkDestroyCommandPool vkAllocateCommandBuffers vkFreeCommandBuffers
+    vkAllocateDescriptorSets vkUpdateDescriptorSets
+    vkCreateCommandPool vkDestroyCommandPool vkAllocateCommandBuffers
     vkBeginCommandBuffer vkEndCommandBuffer vkCmdBindPipeline vkCmdBindDescriptorSets vkCmdPushConstants
     vkCmdDispatch vkCmdCopyBuffer vkCmdFillBuffer vkCmdPipelineBarrier vkCmdWriteTimestamp
     vkCreateQueryPool vkDestroyQueryPool vkGetQueryPoolResults vkResetQueryPool
