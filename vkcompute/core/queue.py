@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from vkcompute.core.device import Device
 
 _ALL_STAGES = 0x10000  # VK_PIPELINE_STAGE_ALL_COMMANDS_BIT
+_COMMAND_BUFFERS = vk.ffi.typeof("VkCommandBuffer[]")
 _WAIT_INFO, _WAIT_INFO_TYPE = vk.ffi.typeof("VkSemaphoreWaitInfo*"), vk.structure_type("VkSemaphoreWaitInfo")
+_VALUE = vk.ffi.typeof("uint64_t*")
 _SLICE_S = 0.1  # a wait goes back to Python this often, so that Ctrl-C is answered
 
 
@@ -66,7 +68,7 @@ class Queue(Handle):
             value = self.last_value + 1
             self._signal_value[0] = value
             info, timeline = self._submit, self._timeline
-            buffers = vk.ffi.new("VkCommandBuffer[]", command_buffers)
+            buffers = vk.ffi.new(_COMMAND_BUFFERS, command_buffers)
             info.commandBufferCount, info.pCommandBuffers = len(command_buffers), buffers
             info.waitSemaphoreCount = timeline.waitSemaphoreValueCount = len(waits)
             if waits:
@@ -109,7 +111,7 @@ class Queue(Handle):
 
     def _wait(self, value: int, timeout_s: float | None) -> bool:
         end = None if timeout_s is None else time.monotonic() + timeout_s
-        values = vk.ffi.new("uint64_t*", value)
+        values = vk.ffi.new(_VALUE, value)
         info = vk.ffi.new(_WAIT_INFO)  # not by vk.struct: this is on the path of every wait
         info.sType, info.semaphoreCount, info.pSemaphores, info.pValues = _WAIT_INFO_TYPE, 1, self._signal, values
         while True:

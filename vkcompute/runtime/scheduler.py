@@ -121,11 +121,15 @@ class Scheduler:
             task = lane.task + 1
             try:
                 after = self._note(lane, writes, reads, task)
-                self._wait_for_others(lane, after)
+                if after:
+                    self._wait_for_others(lane, after)
             finally:
                 lane.task = task
-            with self._measured(lane, "graph", writes, reads):
+            if self.profile is None:
                 lane.submit(command_buffers)
+            else:
+                with self._measured(lane, "graph", writes, reads):
+                    lane.submit(command_buffers)
             self.device.retirement.collect()
             return Future(self, lane, lane.task)
 
