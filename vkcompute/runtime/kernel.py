@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vkcompute import dtypes
-from vkcompute.core.descriptors import DESCRIPTOR_TYPES, TEXEL_BYTES, DescriptorSets, PipelineLayout, Slot
+from vkcompute.core.descriptors import DESCRIPTOR_TYPES, DescriptorSets, PipelineLayout, Slot
 from vkcompute.core.pipeline import ComputePipeline
 from vkcompute.core.shader import ShaderModule
 from vkcompute.errors import MissingFeature
+from vkcompute.runtime.arguments import Bound, bound_range
 from vkcompute.runtime.constants import PushConstants
 from vkcompute.runtime.future import Future
 from vkcompute.runtime.limits import check_bindings
 from vkcompute.runtime.program import Program
-from vkcompute.runtime.tensor import Tensor
 from vkcompute.spirv.capabilities import missing_features
 from vkcompute.spirv.interface import Binding
 
 if TYPE_CHECKING:
-    from vkcompute.core.device import Device
+    from vkcompute.core.memory import Block
     from vkcompute.runtime.runtime import Runtime
+    from vkcompute.runtime.scheduler import Range
 
 Grid = tuple[int, int, int]
+Launch = tuple[tuple[Any, ...], "list[Range]", "list[Range]", "tuple[Kernel, DescriptorSets]"]
 _MANY_PLANS = 1024
 
 
@@ -35,6 +36,9 @@ class Kernel:
         name: for messages.
         bindings: what the tensors are bound to, in the order of the arguments.
         local_size: invocations per workgroup along x, y and z.
+        n_tensors, push: what the arguments are: so many tensors, then push constants.
+        writes, reads: which of the tensors it writes and reads.
+        program: the pipeline's handle, its layout's, and how many descriptor sets that has.
     """
 
     def __init__(
@@ -53,17 +57,18 @@ class Kernel:
         sizes = {key: int.from_bytes(value, "little") for key, value in special}
         self.local_size = interface.local_size.effective(sizes)
         self._check_local_size()
-        self._push = PushConstants(self.name, interface.push_constants)
+        self.push = PushConstants(self.name, interface.push_constants)
         self._check_push_size()
         self._check_workgroup_memory(interface.workgroup_memory.effective(sizes))
         check_bindings(self.name, device, interface.bindings)
         slots = [_slot(binding) for binding in interface.bindings]
-        self._layout = PipelineLayout(device, slots, self._push.nbytes)
+        self._layout = PipelineLayout(device, slots, self.push.nbytes)
         with ShaderModule(device, program.spirv) as shader:
             self._pipeline = ComputePipeline(shader, self._layout, interface.entry_point, special)
-        self._n_tensors = len(slots)
-        self._writes = [i for i, binding in enumerate(self.bindings) if binding.writes]
-        self._reads = [i for i, binding in enumerate(self.bindings) if binding.reads]
+        self.program = self._pipeline.handle, self._layout.handle, self._layout.n_sets
+        self.n_tensors = len(slots)
+        self.writes = [i for i, binding in enumerate(self.bindings) if binding.writes]
+        self.reads = [i for i, binding in enumerate(self.bindings) if binding.reads]
         self._plans: dict[Any, tuple[DescriptorSets, Grid | None]] = {}
 
     def __call__(
@@ -87,89 +92,67 @@ class Kernel:
             ValueError: a tensor of another runtime, not contiguous, closed, or larger than a binding may be; a grid
                 beyond the device's limits.
         """
-        tensors = args[: self._n_tensors]
+        scheduler = self.runtime.scheduler
+        command, writes, reads, keep = self.launch(args, named, grid)
+        return scheduler.dispatch(command, writes, reads, queue, keep)
+
+    def launch(self, args: tuple[Any, ...], named: Mapping[str, Any], grid: int | Sequence[int] | None) -> Launch:
+        """What the scheduler needs for a launch: the command, the bytes written and read, and what is to stay alive."""
+        tensors = args[: self.n_tensors]
         try:
             key = tuple([tensor.slot for tensor in tensors])
             sets, chosen = self._plans[key]
         except (KeyError, AttributeError, TypeError):
             sets, chosen = self._plan(tensors)
-        if grid is not None:
-            chosen = self._checked_grid(grid)
-        elif chosen is None:
-            raise ValueError(self._no_default_grid())
-        push = self._push.pack(args[self._n_tensors :], named) if self._push.nbytes or named else self._no_push(args)
-        command = (
-            self._pipeline.handle, self._layout.handle, self._layout.n_sets, sets.handles, push, len(push), chosen,
-        )  # fmt: skip
-        writes = [tensors[i].span for i in self._writes]
-        reads = [tensors[i].span for i in self._reads]
-        return self.runtime.scheduler.dispatch(command, writes, reads, queue, (self, sets))
+        if grid is not None or chosen is None:
+            chosen = self.grid(tensors, grid)
+        push = self.push.pack(args[self.n_tensors :], named) if self.push.nbytes or named else self._no_push(args)
+        writes = [tensors[i].span for i in self.writes]
+        reads = [tensors[i].span for i in self.reads]
+        return (*self.program, sets.handles, push, len(push), chosen), writes, reads, (self, sets)
 
     def _no_push(self, args: tuple[Any, ...]) -> bytes:
-        if len(args) > self._n_tensors:
-            self._push.pack(args[self._n_tensors :], {})
+        if len(args) > self.n_tensors:
+            self.push.pack(args[self.n_tensors :], {})
         return b""
 
     def _plan(self, tensors: tuple[Any, ...]) -> tuple[DescriptorSets, Grid | None]:
         """Checks the tensors, and makes what a launch on them needs."""
-        self.runtime.require_open()
-        if len(tensors) < self._n_tensors:
-            names = ", ".join(binding.name or f"binding {binding.binding}" for binding in self.bindings)
-            raise TypeError(f"{self.name} takes {self._n_tensors} tensors ({names}); got {len(tensors)}")
-        ranges = [self._bindable(binding, tensor) for binding, tensor in zip(self.bindings, tensors, strict=True)]
+        found = self.bound(tensors)
         with self.runtime.scheduler.lock:
             self.runtime.require_open()
-            plan = DescriptorSets(self._layout, ranges), self._default_grid(tensors)
+            sets = self.sets([(buffer.block, buffer.offset + offset, nbytes) for buffer, offset, nbytes in found])
+            plan = sets, self._default_grid(tensors)
             if len(self._plans) >= _MANY_PLANS:
                 self._plans.pop(next(iter(self._plans)))
             self._plans[tuple([tensor.slot for tensor in tensors])] = plan
         return plan
 
-    def _bindable(self, binding: Binding, tensor: Any) -> tuple[Any, int, int]:
-        """The (block, offset, nbytes) that the binding is to see."""
-        where = f"binding {binding.binding} ({binding.name or 'unnamed'}) of {self.name}"
-        if not isinstance(tensor, Tensor):
-            raise TypeError(f"{where} takes a tensor; got {type(tensor).__name__}; make one with runtime.tensor(data)")
-        buffer, device = tensor.buffer, self.runtime.device
-        if tensor.runtime is not self.runtime:
-            raise ValueError(f"{where}: the tensor belongs to another runtime ({tensor.runtime.device}); copy it here")
-        if not tensor.contiguous:
-            raise ValueError(f"{where} takes a contiguous tensor; its strides are {tensor.strides}; pass a .copy()")
-        if self._check_types:
-            _check_element(where, binding, tensor)
-        nbytes = self._bound_bytes(where, binding, tensor)
-        largest, align = _binding_limits(device, binding)
-        if nbytes > largest:
-            raise ValueError(
-                f"{where}: the tensor has {nbytes} bytes, {device} binds at most {largest}; bind views of it"
-            )
-        offset = buffer.offset + tensor.offset
-        if offset % align:
-            raise ValueError(
-                f"{where}: the view starts at byte {tensor.offset} of its buffer, {device} binds at multiples of "
-                f"{align}; pass a .copy()"
-            )
-        return buffer.block, offset, nbytes
+    def bound(self, tensors: Sequence[Any]) -> list[Bound]:
+        """What each binding sees, after the checks of `__call__`."""
+        self.runtime.require_open()
+        if len(tensors) < self.n_tensors:
+            names = ", ".join(binding.name or f"binding {binding.binding}" for binding in self.bindings)
+            raise TypeError(f"{self.name} takes {self.n_tensors} tensors ({names}); got {len(tensors)}")
+        pairs = zip(self.bindings, tensors, strict=True)
+        return [bound_range(self, binding, tensor, check_type=self._check_types) for binding, tensor in pairs]
 
-    def _bound_bytes(self, where: str, binding: Binding, tensor: Tensor) -> int:
-        """The tensor's bytes, rounded up to whole elements where the padding behind it is the tensor's own."""
-        stride = binding.element.stride_bytes if binding.element else TEXEL_BYTES if binding.texel else 4
-        nbytes = -(-max(tensor.nbytes, 1) // stride) * stride
-        if binding.block and tensor.nbytes < binding.block.nbytes:
-            raise ValueError(f"{where} reads {binding.block.nbytes} bytes; the tensor has {tensor.nbytes}")
-        buffer, stop = tensor.buffer, tensor.offset + tensor.nbytes
-        if nbytes != tensor.nbytes and (stop != buffer.used_bytes or tensor.offset + nbytes > buffer.nbytes):
-            raise ValueError(
-                f"{where} has elements of {stride} bytes; the tensor's {tensor.nbytes} bytes are no multiple, and what "
-                "follows may belong to others; pass a .copy()"
-            )
-        return nbytes
+    def sets(self, ranges: Sequence[tuple[Block, int, int]]) -> DescriptorSets:
+        """Descriptor sets that point the bindings at (block, offset in it, nbytes); with the device's lock held."""
+        return DescriptorSets(self._layout, ranges)
 
-    def _default_grid(self, tensors: tuple[Any, ...]) -> Grid | None:
+    def grid(self, tensors: Sequence[Any], grid: int | Sequence[int] | None) -> Grid:
+        """The grid of a launch on checked tensors: what is given, checked, or one invocation per element."""
+        chosen = self._default_grid(tensors) if grid is None else self._checked_grid(grid)
+        if chosen is None:
+            raise ValueError(self._no_default_grid())
+        return chosen
+
+    def _default_grid(self, tensors: Sequence[Any]) -> Grid | None:
         x, y, z = self.local_size
-        if y != 1 or z != 1 or not self._writes:
+        if y != 1 or z != 1 or not self.writes:
             return None
-        first = self._writes[0]
+        first = self.writes[0]
         element = self.bindings[first].element
         if element is None:
             return None
@@ -186,10 +169,10 @@ class Kernel:
         """Why there is no grid but a given one, and what to give."""
         if self.local_size[1:] != (1, 1):
             why = f"its workgroups have {self.local_size} invocations, and only one dimension is guessed"
-        elif not self._writes:
+        elif not self.writes:
             why = "it writes no tensor"
-        elif self.bindings[self._writes[0]].element is None:
-            why = f"binding {self.bindings[self._writes[0]].binding}, the first that it writes, is no plain array"
+        elif self.bindings[self.writes[0]].element is None:
+            why = f"binding {self.bindings[self.writes[0]].binding}, the first that it writes, is no plain array"
         else:
             why = (
                 f"one invocation per element is more than {self._limits[0]} groups along x; give two dimensions, and "
@@ -218,9 +201,9 @@ class Kernel:
 
     def _check_push_size(self) -> None:
         most = self.runtime.device.physical.limits["maxPushConstantsSize"]
-        if self._push.nbytes > most:
+        if self.push.nbytes > most:
             raise ValueError(
-                f"{self.name} has {self._push.nbytes} bytes of push constants; {self.runtime.device} takes {most}; "
+                f"{self.name} has {self.push.nbytes} bytes of push constants; {self.runtime.device} takes {most}; "
                 "pass the rest in a tensor"
             )
 
@@ -234,16 +217,6 @@ class Kernel:
 
     def __repr__(self) -> str:
         return f"<kernel {self.name} on {self.runtime.device}>"
-
-
-def _binding_limits(device: Device, binding: Binding) -> tuple[int, int]:
-    """The most bytes that the binding may see, and what its offset is a multiple of."""
-    limits = device.physical.limits
-    if binding.kind == "uniform_buffer":
-        return limits["maxUniformBufferRange"], limits["minUniformBufferOffsetAlignment"]
-    if binding.kind == "uniform_texel_buffer":
-        return limits["maxTexelBufferElements"] * TEXEL_BYTES, limits["minTexelBufferOffsetAlignment"]
-    return device.max_binding_bytes, limits["minStorageBufferOffsetAlignment"]
 
 
 def _slot(binding: Binding) -> Slot:
@@ -260,17 +233,3 @@ def _unsupported(binding: Binding) -> str:
         what = f"array of {binding.count or 'any number of'} {what}s"
     article = "an" if what[0] in "ai" else "a"
     return f"binding {binding.binding} is {article} {what}; kernels here take {', '.join(DESCRIPTOR_TYPES)} bindings"
-
-
-def _check_element(where: str, binding: Binding, tensor: Tensor) -> None:
-    declared = binding.element or binding.texel
-    if declared is None:
-        return
-    wanted = declared.dtype
-    have = tensor.dtype.name
-    if have != wanted and not (have == "bool" and wanted == dtypes.BY_NAME["bool"].glsl.removesuffix("_t")):
-        same_size = np.dtype(wanted).itemsize == tensor.dtype.itemsize
-        remedy = f"convert the data first, with .astype({wanted!r})"
-        if same_size:
-            remedy += f", or take the same bytes as .view({wanted!r})"
-        raise TypeError(f"{where} holds {wanted}; the tensor is {have}; {remedy}")

@@ -1,0 +1,89 @@
+"""Which tensors a kernel's bindings take."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from vkcompute import dtypes
+from vkcompute.core.buffer import Buffer
+from vkcompute.core.descriptors import TEXEL_BYTES
+from vkcompute.runtime.tensor import Tensor
+from vkcompute.spirv.interface import Binding
+
+if TYPE_CHECKING:
+    from vkcompute.core.device import Device
+    from vkcompute.runtime.kernel import Kernel
+
+Bound = tuple[Buffer, int, int]
+"""(buffer, offset in it, nbytes) that a binding sees"""
+
+
+def bound_range(kernel: Kernel, binding: Binding, tensor: Any, *, check_type: bool) -> Bound:
+    """What the binding is to see of the tensor.
+
+    Raises:
+        TypeError: no tensor, or one of another dtype than the binding's.
+        ValueError: a tensor of another runtime, not contiguous, closed, badly aligned, or larger than a binding may be.
+    """
+    where = f"binding {binding.binding} ({binding.name or 'unnamed'}) of {kernel.name}"
+    runtime = kernel.runtime
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"{where} takes a tensor; got {type(tensor).__name__}; make one with runtime.tensor(data)")
+    buffer, device = tensor.buffer, runtime.device
+    if tensor.runtime is not runtime:
+        raise ValueError(f"{where}: the tensor belongs to another runtime ({tensor.runtime.device}); copy it here")
+    if not tensor.contiguous:
+        raise ValueError(f"{where} takes a contiguous tensor; its strides are {tensor.strides}; pass a .copy()")
+    if check_type:
+        _check_element(where, binding, tensor)
+    nbytes = _bound_bytes(where, binding, tensor)
+    largest, align = _limits(device, binding)
+    if nbytes > largest:
+        raise ValueError(f"{where}: the tensor has {nbytes} bytes, {device} binds at most {largest}; bind views of it")
+    if (buffer.offset + tensor.offset) % align:
+        raise ValueError(
+            f"{where}: the view starts at byte {tensor.offset} of its buffer, {device} binds at multiples of "
+            f"{align}; pass a .copy()"
+        )
+    return buffer, tensor.offset, nbytes
+
+
+def _bound_bytes(where: str, binding: Binding, tensor: Tensor) -> int:
+    """The tensor's bytes, rounded up to whole elements where the padding behind it is the tensor's own."""
+    stride = binding.element.stride_bytes if binding.element else TEXEL_BYTES if binding.texel else 4
+    nbytes = -(-max(tensor.nbytes, 1) // stride) * stride
+    if binding.block and tensor.nbytes < binding.block.nbytes:
+        raise ValueError(f"{where} reads {binding.block.nbytes} bytes; the tensor has {tensor.nbytes}")
+    buffer, stop = tensor.buffer, tensor.offset + tensor.nbytes
+    if nbytes != tensor.nbytes and (stop != buffer.used_bytes or tensor.offset + nbytes > buffer.nbytes):
+        raise ValueError(
+            f"{where} has elements of {stride} bytes; the tensor's {tensor.nbytes} bytes are no multiple, and what "
+            "follows may belong to others; pass a .copy()"
+        )
+    return nbytes
+
+
+def _limits(device: Device, binding: Binding) -> tuple[int, int]:
+    """The most bytes that the binding may see, and what its offset is a multiple of."""
+    limits = device.physical.limits
+    if binding.kind == "uniform_buffer":
+        return limits["maxUniformBufferRange"], limits["minUniformBufferOffsetAlignment"]
+    if binding.kind == "uniform_texel_buffer":
+        return limits["maxTexelBufferElements"] * TEXEL_BYTES, limits["minTexelBufferOffsetAlignment"]
+    return device.max_binding_bytes, limits["minStorageBufferOffsetAlignment"]
+
+
+def _check_element(where: str, binding: Binding, tensor: Tensor) -> None:
+    declared = binding.element or binding.texel
+    if declared is None:
+        return
+    wanted = declared.dtype
+    have = tensor.dtype.name
+    if have != wanted and not (have == "bool" and wanted == dtypes.BY_NAME["bool"].glsl.removesuffix("_t")):
+        same_size = np.dtype(wanted).itemsize == tensor.dtype.itemsize
+        remedy = f"convert the data first, with .astype({wanted!r})"
+        if same_size:
+            remedy += f", or take the same bytes as .view({wanted!r})"
+        raise TypeError(f"{where} holds {wanted}; the tensor is {have}; {remedy}")
