@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
+from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import vkcompute as vc
+from vkcompute.core import clock, vk
+from vkcompute.core.physical import PhysicalDevice
 from vkcompute.runtime.profile import Profile
+from vkcompute.runtime.timeline import HostTime
 
 
 def profiled(gpu: vc.Runtime) -> Profile:
@@ -79,30 +86,182 @@ def test_table_fits_a_terminal_and_adds_up(gpu: vc.Runtime) -> None:
     profile = profiled(gpu)
     lines = profile.table().splitlines()
     assert max(map(len, lines)) <= 80
-    total_ms = sum(float(line[40:51]) for line in lines[1:])
+    total_ms = sum(float(line[44:55]) for line in lines[1:])
     assert total_ms == pytest.approx(sum(task.ns for task in profile.tasks) / 1e6, abs=0.01)
+
+
+def trace_of(profile: Profile, folder: Path) -> tuple[list[dict[str, Any]], dict[int, str]]:
+    """The events of the saved trace, and the names of its tracks."""
+    profile.save(folder / "trace.json")
+    events = json.loads((folder / "trace.json").read_text())["traceEvents"]
+    return events, {event["tid"]: event["args"]["name"] for event in events if event["name"] == "thread_name"}
 
 
 def test_trace_is_what_viewers_read(gpu: vc.Runtime, tmp_path: Path) -> None:
     profile = profiled(gpu)
-    profile.save(tmp_path / "trace.json")
-    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
-    tracks = {event["tid"]: event["args"]["name"] for event in events if event["name"] == "thread_name"}
+    events, tracks = trace_of(profile, tmp_path)
     spans = [event for event in events if event["ph"] == "X"]
-    assert set(tracks.values()) == {"host", "compute 0"}
-    assert len(spans) == len(profile.tasks)
-    assert all(event["ts"] >= 0 and event["dur"] >= 0 and tracks[event["tid"]] == "compute 0" for event in spans)
-    assert len([event for event in events if event["ph"] == "i"]) == len(profile.tasks)
+    assert list(tracks.values()) == ["host", "compute 0"]
+    assert [tracks[event["tid"]] for event in spans].count("compute 0") == len(profile.tasks) == 13
+    assert min(event["ts"] for event in spans) == 0
+    assert all(event["dur"] >= 0 and event["pid"] == 1 and event["name"] for event in spans)
+    assert_spans_nest(spans)
 
 
-def test_plot_draws_a_bar_per_task(gpu: vc.Runtime) -> None:
+def assert_spans_nest(spans: list[dict[str, Any]]) -> None:
+    """Of two spans of a track, one lies within the other, or after it: viewers take no others."""
+    for tid in {event["tid"] for event in spans}:
+        open_: list[float] = []
+        track = [(event["ts"], -event["dur"]) for event in spans if event["tid"] == tid]
+        for start, length in sorted(track):
+            while open_ and open_[-1] <= start + 1e-6:
+                open_.pop()
+            assert not open_ or start - length <= open_[-1] + 1e-6
+            open_.append(start - length)
+
+
+def test_arrows_lead_from_each_launch_to_its_task(gpu: vc.Runtime, tmp_path: Path) -> None:
+    events, tracks = trace_of(profiled(gpu), tmp_path)
+    arrows = [{event["id"]: event for event in events if event["ph"] == end} for end in "sf"]
+    assert arrows[0].keys() == arrows[1].keys()
+    assert len(arrows[0]) == 13
+    begun = {(event["tid"], event["ts"]): event["name"] for event in events if event["ph"] == "X"}
+    for tail, head in ((arrows[0][i], arrows[1][i]) for i in arrows[0]):
+        assert head["bp"] == "e"
+        assert (tracks[tail["tid"]], tracks[head["tid"]]) == ("host", "compute 0")
+        assert begun[tail["tid"], tail["ts"]] == f"launch {begun[head['tid'], head['ts']]}"
+
+
+def test_the_hosts_part_is_on_its_track() -> None:
+    with vc.Runtime(staging=True) as gpu:
+        x = gpu.empty(1 << 20)
+        with gpu.profile() as profile:
+            x.write(np.ones(1 << 20, np.float32))
+            vc.multiply(x, 2.0, x)
+            gpu.wait()
+            x.numpy()
+        by_name: dict[str, list[HostTime]] = {}
+        for call in profile.host:
+            by_name.setdefault(call.name, []).append(call)
+        assert set(by_name) == {"upload", "launch", "submit", "wait", "download"}
+        assert [call.nbytes for call in (*by_name["upload"], *by_name["download"])] == [1 << 22] * 2
+        assert [call.what for call in by_name["launch"]] == ["copy", "multiply float32", "copy"]
+        assert {call.thread for call in profile.host} == {"host"}
+        [download] = by_name["download"]
+        assert any(download.start_ns <= call.start_ns < call.stop_ns <= download.stop_ns for call in by_name["wait"])
+        assert profile.host == sorted(profile.host, key=lambda call: (call.start_ns, -call.stop_ns))
+        observed = {*vars(gpu.transfers), *(name for queue in gpu.device.queues for name in vars(queue))}
+        assert not observed & {"upload", "download", "submit", "wait"}, "nothing is left behind that would cost"
+        n_calls = len(profile.host)
+        x.numpy()
+        assert len(profile.host) == n_calls
+
+
+def test_each_thread_has_its_track(tmp_path: Path) -> None:
+    with vc.Runtime(timelines=2) as gpu:
+
+        def work() -> None:
+            x = gpu.full(1 << 12, 1.0)
+            for _ in range(30):
+                vc.multiply(x, 1.0, x)
+            x.numpy()
+
+        threads = [threading.Thread(target=work, name="worker") for _ in range(3)]
+        with gpu.profile() as profile:
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        assert {"host, worker", "host, worker (1)", "host, worker (2)"} <= {call.thread for call in profile.host}
+        assert {task.thread for task in profile.tasks if task.name.startswith("multiply")} == {
+            call.thread for call in profile.host if "worker" in call.thread
+        }
+        events, _ = trace_of(profile, tmp_path)
+        assert_spans_nest([event for event in events if event["ph"] == "X"])
+
+
+class OtherClock:
+    """Makes a runtime's device count differently: from another moment, faster, with fewer bits."""
+
+    def __init__(self, zero: int, rate: float, bits: int) -> None:
+        self.zero, self.rate, self.bits, self.started = zero, rate, bits, time.perf_counter_ns()
+
+    def wrap(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        """An interceptor for `vk.interceptors`."""
+
+        def query(*args: Any) -> Any:
+            result = function(*args)
+            ticks = vk.ffi.cast("uint64_t*", args[5])
+            for i in range(args[3]):
+                ticks[i] = self.of(ticks[i])
+            return result
+
+        def calibrated(*args: Any) -> Any:
+            result = function(*args)
+            args[3][0] = self.of(args[3][0])
+            return result
+
+        wrapped = {"vkGetQueryPoolResults": query, "vkGetCalibratedTimestampsEXT": calibrated}
+        return wrapped.get(name, function)
+
+    def of(self, ticks: int) -> int:
+        """What this clock shows when the device's own shows `ticks`."""
+        return (self.zero + round((ticks - self.started) * self.rate)) % (1 << self.bits)
+
+
+@pytest.mark.parametrize("calibrated", [True, False], ids=["calibrated", "round trip"])
+@pytest.mark.parametrize(
+    "other", [(1 << 62, 1.0, 64), (1 << 62, 1.01, 64), ((1 << 36) - 1_000_000, 1.0, 36)], ids=["far", "fast", "wraps"]
+)
+def test_other_clocks(other: tuple[int, float, int], calibrated: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A clock that counts from 1970, one that is 1 % too fast, and one that starts again from 0 in the middle."""
+    if not calibrated:
+        monkeypatch.setattr(clock, "EXTENSIONS", ())
+    device_clock = OtherClock(*other)
+    monkeypatch.setattr(vk, "interceptors", [device_clock.wrap])
+    families = PhysicalDevice.queue_families.func  # type: ignore[attr-defined]
+    monkeypatch.setattr(
+        PhysicalDevice,
+        "queue_families",
+        property(lambda physical: tuple(replace(each, timestamp_bits=other[2]) for each in families(physical))),
+    )
+    with vc.Runtime() as gpu:
+        x, moments = gpu.full(1 << 18, 1.0), []
+        device_clock.started = time.perf_counter_ns()
+        with gpu.profile() as profile:
+            for _ in range(8):
+                moments.append(time.perf_counter_ns())
+                vc.multiply(x, 1.0, x)
+                gpu.wait()
+                time.sleep(0.01)
+    moments.append(time.perf_counter_ns())
+    slack = 10**6 if calibrated and "VK_EXT_calibrated_timestamps" in gpu.device.physical.extensions else 5 * 10**7
+    for task, (before, after) in zip(profile.tasks, pairwise(moments), strict=True):
+        assert before - slack < task.start_ns < task.stop_ns < after + slack
+        assert task.stop_ns - task.start_ns < after - before
+
+
+def test_plot_draws_a_bar_per_call_and_task(gpu: vc.Runtime) -> None:
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("Agg")
     profile = profiled(gpu)
     figure = profile.plot()
-    bars = sum(len(collection.get_paths()) for collection in figure.axes[0].collections)
-    assert bars == len(profile.tasks)
+    axes = figure.axes[0]
+    bars = sum(len(collection.get_paths()) for collection in axes.collections)
+    assert bars == len(profile.tasks) + len(profile.host)
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["host", "compute 0"]
+    names = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert sorted(names) == sorted({each.name for each in (*profile.tasks, *profile.host)})
     matplotlib.pyplot.close(figure)
+
+
+def test_plot_and_trace_of_nothing(gpu: vc.Runtime, tmp_path: Path) -> None:
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    with gpu.profile() as profile:
+        pass
+    matplotlib.pyplot.close(profile.plot())
+    assert trace_of(profile, tmp_path)[1][1] == "host"
 
 
 def test_profiles_do_not_nest(gpu: vc.Runtime) -> None:

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
-from vkcompute.core import features, vk
+from vkcompute.core import clock, features, vk
 from vkcompute.core.buffer import Buffer
 from vkcompute.core.functions import DEVICE_FUNCTIONS
 from vkcompute.core.lifetime import Handle, Owned
@@ -23,7 +23,7 @@ from vkcompute.core.validation import raising
 from vkcompute.errors import DeviceLost
 
 _PORTABILITY_SUBSET = "VK_KHR_portability_subset"
-_WANTED_EXTENSIONS = ("VK_EXT_memory_budget",)
+_WANTED_EXTENSIONS = ("VK_EXT_memory_budget", *clock.EXTENSIONS)
 
 
 @dataclass(frozen=True, slots=True)

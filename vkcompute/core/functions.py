@@ -15,5 +15,6 @@ DEVICE_FUNCTIONS = tuple(
     vkBeginCommandBuffer vkEndCommandBuffer vkCmdBindPipeline vkCmdBindDescriptorSets vkCmdPushConstants
     vkCmdDispatch vkCmdCopyBuffer vkCmdFillBuffer vkCmdPipelineBarrier vkCmdWriteTimestamp
     vkCreateQueryPool vkDestroyQueryPool vkGetQueryPoolResults vkResetQueryPool
+    vkGetCalibratedTimestampsEXT vkGetCalibratedTimestampsKHR
     """.split()
 )

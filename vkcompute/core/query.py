@@ -1,4 +1,4 @@
-"""Timestamps: when the device was where, in nanoseconds."""
+"""Timestamps: when the device was where, by its own clock."""
 
 from __future__ import annotations
 
@@ -18,6 +18,10 @@ _RESULT_64, _RESULT_WAIT = 0x1, 0x2
 class TimestampPool(DeviceChild):
     """`n_queries` timestamps to be written by commands of one queue (`Recorder.timestamp`), after a `reset`.
 
+    Attributes:
+        bits: how many bits a timestamp has; after so many it starts again from 0.
+        ns_per_tick: length of its unit.
+
     Raises:
         MissingFeature: the queue's family has no timestamps.
     """
@@ -28,8 +32,8 @@ class TimestampPool(DeviceChild):
         family = self.device.physical.queue_families[queue.family]
         if not family.timestamp_bits:
             raise MissingFeature(f"{queue} has no timestamps (timestampValidBits is 0); use another queue family")
-        self._mask = (1 << family.timestamp_bits) - 1
-        self._ns_per_tick = float(self.device.physical.limits["timestampPeriod"])
+        self.bits = family.timestamp_bits
+        self.ns_per_tick = float(self.device.physical.limits["timestampPeriod"])
         info = vk.struct("VkQueryPoolCreateInfo", queryType=_TIMESTAMP, queryCount=n_queries)
         self.handle = self.own("QueryPool", info)
         self._opened()
@@ -46,8 +50,8 @@ class TimestampPool(DeviceChild):
             raise MissingFeature(f"{self.device} has no hostQueryReset, which timestamps need")
         self.device.fn.vkResetQueryPool(self.device.handle, self.handle, 0, self.n_queries)
 
-    def read_ns(self, first: int, n_queries: int) -> list[int]:
-        """Times of queries first … first + n_queries - 1, in ns since some moment that the queue's times share.
+    def read(self, first: int, n_queries: int) -> list[int]:
+        """Times of queries first … first + n_queries - 1, in ticks of the device's clock; see `Clock`.
 
         The commands that write them must have been submitted; this waits for them.
         """
@@ -57,4 +61,4 @@ class TimestampPool(DeviceChild):
         flags = _RESULT_64 | _RESULT_WAIT
         result = call(self.device.handle, self.handle, first, n_queries, 8 * n_queries, ticks, 8, flags)
         vk.check(result, "vkGetQueryPoolResults", self.queue)
-        return [round((tick & self._mask) * self._ns_per_tick) for tick in ticks]
+        return [tick & ((1 << self.bits) - 1) for tick in ticks]

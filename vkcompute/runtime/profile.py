@@ -1,13 +1,16 @@
-"""Measures what the device does: a pair of timestamps around every task."""
+"""Measures what the device does, a pair of timestamps around every task, and what the host does meanwhile."""
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
 
+from vkcompute.core.clock import Clock, Reading, read_both
 from vkcompute.core.query import TimestampPool
-from vkcompute.runtime.timeline import TaskTime, Timeline
+from vkcompute.runtime.timeline import HostTime, TaskTime, Timeline
 
 if TYPE_CHECKING:
     from vkcompute.runtime.lane import Lane
@@ -20,34 +23,34 @@ class _LaneTimes:
     """The timestamps of one lane: pairs of queries in as many pools as are needed."""
 
     def __init__(self, lane: Lane) -> None:
-        self.lane = lane
+        self.lane, self._before = lane, _read_both(lane)
         self._pools: list[TimestampPool] = []
         self._used = _POOL_QUERIES
-        self._begun: tuple[str, int, int, TimestampPool, int] | None = None
-        self._finished: list[tuple[str, int, int, TimestampPool, int]] = []
+        self._finished: list[tuple[HostTime, TimestampPool, int]] = []
 
-    def start(self, name: str, nbytes: int) -> None:
+    def start(self) -> None:
+        """Writes the first timestamp of a task."""
         if self._used == _POOL_QUERIES:
             self._pools.append(TimestampPool(self.lane.queue, _POOL_QUERIES))
             self._pools[-1].reset()
             self._used = 0
-        pool, first = self._pools[-1], self._used
+        self.lane.open().timestamp(self._pools[-1].handle, self._used, "end")
         self._used += 2
-        self.lane.open().timestamp(pool.handle, first, "end")
-        self._begun = name, nbytes, time.perf_counter_ns(), pool, first
 
-    def stop(self) -> None:
-        if self._begun is not None:  # a task that failed in between has no end, and is left out
-            _, _, _, pool, first = self._begun
-            self.lane.open().timestamp(pool.handle, first + 1, "end")
-            self._finished.append(self._begun)
-            self._begun = None
+    def stop(self, launch: HostTime) -> None:
+        """Writes the second one."""
+        self.lane.open().timestamp(self._pools[-1].handle, self._used - 1, "end")
+        self._finished.append((launch, self._pools[-1], self._used - 2))
 
-    def read(self, offset_ns: int) -> Iterator[TaskTime]:
-        queue = f"{self.lane.queue.role} {self.lane.index}"
-        for name, nbytes, enqueued_ns, pool, first in self._finished:
-            start, stop = pool.read_ns(first, 2)
-            yield TaskTime(name, queue, start + offset_ns, stop + offset_ns, enqueued_ns, nbytes)
+    def read(self) -> Iterator[TaskTime]:
+        """The finished tasks."""
+        if not self._finished:
+            return
+        queue, after = f"{self.lane.queue.role} {self.lane.index}", _read_both(self.lane)
+        clock = Clock(self._pools[0].ns_per_tick, self._pools[0].bits, self._before, after)
+        for launch, pool, first in self._finished:
+            start, stop = map(clock.host_ns, pool.read(first, 2))
+            yield TaskTime(launch.what, queue, start, stop, launch.start_ns, launch.thread, launch.nbytes)
 
     def close(self) -> None:
         for pool in self._pools:
@@ -65,7 +68,8 @@ class Profile(Timeline):
         super().__init__(str(runtime.device))
         self.runtime = runtime
         self._lanes: dict[int, _LaneTimes] = {}
-        self._offsets: dict[int, int] = {}
+        self._threads: dict[threading.Thread, str] = {}
+        self._undo = ExitStack()
 
     def __enter__(self) -> Profile:
         scheduler = self.runtime.scheduler
@@ -73,39 +77,73 @@ class Profile(Timeline):
         with scheduler.lock:
             if scheduler.profile is not None:
                 raise ValueError("this runtime is being profiled already; leave that `with runtime.profile()` first")
-            self._offsets = {lane.index: _clock_offset_ns(lane) for lane in scheduler.lanes if _has_timestamps(lane)}
+            self._lanes = {lane.index: _LaneTimes(lane) for lane in scheduler.lanes if _has_timestamps(lane)}
+            for lane in scheduler.lanes:
+                self._observe(lane.queue, "submit")
+                self._observe(lane.queue, "wait")
+            self._observe(self.runtime.transfers, "upload")
+            self._observe(self.runtime.transfers, "download")
             scheduler.profile = self
         return self
 
     def __exit__(self, *_: object) -> None:
         scheduler = self.runtime.scheduler
-        with scheduler.lock:
-            scheduler.profile = None
         try:
             if not self.runtime.closed:
                 scheduler.wait()
+        finally:
+            with scheduler.lock:
+                scheduler.profile = None
+                self._undo.close()
+        try:
+            if not self.runtime.closed:
+                scheduler.wait()  # for what other threads have launched since
                 self._read()
         finally:
             for times in self._lanes.values():
                 times.close()
 
-    def start(self, lane: Lane, name: str, nbytes: int) -> None:
-        """A task is about to be recorded; for the scheduler."""
-        if lane.index in self._offsets:
-            times = self._lanes.get(lane.index)
-            if times is None:
-                times = self._lanes[lane.index] = _LaneTimes(lane)
-            times.start(name, nbytes)
-
-    def stop(self, lane: Lane) -> None:
-        """The task has been recorded; for the scheduler."""
+    def start(self, lane: Lane) -> int:
+        """A task is about to be recorded; for the scheduler, which gives what comes back to `stop`."""
         if lane.index in self._lanes:
-            self._lanes[lane.index].stop()
+            self._lanes[lane.index].start()
+        return time.perf_counter_ns()
+
+    def stop(self, lane: Lane, name: str, nbytes: int, start_ns: int) -> None:
+        """The task has been recorded."""
+        launch = self._noted("launch", start_ns, nbytes, name)
+        if lane.index in self._lanes:
+            self._lanes[lane.index].stop(launch)
+
+    def _observe(self, owner: Any, method: str) -> None:
+        """Notes the times of a method's calls: the owner gets one of its own, so that it pays nothing otherwise."""
+        function = getattr(owner, method)
+
+        def call(*args: Any, **options: Any) -> Any:
+            start_ns = time.perf_counter_ns()
+            try:
+                return function(*args, **options)
+            finally:
+                self._noted(method, start_ns, next((arg.nbytes for arg in args if hasattr(arg, "nbytes")), 0))
+
+        setattr(owner, method, call)
+        self._undo.callback(delattr, owner, method)
+
+    def _noted(self, name: str, start_ns: int, nbytes: int, what: str = "") -> HostTime:
+        thread = threading.current_thread()
+        if thread not in self._threads:
+            track = "host" if thread is threading.main_thread() else f"host, {thread.name}"
+            self._threads[thread] = f"{track} ({len(self._threads)})" if track in self._threads.values() else track
+        noted = HostTime(name, what, self._threads[thread], start_ns, time.perf_counter_ns(), nbytes)
+        self.host.append(noted)
+        return noted
 
     def _read(self) -> None:
-        for index, times in self._lanes.items():
-            self.tasks.extend(times.read(self._offsets[index]))
+        with self.runtime.scheduler.lock:
+            for times in self._lanes.values():
+                self.tasks.extend(times.read())
         self.tasks.sort(key=lambda task: task.start_ns)
+        self.host.sort(key=lambda call: (call.start_ns, -call.stop_ns))
 
 
 def _has_timestamps(lane: Lane) -> bool:
@@ -113,11 +151,13 @@ def _has_timestamps(lane: Lane) -> bool:
     return queue.device.physical.queue_families[queue.family].timestamp_bits > 0
 
 
-def _clock_offset_ns(lane: Lane) -> int:
-    """What to add to the queue's timestamps to get the host's: from a timestamp whose submit and wait are as short as
-    they come, taken to lie in the middle.
+def _read_both(lane: Lane) -> Reading:
+    """The clocks of queue and host: as the device reads them together, or where it cannot, by a timestamp whose submit
+    and wait are as short as they come, taken to lie in the middle.
     """
-    best = None
+    if (calibrated := read_both(lane.queue.device)) is not None:
+        return calibrated
+    tries = []
     with TimestampPool(lane.queue, 1) as pool:
         lane.flush()
         for _ in range(5):
@@ -127,8 +167,6 @@ def _clock_offset_ns(lane: Lane) -> int:
             before = time.perf_counter_ns()
             lane.flush()
             lane.queue.wait(lane.queue.last_value)
-            after = time.perf_counter_ns()
-            measured = after - before, (before + after) // 2 - pool.read_ns(0, 1)[0]
-            best = measured if best is None or measured < best else best
-    assert best is not None  # the loop above has run
-    return best[1]
+            took = time.perf_counter_ns() - before
+            tries.append(Reading(pool.read(0, 1)[0], before + took // 2, took // 2))
+    return min(tries, key=lambda each: each.error_ns)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from vkcompute.core.buffer import Buffer
@@ -75,11 +74,11 @@ class Scheduler:
             if queue is not None and self._place(writes, reads, queue) not in self.compute:
                 raise ValueError(f"queue {queue!r} of {self.device} only copies; a kernel needs a compute queue")
             strand = self._begin(writes, reads, queue)
+            dispatch = strand.recorder.dispatch  # type: ignore[union-attr]
             if self.profile is None:
-                strand.recorder.dispatch(*command)  # type: ignore[union-attr]
+                dispatch(*command)
             else:
-                with self._measured(strand, keep[0].name, writes, reads):
-                    strand.recorder.dispatch(*command)  # type: ignore[union-attr]
+                self._measured(strand, keep[0].name, writes, reads, dispatch, *command)
             if isinstance(strand, Lane):
                 return self._end(strand, 0)
             strand.kept.append(keep)
@@ -92,8 +91,8 @@ class Scheduler:
         with self.lock:
             strand = self._begin((target,), (source,), queue)
             blocks = source[0].block.handle, target[0].block.handle
-            with self._measured(strand, "copy", (target,), (source,)):
-                strand.recorder.copy(*blocks, regions, n_regions)  # type: ignore[union-attr]
+            copy = strand.recorder.copy  # type: ignore[union-attr]
+            self._measured(strand, "copy", (target,), (source,), copy, *blocks, regions, n_regions)
             return self._end(strand, target[2] - target[1])
 
     def fill(self, target: Range, word: int) -> Future:
@@ -101,9 +100,8 @@ class Scheduler:
         buffer, start, stop = target
         with self.lock:
             strand = self._begin((target,), (), None)
-            with self._measured(strand, "fill", (target,), ()):
-                at = buffer.offset + start
-                strand.recorder.fill(buffer.block.handle, at, stop - start, word)  # type: ignore[union-attr]
+            record, at = strand.recorder.fill, buffer.offset + start  # type: ignore[union-attr]
+            self._measured(strand, "fill", (target,), (), record, buffer.block.handle, at, stop - start, word)
             return self._end(strand, 0)
 
     def nothing(self) -> Future:
@@ -125,24 +123,27 @@ class Scheduler:
                     self._wait_for_others(lane, after)
             finally:
                 lane.task = task
-            if self.profile is None:
-                lane.submit(command_buffers)
-            else:
-                with self._measured(lane, "graph", writes, reads):
-                    lane.submit(command_buffers)
+            self._measured(lane, "graph", writes, reads, lane.submit, command_buffers)
             self.device.retirement.collect()
             return Future(self, lane, lane.task)
 
-    @contextmanager
-    def _measured(self, strand: Strand, name: str, writes: Sequence[Range], reads: Sequence[Range]) -> Iterator[None]:
-        """Tells the profile, if there is one, of the task that is recorded inside."""
-        if self.profile is None or not isinstance(strand, Lane):
-            yield
-            return
+    def _measured(
+        self,
+        strand: Strand,
+        name: str,
+        writes: Sequence[Range],
+        reads: Sequence[Range],
+        record: Callable[..., None],
+        *args: Any,
+    ) -> None:
+        """Records a task by `record(*args)`, and tells the profile of it, if there is one."""
         profile = self.profile
-        profile.start(strand, name, sum(stop - start for _, start, stop in (*writes, *reads)))
-        yield
-        profile.stop(strand)
+        if profile is None or not isinstance(strand, Lane):
+            record(*args)
+            return
+        start_ns = profile.start(strand)
+        record(*args)
+        profile.stop(strand, name, sum(stop - start for _, start, stop in (*writes, *reads)), start_ns)
 
     def _begin(self, writes: Sequence[Range], reads: Sequence[Range], queue: int | str | None) -> Strand:
         """A strand whose recorder stands where a task with these ranges may be recorded."""

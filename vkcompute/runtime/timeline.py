@@ -1,4 +1,4 @@
-"""What a profile found: the tasks, as a table, as a trace, as a picture."""
+"""What a profile found: the tasks and the host's part, as a table, as a trace, as a picture."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ class TaskTime:
         start_ns, stop_ns: on the host's `time.perf_counter_ns` clock. A task starts when all before it on the queue
             have finished, so tasks of one queue do not overlap.
         enqueued_ns: when the host launched it, on the same clock.
+        thread: the track of the host's thread that did, as `HostTime.thread`.
         nbytes: of the ranges that it declares to read and write.
     """
 
@@ -31,6 +32,7 @@ class TaskTime:
     start_ns: int
     stop_ns: int
     enqueued_ns: int
+    thread: str
     nbytes: int
 
     @property
@@ -44,66 +46,127 @@ class TaskTime:
         return self.nbytes / self.ns if self.ns else 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class HostTime:
+    """Something that the host did for the runtime. What is done in the course of another lies within its time.
+
+    Attributes:
+        name: "launch" (recording a task), "submit" (of a batch to a queue), "wait", "upload" or "download".
+        what: the task launched; else empty.
+        thread: "host" for the main thread; for others with their name.
+        start_ns, stop_ns: on the clock of `time.perf_counter_ns`.
+        nbytes: moved, or declared by the task; 0 for submits and waits.
+    """
+
+    name: str
+    what: str
+    thread: str
+    start_ns: int
+    stop_ns: int
+    nbytes: int
+
+    @property
+    def ns(self) -> int:
+        """Time on the host."""
+        return self.stop_ns - self.start_ns
+
+
 class Timeline:
-    """Tasks of one device.
+    """Tasks of one device, and what the host did.
 
     Attributes:
         device: its name.
-        tasks: in order of their start.
+        tasks, host: in order of their start.
     """
 
     def __init__(self, device: str) -> None:
         self.device = device
         self.tasks: list[TaskTime] = []
+        self.host: list[HostTime] = []
 
     def table(self) -> str:
-        """Per name: launches, total, mean and longest time on the device, bytes per second; the costliest first."""
-        named: dict[str, list[TaskTime]] = defaultdict(list)
+        """Per name and queue: tasks, total, mean and longest time on the device, bytes per second; costliest first."""
+        named: dict[tuple[str, str], list[TaskTime]] = defaultdict(list)
         for task in self.tasks:
-            named[task.name].append(task)
-        rows = [f"{'task':<32}{'count':>8}{'total ms':>11}{'mean us':>10}{'max us':>10}{'GB/s':>8}"]
-        for name, tasks in sorted(named.items(), key=lambda item: -sum(task.ns for task in item[1])):
+            named[task.name, task.queue].append(task)
+        rows = [f"{'task':<26}{'queue':<11}{'count':>7}{'total ms':>11}{'mean us':>9}{'max us':>9}{'GB/s':>7}"]
+        for (name, queue), tasks in sorted(named.items(), key=lambda item: -sum(task.ns for task in item[1])):
             total = sum(task.ns for task in tasks)
             rate = sum(task.nbytes for task in tasks) / total if total else 0.0
             mean, longest = total / len(tasks) / 1e3, max(task.ns for task in tasks) / 1e3
-            rows.append(f"{name[:31]:<32}{len(tasks):>8}{total / 1e6:>11.3f}{mean:>10.1f}{longest:>10.1f}{rate:>8.2f}")
+            about = f"{name[:25]:<26}{queue:<11}{len(tasks):>7}"
+            rows.append(f"{about}{total / 1e6:>11.3f}{mean:>9.1f}{longest:>9.1f}{rate:>7.1f}")
         return "\n".join(rows)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes a trace in the Chrome format, which ui.perfetto.dev opens: a track per queue, and the host's."""
-        events = [*_tracks(["host", *sorted({task.queue for task in self.tasks})])]
-        origin = min((min(task.enqueued_ns, task.start_ns) for task in self.tasks), default=0)
-        threads = {event["args"]["name"]: event["tid"] for event in events if event["name"] == "thread_name"}
-        for task in self.tasks:
-            detail = {"bytes": task.nbytes, "GB/s": round(task.gb_per_s, 3)}
-            span = {"name": task.name, "ph": "X", "pid": 1, "tid": threads[task.queue], "args": detail}
-            events.append({**span, "ts": (task.start_ns - origin) / 1e3, "dur": task.ns / 1e3})
-            launch = {"name": f"launch {task.name}", "ph": "i", "s": "t", "pid": 1, "tid": threads["host"]}
-            events.append({**launch, "ts": (task.enqueued_ns - origin) / 1e3})
-        trace = {"traceEvents": events, "displayTimeUnit": "ns", "otherData": {"device": self.device}}
+        """Writes a trace in the Chrome format, which ui.perfetto.dev opens: a track per queue and one for the host, or
+        for each of its threads, with an arrow from each launch to its task.
+        """
+        tracks = {track: tid for tid, track in enumerate(self._tracks(), 1)}
+        trace = {
+            "traceEvents": [*_headings(tracks), *self._events(tracks)],
+            "displayTimeUnit": "ns",
+            "otherData": {"device": self.device},
+        }
         disk.write_atomic(Path(path), json.dumps(trace).encode())
 
     def plot(self) -> Any:
-        """A matplotlib figure: a lane per queue, a bar per task. Needs the extra `plot`."""
+        """A matplotlib figure: a row for the host and one per queue, a bar per call and task. Needs extra `plot`."""
         from matplotlib import pyplot
 
-        queues = sorted({task.queue for task in self.tasks})
-        names = sorted({task.name for task in self.tasks})
-        origin = min((task.start_ns for task in self.tasks), default=0)
-        figure, axes = pyplot.subplots(figsize=(10, 1.5 + 0.6 * len(queues)), layout="constrained")
+        tracks, origin = self._tracks(), self._origin()
+        bars: dict[str, dict[str, list[tuple[float, float]]]] = defaultdict(lambda: defaultdict(list))
+        for track, each in self._spans():
+            bars[each.name][track].append(((each.start_ns - origin) / 1e6, each.ns / 1e6))
+        figure, axes = pyplot.subplots(figsize=(10, 1.5 + 0.6 * len(tracks)), layout="constrained")
+        # Transfers first: the waits and submits in their course are to be seen.
+        names = sorted(bars, key=lambda name: name not in ("upload", "download"))
         for number, name in enumerate(names):
-            for row, queue in enumerate(queues):
-                bars = [(t.start_ns, t.ns) for t in self.tasks if t.name == name and t.queue == queue]
-                spans = [((start - origin) / 1e6, ns / 1e6) for start, ns in bars]
-                label = name if row == 0 else None
+            label = name
+            for track, spans in bars[name].items():
+                row = tracks.index(track)
                 axes.broken_barh(spans, (row - 0.4, 0.8), facecolors=f"C{number % 10}", label=label)
-        axes.set(yticks=range(len(queues)), yticklabels=queues, xlabel="ms", title=f"Tasks on {self.device}")
-        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.35), ncols=4, frameon=False)
+                label = f"_{name}"  # in the legend once
+        axes.set(yticks=range(len(tracks)), yticklabels=tracks, xlabel="ms", title=f"Tasks on {self.device}")
+        axes.invert_yaxis()
+        figure.legend(loc="outside lower center", ncols=5, frameon=False)
         return figure
 
+    def _tracks(self) -> list[str]:
+        """Names of the tracks: the host's, the main thread's first, then the queues."""
+        return [
+            *(sorted({call.thread for call in self.host}) or ["host"]),
+            *sorted({task.queue for task in self.tasks}),
+        ]
 
-def _tracks(names: list[str]) -> Iterator[dict[str, Any]]:
+    def _spans(self) -> Iterator[tuple[str, HostTime | TaskTime]]:
+        """The track of each call and task."""
+        yield from ((call.thread, call) for call in self.host)
+        yield from ((task.queue, task) for task in self.tasks)
+
+    def _origin(self) -> int:
+        return min((each.start_ns for _, each in self._spans()), default=0)
+
+    def _events(self, tracks: dict[str, int]) -> Iterator[dict[str, Any]]:
+        origin = self._origin()
+
+        def at(ns: int, track: str) -> dict[str, Any]:
+            return {"ts": (ns - origin) / 1e3, "pid": 1, "tid": tracks[track]}  # in us
+
+        for track, each in self._spans():
+            name = f"{each.name} {each.what}".strip() if isinstance(each, HostTime) else each.name
+            detail: dict[str, float] = {"bytes": each.nbytes} if each.nbytes else {}
+            if detail and each.ns and each.name != "launch":
+                detail["GB/s"] = round(each.nbytes / each.ns, 3)
+            yield {"name": name, "ph": "X", **at(each.start_ns, track), "dur": each.ns / 1e3, "args": detail}
+        for number, task in enumerate(self.tasks):
+            flow = {"name": "launch", "cat": "launch", "id": number}
+            yield {**flow, "ph": "s", **at(task.enqueued_ns, task.thread)}
+            yield {**flow, "ph": "f", "bp": "e", **at(task.start_ns, task.queue)}
+
+
+def _headings(tracks: dict[str, int]) -> Iterator[dict[str, Any]]:
     yield {"name": "process_name", "ph": "M", "pid": 1, "args": {"name": "vkcompute"}}
-    for tid, name in enumerate(names):
+    for name, tid in tracks.items():
         yield {"name": "thread_name", "ph": "M", "pid": 1, "tid": tid, "args": {"name": name}}
         yield {"name": "thread_sort_index", "ph": "M", "pid": 1, "tid": tid, "args": {"sort_index": tid}}
