@@ -3,7 +3,8 @@
 Usage: run_tests.py [--driver NAME ...] [--require NAME ...] [--marker EXPR] [pytest's own arguments]
 
 The drivers are lavapipe, swiftshader and gpu (what the default search of the loader finds, where that is a real GPU).
-Tests marked `pure` touch no device and run with the first driver only. The exit status is 0 only where every run
+Tests marked `pure` touch no device and run with the first driver only. Those marked `devices` run once more as "both":
+with the two software drivers in one process. The exit status is 0 only where every run
 passed, something was collected, and every required driver took part.
 """
 
@@ -23,18 +24,20 @@ import drivers
 from probe import Probe, probe
 from report import say
 
-NAMES = ("lavapipe", "swiftshader", "gpu")
+SOFTWARE = ("lavapipe", "swiftshader")
+NAMES = (*SOFTWARE, "gpu", "both")
 NO_TESTS_COLLECTED = 5  # pytest's exit status
 TIMEOUT_S = 900
 
 
 @dataclass(frozen=True)
 class Driver:
-    """A driver to run on: its name here, its device's name, the environment that selects it."""
+    """A driver to run on: its name here, its device's name, the environment that selects it, a marker of its tests."""
 
     name: str
     device: str
     env: dict[str, str]
+    marker: str = ""
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,7 @@ def find() -> tuple[list[Driver], dict[str, str]]:
     """The drivers on this machine, and why each of the others is not here."""
     found: list[Driver] = []
     absent: dict[str, str] = {}
-    for name, manifest in (("lavapipe", drivers.lavapipe()), ("swiftshader", drivers.swiftshader())):
+    for name, manifest in zip(SOFTWARE, (drivers.lavapipe(), drivers.swiftshader()), strict=True):
         env = drivers.only(str(manifest))
         seen = probe(env) if manifest else Probe(loader=True, error="it is not installed")
         if seen.usable:
@@ -67,7 +70,16 @@ def find() -> tuple[list[Driver], dict[str, str]]:
         found.append(Driver("gpu", device, os.environ | {"VKCOMPUTE_DEVICE": device}))
     else:
         absent["gpu"] = "no real GPU found"
+    manifests = _software_manifests(found)
+    if len(manifests) == len(SOFTWARE):
+        found.append(Driver("both", "all at once", drivers.only(os.pathsep.join(manifests)), "devices"))
+    else:
+        absent["both"] = "it takes both software drivers"
     return found, absent
+
+
+def _software_manifests(everyone: list[Driver]) -> list[str]:
+    return [driver.env[drivers.SELECTORS[0]] for driver in everyone if driver.name in SOFTWARE]
 
 
 def environment(driver: Driver, everyone: list[Driver]) -> dict[str, str]:
@@ -77,9 +89,9 @@ def environment(driver: Driver, everyone: list[Driver]) -> dict[str, str]:
         env.pop("VKCOMPUTE_DEVICE", None)
     env["VKCOMPUTE_VALIDATION"] = "error"
     env.setdefault("PYTHONFAULTHANDLER", "1")
-    software = [other.env[drivers.SELECTORS[0]] for other in everyone if other.name != "gpu"]
-    if len(software) > 1:
-        env["VKCOMPUTE_TEST_ALL_ICDS"] = os.pathsep.join(software)
+    manifests = _software_manifests(everyone)
+    if len(manifests) > 1:
+        env["VKCOMPUTE_TEST_ALL_ICDS"] = os.pathsep.join(manifests)
     return env
 
 
@@ -159,7 +171,7 @@ def main() -> int:
     required = {*options.require, *(options.driver or ())}
     outcomes = []
     for number, driver in enumerate(chosen):
-        markers = [*options.marker, *(["not pure"] if number else [])]
+        markers = [*options.marker, *filter(None, [driver.marker, "not pure" if number else ""])]
         outcomes.append(run(driver, environment(driver, everyone), markers, arguments))
     why = verdict(outcomes, required, selection=bool(arguments or options.marker))
     text = summary(outcomes, absent)

@@ -7,6 +7,7 @@ driver, and those on `import vkcompute` need it not to have happened.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import signal
@@ -90,6 +91,27 @@ def gpu(_silence_at_the_end: None) -> Iterator[vkcompute.Runtime]:
 
     with vkcompute.Runtime() as runtime:
         yield runtime
+
+
+@pytest.fixture(scope="session")
+def two_runtimes(_silence_at_the_end: None) -> Iterator[list[vkcompute.Runtime]]:
+    """One runtime on each of two devices; where there is one device, two on it."""
+    import vkcompute
+
+    with vkcompute.DeviceGroup() as everything:
+        found = list(everything.runtimes[:2])
+        with contextlib.ExitStack() as more:
+            yield found if len(found) == 2 else [*found, more.enter_context(vkcompute.Runtime(0))]
+
+
+@pytest.fixture
+def group(two_runtimes: list[vkcompute.Runtime]) -> Iterator[vkcompute.DeviceGroup]:
+    """The two as a group that divides unequally."""
+    import vkcompute
+
+    with vkcompute.DeviceGroup(two_runtimes) as group:
+        group.shares = (2, 1)
+        yield group
 
 
 @pytest.fixture

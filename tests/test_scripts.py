@@ -339,7 +339,21 @@ def test_a_real_gpu_is_a_third_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [(driver.name, driver.device) for driver in found] == [("lavapipe", "llvmpipe"), ("gpu", "Some GPU 9000")]
     assert found[1].env["VKCOMPUTE_DEVICE"] == "Some GPU 9000"
     assert "VK_DRIVER_FILES" not in found[1].env
-    assert absent == {"swiftshader": "it is not installed"}
+    assert absent == {"swiftshader": "it is not installed", "both": "it takes both software drivers"}
+
+
+def test_two_software_drivers_run_tests_of_several_devices_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = probe.Probe(True, (probe.Device("some CPU", "cpu", (1, 3)),))
+    monkeypatch.setattr(run_tests, "probe", lambda env=None: seen)
+    monkeypatch.setattr(drivers, "lavapipe", lambda: Path("/lvp.json"))
+    monkeypatch.setattr(drivers, "swiftshader", lambda: Path("/sws.json"))
+    found, absent = run_tests.find()
+    assert [(driver.name, driver.marker) for driver in found] == [
+        ("lavapipe", ""), ("swiftshader", ""), ("both", "devices"),
+    ]  # fmt: skip
+    assert absent == {"gpu": "no real GPU found"}
+    env = run_tests.environment(found[2], found)
+    assert env["VK_DRIVER_FILES"] == env["VKCOMPUTE_TEST_ALL_ICDS"] == f"/lvp.json{os.pathsep}/sws.json"
 
 
 def test_an_environment_of_another_python_is_made_again_where_one_is_named(

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from vkcompute.pipelines.multiply_files import multiply_files
     from vkcompute.runtime.future import Future
     from vkcompute.runtime.graph import Graph
+    from vkcompute.runtime.group import DeviceGroup
     from vkcompute.runtime.kernel import Kernel
     from vkcompute.runtime.runtime import Runtime, default_runtime
     from vkcompute.runtime.tensor import Tensor
@@ -52,6 +53,7 @@ _HOMES = {
     "Tensor": "vkcompute.runtime.tensor",
     "Kernel": "vkcompute.runtime.kernel",
     "Graph": "vkcompute.runtime.graph",
+    "DeviceGroup": "vkcompute.runtime.group",
     "Future": "vkcompute.runtime.future",
     "multiply": "vkcompute.pipelines.multiply",
     "multiply_files": "vkcompute.pipelines.multiply_files",
@@ -74,7 +76,7 @@ def __dir__() -> list[str]:
 __all__ = [
     "__version__",
     # what one works with
-    "Future", "Graph", "Kernel", "Runtime", "Tensor", "default_runtime", "glsl",
+    "DeviceGroup", "Future", "Graph", "Kernel", "Runtime", "Tensor", "default_runtime", "glsl",
     # pipelines
     "LogisticRegression", "multiply", "multiply_files",
     # what can go wrong
