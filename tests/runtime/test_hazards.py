@@ -168,3 +168,18 @@ def test_ranges_beyond_32_bits() -> None:
     uses.read(1 << 39, (1 << 39) + 4, 1, 1, after)
     assert after == {0: 1}
     assert len(uses) == 3
+
+
+@pytest.mark.parametrize("lag", [0, 300, 5_000, 10**9])
+def test_forgetting_costs_a_task_no_more_the_more_windows_have_work(lag: int) -> None:
+    """Of 4,096 windows written in turn, whatever part is unfinished: few segments are looked at per task, few stay."""
+    uses, looked_at, most = Uses(), 0, 0
+    for task in range(1, 40_001):
+        if uses.crowded:
+            looked_at += len(uses)
+            uses.forget({0: task - lag})
+        start = task % 4096 * 8
+        uses.write(start, start + 8, 0, task, {})
+        most = max(most, len(uses))
+    assert looked_at <= 4 * task
+    assert most <= max(65, 2 * min(lag, 4096) + 2)

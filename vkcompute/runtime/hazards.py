@@ -13,6 +13,8 @@ from collections.abc import Mapping
 After = dict[int, int]
 """strand -> the latest task of it that has to come first"""
 
+_MANY = 64
+
 
 class _Segment:
     """Bytes [start, stop) with one history: the last task that wrote them, and who has read them since."""
@@ -31,10 +33,11 @@ class Uses:
     A task that both reads and writes notes its writes first: they wait for all that its reads would wait for.
     """
 
-    __slots__ = ("_segments",)
+    __slots__ = ("_limit", "_segments")
 
     def __init__(self) -> None:
         self._segments: list[_Segment] = []
+        self._limit = _MANY
 
     def read(self, start: int, stop: int, strand: int, task: int, after: After) -> None:
         """Notes that the task reads bytes [start, stop), and adds what it has to come after to `after`."""
@@ -88,6 +91,15 @@ class Uses:
             )
 
         self._segments = [segment for segment in self._segments if not told(segment)]
+        self._limit = max(_MANY, 2 * len(self._segments))
+
+    @property
+    def crowded(self) -> bool:
+        """Whether to `forget`: the segments are many, and twice as many as could not be forgotten the last time.
+
+        So a buffer of a thousand windows with work on each does not look at all of them for each task.
+        """
+        return len(self._segments) > self._limit
 
     def __len__(self) -> int:
         return len(self._segments)
@@ -96,7 +108,8 @@ class Uses:
         segments = self._segments
         first = max(0, bisect_right(segments, start, key=_start_of) - 1)
         found = []
-        for segment in segments[first:]:
+        for position in range(first, len(segments)):  # no slice: it would copy all that follows
+            segment = segments[position]
             if segment.start >= stop:
                 break
             if segment.stop > start < stop:  # an empty range overlaps nothing

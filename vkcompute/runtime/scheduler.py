@@ -26,7 +26,6 @@ Range = tuple[Buffer, int, int]
 # A batch is submitted when somebody waits for it, when it has so many tasks, or when its copies move so many bytes.
 BATCH_TASKS = 64
 BATCH_BYTES = 16 << 20
-_MANY_SEGMENTS = 64
 
 
 class Scheduler:
@@ -179,7 +178,7 @@ class Scheduler:
         uses: Uses | None = buffer.uses
         if uses is None:
             uses = buffer.uses = Uses()
-        elif len(uses) > _MANY_SEGMENTS:
+        elif uses.crowded:
             uses.forget({lane.index: lane.finished_task() for lane in self.lanes})
         return uses
 
