@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -17,6 +18,7 @@ from vkcompute.pipelines.logistic.parameters import settings_from
 from vkcompute.pipelines.logistic.settings import Outcome
 
 if TYPE_CHECKING:
+    from vkcompute.runtime.group import DeviceGroup
     from vkcompute.runtime.runtime import Runtime
 
 Array = npt.NDArray[Any]
@@ -49,8 +51,9 @@ class LogisticRegression(Estimator):
         n_iter_no_change: see `tol`.
         warm_start: whether `fit` starts from what an earlier `fit` found.
         device: a `Runtime`; or a device's index or part of its name, for a runtime opened for each fit; or None, for
-            `vkcompute.default_runtime()`. Only `fit` uses it: to predict, which passes over the rows once, the host is
-            done before a device would have received them.
+            `vkcompute.default_runtime()`; or a `DeviceGroup`, or a list of devices for one opened for each fit: they
+            divide the rows, by speeds measured during the first steps, and each step takes all of them. Only `fit` uses
+            it: to predict, which passes over the rows once, the host is done before a device would have received them.
 
     Attributes:
         coef_: shape (1, n_features), float64.
@@ -74,7 +77,7 @@ class LogisticRegression(Estimator):
         fit_intercept: bool = True,
         n_iter_no_change: int = 5,
         warm_start: bool = False,
-        device: Runtime | int | str | None = None,
+        device: Runtime | DeviceGroup | Sequence[Runtime | int | str] | int | str | None = None,
     ) -> None:
         self.learning_rate, self.max_iter, self.alpha, self.tol = learning_rate, max_iter, alpha, tol
         self.batch_size, self.random_state, self.fit_intercept = batch_size, random_state, fit_intercept
@@ -109,24 +112,27 @@ class LogisticRegression(Estimator):
         targets = inputs.checked_weights(sample_weight, second)
         settings = settings_from(self, targets, progress)
         coef, intercept = self._start(table.shape[1], coef_init, intercept_init)
-        from vkcompute.pipelines.logistic.training import train  # here: a loaded model predicts where no Vulkan is
-
-        with self._runtime() as runtime:
-            outcome = train(runtime, table, targets, settings, coef, intercept)
+        with self._training() as train:
+            outcome = train(table, targets, settings, coef, intercept)
         self._keep(outcome, classes, names)
         return self
 
     @contextmanager
-    def _runtime(self) -> Iterator[Runtime]:
+    def _training(self) -> Iterator[Callable[..., Outcome]]:
+        """`training.train` or `divided.train_divided` on the devices."""
+        # Here, because a loaded model predicts where no Vulkan is.
+        from vkcompute.pipelines.logistic.divided import train_divided
+        from vkcompute.pipelines.logistic.training import train
+        from vkcompute.runtime.group import DeviceGroup
         from vkcompute.runtime.runtime import Runtime, default_runtime
 
-        if self.device is None:
-            yield default_runtime()
-        elif isinstance(self.device, Runtime):
-            yield self.device
-        else:
-            with Runtime(self.device) as runtime:
-                yield runtime
+        with ExitStack() as opened:
+            device: Any = default_runtime() if self.device is None else self.device
+            if isinstance(device, (list, tuple)):
+                device = opened.enter_context(DeviceGroup(device))
+            elif not isinstance(device, (Runtime, DeviceGroup)):
+                device = opened.enter_context(Runtime(device))
+            yield partial(train_divided if isinstance(device, DeviceGroup) else train, device)
 
     def _start(self, n_features: int, coef_init: Any, intercept_init: Any) -> tuple[npt.NDArray[np.float32], float]:
         warm = self.warm_start and self.__sklearn_is_fitted__()
@@ -237,8 +243,12 @@ class LogisticRegression(Estimator):
         return model
 
     def __getstate__(self) -> dict[str, Any]:
-        """A runtime does not travel to other processes; its device's name does."""
-        state = dict(self.__dict__)
-        if self.device is not None and not isinstance(self.device, (int, str)):
-            state["device"] = self.device.device.name
-        return state
+        """Runtimes do not travel to other processes; their devices' names do."""
+        return {**self.__dict__, "device": _by_name(self.device)}
+
+
+def _by_name(device: Any) -> Any:
+    found = getattr(device, "runtimes", device)
+    if isinstance(found, (list, tuple)):
+        return [_by_name(each) for each in found]
+    return found if found is None or isinstance(found, (int, str)) else found.device.name

@@ -56,6 +56,11 @@ class Model:
         self.weights = owner.enter_context(runtime.tensor(padded))
         self.state = owner.enter_context(runtime.tensor(state))
 
+    def write(self, weights: Floats, intercept: float) -> None:
+        """Sets the weights, shape (n_features,), and the intercept, without their rests."""
+        self.weights[0, : self.n_features].write(weights)
+        self.state[_INTERCEPT:_HEADER_WORDS].write(np.array([intercept, 0, 0], np.float32))  # and no group is done
+
     def read_weights(self) -> npt.NDArray[np.float64]:
         """The weights, shape (n_features,). Waits for the steps given so far."""
         weights: npt.NDArray[np.float64] = self.weights.numpy()[:, : self.n_features].sum(0, np.float64)

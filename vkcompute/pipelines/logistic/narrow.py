@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 
 import numpy as np
+import numpy.typing as npt
 
 from vkcompute.pipelines.logistic.model import Model
 from vkcompute.pipelines.logistic.settings import Settings
@@ -36,7 +37,19 @@ class NarrowStep:
 
     def launch(self, order: Tensor | None) -> None:
         """One step: on all rows, or on the batch whose rows stand in `order`."""
+        self._launch(order, {})
+
+    def launch_sums(self, order: Tensor | None) -> None:
+        """The sums of a step, without the step."""
+        self._launch(order, {"n_slots": 0})  # no workgroup is the last of so many, which takes the step
+
+    def _launch(self, order: Tensor | None, push: dict[str, int]) -> None:
         model = self._model
         for part in self.plan.parts:
             tensors = (*self._rows.rows(part, order), model.weights, model.state, self._sums)
-            self._kernel(*tensors, **part.push, grid=(part.n_groups,))
+            self._kernel(*tensors, **{**part.push, **push}, grid=(part.n_groups,))
+
+    def read_sums(self) -> npt.NDArray[np.float64]:
+        """What `launch_sums` has found: loss, and its derivatives by the intercept and by each weight."""
+        sums: npt.NDArray[np.float64] = self._sums.numpy().sum(0, np.float64)
+        return sums

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 
 import numpy as np
+import numpy.typing as npt
 
 from vkcompute.pipelines.logistic.model import Model
 from vkcompute.pipelines.logistic.settings import Settings
@@ -54,6 +55,11 @@ class WideStep:
 
     def launch(self, order: Tensor | None) -> None:
         """One step: on all rows, or on the batch whose rows stand in `order`."""
+        self.launch_sums(order)
+        self._launch_update()
+
+    def launch_sums(self, order: Tensor | None) -> None:
+        """The sums of a step, without the step."""
         weights, state = self._model.weights, self._model.state
         first_slice = 0
         for part, (n_tiles, n_slices) in zip(self.plan.parts, self._slices, strict=True):
@@ -63,7 +69,11 @@ class WideStep:
             push = {**part.push, "tiles_per_lane": n_tiles, "first_slot": first_slice}
             self._gradient(*rows, self._residuals, state, self._gradients, **push, grid=(self._n_groups, n_slices))
             first_slice += n_slices
-        self._launch_update()
+
+    def read_sums(self) -> npt.NDArray[np.float64]:
+        """As `NarrowStep.read_sums`."""
+        loss, gradients = self._sums.numpy().sum(0, np.float64), self._gradients.numpy().sum(0, np.float64)
+        return np.append(loss, gradients.reshape(-1)[: self._model.n_features])
 
     def _launch_update(self) -> None:
         model, n_vec4 = self._model, self._squares.size

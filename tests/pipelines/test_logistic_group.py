@@ -1,0 +1,162 @@
+"""Training on several devices equals training on one, and numpy, however the rows are divided."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from logistic_oracle import fit
+from test_logistic_training import assert_matches, random_table
+
+import vkcompute as vc
+from vkcompute.pipelines.logistic import table
+from vkcompute.runtime.balance import learned
+
+pytestmark = pytest.mark.devices
+
+WIDTHS = (1, 2, 7, 32, 33, 70)
+SHARES = st.sampled_from([(1.0, 1.0), (1.0, 0.0), (0.0, 1.0), (1.0, 0.001), (0.2, 0.8)])
+
+
+def assert_close(found: vc.LogisticRegression, one: vc.LogisticRegression) -> None:
+    scale = max(1.0, float(np.abs(one.coef_).max()))
+    np.testing.assert_allclose(found.coef_, one.coef_, rtol=1e-5, atol=1e-6 * scale)
+    np.testing.assert_allclose(found.intercept_, one.intercept_, rtol=1e-5, atol=1e-6 * scale)
+    np.testing.assert_allclose(found.loss_curve_, one.loss_curve_, rtol=1e-5)
+
+
+@given(data=st.data())
+def test_equals_numpy_and_one_device(two_runtimes: list[vc.Runtime], data: st.DataObject) -> None:
+    draw = data.draw
+    n, d = draw(st.integers(2, 3000), "rows"), draw(st.sampled_from(WIDTHS), "features")
+    X, y = random_table(n, d, draw(st.integers(0, 2**32), "seed"), draw(st.sampled_from([0.1, 1.0]), "scale"))
+    params: dict[str, Any] = {
+        "learning_rate": draw(st.sampled_from([0.01, 0.1]), "rate"),
+        "alpha": draw(st.sampled_from([0.0, 0.03, 1.0]), "alpha"),
+        "max_iter": draw(st.integers(1, 12), "epochs"),
+        "fit_intercept": draw(st.booleans(), "intercept"),
+    }
+    weight = None
+    if draw(st.booleans(), "weighted"):
+        weight = np.random.default_rng(n).integers(0, 4, n).astype(float)
+        weight[:2] = 1
+    with vc.DeviceGroup(two_runtimes) as group:
+        group.shares = draw(SHARES, "shares")
+        found = vc.LogisticRegression(device=group, **params).fit(X, y, sample_weight=weight)
+    assert_matches(found, fit(X, y, sample_weight=weight, **params))
+    assert_close(found, vc.LogisticRegression(device=two_runtimes[0], **params).fit(X, y, sample_weight=weight))
+    assert found.n_iter_ == params["max_iter"]
+
+
+@pytest.mark.parametrize("d", [3, 40])
+def test_parts_in_many_chunks(group: vc.DeviceGroup, monkeypatch: pytest.MonkeyPatch, d: int) -> None:
+    monkeypatch.setattr(table, "chunk_limit_nbytes", lambda _: 100 * d * 4)
+    X, y = random_table(999, d, 5)
+    found = vc.LogisticRegression(max_iter=9, alpha=0.1, device=group).fit(X, y)
+    assert_matches(found, fit(X, y, max_iter=9, alpha=0.1))
+
+
+def test_the_table_is_divided_anew_where_one_device_is_slow(
+    group: vc.DeviceGroup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uploads: list[int] = []
+    upload = table.upload
+
+    def noted(runtime: vc.Runtime, X: Any, *rest: Any) -> Any:
+        uploads.append(len(X))
+        return upload(runtime, X, *rest)
+
+    monkeypatch.setattr("vkcompute.pipelines.logistic.divided.upload", noted)
+    seconds = iter([[1.0, 9.0], [1.0, 1.0]])
+    monkeypatch.setattr(
+        "vkcompute.runtime.group.learned",
+        lambda shares, rows, _, weight: learned(shares, rows, next(seconds), weight),
+    )
+    X, y = random_table(1000, 2, 6)
+    group.shares = (1, 1)
+    found = vc.LogisticRegression(max_iter=20, device=group).fit(X, y)
+    assert uploads == [500, 500, 900, 100]
+    assert_matches(found, fit(X, y, max_iter=20))
+    vc.LogisticRegression(max_iter=20, device=group).fit(X, y)
+    assert uploads[4:] == [900, 100], "9 : 1 is what both take equally long for"
+
+
+@pytest.mark.parametrize("d", [2, 50])
+def test_it_stops_where_one_device_stops(group: vc.DeviceGroup, d: int) -> None:
+    X, y = random_table(600, d, 8)
+    params: dict[str, Any] = {"learning_rate": 0.5, "tol": 1e-3, "max_iter": 500}
+    found = vc.LogisticRegression(device=group, **params).fit(X, y)
+    one = vc.LogisticRegression(device=group.runtimes[0], **params).fit(X, y)
+    assert abs(found.n_iter_ - one.n_iter_) <= 1, "a loss at the limit is rounded to one side or the other"
+    assert 5 < found.n_iter_ < 500
+    n = min(found.n_iter_, one.n_iter_)
+    np.testing.assert_allclose(found.loss_curve_[:n], one.loss_curve_[:n], rtol=1e-5)
+
+
+@pytest.mark.filterwarnings("error")
+def test_loss_that_overflows_is_an_error(group: vc.DeviceGroup) -> None:
+    X, y = random_table(100, 2, 9)
+    with pytest.raises(ValueError, match="under-/overflow occurred at epoch #"):
+        vc.LogisticRegression(learning_rate=1e30, max_iter=50, device=group).fit(X * 1e8, y)
+
+
+def test_a_fit_goes_on_from_the_last_and_tells_its_progress(group: vc.DeviceGroup) -> None:
+    X, y = random_table(300, 3, 10)
+    model = vc.LogisticRegression(max_iter=7, warm_start=True, device=group).fit(X, y)
+    told: list[int] = []
+    model.fit(X, y, progress=told.append)
+    assert told == list(range(1, 8))
+    assert_matches(model, _second_half(fit(X, y, max_iter=14)))
+
+
+def _second_half(expected: Any) -> Any:
+    expected.losses = expected.losses[7:]
+    return expected
+
+
+def test_batches_are_refused(group: vc.DeviceGroup) -> None:
+    X, y = random_table(100, 2, 11)
+    with pytest.raises(
+        ValueError, match=r"each step takes all rows: batch_size is None or at least 100; got 99; train"
+    ):
+        vc.LogisticRegression(batch_size=99, device=group).fit(X, y)
+    assert vc.LogisticRegression(batch_size=100, max_iter=1, device=group).fit(X, y).n_iter_ == 1
+
+
+def test_fit_inside_of_a_profile_is_not_measured(group: vc.DeviceGroup) -> None:
+    X, y = random_table(100, 2, 12)
+    with group.runtimes[0].profile() as profile:
+        found = vc.LogisticRegression(max_iter=10, device=group).fit(X, y)
+    assert len([task for task in profile.tasks if "narrow" in task.name]) == 10
+    assert group.shares == (2 / 3, 1 / 3)
+    assert_matches(found, fit(X, y, max_iter=10))
+
+
+@pytest.mark.usefixtures("clean_handles")
+def test_a_list_of_devices_is_opened_for_the_fit() -> None:
+    X, y = random_table(50, 2, 13)
+    model = vc.LogisticRegression(max_iter=3, device=[0]).fit(X, y)
+    assert_matches(model, fit(X, y, max_iter=3))
+    assert pickle.loads(pickle.dumps(model)).device == [0]
+    with pytest.raises(vc.NoDevice):
+        vc.LogisticRegression(device=["nobody"]).fit(X, y)
+
+
+def test_a_group_travels_by_the_names_of_its_devices(group: vc.DeviceGroup) -> None:
+    names = [runtime.device.name for runtime in group.runtimes]
+    assert pickle.loads(pickle.dumps(vc.LogisticRegression(device=group))).device == names
+    assert pickle.loads(pickle.dumps(vc.LogisticRegression(device=[group.runtimes[0], 1]))).device == [names[0], 1]
+
+
+@pytest.mark.parametrize("d", [2, 50])
+def test_a_failing_device_leaves_nothing_behind(two_runtimes: list[vc.Runtime], clean_handles: None, d: int) -> None:
+    X, y = random_table(200, d, 14)
+    second = vc.Runtime()
+    with vc.DeviceGroup([two_runtimes[0], second]) as group:
+        second.close()
+        with pytest.raises(vc.ClosedError, match="this Runtime is closed"):
+            vc.LogisticRegression(device=group).fit(X, y)
