@@ -85,3 +85,7 @@ class NoCompiler(VkComputeError, RuntimeError):
 
 class DataError(VkComputeError, ValueError):
     """Input data is unusable; the message gives the place (file, line, row, column) and the value."""
+
+
+class IrError(VkComputeError, ValueError):
+    """A kernel in the intermediate form is malformed: the fault of the front end that built it."""

@@ -1,0 +1,63 @@
+"""The intermediate form in which every front end's kernels meet: typed, in single assignment, with structured control.
+
+A front end makes a `Function`, fills it through a `Builder`, and gets SPIR-V from `lower(optimize(function))`.
+"""
+
+from __future__ import annotations
+
+from vkcompute.errors import IrError
+from vkcompute.ir.builder import Branch, Builder, Loop
+from vkcompute.ir.function import Constant, Function, Memory, Value
+from vkcompute.ir.lower import lower
+from vkcompute.ir.passes import optimize
+from vkcompute.ir.types import (
+    BOOL,
+    FLOAT16,
+    FLOAT32,
+    FLOAT64,
+    INT8,
+    INT16,
+    INT32,
+    INT64,
+    SCALARS,
+    UINT8,
+    UINT16,
+    UINT32,
+    UINT64,
+    Scalar,
+    Type,
+    Vector,
+    vector,
+)
+from vkcompute.ir.verify import verify
+
+__all__ = [
+    "BOOL",
+    "FLOAT16",
+    "FLOAT32",
+    "FLOAT64",
+    "INT8",
+    "INT16",
+    "INT32",
+    "INT64",
+    "SCALARS",
+    "UINT8",
+    "UINT16",
+    "UINT32",
+    "UINT64",
+    "Branch",
+    "Builder",
+    "Constant",
+    "Function",
+    "IrError",
+    "Loop",
+    "Memory",
+    "Scalar",
+    "Type",
+    "Value",
+    "Vector",
+    "lower",
+    "optimize",
+    "vector",
+    "verify",
+]

@@ -1,0 +1,80 @@
+"""The SPIR-V instruction for each operation on numbers."""
+
+from __future__ import annotations
+
+from vkcompute.ir.assembly import Assembly
+from vkcompute.ir.types import BOOL, SCALARS, Scalar, Type, Vector, element_of, vector
+
+# Operation -> opcode by kind of number: ints, uints, floats and bools. Numbers of the SPIR-V specification 1.3.
+_BINARY: dict[str, dict[str, int]] = {
+    "add": {"i": 128, "u": 128, "f": 129},
+    "sub": {"i": 130, "u": 130, "f": 131},
+    "mul": {"i": 132, "u": 132, "f": 133},
+    "div": {"i": 135, "u": 134, "f": 136},
+    "rem": {"i": 138, "u": 137, "f": 140},
+    "mod": {"i": 139, "u": 137, "f": 141},
+    "and": {"i": 199, "u": 199, "b": 167},
+    "or": {"i": 197, "u": 197, "b": 166},
+    "xor": {"i": 198, "u": 198, "b": 165},
+    "shl": {"i": 196, "u": 196},
+    "shr": {"i": 195, "u": 194},
+    "eq": {"i": 170, "u": 170, "f": 180, "b": 164},
+    "ne": {"i": 171, "u": 171, "f": 183, "b": 165},
+    "lt": {"i": 177, "u": 176, "f": 184},
+    "le": {"i": 179, "u": 178, "f": 188},
+    "gt": {"i": 173, "u": 172, "f": 186},
+    "ge": {"i": 175, "u": 174, "f": 190},
+}
+_UNARY: dict[str, dict[str, int]] = {
+    "neg": {"i": 126, "f": 127},
+    "not": {"i": 200, "u": 200, "b": 168},
+    "isnan": {"f": 156},
+    "isinf": {"f": 157},
+}
+# The same for instructions of GLSL.std.450.
+_STANDARD: dict[str, dict[str, int]] = {
+    "min": {"f": 37, "u": 38, "i": 39},
+    "max": {"f": 40, "u": 41, "i": 42},
+    "abs": {"f": 4, "i": 5},
+    "sign": {"f": 6, "i": 7},
+    **{
+        name: {"f": number}
+        for name, number in {
+            "round": 2, "trunc": 3, "floor": 8, "ceil": 9, "sin": 13, "cos": 14, "tan": 15, "asin": 16, "acos": 17,
+            "atan": 18, "sinh": 19, "cosh": 20, "tanh": 21, "asinh": 22, "acosh": 23, "atanh": 24, "atan2": 25,
+            "pow": 26, "exp": 27, "log": 28, "exp2": 29, "log2": 30, "sqrt": 31, "rsqrt": 32,
+        }.items()
+    },
+}  # fmt: skip
+_EXT_INST, _SELECT, _BITCAST = 12, 169, 124
+_U_CONVERT, _S_CONVERT, _F_CONVERT = 113, 114, 115
+# (from, to) -> opcode, where one of them is a float
+_CONVERT = {"fu": 109, "fi": 110, "if": 111, "uf": 112, "ff": _F_CONVERT}
+
+
+def arithmetic(out: Assembly, code: str, result: Type, kind: Type, operands: list[int]) -> int:
+    """The id of an operation on one or two values of type `kind`."""
+    letter = element_of(kind).kind
+    table = _BINARY if len(operands) == 2 else _UNARY
+    if code in table:
+        return out.value(table[code][letter], result, *operands)
+    return out.value(_EXT_INST, result, out.standard, _STANDARD[code][letter], *operands)
+
+
+def cast(out: Assembly, value: int, source: Type, target: Type) -> int:
+    """The id of the number in another type."""
+    old, new = element_of(source), element_of(target)
+    if new is BOOL:
+        return out.value(_BINARY["ne"][old.kind], target, value, out.number(0, source))
+    if old is BOOL:
+        return out.value(_SELECT, target, value, out.number(1, target), out.number(0, target))
+    if "f" in (old.kind, new.kind):
+        return out.value(_CONVERT[old.kind + new.kind], target, value)
+    if old.bits != new.bits:  # widened by the sign that it has, and then taken for what is asked
+        wide = _shaped(SCALARS[f"{'u' * (old.kind == 'u')}int{new.bits}"], target)
+        value = out.value(_S_CONVERT if old.kind == "i" else _U_CONVERT, wide, value)
+    return value if old.kind == new.kind else out.value(_BITCAST, target, value)
+
+
+def _shaped(element: Scalar, like: Type) -> Type:
+    return vector(element, like.n) if isinstance(like, Vector) else element

@@ -1,0 +1,89 @@
+"""What makes a function smaller and faster without changing what it computes; each pass leaves a valid function."""
+
+from __future__ import annotations
+
+from vkcompute.ir.function import EFFECTS, Function, Op, Region, Value, walk
+
+_NOT_EQUAL = EFFECTS | {"load"}  # two of these in different places may differ, though their arguments do not
+_MAY_TRAP = frozenset({"div", "rem", "mod"})  # by zero; where it is not asked for, it is not done
+
+
+def optimize(function: Function) -> Function:
+    """Moves what a loop need not repeat out of it, computes nothing twice, and drops what nobody uses."""
+    hoist(function)
+    share(function)
+    drop(function)
+    return function
+
+
+def share(function: Function) -> None:
+    """Common subexpressions: of operations with the same arguments, the later ones use the first one's result."""
+    replaced: dict[Value, Value] = {}
+
+    def visit(region: Region, seen: dict[object, Op]) -> None:
+        kept = []
+        for op in region.ops:
+            op.args = tuple([replaced.get(value, value) for value in op.args])
+            if op.code not in _NOT_EQUAL:
+                first = seen.setdefault((op.code, op.args, op.attribute), op)
+                if first is not op:
+                    replaced[op] = first
+                    continue
+            kept.append(op)
+            for inner in op.regions:
+                visit(inner, dict(seen))
+        region.ops = kept
+
+    visit(function.body, {})
+
+
+def drop(function: Function) -> None:
+    """Dead code: operations without an effect, whose result nothing uses."""
+    used: set[Value] = set()
+
+    def visit(region: Region) -> None:
+        kept = []
+        for op in reversed(region.ops):
+            if op.code in EFFECTS or op in used:
+                for inner in op.regions:
+                    visit(inner)
+                used.update(op.args)
+                kept.append(op)
+        region.ops = kept[::-1]
+
+    # Whatever the terminators hand over counts as used, so that one pass from the end sees every use before its value,
+    # but for what a loop hands to itself.
+    used.update(value for op in walk(function.body) if op.code in ("yield", "continue", "break") for value in op.args)
+    visit(function.body)
+
+
+def hoist(function: Function) -> None:
+    """Loop-invariant code: what depends on nothing inside of a loop moves in front of it."""
+
+    def visit(region: Region, inside: set[Value], moved: list[Op] | None) -> None:
+        """Moves what can leave the innermost loop to `moved`; `inside` is what has been found to be defined in it."""
+        kept: list[Op] = []
+
+        def place(op: Op) -> None:
+            stays = op.code in _NOT_EQUAL or op.code in _MAY_TRAP
+            if moved is None or stays or inside.intersection(op.args):
+                kept.append(op)
+                inside.update((op, *op.results))
+            else:
+                moved.append(op)
+
+        for op in region.ops:
+            if op.code == "loop":
+                invariant: list[Op] = []
+                body: set[Value] = {*op.params}
+                visit(op.regions[0], body, invariant)
+                inside |= body
+                for each in invariant:
+                    place(each)
+            else:
+                for inner in op.regions:
+                    visit(inner, inside, moved)
+            place(op)
+        region.ops = kept
+
+    visit(function.body, set(), None)

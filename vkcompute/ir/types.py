@@ -1,0 +1,62 @@
+"""The types of values: numpy's scalars of bool, int, uint and float, and short vectors of them."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+
+import numpy as np
+
+from vkcompute import dtypes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scalar:
+    """One number; there is one object for each of them.
+
+    Attributes:
+        name: numpy's name of it.
+        kind: "b" bool, "i" int, "u" uint or "f" float.
+        bits: its width; a bool has no bits that anyone can see, and is said to have 8 as in memory.
+    """
+
+    name: str
+    kind: str
+    bits: int
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def numpy(self) -> np.dtype[np.generic]:
+        """Numpy's dtype."""
+        return np.dtype(self.name)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Vector:
+    """Two to four numbers; made by `vector`, so that there is one object for each."""
+
+    element: Scalar
+    n: int
+
+    def __str__(self) -> str:
+        return f"{self.element}x{self.n}"
+
+
+Type = Scalar | Vector
+SCALARS: dict[str, Scalar] = {row.name: Scalar(row.name, row.numpy.kind, row.bits) for row in dtypes.TABLE}
+BOOL, INT8, INT16, INT32, INT64, UINT8, UINT16, UINT32, UINT64, FLOAT16, FLOAT32, FLOAT64 = SCALARS.values()
+
+
+@functools.cache
+def vector(element: Scalar, n: int) -> Vector:
+    """The type of `n` elements, 2 to 4."""
+    if not 2 <= n <= 4:
+        raise ValueError(f"a vector has 2 to 4 elements; got {n}")
+    return Vector(element, n)
+
+
+def element_of(kind: Type) -> Scalar:
+    """The type itself, or a vector's elements'."""
+    return kind.element if isinstance(kind, Vector) else kind
