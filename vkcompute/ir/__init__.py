@@ -10,6 +10,7 @@ from vkcompute.ir.builder import Branch, Builder, Loop
 from vkcompute.ir.function import Constant, Function, Memory, Value
 from vkcompute.ir.lower import lower
 from vkcompute.ir.passes import optimize
+from vkcompute.ir.printer import text
 from vkcompute.ir.types import (
     BOOL,
     FLOAT16,
@@ -58,6 +59,7 @@ __all__ = [
     "Vector",
     "lower",
     "optimize",
+    "text",
     "vector",
     "verify",
 ]

@@ -166,11 +166,6 @@ class Function:
             found = self._constants[key] = Constant(kind, number)
         return found
 
-    def __str__(self) -> str:
-        from vkcompute.ir.printer import text  # here, because it is for people who look, and compiles do not
-
-        return text(self)
-
 
 def walk(region: Region) -> Iterator[Op]:
     """All operations, each before those inside of it."""

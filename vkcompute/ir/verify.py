@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from vkcompute.errors import IrError
 from vkcompute.ir.function import TERMINATORS, Constant, Function, Memory, Op, Region, Value, endings
+from vkcompute.ir.printer import text
 from vkcompute.ir.rules import result_type
 
 
@@ -12,7 +13,7 @@ def verify(function: Function) -> None:
     try:
         _Check(function).region(function.body, None, ())
     except IrError as error:
-        raise IrError(f"{error}, in\n{function}") from None
+        raise IrError(f"{error}, in\n{text(function)}") from None
 
 
 class _Check:
