@@ -103,6 +103,8 @@ _RULES: tuple[Rule, ...] = (
     _over("replay, time over the raw calls", "launch.replay", "vkcompute graph.run()", "raw calls", 10.0),
     _time("eager launch, enqueued", "launch.enqueue", "vkcompute", 10.0, "us", 1e6),
     _time("process start to first result", "start", "vkcompute", 0.3, "s", 1.0),
+    _speed("two devices, over the faster one", "devices", "balanced", "the faster alone", 1.1),
+    _speed("two devices, balanced over the best split", "devices", "balanced", "best fixed split", 0.95),
     _peak("streaming, device memory", "streaming", "vkcompute", "device_peak_bytes", 300.0),
     _peak("streaming, RssAnon", "streaming", "vkcompute", "rss_anon_peak_bytes", 600.0),
 )

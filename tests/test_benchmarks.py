@@ -76,7 +76,32 @@ def test_figures_say_where_they_come_from(outcome: tuple[str, dict[str, Any]]) -
 def test_every_benchmark_has_its_cases(outcome: tuple[str, dict[str, Any]]) -> None:
     keys = [case["key"] for case in outcome[1]["cases"]]
     assert len(keys) == len(set(keys))
-    assert {key.split(".")[0] for key in keys} == {"multiply", "launch", "start", "logistic", "streaming"}
+    found = {key.split(".")[0] for key in keys} - {"devices"}  # which takes two
+    assert found == {"multiply", "launch", "start", "logistic", "streaming"}
+
+
+def test_two_devices_are_set_against_one(all_drivers_env: dict[str, str], tmp_path: Path) -> None:
+    done = _run("--smoke", "--only", "devices", "--json", str(tmp_path / "figures.json"), **all_drivers_env)
+    assert done.returncode == 0, done.stdout + done.stderr
+    figures = json.loads((tmp_path / "figures.json").read_text())
+    assert all(row["verified"] for _, row in _rows(figures)), figures["cases"]
+    names = ["the faster alone", "the slower alone", "best fixed split", "balanced"]
+    assert [row["program"] for _, row in _rows(figures)] == names
+    assert [goal["limit"] for goal in figures["goals"]] == [1.1, 0.95]
+    assert [line for line in done.stdout.splitlines() if len(line) > 80 and "wrote" not in line] == []
+
+
+def test_one_device_alone_is_not_set_against_itself() -> None:
+    done = _run("--smoke", "--only", "devices", **_one_driver())
+    assert done.returncode == 0, done.stderr
+    assert "devices cannot be measured: NoDevice: it takes two devices" in done.stdout
+
+
+def _one_driver() -> dict[str, str]:
+    manifests = os.environ.get("VK_DRIVER_FILES") or os.environ.get("VK_ICD_FILENAMES") or ""
+    if not manifests:
+        pytest.skip("needs a driver that is named")
+    return dict.fromkeys(["VK_DRIVER_FILES", "VK_ICD_FILENAMES"], manifests.split(os.pathsep)[0])
 
 
 def test_what_has_a_time_was_verified_and_the_rest_says_why(outcome: tuple[str, dict[str, Any]]) -> None:
