@@ -27,6 +27,7 @@ class Sizes:
         small, large: elements of the multiplies.
         rows: of the logistic regressions.
         iterations: of the logistic regressions.
+        tasks: launches in a row, of the scheduler's cost.
         gib: of the two input files of the streaming multiply together, in GiB.
         repeat: samples per contender; slow cases take fewer.
     """
@@ -35,14 +36,15 @@ class Sizes:
     large: int
     rows: tuple[int, ...]
     iterations: int
+    tasks: tuple[int, ...]
     gib: float
     repeat: int
 
 
 SIZES = {
-    "full": Sizes(1 << 20, 1 << 26, (5, 1_000, 100_000, 1_000_000), 100, 4.0, 25),
-    "quick": Sizes(1 << 20, 1 << 23, (5, 1_000, 100_000), 100, 0.25, 7),
-    "smoke": Sizes(1 << 12, 5_000_000, (5, 100), 10, 1 / 256, 2),
+    "full": Sizes(1 << 20, 1 << 26, (5, 1_000, 100_000, 1_000_000), 100, (100, 1_000, 10_000, 100_000), 4.0, 25),
+    "quick": Sizes(1 << 20, 1 << 23, (5, 1_000, 100_000), 100, (100, 1_000, 10_000), 0.25, 7),
+    "smoke": Sizes(1 << 12, 5_000_000, (5, 100), 10, (100, 300), 1 / 256, 2),
 }
 
 

@@ -85,6 +85,27 @@ def _time(text: str, case: str, program: str, limit: float, unit: str, scale: fl
     return rule
 
 
+def _most(text: str, case: str, limit_us: float) -> Rule:
+    """The time of the slowest program of the case."""
+
+    def rule(rows: Rows) -> Goal | None:
+        medians = [statistics.median(row.samples) for (key, _), row in rows.items() if key == case]
+        return Goal(text, 1e6 * max(medians), limit_us, "us", at_most=True) if medians else None
+
+    return rule
+
+
+def _flat(text: str, case: str, limit: float) -> Rule:
+    """How many times as long as the case's first program the others take, at worst."""
+
+    def rule(rows: Rows) -> Goal | None:
+        first, *others = [row.samples for (key, _), row in rows.items() if key == case] or [[]]
+        ratios = [statistics.median(b / a for a, b in zip(first, other, strict=True)) for other in others]
+        return Goal(text, max(ratios), limit, "x", at_most=True) if ratios else None
+
+    return rule
+
+
 def _peak(text: str, case: str, program: str, figure: str, limit_mib: float) -> Rule:
     def rule(rows: Rows) -> Goal | None:
         row = rows.get((case, program))
@@ -102,6 +123,11 @@ _RULES: tuple[Rule, ...] = (
     _speed("logistic, 1,000,000 rows, fit() over numpy", "logistic.1000000", "vkcompute fit()", "numpy", 1.0),
     _over("replay, time over the raw calls", "launch.replay", "vkcompute graph.run()", "raw calls", 10.0),
     _time("eager launch, enqueued", "launch.enqueue", "vkcompute", 10.0, "us", 1e6),
+    _most("launches in a row, host time each", "scheduling.tasks", 10.0),
+    _flat("the same, many over few", "scheduling.tasks", 1.2),
+    _most("the same on 256 windows of a tensor", "scheduling.windows", 10.0),
+    _flat("the same, many over few", "scheduling.windows", 1.2),
+    _time("replayed launch, host time", "scheduling.replay", "vkcompute", 1.0, "us", 1e3),
     _time("process start to first result", "start", "vkcompute", 0.3, "s", 1.0),
     _speed("two devices, over the faster one", "devices", "balanced", "the faster alone", 1.1),
     _speed("two devices, balanced over the best split", "devices", "balanced", "best fixed split", 0.95),

@@ -64,7 +64,7 @@ def _expected() -> Floats:
     return found
 
 
-class _Launch:
+class Launch:
     """The kernel on its tensors."""
 
     def __init__(self, runtime: vc.Runtime) -> None:
@@ -78,7 +78,7 @@ class _Launch:
         return found
 
 
-class _Eager(_Launch):
+class _Eager(Launch):
     """Launched each time."""
 
     def enqueue(self) -> None:
@@ -90,7 +90,7 @@ class _Eager(_Launch):
         self._future.result()
 
 
-class _Replay(Blocking, _Launch):
+class _Replay(Blocking, Launch):
     """Recorded once."""
 
     def __init__(self, runtime: vc.Runtime) -> None:

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[Any]
+Clock = Callable[[], float]
 _TURN_S = 0.02  # short programs run in loops of about this long, so that the clock's own cost does not count
 _MOST_LOOPS = 500
 _PAUSE_S = 0.015  # before a turn: some peers' threads spin for 10 ms after their work, and would hold a core
@@ -87,6 +88,7 @@ class Local(Contender):
         expected: numpy's result.
         tolerance: relative; 0 asks for equality.
         burst: None times each run with its wait; a number times the starts of so many, and not their wait.
+        clock: what tells the time, in seconds.
     """
 
     def __init__(
@@ -98,9 +100,11 @@ class Local(Contender):
         tolerance: float = 0.0,
         burst: int | None = None,
         loops: int | None = None,
+        clock: Clock = perf_counter,
     ) -> None:
         super().__init__(name, loops)
-        self._make, self._expected, self._tolerance, self._burst = make, expected, tolerance, burst
+        self._make, self._expected, self._tolerance = make, expected, tolerance
+        self._burst, self._clock = burst, clock
         self._program: Program | None = None
 
     def prepare(self) -> None:
@@ -108,7 +112,7 @@ class Local(Contender):
         self.sample(1)
 
     def sample(self, loops: int) -> float:
-        return timed(self._opened(), loops, self._burst)
+        return timed(self._opened(), loops, self._burst, self._clock)
 
     def check(self) -> None:
         compare(self._opened().result(), self._expected(), self._tolerance)
@@ -122,17 +126,17 @@ class Local(Contender):
         return self._program
 
 
-def timed(program: Program, loops: int, burst: int | None = None) -> float:
+def timed(program: Program, loops: int, burst: int | None = None, clock: Clock = perf_counter) -> float:
     """Seconds for `loops` runs, each awaited; or, with `burst`, for starting them, a wait untimed after so many."""
     seconds = 0.0
     for first in range(0, loops, burst or loops):
         n = min(burst or loops, loops - first)
-        start = perf_counter()
+        start = clock()
         for _ in range(n):
             program.enqueue()
             if burst is None:
                 program.wait()
-        seconds += perf_counter() - start
+        seconds += clock() - start
         if burst is not None:
             program.wait()
     return seconds

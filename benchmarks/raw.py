@@ -1,4 +1,4 @@
-"""The floor under a replay: the two raw calls that submit a recorded command buffer and wait for it, and no more."""
+"""The floors: the two raw calls that submit a recorded command buffer and wait for it; those that record a launch."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from vkcompute.core.command import CommandPool, Recorder
 from vkcompute.core.descriptors import DescriptorSets, PipelineLayout
 from vkcompute.core.pipeline import ComputePipeline
 from vkcompute.core.shader import ShaderModule
+from vkcompute.runtime.scheduler import BATCH_TASKS
 
 _WAIT_NS = 10_000_000_000
+_COMPUTE_STAGE, _SHADER_READ_WRITE = 0x800, 0x60
 
 
 class Raw(Blocking):
@@ -24,7 +26,7 @@ class Raw(Blocking):
     """
 
     def __init__(self, runtime: vc.Runtime, spirv: bytes, scale: float, n: int) -> None:
-        self._device, self._queue = runtime.device, runtime.device.queues[0]
+        self._runtime, self._device, self._queue = runtime, runtime.device, runtime.device.queues[0]
         self._tensors = [runtime.tensor(array) for array in pair(n)] + [runtime.zeros(n)]
         ranges = [(t.buffer.block, t.buffer.offset, t.nbytes) for t in self._tensors]
         slots = [(0, binding, "storage_buffer", "") for binding in range(3)]
@@ -83,3 +85,42 @@ class Raw(Blocking):
     def __del__(self) -> None:
         if hasattr(self, "_semaphore") and not self._device.closed:
             self._device.destroy("vkDestroySemaphore", self._semaphore)
+
+
+class RawLaunches(Raw):
+    """The kernel recorded anew by the raw calls for each launch, and submitted in batches as large as the runtime's."""
+
+    def _record(self, push: bytes, n_groups: int) -> None:
+        fn, access = self._device.fn, _SHADER_READ_WRITE
+        barrier = vk.struct("VkMemoryBarrier", srcAccessMask=access, dstAccessMask=access)
+        self._launch_calls = fn.vkCmdPushConstants, fn.vkCmdDispatch, fn.vkCmdPipelineBarrier
+        self._launch_data = self._commands, self._layout.handle, push, len(push), n_groups, barrier
+        self._begin()
+
+    def _begin(self) -> None:
+        fn, commands, layout = self._device.fn, self._commands, self._layout.handle
+        self._recorder, self._n_recorded = Recorder(self._queue, commands), 0
+        fn.vkCmdBindPipeline(commands, 1, self._pipeline.handle)
+        fn.vkCmdBindDescriptorSets(commands, 1, layout, 0, 1, self._sets.handles, 0, vk.NULL)
+
+    def enqueue(self) -> None:
+        """Records the launch, and submits where a batch is full."""
+        set_push, dispatch, wait_for = self._launch_calls
+        commands, layout, push, n_bytes, n_groups, barrier = self._launch_data
+        wait_for(commands, _COMPUTE_STAGE, _COMPUTE_STAGE, 0, 1, barrier, 0, vk.NULL, 0, vk.NULL)
+        set_push(commands, layout, 0x20, 0, n_bytes, push)
+        dispatch(commands, n_groups, 1, 1)
+        self._n_recorded += 1
+        if self._n_recorded == BATCH_TASKS:
+            self.wait()
+
+    def wait(self) -> None:
+        """Submits what is recorded and waits for it."""
+        self._recorder.end()
+        super().enqueue()
+        self._begin()
+
+    def clear(self) -> None:
+        """Writes zeros over the output."""
+        self._tensors[2].fill(0)
+        self._runtime.wait()  # the raw calls come after nothing by themselves

@@ -28,7 +28,7 @@ from table import as_json, headline, introduction, line, record_path, summary  #
 
 import vkcompute as vc  # noqa: E402
 
-BENCHMARKS = ("multiply", "launch", "start", "logistic", "streaming", "devices")
+BENCHMARKS = ("multiply", "launch", "scheduling", "start", "logistic", "streaming", "devices")
 Results = list[tuple[Case, list[Row]]]
 
 

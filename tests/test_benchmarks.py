@@ -77,7 +77,7 @@ def test_every_benchmark_has_its_cases(outcome: tuple[str, dict[str, Any]]) -> N
     keys = [case["key"] for case in outcome[1]["cases"]]
     assert len(keys) == len(set(keys))
     found = {key.split(".")[0] for key in keys} - {"devices"}  # which takes two
-    assert found == {"multiply", "launch", "start", "logistic", "streaming"}
+    assert found == {"multiply", "launch", "scheduling", "start", "logistic", "streaming"}
 
 
 def test_two_devices_are_set_against_one(all_drivers_env: dict[str, str], tmp_path: Path) -> None:
@@ -251,6 +251,21 @@ def test_goals_compare_turn_by_turn(measure: ModuleType) -> None:
     assert goal.reached
     ours.verified = False
     assert goals.goals([raw, ours]) == []
+
+
+@pytest.mark.pure
+def test_goals_of_a_case_take_its_worst_program(measure: ModuleType) -> None:
+    """Of all numbers of launches: the slowest counts, and the one that is furthest above the first."""
+    import goals
+
+    def row(program: str, samples: list[float], verified: bool = True) -> Any:
+        return measure.Row("scheduling.tasks", program, samples=samples, verified=verified)
+
+    rows = [row("100", [5e-6, 6e-6, 9e-6]), row("1,000", [6e-6, 6e-6, 9e-6]), row("10,000", [15e-6, 7e-6, 11e-6])]
+    most, flat = goals.goals([*rows, row("100,000", [1.0] * 3, verified=False)])
+    assert (most.value, most.reached) == (pytest.approx(11.0), False)
+    assert (flat.value, flat.reached) == (pytest.approx(11 / 9), False)
+    assert [goal.value for goal in goals.goals(rows[:1])] == [pytest.approx(6.0)]
 
 
 @pytest.mark.pure
