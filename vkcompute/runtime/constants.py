@@ -48,7 +48,7 @@ class PushConstants:
             ValueError: a value does not fit its member.
         """
         if named:
-            values = self._in_order(values, named)
+            values = self.in_order(values, named)
         if len(values) != len(self.names):
             raise TypeError(
                 f"{self.kernel} takes {len(self.names)} push constants ({', '.join(self.names) or 'none'}) after its "
@@ -61,7 +61,8 @@ class PushConstants:
                 raise self._misfit(values, error) from None
         return self._structured(values)
 
-    def _in_order(self, values: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
+    def in_order(self, values: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
+        """The values of all members: first those in `values`, then the others by name."""
         rest = self.names[len(values) :]
         unknown = [name for name in named if name not in rest]
         missing = [name for name in rest if name not in named]

@@ -36,8 +36,8 @@ def copy_tensor(source: Tensor, target: Tensor) -> Future:
     if not target.size or _same_place(source, strides, target):
         return runtime.scheduler.nothing()
     starts, nbytes = _runs(source, strides, target)
-    if source.buffer is target.buffer and _meet(*starts, nbytes):
-        raise ValueError("source and target share bytes; copy through a third tensor: target.copy_from(source.copy())")
+    if source.buffer is target.buffer:
+        refuse_overlap(*starts, nbytes)
     table = np.empty((len(starts[0]), 3), np.uint64)
     table[:, 0], table[:, 1] = starts[0] + source.buffer.offset, starts[1] + target.buffer.offset
     table[:, 2] = nbytes
@@ -61,9 +61,10 @@ def _runs(source: Tensor, strides: layout.Shape, target: Tensor) -> tuple[tuple[
     return (first, second), nbytes
 
 
-def _meet(first: Offsets, second: Offsets, nbytes: int) -> bool:
-    """Whether a run of `nbytes` that starts at one of `first` overlaps one that starts at one of `second`."""
+def refuse_overlap(first: Offsets, second: Offsets, nbytes: int) -> None:
+    """Raises ValueError if runs of `nbytes` that start at `first` and at `second` overlap."""
     ordered = np.sort(second)
     following = np.searchsorted(ordered, first - nbytes, side="right")
     inside = following < len(ordered)
-    return bool(np.any(ordered[following[inside]] < first[inside] + nbytes))
+    if np.any(ordered[following[inside]] < first[inside] + nbytes):
+        raise ValueError("source and target share bytes; copy through a third tensor: target.copy_from(source.copy())")

@@ -1,151 +1,245 @@
-"""Graphs: launches recorded once and replayed many times."""
+"""Graphs: launches, copies and fills recorded once and replayed many times, with other inputs where wanted."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from vkcompute.core.buffer import Buffer
-from vkcompute.core.command import CommandPool, Recorder
+import numpy as np
+import numpy.typing as npt
+
+from vkcompute.core.command import CommandPool
 from vkcompute.errors import ClosedError
+from vkcompute.runtime import current
 from vkcompute.runtime.future import Future
-from vkcompute.runtime.hazards import After, Uses
-from vkcompute.runtime.lane import Strand
+from vkcompute.runtime.graph_inputs import Inputs
+from vkcompute.runtime.graph_tasks import Dispatch, LateDispatch, Places, Task, held
+from vkcompute.runtime.placeholders import Parameter, Placeholder
+from vkcompute.runtime.recording import Recording
+from vkcompute.runtime.temporaries import assign
+from vkcompute.runtime.tensor import Tensor
 
 if TYPE_CHECKING:
+    from vkcompute.core.buffer import Buffer
+    from vkcompute.runtime.kernel import Kernel
     from vkcompute.runtime.runtime import Runtime
-    from vkcompute.runtime.scheduler import Range
 
 
 _MOST_RUNS = 100_000  # each run is a pointer in the submit, and a submit is not to take minutes
+_MOST_RECORDINGS = 4  # beside the first; each holds the tensors that it was made for
 
 
 class Graph:
     """What `with runtime.record() as graph:` records: launches, copies and fills, which run when the graph does.
 
-    Replays are ordered against everything else by the data they touch, as a launch is. A graph holds the tensors and
+    Runs are ordered against everything else by the data they touch, as a launch is. A graph holds the tensors and
     kernels that it uses.
+
+    Inputs, by `with runtime.record(x=tensor, rate=0.1) as graph:`, are named `graph["x"]` and `graph["rate"]` in what
+    is recorded; `graph.run(x=other)` is a run with another tensor of the same shape and dtype, or other push constants.
+    The few last choices of inputs are kept in recorded form, with their tensors; a new one costs the host about as
+    much as the recording did. What the device runs is never changed.
     """
 
-    def __init__(self, runtime: Runtime) -> None:
+    def __init__(self, runtime: Runtime, inputs: Mapping[str, Any]) -> None:
         self.runtime = runtime
+        self._owner = object()
+        self._inputs = Inputs(runtime, self._owner, inputs)
+        self._defaults = self._inputs.resolved({})
+        self._tasks: list[Task] = []
+        self._temporaries: list[Placeholder] = []
+        self._memory: Places = {}
         self._pool: CommandPool | None = None
-        self._handle: Any = None
-        self._strand = Strand(0)
-        self._uses: dict[Buffer, Uses] = {}
-        self._writes: dict[Buffer, list[tuple[int, int]]] = {}
-        self._reads: dict[Buffer, list[tuple[int, int]]] = {}
-        self._footprint: tuple[list[Range], list[Range]] = ([], [])
+        self._first: Recording | None = None
+        self._others: dict[Any, Recording] = {}
+        self.recording = False
         self._state = "new"
+
+    # -- recording ----------------------------------------------------------------------------------------------------
 
     def __enter__(self) -> Graph:
         if self._state != "new":
             raise ValueError("a graph is recorded once; call runtime.record() for another")
-        scheduler = self.runtime.scheduler
         self.runtime.require_open()
-        scheduler.record_into(self)
-        try:
-            with scheduler.lock:
-                self.runtime.require_open()
-                queue = scheduler.compute[0].queue
-                self._pool = CommandPool(queue)
-                self._handle = self._pool.take()
-                self._strand.recorder = Recorder(queue, self._handle, reusable=True)
-                self._strand.recorder.barrier()  # against whatever comes before a replay
-        except BaseException:
-            scheduler.record_into(None)
-            self.close()
-            raise
-        self._state = "recording"
+        current.begin(self)
+        with self.runtime.scheduler.lock:
+            self.runtime.scheduler.n_recordings += 1
+        self._state, self.recording = "recording", True
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if self._state in ("new", "recorded"):
+        if not self.recording:
             raise ValueError("this graph is not being recorded; use `with runtime.record() as graph:`")
         scheduler = self.runtime.scheduler
-        scheduler.record_into(None)
-        recorder, self._strand.recorder = self._strand.recorder, None
-        self._uses.clear()
-        if kind is not None or recorder is None or self.runtime.closed:
+        self.recording = False
+        current.end(self)
+        with scheduler.lock:
+            scheduler.n_recordings -= 1
+        if kind is not None or self._state == "closed":
             self.close()
-            if kind is None:
-                self.runtime.require_open()
             return
         try:
             with scheduler.lock:
-                recorder.barrier()  # against whatever follows
-                recorder.end()
+                self.runtime.require_open()
+                self._pool = CommandPool(scheduler.compute[0].queue)
+                self._memory = self._shared_memory()
+                self._first = self._record({})
         except BaseException:
             self.close()
             raise
-        self._footprint = _ranges(self._writes), _ranges(self._reads)
         self._state = "recorded"
 
-    def begin(self, writes: Sequence[Range], reads: Sequence[Range]) -> Strand:
-        """Makes place for a task with these ranges; for the scheduler."""
-        self.runtime.require_open()
-        strand, after = self._strand, After()
-        if strand.recorder is None:
-            raise ClosedError("this graph was closed while it is recorded; record a new one")
-        task = strand.task + 1
-        for buffer, start, stop in writes:
-            self._uses.setdefault(buffer, Uses()).write(start, stop, 0, task, after)
-            self._writes.setdefault(buffer, []).append((start, stop))
-        for buffer, start, stop in reads:
-            self._uses.setdefault(buffer, Uses()).read(start, stop, 0, task, after)
-            self._reads.setdefault(buffer, []).append((start, stop))
-        if after:
-            strand.order(after[0])
-        strand.task = task
-        return strand
+    def __getitem__(self, name: str) -> Any:
+        """What stands for an input in the recording: a tensor, of which views may be taken, or a push constant."""
+        return self._inputs[name]
 
-    def submit(self, times: int = 1) -> Future:
-        """Starts the recorded work, `times` times in a row; returns at once.
+    def empty(self, shape: int | tuple[int, ...], dtype: npt.DTypeLike = np.float32) -> Tensor:
+        """A temporary: a tensor for what this graph records only, and whose content lasts as long as a run.
+
+        It has memory from the first task that uses it, or a view of it, to the last. Temporaries of which no task needs
+        both share memory; so the content is arbitrary until something is written.
 
         Raises:
-            ValueError: the graph is still being recorded, or `times` is not positive.
+            TypeError, ValueError: as `Runtime.empty`; or the graph is not being recorded.
+        """
+        self._require_recording()
+        return self.runtime.tensor_on(self._temporary, shape, dtype)
+
+    def launch(
+        self,
+        kernel: Kernel,
+        args: tuple[Any, ...],
+        named: Mapping[str, Any],
+        grid: int | Sequence[int] | None,
+        queue: int | str | None,
+    ) -> Future:
+        """Records a launch, whose arguments are those of `Kernel.__call__`."""
+        if queue is not None:
+            raise ValueError(f"a graph runs as a whole on one queue; leave queue={queue!r} out of what it records")
+        tensors, given = args[: kernel.n_tensors], args[kernel.n_tensors :]
+        late = any(isinstance(value, Parameter) for value in (*given, *named.values()))
+        if not late and not any(isinstance(x, Tensor) and _is_placeholder(x) for x in tensors):
+            return self.add(Dispatch(*kernel.launch(args, named, grid)))
+        kernel.bound(tensors)
+        values = kernel.push.in_order(given, named) if named else given
+        return self.add(LateDispatch(kernel, [held(x) for x in tensors], values, kernel.grid(tensors, grid)))
+
+    def add(self, task: Task) -> Future:
+        """Records a task, after the checks of a run with the inputs that were given first."""
+        self._require_recording()
+        for buffer in task.buffers:
+            if isinstance(buffer, Placeholder) and buffer.owner is not self._owner:
+                raise ValueError(f"{buffer.what} is used in another graph's recording; copy it to a tensor in its own")
+        task.rebased(*self._defaults).check()
+        self._tasks.append(task)
+        return Future(self.runtime.scheduler, None, len(self._tasks))
+
+    def _require_recording(self) -> None:
+        self.runtime.require_open()
+        if self._state == "closed":
+            raise ClosedError("this graph was closed while it is recorded; record a new one")
+        if not self.recording:
+            raise ValueError("this graph is not being recorded; temporaries are made inside of its `with` block")
+
+    def _temporary(self, nbytes: int) -> Placeholder:
+        self._temporaries.append(Placeholder(self._owner, f"a temporary of {nbytes} bytes of a graph", nbytes))
+        return self._temporaries[-1]
+
+    def _shared_memory(self) -> Places:
+        """Where the temporaries are, by the first and the last task that use them."""
+        used: dict[Buffer, tuple[int, int]] = {}
+        for number, task in enumerate(self._tasks):
+            for buffer in task.buffers:
+                used[buffer] = used.get(buffer, (number, number))[0], number
+        alive = [buffer for buffer in self._temporaries if buffer in used]
+        device = self.runtime.device
+        offsets, nbytes = assign([(*used[buffer], buffer.nbytes) for buffer in alive], device.memory.align)
+        if not alive:
+            return {}
+        memory = device.buffer(nbytes)
+        return {buffer: (memory, offset) for buffer, offset in zip(alive, offsets, strict=True)}
+
+    def _record(self, given: Mapping[str, Any]) -> Recording:
+        assert self._pool is not None
+        inputs = self._inputs.resolved(given)
+        sets: dict[Any, Any] = {}
+        return Recording(self._pool, [task.rebased(*inputs).placed(self._memory, sets) for task in self._tasks])
+
+    # -- running ------------------------------------------------------------------------------------------------------
+
+    def submit(self, times: int = 1, **inputs: Any) -> Future:
+        """Starts the recorded work, `times` times in a row in one submit; returns at once.
+
+        Args:
+            inputs: in place of those that `record` was given, for these runs only.
+
+        Raises:
+            ValueError: the graph is still being recorded, `times` is not positive, or an input does not fit.
+            TypeError: an input is unknown or of another type.
             ClosedError: it is closed, or its recording failed.
         """
-        if self._state == "closed":
-            raise ClosedError("this graph is closed, or its recording failed; record a new one")
         if self._state != "recorded":
-            raise ValueError("the graph is still being recorded; run it after the `with` block")
+            raise self._unready()
         if not isinstance(times, int) or not 1 <= times <= _MOST_RUNS:
             raise ValueError(f"a graph runs 1 to {_MOST_RUNS} times in one submit; got times={times!r}")
-        self.runtime.refuse_in_graph("run() of a graph", "run it before or after the recording")
-        with self.runtime.scheduler.lock:  # against a close() on another thread
-            if self._pool is None:
-                raise ClosedError("this graph is closed; record a new one")
-            family = self._pool.queue.family
-            return self.runtime.scheduler.replay([self._handle] * times, family, *self._footprint)
+        scheduler = self.runtime.scheduler
+        if scheduler.n_recordings and (outer := scheduler.recording()) is not None:
+            return self._append_to(outer, times, inputs)
+        with scheduler.lock:  # against a close() on another thread
+            recording = self._chosen(inputs) if inputs else self._first
+            if recording is None or self._pool is None:
+                raise self._unready()
+            return scheduler.replay(
+                [recording.handle] * times, self._pool.queue.family, recording.writes, recording.reads
+            )
 
-    def run(self, times: int = 1) -> None:
-        """Runs the recorded work, `times` times in a row, and waits for it."""
-        self.submit(times).result()
+    def run(self, times: int = 1, **inputs: Any) -> None:
+        """Runs the recorded work, `times` times in a row, and waits for it; `inputs` as for `submit`."""
+        future = self.submit(times, **inputs)
+        if not self.runtime.scheduler.n_recordings or self.runtime.scheduler.recording() is None:
+            future.result()
+
+    def _chosen(self, given: Mapping[str, Any]) -> Recording | None:
+        """The recording for these inputs, made now if there is none."""
+        key = self._inputs.key(given)
+        if key == self._inputs.default_key:
+            return self._first
+        recording = self._others.get(key)
+        if recording is None and self._pool is not None:
+            recording = self._record(given)
+            if len(self._others) >= _MOST_RECORDINGS:
+                oldest = self._others.pop(next(iter(self._others)))
+                self.runtime.device.retirement.append((self._pool.give, 0, oldest.handle))
+            self._others[key] = recording
+        return recording
+
+    def _append_to(self, outer: Graph, times: int, given: Mapping[str, Any]) -> Future:
+        """Records the work into another graph."""
+        self._inputs.key(given)
+        places, values = self._inputs.resolved(given)
+        for buffer in self._temporaries:
+            places[buffer] = outer._temporary(buffer.used_bytes), 0
+        tasks = [task.rebased(places, values) for task in self._tasks]
+        for task in tasks * times:
+            outer.add(task)
+        return Future(self.runtime.scheduler, None, len(outer._tasks))
+
+    def _unready(self) -> ValueError:
+        if self._state == "closed":
+            return ClosedError("this graph is closed, or its recording failed; record a new one")
+        return ValueError("the graph is still being recorded; run it after the `with` block")
 
     def close(self) -> None:
         """Lets go of what the graph holds, once no run of it is pending."""
         self._state = "closed"
         if self._pool is not None:
             self._pool.close()
-            self._pool = None
-        self._strand = Strand(0)
-        self._writes, self._reads, self._footprint = {}, {}, ([], [])
+        self._pool = self._first = None
+        self._tasks, self._temporaries, self._memory, self._others = [], [], {}, {}
 
     def __repr__(self) -> str:
-        return f"<graph of {self._strand.task} tasks, {self._state}>"
+        return f"<graph of {len(self._tasks)} tasks, {self._state}>"
 
 
-def _ranges(touched: dict[Buffer, list[tuple[int, int]]]) -> list[Range]:
-    """The touched ranges with overlapping and adjoining ones merged."""
-    merged = []
-    for buffer, ranges in touched.items():
-        ranges.sort()
-        start, stop = ranges[0]
-        for low, high in ranges[1:]:
-            if low > stop:
-                merged.append((buffer, start, stop))
-                start, stop = low, high
-            stop = max(stop, high)
-        merged.append((buffer, start, stop))
-    return merged
+def _is_placeholder(tensor: Tensor) -> bool:
+    return not tensor.closed and isinstance(tensor.buffer, Placeholder)

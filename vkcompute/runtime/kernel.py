@@ -84,7 +84,7 @@ class Kernel:
             args: one contiguous tensor per binding, ordered by (set, binding); then the push constants, in order.
             grid: workgroups along x, y and z. Without it, one invocation per element of the first tensor that the
                 kernel writes.
-            queue: an index, "compute" or "transfer"; without it the scheduler chooses.
+            queue: an index, "compute" or "transfer"; without it the scheduler chooses. Not in what a graph records.
             named: push constants by name.
 
         Raises:
@@ -93,6 +93,8 @@ class Kernel:
                 beyond the device's limits.
         """
         scheduler = self.runtime.scheduler
+        if scheduler.n_recordings and (graph := scheduler.recording()) is not None:
+            return graph.launch(self, args, named, grid, queue)
         command, writes, reads, keep = self.launch(args, named, grid)
         return scheduler.dispatch(command, writes, reads, queue, keep)
 
@@ -106,15 +108,14 @@ class Kernel:
             sets, chosen = self._plan(tensors)
         if grid is not None or chosen is None:
             chosen = self.grid(tensors, grid)
-        push = self.push.pack(args[self.n_tensors :], named) if self.push.nbytes or named else self._no_push(args)
+        push = self.packed(args[self.n_tensors :], named)
         writes = [tensors[i].span for i in self.writes]
         reads = [tensors[i].span for i in self.reads]
         return (*self.program, sets.handles, push, len(push), chosen), writes, reads, (self, sets)
 
-    def _no_push(self, args: tuple[Any, ...]) -> bytes:
-        if len(args) > self.n_tensors:
-            self.push.pack(args[self.n_tensors :], {})
-        return b""
+    def packed(self, values: Sequence[Any], named: Mapping[str, Any]) -> bytes:
+        """The bytes of the push constants, none where the kernel has none."""
+        return self.push.pack(values, named) if self.push.nbytes or values or named else b""
 
     def _plan(self, tensors: tuple[Any, ...]) -> tuple[DescriptorSets, Grid | None]:
         """Checks the tensors, and makes what a launch on them needs."""

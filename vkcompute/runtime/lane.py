@@ -26,16 +26,14 @@ class Strand:
         index: the strand's number among those that hazards tell apart.
         task: number of the newest task.
         ordered: tasks up to this number come before whatever is recorded next.
-        kept: what the recorded commands need to stay alive, where they outlive the launch.
     """
 
-    __slots__ = ("index", "kept", "ordered", "recorder", "task")
+    __slots__ = ("index", "ordered", "recorder", "task")
 
     def __init__(self, index: int) -> None:
         self.index = index
         self.task = self.ordered = 0
         self.recorder: Recorder | None = None
-        self.kept: list[object] = []
 
     def order(self, task: int) -> None:
         """Makes what is recorded next come after the strand's own `task`."""

@@ -7,7 +7,7 @@ import contextlib
 import os
 import threading
 import weakref
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack
 from typing import Any
 
@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vkcompute import dtypes
+from vkcompute.core.buffer import Buffer
 from vkcompute.core.device import Device
 from vkcompute.core.instance import Instance
 from vkcompute.core.lifetime import Handle
@@ -98,6 +99,12 @@ class Runtime(Handle):
             ValueError: a length is negative.
         """
         self.require_open()
+        return self.tensor_on(self.device.buffer, shape, dtype)
+
+    def tensor_on(
+        self, buffer_of: Callable[[int], Buffer], shape: int | tuple[int, ...], dtype: npt.DTypeLike
+    ) -> Tensor:
+        """A tensor on the buffer that `buffer_of` makes of so many bytes; raises as `empty`."""
         lengths = layout.lengths(shape)
         if min(lengths, default=0) < 0:
             raise ValueError(f"the lengths of a shape are not negative; got {lengths}")
@@ -106,7 +113,7 @@ class Runtime(Handle):
         nbytes = row.numpy.itemsize
         for length in lengths:
             nbytes *= length
-        return Tensor(self, self.device.buffer(nbytes), 0, lengths, strides, row.numpy)
+        return Tensor(self, buffer_of(nbytes), 0, lengths, strides, row.numpy)
 
     def tensor(self, data: npt.ArrayLike | Tensor, dtype: npt.DTypeLike | None = None) -> Tensor:
         """A tensor with a copy of `data`: an array, nested sequences, or a tensor (of any runtime).
@@ -170,9 +177,17 @@ class Runtime(Handle):
                 kernel = self._kernels[key] = Kernel(self, loaded, special, check_types=check_types)
         return kernel
 
-    def record(self) -> Graph:
-        """A graph to be recorded: `with runtime.record() as graph: …`, then `graph.run()`."""
-        return Graph(self)
+    def record(self, **inputs: Any) -> Graph:
+        """A graph to be recorded: `with runtime.record(x=tensor, rate=0.1) as graph: …`, then `graph.run()`.
+
+        Args:
+            inputs: tensors, and values of push constants, that may be replaced for a run. What is recorded names them
+                `graph["x"]`; `graph.run(x=other)` runs with another one.
+
+        Raises:
+            TypeError, ValueError: an input is neither a tensor nor a number or array of numbers, or cannot be used.
+        """
+        return Graph(self, inputs)
 
     def profile(self) -> Profile:
         """A measurement of the tasks launched inside of `with runtime.profile() as profile: …`."""

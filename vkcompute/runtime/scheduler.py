@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from vkcompute.core.buffer import Buffer
 from vkcompute.core.device import Device
 from vkcompute.core.queue import Point
+from vkcompute.runtime import current
 from vkcompute.runtime.future import Future
+from vkcompute.runtime.graph_tasks import Copy, Fill
 from vkcompute.runtime.hazards import After, Uses
-from vkcompute.runtime.lane import Lane, Strand
+from vkcompute.runtime.lane import Lane
 from vkcompute.runtime.watcher import Watcher
 
 if TYPE_CHECKING:
@@ -41,24 +42,14 @@ class Scheduler:
         self.compute = [lane for lane in self.lanes if lane.queue.role == "compute"]
         self.transfer = [lane for lane in self.lanes if lane.queue.role == "transfer"]
         self._only = self.lanes[0] if len(self.lanes) == 1 else None
-        self._recording: dict[int, Graph] = {}  # by the thread that records
+        self.n_recordings = 0  # graphs being recorded, wherever
         device.submit_recorded = self._flush_lanes
         self.watcher = Watcher()
         self.profile: Profile | None = None
 
-    def record_into(self, graph: Graph | None) -> None:
-        """Sends this thread's tasks into a graph from now on, or to the device again (None)."""
-        thread = threading.get_ident()
-        if graph is None:
-            self._recording.pop(thread, None)
-        elif thread in self._recording:
-            raise ValueError("this thread is recording a graph already; leave that `with gpu.record()` first")
-        else:
-            self._recording[thread] = graph
-
     def recording(self) -> Graph | None:
-        """The graph that this thread records, if any."""
-        return self._recording.get(threading.get_ident()) if self._recording else None
+        """The graph that records what is launched here (see `current`), if any."""
+        return current.find(self) if self.n_recordings else None
 
     def dispatch(
         self,
@@ -68,40 +59,42 @@ class Scheduler:
         queue: int | str | None,
         keep: tuple[Kernel, DescriptorSets],
     ) -> Future:
-        """Launches a kernel; `command` is what `Recorder.dispatch` takes, and `keep` what it needs to stay alive."""
+        """Launches a kernel; `command` is what `Recorder.dispatch` takes, `keep` the kernel and what it points at."""
         with self.lock:
             if queue is not None and self._place(writes, reads, queue) not in self.compute:
                 raise ValueError(f"queue {queue!r} of {self.device} only copies; a kernel needs a compute queue")
-            strand = self._begin(writes, reads, queue)
-            dispatch = strand.recorder.dispatch  # type: ignore[union-attr]
+            lane = self._begin(writes, reads, queue)
+            dispatch = lane.recorder.dispatch  # type: ignore[union-attr]
             if self.profile is None:
                 dispatch(*command)
             else:
-                self._measured(strand, keep[0].name, writes, reads, dispatch, *command)
-            if isinstance(strand, Lane):
-                return self._end(strand, 0)
-            strand.kept.append(keep)
-            return Future(self, None, strand.task)
+                self._measured(lane, keep[0].name, writes, reads, dispatch, *command)
+            return self._end(lane, 0)
 
     def copy(
         self, regions: Any, n_regions: int, source: Range, target: Range, queue: int | str | None = None
     ) -> Future:
         """Copies regions (a VkBufferCopy array) from the bytes of `source` to those of `target`."""
+        if (graph := self.recording()) is not None:
+            return graph.add(Copy(regions, n_regions, source, target))
         with self.lock:
-            strand = self._begin((target,), (source,), queue)
             blocks = source[0].block.handle, target[0].block.handle
-            copy = strand.recorder.copy  # type: ignore[union-attr]
-            self._measured(strand, "copy", (target,), (source,), copy, *blocks, regions, n_regions)
-            return self._end(strand, target[2] - target[1])
+            lane = self._begin((target,), (source,), queue)
+            copy = lane.recorder.copy  # type: ignore[union-attr]
+            self._measured(lane, "copy", (target,), (source,), copy, *blocks, regions, n_regions)
+            return self._end(lane, target[2] - target[1])
 
     def fill(self, target: Range, word: int) -> Future:
         """Fills with a 32-bit word; the range's ends are multiples of 4."""
+        if (graph := self.recording()) is not None:
+            return graph.add(Fill(target, word))
         buffer, start, stop = target
         with self.lock:
-            strand = self._begin((target,), (), None)
-            record, at = strand.recorder.fill, buffer.offset + start  # type: ignore[union-attr]
-            self._measured(strand, "fill", (target,), (), record, buffer.block.handle, at, stop - start, word)
-            return self._end(strand, 0)
+            block, at = buffer.block.handle, buffer.offset + start
+            lane = self._begin((target,), (), None)
+            fill = lane.recorder.fill  # type: ignore[union-attr]
+            self._measured(lane, "fill", (target,), (), fill, block, at, stop - start, word)
+            return self._end(lane, 0)
 
     def nothing(self) -> Future:
         """The future of a copy of no bytes: finished."""
@@ -128,7 +121,7 @@ class Scheduler:
 
     def _measured(
         self,
-        strand: Strand,
+        lane: Lane,
         name: str,
         writes: Sequence[Range],
         reads: Sequence[Range],
@@ -137,19 +130,15 @@ class Scheduler:
     ) -> None:
         """Records a task by `record(*args)`, and tells the profile of it, if there is one."""
         profile = self.profile
-        if profile is None or not isinstance(strand, Lane):
+        if profile is None:
             record(*args)
             return
-        start_ns = profile.start(strand)
+        start_ns = profile.start(lane)
         record(*args)
-        profile.stop(strand, name, sum(stop - start for _, start, stop in (*writes, *reads)), start_ns)
+        profile.stop(lane, name, sum(stop - start for _, start, stop in (*writes, *reads)), start_ns)
 
-    def _begin(self, writes: Sequence[Range], reads: Sequence[Range], queue: int | str | None) -> Strand:
-        """A strand whose recorder stands where a task with these ranges may be recorded."""
-        if self._recording:
-            graph = self.recording()
-            if graph is not None:
-                return graph.begin(writes, reads)
+    def _begin(self, writes: Sequence[Range], reads: Sequence[Range], queue: int | str | None) -> Lane:
+        """A lane whose recorder stands where a task with these ranges may be recorded."""
         lane = self._only or self._place(writes, reads, queue)
         task = lane.task + 1
         try:
@@ -187,14 +176,12 @@ class Scheduler:
             if index != lane.index:
                 lane.wait_for(self.lanes[index], task)
 
-    def _end(self, strand: Strand, nbytes: int) -> Future:
-        if not isinstance(strand, Lane):
-            return Future(self, None, strand.task)
-        future = Future(self, strand, strand.task)
-        strand.n_batched += 1
-        strand.batched_bytes += nbytes
-        if strand.n_batched >= BATCH_TASKS or strand.batched_bytes >= BATCH_BYTES:
-            strand.flush()
+    def _end(self, lane: Lane, nbytes: int) -> Future:
+        future = Future(self, lane, lane.task)
+        lane.n_batched += 1
+        lane.batched_bytes += nbytes
+        if lane.n_batched >= BATCH_TASKS or lane.batched_bytes >= BATCH_BYTES:
+            lane.flush()
             self.device.retirement.collect()
         return future
 

@@ -1,0 +1,186 @@
+"""What a graph records: tasks, put on memory and given values before a command buffer has them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from vkcompute.core import vk
+from vkcompute.core.buffer import Buffer
+from vkcompute.core.command import Recorder
+from vkcompute.core.descriptors import DescriptorSets
+from vkcompute.runtime.copying import refuse_overlap
+from vkcompute.runtime.placeholders import Parameter
+from vkcompute.runtime.tensor import Tensor
+
+if TYPE_CHECKING:
+    from vkcompute.runtime.kernel import Grid, Kernel
+    from vkcompute.runtime.scheduler import Range
+
+Places = dict[Buffer, tuple[Buffer, int]]
+"""placeholder -> the buffer that it stands for, and where in that, in bytes"""
+Values = Mapping[Parameter, Any]
+Sets = dict[Any, DescriptorSets]
+"""descriptor sets by kernel and what they point at"""
+
+
+def moved(where: Range, places: Places) -> Range:
+    """The bytes that a range of a placeholder stands for; any other range is given back as it is."""
+    place = places.get(where[0])
+    return where if place is None else (place[0], place[1] + where[1], place[1] + where[2])
+
+
+def moved_tensor(tensor: Any, places: Places) -> Any:
+    """The same for a tensor; what is none is given back as it is."""
+    place = places.get(tensor.buffer) if isinstance(tensor, Tensor) else None
+    if place is None:
+        return tensor
+    return Tensor(tensor.runtime, place[0], place[1] + tensor.offset, tensor.shape, tensor.strides, tensor.dtype)
+
+
+def held(tensor: Tensor) -> Tensor:
+    """The same tensor, which nobody else closes."""
+    return Tensor(tensor.runtime, tensor.buffer, tensor.offset, tensor.shape, tensor.strides, tensor.dtype)
+
+
+class Task:
+    """A command.
+
+    Attributes:
+        writes, reads: the bytes that it touches.
+        kept: what it needs to stay alive.
+    """
+
+    __slots__ = ("kept", "reads", "writes")
+
+    def __init__(self, writes: Sequence[Range], reads: Sequence[Range], kept: object = None) -> None:
+        self.writes, self.reads, self.kept = writes, reads, kept
+
+    @property
+    def buffers(self) -> Sequence[Buffer]:
+        """Where placeholders may be among."""
+        return [where[0] for where in (*self.writes, *self.reads)]
+
+    def rebased(self, places: Places, values: Values) -> Task:
+        """The task with other tensors and values for those of `places` and `values`."""
+        raise NotImplementedError
+
+    def placed(self, places: Places, sets: Sets) -> Task:
+        """The task on memory, ready for `record`: `places` has all placeholders that are left in it."""
+        return self.rebased(places, {})
+
+    def check(self) -> None:
+        """Raises what a launch would, before there is memory."""
+
+    def record(self, recorder: Recorder) -> None:
+        """Records the command."""
+        raise NotImplementedError
+
+
+class Dispatch(Task):
+    """A launch on tensors that have memory."""
+
+    __slots__ = ("_command",)
+    buffers = ()
+
+    def __init__(self, command: tuple[Any, ...], writes: Sequence[Range], reads: Sequence[Range], kept: object) -> None:
+        super().__init__(writes, reads, kept)
+        self._command = command
+
+    def rebased(self, places: Places, values: Values) -> Task:
+        return self
+
+    def record(self, recorder: Recorder) -> None:
+        recorder.dispatch(*self._command)
+
+
+class LateDispatch(Task):
+    """A launch some of whose tensors or push constants are not known yet."""
+
+    __slots__ = ("_grid", "_kernel", "_tensors", "_values")
+
+    def __init__(self, kernel: Kernel, tensors: Sequence[Any], values: Sequence[Any], grid: Grid) -> None:
+        super().__init__((), ())
+        self._kernel, self._tensors, self._values, self._grid = kernel, tensors, values, grid
+
+    @property
+    def buffers(self) -> Sequence[Buffer]:
+        return [tensor.buffer for tensor in self._tensors]
+
+    def rebased(self, places: Places, values: Values) -> LateDispatch:
+        tensors = [moved_tensor(tensor, places) for tensor in self._tensors]
+        given = [values.get(value, value) if isinstance(value, Parameter) else value for value in self._values]
+        return LateDispatch(self._kernel, tensors, given, self._grid)
+
+    def check(self) -> None:
+        self._kernel.bound(self._tensors)
+        self._kernel.packed(self._values, {})
+
+    def placed(self, places: Places, sets: Sets) -> Task:
+        kernel, tensors = self._kernel, self._tensors
+        ranges = []
+        for buffer, offset, nbytes in kernel.bound(tensors):
+            # A temporary is checked as a tensor of its own; only then does it become part of what many share.
+            base, start, _ = moved((buffer, offset, offset), places)
+            ranges.append((base.block, base.offset + start, nbytes))
+        key = kernel, *ranges
+        if key not in sets:
+            sets[key] = kernel.sets(ranges)
+        push = kernel.packed(self._values, {})
+        command = *kernel.program, sets[key].handles, push, len(push), self._grid
+        writes, reads = ([moved(tensors[i].span, places) for i in which] for which in (kernel.writes, kernel.reads))
+        return Dispatch(command, writes, reads, (kernel, sets[key]))
+
+
+class Copy(Task):
+    """A copy of `n_regions` regions (a VkBufferCopy array) from the bytes of `source` to those of `target`."""
+
+    __slots__ = ("_n_regions", "_regions")
+
+    def __init__(self, regions: Any, n_regions: int, source: Range, target: Range) -> None:
+        super().__init__((target,), (source,))
+        self._regions, self._n_regions = regions, n_regions
+
+    def rebased(self, places: Places, values: Values) -> Task:
+        old, new = (self.reads[0], self.writes[0]), [moved(where, places) for where in (*self.reads, *self.writes)]
+        if new[0] is old[0] and new[1] is old[1]:
+            return self
+        table = np.frombuffer(vk.ffi.buffer(self._regions, 24 * self._n_regions), np.int64).reshape(-1, 3).copy()
+        for column in (0, 1):
+            table[:, column] += new[column][0].offset + new[column][1] - old[column][0].offset - old[column][1]
+        if new[0][0] is new[1][0]:
+            refuse_overlap(table[:, 0], table[:, 1], int(table[0, 2]))
+        return Copy(vk.ffi.from_buffer("VkBufferCopy[]", table), self._n_regions, new[0], new[1])
+
+    def record(self, recorder: Recorder) -> None:
+        source, target = self.reads[0][0], self.writes[0][0]
+        recorder.copy(source.block.handle, target.block.handle, self._regions, self._n_regions)
+
+
+class Fill(Task):
+    """A fill with a 32-bit word; the range's ends are multiples of 4."""
+
+    __slots__ = ("_word",)
+
+    def __init__(self, target: Range, word: int) -> None:
+        super().__init__((target,), ())
+        self._word = word
+
+    def rebased(self, places: Places, values: Values) -> Task:
+        old, new = self.writes[0], moved(self.writes[0], places)
+        end = new[2] - max(0, old[2] - old[0].used_bytes)  # of the elements; behind that is padding
+        if new[1] % 4 or (end != new[2] and end != new[0].used_bytes):
+            raise ValueError(
+                f"a recorded fill writes whole words of 4 bytes; this one would fill bytes {new[1]} to {end} of a "
+                "buffer and no more; give a .copy() as the input"
+            )
+        return Fill(new, self._word)
+
+    def placed(self, places: Places, sets: Sets) -> Task:
+        return Fill(moved(self.writes[0], places), self._word)
+
+    def record(self, recorder: Recorder) -> None:
+        buffer, start, stop = self.writes[0]
+        recorder.fill(buffer.block.handle, buffer.offset + start, stop - start, self._word)
