@@ -95,15 +95,19 @@ NEWER_ENUMERANTS = {
     },
     "ExecutionMode": {"MaximallyReconvergesKHR": 6023},
 }
+# What vkcompute asks about or names to a user.
 KINDS = (
-    "ExecutionModel", "AddressingModel", "MemoryModel", "ExecutionMode", "StorageClass", "Dim", "ImageFormat",
-    "Decoration", "BuiltIn", "Scope", "GroupOperation", "MemorySemantics", "MemoryAccess", "ImageOperands",
-    "FunctionControl", "LoopControl", "SelectionControl", "Capability",
+    "ExecutionModel", "ExecutionMode", "StorageClass", "Dim", "ImageFormat", "Decoration", "BuiltIn", "Capability",
 )  # fmt: skip
-# Enumerants of the graphics stages fill half of these kinds; what a compute shader can carry is kept.
+# Enumerants of the graphics stages fill half of these kinds; what a compute shader can carry is kept, and of kinds
+# whose names no message spells, what an interface is read from.
 KEEP = {
-    "ExecutionMode": re.compile(r"LocalSize|Subgroup|Denorm|SignedZero|Rounding|ContractionOff|Derivative|Reconverges"),
-    "BuiltIn": re.compile(r"^Num|^Workgroup|^Local|^Global|^Subgroup|DeviceIndex"),
+    "ExecutionMode": re.compile(r"^LocalSize"),
+    "BuiltIn": re.compile(r"^WorkgroupSize$"),
+    "Decoration": re.compile(
+        r"^(SpecId|Block|BufferBlock|RowMajor|ArrayStride|MatrixStride|BuiltIn|Non(Read|Writ)able|Binding|DescriptorSet"
+        r"|Offset)$"
+    ),
     "Capability": re.compile(
         r"^(?!.*(Tessellation|Geometry|ClipDis|CullDis|SampleRate|Interpolation|TransformFeed|Viewport|Layer|Stencil"
         r"|SampleMask|ViewAttr|StereoView|Fragment|Mesh|Footprint|RayTr|RayCull|InvocationReorder|Pipe|Enqueue))"
@@ -111,6 +115,34 @@ KEEP = {
     "StorageClass": re.compile(r"^(?!.*(Callable|Ray|Hit|ShaderRecord|Task))"),
     "ExecutionModel": re.compile(r"^(?!.*NV)"),
 }
+READERS = '''SHAPES: dict[int, str] = {}
+
+
+def _numbers(text: str) -> list[int]:
+    """The numbers in a text like "3 5-8"."""
+    bounds = [[*map(int, word.split("-"))] for word in text.split()]
+    return [number for each in bounds for number in range(each[0], each[-1] + 1)]
+
+
+def _table(rows: dict[str, str]) -> dict[int, str]:
+    """Number -> shape, from shape -> numbers."""
+    return {number: shape for shape, text in rows.items() for number in _numbers(text)}
+
+
+def _ops(shape: str, text: str) -> list[int]:
+    """Opcodes of one shape."""
+    numbers = _numbers(text)
+    SHAPES.update(dict.fromkeys(numbers, shape))
+    return numbers
+
+
+def _op(shape: str, opcode: int) -> int:
+    SHAPES[opcode] = shape
+    return opcode
+
+
+# fmt: off
+'''
 HEAD = '''"""{title}
 
 Written by tools/generate_spirv_tables.py from the grammar of SPIR-V {version}; change the program instead.
@@ -139,6 +171,42 @@ def wrap(words: list[str], indent: str, width: int = 118) -> list[str]:
             line = indent
         line += word + " "
     return [*lines, line.rstrip()]
+
+
+def runs(numbers: list[int]) -> str:
+    """Ascending numbers as text, e.g. "3 5-8"."""
+    bounds: list[list[int]] = []
+    for number in numbers:
+        if bounds and bounds[-1][1] == number - 1:
+            bounds[-1][1] = number
+        else:
+            bounds.append([number, number])
+    return " ".join(str(first) if first == last else f"{first}-{last}" for first, last in bounds)
+
+
+def by_value(table: dict[int, str]) -> dict[str, list[int]]:
+    """Value -> its keys, ascending."""
+    groups: dict[str, list[int]] = {}
+    for key, value in sorted(table.items()):
+        groups.setdefault(value, []).append(key)
+    return groups
+
+
+def shape_rows(table: dict[int, str]) -> str:
+    """The rows of a `_table`: a shape and what has it, line by line."""
+    return "\n".join(f'    "{text}": {quoted(runs(numbers))},' for text, numbers in by_value(table).items())
+
+
+def quoted(text: str) -> str:
+    """`text` as a string literal, on several lines if it is long."""
+    return f'"{text}"' if len(text) < 90 else "\n".join(['"""', *wrap(text.split(), "    "), '"""'])
+
+
+def targets(names: list[str], indent: str) -> str:
+    """`names` as what a sequence is assigned to."""
+    if len(one := ", ".join(names)) < 90:
+        return one
+    return "\n".join(["(", *wrap([f"{name}," for name in names], f"{indent}    "), f"{indent})"])
 
 
 def instructions(grammar: dict[str, Any]) -> dict[int, tuple[str, str]]:
@@ -173,21 +241,17 @@ def parameter_table(grammar: dict[str, Any], kind: str) -> str:
     entry = next(k for k in grammar["operand_kinds"] if k["kind"] == kind)
     rows = {value_of(e): shape(e.get("parameters", [])) for e in entry["enumerants"]}
     rows |= {value: rows.get(value, "") for value in NEWER_ENUMERANTS.get(kind, {}).values()}
-    cells = [f"{value}: {text!r}," for value, text in sorted(rows.items())]
-    body = "\n".join(wrap([cell.replace("'", '"') for cell in cells], "    "))
-    return f"{PARAMETERS[kind]}: dict[int, str] = {{\n{body}\n}}"
+    return f"{PARAMETERS[kind]} = _table({{\n{shape_rows(rows)}\n}})"
 
 
 def opcodes_source(grammar: dict[str, Any], version: str) -> str:
     table, kernel = instructions(grammar), kernel_only(grammar)
-    named: list[str] = []
-    others: dict[str, list[str]] = {}
+    named: dict[int, str] = {}
+    others: dict[int, str] = {}
     for opcode, (name, operands) in table.items():
         vendor = name not in NEWER_OPCODES and VENDORS.search(name)
-        if name in kernel or vendor or NOT_COMPUTE.search(name):
-            others.setdefault(operands, []).append(str(opcode))
-        else:
-            named.append(f'{name} = _op({opcode}, "{operands}")')
+        foreign = name in kernel or vendor or NOT_COMPUTE.search(name)
+        (others if foreign else named)[opcode] = operands
     more = """
 A shape has one letter per operand: T result type, R result, i id, n literal word, s string, N literal number to the
 end, O opcode of OpSpecConstantOp, p pair (id, id), P pair (literal, id), Q pair (id, literal), and enumerants that
@@ -195,28 +259,20 @@ bring operands of their own: D Decoration, X ExecutionMode, M MemoryAccess, I Im
 optional operand, * is any number of them.
 """
     lines = [HEAD.format(title="Every SPIR-V opcode, with the shape of its operands.", version=version, more=more)]
+    lines.append(READERS)
+    for operands, numbers in by_value(named).items():
+        names = [table[opcode][0] for opcode in numbers]
+        if len(names) == 1:
+            lines.append(f'{names[0]} = _op("{operands}", {numbers[0]})')
+        else:
+            lines.append(f'{targets(names, "")} = _ops("{operands}", {quoted(runs(numbers))})')
     lines.append(
-        "SHAPES: dict[int, str] = {}\n\n\ndef _op(opcode: int, shape: str) -> int:\n"
-        "    SHAPES[opcode] = shape\n    return opcode\n\n"
+        "# Opcodes that no Vulkan compute shader of ours emits: known, so that a module with them can be read."
     )
-    lines += named
-    lines.append(
-        "\n# Opcodes that no Vulkan compute shader of ours emits: known, so that a module with them can be read."
-    )
-    lines.append("# fmt: off\n_OTHERS = {  # shape: opcodes")
-    for operands, numbers in others.items():
-        body = wrap(numbers, "        ")
-        one = f'    "{operands}": "{" ".join(numbers)}",'
-        block = [f'    "{operands}": """', *body, '    """,']
-        lines += [one] if len(one) <= 118 else block
-    lines.append(
-        "}\nfor _shape, _numbers in _OTHERS.items():\n"
-        "    SHAPES.update(dict.fromkeys(map(int, _numbers.split()), _shape))\n"
-    )
-    declared = [str(opcode) for opcode, (name, _) in table.items() if re.match("Op(Type|Constant|SpecConstant)", name)]
+    lines.append(f"SHAPES.update(_table({{\n{shape_rows(others)}\n}}))")
+    declared = [opcode for opcode, (name, _) in table.items() if re.match("Op(Type|Constant|SpecConstant)", name)]
     lines.append("# Types and constants: they stand outside of functions.")
-    lines += ["DECLARED: frozenset[int] = frozenset(", "    map(", "        int,", '        """']
-    lines += [*wrap(declared, "        "), '        """.split(),', "    )", ")"]
+    lines.append(f"DECLARED = frozenset(_numbers({quoted(runs(declared))}))")
     lines.append("# Operands that an enumerant brings with it; of a mask, each bit in ascending order.")
     lines += [parameter_table(grammar, kind) for kind in PARAMETERS]
     lines.append(
@@ -247,13 +303,18 @@ def enumerants(grammar: dict[str, Any], kind: str) -> dict[int, str]:
 
 def enums_source(grammar: dict[str, Any], version: str) -> str:
     more = "\nPlain integers in a namespace per kind: an operand word is an integer, and an import stays cheap.\n"
-    lines = [HEAD.format(title="The enumerants of SPIR-V that a compute shader can carry.", version=version, more=more)]
+    title = "The enumerants of SPIR-V that a compute shader can carry, of the kinds that are looked at."
+    lines = [HEAD.format(title=title, version=version, more=more), "# fmt: off"]
     for kind in KINDS:
-        noun = "bits" if kind.endswith(("Semantics", "Control", "Access", "Operands")) else "values"
-        lines.append(f'\nclass {kind}:\n    """The {noun} of SPIR-V\'s {kind}."""\n')
-        for value, name in enumerants(grammar, kind).items():
-            text = {"None": "None_"}.get(name, f"Dim{name}" if name[0].isdigit() else name)
-            lines.append(f"    {text} = {value}")
+        lines.append(f'\nclass {kind}:\n    """The values of SPIR-V\'s {kind}."""\n')
+        rows = enumerants(grammar, kind)
+        for run in runs(list(rows)).split():
+            first, last = int(run.split("-")[0]), int(run.split("-")[-1])
+            names = [rows[value] for value in range(first, last + 1)]
+            names = [f"Dim{name}" if name[0].isdigit() else name for name in names]
+            start = f"{first}, " if first else ""
+            source = f"range({start}{last + 1})" if len(names) > 1 else str(first)
+            lines.append(f"    {targets(names, '    ')} = {source}")
         lines.append("")
     lines.append(
         "\ndef name(kind: type, value: int) -> str:\n"
