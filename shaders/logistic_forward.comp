@@ -6,11 +6,11 @@ layout(local_size_x = 64) in;
 
 #include "logistic_rows.glsl"
 
-layout(std430, set = 0, binding = 3) readonly buffer Weights { vec4 weights[]; };
+layout(std430, set = 0, binding = 5) readonly buffer Weights { vec4 weights[]; };
 #define STATE_ACCESS readonly
-#define STATE_BINDING 4
+#define STATE_BINDING 6
 #include "logistic_state.glsl"
-layout(std430, set = 0, binding = 5) writeonly buffer Parts { vec4 parts[]; };  // [slab][tile]
+layout(std430, set = 0, binding = 7) writeonly buffer Parts { vec4 parts[]; };  // [slab][tile]
 
 layout(constant_id = 0) const uint SLAB_VEC4 = 64;  // four weights each
 

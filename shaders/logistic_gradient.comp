@@ -6,11 +6,11 @@ layout(local_size_x = 64, local_size_x_id = 0) in;
 
 #include "logistic_rows.glsl"
 
-layout(std430, set = 0, binding = 3) readonly buffer Residuals { vec4 residuals[]; };  // [tile]
+layout(std430, set = 0, binding = 5) readonly buffer Residuals { vec4 residuals[]; };  // [tile]
 #define STATE_ACCESS readonly
-#define STATE_BINDING 4
+#define STATE_BINDING 6
 #include "logistic_state.glsl"
-layout(std430, set = 0, binding = 5) writeonly buffer Sums { vec4 sums[]; };  // [slot][four features]
+layout(std430, set = 0, binding = 7) writeonly buffer Sums { vec4 sums[]; };  // [slot][four features]
 
 void main() {
     uint k = gl_GlobalInvocationID.x;

@@ -9,11 +9,11 @@ layout(constant_id = 1) const uint N_LANES = 64;
 layout(constant_id = 2) const uint N_STEPS = 0;
 
 // Coherent: what one invocation writes, others read after a barrier.
-layout(std430, set = 0, binding = 3) coherent buffer Weights { float weights[]; };  // then as many rests
+layout(std430, set = 0, binding = 5) coherent buffer Weights { float weights[]; };  // then as many rests
 #define STATE_ACCESS coherent
-#define STATE_BINDING 4
+#define STATE_BINDING 6
 #include "logistic_step.glsl"
-layout(std430, set = 0, binding = 5) coherent buffer Sums { float sums[]; };  // [slot][column]
+layout(std430, set = 0, binding = 7) coherent buffer Sums { float sums[]; };  // [slot][column]
 
 #include "logistic_tiles.glsl"
 #include "logistic_weights.glsl"

@@ -7,12 +7,12 @@ const uint N_LANES = 64u;
 #include "logistic_rows.glsl"
 #include "logistic_loss.glsl"
 
-layout(std430, set = 0, binding = 3) readonly buffer Parts { vec4 parts[]; };  // [slab][tile]
+layout(std430, set = 0, binding = 5) readonly buffer Parts { vec4 parts[]; };  // [slab][tile]
 #define STATE_ACCESS readonly
-#define STATE_BINDING 4
+#define STATE_BINDING 6
 #include "logistic_state.glsl"
-layout(std430, set = 0, binding = 5) writeonly buffer Residuals { vec4 residuals[]; };  // [tile]
-layout(std430, set = 0, binding = 6) writeonly buffer Sums { float sums[]; };  // [slot][loss, residual]
+layout(std430, set = 0, binding = 7) writeonly buffer Residuals { vec4 residuals[]; };  // [tile]
+layout(std430, set = 0, binding = 8) writeonly buffer Sums { float sums[]; };  // [slot][loss, residual]
 
 layout(constant_id = 0) const uint N_SLABS = 1;
 const uint N_COLUMNS = 2u;

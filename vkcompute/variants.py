@@ -32,22 +32,14 @@ def _multiply(element: str, **defines: str | int) -> tuple[Variant, Variant]:
     )
 
 
-def _logistic_rows(part: str) -> tuple[Variant, Variant]:
-    """A plain variant, and one for devices that load texels faster than storage buffers."""
-    plain = f"logistic_{part}"
-    return Variant(plain, f"{plain}.comp"), Variant(f"{plain}_texel", f"{plain}.comp", {"TEXEL": 1})
-
-
 TABLE: tuple[Variant, ...] = (
     Variant("multiply", "multiply_plain.comp"),
     *_multiply("words", WORDS=1),  # bool, integers and float32
     *_multiply("f16"),
     *_multiply("f64", HAS_DOUBLE=1),
     _multiply("f64_soft")[0],  # where texels are faster, there is double
-    *_logistic_rows("narrow"),
-    *_logistic_rows("forward"),
-    Variant("logistic_residual", "logistic_residual.comp"),
-    *_logistic_rows("gradient"),
-    Variant("logistic_wide_update", "logistic_wide_update.comp"),
-    Variant("logistic_wide_finish", "logistic_wide_finish.comp"),
+    *(
+        Variant(f"logistic_{part}", f"logistic_{part}.comp")
+        for part in ("narrow", "forward", "residual", "gradient", "wide_update", "wide_finish")
+    ),
 )

@@ -10,16 +10,34 @@
 
 layout(constant_id = 10) const bool GATHERS = false;
 
-#ifdef TEXEL
-layout(set = 0, binding = 0) uniform samplerBuffer data;
-layout(set = 0, binding = 1) uniform samplerBuffer targets;
-#define VEC4_AT(buffer, i) texelFetch(buffer, int(i))
-#else
+// Whether they are loaded as texels: only one of the two bindings of a table is then looked at.
+layout(constant_id = 11) const bool TEXELS = false;
+
 layout(std430, set = 0, binding = 0) readonly buffer Data { vec4 data[]; };
 layout(std430, set = 0, binding = 1) readonly buffer Targets { vec4 targets[]; };
-#define VEC4_AT(buffer, i) buffer[i]
-#endif
 layout(std430, set = 0, binding = 2) readonly buffer Order { uint order[]; };
+layout(set = 0, binding = 3) uniform samplerBuffer data_texels;
+layout(set = 0, binding = 4) uniform samplerBuffer target_texels;
+
+vec4 data_at(uint i) {
+    if (TEXELS) return texelFetch(data_texels, int(i));
+    return data[i];
+}
+
+float data_at(uint i, uint row) {
+    if (TEXELS) return texelFetch(data_texels, int(i))[row];
+    return data[i][row];
+}
+
+vec4 targets_at(uint i) {
+    if (TEXELS) return texelFetch(target_texels, int(i));
+    return targets[i];
+}
+
+float targets_at(uint i, uint row) {
+    if (TEXELS) return texelFetch(target_texels, int(i))[row];
+    return targets[i][row];
+}
 
 struct Rows {
     uvec4 tile;  // where only tile.x counts, unless GATHERS
@@ -43,20 +61,19 @@ Rows find_rows(uint tile, uint batch) {
 
 // +w or -w of each row, 0 for one that does not count.
 vec4 rows_targets(Rows rows) {
-    if (!GATHERS) return VEC4_AT(targets, rows.tile.x);
+    if (!GATHERS) return targets_at(rows.tile.x);
     vec4 t = vec4(
-        VEC4_AT(targets, rows.tile.x)[rows.row.x], VEC4_AT(targets, rows.tile.y)[rows.row.y],
-        VEC4_AT(targets, rows.tile.z)[rows.row.z], VEC4_AT(targets, rows.tile.w)[rows.row.w]);
+        targets_at(rows.tile.x, rows.row.x), targets_at(rows.tile.y, rows.row.y),
+        targets_at(rows.tile.z, rows.row.z), targets_at(rows.tile.w, rows.row.w));
     return mix(vec4(0.0), t, rows.here);
 }
 
 // One feature of each row; `n` is how many there are, known when the shader is compiled where it can be.
 vec4 rows_feature(Rows rows, uint feature, uint n) {
     uvec4 at = rows.tile * n + feature;
-    if (!GATHERS) return VEC4_AT(data, at.x);
+    if (!GATHERS) return data_at(at.x);
     return vec4(
-        VEC4_AT(data, at.x)[rows.row.x], VEC4_AT(data, at.y)[rows.row.y],
-        VEC4_AT(data, at.z)[rows.row.z], VEC4_AT(data, at.w)[rows.row.w]);
+        data_at(at.x, rows.row.x), data_at(at.y, rows.row.y), data_at(at.z, rows.row.z), data_at(at.w, rows.row.w));
 }
 
 #endif

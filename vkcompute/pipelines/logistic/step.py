@@ -140,19 +140,22 @@ def _of_settings(settings: Settings) -> dict[str, Any]:
 
 
 class RowKernels:
-    """The shaders that go over rows, in the variant for a plan and device, and what all of them are launched on."""
+    """The shaders that go over rows, as a plan and a device want them, and what all of them are launched on."""
 
     def __init__(self, runtime: Runtime, plan: Plan, owner: ExitStack) -> None:
-        self._runtime, self._plan = runtime, plan
-        self._texel = "_texel" if quirks_of(runtime.device.physical).texel_loads else ""
-        # Where nothing is gathered, something has to be bound all the same.
-        self._no_order = owner.enter_context(runtime.empty(1, np.uint32))
+        self._runtime = runtime
+        self._texels = quirks_of(runtime.device.physical).texel_loads
+        self._constants = {"GATHERS": plan.gathers, "TEXELS": self._texels}
+        # Something has to be bound also where nothing is gathered, and where the table is looked at the other way.
+        self._nothing = owner.enter_context(runtime.empty(TILE_ROWS, np.float32))
+        self._no_order = self._nothing.view(np.uint32)
 
-    def kernel(self, name: str, constants: Mapping[int | str, int], *, texel: bool = True) -> Kernel:
-        """The kernel of `shaders/logistic_NAME.comp`; `texel`: whether it has a variant that loads texels."""
-        source = f"logistic_{name}{self._texel if texel else ''}"
-        return self._runtime.kernel(source, constants={**constants, "GATHERS": self._plan.gathers})
+    def kernel(self, name: str, constants: Mapping[int | str, int]) -> Kernel:
+        """The kernel of `shaders/logistic_NAME.comp`."""
+        return self._runtime.kernel(f"logistic_{name}", constants={**constants, **self._constants})
 
-    def rows(self, part: Part, order: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+    def rows(self, part: Part, order: Tensor | None) -> tuple[Tensor, ...]:
         """The first bindings."""
-        return part.chunk.data, part.chunk.targets, self._no_order if order is None else order
+        table, nothing = (part.chunk.data, part.chunk.targets), (self._nothing, self._nothing)
+        storage, texels = (nothing, table) if self._texels else (table, nothing)
+        return *storage, self._no_order if order is None else order, *texels

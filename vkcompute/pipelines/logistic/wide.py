@@ -36,7 +36,7 @@ class WideStep:
         self.plan, self._model = plan, model
         rows = self._rows = RowKernels(runtime, plan, owner)
         self._forward = rows.kernel("forward", {"SLAB_VEC4": slab})
-        self._residual = rows.kernel("residual", {"N_SLABS": self._n_slabs}, texel=False)
+        self._residual = rows.kernel("residual", {"N_SLABS": self._n_slabs})
         self._local_size = _power_of_two(n_vec4, 8, _LANES)
         self._gradient = rows.kernel("gradient", {0: self._local_size})
         self._update = runtime.kernel("logistic_wide_update")
