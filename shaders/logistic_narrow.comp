@@ -21,7 +21,7 @@ layout(std430, set = 0, binding = 7) coherent buffer Sums { float sums[]; };  //
 shared bool is_last_group;
 
 // Leaves the sums of this workgroup in its slot, and finds out whether all the other slots are filled.
-void fill_slot(uint lane) {
+void fill_slot(const uint lane) {
     sum_tiles(lane);
     uint first = (first_slot + gl_WorkGroupID.x) * N_COLUMNS;
     for (uint column = lane; column < N_COLUMNS; column += N_LANES) sums[first + column] = column_sum(column);
@@ -33,7 +33,7 @@ void fill_slot(uint lane) {
 }
 
 // The sums over all slots: column_sum() gives them. The order is the same whichever group is the last.
-void sum_slots(uint lane) {
+void sum_slots(const uint lane) {
     for (uint column = 0u; column < N_COLUMNS; ++column) {
         float sum = 0.0;
         for (uint slot = lane; slot < n_slots; slot += N_LANES) sum += sums[slot * N_COLUMNS + column];
@@ -43,7 +43,7 @@ void sum_slots(uint lane) {
     sum_columns(lane);
 }
 
-void take_step(uint lane) {
+void take_step(const uint lane) {
     // Both are read before the first barrier, and changed after it.
     float n = weight_of_batch();
     float squared_weights = 0.0;

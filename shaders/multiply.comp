@@ -30,7 +30,7 @@ layout(push_constant) uniform Parameters {
     uint scalar_0, scalar_1, scalar_2, scalar_3;  // 16 bytes of the scalar element, repeated
 };
 
-uvec4 multiply_f32(uvec4 x, uvec4 y) {
+uvec4 multiply_f32(const uvec4 x, const uvec4 y) {
     return floatBitsToUint(uintBitsToFloat(x) * uintBitsToFloat(y));
 }
 
@@ -39,7 +39,7 @@ uvec4 multiply_f32(uvec4 x, uvec4 y) {
 // drops the branches that are not taken.
 layout(constant_id = 2) const uint ELEMENT = 32;
 
-uvec4 multiply_words(uvec4 x, uvec4 y) {
+uvec4 multiply_words(const uvec4 x, const uvec4 y) {
     if (ELEMENT == 1u) return multiply_bool(x, y);
     if (ELEMENT == 8u) return multiply_u8(x, y);
     if (ELEMENT == 16u) return multiply_u16(x, y);
@@ -50,7 +50,7 @@ uvec4 multiply_words(uvec4 x, uvec4 y) {
 #endif
 
 #ifdef HAS_DOUBLE
-uvec4 multiply_f64(uvec4 x, uvec4 y) {
+uvec4 multiply_f64(const uvec4 x, const uvec4 y) {
     uvec2 low = unpackDouble2x32(packDouble2x32(x.xy) * packDouble2x32(y.xy));
     uvec2 high = unpackDouble2x32(packDouble2x32(x.zw) * packDouble2x32(y.zw));
     return uvec4(low, high);

@@ -3,7 +3,7 @@
 #pragma once
 
 // The values of the halves in the low 16 bits; exact. Computed in integers where a driver may flush a subnormal half.
-vec4 half_to_float(uvec4 h) {
+vec4 half_to_float(const uvec4 h) {
     uvec4 magnitude = h & 0x7fffu;
     vec4 subnormal = vec4(magnitude) * 5.9604644775390625e-8;  // 2^-24; at most 1023 * 2^-24, a normal float
     uvec4 rebias = mix(uvec4(112u << 23), uvec4(224u << 23), greaterThanEqual(magnitude, uvec4(0x7c00u)));
@@ -13,7 +13,7 @@ vec4 half_to_float(uvec4 h) {
 }
 
 // The halves nearest to `value`, in the low 16 bits; above 65519.99 is infinity, a NaN stays a NaN.
-uvec4 float_to_half(vec4 value) {
+uvec4 float_to_half(const vec4 value) {
     uvec4 bits = floatBitsToUint(value);
     uvec4 magnitude = bits & 0x7fffffffu;
     uvec4 exponent = magnitude >> 23;
@@ -33,7 +33,7 @@ uvec4 float_to_half(vec4 value) {
 
 // The product of two halves has at most 22 significant bits and lies above 2^-49, so the float product is exact and
 // only the step back rounds.
-uvec4 multiply_f16(uvec4 a, uvec4 b) {
+uvec4 multiply_f16(const uvec4 a, const uvec4 b) {
     uvec4 low = float_to_half(half_to_float(a & 0xffffu) * half_to_float(b & 0xffffu));
     uvec4 high = float_to_half(half_to_float(a >> 16) * half_to_float(b >> 16));
     return low | high << 16;

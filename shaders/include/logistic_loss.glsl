@@ -18,7 +18,7 @@ vec4 exp_minus(vec4 a) {
 
 // `t` holds sign and weight of a row: +w for the second class, -w for the first, 0 for a row that does not count.
 // With the margin m = sign(t) z: loss w log(1 + exp(-m)), its derivative by z is -t / (1 + exp(m)).
-void logistic_loss(vec4 z, vec4 t, out vec4 loss, out vec4 residual) {
+void logistic_loss(const vec4 z, const vec4 t, out vec4 loss, out vec4 residual) {
     vec4 m = mix(z, -z, lessThan(t, vec4(0.0)));
     vec4 e = exp_minus(abs(m));
     // log(1 + e) = 2 atanh(u), u = e / (2 + e) <= 1/3: relative accuracy also where e is tiny.

@@ -19,22 +19,22 @@ layout(std430, set = 0, binding = 2) readonly buffer Order { uint order[]; };
 layout(set = 0, binding = 3) uniform samplerBuffer data_texels;
 layout(set = 0, binding = 4) uniform samplerBuffer target_texels;
 
-vec4 data_at(uint i) {
+vec4 data_at(const uint i) {
     if (TEXELS) return texelFetch(data_texels, int(i));
     return data[i];
 }
 
-float data_at(uint i, uint row) {
+float data_at(const uint i, const uint row) {
     if (TEXELS) return texelFetch(data_texels, int(i))[row];
     return data[i][row];
 }
 
-vec4 targets_at(uint i) {
+vec4 targets_at(const uint i) {
     if (TEXELS) return texelFetch(target_texels, int(i));
     return targets[i];
 }
 
-float targets_at(uint i, uint row) {
+float targets_at(const uint i, const uint row) {
     if (TEXELS) return texelFetch(target_texels, int(i))[row];
     return targets[i][row];
 }
@@ -46,7 +46,7 @@ struct Rows {
 };
 
 // The rows of a tile, or those at positions 4 tile to 4 tile + 3 of a batch.
-Rows find_rows(uint tile, uint batch) {
+Rows find_rows(const uint tile, const uint batch) {
     if (!GATHERS) return Rows(uvec4(tile), uvec4(0u), bvec4(true));
     uint start = (batch % n_ordered) * batch_size;
     uint n_rows_of_batch = min(batch_size, n_rows - batch * batch_size);
@@ -60,7 +60,7 @@ Rows find_rows(uint tile, uint batch) {
 }
 
 // +w or -w of each row, 0 for one that does not count.
-vec4 rows_targets(Rows rows) {
+vec4 rows_targets(const Rows rows) {
     if (!GATHERS) return targets_at(rows.tile.x);
     vec4 t = vec4(
         targets_at(rows.tile.x, rows.row.x), targets_at(rows.tile.y, rows.row.y),
@@ -69,7 +69,7 @@ vec4 rows_targets(Rows rows) {
 }
 
 // One feature of each row; `n` is how many there are, known when the shader is compiled where it can be.
-vec4 rows_feature(Rows rows, uint feature, uint n) {
+vec4 rows_feature(const Rows rows, const uint feature, const uint n) {
     uvec4 at = rows.tile * n + feature;
     if (!GATHERS) return data_at(at.x);
     return vec4(

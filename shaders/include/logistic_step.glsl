@@ -29,7 +29,7 @@ void end_epoch() {
     if ((floatBitsToUint(loss) & 0x7f800000u) == 0x7f800000u) stopped = 2u;
 }
 
-void end_step(float loss, float residual, float squared_weights) {
+void end_step(const float loss, const float residual, const float squared_weights) {
     float n = weight_of_batch();
     epoch_loss += loss + n * (0.5 * alpha * squared_weights);
     if (fits_intercept != 0u) {

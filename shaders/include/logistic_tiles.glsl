@@ -10,11 +10,11 @@ const uint N_COLUMNS = N_FEATURES + 2u;  // loss, residual, gradient
 const uint TILES_AT_ONCE = 64u;
 shared float lane_sums[N_COLUMNS * N_LANES];
 
-float total(vec4 x) { return (x.x + x.y) + (x.z + x.w); }
+float total(const vec4 x) { return (x.x + x.y) + (x.z + x.w); }
 
 // The sum of a lane over its tiles, left in `lane_sums`: [column][lane]. It is a sum of sums over TILES_AT_ONCE: so many
 // equal terms added one by one lose up to half as many units in the last place.
-void sum_tiles_of(uint lane) {
+void sum_tiles_of(const uint lane) {
     float w[N_FEATURES];
     for (uint j = 0u; j < N_FEATURES; ++j) w[j] = weights[j];
     for (uint column = 0u; column < N_COLUMNS; ++column) lane_sums[column * N_LANES + lane] = 0.0;
@@ -48,7 +48,7 @@ void sum_tiles_of(uint lane) {
 #include "logistic_columns.glsl"
 
 // The sums over all tiles of the workgroup: column_sum() gives them.
-void sum_tiles(uint lane) {
+void sum_tiles(const uint lane) {
     sum_tiles_of(lane);
     barrier();
     sum_columns(lane);

@@ -6,7 +6,7 @@
 #include "logistic_parameters.glsl"
 
 // Moves one weight along the sum of its gradient over a batch of weight n.
-void move_weight(uint at, float gradient, float n) {
+void move_weight(const uint at, const float gradient, const float n) {
     uint rest_at = uint(weights.length()) / 2u + at;
     float w = weights[at], rest = weights[rest_at];
     add(w, rest, -learning_rate * (gradient / n + alpha * w));

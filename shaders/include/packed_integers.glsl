@@ -2,7 +2,7 @@
 // product, so signed and unsigned elements share one function. An element of 8 or 16 bits is numbered from the low end.
 #pragma once
 
-uvec4 multiply_u8(uvec4 a, uvec4 b) {
+uvec4 multiply_u8(const uvec4 a, const uvec4 b) {
     // The second factor stays in its place, so each product stands where its byte belongs; what lies above is cut off.
     uvec4 byte0 = (a * (b & 0xffu)) & 0xffu;
     uvec4 byte1 = (((a >> 8) & 0xffu) * (b & 0xff00u)) & 0xff00u;
@@ -11,16 +11,16 @@ uvec4 multiply_u8(uvec4 a, uvec4 b) {
     return byte0 | byte1 | byte2 | byte3;
 }
 
-uvec4 multiply_u16(uvec4 a, uvec4 b) {
+uvec4 multiply_u16(const uvec4 a, const uvec4 b) {
     return ((a * b) & 0xffffu) | ((a >> 16) * (b & 0xffff0000u));
 }
 
-uvec4 multiply_u32(uvec4 a, uvec4 b) {
+uvec4 multiply_u32(const uvec4 a, const uvec4 b) {
     return a * b;
 }
 
 // Two elements of 64 bits: the words of each are (low, high).
-uvec4 multiply_u64(uvec4 a, uvec4 b) {
+uvec4 multiply_u64(const uvec4 a, const uvec4 b) {
     uvec2 high, low;
     umulExtended(a.xz, b.xz, high, low);
     high += a.xz * b.yw + a.yw * b.xz;
@@ -28,11 +28,11 @@ uvec4 multiply_u64(uvec4 a, uvec4 b) {
 }
 
 // 1 in each byte that is not 0.
-uvec4 truth_of_bytes(uvec4 a) {
+uvec4 truth_of_bytes(const uvec4 a) {
     return (((a & 0x7f7f7f7fu) + 0x7f7f7f7fu) | a) >> 7 & 0x01010101u;
 }
 
 // numpy's bool * bool is the logical and; a byte other than 0 and 1 counts as true.
-uvec4 multiply_bool(uvec4 a, uvec4 b) {
+uvec4 multiply_bool(const uvec4 a, const uvec4 b) {
     return truth_of_bytes(a) & truth_of_bytes(b);
 }

@@ -5,24 +5,24 @@
 const uint SOFT_DOUBLE_INFINITY = 0x7ff00000u;  // the high word
 const uint SOFT_DOUBLE_NAN = 0x7ff80000u;
 
-bool soft_double_is_nan(uvec2 a) {
+bool soft_double_is_nan(const uvec2 a) {
     uint high = a.y & 0x7fffffffu;
     return high > SOFT_DOUBLE_INFINITY || (high == SOFT_DOUBLE_INFINITY && a.x != 0u);
 }
 
-bool soft_double_is_zero(uvec2 a) {
+bool soft_double_is_zero(const uvec2 a) {
     return (a.y << 1 | a.x) == 0u;
 }
 
 // `v` shifted by 0 to 63 bits to the left.
-uvec2 shift_left_64(uvec2 v, uint n_bits) {
+uvec2 shift_left_64(const uvec2 v, const uint n_bits) {
     if (n_bits == 0u) return v;
     if (n_bits >= 32u) return uvec2(0u, v.x << (n_bits - 32u));
     return uvec2(v.x << n_bits, v.y << n_bits | v.x >> (32u - n_bits));
 }
 
 // `v` shifted by 1 to 63 bits to the right; bit 0 is also set if any bit that was lost was.
-uvec2 shift_right_64_sticky(uvec2 v, uint n_bits) {
+uvec2 shift_right_64_sticky(const uvec2 v, const uint n_bits) {
     if (n_bits == 32u) return uvec2(v.y | uint(v.x != 0u), 0u);
     if (n_bits > 32u) {
         uint lost = v.x | v.y << (64u - n_bits);
@@ -34,7 +34,7 @@ uvec2 shift_right_64_sticky(uvec2 v, uint n_bits) {
 
 // The significand of a finite number other than 0 with its leading bit in bit 63, and its exponent, which for a
 // subnormal number goes below 1.
-uvec2 soft_double_significand(uvec2 a, out int exponent) {
+uvec2 soft_double_significand(const uvec2 a, out int exponent) {
     exponent = int(a.y >> 20 & 0x7ffu);
     uvec2 fraction = uvec2(a.x, a.y & 0xfffffu);
     if (exponent != 0) return shift_left_64(uvec2(fraction.x, fraction.y | 0x100000u), 11u);
@@ -45,7 +45,7 @@ uvec2 soft_double_significand(uvec2 a, out int exponent) {
 
 // The number with a significand whose leading bit is bit 63, at a biased exponent of any size, rounded once. Bit 0 of the
 // significand says also whether anything not 0 follows.
-uvec2 soft_double_round(uint sign, int exponent, uvec2 significand) {
+uvec2 soft_double_round(const uint sign, const int exponent, const uvec2 significand) {
     if (exponent >= 0x7ff) return uvec2(0u, sign | SOFT_DOUBLE_INFINITY);
     // Keep 53 bits and two more to round by; below the normal range fewer, and from 65 dropped bits on none.
     int n_dropped = exponent > 0 ? 11 : min(12 - exponent, 65);
@@ -60,7 +60,7 @@ uvec2 soft_double_round(uint sign, int exponent, uvec2 significand) {
     return uvec2(result.x, result.y | sign);
 }
 
-uvec2 soft_double_multiply(uvec2 a, uvec2 b) {
+uvec2 soft_double_multiply(const uvec2 a, const uvec2 b) {
     uint sign = (a.y ^ b.y) & 0x80000000u;
     bool either_zero = soft_double_is_zero(a) || soft_double_is_zero(b);
     if ((a.y & SOFT_DOUBLE_INFINITY) == SOFT_DOUBLE_INFINITY || (b.y & SOFT_DOUBLE_INFINITY) == SOFT_DOUBLE_INFINITY) {
@@ -98,6 +98,6 @@ uvec2 soft_double_multiply(uvec2 a, uvec2 b) {
     return soft_double_round(sign, exponent, uvec2(word2 | uint((word1 | word0) != 0u), word3));
 }
 
-uvec4 multiply_f64_soft(uvec4 a, uvec4 b) {
+uvec4 multiply_f64_soft(const uvec4 a, const uvec4 b) {
     return uvec4(soft_double_multiply(a.xy, b.xy), soft_double_multiply(a.zw, b.zw));
 }
