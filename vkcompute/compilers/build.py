@@ -4,10 +4,8 @@ The manifest beside the outputs records what each was made from. An output is fr
 source (includes and defines resolved), its target and its own content are those of the manifest. Which compiler made it
 is recorded but does not count, so that a wheel can be made from an sdist without any.
 
-Outputs keep the names of their interface only (`slim`): the wheel is to stay small.
-
-spirv-opt is not run: over the multiply shaders -O saves 12 % of the bytes and no time on lavapipe or SwiftShader, and
-what is built would depend on whether and in which version it is installed.
+Outputs are made smaller by `slim`, for the wheel: 40 kB zipped become 35. spirv-opt is not run: it saves no time on
+lavapipe or SwiftShader, and what is built would depend on whether and in which version it is installed.
 """
 
 from __future__ import annotations

@@ -107,23 +107,28 @@ def used_ids(instruction: Instruction, literal_words: int = 1) -> list[int]:
     Raises:
         SpirvError: unknown opcode, or operands missing or left over.
     """
+    operands = instruction.operands
+    return [operands[k] for k in id_positions(instruction, literal_words)]
+
+
+def id_positions(instruction: Instruction, literal_words: int = 1) -> Sequence[int]:
+    """Which operands `used_ids` gives."""
     plan, operands = _PLANS.get(instruction.opcode), instruction.operands
     if plan is None:
         raise SpirvError(f"{instruction}: opcode {instruction.opcode} is in no SPIR-V grammar known here")
     lead, positions, tail = plan
     if len(operands) < lead:
         raise SpirvError(f"{instruction} has {len(operands)} operand words; it takes at least {lead}")
-    ids = [operands[k] for k in positions]
     if tail == _MORE_IDS:
-        ids += operands[lead:]
-    elif tail:
+        return [*positions, *range(lead, len(operands))]
+    if tail:
         reader = _Reader(instruction, lead, literal_words)
         reader.tokens(tail)
         reader.finish()
-        ids += reader.ids
-    elif len(operands) > lead:
+        return [*positions, *reader.ids]
+    if len(operands) > lead:
         raise SpirvError(f"{instruction} has {len(operands)} operand words; it takes {lead}")
-    return ids
+    return positions
 
 
 class _Reader:
@@ -134,7 +139,7 @@ class _Reader:
     def __init__(self, instruction: Instruction, start: int, literal_words: int) -> None:
         self._instruction, self._at, self._literal_words = instruction, start, literal_words
         self._lenient = False  # after an enumerant of a younger extension, whose operands are unknown
-        self.ids: list[int] = []
+        self.ids: list[int] = []  # their positions
 
     def _left(self) -> int:
         return 0 if self._lenient else len(self._instruction.operands) - self._at
@@ -157,6 +162,10 @@ class _Reader:
         self._at += 1
         return self._instruction.operands[self._at - 1]
 
+    def _id(self) -> None:
+        self._next()
+        self.ids.append(self._at - 1)
+
     def _one(self, letter: str) -> None:
         if self._lenient:
             return
@@ -165,13 +174,13 @@ class _Reader:
         elif letter in _PAIRS:
             self.tokens(_PAIRS[letter])
         elif letter == "i":
-            self.ids.append(self._next())
+            self._id()
         elif letter == "s":
             self._at = string_at(self._instruction.operands, self._at, self._instruction)[1]
         elif letter == "P":
             for _ in range(self._literal_words):
                 self._next()
-            self.ids.append(self._next())
+            self._id()
         elif letter == "O":
             self._nested(self._next())
         else:

@@ -145,7 +145,7 @@ class RowKernels:
     def __init__(self, runtime: Runtime, plan: Plan, owner: ExitStack) -> None:
         self._runtime = runtime
         self._texels = quirks_of(runtime.device.physical).texel_loads
-        self._constants = {"GATHERS": plan.gathers, "TEXELS": self._texels}
+        self._constants: dict[int | str, int] = {"GATHERS": plan.gathers, "TEXELS": self._texels}
         # Something has to be bound also where nothing is gathered, and where the table is looked at the other way.
         self._nothing = owner.enter_context(runtime.empty(TILE_ROWS, np.float32))
         self._no_order = self._nothing.view(np.uint32)
