@@ -156,7 +156,7 @@ def test_many_equal_terms_are_summed_in_parts(gpu: vc.Runtime, monkeypatch: pyte
 @pytest.mark.parametrize("tile_iterations", [1, 65, 1_000_000])
 def test_a_huge_table_gets_more_workgroups_not_longer_loops(tile_iterations: int) -> None:
     chunk = SimpleNamespace(n_rows=4 << 28, n_tiles=1 << 28, n_features=1, first_row=0)
-    settings = Settings(0.1, 0.0, 1, chunk.n_rows, None, 5, True, 1.0, lambda: np.zeros(0, np.uint32))
+    settings = Settings(0.1, 0.0, 1, chunk.n_rows, chunk.n_rows, None, 5, True, 1.0, lambda: np.zeros(0, np.uint32))
     plan = step.plan_step([chunk], settings, n_lanes=8, n_groups=4, tile_iterations=tile_iterations)  # type: ignore[list-item]
     (part,) = plan.parts
     tiles = part.push["tiles_per_lane"]

@@ -52,8 +52,8 @@ class LogisticRegression(Estimator):
         warm_start: whether `fit` starts from what an earlier `fit` found.
         device: a `Runtime`; or a device's index or part of its name, for a runtime opened for each fit; or None, for
             `vkcompute.default_runtime()`; or a `DeviceGroup`, or a list of devices for one opened for each fit: they
-            divide the rows, by speeds measured during the first steps, and each step takes all of them. Only `fit` uses
-            it: to predict, which passes over the rows once, the host is done before a device would have received them.
+            divide the rows, by speeds measured during the first epochs. Only `fit` uses it: to predict, which passes
+            over the rows once, the host is done before a device would have received them.
 
     Attributes:
         coef_: shape (1, n_features), float64.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import ExitStack
 
 import numpy as np
@@ -10,13 +11,14 @@ import numpy.typing as npt
 from vkcompute.pipelines.logistic.model import Model
 from vkcompute.pipelines.logistic.narrow import MAX_FEATURES, NarrowStep
 from vkcompute.pipelines.logistic.settings import Floats, Outcome, Settings
-from vkcompute.pipelines.logistic.table import upload
+from vkcompute.pipelines.logistic.table import TILE_ROWS, upload
 from vkcompute.pipelines.logistic.wide import WideStep
 from vkcompute.runtime.group import DeviceGroup
 from vkcompute.runtime.runtime import Runtime
 
-_UNMEASURED, _MEASURED = 1, 5  # steps: drivers compile in the first
+_UNMEASURED, _MEASURED = 1, 5  # epochs, of batches 1 and 1: drivers compile in the first
 _WORTH = 1.1  # so many times its due may a device have before the table is divided anew
+_Batch = npt.NDArray[np.uint32]
 
 
 def train_divided(
@@ -27,26 +29,18 @@ def train_divided(
     weights: Floats,
     intercept: float,
 ) -> Outcome:
-    """`training.train` on the devices of a group, with the same arguments, on all rows at each step.
+    """`training.train` on the devices of a group; arguments and errors are its own.
 
-    The first steps are measured, unless a runtime is being profiled, and the rows divided anew if that pays.
-
-    Raises:
-        OutOfDeviceMemory, ValueError: as `train`; ValueError also for batches.
+    The first epochs are measured, unless a runtime is being profiled, and the rows divided anew if that pays.
     """
     n_rows = len(X)
-    if settings.batch_size < n_rows:
-        raise ValueError(
-            f"on several devices each step takes all rows: batch_size is None or at least {n_rows}; got "
-            f"{settings.batch_size}; train in batches on one device"
-        )
-    descent = _Descent(settings, weights, intercept, n_rows)
+    descent = _Descent(settings, weights, intercept)
     measures = not any(runtime.scheduler.profile for runtime in group.runtimes)
     while True:
         split = group.split(n_rows)
         with ExitStack() as owner:
             devices = [
-                _Device(runtime, X[rows.start : rows.stop], targets[rows.start : rows.stop], settings, owner)
+                _Device(runtime, X, targets, rows, settings, owner)
                 for runtime, rows in zip(group.runtimes, split, strict=True)
                 if rows
             ]
@@ -54,7 +48,7 @@ def train_divided(
                 measures = False
                 descent.run(devices, _UNMEASURED)
                 with group.balance() as launched:
-                    descent.run(devices, _MEASURED)
+                    descent.run(devices, _MEASURED if settings.batch_size == n_rows else 1)
                     launched[:] = map(len, split)
                 if any(len(rows) > _WORTH * n_rows * due for rows, due in zip(split, group.shares, strict=True)):
                     continue
@@ -63,22 +57,39 @@ def train_divided(
 
 
 class _Device:
-    """The rows of one device, and what sums over them."""
+    """Some rows of the table on one device, and what sums over them."""
 
     def __init__(
-        self, runtime: Runtime, X: npt.NDArray[np.generic], targets: Floats, settings: Settings, owner: ExitStack
+        self,
+        runtime: Runtime,
+        X: npt.NDArray[np.generic],
+        targets: Floats,
+        rows: range,
+        settings: Settings,
+        owner: ExitStack,
     ) -> None:
-        n_features = X.shape[1]
-        chunks = upload(runtime, X, targets, owner)
-        self._runtime, self._model = runtime, Model(runtime, np.zeros(n_features, np.float32), 0.0, owner)
+        self._runtime, self._rows, n_features = runtime, rows, X.shape[1]
+        chunks = upload(runtime, X[rows.start : rows.stop], targets[rows.start : rows.stop], owner)
+        self._model = Model(runtime, np.zeros(n_features, np.float32), 0.0, owner)
         kind = WideStep if n_features > MAX_FEATURES else NarrowStep
         self._step = kind(runtime, chunks, self._model, settings, owner)
+        self._order = owner.enter_context(runtime.empty(min(settings.batch_size, len(rows)), np.uint32))
 
-    def start(self, weights: Floats, intercept: float) -> None:
-        """Starts to sum with these weights."""
+    def start(self, weights: Floats, intercept: float, batch: _Batch | None) -> bool:
+        """Starts to sum with these weights over its rows, or those of them that are in the batch; False if none is."""
+        order, push = None, {}
+        if batch is not None:
+            first, stop = self._rows.start, self._rows.stop
+            own = batch[(batch >= first) & (batch < stop)] - np.uint32(first)
+            n, order = len(own), self._order
+            if not n:
+                return False
+            order[:n].write(own)
+            push = {"batch_size": n, "n_rows": n, "n_tiles": -(-n // TILE_ROWS)}
         self._model.write(weights, intercept)
-        self._step.launch_sums(None)
+        self._step.launch_sums(order, push)
         self._runtime.flush()
+        return True
 
     def sums(self) -> npt.NDArray[np.float64]:
         """Waits for them: loss, and its derivatives by the intercept and by each weight."""
@@ -90,38 +101,52 @@ class _Descent:
 
     Attributes:
         weights: shape (n_features,).
-        losses: of each step, before it.
+        losses: of each epoch.
         converged: whether training has stopped by `tol`.
     """
 
-    def __init__(self, settings: Settings, weights: Floats, intercept: float, n_rows: int) -> None:
-        self._settings, self._total_weight = settings, n_rows * settings.mean_weight
+    def __init__(self, settings: Settings, weights: Floats, intercept: float) -> None:
+        self._settings = settings
         self.weights, self.intercept = weights.astype(np.float64), intercept
         self.losses: list[np.float32] = []
         self._best, self._n_stale = np.float32(np.inf), 0
         self.converged = False
 
-    def run(self, devices: list[_Device], n_steps: int) -> None:
-        """Takes so many steps, or as many as are left."""
-        progress = self._settings.progress
-        for _ in range(min(n_steps, self._settings.max_iter - len(self.losses))):
+    def run(self, devices: list[_Device], n_epochs: int) -> None:
+        """Makes so many epochs, or as many as are left."""
+        settings = self._settings
+        for _ in range(min(n_epochs, settings.max_iter - len(self.losses))):
             if self.converged or not np.isfinite(self.losses[-1:]).all():
                 break
             with np.errstate(over="ignore", invalid="ignore"):  # what diverges ends with a loss that is not finite
-                weights = self.weights.astype(np.float32)
-                for device in devices:
-                    device.start(weights, self.intercept)
-                self._step(np.sum([device.sums() for device in devices], 0) / self._total_weight)
-            if progress is not None:
-                progress(len(self.losses))
+                loss = sum(self._step(devices, batch) for batch in self._batches())
+                self._end_epoch(np.float32(loss / (settings.n_rows * settings.mean_weight)))
+            if settings.progress is not None:
+                settings.progress(len(self.losses))
 
-    def _step(self, means: npt.NDArray[np.float64]) -> None:
-        settings = self._settings
-        loss = np.float32(means[0] + settings.alpha / 2 * (self.weights @ self.weights))
-        self.intercept -= settings.learning_rate * float(means[1]) * settings.fit_intercept
-        self.weights -= settings.learning_rate * (means[2:] + settings.alpha * self.weights)
+    def _batches(self) -> Iterator[_Batch | None]:
+        """The rows of each step of an epoch; None for all."""
+        n_rows, size = self._settings.n_rows, self._settings.batch_size
+        if size == n_rows:
+            yield None
+        else:
+            order = self._settings.permutation()
+            yield from (order[first : first + size] for first in range(0, n_rows, size))
+
+    def _step(self, devices: list[_Device], batch: _Batch | None) -> float:
+        """Takes a step; gives the sum of the loss over its rows."""
+        settings, weights = self._settings, self.weights.astype(np.float32)
+        at_work = [device for device in devices if device.start(weights, self.intercept, batch)]
+        sums = np.sum([device.sums() for device in at_work], 0)
+        n = settings.mean_weight * (settings.n_rows if batch is None else len(batch))
+        loss = float(sums[0] + n * settings.alpha / 2 * (self.weights @ self.weights))
+        self.intercept -= settings.learning_rate * float(sums[1]) / n * settings.fit_intercept
+        self.weights -= settings.learning_rate * (sums[2:] / n + settings.alpha * self.weights)
+        return loss
+
+    def _end_epoch(self, loss: np.float32) -> None:
         self.losses.append(loss)
-        if settings.tol is not None:
-            self._n_stale = self._n_stale + 1 if loss > self._best - np.float32(settings.tol) else 0
+        if self._settings.tol is not None:
+            self._n_stale = self._n_stale + 1 if loss > self._best - np.float32(self._settings.tol) else 0
             self._best = min(self._best, loss)
-            self.converged = self._n_stale >= settings.patience
+            self.converged = self._n_stale >= self._settings.patience

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import ExitStack
 
 import numpy as np
@@ -39,11 +40,11 @@ class NarrowStep:
         """One step: on all rows, or on the batch whose rows stand in `order`."""
         self._launch(order, {})
 
-    def launch_sums(self, order: Tensor | None) -> None:
-        """The sums of a step, without the step."""
-        self._launch(order, {"n_slots": 0})  # no workgroup is the last of so many, which takes the step
+    def launch_sums(self, order: Tensor | None, push: Mapping[str, int]) -> None:
+        """The sums of a step, without the step; `push` differs from what the plan has."""
+        self._launch(order, {**push, "n_slots": 0})  # no workgroup is the last of so many, which takes the step
 
-    def _launch(self, order: Tensor | None, push: dict[str, int]) -> None:
+    def _launch(self, order: Tensor | None, push: Mapping[str, int]) -> None:
         model = self._model
         for part in self.plan.parts:
             tensors = (*self._rows.rows(part, order), model.weights, model.state, self._sums)

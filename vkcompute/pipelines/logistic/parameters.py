@@ -26,6 +26,7 @@ def settings_from(params: Any, targets: Floats, progress: Callable[[int], None] 
         alpha=_number("alpha", params.alpha),
         max_iter=_count("max_iter", params.max_iter),
         batch_size=min(batch_size, n_rows),
+        n_rows=n_rows,
         tol=None if params.tol is None else _number("tol", params.tol),
         patience=_count("n_iter_no_change", params.n_iter_no_change),
         mean_weight=float(np.abs(targets).mean(dtype=np.float64)),

@@ -19,6 +19,7 @@ class Settings:
         learning_rate, alpha: step length, and strength of the penalty alpha / 2 * sum of the squared weights.
         max_iter: epochs at most.
         batch_size: rows per step; the number of rows for a full batch.
+        n_rows: of the table.
         tol: an epoch that does not improve the best loss by this much is stale; None: training does not stop early.
         patience: stale epochs in a row after which training stops.
         mean_weight: of the rows.
@@ -31,6 +32,7 @@ class Settings:
     alpha: float
     max_iter: int
     batch_size: int
+    n_rows: int
     tol: float | None
     patience: int
     fit_intercept: bool

@@ -99,12 +99,12 @@ def plan_step(
     """The division of a step; with a batch of all rows, chunks are taken as they lie.
 
     Args:
+        chunks: the table, or those of its rows that this device has.
         n_lanes: invocations of a workgroup.
         n_groups: workgroups for a chunk; more where their loops would get too long.
         tile_iterations: of the loops that go over one tile, none of them unrolled.
     """
-    n_rows, n_features = sum(chunk.n_rows for chunk in chunks), chunks[0].n_features
-    batch_size = settings.batch_size
+    n_rows, n_features, batch_size = settings.n_rows, chunks[0].n_features, settings.batch_size
     gathers = batch_size < n_rows
     n_batches = -(-n_rows // batch_size)
     n_ordered = min(n_batches, max(1, ORDERED_ROWS // batch_size))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import ExitStack
 
 import numpy as np
@@ -55,19 +56,20 @@ class WideStep:
 
     def launch(self, order: Tensor | None) -> None:
         """One step: on all rows, or on the batch whose rows stand in `order`."""
-        self.launch_sums(order)
+        self.launch_sums(order, {})
         self._launch_update()
 
-    def launch_sums(self, order: Tensor | None) -> None:
-        """The sums of a step, without the step."""
+    def launch_sums(self, order: Tensor | None, push: Mapping[str, int]) -> None:
+        """As `NarrowStep.launch_sums`."""
         weights, state = self._model.weights, self._model.state
         first_slice = 0
         for part, (n_tiles, n_slices) in zip(self.plan.parts, self._slices, strict=True):
             rows = self._rows.rows(part, order)
-            self._forward(*rows, weights, state, self._parts, **part.push, grid=(part.n_groups, self._n_slabs))
-            self._residual(*rows, self._parts, state, self._residuals, self._sums, **part.push, grid=(part.n_groups,))
-            push = {**part.push, "tiles_per_lane": n_tiles, "first_slot": first_slice}
-            self._gradient(*rows, self._residuals, state, self._gradients, **push, grid=(self._n_groups, n_slices))
+            own = {**part.push, **push}
+            self._forward(*rows, weights, state, self._parts, **own, grid=(part.n_groups, self._n_slabs))
+            self._residual(*rows, self._parts, state, self._residuals, self._sums, **own, grid=(part.n_groups,))
+            own.update(tiles_per_lane=n_tiles, first_slot=first_slice)
+            self._gradient(*rows, self._residuals, state, self._gradients, **own, grid=(self._n_groups, n_slices))
             first_slice += n_slices
 
     def read_sums(self) -> npt.NDArray[np.float64]:
