@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,10 @@ import numpy.typing as npt
 
 from vkcompute import dtypes
 from vkcompute.core.quirks import quirks_of
-from vkcompute.pipelines.stream import CHUNK_BYTES, stream
 from vkcompute.runtime.future import Future
 from vkcompute.runtime.kernel import Kernel
 from vkcompute.runtime.runtime import Runtime, default_runtime
+from vkcompute.runtime.stream import CHUNK_BYTES, clash
 from vkcompute.runtime.tensor import Tensor
 
 Array = npt.NDArray[Any]
@@ -154,21 +155,62 @@ def multiply(
     multiplier = _multiplier(runtime, left.dtype)
     sources = [left] if scalar is not None else [left, right]
 
-    def launch(inputs: list[Tensor], output: Tensor) -> None:
-        multiplier(inputs[0], inputs[1] if scalar is None else scalar, output)
+    def work(first: Tensor, *others: Tensor) -> None:
+        multiplier(first, others[0] if scalar is None else scalar, others[-1])
 
     # A chunk of the result must not overwrite what a later chunk still reads.
-    direct = not any(np.may_share_memory(result, source) and not _same_elements(result, source) for source in sources)
+    direct = not any(clash(result, source) for source in sources)
     target = result if direct else np.empty_like(result)
-    stream(runtime, sources, launch, target, chunk_bytes=chunk_bytes, progress=progress)
+    if target.size:
+        _stream(runtime, sources, work, target, chunk_bytes, progress)
     if not direct:
         result[...] = target
     return result
 
 
-def _same_elements(first: Array, second: Array) -> bool:
-    here, there = first.__array_interface__["data"][0], second.__array_interface__["data"][0]
-    return here == there and first.strides == second.strides
+def _stream(
+    runtime: Runtime,
+    sources: list[Array],
+    work: Callable[..., None],
+    result: Array,
+    chunk_bytes: int,
+    progress: Progress | None,
+) -> None:
+    """Streams flat arrays where all lie alike in memory, else blocks of them."""
+
+    def report(n_done: int, _total: int | None) -> None:
+        if progress is not None:
+            progress(n_done * result.itemsize, result.nbytes)
+
+    arrays = (*sources, result)
+    for turned in (arrays, tuple(array.T for array in arrays)):
+        if all(array.flags.c_contiguous for array in turned):
+            *flat, target = (array.reshape(-1) for array in turned)
+            runtime.stream(flat, work, target, chunk_bytes=chunk_bytes, progress=report)
+            return
+    most = max(1, chunk_bytes // result.itemsize)
+    chunks = (tuple([source[block].reshape(-1) for source in sources]) for block in _blocks(result.shape, most))
+    targets = (result[block] for block in _blocks(result.shape, most))
+
+    def put(_rows: slice, product: Array) -> None:
+        target = next(targets)
+        target[...] = product.reshape(target.shape)
+
+    runtime.stream(chunks, work, put, progress=report)
+
+
+def _blocks(shape: tuple[int, ...], most: int) -> Iterator[tuple[int | slice, ...]]:
+    """Indices that cut an array into blocks of at most `most` elements: rows, or parts of rows that are larger."""
+    row = math.prod(shape[1:])
+    if row <= most:
+        n_blocks = -(-shape[0] // (most // row))
+        step = -(-shape[0] // n_blocks)  # alike, so that tensors are used again
+        for start in range(0, shape[0], step):
+            yield (slice(start, start + step),)
+    else:
+        for i in range(shape[0]):
+            for block in _blocks(shape[1:], most):
+                yield (i, *block)
 
 
 def _multiplier(runtime: Runtime, dtype: np.dtype[Any]) -> Multiplier:

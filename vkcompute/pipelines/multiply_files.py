@@ -12,8 +12,8 @@ import numpy as np
 from vkcompute import dtypes
 from vkcompute.errors import DataError
 from vkcompute.pipelines.multiply import Array, Progress, multiply
-from vkcompute.pipelines.stream import CHUNK_BYTES
 from vkcompute.runtime.runtime import Runtime
+from vkcompute.runtime.stream import CHUNK_BYTES
 
 PathLike = str | os.PathLike[str]
 

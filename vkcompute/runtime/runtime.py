@@ -7,7 +7,7 @@ import contextlib
 import os
 import threading
 import weakref
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
@@ -22,6 +22,7 @@ from vkcompute.core.lifetime import Handle
 from vkcompute.core.physical import choose, enumerate_devices
 from vkcompute.errors import ClosedError, VulkanError
 from vkcompute.runtime import layout, program
+from vkcompute.runtime import stream as streaming
 from vkcompute.runtime.constants import specialize
 from vkcompute.runtime.fill import fill
 from vkcompute.runtime.graph import Graph
@@ -188,6 +189,48 @@ class Runtime(Handle):
             TypeError, ValueError: an input is neither a tensor nor a number or array of numbers, or cannot be used.
         """
         return Graph(self, inputs)
+
+    def stream(
+        self,
+        source: streaming.Source,
+        work: Callable[..., object],
+        sink: streaming.Sink | Sequence[streaming.Sink] | None = None,
+        *,
+        outputs: Any = None,
+        depth: int = streaming.DEPTH,
+        chunk_bytes: int = streaming.CHUNK_BYTES,
+        progress: streaming.Progress | None = None,
+    ) -> int:
+        """Takes host data of any size through the device in chunks of rows: the host copies while the device works.
+
+        Args:
+            source: an array (memory-mapped, say), or a tuple of arrays of one length, cut along the first axis; or an
+                iterator of chunks, each an array or a tuple of them, alike but for their length. An array without
+                axes is one row. A chunk that was iterated over may be overwritten once the next one is asked for.
+            work: a kernel, or a function that launches work: called for each chunk with one contiguous tensor per
+                source, then one per sink, of the chunk's length and in order. They are its own until the chunk is done.
+            sink: what takes the results: an array of the source's length, filled in order, or a function called in
+                order with (rows: slice, array: its own); a tuple for several; None where work keeps its results on
+                the device. An array may be the source itself.
+            outputs: the dtype of a function's rows where they are not like those of the first source, with a shape as
+                numpy writes it: `("float32", (3,))`; for a tuple of sinks a tuple, None for arrays.
+            depth: the most chunks on the device at a time; no more than these have been read and are not done.
+            chunk_bytes: of the widest array per chunk, where arrays are cut; at least a row, at most a binding.
+            progress: called after each chunk with (rows done, rows in all, or None for an iterator).
+
+        Returns:
+            The number of rows. Every chunk is done then.
+
+        Raises:
+            ValueError: lengths differ, chunks are not alike, an array sink overlaps a source in part.
+            TypeError: what is no numpy array, or no callable; a dtype that no tensor holds.
+            OutOfDeviceMemory: `depth` chunks do not fit.
+
+        Whatever is raised on the way, also by source, work, sink or progress, or by Ctrl-C, comes out as it is, after
+        all launched work has finished and the tensors are freed, with a note that tells the chunk and its rows (before
+        Python 3.11 as its cause).
+        """
+        return streaming.stream(self, source, work, sink, outputs, depth, chunk_bytes, progress)
 
     def profile(self) -> Profile:
         """A measurement of the tasks launched inside of `with runtime.profile() as profile: …`."""

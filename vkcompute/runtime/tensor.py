@@ -109,12 +109,29 @@ class Tensor(Scalars):
         """A copy of the data, C-contiguous. Waits for the work that writes it, and for nothing else."""
         self.runtime.refuse_in_graph("numpy() of a tensor", "read after the graph has run")
         out = np.empty(self.shape, self.dtype)
-        if self.size:
-            if self.contiguous:
-                self.runtime.transfers.download(self.buffer, self.offset, _bytes_of(out))
-            else:
-                out[...] = self._strided(self._download_extent())
+        self.read(out)
         return out
+
+    def read(self, out: Array) -> None:
+        """Copies the data into an array of the same shape and dtype, with any strides. Waits as `numpy()` does.
+
+        Raises:
+            ValueError: shape or dtype differ, `out` is read-only, or a graph is being recorded.
+        """
+        self.runtime.refuse_in_graph("read() of a tensor", "read after the graph has run")
+        if (out.shape, out.dtype) != (self.shape, self.dtype) or not out.flags.writeable:
+            raise ValueError(
+                f"a tensor of shape {self.shape} and {self.dtype} is read into a writeable array of the same; got one "
+                f"of shape {out.shape} and {out.dtype}{'' if out.flags.writeable else ', read-only'}"
+            )
+        if not self.size:
+            return
+        if not self.contiguous:
+            out[...] = self._strided(self._download_extent())
+        elif out.flags.c_contiguous:
+            self.runtime.transfers.download(self.buffer, self.offset, _bytes_of(out))
+        else:
+            out[...] = self.numpy()
 
     def write(self, data: npt.ArrayLike) -> None:
         """Overwrites the data with an array that broadcasts to this shape; `data` may be changed once this returns.

@@ -15,7 +15,7 @@ from vkcompute.core.buffer import Buffer
 from vkcompute.core.queue import Point
 from vkcompute.core.staging import SLOT_BYTES, StagingRing
 from vkcompute.errors import ClosedError
-from vkcompute.runtime.scheduler import Scheduler
+from vkcompute.runtime.scheduler import Range, Scheduler
 
 Bytes = npt.NDArray[np.uint8]
 _IN_FLIGHT = 3
@@ -58,13 +58,18 @@ class Transfers:
         """The memory itself, once the host may read (or write) it; None where the host cannot see it."""
         if not buffer.address:
             return None
+        self.settle((buffer, offset, offset + nbytes), write=write)
+        return host_view(buffer, offset, nbytes)
+
+    def settle(self, where: Range, *, write: bool) -> None:
+        """Waits until the device has finished with these bytes as far as the host has to that reads (writes) them."""
+        buffer, start, stop = where
         with self._scheduler.lock:
             uses = self._scheduler.uses(buffer)
             find = uses.before_host_writes if write else uses.before_host_reads
-            points = self._scheduler.points(find(offset, offset + nbytes))
+            points = self._scheduler.points(find(start, stop))
         for point in points:
             point.wait()
-        return host_view(buffer, offset, nbytes)
 
     def lend(self, buffer: Buffer, offset: int, nbytes: int) -> Bytes | None:
         """As `mapped`, for writing, but the memory stays for as long as the array or a view of it does."""

@@ -1,0 +1,468 @@
+"""Streams against numpy: whatever the chunks, and whatever fails on the way."""
+
+from __future__ import annotations
+
+import gc
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from arrays import DTYPES, random_bits, same_bits
+from hypothesis import given
+from hypothesis import strategies as st
+
+import vkcompute as vc
+from vkcompute.pipelines.multiply import _blocks
+from vkcompute.runtime.stream import _annotate
+
+RUNTIMES: dict[str, dict[str, Any]] = {
+    "direct": {},
+    "staging": {"staging": True},
+    "lanes": {"timelines": 2},
+    "staging-lanes": {"staging": True, "timelines": (2, 1)},
+}
+LENGTHS = """
+    layout(local_size_x = 1) in;
+    layout(binding = 0) readonly buffer X { float x[]; };
+    layout(binding = 1) buffer Total { uint total[]; };
+    void main() { total[0] += x.length(); total[1] = total[1] * 31 + x.length(); }
+"""
+VECTORS = """
+    layout(local_size_x = 4) in;
+    layout(binding = 0) readonly buffer X { vec4 x[]; };
+    layout(binding = 1) writeonly buffer Y { vec4 y[]; };
+    void main() { uint i = gl_GlobalInvocationID.x; if (i < y.length()) y[i] = x[i] * 2; }
+"""
+
+
+@pytest.fixture(scope="module", params=RUNTIMES)
+def rt(request: pytest.FixtureRequest, _silence_at_the_end: None) -> Iterator[vc.Runtime]:
+    """A runtime of each kind."""
+    with vc.Runtime(**RUNTIMES[request.param]) as runtime:
+        yield runtime
+
+
+def copy(x: vc.Tensor, out: vc.Tensor) -> None:
+    out.copy_from(x)
+
+
+def taken_bytes(runtime: vc.Runtime) -> int:
+    """Bytes of device memory that buffers hold, without the staging rings."""
+    gc.collect()
+    for release in runtime.device.caches:
+        release()
+    runtime.device.collect()
+    return runtime.device.memory.used_bytes
+
+
+def laid_out(array: np.ndarray, how: str, folder: Path) -> np.ndarray:
+    """The same array, otherwise in memory."""
+    if how == "memmap" and array.size:
+        path = folder / f"{len(list(folder.iterdir()))}.npy"
+        np.save(path, array)
+        return np.load(path, mmap_mode="r+")
+    if how == "fortran":
+        return np.array(array, order="F")
+    if how == "strided" and array.ndim:
+        wide = np.zeros((2 * len(array), *array.shape[1:]), array.dtype)
+        wide[::-2] = array
+        return wide[::-2]
+    return array
+
+
+def in_chunks(arrays: tuple[np.ndarray, ...], lengths: list[int]) -> Iterator[tuple[np.ndarray, ...]]:
+    """Chunks of these lengths in turn, in memory that is overwritten for the next."""
+    lengths = lengths if any(lengths) else [1]
+    start, turn = 0, 0
+    while start < len(arrays[0]):
+        part = slice(start, start + lengths[turn % len(lengths)])
+        chunk = tuple(array[part].copy() for array in arrays)
+        yield chunk
+        for array in chunk:
+            array[...] = 0
+        start, turn = part.stop, turn + 1
+
+
+ROWS = st.lists(st.integers(1, 4), max_size=2).map(tuple)
+LAYOUTS = st.sampled_from(["plain", "memmap", "fortran", "strided"])
+
+
+@given(
+    n=st.integers(0, 40),
+    rows=st.tuples(ROWS, ROWS),
+    kinds=st.tuples(st.sampled_from(DTYPES), st.sampled_from(DTYPES)),
+    layouts=st.tuples(LAYOUTS, LAYOUTS),
+    lengths=st.none() | st.lists(st.integers(0, 7), min_size=1, max_size=4),
+    chunk_bytes=st.sampled_from([1, 7, 64, 200, 1 << 20]),
+    depth=st.integers(1, 5),
+    called=st.tuples(st.booleans(), st.booleans()),
+)
+def test_what_goes_up_comes_down(
+    rt: vc.Runtime,
+    tmp_path_factory: pytest.TempPathFactory,
+    n: int,
+    rows: Any,
+    kinds: Any,
+    layouts: Any,
+    lengths: list[int] | None,
+    chunk_bytes: int,
+    depth: int,
+    called: Any,
+) -> None:
+    """Two sources that differ in dtype and rows come down crosswise, into arrays or through functions."""
+    folder = tmp_path_factory.mktemp("stream")
+    want = [random_bits((n, *row), kind, seed) for seed, (row, kind) in enumerate(zip(rows, kinds, strict=True))]
+    sources = (laid_out(want[0], layouts[0], folder), want[1])
+    got = [np.zeros_like(want[1]), laid_out(np.zeros_like(want[0]), layouts[1], folder)]
+    seen: list[tuple[int, int, int]] = []
+
+    def into(target: np.ndarray) -> Callable[[slice, np.ndarray], None]:
+        def put(at: slice, chunk: np.ndarray) -> None:
+            seen.append((id(target), at.start, at.stop))
+            target[at] = chunk
+
+        return put
+
+    def work(x: vc.Tensor, y: vc.Tensor, first: vc.Tensor, second: vc.Tensor) -> None:
+        first.copy_from(y)
+        second.copy_from(x)
+
+    done: list[tuple[int, int | None]] = []
+    n_rows = rt.stream(
+        sources if lengths is None else in_chunks(sources, lengths),
+        work,
+        [into(target) if call else target for target, call in zip(got, called, strict=True)],
+        outputs=[(kinds[1 - i], rows[1 - i]) if call else None for i, call in enumerate(called)],
+        depth=depth,
+        chunk_bytes=chunk_bytes,
+        progress=lambda *step: done.append(step),
+    )
+    assert n_rows == n
+    assert same_bits(np.array(got[0]), want[1])
+    assert same_bits(np.array(got[1]), want[0])
+    assert [step[0] for step in done] == sorted({step[0] for step in done})
+    assert (done[-1] if done else (0, None))[0] == n
+    assert {step[1] for step in done} <= {n if lengths is None else None}
+    for target in got:  # every row once, in order
+        extents = [extent[1:] for extent in seen if extent[0] == id(target)]
+        assert [start for start, _ in extents] == [0, *(stop for _, stop in extents)][: len(extents)]
+
+
+def test_an_array_without_axes_is_one_row(rt: vc.Runtime) -> None:
+    out = np.zeros((), np.int16)
+    assert rt.stream(np.array(-7, np.int16), copy, out) == 1
+    assert out == -7
+    chunks: list[tuple[slice, np.ndarray]] = []
+    assert rt.stream(iter([np.array(5), np.array(6)]), copy, lambda *chunk: chunks.append(chunk)) == 2
+    assert [(rows, chunk.tolist()) for rows, chunk in chunks] == [(slice(0, 1), [5]), (slice(1, 2), [6])]
+
+
+def test_the_chunks_that_functions_get_are_their_own(rt: vc.Runtime) -> None:
+    kept: list[np.ndarray] = []
+    source = np.arange(100, dtype=np.int32)
+    rt.stream(source, copy, lambda _, chunk: kept.append(chunk), chunk_bytes=40)
+    assert len(kept) == 10
+    assert np.array_equal(np.concatenate(kept), source)
+
+
+def test_rows_without_bytes(rt: vc.Runtime) -> None:
+    got: list[tuple[int, ...]] = []
+    assert rt.stream(np.empty((5, 0), np.int8), copy, lambda _, chunk: got.append(chunk.shape)) == 5
+    assert got == [(5, 0)]
+
+
+def test_chunks_are_cut_by_the_widest_array_and_by_the_largest_binding(
+    rt: vc.Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lengths: list[int] = []
+
+    def work(narrow: vc.Tensor, wide: vc.Tensor, out: vc.Tensor) -> None:
+        lengths.append(narrow.shape[0])
+        assert wide.shape == (lengths[-1], 3)
+        out.copy_from(wide.reshape(-1)[: lengths[-1]])
+
+    sources = np.zeros(100, np.int8), np.zeros((100, 3), np.int32)
+    rt.stream(sources, work, lambda *_: None, outputs=np.int32, chunk_bytes=480)
+    assert lengths == [40, 40, 20]
+    lengths.clear()
+    monkeypatch.setattr(type(rt.device), "max_binding_bytes", 240)
+    rt.stream(sources, work, np.empty(100, np.int32))
+    assert lengths == [20] * 5
+    lengths.clear()
+    rt.stream(sources, work, lambda *_: None, outputs=np.int32, chunk_bytes=1)
+    assert lengths == [1] * 100
+
+
+def test_a_kernel_sees_the_rows_of_its_chunk_and_no_more(rt: vc.Runtime) -> None:
+    lengths = [5, 5, 5, 5, 3, 8, 1, 64, 65, 64, 64]
+    with rt.zeros(2, np.uint32) as total:
+        kernel = rt.kernel(vc.glsl(LENGTHS))
+        chunks = (np.zeros(n, np.float32) for n in lengths)
+        rt.stream(chunks, lambda x: kernel(x, total, grid=1))
+        want = 0
+        for n in lengths:
+            want = want * 31 + n
+        assert total.numpy().tolist() == [sum(lengths), want % (1 << 32)]
+
+
+@pytest.mark.parametrize("n", [1, 1000, 1001, 1003])
+def test_a_kernel_of_vectors_takes_chunks_of_any_length(rt: vc.Runtime, n: int) -> None:
+    source = np.arange(n, dtype=np.float32)
+    out = np.zeros(n, np.float32)
+    rt.stream(source, rt.kernel(vc.glsl(VECTORS)), out, chunk_bytes=4 * 97)
+    assert np.array_equal(out, source * 2)
+
+
+def test_the_result_may_be_the_source(rt: vc.Runtime) -> None:
+    data = np.arange(1000, dtype=np.int32)
+    rt.stream(data, lambda x, out: vc.multiply(x, 3, out), data, chunk_bytes=256)
+    assert np.array_equal(data, np.arange(1000) * 3)
+    table = np.arange(2000, dtype=np.int32).reshape(1000, 2)
+    rt.stream(table[:, 0], copy, table[:, 1], chunk_bytes=256)  # between each other, but nowhere the same
+    assert np.array_equal(table[:, 1], np.arange(0, 2000, 2))
+
+
+@pytest.mark.parametrize("sink", [True, False])
+@pytest.mark.parametrize("depth", [1, 2, 3, 7])
+def test_no_more_than_depth_chunks_are_read_ahead(rt: vc.Runtime, depth: int, sink: bool) -> None:
+    n_read = n_done = 0
+    ahead: list[int] = []
+
+    def read() -> Iterator[np.ndarray]:
+        nonlocal n_read
+        for n_read in range(1, 21):
+            ahead.append(n_read - n_done)
+            yield np.full(100, n_read, np.int32)
+
+    def count(n_rows: int, _: int | None) -> None:
+        nonlocal n_done
+        n_done = n_rows // 100
+
+    with rt.zeros(100, np.int32) as kept:
+        work = copy if sink else (lambda x: kept.copy_from(x))
+        rt.stream(read(), work, (lambda *_: None) if sink else None, depth=depth, progress=count)
+        assert max(ahead) == depth
+        assert n_done == 20
+        assert sink or kept.numpy()[0] == 20
+
+
+class Stop(Exception):
+    """Raised by tests."""
+
+
+PLACES = ("source", "dtype", "shape", "length", "type", "work", "sink", "progress", "ctrl-c")
+
+
+@pytest.mark.parametrize("at", [0, 1, 2, 3, 6, 9])
+@pytest.mark.parametrize("place", PLACES)
+def test_a_fault_in_any_place_at_any_chunk(rt: vc.Runtime, place: str, at: int) -> None:
+    """The error comes out as it was raised, names the chunk, and leaves neither memory taken nor work on its way."""
+    n, rows = 10, 50
+    sources = [np.full((rows, 2), i + 1, np.int32) for i in range(n)]
+    out = np.zeros((n * rows, 2), np.int32)
+    odd: dict[str, Any] = {
+        "dtype": np.zeros((rows, 2), np.float32),
+        "shape": np.zeros((rows, 3), np.int32),
+        "length": (np.zeros((rows, 2), np.int32), np.zeros((rows + 1, 2), np.int32)),
+        "type": [[1, 2]],
+    }
+    launched: list[vc.Future] = []
+    n_delivered = 0
+
+    def fail(where: str, number: int) -> None:
+        if number == at and place == where:
+            raise Stop(where)
+
+    def read() -> Iterator[Any]:
+        for i, source in enumerate(sources):
+            fail("source", i)
+            yield odd[place] if place in odd and i == at else source
+
+    def work(x: vc.Tensor, y: vc.Tensor) -> None:
+        number = len(launched)
+        vc.multiply(x, 5, y)
+        launched.append(y.copy_from(x))
+        fail("work", number)
+        if number == at and place == "ctrl-c":
+            signal.raise_signal(signal.SIGINT)
+
+    def put(where: slice, chunk: np.ndarray) -> None:
+        nonlocal n_delivered
+        fail("sink", n_delivered)
+        out[where] = chunk
+        n_delivered += 1
+
+    before = taken_bytes(rt)
+    errors = {"dtype": ValueError, "shape": ValueError, "length": ValueError, "type": TypeError}
+    if place in ("dtype", "shape") and at == 0:
+        pytest.skip("the first chunk says what the others are like")
+    with pytest.raises(KeyboardInterrupt if place == "ctrl-c" else errors.get(place, Stop)) as caught:
+        rt.stream(read(), work, put, progress=lambda done, _: fail("progress", done // rows - 1))
+    (note,) = caught.value.__notes__
+    assert f"chunk {at} of the stream (rows {'from ' if place in ('source', *errors) else ''}{at * rows}" in note
+    assert all(future.done() for future in launched)
+    assert np.array_equal(out[: n_delivered * rows], np.repeat(np.arange(1, n_delivered + 1), rows)[:, None] * [1, 1])
+    assert not out[n_delivered * rows :].any()
+    assert n_delivered <= at + (place == "progress")
+    assert taken_bytes(rt) == before
+    assert rt.stream(iter(sources), copy, out) == n * rows
+    assert np.array_equal(out[:, 1], np.repeat(np.arange(1, n + 1), rows))
+
+
+@pytest.mark.parametrize("options", RUNTIMES.values(), ids=RUNTIMES)
+def test_nothing_is_left_of_a_stream_that_failed(clean_handles: None, options: dict[str, Any]) -> None:
+    with vc.Runtime(**options) as gpu:
+        with pytest.raises(Stop):
+            gpu.stream(np.ones(10_000, np.int8), copy, _raise_at(3), chunk_bytes=1000)
+        assert taken_bytes(gpu) == 0
+        gc.collect()
+        gpu.device.collect()
+        assert (not options.get("staging") and gpu.device.memory.used_bytes == 0) or options.get("staging")
+
+
+def _raise_at(number: int) -> Callable[[slice, np.ndarray], None]:
+    calls = iter(range(100))
+
+    def put(_rows: slice, _chunk: np.ndarray) -> None:
+        if next(calls) == number:
+            raise Stop
+
+    return put
+
+
+def test_memory_that_runs_out_names_the_chunk_and_is_given_back() -> None:
+    with vc.Runtime(memory_limit_bytes=16 << 20) as gpu:
+        sizes = [1 << 20, 1 << 20, 1 << 20, 12 << 20]
+        with pytest.raises(vc.OutOfDeviceMemory) as caught:
+            gpu.stream((np.zeros(n, np.int8) for n in sizes), copy, lambda *_: None)
+        assert (
+            "chunk 3 of the stream (rows 3145728 to 15728639, 12582912 bytes) was going up" in caught.value.__notes__[0]
+        )
+        assert taken_bytes(gpu) == 0
+        assert gpu.stream(np.zeros(64 << 20, np.int8), copy, lambda *_: None, chunk_bytes=1 << 20) == 64 << 20
+
+
+def test_before_python_3_11_the_note_is_the_errors_cause() -> None:
+    class Old(Exception):
+        add_note = None
+
+    cause = KeyError("cause")
+    error = Old("text")
+    error.__cause__ = cause
+    _annotate(error, "chunk 7")
+    assert isinstance(error.__cause__, vc.VkComputeError)
+    assert str(error.__cause__) == "chunk 7"
+    assert error.__cause__.__cause__ is cause
+
+
+def test_streams_of_several_threads(rt: vc.Runtime) -> None:
+    sources = [random_bits((5000,), np.dtype(np.int32), seed) for seed in range(3)]
+    outs = [np.zeros_like(source) for source in sources]
+
+    def run(i: int) -> None:
+        rt.stream(sources[i], lambda x, y: vc.multiply(x, i + 2, y), outs[i], chunk_bytes=1000)
+
+    threads = [threading.Thread(target=run, args=(i,)) for i in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for i, (source, out) in enumerate(zip(sources, outs, strict=True)):
+        assert np.array_equal(out, source * np.int32(i + 2))
+
+
+def test_a_stream_in_the_work_of_another(rt: vc.Runtime) -> None:
+    source = np.arange(100, dtype=np.int32)
+    inner = np.zeros_like(source)
+    outer = np.zeros_like(source)
+
+    def work(x: vc.Tensor, y: vc.Tensor) -> None:
+        rt.stream(source, copy, inner, chunk_bytes=80)
+        vc.multiply(x, int(inner[2]), y)
+
+    rt.stream(source, work, outer, chunk_bytes=100)
+    assert np.array_equal(outer, source * 2)
+
+
+ONES = np.ones(10, np.float32)
+LOCKED = np.ones(10, np.float32)
+LOCKED.flags.writeable = False
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "error", "words"),
+    [
+        ((ONES, copy, ONES[:9].copy()), {}, ValueError, "sink has 9 rows and the source 10"),
+        ((ONES, copy, LOCKED), {}, ValueError, "read-only"),
+        ((ONES, copy, ONES[::-1]), {}, ValueError, "overlaps a source"),
+        ((ONES[1:], copy, ONES[:-1]), {}, ValueError, "overlaps a source"),
+        ((iter([ONES, ONES]), copy, np.ones(30, np.float32)), {}, ValueError, "sink has 30 rows and the source 20"),
+        ((iter([ONES, ONES]), copy, np.ones(15, np.float32)), {}, ValueError, "15 rows and the source at least 20"),
+        (((ONES, ONES[:4]), copy), {}, ValueError, r"same length; got \[10, 4\]; .*iter"),
+        (((), copy), {}, ValueError, "same length; got none"),
+        (([[1.0, 2.0]], copy), {}, TypeError, "numpy arrays; got list"),
+        ((7, copy), {}, TypeError, "a source is an array.*got int"),
+        ((iter(["a"]), copy), {}, TypeError, "numpy arrays; got str"),
+        ((ONES, "multiply"), {}, TypeError, "work is a kernel or a function.*got str"),
+        ((ONES, copy, 5), {}, TypeError, "a sink is an array or a function.*got int"),
+        ((ONES, copy, [ONES.copy(), 5]), {}, TypeError, "got int"),
+        ((ONES, copy), {"outputs": np.int8}, ValueError, "got 1 for 0 sinks"),
+        ((ONES, copy, ONES), {"outputs": np.int8}, ValueError, "an array tells itself"),
+        ((ONES, copy), {"depth": 0}, ValueError, "depth is an int from 1; got 0"),
+        ((ONES, copy), {"depth": 2.0}, ValueError, "depth is an int from 1; got 2.0"),
+        ((ONES, copy), {"chunk_bytes": 0}, ValueError, "chunk_bytes is an int from 1; got 0"),
+        ((ONES.astype(complex), copy, lambda *_: None), {}, TypeError, "complex128"),
+        ((ONES.astype(">f4"), copy, lambda *_: None), {}, TypeError, r"astype\('float32'\)"),
+    ],
+)
+def test_what_is_refused(
+    gpu: vc.Runtime, arguments: tuple[Any, ...], options: dict[str, Any], error: type[Exception], words: str
+) -> None:
+    with pytest.raises(error, match=words):
+        gpu.stream(*arguments, **options)
+
+
+def test_no_stream_in_a_recording_nor_on_a_closed_runtime() -> None:
+    with vc.Runtime() as gpu:
+        graph = gpu.record()
+        with pytest.raises(ValueError, match=r"stream\(\) runs at once"), graph:
+            gpu.stream(ONES, copy, ONES)
+    with pytest.raises(vc.ClosedError):
+        gpu.stream(ONES, copy, ONES)
+
+
+@given(shape=st.lists(st.integers(1, 9), min_size=1, max_size=4).map(tuple), most=st.integers(1, 100))
+def test_blocks_cover_an_array_once(shape: tuple[int, ...], most: int) -> None:
+    count = np.zeros(shape, int)
+    for block in _blocks(shape, most):
+        assert 1 <= count[block].size <= most
+        count[block] += 1
+    assert np.all(count == 1)
+
+
+def test_one_huge_row_of_strided_arrays_is_more_than_one_chunk(rt: vc.Runtime) -> None:
+    a = np.arange(60_000, dtype=np.float32).reshape(2, 30_000)[:, ::3]
+    seen: list[tuple[int, int]] = []
+    got = vc.multiply(a, a, runtime=rt, chunk_bytes=4096, progress=lambda *step: seen.append(step))
+    assert np.array_equal(got, a * a)
+    assert len(seen) == 20
+    assert seen[-1] == (80_000, 80_000)
+
+
+@given(index=st.sampled_from([np.s_[:], np.s_[::2], np.s_[1:, ::-1], np.s_[:, 2:3], np.s_[:0]]), strided=st.booleans())
+def test_a_tensor_is_read_into_any_array(rt: vc.Runtime, index: Any, strided: bool) -> None:
+    host = random_bits((6, 5), np.dtype(np.int16), 1)
+    with rt.tensor(host) as tensor:
+        want = host[index]
+        wide = np.zeros((*want.shape, 2), np.int16)
+        out = wide[..., 1] if strided else np.zeros(want.shape, np.int16)
+        tensor[index].read(out)
+        assert np.array_equal(out, want)
+        assert not wide[..., 0].any()
+        for wrong in (np.empty((6, 4), np.int16), np.empty((6, 5), np.uint16), np.broadcast_to(np.int16(0), (6, 5))):
+            with pytest.raises(ValueError, match=r"shape \(6, 5\) and int16 is read into"):
+                tensor.read(wrong)

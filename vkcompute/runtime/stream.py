@@ -1,0 +1,264 @@
+"""Streams: host data passes through the device in chunks, so that chunks go up, are worked on and come down at once."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from vkcompute.errors import VkComputeError
+from vkcompute.runtime.tensor import Array, Tensor
+
+if TYPE_CHECKING:
+    from vkcompute.runtime.runtime import Runtime
+
+Chunk = Array | Sequence[Array]
+Source = Chunk | Iterable[Chunk]
+Sink = Array | Callable[[slice, Array], object]
+Progress = Callable[[int, int | None], object]
+Row = tuple[np.dtype[Any], tuple[int, ...]]
+"""dtype and shape of what one index of an array's first axis gives"""
+_At = tuple[int, slice, int]
+"""number, rows and bytes of a chunk"""
+
+CHUNK_BYTES = 8 << 20
+DEPTH = 3  # one going up, one worked on, one coming down
+
+
+def stream(
+    runtime: Runtime,
+    source: Source,
+    work: Callable[..., object],
+    sink: Sink | Sequence[Sink] | None,
+    outputs: Any,
+    depth: int,
+    chunk_bytes: int,
+    progress: Progress | None,
+) -> int:
+    """What `Runtime.stream` does."""
+    runtime.refuse_in_graph("stream()", "stream before or after the recording")
+    for name, value in (("depth", depth), ("chunk_bytes", chunk_bytes)):
+        if not isinstance(value, int) or value < 1:
+            raise ValueError(f"{name} is an int from 1; got {value!r}")
+    if not callable(work):
+        raise TypeError(f"work is a kernel or a function to be called with tensors; got {type(work).__name__}")
+    sinks = _sinks(sink, outputs)
+    if not isinstance(source, (np.ndarray, tuple, list)):
+        if not isinstance(source, Iterable):
+            raise TypeError(f"a source is an array, several, or an iterator of them; got {type(source).__name__}")
+        return _Stream(runtime, work, sinks, depth, progress, None).run(iter(source))
+    arrays = _arrays(source)
+    if any(isinstance(target, np.ndarray) and clash(target, array) for target, _ in sinks for array in arrays):
+        raise ValueError("a sink overlaps a source in another way than being the same array; pass another array")
+    widest = max(_row_bytes(row) for row in [*map(_row, arrays), *(row for _, row in sinks if row)])
+    step = max(1, min(chunk_bytes, runtime.device.max_binding_bytes) // widest)
+    n_rows = len(arrays[0])
+    cut = ([array[start : start + step] for array in arrays] for start in range(0, n_rows, step))
+    run = _Stream(runtime, work, sinks, depth, progress, n_rows)
+    run.check_full(n_rows, at_end=True)
+    return run.run(cut)
+
+
+class _Stream:
+    """One run: `depth` slots of tensors used in turn, and the chunks that are on the device."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        work: Callable[..., object],
+        sinks: list[tuple[Sink, Row | None]],
+        depth: int,
+        progress: Progress | None,
+        n_rows: int | None,
+    ) -> None:
+        self._runtime, self._work, self._sinks = runtime, work, sinks
+        self._progress, self._n_rows = progress, n_rows
+        self._slots: deque[list[Tensor]] = deque([] for _ in range(depth))
+        self._flying: deque[tuple[_At, list[Tensor]]] = deque()
+        self._rows: list[Row] = []  # of the sources
+        self._n_read = self._n_chunks = 0
+        self._at: _At = 0, slice(0, 0), 0
+        self._stage = ""
+
+    def run(self, chunks: Iterator[Chunk]) -> int:
+        """Takes every chunk through; gives the number of rows."""
+        try:
+            while self._take(chunks):
+                pass
+            while self._flying:
+                self._land()
+        except BaseException as error:
+            _annotate(error, self._where())
+            with contextlib.suppress(VkComputeError):  # of a device that is lost: `error` tells already
+                self._runtime.wait()
+            raise
+        finally:
+            for slot in self._slots:
+                _close(slot)
+        return self._n_read
+
+    def _take(self, chunks: Iterator[Chunk]) -> bool:
+        """Sends the next chunk up and starts the work on it; False at the end of the source."""
+        if len(self._flying) == len(self._slots):
+            self._land()
+        number, start = self._n_chunks, self._n_read
+        self._at, self._stage = (number, slice(start, start), 0), "being read"
+        chunk = next(chunks, None)
+        if chunk is None:
+            self.check_full(start, at_end=True)
+            return False
+        arrays = self._checked(chunk)
+        rows = slice(start, start + len(arrays[0]))
+        self.check_full(rows.stop)
+        self._n_chunks, self._n_read = number + 1, rows.stop
+        if rows.stop == start:
+            return True
+        self._at, self._stage = (number, rows, sum(array.nbytes for array in arrays)), "going up"
+        slot = self._slot(rows.stop - start)
+        for tensor, array in zip(slot, arrays, strict=False):
+            tensor.write(array)
+        self._stage = "being worked on"
+        self._work(*slot)
+        self._runtime.flush()
+        self._flying.append((self._at, slot))
+        return True
+
+    def _checked(self, chunk: Chunk) -> list[Array]:
+        arrays = _arrays(chunk)
+        rows = [_row(array) for array in arrays]
+        self._rows = self._rows or rows
+        if rows != self._rows:
+            first, this = ([f"{dtype}{shape}" for dtype, shape in kinds] for kinds in (self._rows, rows))
+            raise ValueError(f"chunks are alike but for their length: the first has rows of {first}, this of {this}")
+        return arrays
+
+    def check_full(self, n_rows: int, *, at_end: bool = False) -> None:
+        """Raises ValueError where the source has more rows than a sink, or at its end fewer."""
+        for sink, _ in self._sinks:
+            if isinstance(sink, np.ndarray) and (n_rows > len(sink) or (at_end and n_rows < len(sink))):
+                raise ValueError(
+                    f"the sink has {len(sink)} rows and the source {'' if at_end else 'at least '}{n_rows}; pass an "
+                    "array of the source's length, or a function"
+                )
+
+    def _slot(self, n_rows: int) -> list[Tensor]:
+        """The next slot's tensors, made anew where the chunk has another length than the one before it there.
+
+        They are never views: a kernel with vector elements may round up the end of a tensor that has its own buffer.
+        """
+        slot = self._slots[0]
+        self._slots.rotate(-1)
+        if not slot or slot[0].shape[0] != n_rows:
+            _close(slot)
+            for dtype, shape in (*self._rows, *(row or self._rows[0] for _, row in self._sinks)):
+                slot.append(self._runtime.empty((n_rows, *shape), dtype))
+        return slot
+
+    def _land(self) -> None:
+        """Waits for the oldest chunk on the device, and hands its results over."""
+        (self._at, slot), self._stage = self._flying.popleft(), "coming down"
+        rows = self._at[1]
+        for (sink, _), tensor in zip(self._sinks, slot[len(self._rows) :], strict=True):
+            if isinstance(sink, np.ndarray):
+                tensor.read(sink[rows])
+            else:
+                sink(rows, tensor.numpy())
+        if not self._sinks:
+            for tensor in slot:
+                self._runtime.transfers.settle(tensor.range, write=True)
+        if self._progress is not None:
+            self._progress(rows.stop, self._n_rows)
+
+    def _where(self) -> str:
+        number, rows, nbytes = self._at
+        extent = f"rows {rows.start} to {rows.stop - 1}, {nbytes} bytes" if nbytes else f"rows from {rows.start}"
+        return f"chunk {number} of the stream ({extent}) was {self._stage}"
+
+
+def _sinks(sink: Sink | Sequence[Sink] | None, outputs: Any) -> list[tuple[Sink, Row | None]]:
+    """Each sink and what its rows are; None for rows like those of the first source."""
+    several = isinstance(sink, (tuple, list))
+    sinks: Any = sink if several else () if sink is None else (sink,)
+    if outputs is None:
+        outputs = [None] * len(sinks)
+    elif not several:
+        outputs = [outputs]
+    if len(outputs) != len(sinks):
+        raise ValueError(f"outputs gives one dtype per sink; got {len(outputs)} for {len(sinks)} sinks")
+    return [_sink(*pair) for pair in zip(sinks, outputs, strict=True)]
+
+
+def _sink(sink: Any, output: Any) -> tuple[Sink, Row | None]:
+    if isinstance(sink, np.ndarray):
+        if output is not None:
+            raise ValueError(f"an array tells itself what it takes; outputs gives {output!r} for it; give None")
+        if not sink.flags.writeable:
+            raise ValueError("a sink is read-only; pass a writeable array")
+        array = _as_rows(sink)
+        return array, _row(array)
+    if not callable(sink):
+        raise TypeError(f"a sink is an array or a function of (rows, array); got {type(sink).__name__}")
+    if output is None:
+        return sink, None
+    dtype = np.dtype(output)  # ("float32", (3,)) is numpy's own way to name rows of 3
+    return sink, (dtype.base, dtype.shape)
+
+
+def _arrays(chunk: Any) -> list[Array]:
+    """The arrays of a chunk, or of a whole source: one or several of equal length."""
+    parts = chunk if isinstance(chunk, (tuple, list)) else (chunk,)
+    for part in parts:
+        if not isinstance(part, np.ndarray):
+            raise TypeError(f"streams take numpy arrays; got {type(part).__name__}; convert it with np.asarray()")
+    arrays = [_as_rows(part) for part in parts]
+    lengths = [len(array) for array in arrays]
+    if len({*lengths}) != 1:
+        raise ValueError(
+            f"arrays that go together have the same length; got {lengths or 'none'}; chunks one after another are "
+            "passed as an iterator: iter([...])"
+        )
+    return arrays
+
+
+def _as_rows(array: Array) -> Array:
+    """A base-class view of an array; of one with no axes, as its only row."""
+    array = np.asarray(array)
+    return array if array.ndim else array.reshape(1)
+
+
+def _row(array: Array) -> Row:
+    return array.dtype, array.shape[1:]
+
+
+def _row_bytes(row: Row) -> int:
+    dtype, shape = row
+    return max(1, dtype.itemsize * math.prod(shape))
+
+
+def clash(target: Array, source: Array) -> bool:
+    """Whether writing some rows of `target` may change other rows of `source`."""
+    here, there = (array.__array_interface__["data"][0] for array in (target, source))
+    if here == there and target.strides == source.strides:
+        return False
+    with contextlib.suppress(RuntimeError):  # too hard to tell
+        return np.shares_memory(target, source, max_work=1000)  # type: ignore[arg-type]
+    return True
+
+
+def _close(slot: list[Tensor]) -> None:
+    while slot:
+        slot.pop().close()
+
+
+def _annotate(error: BaseException, note: str) -> None:
+    """Adds a note to an error; before Python 3.11, which brings notes, as the cause that is shown above it."""
+    add_note = getattr(error, "add_note", None)
+    if add_note is not None:
+        add_note(note)
+    else:
+        told = VkComputeError(note)
+        told.__cause__, told.__context__, error.__cause__ = error.__cause__, error.__context__, told
