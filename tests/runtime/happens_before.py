@@ -1,0 +1,164 @@
+"""What barriers, semaphores and host waits put in order, and which of them could be left out. No device involved.
+
+A history lists what reached a device, in the order of the calls. Every timeline is a queue of its own that runs whatever
+it may in any order. Of the host's knowledge, a command is helped by what the host had read from a timeline when it
+recorded the command; an access by the host, by all that must have finished before what it has read.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+Bytes = tuple[object, int, int]
+"""(buffer, start, stop)"""
+Clock = dict[int, int]
+"""timeline -> how many of its commands have come before"""
+HOST = -1
+
+
+@dataclass(eq=False)
+class Access:
+    """A command, or an access by the host, with the bytes that it may read and write."""
+
+    text: str
+    reads: Sequence[Bytes]
+    writes: Sequence[Bytes]
+    by_host: bool = False
+
+
+@dataclass(eq=False)
+class Barrier:
+    """Orders all before it on its queue against all after it; `fixed`: recorded without knowing what comes before."""
+
+    fixed: bool = False
+
+
+@dataclass(eq=False)
+class Wait:
+    """A submit waits until another timeline has reached a value."""
+
+    timeline: int
+    value: int
+
+
+@dataclass(eq=False)
+class Submit:
+    """A timeline reaches `value` when the commands are finished, which start after all `waits`."""
+
+    timeline: int
+    value: int
+    waits: Sequence[Wait]
+    commands: Sequence[Access | Barrier]
+
+
+@dataclass(eq=False)
+class Recorded:
+    """A command that runs once has been recorded: its place in the order of the program."""
+
+    command: Access
+
+
+@dataclass(eq=False)
+class Seen:
+    """The host knows that a timeline has reached a value; `waited`: it has waited for that."""
+
+    timeline: int
+    value: int
+    waited: bool = False
+
+
+Event = Access | Recorded | Submit | Seen
+
+
+@dataclass
+class _Run:
+    """One run of a command, or one access by the host."""
+
+    asked: tuple[int, int]  # its place in the order of the program
+    access: Access
+    timeline: int
+    place: int  # among the commands of its timeline, from 1 on
+    before: Clock  # what is certain to have finished when it starts
+
+
+@dataclass
+class _Replay:
+    """Goes through a history, and knows at each event what comes before what."""
+
+    weakened: object
+    runs: list[_Run] = field(default_factory=list)
+    counts: Clock = field(default_factory=lambda: defaultdict(int))
+    ordered: dict[int, Clock] = field(default_factory=lambda: defaultdict(dict))
+    signals: dict[tuple[int, int], Clock] = field(default_factory=dict)
+    finished: Clock = field(default_factory=dict)  # what must have finished before what the host has read
+    read: Clock = field(default_factory=dict)  # what the host has read from the timelines themselves
+    recorded: dict[Access, tuple[int, Clock]] = field(default_factory=dict)
+
+    def go(self, at: int, event: Event) -> None:
+        if isinstance(event, Recorded):
+            self.recorded[event.command] = at, self.read
+        elif isinstance(event, Submit):
+            self._submit(at, event)
+        elif isinstance(event, Seen):
+            timeline, value = event.timeline, event.value - (event is self.weakened)
+            clock = self.signals.get((timeline, value), {})
+            self.finished = join(self.finished, clock)
+            self.read = join(self.read, {timeline: clock.get(timeline, 0)})
+        else:
+            self.runs.append(_Run((at, 0), event, HOST, 0, self.finished))
+
+    def _submit(self, at: int, event: Submit) -> None:
+        me = event.timeline
+        clock = self.ordered[me]
+        for wait in event.waits:
+            clock = join(clock, self.signals.get((wait.timeline, wait.value - (wait is self.weakened)), {}))
+        for i, command in enumerate(event.commands):
+            if isinstance(command, Access):
+                self.counts[me] += 1
+                asked, read = self.recorded.get(command, (at, self.read))
+                self.runs.append(_Run((asked, i), command, me, self.counts[me], join(clock, read)))
+            elif command is not self.weakened:
+                clock = clock | {me: self.counts[me]}
+        self.ordered[me] = clock
+        self.signals[me, event.value] = join(clock, {me: self.counts[me]})
+
+
+def join(clock: Clock, other: Clock) -> Clock:
+    return {key: max(clock.get(key, 0), other.get(key, 0)) for key in {*clock, *other}}
+
+
+def overlap(some: Sequence[Bytes], others: Sequence[Bytes]) -> bool:
+    return any(a[0] is b[0] and max(a[1], b[1]) < min(a[2], b[2]) for a in some for b in others)
+
+
+def conflict(one: Access, other: Access) -> bool:
+    """Whether two accesses touch the same bytes, and one of them writes them."""
+    return overlap(one.writes, (*other.writes, *other.reads)) or overlap(one.reads, other.writes)
+
+
+def races(history: Sequence[Event], weakened: object = None) -> Iterator[str]:
+    """Pairs that conflict, and may run at once or the wrong way round.
+
+    `weakened` is taken out if it is a barrier; a wait is taken to be for the value before its own.
+    """
+    replay = _Replay(weakened)
+    for at, event in enumerate(history):
+        replay.go(at, event)
+    runs = sorted(replay.runs, key=lambda run: run.asked)
+    for i, later in enumerate(runs):
+        for earlier in runs[:i]:
+            # The host's own accesses come in order; and what it did comes before all that is submitted afterwards.
+            if earlier.timeline != HOST and later.before.get(earlier.timeline, 0) < earlier.place:
+                if conflict(earlier.access, later.access):
+                    yield f"{later.access.text} {later.asked} does not wait for {earlier.access.text} {earlier.asked}"
+
+
+def superfluous(history: Sequence[Event]) -> list[object]:
+    """The barriers and waits that could be left out, or be for an earlier value, without any race."""
+    submits = [event for event in history if isinstance(event, Submit)]
+    barriers = {item: 0 for submit in submits for item in submit.commands if isinstance(item, Barrier) and not item.fixed}
+    waits = [wait for submit in submits for wait in submit.waits]
+    host_waits = [event for event in history if isinstance(event, Seen) and event.waited]
+    return [item for item in (*barriers, *waits, *host_waits) if next(races(history, item), None) is None]

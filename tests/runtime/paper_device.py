@@ -1,0 +1,171 @@
+"""A device on paper: the scheduler's real code records into lists, and a history of what it asked for is kept.
+
+Nothing runs. How far each queue has come is the test's to say, within what the waits allow.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from happens_before import Access, Barrier, Event, Recorded, Seen, Submit, Wait
+
+from vkcompute.runtime import graph, lane, scheduler
+from vkcompute.runtime.scheduler import Scheduler
+from vkcompute.runtime.transfer import Transfers
+
+_NOWHERE = 1 << 20  # an address that nobody follows
+
+
+class PaperQueue:
+    """Stands for core's Queue."""
+
+    def __init__(self, device: PaperDevice, family: int, index: int, role: str) -> None:
+        self.device, self.family, self.index, self.role = device, family, index, role
+        self.last_value = self.completed = self.reached = 0
+        self.recording = False
+        self._waits: list[list[tuple[PaperQueue, int]]] = [[]]  # by value
+
+    def submit(self, command_buffers: Sequence[Any], waits: Any = ()) -> int:
+        self.last_value += 1
+        self._waits.append(list(waits))
+        commands = [item for handle in command_buffers for item in handle]
+        semaphores = [Wait(queue.index, value) for queue, value in self._waits[-1]]
+        self.device.history.append(Submit(self.index, self.last_value, semaphores, commands))
+        return self.last_value
+
+    def run(self, value: int) -> None:
+        """The device runs the queue up to `value`, and what that waits for."""
+        while self.reached < value:
+            for queue, needed in self._waits[self.reached + 1]:
+                queue.run(needed)
+            self.reached += 1
+
+    def poll(self) -> int:
+        self._see(self.reached)
+        return self.completed
+
+    def wait(self, value: int, timeout_s: float | None = None) -> bool:
+        if value > self.completed:
+            self.run(value)
+            self._see(value, waited=True)
+        return True
+
+    def _see(self, value: int, waited: bool = False) -> None:
+        if value > self.completed:
+            self.completed = value
+            self.device.history.append(Seen(self.index, value, waited))
+
+    def __str__(self) -> str:
+        return f"{self.role} queue {self.index} of {self.device}"
+
+
+class PaperDevice:
+    """Stands for core's Device, with queues given as (family, role)."""
+
+    def __init__(self, queues: Sequence[tuple[int, str]]) -> None:
+        self.history: list[Event] = []
+        self.lock = threading.RLock()
+        self.retirement = SimpleNamespace(collect=lambda: None)
+        self.queues = [PaperQueue(self, family, i, role) for i, (family, role) in enumerate(queues)]
+
+    def __str__(self) -> str:
+        return "a device on paper"
+
+
+class PaperBuffer:
+    """Stands for core's Buffer."""
+
+    def __init__(self) -> None:
+        self.uses: Any = None
+        self.block = SimpleNamespace(handle=self)
+        self.offset, self.address = 0, _NOWHERE
+
+
+class PaperPool:
+    """Stands for core's CommandPool: a command buffer is a list."""
+
+    def __init__(self, queue: PaperQueue) -> None:
+        self.queue = queue
+
+    def take(self) -> list[Access | Barrier]:
+        return []
+
+    def give(self, value: int, command_buffer: Any) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+class PaperRecorder:
+    """Stands for core's Recorder; a dispatch's command is its reads and writes, and so are a copy's regions."""
+
+    def __init__(self, queue: PaperQueue, handle: list[Access | Barrier], *, reusable: bool = False) -> None:
+        self.history = None if reusable else queue.device.history
+        self.items = handle
+
+    def dispatch(self, reads: Any, writes: Any) -> None:
+        self._add(Access("launch", reads, writes))
+
+    def copy(self, source: Any, target: Any, regions: Any, n_regions: int) -> None:
+        self._add(Access("copy", *regions))
+
+    def fill(self, target: Any, offset: int, nbytes: int, word: int) -> None:
+        self._add(Access("fill", [], [(target, offset, offset + nbytes)]))
+
+    def barrier(self) -> None:
+        self.items.append(Barrier(fixed=self.history is None and not self.items))
+
+    def end(self) -> None:
+        pass
+
+    def _add(self, command: Access) -> None:
+        self.items.append(command)
+        if self.history is not None:
+            self.history.append(Recorded(command))
+
+
+class Paper:
+    """A scheduler on such a device, and what a runtime is to it."""
+
+    def __init__(self, queues: Sequence[tuple[int, str]]) -> None:
+        self.device = PaperDevice(queues)
+        self.scheduler = Scheduler(self.device, None)  # type: ignore[arg-type]
+        self.transfers = Transfers.__new__(Transfers)
+        self.transfers._scheduler = self.scheduler
+        self.closed = False
+
+    def require_open(self) -> None:
+        pass
+
+    def refuse_in_graph(self, what: str, remedy: str) -> None:
+        pass
+
+    def launch(self, writes: Any, reads: Any, queue: Any = None) -> Any:
+        kernel: Any = SimpleNamespace(name="launch")
+        return self.scheduler.dispatch((reads, writes), writes, reads, queue, (kernel, kernel))
+
+    def copy(self, source: Any, target: Any, queue: Any = None) -> Any:
+        return self.scheduler.copy(([source], [target]), 1, source, target, queue)
+
+    def host(self, where: Any, write: bool) -> None:
+        buffer, start, stop = where
+        self.transfers.mapped(buffer, start, stop - start, write=write)
+        touched: tuple[Any, Any] = ([], [where]) if write else ([where], [])
+        self.device.history.append(Access("host", *touched, by_host=True))
+
+
+@contextmanager
+def on_paper(batch_tasks: int = 64) -> Iterator[None]:
+    """Lets schedulers and graphs made in the block record on paper."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (lane, graph):
+            patch.setattr(module, "CommandPool", PaperPool)
+            patch.setattr(module, "Recorder", PaperRecorder)
+        patch.setattr(scheduler, "BATCH_TASKS", batch_tasks)
+        yield
