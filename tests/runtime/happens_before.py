@@ -1,14 +1,14 @@
 """What barriers, semaphores and host waits put in order, and which of them could be left out. No device involved.
 
-A history lists what reached a device, in the order of the calls. Every timeline is a queue of its own that runs whatever
-it may in any order. Of the host's knowledge, a command is helped by what the host had read from a timeline when it
-recorded the command; an access by the host, by all that must have finished before what it has read.
+A history lists what reached a device, in the order of the calls. Every timeline is a queue of its own that runs what it
+may in any order. What the host has seen to be finished, and all that must have finished before it, comes before what
+the host does and records afterwards.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 Bytes = tuple[object, int, int]
@@ -25,14 +25,11 @@ class Access:
     text: str
     reads: Sequence[Bytes]
     writes: Sequence[Bytes]
-    by_host: bool = False
 
 
 @dataclass(eq=False)
 class Barrier:
-    """Orders all before it on its queue against all after it; `fixed`: recorded without knowing what comes before."""
-
-    fixed: bool = False
+    """Orders all before it on its queue against all after it."""
 
 
 @dataclass(eq=False)
@@ -44,13 +41,22 @@ class Wait:
 
 
 @dataclass(eq=False)
+class Replay:
+    """A recorded command buffer, one task to all others: what its barriers order inside of it counts there only, but
+    for the first, which it starts with whatever comes before it.
+    """
+
+    commands: Sequence[Access | Barrier]
+
+
+@dataclass(eq=False)
 class Submit:
     """A timeline reaches `value` when the commands are finished, which start after all `waits`."""
 
     timeline: int
     value: int
     waits: Sequence[Wait]
-    commands: Sequence[Access | Barrier]
+    commands: Sequence[Access | Barrier | Replay]
 
 
 @dataclass(eq=False)
@@ -84,21 +90,29 @@ class _Run:
 
 
 @dataclass
-class _Replay:
+class _Course:
     """Goes through a history, and knows at each event what comes before what."""
 
     weakened: object
+    literal: bool
     runs: list[_Run] = field(default_factory=list)
     counts: Clock = field(default_factory=lambda: defaultdict(int))
     ordered: dict[int, Clock] = field(default_factory=lambda: defaultdict(dict))
     signals: dict[tuple[int, int], Clock] = field(default_factory=dict)
     finished: Clock = field(default_factory=dict)  # what must have finished before what the host has read
     read: Clock = field(default_factory=dict)  # what the host has read from the timelines themselves
+    waited: Clock = field(default_factory=dict)  # what must have finished before what it has waited for just now
     recorded: dict[Access, tuple[int, Clock]] = field(default_factory=dict)
 
+    @property
+    def known(self) -> Clock:
+        return self.read if self.literal else self.finished
+
     def go(self, at: int, event: Event) -> None:
+        if not isinstance(event, Seen):
+            waited, self.waited = self.waited, {}
         if isinstance(event, Recorded):
-            self.recorded[event.command] = at, self.read
+            self.recorded[event.command] = at, self.known
         elif isinstance(event, Submit):
             self._submit(at, event)
         elif isinstance(event, Seen):
@@ -106,23 +120,33 @@ class _Replay:
             clock = self.signals.get((timeline, value), {})
             self.finished = join(self.finished, clock)
             self.read = join(self.read, {timeline: clock.get(timeline, 0)})
+            self.waited = join(self.waited, clock if event.waited else {})
         else:
-            self.runs.append(_Run((at, 0), event, HOST, 0, self.finished))
+            self.runs.append(_Run((at, 0), event, HOST, 0, join(self.known, waited)))
 
     def _submit(self, at: int, event: Submit) -> None:
         me = event.timeline
         clock = self.ordered[me]
         for wait in event.waits:
             clock = join(clock, self.signals.get((wait.timeline, wait.value - (wait is self.weakened)), {}))
-        for i, command in enumerate(event.commands):
-            if isinstance(command, Access):
-                self.counts[me] += 1
-                asked, read = self.recorded.get(command, (at, self.read))
-                self.runs.append(_Run((asked, i), command, me, self.counts[me], join(clock, read)))
-            elif command is not self.weakened:
+        for command in event.commands:
+            if isinstance(command, Replay):
                 clock = clock | {me: self.counts[me]}
+                self._run(at, me, command.commands[1:], clock)
+            else:
+                clock = self._run(at, me, [command], clock)
         self.ordered[me] = clock
         self.signals[me, event.value] = join(clock, {me: self.counts[me]})
+
+    def _run(self, at: int, me: int, commands: Sequence[Access | Barrier], clock: Clock) -> Clock:
+        for command in commands:
+            if isinstance(command, Access):
+                self.counts[me] += 1
+                asked, known = self.recorded.get(command, (at, self.known))
+                self.runs.append(_Run((asked, len(self.runs)), command, me, self.counts[me], join(clock, known)))
+            elif command is not self.weakened:
+                clock = clock | {me: self.counts[me]}
+        return clock
 
 
 def join(clock: Clock, other: Clock) -> Clock:
@@ -130,7 +154,7 @@ def join(clock: Clock, other: Clock) -> Clock:
 
 
 def overlap(some: Sequence[Bytes], others: Sequence[Bytes]) -> bool:
-    return any(a[0] is b[0] and max(a[1], b[1]) < min(a[2], b[2]) for a in some for b in others)
+    return any(a[0] == b[0] and max(a[1], b[1]) < min(a[2], b[2]) for a in some for b in others)
 
 
 def conflict(one: Access, other: Access) -> bool:
@@ -138,27 +162,36 @@ def conflict(one: Access, other: Access) -> bool:
     return overlap(one.writes, (*other.writes, *other.reads)) or overlap(one.reads, other.writes)
 
 
-def races(history: Sequence[Event], weakened: object = None) -> Iterator[str]:
+def races(history: Sequence[Event], weakened: object = None, *, literal: bool = False) -> set[str]:
     """Pairs that conflict, and may run at once or the wrong way round.
 
-    `weakened` is taken out if it is a barrier; a wait is taken to be for the value before its own.
+    `weakened` is taken out if it is a barrier; a wait is taken to be for the value before its own. If `literal`, the
+    host draws conclusions from one timeline to another only within one wait.
     """
-    replay = _Replay(weakened)
+    course = _Course(weakened, literal)
     for at, event in enumerate(history):
-        replay.go(at, event)
-    runs = sorted(replay.runs, key=lambda run: run.asked)
+        course.go(at, event)
+    runs = sorted(course.runs, key=lambda run: run.asked)
+    found = set()
     for i, later in enumerate(runs):
         for earlier in runs[:i]:
             # The host's own accesses come in order; and what it did comes before all that is submitted afterwards.
-            if earlier.timeline != HOST and later.before.get(earlier.timeline, 0) < earlier.place:
-                if conflict(earlier.access, later.access):
-                    yield f"{later.access.text} {later.asked} does not wait for {earlier.access.text} {earlier.asked}"
+            ordered = earlier.timeline == HOST or later.before.get(earlier.timeline, 0) >= earlier.place
+            if not ordered and conflict(earlier.access, later.access):
+                found.add(f"{later.access.text} {later.asked} does not wait for {earlier.access.text} {earlier.asked}")
+    return found
 
 
 def superfluous(history: Sequence[Event]) -> list[object]:
-    """The barriers and waits that could be left out, or be for an earlier value, without any race."""
+    """The barriers and waits that could be left out, or be for an earlier value, without any race.
+
+    Of a timeline the host knows what it has read from it, and while it waits, what the others imply that it waits for.
+    """
     submits = [event for event in history if isinstance(event, Submit)]
-    barriers = {item: 0 for submit in submits for item in submit.commands if isinstance(item, Barrier) and not item.fixed}
+    commands = [command for submit in submits for command in submit.commands]
+    inside = [command for replay in commands if isinstance(replay, Replay) for command in replay.commands[1:]]
+    barriers = {command for command in (*commands, *inside) if isinstance(command, Barrier)}
     waits = [wait for submit in submits for wait in submit.waits]
     host_waits = [event for event in history if isinstance(event, Seen) and event.waited]
-    return [item for item in (*barriers, *waits, *host_waits) if next(races(history, item), None) is None]
+    harmless = races(history, literal=True)
+    return [item for item in (*barriers, *waits, *host_waits) if races(history, item, literal=True) <= harmless]

@@ -12,9 +12,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from happens_before import Access, Barrier, Event, Recorded, Seen, Submit, Wait
+from happens_before import Access, Barrier, Event, Recorded, Replay, Seen, Submit, Wait
 
-from vkcompute.runtime import graph, lane, scheduler
+from vkcompute.runtime import lane, recording, scheduler
+from vkcompute.runtime.graph_tasks import Task
+from vkcompute.runtime.recording import Recording
 from vkcompute.runtime.scheduler import Scheduler
 from vkcompute.runtime.transfer import Transfers
 
@@ -33,7 +35,7 @@ class PaperQueue:
     def submit(self, command_buffers: Sequence[Any], waits: Any = ()) -> int:
         self.last_value += 1
         self._waits.append(list(waits))
-        commands = [item for handle in command_buffers for item in handle]
+        commands = [item for each in command_buffers for item in ([Replay(each)] if each.reusable else each)]
         semaphores = [Wait(queue.index, value) for queue, value in self._waits[-1]]
         self.device.history.append(Submit(self.index, self.last_value, semaphores, commands))
         return self.last_value
@@ -86,14 +88,20 @@ class PaperBuffer:
         self.offset, self.address = 0, _NOWHERE
 
 
+class PaperCommands(list[Access | Barrier]):
+    """A command buffer."""
+
+    reusable = False
+
+
 class PaperPool:
-    """Stands for core's CommandPool: a command buffer is a list."""
+    """Stands for core's CommandPool."""
 
     def __init__(self, queue: PaperQueue) -> None:
         self.queue = queue
 
-    def take(self) -> list[Access | Barrier]:
-        return []
+    def take(self) -> PaperCommands:
+        return PaperCommands()
 
     def give(self, value: int, command_buffer: Any) -> None:
         pass
@@ -105,9 +113,9 @@ class PaperPool:
 class PaperRecorder:
     """Stands for core's Recorder; a dispatch's command is its reads and writes, and so are a copy's regions."""
 
-    def __init__(self, queue: PaperQueue, handle: list[Access | Barrier], *, reusable: bool = False) -> None:
-        self.history = None if reusable else queue.device.history
-        self.items = handle
+    def __init__(self, queue: PaperQueue, handle: PaperCommands, *, reusable: bool = False) -> None:
+        self.history, self.items = queue.device.history, handle
+        handle.reusable = reusable
 
     def dispatch(self, reads: Any, writes: Any) -> None:
         self._add(Access("launch", reads, writes))
@@ -119,32 +127,32 @@ class PaperRecorder:
         self._add(Access("fill", [], [(target, offset, offset + nbytes)]))
 
     def barrier(self) -> None:
-        self.items.append(Barrier(fixed=self.history is None and not self.items))
+        self.items.append(Barrier())
 
     def end(self) -> None:
         pass
 
     def _add(self, command: Access) -> None:
         self.items.append(command)
-        if self.history is not None:
+        if not self.items.reusable:
             self.history.append(Recorded(command))
 
 
+class PaperTask(Task):
+    """A launch in a recording."""
+
+    def record(self, recorder: Any) -> None:
+        recorder.dispatch(self.reads, self.writes)
+
+
 class Paper:
-    """A scheduler on such a device, and what a runtime is to it."""
+    """A scheduler on such a device."""
 
     def __init__(self, queues: Sequence[tuple[int, str]]) -> None:
         self.device = PaperDevice(queues)
         self.scheduler = Scheduler(self.device, None)  # type: ignore[arg-type]
         self.transfers = Transfers.__new__(Transfers)
         self.transfers._scheduler = self.scheduler
-        self.closed = False
-
-    def require_open(self) -> None:
-        pass
-
-    def refuse_in_graph(self, what: str, remedy: str) -> None:
-        pass
 
     def launch(self, writes: Any, reads: Any, queue: Any = None) -> Any:
         kernel: Any = SimpleNamespace(name="launch")
@@ -153,19 +161,26 @@ class Paper:
     def copy(self, source: Any, target: Any, queue: Any = None) -> Any:
         return self.scheduler.copy(([source], [target]), 1, source, target, queue)
 
+    def record(self, tasks: Sequence[tuple[Any, Any]]) -> Recording:
+        return Recording(PaperPool(self.device.queues[0]), [PaperTask(*ranges) for ranges in tasks])  # type: ignore[arg-type]
+
+    def replay(self, recording: Recording, times: int) -> Any:
+        family = self.device.queues[0].family
+        return self.scheduler.replay([recording.handle] * times, family, recording.writes, recording.reads)
+
     def host(self, where: Any, write: bool) -> None:
         buffer, start, stop = where
         self.transfers.mapped(buffer, start, stop - start, write=write)
         touched: tuple[Any, Any] = ([], [where]) if write else ([where], [])
-        self.device.history.append(Access("host", *touched, by_host=True))
+        self.device.history.append(Access("host", *touched))
 
 
 @contextmanager
 def on_paper(batch_tasks: int = 64) -> Iterator[None]:
-    """Lets schedulers and graphs made in the block record on paper."""
+    """Lets schedulers and recordings made in the block record on paper."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (lane, graph):
-            patch.setattr(module, "CommandPool", PaperPool)
+        for module in (lane, recording):
             patch.setattr(module, "Recorder", PaperRecorder)
+        patch.setattr(lane, "CommandPool", PaperPool)
         patch.setattr(scheduler, "BATCH_TASKS", batch_tasks)
         yield

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from happens_before import races, superfluous
 from hypothesis import given, settings
 from machine import Machine, Step, check, programs
 from sync_trace import traced
@@ -24,7 +25,8 @@ TIMELINES = {"one queue": 1, "three queues": 3, "queues for copies": (2, 2)}
 def test_nothing_races(queues: str, staging: bool, program: list[Step]) -> None:
     with traced() as trace, vc.Runtime(timelines=TIMELINES[queues], staging=staging) as runtime:
         check(Machine(runtime), program)
-    assert trace.conflicts() == []
+    assert not races(trace.history)
+    assert not superfluous(trace.history)
 
 
 def without_waits(self: Transfers, buffer: Any, offset: int, nbytes: int, **_: Any) -> Any:
@@ -51,4 +53,4 @@ def test_the_trace_sees_what_is_left_out(timelines: int, owner: type, method: st
                 machine.add(a, b, out, 1, queue=queue % timelines)
                 machine.add(out, out, a, 1, queue=0)
             a.numpy()
-    assert trace.conflicts()
+    assert races(trace.history)

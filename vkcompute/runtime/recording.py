@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class Recording:
     """Made with the device's lock held; submitted any number of times, also while it runs. It is never changed.
 
-    It puts itself in order against what comes before and after it on its queue.
+    It puts itself in order against what comes before it on its queue.
 
     Attributes:
         handle: the VkCommandBuffer.
@@ -44,7 +44,6 @@ class Recording:
                 strand.order(after[0])
             task.record(recorder)
             strand.task = number
-        recorder.barrier()  # against whatever follows
         recorder.end()
         self.writes, self.reads = _merged(task.writes for task in tasks), _merged(task.reads for task in tasks)
 

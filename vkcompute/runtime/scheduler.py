@@ -12,7 +12,7 @@ from vkcompute.runtime import current
 from vkcompute.runtime.future import Future
 from vkcompute.runtime.graph_tasks import Copy, Fill
 from vkcompute.runtime.hazards import After, Uses
-from vkcompute.runtime.lane import Lane
+from vkcompute.runtime.lane import Lane, fewest
 from vkcompute.runtime.watcher import Watcher
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class Scheduler:
     def replay(
         self, command_buffers: list[Any], family: int, writes: Sequence[Range], reads: Sequence[Range]
     ) -> Future:
-        """Submits command buffers of a queue family that put themselves in order with all before and after them."""
+        """Submits command buffers of a queue family that put themselves in order with all before them."""
         with self.lock:
             lane = self._place(writes, reads, None)
             if lane.queue.family != family:  # VUID-vkQueueSubmit-pCommandBuffers-00074
@@ -111,8 +111,9 @@ class Scheduler:
             task = lane.task + 1
             try:
                 after = self._note(lane, writes, reads, task)
+                after.pop(lane.index, None)  # they begin with a barrier
                 if after:
-                    self._wait_for_others(lane, after)
+                    lane.wait_for(self.lanes, after)
             finally:
                 lane.task = task
             self._measured(lane, "graph", writes, reads, lane.submit, command_buffers)
@@ -143,11 +144,11 @@ class Scheduler:
         task = lane.task + 1
         try:
             after = self._note(lane, writes, reads, task)
+            own = after.pop(lane.index, 0)
             if after:
-                self._wait_for_others(lane, after)
+                lane.wait_for(self.lanes, after)
             lane.open()
-            own = after.get(lane.index)
-            if own is not None:
+            if own:
                 lane.order(own)
         finally:
             lane.task = task  # where a step failed too: the number is in the notes, and not to be given twice
@@ -170,11 +171,6 @@ class Scheduler:
         elif uses.crowded:
             uses.forget({lane.index: lane.finished_task() for lane in self.lanes})
         return uses
-
-    def _wait_for_others(self, lane: Lane, after: After) -> None:
-        for index, task in after.items():
-            if index != lane.index:
-                lane.wait_for(self.lanes[index], task)
 
     def _end(self, lane: Lane, nbytes: int) -> Future:
         future = Future(self, lane, lane.task)
@@ -216,7 +212,8 @@ class Scheduler:
     def points(self, after: After) -> list[Point]:
         """The moments when the tasks in `after` are finished. Submits them if need be."""
         with self.lock:
-            return [self.lanes[index].point(task) for index, task in after.items()]
+            moments = {self.lanes[index]: self.lanes[index].value_of(task) for index, task in after.items()}
+            return [Point(lane.queue, value) for lane, value in fewest(moments).items()]
 
     def wait(self) -> None:
         """Waits for all work given so far."""
