@@ -16,6 +16,7 @@ FACTS = {
     "own_kernel": ["largest difference from numpy: 0.0", "saxpy:13", "undeclared"],
     "logreg_five_rows": [],
     "logreg_breast_cancer": ["scikit-learn"],
+    "several_devices": ["rows per device: [", "% of the upper half is the lower one mirrored", "@@@@@"],
     "demo": ["equal to numpy, bit for bit", "scikit-learn's LogisticRegression: 0.9", "loss.png"],
 }
 

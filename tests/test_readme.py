@@ -21,7 +21,7 @@ def test_python_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: 
     y = (X @ [1.0, -2.0, 0.5] > 0).astype(int)
     names: dict[str, Any] = {"X_train": X, "y_train": y, "X_test": X, "y_test": y}
     blocks = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-    assert len(blocks) == 3
+    assert len(blocks) == 4
     for block in blocks:
         exec(compile(block, "README.md", "exec"), names)
     assert np.array_equal(names["c"], names["a"] * names["b"])

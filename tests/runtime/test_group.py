@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 import vkcompute as vc
 from vkcompute.core import vk
+from vkcompute.core.physical import PhysicalDevice
 from vkcompute.runtime.group import GroupTensor
 
 pytestmark = pytest.mark.devices
@@ -306,6 +307,13 @@ def test_a_group_closes_what_it_opened() -> None:
         runtimes = group.runtimes
         assert len({runtime.device.physical.index for runtime in runtimes}) == len(runtimes)
     assert all(runtime.closed for runtime in runtimes)
+
+
+@pytest.mark.usefixtures("clean_handles")
+def test_all_devices_where_none_can_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(PhysicalDevice, "unfit", lambda _: ["it is too old"])
+    with pytest.raises(vc.NoDevice, match=r"no device fits 0: \[0\] .* \(it is too old\)"):
+        vc.DeviceGroup()
 
 
 @pytest.mark.usefixtures("clean_handles")

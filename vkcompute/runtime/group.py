@@ -187,7 +187,7 @@ class DeviceGroup(Handle):
         if isinstance(devices, (str, int, Runtime)):
             raise TypeError(f"a group is of several devices; got {devices!r}; pass a list")
         with ExitStack() as owned:
-            given = list(_usable() if devices is None else devices)
+            given = [*(_usable() if devices is None else devices)]
             self.runtimes = tuple(
                 each if isinstance(each, Runtime) else owned.enter_context(Runtime(each)) for each in given
             )
@@ -200,7 +200,7 @@ class DeviceGroup(Handle):
             for runtime in self.runtimes:
                 runtime.require_open()
             self._owned = owned.pop_all()
-        self._learned, self.launched = 0, [0] * len(keys)
+        self._measured, self.launched = False, [0] * len(keys)
         self._shares = fractions([1.0] * len(keys), len(keys))
         self._opened()
 
@@ -213,7 +213,7 @@ class DeviceGroup(Handle):
 
     @shares.setter
     def shares(self, shares: Sequence[float]) -> None:
-        self._shares, self._learned = fractions(shares, len(self.runtimes)), 0
+        self._shares, self._measured = fractions(shares, len(self.runtimes)), False
 
     def split(self, n_rows: int) -> tuple[range, ...]:
         """The rows that each device gets of so many."""
@@ -240,8 +240,8 @@ class DeviceGroup(Handle):
             yield self.launched
             self.flush()
         seconds = [sum(task.ns for task in profile.tasks) / 1e9 for profile in profiles]
-        self._shares = learned(self._shares, self.launched, seconds, 0.5 if self._learned else 1.0)
-        self._learned += 1
+        self._shares = learned(self._shares, self.launched, seconds, 0.5 if self._measured else 1.0)
+        self._measured = True
 
     # -- what they work on --------------------------------------------------------------------------------------------
 
@@ -306,6 +306,6 @@ class DeviceGroup(Handle):
         return f"<group of {names}{'' if self._open else ', closed'}>"
 
 
-def _usable() -> list[int | str]:
-    with Instance() as instance:
-        return [device.index for device in enumerate_devices(instance) if not device.unfit()]
+def _usable() -> list[int]:
+    with Instance() as instance:  # where there is none, opening the first one says why
+        return [device.index for device in enumerate_devices(instance) if not device.unfit()] or [0]
