@@ -9,7 +9,7 @@ RUN = .venv/bin/python
 SUITE = $(RUN) scripts/run_tests.py $(addprefix --driver ,$(DRIVER)) $(addprefix --require ,$(REQUIRE))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fuzz lint bench shaders clean distclean
+.PHONY: help demo test fuzz lint bench soak shaders clean distclean
 
 help:  ## list these goals
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
@@ -36,6 +36,10 @@ lint:  ## ruff (rules and format) and mypy (strict)
 bench:  ## measure beside numpy and whichever peers are installed
 	@$(SETUP) bench
 	@$(RUN) benchmarks/run.py $(ARGS)
+
+soak:  ## random programs for 10 minutes: right results, no growth
+	@$(SETUP) bench
+	@$(RUN) benchmarks/soak.py $(ARGS)
 
 shaders:  ## compile shaders/*.comp
 	@$(SETUP) bench

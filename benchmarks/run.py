@@ -12,6 +12,7 @@ import datetime
 import shlex
 import sys
 import tempfile
+import textwrap
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from goals import goals  # noqa: E402
 from machine import describe, versions  # noqa: E402
 from measure import Case, Row, in_words, race  # noqa: E402
 from peers import NAMES, Target  # noqa: E402
-from table import as_json, headline, introduction, line, record_path, summary  # noqa: E402
+from table import WIDTH, as_json, headline, introduction, line, record_path, summary  # noqa: E402
 
 import vkcompute as vc  # noqa: E402
 
@@ -83,7 +84,7 @@ def measured(context: Context, name: str) -> Results:
             print("\n".join(line(row, baseline) for row in rows), flush=True)
             results.append((case, rows))
     except (vc.VkComputeError, OSError) as error:  # no room for its files: the other benchmarks go on
-        print(f"\n{name} cannot be measured: {in_words(error)}", flush=True)
+        print("\n" + textwrap.fill(f"{name} cannot be measured: {in_words(error)}", WIDTH), flush=True)
     return results
 
 

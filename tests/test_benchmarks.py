@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+import vkcompute as vc
+
 BENCHMARKS = Path(__file__).resolve().parent.parent / "benchmarks"
 
 # Peers that stand for every way to fail: absent, broken at import, wrong, dead in the middle, with no device.
@@ -266,6 +268,48 @@ def test_goals_of_a_case_take_its_worst_program(measure: ModuleType) -> None:
     assert (most.value, most.reached) == (pytest.approx(11.0), False)
     assert (flat.value, flat.reached) == (pytest.approx(11 / 9), False)
     assert [goal.value for goal in goals.goals(rows[:1])] == [pytest.approx(6.0)]
+
+
+@pytest.fixture
+def soak(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """The module of that name."""
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    import soak
+
+    return soak
+
+
+def test_a_soak_goes_round_and_takes_stock(soak: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    with vc.Runtime(timelines=(2, 1)) as gpu:
+        samples = soak.soak(gpu, minutes=0.02, n_threads=2, seed=3)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 1 + len(samples) == 19
+    assert max(map(len, lines)) <= 80
+    assert all(sample.handles["Runtime"] >= 1 and sample.device_bytes > 0 for sample in samples)
+
+
+@pytest.mark.parametrize("broken", ["copy_from", "fill", "write"])
+def test_a_soak_sees_what_is_wrong(soak: ModuleType, monkeypatch: pytest.MonkeyPatch, broken: str) -> None:
+    with vc.Runtime() as gpu:
+        for seed in range(3):
+            soak.Program(gpu, seed).run()
+        programs = [soak.Program(gpu, seed) for seed in range(3)]
+        monkeypatch.setattr(vc.Tensor, broken, lambda *_: None)
+        with pytest.raises(soak.WrongResult):
+            list(map(soak.Program.run, programs))
+
+
+@pytest.mark.pure
+def test_growth_is_of_the_last_third_over_the_one_before(soak: ModuleType) -> None:
+    mib = 1 << 20
+
+    def samples(buffers: list[int], rss_mib: list[float]) -> list[Any]:
+        return [soak.Sample({"Buffer": n}, 64 * mib, int(rss * mib)) for n, rss in zip(buffers, rss_mib, strict=True)]
+
+    assert soak.growth(samples([1, 5, 9, 9, 9, 7], [50, 90, 100, 101, 102, 106])) == []
+    assert soak.growth(samples([1, 1, 9, 8, 9, 10], [100] * 6)) == ["open Buffer: at most 9, later 10"]
+    [grown] = soak.growth(samples([1] * 6, [50, 80, 100, 100, 100, 108]))
+    assert grown.startswith("bytes of RssAnon: at most 104,857,600, later 113,")
 
 
 @pytest.mark.pure
