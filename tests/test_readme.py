@@ -1,8 +1,11 @@
-"""The README's programs run, in the order in which a reader meets them."""
+"""The programs of the README and of docs/ run, in the order in which a reader meets them."""
 
 from __future__ import annotations
 
+import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +14,16 @@ import pytest
 
 from vkcompute.cli import main
 
-README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def run_blocks(path: Path, names: dict[str, Any]) -> int:
+    """Runs the page's Python blocks as one program; gives their number."""
+    blocks = re.findall(r"```python\n(.*?)```", path.read_text(encoding="utf-8"), re.DOTALL)
+    for block in blocks:
+        exec(compile(block, path.name, "exec"), names)
+    return len(blocks)
 
 
 def test_python_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -20,14 +32,41 @@ def test_python_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: 
     X = rng.normal(size=(200, 3))
     y = (X @ [1.0, -2.0, 0.5] > 0).astype(int)
     names: dict[str, Any] = {"X_train": X, "y_train": y, "X_test": X, "y_test": y}
-    blocks = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-    assert len(blocks) == 4
-    for block in blocks:
-        exec(compile(block, "README.md", "exec"), names)
+    assert run_blocks(ROOT / "README.md", names) == 4
     assert np.array_equal(names["c"], names["a"] * names["b"])
     assert names["model"].score(X, y) > 0.95
     assert (tmp_path / "model.npz").exists()
     assert "multiply float32" in names["profile"].table()
+
+
+def test_the_page_on_scheduling(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clean_handles: None) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    assert run_blocks(ROOT / "docs/scheduling.md", names) == 10
+    assert {task.queue for task in names["profile"].tasks} != set()
+    assert json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    names.clear()
+
+
+def test_pages_without_samples_to_run_have_none() -> None:
+    with_samples = {path.name for path in (ROOT / "docs").glob("*.md") if "```python" in path.read_text("utf-8")}
+    assert with_samples == {"scheduling.md"}
+
+
+def test_links_within_the_documentation_lead_somewhere() -> None:
+    for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")):
+        for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", page.read_text(encoding="utf-8")):
+            assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_the_picture_of_a_trace_is_drawn_anew(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    command = [sys.executable, str(ROOT / "docs/trace.py"), str(tmp_path / "trace.png")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "transfer 1" in done.stdout
+    assert (tmp_path / "trace.png").read_bytes()[:4] == b"\x89PNG"
+    assert (ROOT / "docs/scheduling.png").stat().st_size < 100_000
 
 
 def test_every_command_of_the_shell_block_exists(capsys: pytest.CaptureFixture[str]) -> None:

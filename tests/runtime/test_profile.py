@@ -86,7 +86,7 @@ def test_table_fits_a_terminal_and_adds_up(gpu: vc.Runtime) -> None:
     profile = profiled(gpu)
     lines = profile.table().splitlines()
     assert max(map(len, lines)) <= 80
-    total_ms = sum(float(line[44:55]) for line in lines[1:])
+    total_ms = sum(float(line[41:52]) for line in lines[1:])
     assert total_ms == pytest.approx(sum(task.ns for task in profile.tasks) / 1e6, abs=0.01)
 
 

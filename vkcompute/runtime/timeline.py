@@ -89,13 +89,13 @@ class Timeline:
         named: dict[tuple[str, str], list[TaskTime]] = defaultdict(list)
         for task in self.tasks:
             named[task.name, task.queue].append(task)
-        rows = [f"{'task':<26}{'queue':<11}{'count':>7}{'total ms':>11}{'mean us':>9}{'max us':>9}{'GB/s':>7}"]
+        rows = [f"{'task':<23}{'queue':<11}{'count':>7}{'total ms':>11}{'mean us':>10}{'max us':>11}{'GB/s':>7}"]
         for (name, queue), tasks in sorted(named.items(), key=lambda item: -sum(task.ns for task in item[1])):
             total = sum(task.ns for task in tasks)
             rate = sum(task.nbytes for task in tasks) / total if total else 0.0
             mean, longest = total / len(tasks) / 1e3, max(task.ns for task in tasks) / 1e3
-            about = f"{name[:25]:<26}{queue:<11}{len(tasks):>7}"
-            rows.append(f"{about}{total / 1e6:>11.3f}{mean:>9.1f}{longest:>9.1f}{rate:>7.1f}")
+            about = f"{name[:22]:<23}{queue:<11}{len(tasks):>7}"
+            rows.append(f"{about}{total / 1e6:>11.3f}{mean:>10.1f}{longest:>11.1f}{rate:>7.1f}")
         return "\n".join(rows)
 
     def save(self, path: str | os.PathLike[str]) -> None:

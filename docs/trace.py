@@ -1,0 +1,27 @@
+"""Draws scheduling.png: a logistic regression being trained, with copies on a queue of their own.
+
+python docs/trace.py [FILE]
+"""
+
+import sys
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+
+import vkcompute as vc
+
+matplotlib.use("Agg")
+target = sys.argv[1] if len(sys.argv) > 1 else Path(__file__).with_name("scheduling.png")
+rng = np.random.default_rng(0)
+X = rng.standard_normal((100_000, 10), np.float32)
+y = X @ rng.standard_normal(10) > 0
+
+with vc.Runtime(timelines=(1, 1), staging=True) as gpu:
+    model = vc.LogisticRegression(max_iter=60, device=gpu)
+    model.fit(X, y)  # kernels are compiled on first use, which is not to be seen here
+    with gpu.profile() as profile:
+        model.fit(X, y)
+
+print(profile.table())
+profile.plot().savefig(target, dpi=90)
