@@ -168,6 +168,7 @@ class Builder:
             self._region = before
 
     def _value(self, code: str, args: Sequence[Value], attribute: Any = None) -> Value:
+        result_type(code, args, attribute)  # before a wrong operation is folded away
         folded = fold(self.function, code, args, attribute)
         return self._append(code, args, attribute) if folded is None else folded
 

@@ -93,7 +93,7 @@ class Op(Value):
         args: the values that it uses.
         attribute: what is no value: the memory of a load, the axis of a builtin, the loop of a break.
         regions: of an `if` (then, otherwise) or a loop (body).
-        params, results: of a loop; of an `if` and a loop.
+        params, results: of a loop; of an `if` and a loop, empty where nobody wants them.
         loc: where it comes from, in the front end's own terms.
     """
 

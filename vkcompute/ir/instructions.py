@@ -11,8 +11,8 @@ _BINARY: dict[str, dict[str, int]] = {
     "sub": {"i": 130, "u": 130, "f": 131},
     "mul": {"i": 132, "u": 132, "f": 133},
     "div": {"i": 135, "u": 134, "f": 136},
-    "rem": {"i": 138, "u": 137, "f": 140},
-    "mod": {"i": 139, "u": 137, "f": 141},
+    "rem": {"u": 137, "f": 140},
+    "mod": {"u": 137, "f": 141},
     "and": {"i": 199, "u": 199, "b": 167},
     "or": {"i": 197, "u": 197, "b": 166},
     "xor": {"i": 198, "u": 198, "b": 165},
@@ -55,10 +55,29 @@ _CONVERT = {"fu": 109, "fi": 110, "if": 111, "uf": 112, "ff": _F_CONVERT}
 def arithmetic(out: Assembly, code: str, result: Type, kind: Type, operands: list[int]) -> int:
     """The id of an operation on one or two values of type `kind`."""
     letter = element_of(kind).kind
+    if code in ("rem", "mod") and letter == "i":
+        return _remainder(out, code, result, *operands)
     table = _BINARY if len(operands) == 2 else _UNARY
     if code in table:
         return out.value(table[code][letter], result, *operands)
     return out.value(_EXT_INST, result, out.standard, _STANDARD[code][letter], *operands)
+
+
+def _remainder(out: Assembly, code: str, kind: Type, one: int, other: int) -> int:
+    """Of a division that truncates, or for "mod" rounds down. OpSRem and OpSMod are undefined for negative numbers."""
+
+    def value(name: str, *operands: int) -> int:
+        return out.value(_BINARY[name]["i"], kind, *operands)
+
+    rest = value("sub", one, value("mul", value("div", one, other), other))
+    if code == "rem":
+        return rest
+    zero = out.number(0, kind)
+    bools = _shaped(BOOL, kind)
+    signs_differ = out.value(_BINARY["lt"]["i"], bools, value("xor", rest, other), zero)
+    there = out.value(_BINARY["ne"]["i"], bools, rest, zero)
+    wrong = out.value(_BINARY["and"]["b"], bools, signs_differ, there)
+    return out.value(_SELECT, kind, wrong, value("add", rest, other), rest)
 
 
 def cast(out: Assembly, value: int, source: Type, target: Type) -> int:

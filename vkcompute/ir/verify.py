@@ -66,7 +66,7 @@ class _Check:
             _alike(op, "carries", [value.type for value in op.args], [value.type for value in op.params])
             for end in endings(op, back=True):
                 _alike(op, "carries", [value.type for value in end.args], [value.type for value in op.params])
-        for end in endings(op) if op.regions else ():
+        for end in endings(op) if op.results else ():  # without results, what is handed over is dropped
             _alike(op, "gives", [value.type for value in end.args], [value.type for value in op.results])
 
 

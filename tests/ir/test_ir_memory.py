@@ -1,0 +1,110 @@
+"""Workgroup memory, barriers, atomics and vectors on devices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import vkcompute as vc
+from vkcompute import ir
+
+GROUP = 32
+
+
+def launched(gpu: vc.Runtime, function: ir.Function, *arrays: Any, n_groups: int = 4) -> list[Any]:
+    ir.verify(function)
+    ir.verify(ir.optimize(function))
+    tensors = [gpu.tensor(array) for array in arrays]
+    gpu.kernel(ir.lower(function), name=function.name)(*tensors, grid=n_groups)
+    return [tensor.numpy() for tensor in tensors]
+
+
+def test_a_workgroup_turns_its_part_around(gpu: vc.Runtime) -> None:
+    function = ir.Function("reverse", local_size=(GROUP, 1, 1))
+    data, tile = function.buffer("data", ir.FLOAT32), function.shared("tile", ir.FLOAT32, GROUP)
+    b = ir.Builder(function)
+    me, here = b.builtin("global_id"), b.builtin("local_index")
+    b.store(tile, here, b.load(data, me))
+    b.barrier()
+    b.store(data, me, b.load(tile, b.binary("sub", b.const(GROUP - 1, ir.UINT32), here)))
+    array = np.random.default_rng(0).random(4 * GROUP, np.float32)
+    (found,) = launched(gpu, function, array)
+    assert np.array_equal(found, array.reshape(4, GROUP)[:, ::-1].ravel())
+
+
+@pytest.mark.parametrize("kind", [ir.INT32, ir.UINT32], ids=str)
+@pytest.mark.parametrize("name", ["add", "min", "max", "and", "or", "xor"])
+def test_atomics_combine_what_all_invocations_bring(gpu: vc.Runtime, name: str, kind: ir.Scalar) -> None:
+    function = ir.Function(f"atomic_{name}", local_size=(GROUP, 1, 1))
+    data, out = function.buffer("data", kind), function.buffer("out", kind)
+    b = ir.Builder(function)
+    me = b.builtin("global_id")
+    b.atomic(name, out, b.binary("and", me, b.const(1, ir.UINT32)), b.load(data, me))
+    array = np.random.default_rng(1).integers(-(2**31), 2**31, 4 * GROUP).astype(kind.numpy)
+    start = np.array([5, 77], kind.numpy)
+    found = launched(gpu, function, array, start)[1]
+    ufunc = {"add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and}.get(
+        name, np.bitwise_or if name == "or" else np.bitwise_xor
+    )
+    expected = [ufunc.reduce(np.append(array[parity::2], start[parity])) for parity in (0, 1)]
+    assert found.tolist() == np.array(expected).astype(kind.numpy).tolist()
+
+
+def test_exchanges_hand_on_what_was_there(gpu: vc.Runtime) -> None:
+    function = ir.Function("exchange", local_size=(GROUP, 1, 1))
+    place, seen, lock = (function.buffer(name, ir.UINT32) for name in ("place", "seen", "lock"))
+    b = ir.Builder(function)
+    me, zero = b.builtin("global_id"), b.const(0, ir.UINT32)
+    mine = b.binary("add", me, b.const(1, ir.UINT32))
+    b.store(seen, me, b.atomic("exchange", place, zero, mine))
+    b.compare_exchange(lock, zero, zero, mine)  # the first one wins
+    n = 4 * GROUP
+    place_after, seen_after, lock_after = launched(
+        gpu, function, np.zeros(1, np.uint32), np.zeros(n, np.uint32), np.zeros(1, np.uint32)
+    )
+    assert sorted([*seen_after.tolist(), *place_after.tolist()]) == list(range(n + 1))
+    assert 1 <= lock_after[0] <= n
+
+
+def test_vectors_and_ids_in_three_dimensions(gpu: vc.Runtime) -> None:
+    function = ir.Function("ids", local_size=(2, 2, 2))
+    out = function.buffer("out", ir.UINT32)
+    b = ir.Builder(function)
+    ids = b.vector(*[b.builtin("global_id", axis) for axis in range(3)])
+    squares = b.binary("mul", ids, ids)
+    linear = b.builtin("global_id", 0)
+    for axis, size in ((1, 4), (2, 16)):
+        linear = b.binary("add", linear, b.binary("mul", b.builtin("global_id", axis), b.const(size, ir.UINT32)))
+    total = b.binary("add", b.binary("add", b.extract(squares, 0), b.extract(squares, 1)), b.extract(squares, 2))
+    b.store(out, linear, total)
+    ir.verify(function)
+    found = gpu.zeros((4, 4, 4), np.uint32)
+    gpu.kernel(ir.lower(function), name="ids")(found, grid=(2, 2, 2))
+    z, y, x = np.indices((4, 4, 4))
+    assert np.array_equal(found.numpy(), x * x + y * y + z * z)
+
+
+def test_an_early_return_and_an_endless_looking_loop(gpu: vc.Runtime) -> None:
+    function = ir.Function("ends", local_size=(GROUP, 1, 1))
+    out, limit = function.buffer("out", ir.INT32), function.push("limit", ir.INT32)
+    b = ir.Builder(function)
+    me = b.cast(b.builtin("global_id"), ir.INT32)
+    outside = b.if_(b.binary("ge", me, limit))
+    with outside.then:
+        b.return_()
+    loop = b.loop(me)
+    with loop.body:  # ends by returns alone: nothing comes behind it
+        b.store(out, me, loop.params[0])
+        done = b.if_(b.binary("gt", loop.params[0], b.const(10, ir.INT32)))
+        with done.then:
+            b.return_()
+        b.yield_(b.binary("add", loop.params[0], b.const(3, ir.INT32)))
+    assert not b.reachable
+    b.finish(function.body)
+    ir.verify(ir.optimize(function))
+    found = gpu.full(GROUP, -1, np.int32)
+    gpu.kernel(ir.lower(function), name="ends")(found, 20)
+    expected = [next(k for k in range(i, 99, 3) if k > 10) if i < 20 else -1 for i in range(GROUP)]
+    assert found.numpy().tolist() == expected

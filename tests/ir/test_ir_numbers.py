@@ -1,0 +1,141 @@
+"""Every operation on numbers, on devices, against numpy: each type, at the ends of its range and between."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import interpreter
+import numpy as np
+import pytest
+
+import vkcompute as vc
+from vkcompute import ir
+from vkcompute.ir.rules import BINARY, COMPARISONS, TESTS, UNARY, UP_TO_32_BITS
+
+NUMBERS = [kind for kind in ir.SCALARS.values() if kind is not ir.BOOL]
+Array = np.ndarray[Any, Any]
+
+
+def combinations(table: dict[str, str]) -> list[tuple[str, ir.Scalar]]:
+    """Each operation of the table with each type that it takes."""
+    kinds = [ir.BOOL, *NUMBERS]
+    fits = [(code, kind) for code, letters in table.items() for kind in kinds if kind.kind in letters]
+    return [(code, kind) for code, kind in fits if kind.bits < 64 or code not in UP_TO_32_BITS]
+
+
+def samples(kind: ir.Scalar) -> Array:
+    """Numbers of the type, extremes among them; of floats none is subnormal."""
+    if kind.kind == "f":
+        some = [0.0, -0.0, 1.0, -1.0, 0.5, 1.5, 2.5, -2.5, 3.7, -3.7, 100.25, -0.001, np.inf, -np.inf, np.nan]
+        return np.array(some, kind.numpy)
+    limits = np.iinfo(kind.name)
+    some = [limits.min, limits.min + 1, 0, 1, 2, 3, 7, 100, limits.max - 1, limits.max]
+    return np.array(some if kind.kind == "u" else [*some, -1, -2, -7, -100], kind.numpy)
+
+
+def computed(gpu: vc.Runtime, code: str, given: list[Array], attribute: Any = None) -> Array:
+    """What the device makes of arrays of one length, element by element; bools travel as uint8."""
+    function = ir.Function(code)
+    builder = ir.Builder(function)
+    me, args = builder.builtin("global_id"), []
+    for position, array in enumerate(given):
+        held = function.buffer(f"in{position}", ir.SCALARS[as_bytes(array).dtype.name])
+        value = builder.load(held, me)
+        args.append(builder.cast(value, ir.BOOL) if array.dtype == bool else value)
+    maker: Any = {"cast": builder.cast, "bitcast": builder.bitcast}.get(code)
+    if maker:
+        result = maker(args[0], attribute)
+    else:
+        result = builder.binary(code, *args) if len(args) == 2 else builder.unary(code, *args)
+    assert isinstance(result.type, ir.Scalar)
+    kind = ir.UINT8 if result.type is ir.BOOL else result.type
+    out = function.buffer("out", kind)
+    inside = builder.if_(builder.binary("lt", me, builder.length(out)))
+    with inside.then:
+        builder.store(out, me, builder.cast(result, kind))
+    ir.verify(function)
+    found = gpu.empty(len(given[0]), kind.numpy)
+    gpu.kernel(ir.lower(function), name=code)(*[gpu.tensor(as_bytes(array)) for array in given], found)
+    array = found.numpy()
+    return array.astype(bool) if result.type is ir.BOOL else array
+
+
+def as_bytes(array: Array) -> Array:
+    return array.view(np.uint8) if array.dtype == bool else array
+
+
+def agree(gpu: vc.Runtime, code: str, given: list[Array], attribute: Any = None, *, exact: bool = True) -> None:
+    try:
+        found = computed(gpu, code, given, attribute)
+    except vc.MissingFeature:
+        pytest.skip("the device has no such type")
+    expected = interpreter.compute(code, given, attribute)
+    if exact:
+        assert found.dtype == expected.dtype
+        np.testing.assert_array_equal(found, expected)
+    else:
+        assert found.dtype == expected.dtype
+        error = 2e-2 if found.dtype == np.float16 else 5e-4  # the sine of Vulkan may be wrong by 2**-11
+        np.testing.assert_allclose(found, expected, rtol=error, atol=error)
+
+
+def pairs(kind: ir.Scalar) -> list[Array]:
+    numbers = samples(kind)
+    return [np.repeat(numbers, len(numbers)), np.tile(numbers, len(numbers))]
+
+
+@pytest.mark.parametrize(("code", "kind"), combinations({**BINARY, **COMPARISONS}), ids=str)
+def test_of_two(gpu: vc.Runtime, code: str, kind: ir.Scalar) -> None:
+    if kind is ir.BOOL:
+        one, other = (np.array(column, bool) for column in zip(*[(p, q) for p in (0, 1) for q in (0, 1)], strict=True))
+    else:
+        one, other = pairs(kind)
+    if code in ("div", "rem", "mod"):  # undefined where the quotient overflows or the divisor is nothing
+        good = (other > 0) & np.isfinite(one) & np.isfinite(other)
+        if kind.kind == "f":  # next to a multiple of the divisor, the remainder may be that or nearly 0
+            with np.errstate(all="ignore"):
+                good &= np.abs(one / other - np.rint(one / other)) > 0.01
+        one, other = one[good], other[good]
+    elif code in ("shl", "shr"):
+        other = np.abs(other % kind.bits).astype(kind.numpy)
+    elif code in ("min", "max", "atan2", "pow"):  # which of a number and NaN, or of two zeros, is the device's choice
+        good = np.isfinite(one) & np.isfinite(other) & ((one > 0) | (code in ("min", "max")))
+        one, other = one[good], other[good]
+        one, other = one + 0, other + 0
+    exact = kind.kind != "f" or code not in ("div", "rem", "mod", "pow", "atan2")
+    agree(gpu, code, [one, other], exact=exact)
+
+
+@pytest.mark.parametrize(("code", "kind"), combinations({**UNARY, **TESTS}), ids=str)
+def test_of_one(gpu: vc.Runtime, code: str, kind: ir.Scalar) -> None:
+    numbers = samples(kind) if kind is not ir.BOOL else np.array([False, True])
+    with np.errstate(all="ignore"):
+        if code not in ("neg", "abs", "not", *TESTS):
+            expected = interpreter.compute(code, [numbers])
+            numbers = numbers[np.isfinite(numbers) & np.isfinite(expected) & (np.abs(numbers) < 8)]
+    exact = code in ("neg", "abs", "not", "sign", "floor", "ceil", "trunc", "round", *TESTS)
+    agree(gpu, code, [numbers], exact=exact)
+
+
+@pytest.mark.parametrize("source", [ir.BOOL, *NUMBERS], ids=str)
+@pytest.mark.parametrize("target", [ir.BOOL, *NUMBERS], ids=str)
+def test_casts(gpu: vc.Runtime, source: ir.Scalar, target: ir.Scalar) -> None:
+    numbers = np.array([False, True]) if source is ir.BOOL else samples(source)
+    if source.kind == "f" and target.kind in "iu":  # what does not fit is undefined
+        whole, limits = np.trunc(numbers.astype(np.float64)), np.iinfo(target.name)
+        numbers = numbers[np.isfinite(numbers) & (whole >= limits.min) & (whole < float(limits.max))]
+    if target.kind == "f" and source.kind != "f":  # how a number between two floats is rounded is the device's choice
+        with np.errstate(all="ignore"):
+            numbers = numbers[numbers.astype(target.numpy).astype(np.float64) == numbers.astype(np.float64)]
+            numbers = numbers[np.abs(numbers.astype(np.float64)) <= 2.0 ** np.finfo(target.name).nmant]
+    if source.kind == target.kind == "f":
+        numbers = numbers[~np.isfinite(numbers) | (np.rint(numbers * 8) == numbers * 8)]
+    agree(gpu, "cast", [numbers], target)
+
+
+@pytest.mark.parametrize(("source", "target"), [("float32", "int32"), ("uint32", "float32"), ("int64", "float64")])
+def test_bitcasts(gpu: vc.Runtime, source: str, target: str) -> None:
+    numbers = samples(ir.SCALARS[source])
+    numbers = numbers[~np.isnan(numbers.view(target))] if target[0] == "f" else numbers[~np.isnan(numbers)]
+    numbers = np.array([7, 1 << 23, 0x3FC00000], source) if source == "uint32" else numbers
+    agree(gpu, "bitcast", [numbers], ir.SCALARS[target])
