@@ -1,21 +1,22 @@
-"""Graphs: launches, copies and fills recorded once and replayed many times, with other inputs where wanted."""
+"""Graphs: launches, copies and transfers recorded once and replayed many times, with other inputs where wanted."""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from vkcompute.core.command import CommandPool
 from vkcompute.errors import ClosedError
 from vkcompute.runtime import current
 from vkcompute.runtime.future import Future
+from vkcompute.runtime.graph_arrays import Array, Arrays
 from vkcompute.runtime.graph_inputs import Inputs
 from vkcompute.runtime.graph_tasks import Dispatch, LateDispatch, Places, Task, held
 from vkcompute.runtime.placeholders import Parameter, Placeholder
-from vkcompute.runtime.recording import Recording
+from vkcompute.runtime.recording import Recording, Recordings
 from vkcompute.runtime.temporaries import assign
 from vkcompute.runtime.tensor import Tensor
 
@@ -26,11 +27,12 @@ if TYPE_CHECKING:
 
 
 _MOST_RUNS = 100_000  # each run is a pointer in the submit, and a submit is not to take minutes
-_MOST_RECORDINGS = 4  # beside the first; each holds the tensors that it was made for
 
 
 class Graph:
-    """What `with runtime.record() as graph:` records: launches, copies and fills, which run when the graph does.
+    """What `with runtime.record() as graph:` records, and what runs when the graph does.
+
+    That is launches, copies, fills, `tensor.write(array)`, `tensor.read(array)`, and runs of other graphs.
 
     Runs are ordered against everything else by the data they touch, as a launch is. A graph holds the tensors and
     kernels that it uses.
@@ -48,10 +50,8 @@ class Graph:
         self._defaults = self._inputs.resolved({})
         self._tasks: list[Task] = []
         self._temporaries: list[Placeholder] = []
-        self._memory: Places = {}
-        self._pool: CommandPool | None = None
-        self._first: Recording | None = None
-        self._others: dict[Any, Recording] = {}
+        self._arrays = Arrays(runtime, self._owner)
+        self._recordings: Recordings | None = None
         self.recording = False
         self._state = "new"
 
@@ -81,9 +81,8 @@ class Graph:
         try:
             with scheduler.lock:
                 self.runtime.require_open()
-                self._pool = CommandPool(scheduler.compute[0].queue)
-                self._memory = self._shared_memory()
-                self._first = self._record({})
+                memory = self._shared_memory()
+                self._recordings = Recordings(self.runtime, self._inputs, self._tasks, memory, self._arrays)
         except BaseException:
             self.close()
             raise
@@ -124,6 +123,16 @@ class Graph:
         values = kernel.push.in_order(given, named) if named else given
         return self.add(LateDispatch(kernel, [held(x) for x in tensors], values, kernel.grid(tensors, grid)))
 
+    def upload(self, tensor: Tensor, array: Array) -> None:
+        """Records a `Tensor.write`: each run takes what the array holds when it is submitted."""
+        self._require_recording()
+        tensor.copy_from(self._arrays.staged(self._arrays.up, tensor, array))
+
+    def download(self, tensor: Tensor, array: Array) -> None:
+        """Records a `Tensor.read(array)`: the array has it once the run's future is seen to be done."""
+        self._require_recording()
+        self._arrays.staged(self._arrays.down, tensor, array).copy_from(tensor)
+
     def add(self, task: Task) -> Future:
         """Records a task, after the checks of a run with the inputs that were given first."""
         self._require_recording()
@@ -159,12 +168,6 @@ class Graph:
         memory = device.buffer(nbytes)
         return {buffer: (memory, offset) for buffer, offset in zip(alive, offsets, strict=True)}
 
-    def _record(self, given: Mapping[str, Any]) -> Recording:
-        assert self._pool is not None
-        inputs = self._inputs.resolved(given)
-        sets: dict[Any, Any] = {}
-        return Recording(self._pool, [task.rebased(*inputs).placed(self._memory, sets) for task in self._tasks])
-
     # -- running ------------------------------------------------------------------------------------------------------
 
     def submit(self, times: int = 1, **inputs: Any) -> Future:
@@ -185,33 +188,74 @@ class Graph:
         scheduler = self.runtime.scheduler
         if scheduler.n_recordings and (outer := scheduler.recording()) is not None:
             return self._append_to(outer, times, inputs)
+        if self._arrays.up or self._arrays.down:
+            return self._submit_with_arrays(times, inputs)
         with scheduler.lock:  # against a close() on another thread
-            recording = self._chosen(inputs) if inputs else self._first
-            if recording is None or self._pool is None:
-                raise self._unready()
-            return scheduler.replay(
-                [recording.handle] * times, self._pool.queue.family, recording.writes, recording.reads
-            )
+            return self._replay(self._chosen(inputs), times)
 
-    def run(self, times: int = 1, **inputs: Any) -> None:
-        """Runs the recorded work, `times` times in a row, and waits for it; `inputs` as for `submit`."""
+    def _submit_with_arrays(self, times: int, inputs: Mapping[str, Any]) -> Future:
+        self.runtime.require_open()  # in a forked child, the lock may be held by a thread that is not there
+        lock = self.runtime.scheduler.lock
+        with self._arrays.sending:
+            with lock:
+                recording = self._chosen(inputs)
+            assert recording.staging is not None
+            self._arrays.send(recording.staging)
+            with lock:
+                return self._arrays.expect(recording.staging, self._replay(recording, times))
+
+    def _chosen(self, inputs: Mapping[str, Any]) -> Recording:
+        if self._recordings is None:
+            raise self._unready()
+        return self._recordings.choose(inputs) if inputs or self._recordings.first.staging else self._recordings.first
+
+    def _replay(self, recording: Recording, times: int) -> Future:
+        if self._recordings is None:
+            raise self._unready()
+        family = self._recordings.family
+        return self.runtime.scheduler.replay([recording.handle] * times, family, recording.writes, recording.reads)
+
+    def run(self, times: int = 1, *, until: Tensor | None = None, every: int = 16, **inputs: Any) -> int:
+        """Runs the recorded work, `times` times in a row, and waits for it; gives the number of runs made.
+
+        Args:
+            until: a tensor of one element, bool, int32 or uint32: runs end when it is not zero. It is looked at after
+                each `every` runs, while the next `every` are on their way; so up to 2 * every - 1 runs may follow the
+                one that sets it, and what is recorded must do no harm in them.
+            every: how many runs are one submit, where `until` is given.
+            inputs: as for `submit`.
+
+        Raises:
+            as `submit`, and ValueError, TypeError for a flag that is none.
+        """
+        if until is not None:
+            return self._run_until(until, times, every, inputs)
         future = self.submit(times, **inputs)
-        if not self.runtime.scheduler.n_recordings or self.runtime.scheduler.recording() is None:
+        if self.runtime.scheduler.recording() is None:
             future.result()
+        return times
 
-    def _chosen(self, given: Mapping[str, Any]) -> Recording | None:
-        """The recording for these inputs, made now if there is none."""
-        key = self._inputs.key(given)
-        if key == self._inputs.default_key:
-            return self._first
-        recording = self._others.get(key)
-        if recording is None and self._pool is not None:
-            recording = self._record(given)
-            if len(self._others) >= _MOST_RECORDINGS:
-                oldest = self._others.pop(next(iter(self._others)))
-                self.runtime.device.retirement.append((self._pool.give, 0, oldest.handle))
-            self._others[key] = recording
-        return recording
+    def _run_until(self, until: Tensor, times: int, every: int, inputs: Mapping[str, Any]) -> int:
+        self.runtime.refuse_in_graph("run(until=…) of a graph", "give the number of runs alone")
+        if not isinstance(until, Tensor) or until.dtype.name not in ("bool", "int32", "uint32"):
+            raise TypeError(f"until is a tensor of bool, int32 or uint32; got {until!r}")
+        if until.size != 1 or until.runtime is not self.runtime:
+            raise ValueError(f"until is a tensor of one element on {self.runtime.device}; got {until!r}")
+        if not isinstance(every, int) or not isinstance(times, int) or min(times, every) < 1:
+            raise ValueError(f"times and every are ints from 1; got times={times!r}, every={every!r}")
+        made, flying = 0, deque[tuple[Future, Tensor]]()
+        while made < times:
+            n = min(every, times - made)
+            run = self.submit(n, **inputs)
+            made += n
+            seen = self.runtime.empty(until.shape, until.dtype)
+            seen.copy_from(until).point()  # submitted, or it would go with the next runs, and be finished with them
+            flying.append((run, seen))
+            if len(flying) > 1 and _landed(*flying.popleft()):
+                break
+        for run, _ in flying:
+            run.result()
+        return made
 
     def _append_to(self, outer: Graph, times: int, given: Mapping[str, Any]) -> Future:
         """Records the work into another graph."""
@@ -219,6 +263,9 @@ class Graph:
         places, values = self._inputs.resolved(given)
         for buffer in self._temporaries:
             places[buffer] = outer._temporary(buffer.used_bytes), 0
+        for mine, theirs in ((self._arrays.up, outer._arrays.up), (self._arrays.down, outer._arrays.down)):
+            for tensor, array in mine:
+                places[tensor.buffer] = outer._arrays.staged(theirs, tensor, array).buffer, 0
         tasks = [task.rebased(places, values) for task in self._tasks]
         for task in tasks * times:
             outer.add(task)
@@ -232,10 +279,10 @@ class Graph:
     def close(self) -> None:
         """Lets go of what the graph holds, once no run of it is pending."""
         self._state = "closed"
-        if self._pool is not None:
-            self._pool.close()
-        self._pool = self._first = None
-        self._tasks, self._temporaries, self._memory, self._others = [], [], {}, {}
+        recordings, self._recordings = self._recordings, None
+        if recordings is not None:
+            recordings.close()
+        self._tasks, self._temporaries = [], []
 
     def __repr__(self) -> str:
         return f"<graph of {len(self._tasks)} tasks, {self._state}>"
@@ -243,3 +290,9 @@ class Graph:
 
 def _is_placeholder(tensor: Tensor) -> bool:
     return not tensor.closed and isinstance(tensor.buffer, Placeholder)
+
+
+def _landed(run: Future, flag: Tensor) -> bool:
+    """Waits for a run, and gives what its flag says."""
+    run.result()
+    return bool(flag)

@@ -1,20 +1,26 @@
-"""A recording: a graph's tasks in a command buffer, for one choice of its inputs."""
+"""Recordings: a graph's tasks in command buffers, one for each choice of inputs that is kept."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from vkcompute.core.buffer import Buffer
 from vkcompute.core.command import CommandPool, Recorder
-from vkcompute.runtime.graph_tasks import Task
+from vkcompute.runtime.graph_arrays import Arrays, Staging
+from vkcompute.runtime.graph_inputs import Inputs
+from vkcompute.runtime.graph_tasks import Places, Sets, Task
 from vkcompute.runtime.hazards import After, Uses
 from vkcompute.runtime.lane import Strand
 
 if TYPE_CHECKING:
+    from vkcompute.runtime.runtime import Runtime
     from vkcompute.runtime.scheduler import Range
+
+_MOST_KEPT = 4  # choices of inputs beside the first; each holds its tensors
+_MOST_PENDING = 3  # runs at a time of one choice, where each needs staging memory of its own
 
 
 class Recording:
@@ -25,12 +31,13 @@ class Recording:
     Attributes:
         handle: the VkCommandBuffer.
         writes, reads: the bytes that the tasks touch, all together.
+        staging: what its runs pass arrays of the host through, if they do.
     """
 
-    __slots__ = ("_tasks", "handle", "reads", "writes")
+    __slots__ = ("_tasks", "handle", "reads", "staging", "writes")
 
-    def __init__(self, pool: CommandPool, tasks: list[Task]) -> None:
-        self._tasks, self.handle = tasks, pool.take()
+    def __init__(self, pool: CommandPool, tasks: list[Task], staging: Staging | None) -> None:
+        self._tasks, self.handle, self.staging = tasks, pool.take(), staging
         strand, uses = Strand(0), defaultdict[Buffer, Uses](Uses)
         recorder = strand.recorder = Recorder(pool.queue, self.handle, reusable=True)
         recorder.barrier()  # against whatever comes before a run
@@ -46,6 +53,54 @@ class Recording:
             strand.task = number
         recorder.end()
         self.writes, self.reads = _merged(task.writes for task in tasks), _merged(task.reads for task in tasks)
+
+
+class Recordings:
+    """Those of one graph. All methods are called with the device's lock held.
+
+    Attributes:
+        first: the one for the inputs that the graph was recorded with.
+        family: the queue family that they may be submitted to.
+    """
+
+    def __init__(self, runtime: Runtime, inputs: Inputs, tasks: list[Task], memory: Places, arrays: Arrays) -> None:
+        self._runtime, self._inputs, self._tasks, self._memory, self._arrays = runtime, inputs, tasks, memory, arrays
+        self._kept: dict[Any, list[Recording]] = {}
+        queue = runtime.scheduler.compute[0].queue
+        self._pool, self.family = CommandPool(queue), queue.family
+        self.first = self.choose({})
+
+    def choose(self, given: Mapping[str, Any]) -> Recording:
+        """A recording for these inputs, whose staging memory is free, or is so before that of others like it."""
+        key = self._inputs.key(given)
+        alike = self._kept.get(key, [])
+        for recording in alike:
+            staging = recording.staging
+            if staging is None or staging.run is None or staging.run.done():
+                return recording
+        if len(alike) == _MOST_PENDING:
+            return min(alike, key=lambda recording: recording.staging.number if recording.staging else 0)
+        recording = self._record(given)
+        if not alike and len(self._kept) > _MOST_KEPT:
+            self._give_up(next(key for key in self._kept if key != self._inputs.default_key))
+        self._kept[key] = [*alike, recording]
+        return recording
+
+    def _record(self, given: Mapping[str, Any]) -> Recording:
+        inputs, places, staging = self._inputs.resolved(given), self._memory, None
+        if self._arrays.up or self._arrays.down:
+            staging = Staging(self._runtime, self._arrays.up, self._arrays.down)
+            places = {**places, **staging.places}
+        sets: Sets = {}
+        return Recording(self._pool, [task.rebased(*inputs).placed(places, sets) for task in self._tasks], staging)
+
+    def _give_up(self, key: Any) -> None:
+        for recording in self._kept.pop(key):
+            self._runtime.device.retirement.append((self._pool.give, 0, recording.handle))
+
+    def close(self) -> None:
+        """Lets go of them, once no run is pending."""
+        self._pool.close()
 
 
 def _merged(ranges: Iterable[Iterable[Range]]) -> list[Range]:

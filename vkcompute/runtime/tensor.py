@@ -107,7 +107,7 @@ class Tensor(Scalars):
 
     def numpy(self) -> Array:
         """A copy of the data, C-contiguous. Waits for the work that writes it, and for nothing else."""
-        self.runtime.refuse_in_graph("numpy() of a tensor", "read after the graph has run")
+        self.runtime.refuse_in_graph("numpy() of a tensor", "read() it into an array, or after the graph has run")
         out = np.empty(self.shape, self.dtype)
         self.read(out)
         return out
@@ -115,10 +115,15 @@ class Tensor(Scalars):
     def read(self, out: Array) -> None:
         """Copies the data into an array of the same shape and dtype, with any strides. Waits as `numpy()` does.
 
+        Where a graph is recorded, each run fills the array before its future counts as done, or at the latest when a
+        later run needs the memory in between.
+
         Raises:
-            ValueError: shape or dtype differ, `out` is read-only, or a graph is being recorded.
+            TypeError: `out` is no array.
+            ValueError: shape or dtype differ, or `out` is read-only.
         """
-        self.runtime.refuse_in_graph("read() of a tensor", "read after the graph has run")
+        if not isinstance(out, np.ndarray):
+            raise TypeError(f"a tensor is read into a numpy array; got {type(out).__name__}")
         if (out.shape, out.dtype) != (self.shape, self.dtype) or not out.flags.writeable:
             raise ValueError(
                 f"a tensor of shape {self.shape} and {self.dtype} is read into a writeable array of the same; got one "
@@ -126,7 +131,9 @@ class Tensor(Scalars):
             )
         if not self.size:
             return
-        if not self.contiguous:
+        if (graph := self.runtime.scheduler.recording()) is not None:
+            graph.download(self, out)
+        elif not self.contiguous:
             out[...] = self._strided(self._download_extent())
         elif out.flags.c_contiguous:
             self.runtime.transfers.download(self.buffer, self.offset, _bytes_of(out))
@@ -136,12 +143,19 @@ class Tensor(Scalars):
     def write(self, data: npt.ArrayLike) -> None:
         """Overwrites the data with an array that broadcasts to this shape; `data` may be changed once this returns.
 
+        In what a graph records an array stands for itself: each run takes what it holds when the run is submitted.
+
         Raises:
             TypeError: the conversion to this dtype would lose the kind of the data (complex to float, float to int).
-            ValueError: the shapes do not broadcast, a Python int is out of range, or a graph is being recorded.
+            ValueError: the shapes do not broadcast, or a Python int is out of range.
         """
-        self.runtime.refuse_in_graph("write() to a tensor", "write before the recording, or copy from another tensor")
         source = _converted(data, self.dtype)
+        graph = self.runtime.scheduler.recording()
+        if graph is not None:
+            source = _broadcast(source, self.shape)
+            if self.size:
+                graph.upload(self, data if isinstance(data, np.ndarray) else source)
+            return
         if self.contiguous and source.shape == self.shape and source.flags.c_contiguous:
             if self.size:
                 self.runtime.transfers.upload(_bytes_of(source), self.buffer, self.offset)

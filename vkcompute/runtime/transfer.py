@@ -71,6 +71,14 @@ class Transfers:
         for point in points:
             point.wait()
 
+    @contextmanager
+    def view(self, buffer: Buffer, *, write: bool) -> Iterator[Bytes]:
+        """The memory of a staging buffer, once the host may read (or write) it; it stays until the block is left."""
+        with self._active():
+            memory = self.mapped(buffer, 0, buffer.used_bytes, write=write)
+            assert memory is not None, "the host sees staging memory"
+            yield memory
+
     def lend(self, buffer: Buffer, offset: int, nbytes: int) -> Bytes | None:
         """As `mapped`, for writing, but the memory stays for as long as the array or a view of it does."""
         if self.mapped(buffer, offset, nbytes, write=True) is None:

@@ -1,0 +1,286 @@
+"""Arrays of the host that graphs send and fetch, and runs until a flag is set."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import gc
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+from machine import ADD, ALIGN, SCALE
+
+import vkcompute as vc
+
+N = 4 * ALIGN
+SLOW = """
+layout(local_size_x = 32) in;
+layout(binding = 0) buffer A { int a[]; };
+layout(push_constant) uniform P { uint n; };
+void main() {
+    int x = a[gl_GlobalInvocationID.x];
+    for (uint i = 0; i < n; i++) x = x * 3 + 1;
+    a[gl_GlobalInvocationID.x] = x == 77777 ? 1 : 0;
+}
+"""
+
+
+@pytest.fixture
+def scale(rt: vc.Runtime) -> vc.Kernel:
+    return rt.kernel(vc.glsl(SCALE))
+
+
+def doubled(rt: vc.Runtime, scale: vc.Kernel, n: int = N) -> tuple[vc.Graph, Any, Any]:
+    """A graph that fetches twice what it sends."""
+    sent, fetched, x = np.zeros(n, np.int32), np.full(n, -1, np.int32), rt.zeros(n, np.int32)
+    with rt.record() as graph:
+        x.write(sent)
+        scale(x, 2, 0)
+        x.read(fetched)
+    return graph, sent, fetched
+
+
+def busy(rt: vc.Runtime) -> None:
+    """Work that takes the device a while."""
+    rt.kernel(vc.glsl(SLOW))(rt.zeros(1 << 15, np.int32), 20000)
+
+
+def test_each_run_takes_what_the_array_holds(rt: vc.Runtime, scale: vc.Kernel) -> None:
+    graph, sent, fetched = doubled(rt, scale)
+    assert set(fetched) == {-1}
+    for i in range(5):
+        sent[:] = i
+        graph.run(1 + i % 2)
+        assert set(fetched) == {2 * i}
+
+
+def test_more_runs_than_there_is_staging_memory_for(rt: vc.Runtime, scale: vc.Kernel) -> None:
+    """None overwrites what an earlier one has yet to read, and results land in the order of the runs."""
+    total = rt.zeros(N, np.int32)
+    add = rt.kernel(vc.glsl(ADD))
+    sent, fetched, x = np.zeros(N, np.int32), np.zeros(N, np.int32), rt.zeros(N, np.int32)
+    with rt.record() as graph:
+        x.write(sent)
+        add(x, total, part := graph.empty(N, np.int32), 1)
+        total.copy_from(part)
+        part.read(fetched)
+    busy(rt)
+    futures = []
+    for i in range(1, 11):
+        sent[:] = i
+        futures.append(graph.submit())
+    sent[:] = 1000
+    for future in futures[::-1]:
+        future.result()
+        assert set(fetched) == {55}, "an earlier run's results do not come over a later one's"
+    graph.run()
+    assert set(fetched) == {1055}
+
+
+def test_results_are_there_when_the_future_is_done(rt: vc.Runtime, scale: vc.Kernel) -> None:
+    graph, sent, fetched = doubled(rt, scale)
+
+    def submit(value: int) -> vc.Future:
+        busy(rt)
+        sent[:] = value
+        return graph.submit()
+
+    seen: list[int] = []
+    called = threading.Event()
+    future = submit(1)
+    future.add_done_callback(lambda _: (seen.append(int(fetched[0])), called.set()))
+    assert called.wait(60)
+    future = submit(2)
+    while not future.done():
+        pass
+    seen.append(int(fetched[0]))
+    concurrent.futures.wait([submit(3)])
+    seen.append(int(fetched[0]))
+
+    async def main() -> None:
+        await submit(4)
+        seen.append(int(fetched[0]))
+
+    asyncio.run(main())
+    assert submit(5).exception() is None
+    seen.append(int(fetched[0]))
+    assert seen == [2, 4, 6, 8, 10]
+
+
+def test_results_land_once(rt: vc.Runtime, scale: vc.Kernel) -> None:
+    graph, _, fetched = doubled(rt, scale)
+    future = graph.submit()
+    assert future.exception() is None
+    fetched[:] = 7
+    for use in (future.result, future.done, lambda: concurrent.futures.wait([future]), graph.close, future.result):
+        use()
+    assert set(fetched) == {7}
+
+
+def test_results_of_a_graph_that_is_gone(rt: vc.Runtime, scale: vc.Kernel) -> None:
+    graph, sent, fetched = doubled(rt, scale)
+    sent[:] = 21
+    busy(rt)
+    future = graph.submit()
+    graph.close()
+    del graph
+    gc.collect()
+    others = [rt.full(N, 5, np.int32) for _ in range(5)]
+    future.result()
+    assert set(fetched) == {42}
+    del others
+
+
+@pytest.mark.usefixtures("clean_handles")
+def test_results_that_nobody_waits_for_and_a_runtime_that_is_closed() -> None:
+    with vc.Runtime() as runtime:
+        graph, sent, fetched = doubled(runtime, runtime.kernel(vc.glsl(SCALE)))
+        sent[:] = 1
+        graph.submit()
+        gc.collect()
+        future = graph.submit()
+    with pytest.raises(vc.ClosedError, match="runtime is closed"):
+        future.result()
+    assert set(fetched) <= {-1, 2}, "of the first run, which the second one may have made land"
+    with pytest.raises(vc.ClosedError):
+        graph.run()
+
+
+def test_threads_run_one_graph(rt: vc.Runtime, scale: vc.Kernel) -> None:
+    graph, sent, fetched = doubled(rt, scale)
+    sent[:] = 3
+    failures: list[Exception] = []
+
+    def work() -> None:
+        try:
+            for _ in range(20):
+                graph.run()
+                if set(fetched) != {6}:
+                    failures.append(ValueError(fetched))
+        except Exception as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert failures == []
+
+
+def test_odd_tensors_and_arrays(rt: vc.Runtime) -> None:
+    x, y = rt.zeros((4, 6), np.int16), rt.zeros(10, np.bool_)
+    rows, cells = np.arange(6, dtype=np.int16)[::-1], np.zeros((4, 12), np.int16)[:, ::2]
+    wide = np.array(3, np.int32)
+    with rt.record() as graph:
+        x.write(rows)
+        x[1:3, ::2].write(wide)
+        x[0, 0] = 9
+        x.read(cells)
+        y[3:5] = True
+        y[7:8].fill(True)
+        part = np.zeros((2, 3), np.int16)
+        x[1:3, ::2].read(part)
+    want = np.tile(np.arange(6)[::-1], (4, 1))
+    want[1:3, ::2], want[0, 0] = 3, 9
+    graph.run()
+    assert np.array_equal(cells, want)
+    assert np.array_equal(part, np.full((2, 3), 3))
+    assert y.numpy().nonzero()[0].tolist() == [3, 4, 7]
+    wide[...], rows[:] = 5, 0
+    graph.run()
+    want[:], want[1:3, ::2], want[0, 0] = 0, 5, 9
+    assert np.array_equal(cells, want)
+
+
+@pytest.mark.parametrize(
+    ("error", "out"),
+    [
+        (TypeError, [0] * 4),
+        (ValueError, np.zeros(4, np.int64)),
+        (ValueError, np.zeros(5, np.int32)),
+        (ValueError, np.broadcast_to(np.int32(0), (4,))),
+    ],
+)
+def test_arrays_that_cannot_be_filled(rt: vc.Runtime, error: type[Exception], out: Any) -> None:
+    x = rt.zeros(4, np.int32)
+    with pytest.raises(error, match="is read into"):
+        x.read(out)
+    with rt.record(), pytest.raises(error, match="is read into"):
+        x.read(out)
+    with rt.record(), pytest.raises(ValueError, match="broadcast"):
+        x.write(np.zeros(5, np.int32))
+    with rt.record(), pytest.raises(TypeError, match="astype"):
+        x.write(np.zeros(4, np.float32))
+
+
+def test_arrays_of_a_graph_in_a_graph(rt: vc.Runtime, scale: vc.Kernel) -> None:
+    inner, sent, fetched = doubled(rt, scale)
+    late = np.zeros(1, np.int32)
+    with rt.record(k=1) as outer:
+        flag = outer.empty(1, np.int32)
+        inner.run()
+        flag.write(late)
+        scale(flag, outer["k"], 1)
+        flag.read(late)
+    sent[:] = 4
+    outer.run(2)
+    outer.run(k=10)
+    assert set(fetched) == {8}
+    assert late.tolist() == [11]
+
+
+# -- until ------------------------------------------------------------------------------------------------------------
+
+
+def counting(rt: vc.Runtime, stop: int) -> tuple[vc.Graph, vc.Tensor, vc.Tensor]:
+    """A graph that counts its runs, and sets a flag in the run of number `stop`."""
+    source = """
+        layout(local_size_x = 1) in;
+        layout(binding = 0) buffer A { int runs; };
+        layout(binding = 1) buffer B { uint flag; };
+        layout(push_constant) uniform P { int stop; };
+        void main() { if (++runs == stop) flag = 8; }
+    """
+    runs, flag = rt.zeros(1, np.int32), rt.zeros(1, np.uint32)
+    with rt.record(stop=stop) as graph:
+        rt.kernel(vc.glsl(source))(runs, flag, graph["stop"], grid=1)
+    return graph, runs, flag
+
+
+@pytest.mark.parametrize(("stop", "every"), [(1, 1), (1, 4), (9, 4), (12, 4), (13, 5), (40, 100), (99, 7)])
+def test_runs_until_a_flag(rt: vc.Runtime, stop: int, every: int) -> None:
+    graph, runs, flag = counting(rt, stop)
+    made = graph.run(times=50, until=flag, every=every)
+    assert runs.item() == made
+    assert min(stop, 50) <= made <= min(stop + 2 * every - 1, 50)
+    assert (flag.item() == 8) == (stop <= 50)
+    assert graph.run(2) == 2
+    assert runs.item() == made + 2
+
+
+def test_runs_until_a_flag_with_inputs_and_arrays(rt: vc.Runtime) -> None:
+    graph, runs, flag = counting(rt, 1000)
+    out = np.zeros(1, np.int32)
+    with rt.record(stop=7) as outer:
+        graph.run(stop=outer["stop"])
+        runs.read(out)
+    made = outer.run(30, until=flag.view(np.int32), every=2, stop=11)
+    assert 11 <= made <= 14
+    assert out.tolist() == [made]
+
+
+def test_flags_that_are_none(rt: vc.Runtime) -> None:
+    graph, _, flag = counting(rt, 5)
+    for wrong in (True, np.zeros(1), rt.zeros(1), rt.zeros(1, np.int64)):
+        with pytest.raises(TypeError, match="until is a tensor of"):
+            graph.run(3, until=wrong)
+    with pytest.raises(ValueError, match="one element"):
+        graph.run(3, until=rt.zeros(2, np.bool_))
+    with vc.Runtime() as other, pytest.raises(ValueError, match="one element on"):
+        graph.run(3, until=other.zeros(1, np.bool_))
+    for times, every in ((0, 1), (3, 0), (2.5, 1), (3, 1.5)):
+        with pytest.raises(ValueError, match="from 1"):
+            graph.run(times, until=flag, every=every)

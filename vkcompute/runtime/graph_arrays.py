@@ -1,0 +1,132 @@
+"""Arrays of the host that a graph's runs send and fetch, through staging memory that a run has for itself."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from vkcompute.runtime.future import Future
+from vkcompute.runtime.placeholders import Placeholder
+from vkcompute.runtime.tensor import Tensor
+
+if TYPE_CHECKING:
+    from vkcompute.core.buffer import Buffer
+    from vkcompute.runtime.graph_tasks import Places
+    from vkcompute.runtime.runtime import Runtime
+
+Array = npt.NDArray[Any]
+Pairs = Sequence[tuple[Tensor, Array]]
+
+
+class Arrival(Future):
+    """A run whose results reach arrays of the host before it counts as done."""
+
+    def __init__(self, run: Future, land: Callable[[], None]) -> None:
+        super().__init__(run._scheduler, run._lane, run._task)
+        self._land = land
+
+    def done(self) -> bool:
+        if finished := super().done():
+            self._land()
+        return finished
+
+    def result(  # type: ignore[override]
+        self, timeout_s: float | None = None, *, timeout: float | None = None
+    ) -> None:
+        super().result(timeout_s, timeout=timeout)
+        self._land()
+
+    def _finish(self, error: Exception | None) -> None:
+        if error is None:
+            try:
+                self._land()
+            except Exception as failure:
+                error = failure
+        super()._finish(error)
+
+
+class Staging:
+    """What one recording's runs pass arrays through: so one run at a time.
+
+    Attributes:
+        places: where the tensors of the arrays are.
+        run, number: the last run and its number among the graph's, or None and 0.
+        fetched: whether the results of that run are here and nowhere else.
+    """
+
+    def __init__(self, runtime: Runtime, up: Pairs, down: Pairs) -> None:
+        self.places: Places = {}
+        self.run: Future | None = None
+        self.number, self.fetched = 0, False
+        self.up, self.down = (self._make(runtime, use, pairs) for use, pairs in (("upload", up), ("download", down)))
+
+    def _make(self, runtime: Runtime, use: str, pairs: Pairs) -> Buffer | None:
+        if not pairs:
+            return None
+        memory, at = runtime.device.buffer(sum(tensor.buffer.nbytes for tensor, _ in pairs), use), 0
+        for tensor, _ in pairs:
+            self.places[tensor.buffer] = memory, at
+            at += tensor.buffer.nbytes
+        return memory
+
+
+class Arrays:
+    """The arrays of one graph.
+
+    Attributes:
+        up, down: pairs of a tensor in staging memory and the array that it is filled from, or that it goes to.
+    """
+
+    def __init__(self, runtime: Runtime, owner: object) -> None:
+        self._runtime, self._owner = runtime, owner
+        self.up: list[tuple[Tensor, Array]] = []
+        self.down: list[tuple[Tensor, Array]] = []
+        self.sending = threading.Lock()
+        self._landing = threading.Lock()
+        self._n_runs = self._landed = 0
+
+    def staged(self, pairs: list[tuple[Tensor, Array]], like: Tensor, array: Array) -> Tensor:
+        """A new tensor in staging memory, of the shape and dtype of `like`, for an array."""
+        what = "the staging memory of a graph"
+        tensor = self._runtime.tensor_on(lambda n: Placeholder(self._owner, what, n), like.shape, like.dtype)
+        pairs.append((tensor, array))
+        return tensor
+
+    def send(self, staging: Staging) -> None:
+        """Fills the staging memory with what the arrays hold now, once the run before has read it."""
+        if staging.run is not None:
+            staging.run.result()
+            self.land(staging, staging.number)
+        if staging.up is not None:
+            with self._runtime.transfers.view(staging.up, write=True) as memory:
+                for tensor, array in self.up:
+                    np.copyto(_part(memory, staging, tensor), array, casting="same_kind")
+
+    def expect(self, staging: Staging, run: Future) -> Future:
+        """The run's future, that lands its results; to be called in the order of the runs."""
+        self._n_runs += 1
+        number = staging.number = self._n_runs
+        staging.run, staging.fetched = run, staging.down is not None
+        return Arrival(run, lambda: self.land(staging, number)) if staging.fetched else run
+
+    def land(self, staging: Staging, number: int) -> None:
+        """Copies the results of a finished run to the arrays: once, and never over those of a later run."""
+        with self._landing:
+            if staging.down is None or staging.number != number or not staging.fetched:
+                return
+            if number > self._landed:
+                with self._runtime.transfers.view(staging.down, write=False) as memory:
+                    for tensor, array in self.down:
+                        array[...] = _part(memory, staging, tensor)
+                self._landed = number
+            staging.fetched = False
+
+
+def _part(memory: npt.NDArray[np.uint8], staging: Staging, tensor: Tensor) -> Array:
+    start = staging.places[tensor.buffer][1]
+    part: Array = memory[start : start + tensor.nbytes].view(tensor.dtype).reshape(tensor.shape)
+    return part
