@@ -106,6 +106,21 @@ def _flat(text: str, case: str, limit: float) -> Rule:
     return rule
 
 
+def _of_bound(text: str, case: str, limit: float) -> Rule:
+    """How much of what overlapping can give at most is reached: 1 is all of it."""
+
+    def rule(rows: Rows) -> Goal | None:
+        names = "plain loop", "stream", "copies alone", "kernels alone"
+        found = [rows[case, name].samples for name in names if (case, name) in rows]
+        if len(found) < len(names):
+            return None
+        turns = zip(*found, strict=True)
+        shares = [loop / stream * max(copy, work) / (copy + work) for loop, stream, copy, work in turns]
+        return Goal(text, statistics.median(shares), limit, "x", at_most=False)
+
+    return rule
+
+
 def _peak(text: str, case: str, program: str, figure: str, limit_mib: float) -> Rule:
     def rule(rows: Rows) -> Goal | None:
         row = rows.get((case, program))
@@ -131,6 +146,9 @@ _RULES: tuple[Rule, ...] = (
     _time("process start to first result", "start", "vkcompute", 0.3, "s", 1.0),
     _speed("two devices, over the faster one", "devices", "balanced", "the faster alone", 1.1),
     _speed("two devices, balanced over the best split", "devices", "balanced", "best fixed split", 0.95),
+    _speed("stream over the plain loop", "overlap.one", "stream", "plain loop", 0.95),
+    _speed("stream over the plain loop", "overlap.queues", "stream", "plain loop", 1.6),
+    _of_bound("the same, of what is possible", "overlap.queues", 0.85),
     _peak("streaming, device memory", "streaming", "vkcompute", "device_peak_bytes", 300.0),
     _peak("streaming, RssAnon", "streaming", "vkcompute", "rss_anon_peak_bytes", 600.0),
 )

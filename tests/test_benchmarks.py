@@ -79,7 +79,7 @@ def test_every_benchmark_has_its_cases(outcome: tuple[str, dict[str, Any]]) -> N
     keys = [case["key"] for case in outcome[1]["cases"]]
     assert len(keys) == len(set(keys))
     found = {key.split(".")[0] for key in keys} - {"devices"}  # which takes two
-    assert found == {"multiply", "launch", "scheduling", "start", "logistic", "streaming"}
+    assert found == {"multiply", "launch", "scheduling", "start", "logistic", "streaming", "overlap"}
 
 
 def test_two_devices_are_set_against_one(all_drivers_env: dict[str, str], tmp_path: Path) -> None:
@@ -268,6 +268,21 @@ def test_goals_of_a_case_take_its_worst_program(measure: ModuleType) -> None:
     assert (most.value, most.reached) == (pytest.approx(11.0), False)
     assert (flat.value, flat.reached) == (pytest.approx(11 / 9), False)
     assert [goal.value for goal in goals.goals(rows[:1])] == [pytest.approx(6.0)]
+
+
+@pytest.mark.pure
+def test_overlap_is_set_against_what_is_possible(measure: ModuleType) -> None:
+    """Copies of 3 s and kernels of 5 s: 8 s in a row, 5 s at best; 6.25 s are 0.8 of that, as 5 / 6.25."""
+    import goals
+
+    seconds = {"plain loop": 8.0, "stream": 6.25, "copies alone": 3.0, "kernels alone": 5.0}
+    rows = [measure.Row("overlap.queues", name, samples=[s, s], verified=True) for name, s in seconds.items()]
+    speed, share = goals.goals(rows)
+    assert (speed.value, speed.reached) == (pytest.approx(1.28), False)
+    assert (share.value, share.reached) == (pytest.approx(0.8), False)
+    for row in rows:
+        row.case = "overlap.one"
+    assert [(goal.value, goal.reached) for goal in goals.goals(rows)] == [(pytest.approx(1.28), True)]
 
 
 @pytest.fixture
