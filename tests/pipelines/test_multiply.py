@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as hnp
 
 import vkcompute as vc
 from vkcompute import dtypes
-from vkcompute.pipelines.multiply import Multiplier
+from vkcompute.pipelines.multiply import Multiplier, _blocks
 
 DTYPES = [row.name for row in dtypes.TABLE]
 SMALLEST_NORMAL = np.finfo(np.float32).tiny
@@ -194,3 +194,21 @@ def test_bad_out(gpu: vc.Runtime) -> None:
         vc.multiply(a, a, gpu.empty(3), runtime=gpu)
     with pytest.raises(TypeError, match="out is ndarray"):
         vc.multiply(gpu.tensor(a), gpu.tensor(a), a)
+
+
+@given(shape=st.lists(st.integers(1, 9), min_size=1, max_size=4).map(tuple), most=st.integers(1, 100))
+def test_blocks_cover_an_array_once(shape: tuple[int, ...], most: int) -> None:
+    count = np.zeros(shape, int)
+    for block in _blocks(shape, most):
+        assert 1 <= count[block].size <= most
+        count[block] += 1
+    assert np.all(count == 1)
+
+
+def test_one_huge_row_of_strided_arrays_is_more_than_one_chunk(gpu: vc.Runtime) -> None:
+    a = np.arange(60_000, dtype=np.float32).reshape(2, 30_000)[:, ::3]
+    seen: list[tuple[int, int]] = []
+    got = vc.multiply(a, a, runtime=gpu, chunk_bytes=4096, progress=lambda *step: seen.append(step))
+    assert np.array_equal(got, a * a)
+    assert len(seen) == 20
+    assert seen[-1] == (80_000, 80_000)

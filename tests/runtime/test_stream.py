@@ -16,7 +16,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import vkcompute as vc
-from vkcompute.pipelines.multiply import _blocks
 from vkcompute.runtime.stream import _annotate
 
 RUNTIMES: dict[str, dict[str, Any]] = {
@@ -388,6 +387,43 @@ def test_a_stream_in_the_work_of_another(rt: vc.Runtime) -> None:
     assert np.array_equal(outer, source * 2)
 
 
+def test_a_list_is_arrays_one_after_another(rt: vc.Runtime) -> None:
+    parts = [random_bits((n, 3), np.dtype(np.int64), n) for n in (4, 1, 9)]
+    out = np.zeros((14, 3), np.int64)
+    rt.stream(parts, copy, out)
+    assert same_bits(out, np.concatenate(parts))
+
+
+def test_a_graph_is_replayed_on_each_chunk(rt: vc.Runtime) -> None:
+    before = taken_bytes(rt)
+    data = random_bits((1200, 2), np.dtype(np.int32), 1)
+    other = random_bits((1200,), np.dtype(np.int32), 2)
+    got, summed = np.zeros_like(other), np.zeros_like(data)
+    with rt.zeros((100, 2), np.int32) as x, rt.zeros(100, np.int32) as y, rt.zeros((100, 2), np.int32) as kept:
+        with rt.record(x=x, y=y, first=y.copy(), second=x.copy()) as graph:
+            between = graph.empty((100, 2), np.int32)
+            vc.multiply(graph["x"], 3, between)
+            graph["second"].copy_from(between)
+            graph["first"].copy_from(graph["y"])
+            kept.copy_from(between)
+        for depth in (1, 3, 8):
+            got[:], summed[:] = 0, 0
+            assert rt.stream((data, other), graph, (got, summed), depth=depth) == 1200
+            assert np.array_equal(got, other)
+            assert np.array_equal(summed, data * np.int32(3))
+            assert np.array_equal(kept.numpy(), summed[-100:])
+        with pytest.raises(ValueError, match=r"on 100 rows at a time; the source has 1150"):
+            rt.stream((data[:1150], other[:1150]), graph, (got[:1150], summed[:1150]))
+        with pytest.raises(ValueError, match=r"are 3 arrays, and the graph was recorded with 4 tensors"):
+            rt.stream((data, other), graph, got)
+        with pytest.raises(ValueError, match=r"input 'x' of this graph has shape \(100, 2\); got \(50, 2\)") as caught:
+            rt.stream([(data[:100], other[:100]), (data[:50], other[:50])], graph, (got[:150], summed[:150]))
+        assert "chunk 1 of the stream (rows 100 to 149" in caught.value.__notes__[0]
+        graph.close()
+        del graph, between, caught  # whose traceback holds the graph, and that its inputs
+    assert taken_bytes(rt) == before
+
+
 ONES = np.ones(10, np.float32)
 LOCKED = np.ones(10, np.float32)
 LOCKED.flags.writeable = False
@@ -402,12 +438,12 @@ LOCKED.flags.writeable = False
         ((ONES[1:], copy, ONES[:-1]), {}, ValueError, "overlaps a source"),
         ((iter([ONES, ONES]), copy, np.ones(30, np.float32)), {}, ValueError, "sink has 30 rows and the source 20"),
         ((iter([ONES, ONES]), copy, np.ones(15, np.float32)), {}, ValueError, "15 rows and the source at least 20"),
-        (((ONES, ONES[:4]), copy), {}, ValueError, r"same length; got \[10, 4\]; .*iter"),
+        (((ONES, ONES[:4]), copy), {}, ValueError, r"same length; got \[10, 4\]; .*in a list"),
         (((), copy), {}, ValueError, "same length; got none"),
         (([[1.0, 2.0]], copy), {}, TypeError, "numpy arrays; got list"),
         ((7, copy), {}, TypeError, "a source is an array.*got int"),
         ((iter(["a"]), copy), {}, TypeError, "numpy arrays; got str"),
-        ((ONES, "multiply"), {}, TypeError, "work is a kernel or a function.*got str"),
+        ((ONES, "multiply"), {}, TypeError, "work is a kernel, a graph or a function.*got str"),
         ((ONES, copy, 5), {}, TypeError, "a sink is an array or a function.*got int"),
         ((ONES, copy, [ONES.copy(), 5]), {}, TypeError, "got int"),
         ((ONES, copy), {"outputs": np.int8}, ValueError, "got 1 for 0 sinks"),
@@ -433,36 +469,3 @@ def test_no_stream_in_a_recording_nor_on_a_closed_runtime() -> None:
             gpu.stream(ONES, copy, ONES)
     with pytest.raises(vc.ClosedError):
         gpu.stream(ONES, copy, ONES)
-
-
-@given(shape=st.lists(st.integers(1, 9), min_size=1, max_size=4).map(tuple), most=st.integers(1, 100))
-def test_blocks_cover_an_array_once(shape: tuple[int, ...], most: int) -> None:
-    count = np.zeros(shape, int)
-    for block in _blocks(shape, most):
-        assert 1 <= count[block].size <= most
-        count[block] += 1
-    assert np.all(count == 1)
-
-
-def test_one_huge_row_of_strided_arrays_is_more_than_one_chunk(rt: vc.Runtime) -> None:
-    a = np.arange(60_000, dtype=np.float32).reshape(2, 30_000)[:, ::3]
-    seen: list[tuple[int, int]] = []
-    got = vc.multiply(a, a, runtime=rt, chunk_bytes=4096, progress=lambda *step: seen.append(step))
-    assert np.array_equal(got, a * a)
-    assert len(seen) == 20
-    assert seen[-1] == (80_000, 80_000)
-
-
-@given(index=st.sampled_from([np.s_[:], np.s_[::2], np.s_[1:, ::-1], np.s_[:, 2:3], np.s_[:0]]), strided=st.booleans())
-def test_a_tensor_is_read_into_any_array(rt: vc.Runtime, index: Any, strided: bool) -> None:
-    host = random_bits((6, 5), np.dtype(np.int16), 1)
-    with rt.tensor(host) as tensor:
-        want = host[index]
-        wide = np.zeros((*want.shape, 2), np.int16)
-        out = wide[..., 1] if strided else np.zeros(want.shape, np.int16)
-        tensor[index].read(out)
-        assert np.array_equal(out, want)
-        assert not wide[..., 0].any()
-        for wrong in (np.empty((6, 4), np.int16), np.empty((6, 5), np.uint16), np.broadcast_to(np.int16(0), (6, 5))):
-            with pytest.raises(ValueError, match=r"shape \(6, 5\) and int16 is read into"):
-                tensor.read(wrong)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -191,3 +192,18 @@ def test_what_is_made_of_python_numbers(rt: vc.Runtime) -> None:
     for data in (3, 2.5, True, [1, 2], [[1.5], [2.5]], []):
         assert same_bits(rt.tensor(data).numpy(), np.asarray(data))
     assert same_bits(rt.tensor([1, 2], np.uint8).numpy(), np.array([1, 2], np.uint8))
+
+
+@given(index=st.sampled_from([np.s_[:], np.s_[::2], np.s_[1:, ::-1], np.s_[:, 2:3], np.s_[:0]]), strided=st.booleans())
+def test_a_tensor_is_read_into_any_array(rt: vc.Runtime, index: Any, strided: bool) -> None:
+    host = random_bits((6, 5), np.dtype(np.int16), 1)
+    with rt.tensor(host) as tensor:
+        want = host[index]
+        wide = np.zeros((*want.shape, 2), np.int16)
+        out = wide[..., 1] if strided else np.zeros(want.shape, np.int16)
+        tensor[index].read(out)
+        assert np.array_equal(out, want)
+        assert not wide[..., 0].any()
+        for wrong in (np.empty((6, 4), np.int16), np.empty((6, 5), np.uint16), np.broadcast_to(np.int16(0), (6, 5))):
+            with pytest.raises(ValueError, match=r"shape \(6, 5\) and int16 is read into"):
+                tensor.read(wrong)

@@ -186,7 +186,7 @@ def _stream(
     for turned in (arrays, tuple(array.T for array in arrays)):
         if all(array.flags.c_contiguous for array in turned):
             *flat, target = (array.reshape(-1) for array in turned)
-            runtime.stream(flat, work, target, chunk_bytes=chunk_bytes, progress=report)
+            runtime.stream(tuple(flat), work, target, chunk_bytes=chunk_bytes, progress=report)
             return
     most = max(1, chunk_bytes // result.itemsize)
     chunks = (tuple([source[block].reshape(-1) for source in sources]) for block in _blocks(result.shape, most))

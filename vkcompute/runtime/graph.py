@@ -92,6 +92,11 @@ class Graph:
         """What stands for an input in the recording: a tensor, of which views may be taken, or a push constant."""
         return self._inputs[name]
 
+    @property
+    def tensors(self) -> dict[str, Tensor]:
+        """The inputs that are tensors, as `graph[name]` gives them, in the order of `record`."""
+        return self._inputs.tensors
+
     def empty(self, shape: int | tuple[int, ...], dtype: npt.DTypeLike = np.float32) -> Tensor:
         """A temporary: a tensor for what this graph records only, and whose content lasts as long as a run.
 

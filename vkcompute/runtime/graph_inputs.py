@@ -51,6 +51,11 @@ class Inputs:
             raise KeyError(f"no input {name!r}: {self._known()}")
         return self._standing[name]
 
+    @property
+    def tensors(self) -> dict[str, Tensor]:
+        """What stands for the inputs that are tensors."""
+        return {name: standing for name, standing in self._standing.items() if isinstance(standing, Tensor)}
+
     def key(self, given: Mapping[str, Any]) -> tuple[Any, ...]:
         """What tells a run's inputs from those of other runs.
 

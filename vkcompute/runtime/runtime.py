@@ -193,7 +193,7 @@ class Runtime(Handle):
     def stream(
         self,
         source: streaming.Source,
-        work: Callable[..., object],
+        work: streaming.Work,
         sink: streaming.Sink | Sequence[streaming.Sink] | None = None,
         *,
         outputs: Any = None,
@@ -205,10 +205,11 @@ class Runtime(Handle):
 
         Args:
             source: an array (memory-mapped, say), or a tuple of arrays of one length, cut along the first axis; or an
-                iterator of chunks, each an array or a tuple of them, alike but for their length. An array without
+                iterable of chunks, each an array or a tuple of them, alike but for their length. An array without
                 axes is one row. A chunk that was iterated over may be overwritten once the next one is asked for.
             work: a kernel, or a function that launches work: called for each chunk with one contiguous tensor per
                 source, then one per sink, of the chunk's length and in order. They are its own until the chunk is done.
+                Or a graph, whose tensors by `record(x=x, out=out)` stand for these, and whose length chunks have.
             sink: what takes the results: an array of the source's length, filled in order, or a function called in
                 order with (rows: slice, array: its own); a tuple for several; None where work keeps its results on
                 the device. An array may be the source itself.

@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vkcompute.errors import VkComputeError
+from vkcompute.runtime.graph import Graph
 from vkcompute.runtime.tensor import Array, Tensor
 
 if TYPE_CHECKING:
     from vkcompute.runtime.runtime import Runtime
 
-Chunk = Array | Sequence[Array]
+Chunk = Array | tuple[Array, ...]
 Source = Chunk | Iterable[Chunk]
+Work = Callable[..., object] | Graph
 Sink = Array | Callable[[slice, Array], object]
 Progress = Callable[[int, int | None], object]
 Row = tuple[np.dtype[Any], tuple[int, ...]]
@@ -32,7 +34,7 @@ DEPTH = 3  # one going up, one worked on, one coming down
 def stream(
     runtime: Runtime,
     source: Source,
-    work: Callable[..., object],
+    work: Work,
     sink: Sink | Sequence[Sink] | None,
     outputs: Any,
     depth: int,
@@ -44,23 +46,62 @@ def stream(
     for name, value in (("depth", depth), ("chunk_bytes", chunk_bytes)):
         if not isinstance(value, int) or value < 1:
             raise ValueError(f"{name} is an int from 1; got {value!r}")
-    if not callable(work):
-        raise TypeError(f"work is a kernel or a function to be called with tensors; got {type(work).__name__}")
+    if not callable(work) and not isinstance(work, Graph):
+        raise TypeError(f"work is a kernel, a graph or a function to be called with tensors; got {type(work).__name__}")
     sinks = _sinks(sink, outputs)
-    if not isinstance(source, (np.ndarray, tuple, list)):
+    if not isinstance(source, (np.ndarray, tuple)):
         if not isinstance(source, Iterable):
-            raise TypeError(f"a source is an array, several, or an iterator of them; got {type(source).__name__}")
+            raise TypeError(f"a source is an array, a tuple, or an iterator of them; got {type(source).__name__}")
         return _Stream(runtime, work, sinks, depth, progress, None).run(iter(source))
     arrays = _arrays(source)
     if any(isinstance(target, np.ndarray) and clash(target, array) for target, _ in sinks for array in arrays):
         raise ValueError("a sink overlaps a source in another way than being the same array; pass another array")
-    widest = max(_row_bytes(row) for row in [*map(_row, arrays), *(row for _, row in sinks if row)])
-    step = max(1, min(chunk_bytes, runtime.device.max_binding_bytes) // widest)
     n_rows = len(arrays[0])
-    cut = ([array[start : start + step] for array in arrays] for start in range(0, n_rows, step))
+    if isinstance(work, Graph):
+        step = _rows_of(work, n_rows)
+    else:
+        widest = max(_row_bytes(row) for row in [*map(_row, arrays), *(row for _, row in sinks if row)])
+        step = max(1, min(chunk_bytes, runtime.device.max_binding_bytes) // widest)
+    cut = (tuple([array[start : start + step] for array in arrays]) for start in range(0, n_rows, step))
     run = _Stream(runtime, work, sinks, depth, progress, n_rows)
     run.check_full(n_rows, at_end=True)
     return run.run(cut)
+
+
+class _Slot:
+    """The tensors of one chunk at a time: those of the sources, then those of the sinks.
+
+    They are never views: a kernel with vector elements may round up the end of a tensor that has its own buffer.
+    """
+
+    def __init__(self) -> None:
+        self.tensors: list[Tensor] = []
+        self._graph: Graph | None = None  # a graph recorded for these tensors, which goes with them
+
+    def launch(self, work: Work) -> None:
+        """Launches the work on the tensors."""
+        if not isinstance(work, Graph):
+            work(*self.tensors)
+            return
+        if self._graph is None:
+            inputs = work.tensors
+            if len(inputs) != len(self.tensors):
+                raise ValueError(
+                    f"sources and sinks are {len(self.tensors)} arrays, and the graph was recorded with "
+                    f"{len(inputs)} tensors: record(x=…) names one for each source, then for each sink"
+                )
+            with work.runtime.record() as graph:
+                work.submit(1, **dict(zip(inputs, self.tensors, strict=True)))
+            self._graph = graph
+        self._graph.submit()
+
+    def close(self) -> None:
+        """Frees the tensors."""
+        if self._graph is not None:
+            self._graph.close()
+            self._graph = None
+        while self.tensors:
+            self.tensors.pop().close()
 
 
 class _Stream:
@@ -69,7 +110,7 @@ class _Stream:
     def __init__(
         self,
         runtime: Runtime,
-        work: Callable[..., object],
+        work: Work,
         sinks: list[tuple[Sink, Row | None]],
         depth: int,
         progress: Progress | None,
@@ -77,8 +118,8 @@ class _Stream:
     ) -> None:
         self._runtime, self._work, self._sinks = runtime, work, sinks
         self._progress, self._n_rows = progress, n_rows
-        self._slots: deque[list[Tensor]] = deque([] for _ in range(depth))
-        self._flying: deque[tuple[_At, list[Tensor]]] = deque()
+        self._slots = deque(_Slot() for _ in range(depth))
+        self._flying: deque[tuple[_At, _Slot]] = deque()
         self._rows: list[Row] = []  # of the sources
         self._n_read = self._n_chunks = 0
         self._at: _At = 0, slice(0, 0), 0
@@ -98,7 +139,7 @@ class _Stream:
             raise
         finally:
             for slot in self._slots:
-                _close(slot)
+                slot.close()
         return self._n_read
 
     def _take(self, chunks: Iterator[Chunk]) -> bool:
@@ -119,10 +160,10 @@ class _Stream:
             return True
         self._at, self._stage = (number, rows, sum(array.nbytes for array in arrays)), "going up"
         slot = self._slot(rows.stop - start)
-        for tensor, array in zip(slot, arrays, strict=False):
+        for tensor, array in zip(slot.tensors, arrays, strict=False):
             tensor.write(array)
         self._stage = "being worked on"
-        self._work(*slot)
+        slot.launch(self._work)
         self._runtime.flush()
         self._flying.append((self._at, slot))
         return True
@@ -145,30 +186,27 @@ class _Stream:
                     "array of the source's length, or a function"
                 )
 
-    def _slot(self, n_rows: int) -> list[Tensor]:
-        """The next slot's tensors, made anew where the chunk has another length than the one before it there.
-
-        They are never views: a kernel with vector elements may round up the end of a tensor that has its own buffer.
-        """
+    def _slot(self, n_rows: int) -> _Slot:
+        """The next slot, its tensors made anew where the chunk has another length than the one before it there."""
         slot = self._slots[0]
         self._slots.rotate(-1)
-        if not slot or slot[0].shape[0] != n_rows:
-            _close(slot)
+        if not slot.tensors or slot.tensors[0].shape[0] != n_rows:
+            slot.close()
             for dtype, shape in (*self._rows, *(row or self._rows[0] for _, row in self._sinks)):
-                slot.append(self._runtime.empty((n_rows, *shape), dtype))
+                slot.tensors.append(self._runtime.empty((n_rows, *shape), dtype))
         return slot
 
     def _land(self) -> None:
         """Waits for the oldest chunk on the device, and hands its results over."""
         (self._at, slot), self._stage = self._flying.popleft(), "coming down"
         rows = self._at[1]
-        for (sink, _), tensor in zip(self._sinks, slot[len(self._rows) :], strict=True):
+        for (sink, _), tensor in zip(self._sinks, slot.tensors[len(self._rows) :], strict=True):
             if isinstance(sink, np.ndarray):
                 tensor.read(sink[rows])
             else:
                 sink(rows, tensor.numpy())
         if not self._sinks:
-            for tensor in slot:
+            for tensor in slot.tensors:
                 self._runtime.transfers.settle(tensor.range, write=True)
         if self._progress is not None:
             self._progress(rows.stop, self._n_rows)
@@ -210,7 +248,7 @@ def _sink(sink: Any, output: Any) -> tuple[Sink, Row | None]:
 
 def _arrays(chunk: Any) -> list[Array]:
     """The arrays of a chunk, or of a whole source: one or several of equal length."""
-    parts = chunk if isinstance(chunk, (tuple, list)) else (chunk,)
+    parts = chunk if isinstance(chunk, tuple) else (chunk,)
     for part in parts:
         if not isinstance(part, np.ndarray):
             raise TypeError(f"streams take numpy arrays; got {type(part).__name__}; convert it with np.asarray()")
@@ -218,8 +256,8 @@ def _arrays(chunk: Any) -> list[Array]:
     lengths = [len(array) for array in arrays]
     if len({*lengths}) != 1:
         raise ValueError(
-            f"arrays that go together have the same length; got {lengths or 'none'}; chunks one after another are "
-            "passed as an iterator: iter([...])"
+            f"arrays that go together have the same length; got {lengths or 'none'}; arrays one after another are "
+            "passed in a list"
         )
     return arrays
 
@@ -232,6 +270,18 @@ def _as_rows(array: Array) -> Array:
 
 def _row(array: Array) -> Row:
     return array.dtype, array.shape[1:]
+
+
+def _rows_of(graph: Graph, n_rows: int) -> int:
+    """How many rows go into one run of a graph."""
+    shape = next((tensor.shape for tensor in graph.tensors.values()), ())
+    step = shape[0] if shape else 1
+    if step < 1 or n_rows % step:
+        raise ValueError(
+            f"a graph runs on arrays of the shape that it was recorded for: on {step} rows at a time; the source has "
+            f"{n_rows}, no multiple; record it for another number, or stream the rest by itself"
+        )
+    return step
 
 
 def _row_bytes(row: Row) -> int:
@@ -247,11 +297,6 @@ def clash(target: Array, source: Array) -> bool:
     with contextlib.suppress(RuntimeError):  # too hard to tell
         return np.shares_memory(target, source, max_work=1000)  # type: ignore[arg-type]
     return True
-
-
-def _close(slot: list[Tensor]) -> None:
-    while slot:
-        slot.pop().close()
 
 
 def _annotate(error: BaseException, note: str) -> None:
