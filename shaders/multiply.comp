@@ -1,5 +1,6 @@
 // c = a * b, element by element, on words of 32 bits: no storage of 8, 16 or 64 bits is needed. The define MULTIPLY
-// names the function that multiplies the elements in 16 bytes, whatever they are.
+// names the function that multiplies the elements in 16 bytes, whatever they are; with ELEMENT_ID that may be
+// multiply_any, which is told by a specialization constant of this number.
 //
 // One invocation does one uvec4. With the define TEXEL it does two: they are loaded as texels and stored as one u64vec4,
 // which lavapipe does several times faster than storage-buffer loads and 32-bit stores, lane by lane.
@@ -34,26 +35,30 @@ uvec4 multiply_f32(const uvec4 x, const uvec4 y) {
     return floatBitsToUint(uintBitsToFloat(x) * uintBitsToFloat(y));
 }
 
-#ifdef WORDS
-// What an element is: 1 for bool, else its bits, and 132 for float32. One compiled shader serves them all: the driver
-// drops the branches that are not taken.
-layout(constant_id = 2) const uint ELEMENT = 32;
-
-uvec4 multiply_words(const uvec4 x, const uvec4 y) {
-    if (ELEMENT == 1u) return multiply_bool(x, y);
-    if (ELEMENT == 8u) return multiply_u8(x, y);
-    if (ELEMENT == 16u) return multiply_u16(x, y);
-    if (ELEMENT == 64u) return multiply_u64(x, y);
-    if (ELEMENT == 132u) return multiply_f32(x, y);
-    return multiply_u32(x, y);
-}
-#endif
-
 #ifdef HAS_DOUBLE
 uvec4 multiply_f64(const uvec4 x, const uvec4 y) {
     uvec2 low = unpackDouble2x32(packDouble2x32(x.xy) * packDouble2x32(y.xy));
     uvec2 high = unpackDouble2x32(packDouble2x32(x.zw) * packDouble2x32(y.zw));
     return uvec4(low, high);
+}
+#else
+#define multiply_f64 multiply_f64_soft
+#endif
+
+#ifdef ELEMENT_ID
+// What an element is: 1 for bool, the bits of an integer, 100 more for a float. One compiled shader serves them all: the
+// branches that are not taken are dropped.
+layout(constant_id = ELEMENT_ID) const uint ELEMENT = 32;
+
+uvec4 multiply_any(const uvec4 x, const uvec4 y) {
+    if (ELEMENT == 1u) return multiply_bool(x, y);
+    if (ELEMENT == 8u) return multiply_u8(x, y);
+    if (ELEMENT == 16u) return multiply_u16(x, y);
+    if (ELEMENT == 64u) return multiply_u64(x, y);
+    if (ELEMENT == 116u) return multiply_f16(x, y);
+    if (ELEMENT == 132u) return multiply_f32(x, y);
+    if (ELEMENT == 164u) return multiply_f64(x, y);
+    return multiply_u32(x, y);
 }
 #endif
 

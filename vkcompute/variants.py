@@ -23,21 +23,14 @@ class Variant:
     target: str = "vulkan1.1"
 
 
-def _multiply(element: str, **defines: str | int) -> tuple[Variant, Variant]:
-    """A plain variant, and one for devices that load texels faster than storage buffers."""
-    plain = {"MULTIPLY": f"multiply_{element}", **defines}
-    return (
-        Variant(f"multiply_{element}", "multiply.comp", plain),
-        Variant(f"multiply_{element}_texel", "multiply.comp", {**plain, "TEXEL": 1}),
-    )
-
+_ANY: dict[str, str | int] = {"MULTIPLY": "multiply_any", "ELEMENT_ID": 2}
 
 TABLE: tuple[Variant, ...] = (
     Variant("multiply", "multiply_plain.comp"),
-    *_multiply("words", WORDS=1),  # bool, integers and float32
-    *_multiply("f16"),
-    *_multiply("f64", HAS_DOUBLE=1),
-    _multiply("f64_soft")[0],  # where texels are faster, there is double
+    Variant("multiply_any", "multiply.comp", _ANY),
+    Variant("multiply_f64", "multiply.comp", {"MULTIPLY": "multiply_f64", "HAS_DOUBLE": 1}),
+    # For devices that load texels faster than storage buffers; where that is so, there is double.
+    Variant("multiply_texels", "multiply.comp", {**_ANY, "HAS_DOUBLE": 1, "TEXEL": 1}),
     *(
         Variant(f"logistic_{part}", f"logistic_{part}.comp")
         for part in ("narrow", "forward", "residual", "gradient", "wide_update", "wide_finish")

@@ -25,13 +25,10 @@ _LOCAL_SIZE = 256
 _PLAIN_BYTES, _TEXEL_BYTES = 16, 32  # what one invocation multiplies
 _WINDOW_ALIGN = 4096
 
-# The variant of shaders/multiply.comp for each dtype, and its ELEMENT. Products wrap, so signed and unsigned integers
-# share theirs.
-_VARIANTS = {
-    "bool": ("words", 1), "float32": ("words", 132), "float16": ("f16", None), "float64": ("f64", None),
-    "int8": ("words", 8), "int16": ("words", 16), "int32": ("words", 32), "int64": ("words", 64),
-    "uint8": ("words", 8), "uint16": ("words", 16), "uint32": ("words", 32), "uint64": ("words", 64),
-}  # fmt: skip
+# ELEMENT of shaders/multiply.comp for each dtype. Products wrap, so signed and unsigned integers share theirs.
+_ELEMENTS = {"bool": 1, **{f"{kind}int{n}": n for kind in ("", "u") for n in (8, 16, 32, 64)}} | {
+    f"float{n}": 100 + n for n in (16, 32, 64)
+}
 
 
 class Multiplier:
@@ -45,15 +42,14 @@ class Multiplier:
     def __init__(self, runtime: Runtime, dtype: npt.DTypeLike) -> None:
         self.runtime, self.dtype = runtime, dtypes.lookup(dtype).numpy
         device = runtime.device
-        name, self._element = _VARIANTS[self.dtype.name]
-        variant = f"multiply_{name}"
-        if variant == "multiply_f64" and "shaderFloat64" not in device.features:
-            variant = "multiply_f64_soft"
         limits = device.physical.limits
-        wide = {"shaderInt64", "shaderFloat64"} <= device.features  # what the variants with texel loads need
+        wide = {"shaderInt64", "shaderFloat64"} <= device.features  # what the variant with texel loads needs
         texel = quirks_of(device.physical).texel_loads and wide
+        self._name = "multiply_texels" if texel else "multiply_any"
+        self._element: int | None = _ELEMENTS[self.dtype.name]
+        if self.dtype == np.float64 and "shaderFloat64" in device.features and not texel:
+            self._name, self._element = "multiply_f64", None
         self._item_bytes = _TEXEL_BYTES if texel else _PLAIN_BYTES
-        self._name = variant + ("_texel" if texel else "")
         self._local_size = min(_LOCAL_SIZE, limits["maxComputeWorkGroupInvocations"])
         largest = device.max_binding_bytes
         if texel:

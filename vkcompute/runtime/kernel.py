@@ -9,6 +9,7 @@ import numpy as np
 
 from vkcompute.core.descriptors import DESCRIPTOR_TYPES, DescriptorSets, PipelineLayout, Slot
 from vkcompute.core.pipeline import ComputePipeline
+from vkcompute.core.quirks import quirks_of
 from vkcompute.core.shader import ShaderModule
 from vkcompute.errors import MissingFeature
 from vkcompute.runtime.arguments import Bound, bound_range
@@ -16,6 +17,7 @@ from vkcompute.runtime.constants import PushConstants
 from vkcompute.runtime.future import Future
 from vkcompute.runtime.limits import check_bindings
 from vkcompute.runtime.program import Program
+from vkcompute.spirv.branches import decided
 from vkcompute.spirv.capabilities import missing_features
 from vkcompute.spirv.interface import Binding
 
@@ -54,16 +56,17 @@ class Kernel:
         missing += [_unsupported(binding) for binding in interface.bindings if not _supported(binding)]
         if missing:
             raise MissingFeature(f"{device} cannot run {self.name}: {'; '.join(missing)}")
-        sizes = {key: int.from_bytes(value, "little") for key, value in special}
-        self.local_size = interface.local_size.effective(sizes)
+        values = {key: int.from_bytes(value, "little") for key, value in special}
+        self.local_size = interface.local_size.effective(values)
         self._check_local_size()
         self.push = PushConstants(self.name, interface.push_constants)
         self._check_push_size()
-        self._check_workgroup_memory(interface.workgroup_memory.effective(sizes))
+        self._check_workgroup_memory(interface.workgroup_memory.effective(values))
         check_bindings(self.name, device, interface.bindings)
         slots = [_slot(binding) for binding in interface.bindings]
         self._layout = PipelineLayout(device, slots, self.push.nbytes)
-        with ShaderModule(device, program.spirv) as shader:
+        spirv = decided(program.spirv, values) if quirks_of(physical).masks_branches else program.spirv
+        with ShaderModule(device, spirv) as shader:
             self._pipeline = ComputePipeline(shader, self._layout, interface.entry_point, special)
         self.program = self._pipeline.handle, self._layout.handle, self._layout.n_sets
         self.n_tensors = len(slots)

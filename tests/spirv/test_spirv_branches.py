@@ -1,0 +1,83 @@
+"""Branches decided by specialization constants: the module stays valid, computes the same, and has fewer of them."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import vkcompute as vc
+from vkcompute.glsl import glsl
+from vkcompute.spirv import opcodes as op
+from vkcompute.spirv.branches import decided
+from vkcompute.spirv.check import check
+from vkcompute.spirv.module import Module
+
+SOURCE = """
+layout(local_size_x = 8) in;
+layout(constant_id = 3) const uint MODE = 1;
+layout(constant_id = 4) const bool FLIP = false;
+layout(constant_id = 5) const bool TWICE = true;
+layout(set = 0, binding = 0) buffer Words { uint values[]; };
+uint by_mode(const uint x) {
+    if (MODE == 1u) return x + 10u;
+    if (MODE != 2u) return x * 3u;
+    return 7u;
+}
+void main() {
+    uint lane = gl_LocalInvocationID.x, sum = by_mode(values[lane]);
+    for (uint i = 0u; i < 4u; ++i) {
+        if (!FLIP && lane == i) continue;
+        if (FLIP) { if (lane == 2u) break; sum += i; } else { sum ^= i; }
+        if (TWICE && FLIP) sum *= 2u;
+        if (lane > 5u || TWICE) sum += 1u;
+    }
+    values[lane] = FLIP ? sum : sum + lane;
+}
+"""
+
+
+def model(lane: int, value: int, mode: int, flip: bool, twice: bool) -> int:
+    total = {1: value + 10, 2: 7}.get(mode, value * 3)
+    for i in range(4):
+        if not flip and lane == i:
+            continue
+        if flip and lane == 2:
+            break
+        total = total + i if flip else total ^ i
+        total *= 2 if twice and flip else 1
+        total += lane > 5 or twice
+    return total if flip else total + lane
+
+
+@pytest.mark.parametrize("mode", [0, 1, 2])
+@pytest.mark.parametrize("flip", [False, True])
+@pytest.mark.parametrize("twice", [False, True])
+def test_what_is_decided_computes_the_same(gpu: vc.Runtime, mode: int, flip: bool, twice: bool, tmp_path: Path) -> None:
+    constants = {3: mode, 4: int(flip), 5: int(twice)}
+    spirv = decided(glsl(SOURCE), constants)
+    check(Module.parse(spirv))
+    if shutil.which("spirv-val"):
+        (tmp_path / "decided.spv").write_bytes(spirv)
+        subprocess.run(["spirv-val", "--target-env", "vulkan1.2", str(tmp_path / "decided.spv")], check=True)
+    values = np.arange(8, dtype=np.uint32) * 5
+    tensor = gpu.tensor(values)
+    gpu.kernel(spirv, constants=dict(constants))(tensor, grid=1)
+    expected = [model(lane, int(values[lane]), mode, flip, twice) for lane in range(8)]
+    np.testing.assert_array_equal(tensor.numpy(), expected)
+
+
+@pytest.mark.pure
+def test_defaults_count_where_nothing_is_given_and_unknown_conditions_stay() -> None:
+    def conditions(spirv: bytes) -> int:
+        return sum(each.opcode == op.OpBranchConditional for each in Module.parse(spirv).functions)
+
+    whole = glsl(SOURCE)
+    assert decided(whole, {}) == decided(whole, {3: 1, 4: 0, 5: 1})
+    assert decided(whole, {}) != decided(whole, {3: 2})
+    # By lane: four, and the loop's end; MODE and FLIP alone decide four others.
+    assert conditions(whole) - conditions(decided(whole, {})) >= 4
+    assert conditions(decided(whole, {})) >= 3
