@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ from logistic_oracle import Fit, fit
 from test_logistic_training import random_table
 
 import vkcompute as vc
+from vkcompute.core import vk
 from vkcompute.pipelines.logistic import table
 from vkcompute.runtime.balance import learned
 
@@ -146,6 +149,14 @@ def test_fit_inside_of_a_profile_is_not_measured(group: vc.DeviceGroup) -> None:
     assert_close(found, fit(X, y, max_iter=10))
 
 
+def test_fits_on_several_threads(group: vc.DeviceGroup) -> None:
+    tables = [random_table(500 + 7 * n, 3, n) for n in range(6)]
+    with ThreadPoolExecutor(3) as pool:
+        found = list(pool.map(lambda data: vc.LogisticRegression(max_iter=30, device=group).fit(*data), tables))
+    for model, (X, y) in zip(found, tables, strict=True):
+        assert_close(model, fit(X, y, max_iter=30))
+
+
 @pytest.mark.usefixtures("clean_handles")
 def test_a_list_of_devices_is_opened_for_the_fit() -> None:
     X, y = random_table(50, 2, 13)
@@ -170,3 +181,40 @@ def test_a_failing_device_leaves_nothing_behind(two_runtimes: list[vc.Runtime], 
         second.close()
         with pytest.raises(vc.ClosedError, match="this Runtime is closed"):
             vc.LogisticRegression(device=group).fit(X, y)
+
+
+@pytest.mark.parametrize("n_submits", [0, 3, 30])
+def test_a_device_lost_in_the_middle(clean_handles: None, monkeypatch: pytest.MonkeyPatch, n_submits: int) -> None:
+    left = [1 << 30]
+
+    def wrap(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any) -> Any:
+            left[0] -= name == "vkQueueSubmit"
+            return -4 if name == "vkQueueSubmit" and left[0] < 0 else function(*args)
+
+        return call
+
+    with monkeypatch.context() as patch:
+        patch.setattr(vk, "interceptors", [wrap])
+        second = vc.Runtime()
+    X, y = random_table(200, 2, 15)
+    with vc.Runtime() as first, second:
+        with vc.DeviceGroup([first, second]) as group:
+            left[0] = n_submits
+            with pytest.raises(vc.DeviceLost):
+                vc.LogisticRegression(device=group).fit(X, y)
+        found = vc.LogisticRegression(max_iter=3, device=first).fit(X, y)
+        assert_close(found, fit(X, y, max_iter=3))
+
+
+@pytest.mark.parametrize("at", [1, 4, 9])
+def test_a_fit_that_is_interrupted(group: vc.DeviceGroup, at: int) -> None:
+    X, y = random_table(200, 2, 16)
+
+    def progress(n_epochs: int) -> None:
+        if n_epochs == at:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        vc.LogisticRegression(device=group).fit(X, y, progress=progress)
+    assert_close(vc.LogisticRegression(max_iter=12, device=group).fit(X, y), fit(X, y, max_iter=12))

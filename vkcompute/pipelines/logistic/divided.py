@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 
 import numpy as np
 import numpy.typing as npt
@@ -33,9 +33,8 @@ def train_divided(
 
     The first epochs are measured, unless a runtime is being profiled, and the rows divided anew if that pays.
     """
-    n_rows = len(X)
+    n_rows, measures = len(X), True
     descent = _Descent(settings, weights, intercept)
-    measures = not any(runtime.scheduler.profile for runtime in group.runtimes)
     while True:
         split = group.split(n_rows)
         with ExitStack() as owner:
@@ -47,9 +46,10 @@ def train_divided(
             if measures:
                 measures = False
                 descent.run(devices, _UNMEASURED)
-                with group.balance() as launched:
+                with ExitStack() as measuring:
+                    with suppress(ValueError):  # a runtime is being profiled
+                        measuring.enter_context(group.balance())[:] = map(len, split)
                     descent.run(devices, _MEASURED if settings.batch_size == n_rows else 1)
-                    launched[:] = map(len, split)
                 if any(len(rows) > _WORTH * n_rows * due for rows, due in zip(split, group.shares, strict=True)):
                     continue
             descent.run(devices, settings.max_iter)
