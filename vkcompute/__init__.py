@@ -23,6 +23,7 @@ from vkcompute.errors import (
     CompileError,
     DataError,
     DeviceLost,
+    KernelError,
     MissingFeature,
     NoCompiler,
     NoDevice,
@@ -36,6 +37,10 @@ from vkcompute.errors import (
 from vkcompute.glsl import glsl
 
 if TYPE_CHECKING:
+    from numpy import float16, float32, float64, int8, int16, int32, int64, uint8, uint16, uint32, uint64
+
+    from vkcompute.jit.ids import global_id, group_id, local_id, local_size, num_groups
+    from vkcompute.jit.kernel import kernel
     from vkcompute.pipelines.logistic_regression import LogisticRegression
     from vkcompute.pipelines.multiply import multiply
     from vkcompute.pipelines.multiply_files import multiply_files
@@ -57,6 +62,9 @@ _HOMES = {
     "Future": "vkcompute.runtime.future",
     "multiply": "vkcompute.pipelines.multiply",
     "multiply_files": "vkcompute.pipelines.multiply_files",
+    "kernel": "vkcompute.jit.kernel",
+    **dict.fromkeys(("global_id", "group_id", "local_id", "local_size", "num_groups"), "vkcompute.jit.ids"),
+    **dict.fromkeys("int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64".split(), "numpy"),
 }
 
 
@@ -77,9 +85,12 @@ __all__ = [
     "__version__",
     # what one works with
     "DeviceGroup", "Future", "Graph", "Kernel", "Runtime", "Tensor", "default_runtime", "glsl",
+    # kernels in Python
+    "kernel", "global_id", "group_id", "local_id", "local_size", "num_groups",
+    "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64",
     # pipelines
     "LogisticRegression", "multiply", "multiply_files",
     # what can go wrong
-    "ClosedError", "CompileError", "DataError", "DeviceLost", "MissingFeature", "NoCompiler", "NoDevice",
-    "NoVulkanLoader", "OutOfDeviceMemory", "SpirvError", "ValidationError", "VkComputeError", "VulkanError",
+    "ClosedError", "CompileError", "DataError", "DeviceLost", "KernelError", "MissingFeature", "NoCompiler",
+    "NoDevice", "NoVulkanLoader", "OutOfDeviceMemory", "SpirvError", "ValidationError", "VkComputeError", "VulkanError",
 ]  # fmt: skip

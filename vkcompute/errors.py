@@ -79,6 +79,10 @@ class CompileError(VkComputeError, ValueError):
     """A GLSL source does not compile; the message shows file, line and source text of each error."""
 
 
+class KernelError(CompileError):
+    """A function cannot be compiled by `vc.kernel`; the message shows file, line and column, the source and a caret."""
+
+
 class NoCompiler(VkComputeError, RuntimeError):
     """No GLSL compiler on this machine; the message lists what was tried and how to install one."""
 

@@ -1,0 +1,255 @@
+"""Python's operators on values: what is known at compile time is computed there, the rest becomes operations."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from vkcompute import ir
+from vkcompute.ir import BOOL, INT32, SCALARS, Scalar, Value
+from vkcompute.jit.source import Refused
+from vkcompute.jit.values import (
+    Array,
+    Kind,
+    Number,
+    Unset,
+    describe,
+    fits,
+    floating,
+    is_python,
+    is_static,
+    kind_of,
+    promoted,
+)
+
+_FOLD: dict[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv,
+    "%": operator.mod, "**": operator.pow, "<<": operator.lshift, ">>": operator.rshift, "&": operator.and_,
+    "|": operator.or_, "^": operator.xor, "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le,
+    ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip
+_PLAIN = {"+": "add", "-": "sub", "*": "mul", "/": "div"}
+_BITS = {"&": "and", "|": "or", "^": "xor"}
+_COMPARISONS = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
+_MOST_FACTORS = 64  # a power to a constant up to this is multiplied out
+
+
+class Arithmetic:
+    """Operations on values.
+
+    Attributes:
+        builder: of the function being compiled.
+        real: the type of Python's floats in it.
+    """
+
+    def __init__(self, function: ir.Function, real: Scalar) -> None:
+        self.builder, self.real = ir.Builder(function), real
+
+    def call(self, name: str, *args: Any) -> Any:
+        """The result of a function of `library.py`."""
+        raise NotImplementedError
+
+    # -- numbers ------------------------------------------------------------------------------------------------------
+
+    def kind(self, value: Any) -> Kind:
+        """The type of a number."""
+        found = kind_of(value, self.real)
+        if not isinstance(found, Kind):
+            raise Refused(f"this takes numbers; got {describe(value)}{_remedy(value)}")
+        return found
+
+    def cast(self, value: Any, target: Scalar) -> Value:
+        """The number in another type, as numpy's astype; a Python int that it does not hold is refused."""
+        if isinstance(value, Number):
+            return self.builder.cast(value.value, target)
+        self.kind(value)
+        if is_python(value) and not isinstance(value, float) and target.kind in "iu" and not fits(value, target):
+            raise Refused(f"{value} does not fit {target}; convert the other operand, as vc.int64(x)")
+        return self.builder.const(value, target)
+
+    def converted(self, value: Any, target: Scalar) -> Number:
+        """The same as a typed value."""
+        return Number(self.cast(value, target), Kind(target))
+
+    def packed(self, value: Any, kind: Any) -> list[Value]:
+        """The device values of a value that is to have this type; none for what is known at compile time."""
+        if isinstance(kind, Kind):
+            return [self.cast(value, kind.type)]
+        return [x for v, k in zip(value, kind, strict=True) for x in self.packed(v, k)] if type(kind) is tuple else []
+
+    def together(self, *values: Any) -> tuple[Kind, list[Value]]:
+        """Numbers in the type in which they are combined."""
+        kind = self.kind(values[0])
+        for value in values[1:]:
+            kind = promoted(kind, self.kind(value), self.real)
+        return kind, [self.cast(value, kind.type) for value in values]
+
+    def truth(self, value: Any) -> Value | bool:
+        """Whether a value is true: a device value, or known at compile time."""
+        if isinstance(value, Number):
+            return self.builder.cast(value.value, BOOL)
+        if isinstance(value, (Array, np.ndarray)):
+            raise Refused(f"{describe(value)} is neither true nor false; compare an element of it")
+        return bool(value)
+
+    def boolean(self, value: Any) -> Number | bool:
+        """The same as a value."""
+        found = self.truth(value)
+        return found if isinstance(found, bool) else Number(found, Kind(BOOL))
+
+    # -- operators ----------------------------------------------------------------------------------------------------
+
+    def binary(self, sign: str, one: Any, other: Any) -> Any:
+        """`one sign other`."""
+        if is_python(one) and is_python(other):
+            return _folded(sign, one, other)
+        if sign == "**":
+            return self._power(one, other)
+        kind = promoted(self.kind(one), self.kind(other), self.real)
+        if sign in _BITS or sign in ("<<", ">>"):
+            self._demand_kind("iub" if sign in _BITS else "iu", kind, sign, one, other)
+        else:
+            self._demand_kind("iuf", kind, sign, one, other)
+        if sign == "/" and kind.type.kind != "f":
+            kind = Kind(floating(kind.type, self.real), kind.weak)
+        x, y = self.cast(one, kind.type), self.cast(other, kind.type)
+        code = _PLAIN.get(sign) or _BITS.get(sign)
+        if code is not None:
+            return Number(self.builder.binary(code, x, y), kind)
+        if sign in ("<<", ">>"):
+            return Number(self._shift(sign, x, y, kind.type), kind)
+        return Number((self._floor_divide if sign == "//" else self._modulo)(x, y, kind.type), kind)
+
+    def _demand_kind(self, allowed: str, kind: Kind, sign: str, *operands: Any) -> None:
+        if kind.type.kind in allowed:
+            return
+        got = " and ".join(describe(each) for each in operands)
+        remedy = "use & | ^ or not, or count with int(x)" if kind.type is BOOL else "convert with int(x)"
+        raise Refused(f"{sign} takes {'numbers' if 'f' in allowed else 'integers'}; got {got}; {remedy}")
+
+    def _shift(self, sign: str, x: Value, y: Value, kind: Scalar) -> Value:
+        """As numpy shifts: by as many bits as there are, or more, nothing is left but the sign."""
+        b = self.builder
+        unsigned = b.bitcast(y, SCALARS[f"uint{kind.bits}"])
+        inside = b.binary("lt", unsigned, b.const(kind.bits, unsigned.type))  # type: ignore[arg-type]
+        code = "shl" if sign == "<<" else "shr"
+        all_out = b.const(0, kind)
+        amount: Value = b.select(inside, y, b.const(kind.bits - 1 if kind.kind == "i" and code == "shr" else 0, kind))
+        moved = b.binary(code, x, amount)
+        return moved if kind.kind == "i" and code == "shr" else b.select(inside, moved, all_out)
+
+    def _floor_divide(self, x: Value, y: Value, kind: Scalar) -> Value:
+        b = self.builder
+        quotient = b.binary("div", x, y)
+        if kind.kind == "u":
+            return quotient
+        if kind.kind == "f":
+            return b.unary("floor", quotient)
+        return b.binary("sub", quotient, b.cast(self._rounded_up(x, y, quotient)[1], kind))
+
+    def _modulo(self, x: Value, y: Value, kind: Scalar) -> Value:
+        b = self.builder
+        if kind.kind != "i":
+            return b.binary("mod", x, y)
+        rest, up = self._rounded_up(x, y, b.binary("div", x, y))
+        return b.select(up, b.binary("add", rest, y), rest)
+
+    def _rounded_up(self, x: Value, y: Value, quotient: Value) -> tuple[Value, Value]:
+        """The remainder of a truncating division, and whether Python's quotient is one less.
+
+        Not by OpSRem or OpSMod: Vulkan leaves them undefined on negative operands.
+        """
+        b = self.builder
+        rest = b.binary("sub", x, b.binary("mul", quotient, y))
+        zero = b.const(0, x.type)  # type: ignore[arg-type]
+        opposed = b.binary("lt", b.binary("xor", rest, y), zero)
+        return rest, b.binary("and", b.binary("ne", rest, zero), opposed)
+
+    def _power(self, one: Any, other: Any) -> Any:
+        kind = promoted(self.kind(one), self.kind(other), self.real)
+        self._demand_kind("iuf", kind, "**", one, other)
+        if is_python(other) and other == int(other) and abs(other) <= _MOST_FACTORS:
+            if other < 0 and kind.type.kind != "f":
+                raise Refused("an integer has no negative power in integers; write float(x) ** y")
+            x = Number(self.cast(one, kind.type), kind)
+            found = self._product(x, abs(int(other)))
+            return self.binary("/", 1, found) if other < 0 else found
+        if is_python(other) and other == 0.5:
+            return Number(self.builder.unary("sqrt", self.cast(one, kind.type)), kind)
+        operands = [Number(self.cast(each, kind.type), kind) for each in (one, other)]
+        return self.call("float_power" if kind.type.kind == "f" else "integer_power", *operands)
+
+    def _product(self, x: Number, n: int) -> Number:
+        result = Number(self.builder.const(1, x.kind.type), x.kind)
+        while n:
+            result = self.binary("*", result, x) if n & 1 else result
+            x, n = self.binary("*", x, x) if n > 1 else x, n >> 1
+        return result
+
+    def compare(self, sign: str, one: Any, other: Any) -> Any:
+        """`one sign other`, a bool."""
+        if sign in ("is", "is not"):
+            if one is not None and other is not None:
+                raise Refused(f"{sign} compares with None only; write {'==' if sign == 'is' else '!='}")
+            return (one is other) == (sign == "is")
+        if sign not in _COMPARISONS:
+            raise Refused(f"'{sign}' is not supported in kernels; compare with each value")
+        if is_static(one) and is_static(other) and not isinstance(one, Array) and not isinstance(other, Array):
+            return bool(_folded(sign, one, other))
+        kind, beyond = promoted(self.kind(one), self.kind(other), self.real), self._beyond(one, other)
+        if beyond:
+            return bool(_FOLD[sign](*beyond))
+        if kind.type is BOOL and sign not in ("==", "!="):
+            kind = Kind(INT32)
+        operands = self.cast(one, kind.type), self.cast(other, kind.type)
+        return Number(self.builder.binary(_COMPARISONS[sign], *operands), Kind(BOOL))
+
+    def _beyond(self, one: Any, other: Any) -> tuple[int, int] | None:
+        """Numbers that compare as these do, where one is a Python int outside of all that the other can be."""
+        for number, typed, flip in ((one, other, False), (other, one, True)):
+            kind = self.kind(typed)
+            if type(number) is int and kind.type.kind in "iu" and not kind.weak and not fits(number, kind.type):
+                return (0, number) if flip else (number, 0)
+        return None
+
+    def unary(self, sign: str, value: Any) -> Any:
+        """`sign value`, for + - ~ and not."""
+        if sign == "not":
+            found = self.truth(value)
+            return not found if isinstance(found, bool) else Number(self.builder.unary("not", found), Kind(BOOL))
+        kind = self.kind(value)
+        if is_python(value) and not (sign == "~" and isinstance(value, float)):
+            return -value if sign == "-" else ~int(value) if sign == "~" else +value
+        self._demand_kind("iub" if sign == "~" else "iuf", kind, sign, value)
+        x = self.cast(value, kind.type)
+        if sign == "+":
+            return value
+        if sign == "-" and kind.type.kind == "u":
+            return Number(self.builder.binary("sub", self.builder.const(0, kind.type), x), kind)
+        return Number(self.builder.unary("not" if sign == "~" else "neg", x), kind)
+
+    def index(self, value: Any) -> Value:
+        """A number as an index."""
+        kind = self.kind(value).type
+        if kind.kind not in "iu":
+            raise Refused(f"an index is an integer; got {describe(value)}; write int(x)")
+        return self.cast(value, kind if kind.bits >= 32 else INT32)
+
+
+def _folded(sign: str, one: Any, other: Any) -> Any:
+    try:
+        found = _FOLD[sign](one, other)
+    except (ArithmeticError, TypeError, ValueError) as error:
+        raise Refused(str(error)) from None
+    if isinstance(found, complex):
+        raise Refused(f"{one} ** {other} is complex")
+    return found
+
+
+def _remedy(value: Any) -> str:
+    if isinstance(value, Unset):
+        return ""
+    return f"; index it, as {value.name}[{', '.join('ijklmn'[: value.ndim])}]" if isinstance(value, Array) else ""

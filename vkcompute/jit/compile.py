@@ -1,0 +1,107 @@
+"""A function and the types of its arguments become SPIR-V."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from vkcompute import ir
+from vkcompute.ir import BOOL, FLOAT32, FLOAT64, INT32, SCALARS, UINT8, UINT32
+from vkcompute.jit.expressions import Read
+from vkcompute.jit.source import Source
+from vkcompute.jit.statements import Statements
+from vkcompute.jit.values import Array, Kind, Number, same
+
+Signature = tuple[Any, ...]
+"""Per argument: (dtype's character, ndim) of a tensor, the type of a scalar (int, float, bool or numpy's)"""
+
+LOCAL_SIZES = {2: (16, 8, 1), 3: (16, 4, 2)}
+"""Number of axes -> the local size of a grid over them, if it is not (64, 1, 1)"""
+VALUE, TRUTH = -3, -2  # what a push constant is of its argument; else an axis, and -1 is the size
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Variant:
+    """A function compiled for arguments of certain types.
+
+    Attributes:
+        spirv: the module; tensors are bound in the order of the arguments.
+        pushes: where push constants come from, in order: (argument, axis or VALUE or TRUTH).
+        first: the argument whose shape the grid takes, if none is given: the first tensor that is written.
+        local_size: invocations per workgroup.
+        reads: what was found outside of the function.
+    """
+
+    spirv: bytes
+    pushes: tuple[tuple[int, int], ...]
+    first: int | None
+    local_size: tuple[int, int, int]
+    reads: tuple[Read, ...]
+
+    @property
+    def current(self) -> bool:
+        """Whether constants and functions from outside are what they were."""
+        try:
+            return all(same(lookup(name), found) for lookup, name, found in self.reads)
+        except (KeyError, ValueError):
+            return False
+
+
+def compiled(
+    function: FunctionType,
+    source: Source,
+    signature: Signature,
+    local_size: tuple[int, int, int] | None,
+    *,
+    folded: bool = False,
+) -> Variant:
+    """The variant for these arguments; without a local size, it is that for the first tensor that is written.
+
+    Raises:
+        KernelError: kernels cannot do what the function does.
+    """
+    built, compiler = build(function, source, signature, local_size or (64, 1, 1), folded=folded)
+    first = min(compiler.written, default=None)
+    wanted = LOCAL_SIZES.get(signature[first][1]) if first is not None else None
+    if local_size is None and wanted is not None:
+        built, compiler = build(function, source, signature, wanted, folded=folded)
+    scalars = [
+        (n, TRUTH if each in (bool, np.bool_) else VALUE) for n, each in enumerate(signature) if type(each) is not tuple
+    ]
+    return Variant(
+        ir.lower(ir.optimize(built)),
+        (*scalars, *compiler.extents),
+        first,
+        built.local_size,
+        tuple(dict.fromkeys(compiler.reads)),
+    )
+
+
+def build(
+    function: FunctionType, source: Source, signature: Signature, local_size: tuple[int, int, int], *, folded: bool
+) -> tuple[ir.Function, Statements]:
+    """The function in the intermediate form, and what compiled it."""
+    wide = any(each is np.float64 or (type(each) is tuple and each[0] == "d") for each in signature)
+    built = ir.Function(function.__name__, local_size)
+    compiler = Statements(built, FLOAT64 if wide else FLOAT32, folded=folded)
+    names = function.__code__.co_varnames
+    args = {names[n]: _argument(compiler, names[n], n, each) for n, each in enumerate(signature)}
+    compiler.run(function, source, args)
+    return built, compiler
+
+
+def _argument(compiler: Statements, name: str, position: int, given: Any) -> Array | Number:
+    function = compiler.function
+    if type(given) is tuple:
+        element = SCALARS[np.dtype(given[0]).name]
+        memory = function.buffer(name, UINT8 if element is BOOL else element)
+        return Array(name, position, element, given[1], memory)
+    if given in (int, float):
+        kind = INT32 if given is int else compiler.real
+        return Number(function.push(name, kind), Kind(kind, True))
+    target = BOOL if given is bool else SCALARS[np.dtype(given).name]
+    stored = target if target.bits >= 32 else {"f": FLOAT32, "i": INT32}.get(target.kind, UINT32)
+    return compiler.converted(Number(function.push(name, stored), Kind(stored)), target)

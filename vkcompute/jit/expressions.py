@@ -1,0 +1,331 @@
+"""Expressions: each node of the syntax tree has its value."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from types import FunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from vkcompute import ir
+from vkcompute.errors import IrError, KernelError
+from vkcompute.ir import BOOL, INT32, INT64, UINT32, Scalar, Value
+from vkcompute.jit.arithmetic import Arithmetic
+from vkcompute.jit.functions import FUNCTIONS, call, where
+from vkcompute.jit.source import Refused, Source
+from vkcompute.jit.values import Array, Kind, Number, Unset, describe, is_python
+from vkcompute.runtime.tensor import Tensor
+
+Build = Callable[[], object]
+Read = tuple[Callable[[str], Any], str, Any]
+"""(where a name was looked up, the name, what was found) of a constant or a function from outside of a kernel"""
+
+SIGNS: dict[type[ast.AST], str] = {
+    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
+    ast.LShift: "<<", ast.RShift: ">>", ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^", ast.MatMult: "@",
+    ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Is: "is",
+    ast.IsNot: "is not", ast.In: "in", ast.NotIn: "not in", ast.UAdd: "+", ast.USub: "-", ast.Invert: "~",
+    ast.Not: "not",
+}  # fmt: skip
+_INSTEAD: dict[type[ast.AST], str] = {
+    ast.List: "a list; use a tuple",
+    ast.Dict: "a dict; use variables",
+    ast.Set: "a set; use a tuple",
+    ast.JoinedStr: "a string; write values to a tensor",
+    ast.Lambda: "a lambda; write a function with def outside of the kernel",
+    ast.NamedExpr: "an assignment in an expression; write a statement of its own",
+    ast.Starred: "unpacking with *; name each value",
+    ast.Slice: "a slice; index single elements, in a for loop",
+    ast.Await: "await; a kernel runs on the device",
+    ast.Yield: "a generator; write values to a tensor",
+    ast.YieldFrom: "a generator; write values to a tensor",
+    **dict.fromkeys((ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp), "a comprehension; write a for loop"),
+}
+_RESULT = "value of the expression"  # a variable that no program can name
+
+
+@dataclass(slots=True)
+class Frame:
+    """A function while its body is compiled.
+
+    Attributes:
+        locals: names that it assigns to.
+        loops: those around the present statement, the innermost last.
+        call: the call that it is inlined at, None in the kernel itself.
+    """
+
+    function: FunctionType
+    source: Source
+    locals: set[str]
+    call: ast.AST | None = None
+    loops: list[Any] = field(default_factory=list)
+
+
+class Expressions(Arithmetic):
+    """Evaluates expressions.
+
+    Attributes:
+        function: that is being built.
+        frames: of the kernel and the functions that are being inlined, the innermost last.
+        env: the variables of the innermost.
+        alive: whether control comes to the present place.
+        folded: whether groups along the first axis go on along the second.
+        reads: what was read of the outside.
+        extents: push constants for lengths, by (position of the tensor, axis or -1 for the whole).
+    """
+
+    def __init__(self, function: ir.Function, real: Scalar, *, folded: bool) -> None:
+        super().__init__(function, real)
+        self.function, self.folded = function, folded
+        self.frames: list[Frame] = []
+        self.env: dict[str, Any] = {}
+        self.alive = True
+        self.reads: list[Read] = []
+        self.written: set[int] = set()
+        self.extents: dict[tuple[int, int], Value] = {}
+
+    def inline(self, function: FunctionType, args: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
+        """The value of a call of a Python function."""
+        raise NotImplementedError
+
+    def branch(
+        self, condition: Value, then: Callable[[], object], otherwise: Callable[[], object], node: ast.AST
+    ) -> None:
+        """An `if`, whose parts are built by these."""
+        raise NotImplementedError
+
+    # -- nodes --------------------------------------------------------------------------------------------------------
+
+    def located(self, work: Callable[[Any], Any], node: ast.AST) -> Any:
+        """`work(node)`; what it refuses becomes an error at this node."""
+        try:
+            return work(node)
+        except (Refused, IrError) as refusal:
+            raise self.error(node, refusal) from None
+
+    def error(self, node: ast.AST, message: object) -> KernelError:
+        """An error at a node, with the calls that led there."""
+        text = str(self.frames[-1].source.error(node, message))
+        for outer, inner in zip(self.frames[-2::-1], self.frames[:0:-1], strict=True):
+            text += f"\n{outer.source.error(inner.call or node, f'in this call of {inner.function.__name__}')}"
+        return KernelError(text)
+
+    def value(self, node: ast.expr) -> Any:
+        """What an expression stands for.
+
+        Raises:
+            KernelError: kernels cannot do this.
+        """
+        return self.located(partial(_NODES.get(type(node), Expressions._unsupported), self), node)
+
+    def _unsupported(self, node: ast.AST) -> Any:
+        what = _INSTEAD.get(type(node), f"{type(node).__name__}; see vc.kernel for what is")
+        raise Refused(f"not supported in kernels: {what}")
+
+    def _constant(self, node: ast.Constant) -> Any:
+        if isinstance(node.value, (complex, bytes)) or node.value is Ellipsis:
+            raise Refused(f"not supported in kernels: {node.value!r}; numbers are bools, ints and floats")
+        return node.value
+
+    def _tuple(self, node: ast.Tuple) -> Any:
+        return tuple([self.value(each) for each in node.elts])
+
+    def _binary(self, node: ast.BinOp) -> Any:
+        return self.binary(SIGNS[type(node.op)], self.value(node.left), self.value(node.right))
+
+    def _unary(self, node: ast.UnaryOp) -> Any:
+        return self.unary(SIGNS[type(node.op)], self.value(node.operand))
+
+    def _compare(self, node: ast.Compare) -> Any:
+        def chain(left: Any, at: int) -> Any:
+            right = self.value(node.comparators[at])
+            first = self.compare(SIGNS[type(node.ops[at])], left, right)
+            rest = node.comparators[at + 1 :]
+            return self._connect(True, first, lambda: chain(right, at + 1), rest, node) if rest else first
+
+        return chain(self.value(node.left), 0)
+
+    def _bool_op(self, node: ast.BoolOp) -> Any:
+        def chain(at: int) -> Any:
+            first, rest = self.value(node.values[at]), node.values[at + 1 :]
+            is_and = isinstance(node.op, ast.And)
+            return self._connect(is_and, first, lambda: chain(at + 1), rest, node) if rest else first
+
+        return chain(0)
+
+    def _connect(
+        self, is_and: bool, first: Any, second: Callable[[], Any], written: list[ast.expr], node: ast.AST
+    ) -> Any:
+        """`first and second()` or `first or second()`; the second, written so, is computed only if it matters."""
+        truth = self.truth(first)
+        if isinstance(truth, bool):
+            return second() if truth == is_and else first
+        if not _is_plain(*written):
+            ways = (second, lambda: first) if is_and else (lambda: first, second)
+            return self._choose(truth, *ways, node)
+        other = second()
+        if self.kind(first) == self.kind(other) == Kind(BOOL):
+            return self.binary("&" if is_and else "|", first, other)
+        return where(self, first, *((other, first) if is_and else (first, other)))
+
+    def _if_exp(self, node: ast.IfExp) -> Any:
+        truth = self.truth(self.value(node.test))
+        if isinstance(truth, bool):
+            return self.value(node.body if truth else node.orelse)
+        if _is_plain(node.body, node.orelse):
+            return where(self, Number(truth, Kind(BOOL)), self.value(node.body), self.value(node.orelse))
+        return self._choose(truth, partial(self.value, node.body), partial(self.value, node.orelse), node)
+
+    def _choose(self, truth: Value, then: Callable[[], Any], otherwise: Callable[[], Any], node: ast.AST) -> Any:
+        """The value of the one that the condition picks; the other is not computed."""
+
+        def keep(way: Callable[[], Any]) -> None:
+            self.env[_RESULT] = way()
+
+        self.branch(truth, partial(keep, then), partial(keep, otherwise), node)
+        result = self.env.pop(_RESULT, None)
+        if isinstance(result, Unset):
+            raise Refused(f"the value is {result.why}")
+        return result
+
+    # -- names --------------------------------------------------------------------------------------------------------
+
+    def _name(self, node: ast.Name) -> Any:
+        frame, name = self.frames[-1], node.id
+        if name in self.env:
+            found = self.env[name]
+            if isinstance(found, Unset):
+                raise Refused(f"{name} has no value that can be used here: {found.why}")
+            return found
+        if name in frame.locals:
+            raise Refused(f"{name} is used before it is assigned")
+        function = frame.function
+        if name in function.__code__.co_freevars:
+            cell = (function.__closure__ or ())[function.__code__.co_freevars.index(name)]
+            return self._read(partial(getattr, cell), "cell_contents", name)
+        if name in function.__globals__:
+            return self._read(function.__globals__.get, name, name)
+        if hasattr(builtins, name):
+            return getattr(builtins, name)
+        raise Refused(f"the name {name} is not defined")
+
+    def _read(self, lookup: Callable[[str], Any], key: str, name: str) -> Any:
+        """A value from outside of the kernel; the launch looks whether it has changed."""
+        try:
+            found = lookup(key)
+        except (ValueError, AttributeError):
+            raise Refused(f"{name} has no value when the kernel is compiled") from None
+        if isinstance(found, (Tensor, np.ndarray)):
+            raise Refused(f"{name} comes from outside of the kernel; a kernel takes tensors as arguments")
+        if isinstance(found, (int, float, str, tuple, np.generic, FunctionType, type(None))):
+            self.reads.append((lookup, key, found))
+        return found
+
+    def _attribute(self, node: ast.Attribute) -> Any:
+        base, name = self.value(node.value), node.attr
+        if isinstance(base, ModuleType):
+            getattr(base, name, None)  # what is imported on first use is in its module's dict then
+            return self._read(vars(base).__getitem__ if name in vars(base) else partial(getattr, base), name, name)
+        if isinstance(base, Array) and name == "shape":
+            return tuple([self.extent(base, axis) for axis in range(base.ndim)])
+        if isinstance(base, Array) and name in ("size", "ndim"):
+            return base.ndim if name == "ndim" else self.extent(base, -1)
+        has = "a tensor has shape, size and ndim in a kernel" if isinstance(base, Array) else "only modules have"
+        raise Refused(f"{describe(base)} has no attribute {name} that a kernel can use; {has}")
+
+    def extent(self, array: Array, axis: int) -> Any:
+        """The length along an axis, or with -1 the number of elements: int32."""
+        if array.ndim == 0:
+            return 1
+        key = array.position, 0 if array.ndim == 1 else axis
+        if key not in self.extents:
+            name = f"{array.name}.size" if axis < 0 else f"{array.name}.shape[{axis}]"
+            self.extents[key] = self.function.push(name, INT32)
+        return Number(self.extents[key], Kind(INT32))
+
+    # -- elements and calls -------------------------------------------------------------------------------------------
+
+    def _subscript(self, node: ast.Subscript) -> Any:
+        base, index = self.value(node.value), self.value(node.slice)
+        if isinstance(base, tuple):
+            if type(index) is not int or not -len(base) <= index < len(base):
+                raise Refused(f"a tuple of {len(base)} is indexed by a constant in range; got {describe(index)}")
+            return base[index]
+        return self.load(base, self.place(base, index))
+
+    def place(self, array: Any, index: Any) -> Value:
+        """Where the element lies that these indices name, in a row-major tensor; a constant may count from the end."""
+        indices = index if isinstance(index, tuple) else (index,)
+        if not isinstance(array, Array):
+            raise Refused(f"only tensors and tuples are indexed; got {describe(array)}")
+        if len(indices) != array.ndim:
+            wanted = ", ".join("ijklmnopq"[: array.ndim])
+            raise Refused(
+                f"{array.name} has {array.ndim} axes; got {len(indices)} indices; write {array.name}[{wanted}]"
+            )
+        found: Any = 0
+        for axis, each in enumerate(indices):
+            along = self.binary("+", self.extent(array, axis), each) if is_python(each) and each < 0 else each
+            at = self.index(along)
+            if len(indices) == 1:
+                return at
+            at = self.builder.cast(at, INT32 if at.type in (INT32, UINT32) else INT64)
+            before = self.binary("*", found, self.extent(array, axis)) if axis else 0
+            found = self.binary("+", before, Number(at, Kind(at.type)))  # type: ignore[arg-type]
+        return self.index(found)
+
+    def load(self, array: Array, place: Value) -> Number:
+        """An element."""
+        return Number(self.builder.cast(self.builder.load(array.memory, place), array.element), Kind(array.element))
+
+    def store(self, array: Array, place: Value, value: Any) -> None:
+        """Writes an element, converted as numpy's `astype` does."""
+        self.written.add(array.position)
+        number = self.cast(value, array.element)
+        self.builder.store(array.memory, place, self.builder.cast(number, array.memory.element))
+
+    def _call(self, node: ast.Call) -> Any:
+        function = self.value(node.func)
+        args = [self.value(each) for each in node.args]
+        if any(each.arg is None for each in node.keywords):
+            raise Refused("not supported in kernels: unpacking with **; name each argument")
+        named = {each.arg or "": self.value(each.value) for each in node.keywords}
+        if isinstance(function, Callable) and function in FUNCTIONS:  # type: ignore[arg-type]
+            if named:
+                raise Refused(f"{function.__name__} takes its arguments by position in kernels")
+            return call(self, function, args)
+        if isinstance(function, FunctionType):
+            return self.inline(function, args, named, node)
+        remedy = _CALLS.get(getattr(function, "__name__", ""), "call Python functions, or those that vc.kernel lists")
+        raise Refused(f"{getattr(function, '__name__', describe(function))} cannot be called in a kernel; {remedy}")
+
+
+def _is_plain(*nodes: ast.expr) -> bool:
+    """Whether expressions may be computed although their value may not matter: no loads, calls or divisions."""
+    costly = (ast.Subscript, ast.Call, ast.FloorDiv, ast.Mod, ast.Pow)
+    return not any(isinstance(each, costly) for node in nodes for each in ast.walk(node))
+
+
+_CALLS = {
+    "range": "it stands in 'for i in range(n):' only",
+    "print": "write values to a tensor",
+    "sum": "add in a for loop",
+}
+_NODES: dict[type[ast.AST], Callable[[Expressions, Any], Any]] = {
+    ast.Constant: Expressions._constant,
+    ast.Name: Expressions._name,
+    ast.Attribute: Expressions._attribute,
+    ast.Subscript: Expressions._subscript,
+    ast.Tuple: Expressions._tuple,
+    ast.BinOp: Expressions._binary,
+    ast.UnaryOp: Expressions._unary,
+    ast.Compare: Expressions._compare,
+    ast.BoolOp: Expressions._bool_op,
+    ast.IfExp: Expressions._if_exp,
+    ast.Call: Expressions._call,
+}

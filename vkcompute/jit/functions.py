@@ -1,0 +1,242 @@
+"""The functions that a kernel may call: Python's, math's and numpy's, found by the object that a name stands for."""
+
+from __future__ import annotations
+
+import builtins
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from vkcompute.ir import BOOL, INT32, SCALARS, Scalar, Value
+from vkcompute.jit import ids, library
+from vkcompute.jit.source import Refused
+from vkcompute.jit.values import Array, Kind, Number, describe, floating, is_python, joined, kind_of, unpacked
+
+if TYPE_CHECKING:
+    from vkcompute.jit.expressions import Expressions
+
+
+class Function(NamedTuple):
+    """What a call becomes.
+
+    Attributes:
+        emit: gives the value of a call, from the compiler and the arguments.
+        fewest, most: arguments; `most` is None where any number will do.
+        folds: whether a call on Python's numbers can be made at compile time instead.
+    """
+
+    emit: Callable[..., Any]
+    fewest: int
+    most: int | None
+    folds: bool = True
+
+
+def call(compiler: Expressions, function: Any, args: list[Any]) -> Any:
+    """The value of a call of one of FUNCTIONS.
+
+    Raises:
+        Refused: another number of arguments, or of other types.
+    """
+    entry, name = FUNCTIONS[function], function.__name__
+    if len(args) < entry.fewest or (entry.most is not None and len(args) > entry.most):
+        wanted = entry.fewest if entry.most == entry.fewest else f"{entry.fewest} to {entry.most or 'any number of'}"
+        raise Refused(f"{name} takes {wanted} argument{'s' * (wanted != 1)}; got {len(args)}")
+    if entry.folds and args and all(map(is_python, args)):
+        try:
+            found = function(*args)
+        except (ArithmeticError, TypeError, ValueError) as error:
+            raise Refused(f"{name}: {error}") from None
+        return found.item() if isinstance(found, np.generic) and not isinstance(function, type) else found
+    return entry.emit(compiler, *args)
+
+
+def _real(code: str, c: Expressions, x: Any) -> Number:
+    """A function of one float."""
+    kind = c.kind(x)
+    target = floating(kind.type, c.real)
+    return Number(c.builder.unary(code, c.cast(x, target)), Kind(target, kind.weak))
+
+
+def _real2(code: str, c: Expressions, x: Any, y: Any) -> Number:
+    """A function of two floats."""
+    kind, _ = c.together(x, y)
+    target = floating(kind.type, c.real)
+    return Number(c.builder.binary(code, c.cast(x, target), c.cast(y, target)), Kind(target, kind.weak))
+
+
+def _rounded(code: str, whole: bool, c: Expressions, x: Any) -> Any:
+    """A rounding, to a float, or to a `whole` int32; integers stay as they are."""
+    if c.kind(x).type.kind != "f":
+        return x
+    found = _real(code, c, x)
+    return c.converted(found, INT32) if whole else found
+
+
+def _test(code: str, c: Expressions, x: Any) -> Any:
+    return Number(c.builder.unary(code, c.cast(x, c.kind(x).type)), Kind(BOOL)) if c.kind(x).type.kind == "f" else False
+
+
+def _extreme(code: str, c: Expressions, *args: Any) -> Any:
+    values = args[0] if len(args) == 1 and isinstance(args[0], tuple) else args
+    if len(values) < 2:
+        raise Refused(f"{code} takes at least two numbers; got {', '.join(map(describe, values))}")
+    kind, numbers = c.together(*values)
+    if kind.type is BOOL:
+        raise Refused(f"{code} takes numbers; got bools; use 'and' or 'or'")
+    found: Value = numbers[0]
+    for each in numbers[1:]:
+        found = c.builder.binary(code, found, each)
+    return Number(found, kind)
+
+
+def _size(code: str, c: Expressions, x: Any) -> Any:
+    """abs and sign."""
+    kind = c.kind(x)
+    if kind.type is BOOL:
+        raise Refused(f"{code} takes a number; got bool; write int(x)")
+    if kind.type.kind == "u":
+        return x if code == "abs" else _extreme("min", c, x, 1)
+    return Number(c.builder.unary(code, c.cast(x, kind.type)), kind)
+
+
+def where(c: Expressions, condition: Any, one: Any, other: Any) -> Any:
+    """np.where on numbers: both are computed, one is taken."""
+    truth = c.truth(condition)
+    if isinstance(truth, bool):
+        return one if truth else other
+    kind = joined(kind_of(one, c.real), kind_of(other, c.real), c.real)
+    pairs = zip(c.packed(one, kind), c.packed(other, kind), strict=True)
+    return unpacked(kind, iter([c.builder.select(truth, x, y) for x, y in pairs]))
+
+
+def _cast(target: Scalar, c: Expressions, x: Any) -> Number:
+    return c.converted(x, target)
+
+
+def _int(c: Expressions, x: Any) -> Any:
+    """int(x): integers stay as they are, bools and floats become int32."""
+    return x if c.kind(x).type.kind in "iu" else c.converted(x, INT32)
+
+
+def _float(c: Expressions, x: Any) -> Any:
+    """float(x): floats stay as they are."""
+    return c.converted(x, floating(c.kind(x).type, c.real))
+
+
+def _round(c: Expressions, x: Any, digits: Any = None) -> Any:
+    if digits is not None:
+        raise Refused("round takes no digits in kernels; write round(x * 100) / 100")
+    return _rounded("round", True, c, x)
+
+
+def _len(c: Expressions, x: Any) -> Any:
+    if isinstance(x, Array) and x.ndim:
+        return c.extent(x, 0)
+    if not isinstance(x, tuple):
+        raise Refused(f"{describe(x)} has no length")
+    return len(x)
+
+
+def _power(c: Expressions, x: Any, y: Any) -> Any:
+    return c.binary("**", x, y)
+
+
+def _float_power(c: Expressions, x: Any, y: Any) -> Any:
+    """math.pow, which is of floats."""
+    return c.binary("**", _float(c, x), y)
+
+
+def _remainder(c: Expressions, x: Any, y: Any) -> Any:
+    return c.binary("%", x, y)
+
+
+def _axis(c: Expressions, axis: Any) -> int:
+    if not isinstance(axis, int) or not 0 <= axis < 3:
+        raise Refused(f"an axis is 0, 1 or 2, known at compile time; got {describe(axis)}")
+    return axis
+
+
+def _id(name: str, c: Expressions, axis: Any = 0) -> Any:
+    """A place in the grid, int32. Groups along the first axis may be folded along the second, see `launch.py`."""
+    n = _axis(c, axis)
+    if name == "local_size":
+        return c.function.local_size[n]
+
+    def builtin(which: str, along: int) -> Value:
+        return c.builder.cast(c.builder.builtin(which, along), INT32)
+
+    def folded(which: str) -> Number:
+        x, y, width = builtin(which, 0), builtin(which, 1), builtin("n_groups", 0)
+        if which == "group_id":
+            x = c.builder.binary("add", x, c.builder.binary("mul", y, width))
+        return Number(c.builder.binary("mul", x, y) if which == "n_groups" else x, Kind(INT32))
+
+    if not c.folded or n > 1 or name == "local_id":
+        return Number(builtin(name, n), Kind(INT32))
+    if n == 1:
+        return 1 if name == "n_groups" else 0
+    if name == "global_id":
+        start = c.binary("*", folded("group_id"), c.function.local_size[0])
+        return c.binary("+", start, Number(builtin("local_id", 0), Kind(INT32)))
+    return folded(name)
+
+
+def _named(*names: str) -> list[Any]:
+    """What Python, math and numpy have under these names."""
+    found = [getattr(module, name, None) for module in (builtins, math, np) for name in names]
+    return [each for each in found if callable(each)]
+
+
+def _table() -> dict[Any, Function]:
+    table: dict[Any, Function] = {}
+
+    def add(
+        objects: list[Any], emit: Callable[..., Any], fewest: int, most: int | None = -1, *, folds: bool = True
+    ) -> None:
+        table.update(dict.fromkeys(objects, Function(emit, fewest, fewest if most == -1 else most, folds)))
+
+    for name in "sqrt exp exp2 log log2 sin cos tan sinh cosh tanh".split():
+        add(_named(name), partial(_real, name), 1)
+    for name in "asin acos atan asinh acosh atanh".split():
+        add(_named(name, f"arc{name[1:]}"), partial(_real, name), 1)
+    add(_named("atan2", "arctan2"), partial(_real2, "atan2"), 2)
+    add(_named("fmod"), partial(_real2, "rem"), 2)
+    add([library.device_power], partial(_real2, "pow"), 2, folds=False)
+    for name in "floor ceil trunc rint".split():
+        code = name.replace("rint", "round")
+        add([getattr(np, name)], partial(_rounded, code, False), 1)
+        add([getattr(math, name, np.rint)], partial(_rounded, code, name != "rint"), 1)
+    for name in ("isnan", "isinf"):
+        add(_named(name), partial(_test, name), 1)
+    for code in ("min", "max"):
+        add([getattr(builtins, code), getattr(np, f"{code}imum")], partial(_extreme, code), 1, None)
+    add(_named("abs", "fabs", "absolute"), partial(_size, "abs"), 1)
+    add([np.sign], partial(_size, "sign"), 1)
+    add([np.where], where, 3, folds=False)
+    add([round], _round, 1, 2)
+    add([len], _len, 1, folds=False)
+    add([divmod], lambda c, x, y: (c.binary("//", x, y), c.binary("%", x, y)), 2)
+    add([pow, np.power], _power, 2)
+    add([math.pow], _float_power, 2)
+    add([np.mod], _remainder, 2)
+    for name in "hypot log10 log1p expm1 degrees radians copysign cbrt isfinite".split():
+        add(_named(name), partial(_library, name), getattr(library, name).__code__.co_argcount)
+    add([int], _int, 1)
+    add([float], _float, 1)
+    add([bool], lambda c, x: c.boolean(x), 1)
+    for scalar in SCALARS.values():
+        add([scalar.numpy.type], partial(_cast, scalar), 1)
+    for function in (ids.global_id, ids.local_id, ids.group_id, ids.local_size, ids.num_groups):
+        name = function.__name__.replace("num_", "n_")
+        add([function], partial(_id, name), 0, 1, folds=False)
+    return table
+
+
+def _library(name: str, c: Expressions, *args: Any) -> Any:
+    return c.call(name, *args)
+
+
+FUNCTIONS = _table()

@@ -1,0 +1,264 @@
+"""Statements, and the functions that are made of them."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Callable
+from functools import partial
+from types import FunctionType
+from typing import Any
+
+from vkcompute.ir import BOOL, INT32, INT64, SCALARS, Value
+from vkcompute.jit import library
+from vkcompute.jit.control import RESULT, RETURNED, Control
+from vkcompute.jit.expressions import SIGNS, Frame
+from vkcompute.jit.source import Refused, Source, assigned, read
+from vkcompute.jit.values import Kind, Number, describe, is_python
+
+_INSTEAD: dict[type[ast.AST], str] = {
+    ast.Assert: "assert; no error leaves the device: write to a tensor, and check it on the host",
+    ast.Raise: "raise; no error leaves the device: write to a tensor, and check it on the host",
+    ast.Try: "try; nothing raises on the device",
+    ast.With: "with",
+    ast.FunctionDef: "a function in a function; define it outside, and call it",
+    ast.AsyncFunctionDef: "a function in a function; define it outside, and call it",
+    ast.ClassDef: "a class; use tuples",
+    ast.Import: "import; import outside of the kernel",
+    ast.ImportFrom: "import; import outside of the kernel",
+    ast.Delete: "del; variables end with the kernel",
+    ast.Global: "global; write to a tensor",
+    ast.Nonlocal: "nonlocal; return the value",
+    ast.Match: "match; write if and elif",
+}
+
+
+class Statements(Control):
+    """Compiles the statements of the kernel and of the functions that it calls."""
+
+    def run(self, function: FunctionType, source: Source, args: dict[str, Any]) -> None:
+        """Compiles the body of the kernel itself."""
+        self._sources: dict[FunctionType, Source] = {}
+        self.frames.append(Frame(function, source, {*args, *assigned(source.tree.body)}))
+        self.env = dict(args)
+        self._block(source.tree.body)
+
+    def call(self, name: str, *args: Any) -> Any:
+        """The value of a function of the library, which is compiled here."""
+        return self.inline(getattr(library, name), list(args), {}, self.frames[-1].source.tree)
+
+    def inline(self, function: FunctionType, args: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
+        """The value of a call of a Python function, whose body is compiled in its place."""
+        if any(frame.function is function for frame in self.frames):
+            raise Refused(f"{function.__name__} calls itself, which kernels cannot; write a loop")
+        if function not in self._sources:
+            self._sources[function] = read(function)
+        source = self._sources[function]
+        try:
+            bound = inspect.signature(function).bind(*args, **named)
+        except TypeError as error:
+            raise Refused(f"{function.__name__}: {error}") from None
+        bound.apply_defaults()
+        outer = self.env
+        self.frames.append(Frame(function, source, {*bound.arguments, *assigned(source.tree.body)}, node))
+        self.env = {**bound.arguments, RETURNED: False}
+        self._block(source.tree.body)
+        self.frames.pop()
+        inner, self.env = self.env, outer
+        result = inner.get(RESULT)
+        if result is not None and inner[RETURNED] is not True:
+            raise Refused(f"{function.__name__} returns a value on some of its ways only; end it with a return")
+        return result
+
+    def _block(self, statements: list[ast.stmt]) -> None:
+        """Statements one after the other, as far as control comes."""
+        loops, inlined = self.frames[-1].loops, self.frames[-1].call is not None
+        for n, each in enumerate(statements):
+            rest = statements[n + 1 :]
+            tail = inlined and not loops and isinstance(each, ast.If) and not each.orelse and _returns(each.body)
+            if tail and isinstance(each, ast.If):  # what follows `if …: return` is its else: no need to ask again
+                each, rest = ast.copy_location(ast.If(each.test, each.body, rest), each), []
+            self.located(partial(_STATEMENTS.get(type(each), Statements._refused), self), each)
+            returned = self.env.get(RETURNED, False)
+            if not self.alive or tail or (returned is True and not loops):
+                return
+            if returned is not False and loops:
+                self._when(returned, self._break, self._has_returned(False), each)
+            elif returned is not False:
+                self._when(returned, self._has_returned(True), partial(self._go_on, rest), each)
+                return
+
+    def _go_on(self, statements: list[ast.stmt]) -> None:
+        self.env[RETURNED] = False
+        self._block(statements)
+
+    def _has_returned(self, value: bool) -> Callable[[], None]:
+        def note() -> None:
+            self.env[RETURNED] = value
+
+        return note
+
+    def _when(self, condition: Any, then: Callable[[], object], otherwise: Callable[[], object], node: ast.AST) -> None:
+        """Builds what a condition picks, or both where it is not known at compile time."""
+        truth = self.truth(condition)
+        if isinstance(truth, bool):
+            (then if truth else otherwise)()
+        else:
+            self.branch(truth, then, otherwise, node)
+
+    def _refused(self, node: ast.stmt) -> None:
+        raise Refused(f"not supported in kernels: {_INSTEAD.get(type(node), type(node).__name__)}")
+
+    def _pass(self, node: ast.stmt) -> None:
+        """Nothing to do."""
+
+    # -- assignments --------------------------------------------------------------------------------------------------
+
+    def _expression(self, node: ast.Expr) -> None:
+        self.value(node.value)
+
+    def _assign(self, node: ast.Assign | ast.AnnAssign) -> None:
+        if node.value is not None:
+            value = self.value(node.value)
+            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                self._store(target, value)
+
+    def _store(self, target: ast.expr, value: Any) -> None:
+        self.located(partial(self._store_at, value), target)
+
+    def _store_at(self, value: Any, target: ast.expr) -> None:
+        match target:
+            case ast.Name():
+                self.env[target.id] = value
+            case ast.Subscript():
+                array = self.value(target.value)
+                self.store(array, self.place(array, self.value(target.slice)), value)
+            case ast.Tuple() if isinstance(value, tuple) and len(value) == len(target.elts):
+                for each, part in zip(target.elts, value, strict=True):
+                    self._store(each, part)
+            case ast.Tuple():
+                raise Refused(f"{len(target.elts)} names take a tuple of {len(target.elts)}; got {describe(value)}")
+            case _:
+                raise Refused("a kernel assigns to variables and to elements of tensors")
+
+    def _augmented(self, node: ast.AugAssign) -> None:
+        sign, target = SIGNS[type(node.op)], node.target
+        if isinstance(target, ast.Subscript):
+            array = self.value(target.value)
+            place = self.place(array, self.value(target.slice))
+            self.store(array, place, self.binary(sign, self.load(array, place), self.value(node.value)))
+        else:
+            self._store(target, self.binary(sign, self.value(target), self.value(node.value)))
+
+    # -- control ------------------------------------------------------------------------------------------------------
+
+    def _if(self, node: ast.If) -> None:
+        ways = partial(self._block, node.body), partial(self._block, node.orelse)
+        self._when(self.value(node.test), *ways, node)
+
+    def _while(self, node: ast.While) -> None:
+        def build() -> None:
+            self._when(self.value(node.test), lambda: None, self._break, node)
+            if self.alive:
+                self._block(node.body)
+
+        self._demand_no_else(node)
+        self.repeat(build, assigned(node.body), node)
+
+    def _for(self, node: ast.For) -> None:
+        self._demand_no_else(node)
+        if not isinstance(node.target, ast.Name):
+            raise Refused("a for loop has one variable")
+        name, counter = node.target.id, f"counter of {node.lineno}:{node.col_offset}"
+        first, n_trips, step = self._range(node.iter)
+        self.env[counter] = self.converted(0, n_trips.kind.type)
+
+        def build() -> None:
+            trip = self.env[counter]
+            self._when(self.compare("<", trip, n_trips), lambda: None, self._break, node)
+            self.env[name] = self.binary("+", first, self.binary("*", self.converted(trip, first.kind.type), step))
+            self.env[counter] = self.binary("+", trip, 1)
+            self._block(node.body)
+
+        self.repeat(build, {name, counter, *assigned(node.body)}, node)
+        self.env.pop(counter, None)
+
+    def _demand_no_else(self, node: ast.For | ast.While) -> None:
+        if node.orelse:
+            raise self.error(
+                node.orelse[0], "not supported in kernels: else of a loop; note in a variable how it ended"
+            )
+
+    def _range(self, node: ast.expr) -> tuple[Number, Number, Number]:
+        """Start, number of trips and step of a range: int32 and uint32, 64 bits where an argument has."""
+        if not isinstance(node, ast.Call) or self.value(node.func) is not range:
+            raise Refused("a for loop in a kernel goes over range(…), as in 'for i in range(len(x)):'")
+        args = [self.value(each) for each in node.args]
+        if not 1 <= len(args) <= 3 or node.keywords:
+            raise Refused(f"range takes 1 to 3 integers by position; got {len(args)}")
+        kinds = [self.kind(each) for each in args]
+        wrong = [describe(each) for each, kind in zip(args, kinds, strict=True) if kind.type.kind not in "iu"]
+        if wrong:
+            raise Refused(f"range takes integers; got {', '.join(wrong)}; write int(x)")
+        if len(args) == 3 and args[2] == 0 and is_python(args[2]):
+            raise Refused("the step of a range is not 0")
+        kind = INT64 if any(each.type.bits == 64 for each in kinds) else INT32
+        start, stop, step = (0, args[0], 1) if len(args) == 1 else (*args, 1)[:3]
+        numbers = [self.converted(each, kind) for each in (start, stop, step)]
+        return numbers[0], self._trips(*[each.value for each in numbers]), numbers[2]
+
+    def _trips(self, start: Value, stop: Value, step: Value) -> Number:
+        """How often a loop over the range runs; unsigned, so that no range is too long. None with a step of 0."""
+        b, kind = self.builder, Kind(SCALARS[f"u{start.type}"])
+        zero, one = (self.cast(n, INT64 if kind.type.bits == 64 else INT32) for n in (0, 1))
+        up, down = b.binary("gt", step, zero), b.binary("lt", step, zero)
+        span = b.select(up, b.binary("sub", stop, start), b.binary("sub", start, stop))
+        size = b.select(up, step, b.select(down, b.binary("sub", zero, step), one))
+        runs = b.select(
+            up, b.binary("lt", start, stop), b.select(down, b.binary("lt", stop, start), self.cast(False, BOOL))
+        )
+        before_last = b.binary("div", b.bitcast(b.binary("sub", span, one), kind.type), b.bitcast(size, kind.type))
+        count = b.binary("add", before_last, self.cast(1, kind.type))
+        return Number(b.select(runs, count, self.cast(0, kind.type)), kind)
+
+    def _break(self, node: ast.AST | None = None) -> None:
+        ways = self.frames[-1].loops[-1]
+        self.leave(ways.out, partial(self.builder.break_, ways.loop))
+
+    def _continue(self, node: ast.AST) -> None:
+        ways = self.frames[-1].loops[-1]
+        self.leave(ways.back, partial(self.builder.continue_, ways.loop))
+
+    def _return(self, node: ast.Return) -> None:
+        value = self.value(node.value) if node.value is not None else None
+        if self.frames[-1].call is None:
+            if value is not None:
+                raise Refused("a kernel returns nothing; store the value in a tensor")
+            self.builder.return_()
+            self.alive = False
+            return
+        self.env |= {RETURNED: True, RESULT: value}
+        if self.frames[-1].loops:
+            self._break()
+
+
+def _returns(body: list[ast.stmt]) -> bool:
+    """Whether a block ends in a return on every way."""
+    last = body[-1]
+    both = isinstance(last, ast.If) and bool(last.orelse) and _returns(last.body) and _returns(last.orelse)
+    return both or isinstance(last, ast.Return)
+
+
+_STATEMENTS: dict[type[ast.AST], Callable[[Statements, Any], None]] = {
+    ast.Expr: Statements._expression,
+    ast.Assign: Statements._assign,
+    ast.AnnAssign: Statements._assign,
+    ast.AugAssign: Statements._augmented,
+    ast.If: Statements._if,
+    ast.While: Statements._while,
+    ast.For: Statements._for,
+    ast.Break: Statements._break,
+    ast.Continue: Statements._continue,
+    ast.Return: Statements._return,
+    ast.Pass: Statements._pass,
+}

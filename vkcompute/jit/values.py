@@ -1,0 +1,177 @@
+"""What a name stands for while a kernel is compiled, and the types of numbers.
+
+A value is a `Number` (computed on the device), an `Array` (a tensor argument), a tuple of values, or any other Python
+object, which is known at compile time. Numbers promote as numpy's do, with one exception: a float64 that numpy makes
+of operands of at most 32 bits each (int32 / int32, int32 * float32) is the kernel's own float, which is float32 unless
+an argument is float64. Python's ints and floats are weak, as in NEP 50: they take the type of what they meet.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import FunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from vkcompute.ir.function import Memory, Value
+from vkcompute.ir.types import BOOL, FLOAT32, FLOAT64, INT32, INT64, SCALARS, UINT32, UINT64, Scalar
+from vkcompute.jit.source import Refused
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """The type of a number, and whether it yields to others."""
+
+    type: Scalar
+    weak: bool = False
+
+    def __str__(self) -> str:
+        return f"a Python {'float' if self.type.kind == 'f' else 'int'}" if self.weak else self.type.name
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Number:
+    """A number that the device computes."""
+
+    value: Value
+    kind: Kind
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Array:
+    """A tensor argument.
+
+    Attributes:
+        position: among the kernel's parameters.
+        element: of the tensor; the memory holds uint8 where that is bool.
+    """
+
+    name: str
+    position: int
+    element: Scalar
+    ndim: int
+    memory: Memory
+
+
+@dataclass(frozen=True, slots=True)
+class Unset:
+    """A variable without a value that can be used, and why."""
+
+    why: str
+
+
+def is_python(value: object) -> bool:
+    """Whether it is a Python number, which is weak and known at compile time."""
+    return isinstance(value, (int, float)) and not isinstance(value, np.generic)
+
+
+def holder(number: int) -> Scalar:
+    """The type of a Python int that meets no other: the first of int32, uint32, int64, uint64 that holds it."""
+    for kind in (INT32, UINT32, INT64, UINT64):
+        if fits(number, kind):
+            return kind
+    raise Refused(f"{number} is beyond 64 bits")
+
+
+def fits(number: int, kind: Scalar) -> bool:
+    """Whether an integer type holds the number."""
+    limits = np.iinfo(kind.name)
+    return bool(limits.min <= number <= limits.max)
+
+
+def kind_of(value: Any, real: Scalar) -> Any:
+    """The type of a value: a Kind, a tuple of such, or the object itself; `real` is that of Python's floats."""
+    if isinstance(value, Number):
+        return value.kind
+    if isinstance(value, np.generic) and value.dtype.name in SCALARS:
+        return Kind(SCALARS[value.dtype.name])
+    if isinstance(value, bool):
+        return Kind(BOOL)
+    if isinstance(value, int):
+        return Kind(holder(value), True)
+    if isinstance(value, float):
+        return Kind(real, True)
+    return tuple(kind_of(each, real) for each in value) if isinstance(value, tuple) else value
+
+
+def promoted(one: Kind, other: Kind, real: Scalar) -> Kind:
+    """The type in which two numbers are combined."""
+    if one.type is other.type:
+        return Kind(one.type, one.weak and other.weak)
+    if one.weak and other.weak:
+        found = _numpy_result(one.type, other.type, real)
+        return Kind(found, found in (INT32, real))
+    if one.weak or other.weak:
+        weak, typed = (one.type, other.type) if one.weak else (other.type, one.type)
+        if typed.kind == "f" or (weak.kind != "f" and typed is not BOOL):
+            return Kind(typed)
+        return Kind(weak if typed is BOOL else floating(typed, real))
+    return Kind(_numpy_result(one.type, other.type, real))
+
+
+def floating(kind: Scalar, real: Scalar) -> Scalar:
+    """The type of a quotient of such numbers: a float's own, float64 for 64-bit integers, else the kernel's float."""
+    return kind if kind.kind == "f" else FLOAT64 if kind.bits == 64 else real
+
+
+@functools.cache
+def _numpy_result(one: Scalar, other: Scalar, real: Scalar) -> Scalar:
+    found = SCALARS[np.result_type(one.numpy, other.numpy).name]
+    return real if found is FLOAT64 and max(one.bits, other.bits) < 64 else found
+
+
+def joined(one: Any, other: Any, real: Scalar) -> Any:
+    """The type of a variable that has one type or the other, depending on the way taken.
+
+    Raises:
+        Refused: there is none.
+    """
+    if isinstance(one, Kind) and isinstance(other, Kind):
+        return promoted(one, other, real)
+    if isinstance(one, tuple) and isinstance(other, tuple) and len(one) == len(other):
+        return tuple(joined(a, b, real) for a, b in zip(one, other, strict=True))
+    if one is other or (isinstance(one, str) and one == other):
+        return one
+    raise Refused(f"{describe(one)} on one way and {describe(other)} on another")
+
+
+def unpacked(kind: Any, values: Iterator[Value]) -> Any:
+    """The value of this type that is made of the next device values."""
+    if isinstance(kind, Kind):
+        return Number(next(values), kind)
+    return tuple(unpacked(each, values) for each in kind) if isinstance(kind, tuple) else kind
+
+
+def is_static(value: Any) -> bool:
+    """Whether nothing of it is computed on the device."""
+    return all(map(is_static, value)) if isinstance(value, tuple) else not isinstance(value, Number)
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two objects are the same constant: 1 is neither 1.0 nor True, and nan is nan."""
+    plain = (int, float, str, tuple, np.generic, type(None))
+    return one is other or (type(one) is type(other) and isinstance(one, plain) and repr(one) == repr(other))
+
+
+def describe(value: Any) -> str:
+    """A value or its type in words, for errors."""
+    match value:
+        case Kind():
+            return str(value)
+        case Array():
+            return f"the tensor {value.name} ({value.element}, {value.ndim}-D)"
+        case tuple():
+            return f"a tuple of {len(value)}"
+        case FunctionType():
+            return f"the function {value.__name__}"
+        case ModuleType():
+            return f"the module {value.__name__}"
+        case Unset():
+            return "nothing"
+    found = kind_of(value, FLOAT32)
+    if isinstance(found, Kind):
+        return str(found)
+    return repr(value) if value is None or isinstance(value, (type, str)) else f"a {type(value).__name__}"
