@@ -15,7 +15,7 @@ from typing import Any
 from vkcompute import ir
 from vkcompute.ir import INT32, Value
 from vkcompute.ir.builder import Mark
-from vkcompute.jit.expressions import Build, Expressions
+from vkcompute.jit.expressions import Expressions
 from vkcompute.jit.source import Refused
 from vkcompute.jit.values import Kind, Unset, is_static, joined, kind_of, same, unpacked
 
@@ -89,7 +89,10 @@ class Control(Expressions):
             self.builder.rewind(mark)
             kinds = wider
         self._hand_over(ways.back, kinds)
-        self._meet(ways.out, before, lambda: ways.loop.results, f"line {frame.source.place(node)[0]}")
+        line = frame.source.place(node)[0]
+        self._meet(ways.out, before, lambda: ways.loop.results, f"line {line}")
+        why = Unset(f"the loop at line {line} may end before it is assigned; assign it before the loop, too")
+        self.env |= dict.fromkeys(names.difference(self.env), why)
 
     def _wider(self, kinds: dict[str, Any], before: dict[str, Any], back: list[Way]) -> dict[str, Any]:
         """The types that hold what the ways back bring, too; a name that has none loses its value before the loop."""
@@ -111,7 +114,7 @@ class Control(Expressions):
         """Goes on where these ways come together, if there are any."""
         self.alive = bool(ways)
         self.env, handed = {}, dict[str, Any]()
-        nothing = Unset(f"on some of the ways that meet after {where} it is not assigned")
+        nothing = Unset(f"on some of the ways that meet after {where} it is not assigned; assign it on all of them")
         for name in dict.fromkeys(name for way in ways for name in way.env):
             found = [way.env.get(name, nothing) for way in ways]
             unset = next((each for each in found if isinstance(each, Unset)), None)

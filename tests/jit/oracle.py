@@ -1,0 +1,96 @@
+"""The oracle of kernels in Python: the same function run by Python itself, on numpy's scalars."""
+
+from __future__ import annotations
+
+import types
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import vkcompute as vc
+
+Sizes = tuple[int, ...]
+
+
+class Host:
+    """`vc` as an invocation on the host sees it."""
+
+    def __init__(
+        self, at: tuple[int, int, int], local_size: tuple[int, int, int], groups: tuple[int, int, int]
+    ) -> None:
+        self._at, self._local, self._groups = at, local_size, groups
+
+    def global_id(self, axis: int = 0) -> np.int32:
+        return np.int32(self._at[axis])
+
+    def local_id(self, axis: int = 0) -> np.int32:
+        return np.int32(self._at[axis] % self._local[axis])
+
+    def group_id(self, axis: int = 0) -> np.int32:
+        return np.int32(self._at[axis] // self._local[axis])
+
+    def local_size(self, axis: int = 0) -> int:
+        return self._local[axis]
+
+    def num_groups(self, axis: int = 0) -> np.int32:
+        return np.int32(self._groups[axis])
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(np, name)
+
+
+def typed_range(*args: Any) -> Iterator[np.int32]:
+    """range, whose numbers are int32 in a kernel."""
+    return map(np.int32, range(*map(int, args)))
+
+
+def on_host(function: Callable[..., Any], host: Host, *args: Any) -> None:
+    """One invocation, of the function and what it calls."""
+    scope: dict[str, Any] = {}
+    for name, value in function.__globals__.items():
+        plain = isinstance(value, types.FunctionType) and value.__module__ == function.__module__
+        scope[name] = (
+            types.FunctionType(value.__code__, scope, name, value.__defaults__, value.__closure__) if plain else value
+        )
+    scope |= {"vc": host, "range": typed_range}
+    types.FunctionType(function.__code__, scope, function.__name__, None, function.__closure__)(*args)
+
+
+def check(
+    gpu: vc.Runtime,
+    kernel: Any,
+    *args: Any,
+    grid: Sizes = (1, 1, 1),
+    local_size: Sizes = (16, 1, 1),
+    rtol: float = 1e-5,
+    atol: float = 1e-6,
+) -> None:
+    """Runs a kernel on the device and on the host, on copies of the arrays among `args`, and compares all of them.
+
+    Integers are to be equal. Where the device has no such types, the test is skipped.
+    """
+    tensors = [gpu.tensor(arg) if isinstance(arg, np.ndarray) else arg for arg in args]
+    try:
+        kernel[grid, local_size](*tensors)
+    except vc.MissingFeature as missing:
+        pytest.skip(str(missing))
+    copies = [arg.copy() if isinstance(arg, np.ndarray) else arg for arg in args]
+    size = [n * m for n, m in zip(grid, local_size, strict=True)]
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        for at in np.ndindex(*size[::-1]):
+            on_host(kernel.__wrapped__, Host(at[::-1], local_size, grid), *copies)
+    for parameter, tensor, expected in zip(kernel.__wrapped__.__code__.co_varnames, tensors, copies, strict=False):
+        if isinstance(expected, np.ndarray):
+            same(tensor.numpy(), expected, rtol, atol, parameter)
+
+
+def same(found: Any, expected: Any, rtol: float, atol: float, what: str) -> None:
+    """Asserts that two arrays are equal, floats up to a tolerance."""
+    if expected.dtype.kind != "f":
+        np.testing.assert_array_equal(found, expected, what)
+    else:
+        np.testing.assert_allclose(found, expected, rtol, atol, err_msg=what)

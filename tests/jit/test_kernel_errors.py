@@ -1,0 +1,193 @@
+"""What kernels refuse: the message says what and where, and what to write instead."""
+
+from __future__ import annotations
+
+import functools
+import math
+import re
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import vkcompute as vc
+from vkcompute.errors import CompileError, KernelError
+
+pytestmark = pytest.mark.pure
+
+# (a statement, what it is refused with, the text below which the caret stands)
+REFUSED = [
+    ("y = [i, 2]", "a list; use a tuple", "[i, 2]"),
+    ("y = {i: 2}", "a dict; use variables", "{i"),
+    ("y = [j for j in range(3)]", "a comprehension; write a for loop", "[j"),
+    ("y = f'{i}'", "a string; write values to a tensor", "f'"),
+    ("y = x[1:]", "a slice; index single elements", "1:]"),
+    ("y = (z := 3)", "an assignment in an expression", "z :="),
+    ("y = 2j", "2j; numbers are bools, ints and floats", "2j"),
+    ("assert i > 0", "assert; no error leaves the device", "assert"),
+    ("raise ValueError", "raise; no error leaves the device", "raise"),
+    ("import os", "import; import outside of the kernel", "import"),
+    ("def f(): pass", "define it outside", "def f"),
+    ("with i: pass", "not supported in kernels: with", "with"),
+    ("print(i)", "print cannot be called in a kernel; write values to a tensor", "print(i)"),
+    ("y = x.sum()", "the tensor x (float32, 1-D) has no attribute sum", "x.sum"),
+    ("y = x + 1", "takes numbers; got the tensor x (float32, 1-D); index it, as x[i]", "x + 1"),
+    ("y = i if x else 0", "the tensor x (float32, 1-D) is neither true nor false", "i if"),
+    ("y = x[i, 2]", "x has 1 axes; got 2 indices; write x[i]", "x[i, 2]"),
+    ("y = x[0.5]", "an index is an integer; got a Python float; write int(x)", "x[0.5]"),
+    ("y = x[x[i]]", "an index is an integer; got float32; write int(x)", "x[x[i]]"),
+    ("y = x[i] & 1", "& takes integers; got float32 and a Python int; convert with int(x)", "x[i] & 1"),
+    ("y = (i < 1) + (i < 2)", "+ takes numbers; got bool and bool", "(i < 1)"),
+    ("y = i << 0.5", "<< takes integers; got int32 and a Python float", "i << 0.5"),
+    ("y = i + 5000000000", "5000000000 does not fit int32; convert the other operand", "i + 5"),
+    ("y = 1 // 0", "integer division or modulo by zero", "1 // 0"),
+    ("y = i ** -1", "an integer has no negative power in integers", "i ** -1"),
+    ("y = i is x", "is compares with None only; write ==", "i is x"),
+    ("y = i in (1, 2)", "'in' is not supported in kernels", "i in"),
+    ("y = nothing", "the name nothing is not defined", "nothing"),
+    ("y = z; z = 1", "z is used before it is assigned", "z;"),
+    ("for j in (1, 2): pass", "goes over range(…)", "for j"),
+    ("for j in range(x[i]): pass", "range takes integers; got float32; write int(x)", "for j"),
+    ("for j in range(0, 3, 0): pass", "the step of a range is not 0", "for j"),
+    ("for j, k in range(3): pass", "a for loop has one variable", "for j"),
+    ("while i < 0: pass\n    else: i = 2", "else of a loop; note in a variable how it ended", "i = 2"),
+    ("y = range(3)", "range cannot be called in a kernel; it stands in 'for i in range(n):' only", "range(3)"),
+    ("if i: y = 1\n    y += 1", "y has no value that can be used here: on some of the ways", "y += 1"),
+    ("for j in range(i): y = j\n    y += 1", "may end before it is assigned; assign it before the loop", "y += 1"),
+    ("y = x if i else i", "the tensor x (float32, 1-D) on one way and int32 on another", "x if i"),
+    ("a, b = 1, 2, 3", "2 names take a tuple of 2; got a tuple of 3" , "a, b"),
+    ("return i", "a kernel returns nothing; store the value in a tensor", "return"),
+    ("y = math.sqrt(-1)", "sqrt: ", "math.sqrt"),
+    ("y = math.sqrt(i, 2)", "sqrt takes 1 argument; got 2", "math.sqrt"),
+    ("y = round(i, 2)", "round takes no digits", "round"),
+    ("y = math.gamma(i)", "gamma cannot be called in a kernel", "math.gamma"),
+    ("y = vc.global_id(i)", "an axis is 0, 1 or 2, known at compile time; got int32", "vc.global_id"),
+    ("y = vc.global_id(3)", "an axis is 0, 1 or 2, known at compile time; got a Python int", "vc.global_id"),
+    ("y = (1, 2)[i]", "a tuple of 2 is indexed by a constant in range; got int32", "(1, 2)[i]"),
+    ("y = loop(i)", "loop calls itself, which kernels cannot; write a loop", "loop(a - 1)"),
+    ("y = some(i)", "some returns a value on some of its ways only", "some(i)"),
+    ("y = decorated(i)", "decorated is decorated", "deco"),
+    ("y = two(i)", "two: missing a required argument: 'b'", "two(i)"),
+    ("y = two(*(1, 2))", "unpacking with *; name each value", "*(1"),
+    ("y = wrong(i)", "& takes integers; got int32 and a Python float", "a & 0.5"),
+    ("y = table[i]", "table comes from outside of the kernel; a kernel takes tensors as arguments", "table"),
+    ("x.y = i", "a kernel assigns to variables and to elements of tensors", "x.y"),
+    ("i[0] = 2", "only tensors and tuples are indexed; got int32", "i[0]"),
+    ("x[i] = (1, 2)", "this takes numbers; got a tuple of 2", "x[i]"),
+]  # fmt: skip
+
+MODULE = """
+import math
+import numpy as np
+import vkcompute as vc
+table = np.zeros(3)
+def loop(a):
+    return loop(a - 1) if a > 0 else 0
+def some(a):
+    if a > 0:
+        return 1
+def two(a, b):
+    return a + b
+def wrong(a):
+    return a & 0.5
+def deco(f):
+    return f
+@deco
+def decorated(a):
+    return a
+def kernel(x):
+    i = vc.global_id(0)
+    {statement}
+"""
+
+
+def module(path: Path, text: str) -> ModuleType:
+    """A module that is written and imported."""
+    path.write_text(text, encoding="utf-8")
+    found = ModuleType(path.stem)
+    found.__file__ = str(path)
+    exec(compile(text, str(path), "exec"), found.__dict__)
+    return found
+
+
+def compiled(function: Callable[..., Any], *signature: Any) -> None:
+    from vkcompute.jit.compile import compiled
+    from vkcompute.jit.source import read
+
+    compiled(function, read(function), signature, None)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("statement", "message", "at"), REFUSED, ids=[each[0] for each in REFUSED])
+def test_what_kernels_refuse(tmp_path: Path, statement: str, message: str, at: str) -> None:
+    found = module(tmp_path / "mine.py", MODULE.format(statement=statement))
+    with pytest.raises(KernelError) as raised:
+        compiled(found.kernel, ("f", 1))
+    first, line, caret, *_ = str(raised.value).split("\n")
+    place = re.match(r"(.*):(\d+):(\d+): (.*)", first)
+    assert place is not None
+    assert place[1] == str(tmp_path / "mine.py")
+    assert message in place[4]
+    text = (tmp_path / "mine.py").read_text(encoding="utf-8").split("\n")[int(place[2]) - 1]
+    assert line == "    " + text
+    assert line[caret.index("^") :].startswith(at)
+    assert text[int(place[3]) - 1 :].startswith(at)
+
+
+def test_the_calls_that_led_to_a_fault_are_shown(tmp_path: Path) -> None:
+    found = module(tmp_path / "mine.py", MODULE.format(statement="y = two(wrong(i), 1)"))
+    with pytest.raises(KernelError) as raised:
+        compiled(found.kernel, ("f", 1))
+    assert textwrap.dedent(str(raised.value)).endswith(
+        f"{tmp_path}/mine.py:22:13: in this call of wrong\n        y = two(wrong(i), 1)\n                ^"
+    )
+
+
+def test_the_column_counts_characters_and_methods_are_found(tmp_path: Path) -> None:
+    text = """
+    import vkcompute as vc
+    class Namespace:
+        def kernel(x):
+            größe = "ä"; x[0] = größe
+    """
+    found = module(tmp_path / "mine.py", textwrap.dedent(text))
+    with pytest.raises(KernelError, match=r"mine.py:5:22: this takes numbers; got 'ä'\n.*\n {25}\^"):
+        compiled(found.Namespace.kernel, ("f", 1))
+
+
+def test_functions_without_source() -> None:
+    scope: dict[str, Any] = {}
+    exec("def f(x): pass", scope)
+    with pytest.raises(KernelError, match="the source of f is not found"):
+        vc.kernel(scope["f"])
+    with pytest.raises(KernelError, match="a lambda cannot be compiled"):
+        vc.kernel(lambda x: None)
+    for wrong in (3, math.sqrt, np.sin, functools.partial(print)):
+        with pytest.raises(TypeError, match="takes a function written in Python; got"):
+            vc.kernel(wrong)  # type: ignore[arg-type]
+
+
+def test_kernels_take_plain_parameters() -> None:
+    def many(*x: Any) -> None:
+        pass
+
+    def only(*, x: Any) -> None:
+        pass
+
+    for each in (many, only):
+        with pytest.raises(KernelError, match="a kernel takes plain parameters"):
+            vc.kernel(each)
+
+
+def test_a_kernel_is_a_compile_error() -> None:
+    assert issubclass(KernelError, CompileError)
+    assert vc.KernelError is KernelError
+
+
+@pytest.mark.parametrize("name", ["global_id", "local_id", "group_id", "local_size", "num_groups"])
+def test_ids_have_no_value_outside(name: str) -> None:
+    with pytest.raises(KernelError, match=f"vc.{name}.* inside of a function that vc.kernel compiles"):
+        getattr(vc, name)(0)

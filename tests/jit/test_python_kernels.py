@@ -1,0 +1,315 @@
+"""Launching Python kernels: grids, arguments, variants, graphs, and what is refused at the call."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from typing import Any
+
+import numpy as np
+import pytest
+from oracle import check
+
+import vkcompute as vc
+
+
+@vc.kernel
+def saxpy(x, y, out, a):
+    """Adds a multiple."""
+    i = vc.global_id(0)
+    if i < out.size:
+        out[i] = a * x[i] + y[i]
+
+
+@vc.kernel
+def count(out):
+    i = vc.global_id(0)
+    if i < out.size:
+        out[i] = i + 1
+
+
+@vc.kernel
+def axes2(out):
+    x, y = vc.global_id(0), vc.global_id(1)
+    if y < out.shape[0] and x < out.shape[1]:
+        out[y, x] += y * 1000 + x
+
+
+@vc.kernel
+def axes3(out):
+    x, y, z = vc.global_id(0), vc.global_id(1), vc.global_id(2)
+    if z < out.shape[0] and y < out.shape[1] and x < out.shape[2]:
+        out[z, y, x] += z * 10000 + y * 100 + x
+
+
+FACTOR = 2
+
+
+def helper(v):
+    return v * FACTOR
+
+
+@vc.kernel
+def scaled(out):
+    out[vc.global_id(0)] = helper(out[vc.global_id(0)])
+
+
+@vc.kernel
+def kinds(out, a, b, c, d, e):
+    out[0] = a + b
+    out[1] = c
+    out[2] = d * 2
+    out[3] = e
+
+
+@vc.kernel
+def nothing(x):
+    pass
+
+
+def test_the_first_example(gpu: vc.Runtime) -> None:
+    n = 1000
+    x, y = np.arange(n, dtype=np.float32), np.ones(n, np.float32)
+    tensors = [gpu.tensor(x), gpu.tensor(y), gpu.zeros(n)]
+    future = saxpy(*tensors, 2.0)
+    assert isinstance(future, vc.Future)
+    assert np.array_equal(tensors[2].numpy(), 2 * x + y)
+    saxpy[(n + 255) // 256, 256](*tensors, 3.0)
+    assert np.array_equal(tensors[2].numpy(), 3 * x + y)
+    saxpy[(2, 1), (64, 1)](*tensors[:2], a=4, out=tensors[2])
+    assert np.array_equal(tensors[2].numpy()[:128], (4 * x + y)[:128])
+    assert np.array_equal(tensors[2].numpy()[128:], (3 * x + y)[128:])
+    assert (saxpy.__doc__, saxpy.__name__, repr(saxpy)) == ("Adds a multiple.", "saxpy", "<Python kernel saxpy>")
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (1000,)])
+def test_default_grid_of_one_axis(gpu: vc.Runtime, shape: tuple[int, ...]) -> None:
+    if shape:
+        out = gpu.zeros(shape, np.int32)
+        count(out)
+        assert np.array_equal(out.numpy(), np.arange(out.size) + 1)
+    else:
+        scalar = gpu.zeros(shape, np.int32)
+        zero_axes(scalar)
+        assert scalar.item() == 7
+
+
+@vc.kernel
+def zero_axes(out):
+    if vc.global_id(0) < out.size:
+        out[()] = 7
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (5, 37), (33, 2), (100, 100)])
+def test_default_grid_of_two_axes(gpu: vc.Runtime, shape: tuple[int, int]) -> None:
+    out = gpu.zeros(shape, np.int32)
+    axes2(out)
+    y, x = np.indices(shape)
+    assert np.array_equal(out.numpy(), y * 1000 + x)
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 1), (3, 9, 35), (7, 3, 2)])
+def test_default_grid_of_three_axes(gpu: vc.Runtime, shape: tuple[int, int, int]) -> None:
+    out = gpu.zeros(shape, np.int32)
+    axes3(out)
+    z, y, x = np.indices(shape)
+    assert np.array_equal(out.numpy(), z * 10000 + y * 100 + x)
+
+
+def test_no_elements(gpu: vc.Runtime) -> None:
+    for shape, kernel in (((0,), count), ((0, 3), axes2), ((3, 0), axes2)):
+        kernel(gpu.empty(shape, np.int32)).result()
+
+
+def test_more_groups_than_the_device_has_along_an_axis(gpu: vc.Runtime) -> None:
+    most = gpu.device.physical.limits["maxComputeWorkGroupCount"][0]
+    if most > 1 << 20:
+        pytest.skip(f"this device has {most}")
+    n = most * 64 + 100
+    out = gpu.zeros(n, np.int32)
+    count(out)
+    assert np.array_equal(out.numpy(), np.arange(n, dtype=np.int32) + 1)
+    ids = gpu.zeros(((most + 2) * 2, 4), np.int32)
+    places[most + 2, 2](ids)
+    expected = np.arange((most + 2) * 2)
+    groups = ids.numpy()[:, 3]
+    assert set(groups.tolist()) == {most + 2} or set(groups.tolist()) == {most + 3}  # rounded up to whole rows
+    assert np.array_equal(ids.numpy()[:, 0], expected)
+    assert np.array_equal(ids.numpy()[:, 1], expected // 2)
+    assert np.array_equal(ids.numpy()[:, 2], expected % 2 + 10)
+
+
+@vc.kernel
+def places(out):
+    i = vc.global_id(0)
+    if i < out.shape[0]:
+        out[i, 0] = i
+        out[i, 1] = vc.group_id(0)
+        out[i, 2] = vc.local_id(0) + vc.global_id(1) + vc.group_id(1) + 10 * vc.num_groups(1) + vc.local_id(1)
+        out[i, 3] = vc.num_groups(0)
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ((1, 2, 3, 4, 5), [3, 3, 8, 5]),
+        ((1.5, 2, True, 0.25, False), [3.5, 1, 0.5, 0]),
+        ((np.float32(1.5), np.int32(-2), np.uint32(7), np.float32(3), np.bool_(True)), [-0.5, 7, 6, 1]),
+        ((3_000_000_000, 1, 2, 3, 4), [3_000_000_000, 2, 6, 4]),
+    ],
+)
+def test_scalars(gpu: vc.Runtime, values: tuple[Any, ...], expected: list[float]) -> None:
+    out = gpu.zeros(4)
+    kinds[1, 1](out, *values)
+    assert out.numpy().tolist() == expected
+
+
+def test_small_and_wide_scalars(gpu: vc.Runtime) -> None:
+    values = np.int8(-3), np.uint8(200), np.float16(0.5), np.int64(1) << 40, np.float64(0.1)
+    try:
+        check(gpu, kinds, np.zeros(4), *values, local_size=(1, 1, 1), rtol=0)
+    except vc.MissingFeature as missing:
+        pytest.skip(str(missing))
+
+
+def test_pythons_floats_are_exact_beside_float64(gpu: vc.Runtime) -> None:
+    check(gpu, saxpy, np.ones(8), np.ones(8), np.zeros(8), 0.1, local_size=(8, 1, 1), rtol=0, atol=0)
+
+
+def test_bools_in_memory(gpu: vc.Runtime) -> None:
+    flags = np.array([True, False, True, True])
+    check(gpu, flipped, flags, np.zeros(4, bool), np.zeros(4, np.int32), local_size=(4, 1, 1))
+
+
+@vc.kernel
+def flipped(x, out, number):
+    i = vc.global_id(0)
+    out[i] = not x[i]
+    number[i] = x[i] + 5
+    if x[i]:
+        number[i] *= 10
+    out[3] = 7
+
+
+def test_variants_follow_what_is_outside(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = gpu.full(64, 1, np.int32)
+    scaled(out)
+    monkeypatch.setitem(globals(), "FACTOR", 5)
+    scaled(out)
+    monkeypatch.setitem(globals(), "helper", lambda_free)
+    scaled(out)
+    monkeypatch.undo()
+    scaled(out)
+    assert set(out.numpy().tolist()) == {(1 * 2 * 5 + 1) * 2}
+
+
+def lambda_free(v):
+    return v + 1
+
+
+def test_closures(gpu: vc.Runtime) -> None:
+    def made(step: Any) -> Any:
+        @vc.kernel
+        def add(out):
+            out[vc.global_id(0)] += step
+
+        return add
+
+    out = gpu.zeros(64)
+    for step in (1, 0.5, np.float32(2), 1):
+        made(step)(out)
+    assert set(out.numpy().tolist()) == {4.5}
+
+
+def test_the_same_types_are_compiled_once(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+    import vkcompute.jit.kernel as home
+
+    calls: list[Any] = []
+    real = home.compiled
+    monkeypatch.setattr(home, "compiled", lambda *args, **named: calls.append(args[2]) or real(*args, **named))
+
+    @vc.kernel
+    def add(x, a):
+        x[vc.global_id(0)] += a
+
+    for dtype in (np.int32, np.float32):
+        for n in (64, 128):
+            for a in (1, 2, 3.0):
+                add(gpu.zeros(n, dtype), a)
+    assert len(calls) == len(set(calls)) == 4
+
+
+def test_graphs_record_python_kernels(gpu: vc.Runtime) -> None:
+    x, y, out = gpu.full(100, 1), gpu.full(100, 2), gpu.zeros(100)
+    with gpu.record() as graph:
+        saxpy(x, y, out, 2.0)
+        saxpy(out, y, out, 1.0)
+        saxpy(out, y, x, 1.0)
+    graph.run(2)
+    assert set(out.numpy().tolist()) == {2 * (2 + 2 + 2 + 2) + 2 + 2}
+
+
+def test_the_call_is_pythons(gpu: vc.Runtime) -> None:
+    x = gpu.zeros(4)
+    for args, named, message in [
+        ((x, x, x), {}, r"saxpy\(\): missing a required argument: 'a'"),
+        ((x, x, x, 1, 2), {}, r"saxpy\(\): too many positional arguments"),
+        ((x, x, x, 1), {"b": 2}, r"saxpy\(\): got an unexpected keyword argument 'b'"),
+        ((x, x, x, 1), {"x": 2}, r"saxpy\(\): multiple values for argument 'x'"),
+        ((x, x, x, "1"), {}, "a kernel takes tensors and numbers; got str"),
+        ((x, x, x, None), {}, "a kernel takes tensors and numbers; got NoneType"),
+        ((x, x, np.zeros(4), 1), {}, r"got ndarray; make a tensor of it, with runtime.tensor\(data\)"),
+        ((x, x, x, 1j), {}, "got complex"),
+    ]:
+        with pytest.raises(TypeError, match=message):
+            saxpy(*args, **named)
+    with pytest.raises(ValueError, match="at most 64 bits"):
+        saxpy(x, x, x, 1 << 64)
+    with pytest.raises(TypeError, match="takes a tensor"):
+        nothing[1, 1](5)
+    with pytest.raises(ValueError, match=r"nothing writes no tensor: give the grid"):
+        nothing(x)
+    nothing[1, 1](x)
+    with pytest.raises(ValueError, match="writes a tensor of 4 axes"):
+        four(gpu.zeros((2, 2, 2, 2)))
+    for grid in (3, (1, 2, 3), ("a", 1), ((1, 1, 1, 1), 1), (1, ())):
+        with pytest.raises(TypeError):
+            saxpy[grid](x, x, x, 1)
+    with pytest.raises(ValueError, match="workgroups of"):
+        saxpy[1, 1 << 20](x, x, x, 1)
+    with pytest.raises(ValueError, match="contiguous"):
+        saxpy(x[::2], x[::2], x[::2], 1)
+
+
+@vc.kernel
+def four(out):
+    out[0, 0, 0, 0] = 1
+
+
+def test_a_default_argument(gpu: vc.Runtime) -> None:
+    @vc.kernel
+    def add(x, a=3):
+        x[vc.global_id(0)] += a
+
+    x = gpu.zeros(64, np.int32)
+    add(x)
+    add(x, 4)
+    assert set(x.numpy().tolist()) == {7}
+
+
+@pytest.mark.usefixtures("clean_handles")
+def test_nothing_is_left_of_a_runtime() -> None:
+    with vc.Runtime() as gpu:
+        out = gpu.zeros(100, np.int32)
+        count(out)
+        assert out.numpy()[99] == 100
+    with pytest.raises(vc.ClosedError):
+        count(out)
+    with vc.Runtime() as gpu:
+        out = gpu.zeros(100, np.int32)
+        count(out)
+        assert out.numpy()[99] == 100
+        reference = weakref.ref(gpu)
+    del gpu, out
+    gc.collect()
+    assert reference() is None
