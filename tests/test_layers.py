@@ -23,8 +23,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("compilers", "glsl"),
     ("core",),
     ("runtime",),
-    ("kernel", "jit"),
-    ("pipelines",),
+    ("jit", "pipelines"),
     ("compat", "cli"),
     ("__init__", "__main__"),
 )

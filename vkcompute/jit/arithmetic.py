@@ -31,7 +31,7 @@ _FOLD: dict[str, Callable[[Any, Any], Any]] = {
     "|": operator.or_, "^": operator.xor, "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le,
     ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip
-_PLAIN = {"+": "add", "-": "sub", "*": "mul", "/": "div"}
+_PLAIN = {"+": "add", "-": "sub", "*": "mul", "/": "div", "%": "mod"}
 _BITS = {"&": "and", "|": "or", "^": "xor"}
 _COMPARISONS = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
 _MOST_FACTORS = 64  # a power to a constant up to this is multiplied out
@@ -121,7 +121,7 @@ class Arithmetic:
             return Number(self.builder.binary(code, x, y), kind)
         if sign in ("<<", ">>"):
             return Number(self._shift(sign, x, y, kind.type), kind)
-        return Number((self._floor_divide if sign == "//" else self._modulo)(x, y, kind.type), kind)
+        return Number(self._floor_divide(x, y, kind.type), kind)
 
     def _demand_kind(self, allowed: str, kind: Kind, sign: str, *operands: Any) -> None:
         if kind.type.kind in allowed:
@@ -148,25 +148,10 @@ class Arithmetic:
             return quotient
         if kind.kind == "f":
             return b.unary("floor", quotient)
-        return b.binary("sub", quotient, b.cast(self._rounded_up(x, y, quotient)[1], kind))
-
-    def _modulo(self, x: Value, y: Value, kind: Scalar) -> Value:
-        b = self.builder
-        if kind.kind != "i":
-            return b.binary("mod", x, y)
-        rest, up = self._rounded_up(x, y, b.binary("div", x, y))
-        return b.select(up, b.binary("add", rest, y), rest)
-
-    def _rounded_up(self, x: Value, y: Value, quotient: Value) -> tuple[Value, Value]:
-        """The remainder of a truncating division, and whether Python's quotient is one less.
-
-        Not by OpSRem or OpSMod: Vulkan leaves them undefined on negative operands.
-        """
-        b = self.builder
         rest = b.binary("sub", x, b.binary("mul", quotient, y))
-        zero = b.const(0, x.type)  # type: ignore[arg-type]
+        zero = b.const(0, kind)
         opposed = b.binary("lt", b.binary("xor", rest, y), zero)
-        return rest, b.binary("and", b.binary("ne", rest, zero), opposed)
+        return b.binary("sub", quotient, b.cast(b.binary("and", b.binary("ne", rest, zero), opposed), kind))
 
     def _power(self, one: Any, other: Any) -> Any:
         kind = promoted(self.kind(one), self.kind(other), self.real)

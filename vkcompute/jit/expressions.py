@@ -264,10 +264,8 @@ class Expressions(Arithmetic):
         if not isinstance(array, Array):
             raise Refused(f"only tensors and tuples are indexed; got {describe(array)}")
         if len(indices) != array.ndim:
-            wanted = ", ".join("ijklmnopq"[: array.ndim])
-            raise Refused(
-                f"{array.name} has {array.ndim} axes; got {len(indices)} indices; write {array.name}[{wanted}]"
-            )
+            example = f"{array.name}[{', '.join('ijklmnopq'[: array.ndim]) or '()'}]"
+            raise Refused(f"{array.name} takes {array.ndim} indices, one per axis; got {len(indices)}; write {example}")
         found: Any = 0
         for axis, each in enumerate(indices):
             along = self.binary("+", self.extent(array, axis), each) if is_python(each) and each < 0 else each
