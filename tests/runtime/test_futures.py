@@ -22,9 +22,9 @@ void main() { uint v = x[0]; for (uint i = 0; i < n; i++) v = v * 1664525u + 101
 ROUND = 60_000  # lavapipe cuts loops at 65,535
 
 
-def long_work(gpu: vc.Runtime, seconds: float) -> vc.Future:
-    """Launches work of about that length."""
-    spin, x = gpu.kernel(vc.glsl(SPIN)), gpu.zeros(1, np.uint32)
+def long_work(gpu: vc.Runtime, seconds: float, x: vc.Tensor | None = None) -> vc.Future:
+    """Launches work of about that length, on `x` of shape (1,) and uint32."""
+    spin, x = gpu.kernel(vc.glsl(SPIN)), gpu.zeros(1, np.uint32) if x is None else x
     spin(x, ROUND).result()
     start = time.perf_counter()
     for _ in range(100):
@@ -119,12 +119,22 @@ def test_several_threads_wait_for_one_future(gpu: vc.Runtime) -> None:
     assert seen == [True] * 6
 
 
-def test_other_threads_run_while_one_waits(gpu: vc.Runtime) -> None:
-    """The wait gives the interpreter away."""
-    future = long_work(gpu, 0.5)
-    turns = 0
-    waiting = threading.Event()
-    thread = threading.Thread(target=lambda: (waiting.set(), future.result()))
+@pytest.mark.parametrize("way", ["result", "exception", "runtime", "numpy"])
+def test_other_threads_run_while_one_waits(gpu: vc.Runtime, way: str) -> None:
+    """The wait gives the interpreter away, and uses no processor time of its own."""
+    x = gpu.zeros(1, np.uint32)
+    future = long_work(gpu, 0.5, x)
+    waits = {"result": future.result, "exception": future.exception, "runtime": gpu.wait, "numpy": x.numpy}
+    used, turns, waiting = [], 0, threading.Event()
+
+    def wait() -> None:
+        gpu.flush()
+        before = time.thread_time()
+        waiting.set()
+        waits[way]()
+        used.append(time.thread_time() - before)
+
+    thread = threading.Thread(target=wait)
     thread.start()
     waiting.wait()
     while not future.done():
@@ -132,6 +142,7 @@ def test_other_threads_run_while_one_waits(gpu: vc.Runtime) -> None:
         time.sleep(0.001)
     thread.join()
     assert turns > 50
+    assert used[0] < 0.1
 
 
 def test_reading_one_tensor_does_not_wait_for_work_on_another() -> None:

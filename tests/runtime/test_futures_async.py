@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import selectors
 import threading
 import time
 
 import numpy as np
 import pytest
+from test_futures import long_work
 
 import vkcompute as vc
 
@@ -90,6 +92,67 @@ def test_await_lets_the_loop_go_on(gpu: vc.Runtime) -> None:
     ticks, results = asyncio.run(main())
     assert results == [None] * 20
     assert ticks > 3
+
+
+def cpu_seconds(thread: threading.Thread) -> float:
+    """Processor time that a thread has used."""
+    assert thread.ident is not None
+    return time.clock_gettime(time.pthread_getcpuclockid(thread.ident))
+
+
+@pytest.mark.skipif(not hasattr(time, "pthread_getcpuclockid"), reason="the system does not tell a thread's time")
+def test_awaiting_is_no_busy_loop(gpu: vc.Runtime) -> None:
+    """While work is awaited, the event loop sleeps until it is told, and so does the thread that tells it."""
+    future = long_work(gpu, 0.8)
+    selects = 0
+
+    class Counting(selectors.DefaultSelector):
+        def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+            nonlocal selects
+            selects += 1
+            return super().select(timeout)
+
+    async def main() -> None:
+        task = asyncio.ensure_future(awaited())
+        await asyncio.sleep(0)
+        assert not future.done()
+        watchers = [thread for thread in threading.enumerate() if "vkcompute watcher" in thread.name]
+        before = cpu_seconds(threading.main_thread()), list(map(cpu_seconds, watchers))
+        await task
+        used = cpu_seconds(threading.main_thread()) - before[0]
+        assert used < 0.2
+        assert watchers
+        assert all(cpu_seconds(each) - was < 0.2 for each, was in zip(watchers, before[1], strict=True))
+
+    async def awaited() -> None:
+        await future
+
+    loop = asyncio.SelectorEventLoop(Counting())
+    loop.run_until_complete(main())
+    loop.close()
+    assert selects < 30
+
+
+def test_a_timeout_of_the_standard_librarys_leaves_the_work_running(gpu: vc.Runtime) -> None:
+    tensor = gpu.zeros(1, np.uint32)
+    future = long_work(gpu, 0.3, tensor)
+
+    async def main() -> None:
+        with pytest.raises((TimeoutError, asyncio.TimeoutError)):
+            await asyncio.wait_for(asyncio.wrap_future(future), 1e-3)  # which cancels what it waits for
+        awaited = asyncio.wrap_future(future)
+        awaited.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await awaited
+
+    assert concurrent.futures.wait([future], timeout=0) == (set(), {future})
+    with pytest.raises((TimeoutError, concurrent.futures.TimeoutError)):
+        list(concurrent.futures.as_completed([future], timeout=1e-3))
+    asyncio.run(main())
+    assert not future.cancelled()
+    assert concurrent.futures.wait([future], timeout=60).done == {future}
+    assert future.result() is None
+    assert tensor.numpy()[0] != 0, "the work was done"
 
 
 def test_awaiting_a_timed_out_future_again(gpu: vc.Runtime) -> None:

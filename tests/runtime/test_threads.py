@@ -105,7 +105,32 @@ def test_threads_do_everything_at_once(timelines: int | tuple[int, int], staging
                 worker.random.choice(STEPS)(worker)
             worker.check()
 
-        in_threads(6, work)
+        in_threads(8, work)
+
+
+@pytest.mark.parametrize("timelines", [1, 3], ids=["one timeline", "three timelines"])
+def test_eight_threads_launch_on_the_same_tensors(timelines: int) -> None:
+    """None of their launches is lost, and none is between another's reading and writing."""
+    n_threads, n_launches, start = 8, 150, threading.Barrier(8)
+    with vc.Runtime(timelines=timelines) as gpu:
+        scale, add = gpu.kernel(vc.glsl(SCALE)), gpu.kernel(vc.glsl(ADD))
+        x, total = gpu.zeros(5000, np.int32), gpu.zeros(5000, np.int32)
+
+        def work(number: int) -> None:
+            futures = []
+            start.wait()
+            for i in range(n_launches):
+                lane = gpu.scheduler.compute[(number + i) % timelines].index if i % 3 else None
+                futures.append(scale(x, 1, 1, queue=lane))
+                if i % 50 == number:
+                    total.fill(0)  # between whatever others do
+                    add(x, x, total, 1)
+                    assert not np.any(total.numpy() % 2)
+            for future in futures[:: 10 + number]:
+                future.result(60)
+
+        in_threads(n_threads, work)
+        assert set(x.numpy().tolist()) == {n_threads * n_launches}
 
 
 def test_threads_with_runtimes_of_their_own() -> None:
