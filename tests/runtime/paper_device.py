@@ -93,6 +93,9 @@ class PaperCommands(list[Access | Barrier]):
 
     reusable = False
 
+    def __init__(self, family: int) -> None:
+        self.family = family
+
 
 class PaperPool:
     """Stands for core's CommandPool."""
@@ -101,7 +104,7 @@ class PaperPool:
         self.queue = queue
 
     def take(self) -> PaperCommands:
-        return PaperCommands()
+        return PaperCommands(self.queue.family)
 
     def give(self, value: int, command_buffer: Any) -> None:
         pass
@@ -161,11 +164,11 @@ class Paper:
     def copy(self, source: Any, target: Any, queue: Any = None) -> Any:
         return self.scheduler.copy(([source], [target]), 1, source, target, queue)
 
-    def record(self, tasks: Sequence[tuple[Any, Any]]) -> Recording:
-        return Recording(PaperPool(self.device.queues[0]), [PaperTask(*ranges) for ranges in tasks])  # type: ignore[arg-type]
+    def record(self, tasks: Sequence[tuple[Any, Any]], queue: int = 0) -> Recording:
+        return Recording(PaperPool(self.device.queues[queue]), [PaperTask(*ranges) for ranges in tasks])  # type: ignore[arg-type]
 
     def replay(self, recording: Recording, times: int) -> Any:
-        family = self.device.queues[0].family
+        family = recording.handle.family
         return self.scheduler.replay([recording.handle] * times, family, recording.writes, recording.reads)
 
     def host(self, where: Any, write: bool) -> None:

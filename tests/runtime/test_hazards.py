@@ -105,9 +105,9 @@ def test_what_the_host_waits_for(steps: list[Step], one: int, other: int) -> Non
     touched = memory[start:stop]
     writers = {byte.writer for byte in touched if byte.writer}
     everyone = writers | {reader for byte in touched for reader in byte.readers}
-    assert uses.before_host_reads(start, stop) == latest(writers)
+    assert uses.last_writers(start, stop) == latest(writers)
     assert uses.before_host_writes(start, stop) == latest(everyone)
-    assert uses.before_host_reads(start, stop) == latest(writers), "asking changes nothing"
+    assert uses.last_writers(start, stop) == latest(writers), "asking changes nothing"
 
 
 def latest(tasks: set[Task]) -> After:
@@ -153,13 +153,13 @@ def test_one_write_over_many_pieces_leaves_one_segment() -> None:
     assert (after, len(uses)) == ({0: 1000}, 1)
 
 
-def test_last_writer() -> None:
+def test_last_writers() -> None:
     uses = Uses()
-    assert uses.last_writer(0) is None
+    assert uses.last_writers(0, 8) == {}
     uses.read(0, 8, 2, 1, {})
-    assert uses.last_writer(0) is None, "a read is no write"
+    assert uses.last_writers(0, 8) == {}, "a read is no write"
     uses.write(4, 8, 3, 1, {})
-    assert (uses.last_writer(0), uses.last_writer(4), uses.last_writer(8)) == (None, 3, None)
+    assert (uses.last_writers(0, 4), uses.last_writers(0, 5), uses.last_writers(8, 9)) == ({}, {3: 1}, {})
 
 
 def test_ranges_beyond_32_bits() -> None:

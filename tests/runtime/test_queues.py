@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import vkcompute as vc
 from vkcompute.core.device import QueuePlan
 from vkcompute.core.physical import QueueFamily
+from vkcompute.runtime.placement import DATA, ONLY, PINNED, RECORDED
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["direct", "staging"])
@@ -33,7 +39,7 @@ def test_independent_chains_go_to_different_queues_and_meet_again(many: vc.Runti
     for _ in range(10):
         for chain in chains:
             vc.multiply(chain, 2.0, chain)
-    used = {many.scheduler.uses(chain.buffer).last_writer(0) for chain in chains}
+    used = {writer for chain in chains for writer in many.scheduler.uses(chain.buffer).last_writers(0, 1)}
     total = many.full(1 << 16, 1.0)
     for chain in chains:
         vc.multiply(total, chain, total)
@@ -54,8 +60,7 @@ def test_uploads_and_downloads_larger_than_the_staging_slots(many: vc.Runtime) -
 def test_staged_transfers_run_on_transfer_queues() -> None:
     with vc.Runtime(timelines=(1, 1), staging=True) as gpu:
         a = gpu.tensor(np.ones(100, np.float32))
-        writer = gpu.scheduler.uses(a.buffer).last_writer(0)
-        assert writer is not None
+        (writer,) = gpu.scheduler.uses(a.buffer).last_writers(0, 1)
         assert gpu.scheduler.lanes[writer].queue.role == "transfer"
 
 
@@ -64,10 +69,111 @@ def test_kernels_are_not_sent_to_transfer_queues(many: vc.Runtime) -> None:
     for queue in ("transfer", many.scheduler.transfer[0].index):
         with pytest.raises(ValueError, match="only copies; a kernel needs a compute queue"):
             kernel(a, a, a, queue=queue)
-    with pytest.raises(ValueError, match=r"queue 99 does not exist; .* has queues 0 to"):
-        kernel(a, a, a, queue=99)
-    with pytest.raises(ValueError, match='a queue is an index, "compute" or "transfer"; got \'graphics\''):
-        kernel(a, a, a, queue="graphics")
+
+
+@pytest.mark.parametrize(
+    ("queue", "error", "says"),
+    [
+        (99, ValueError, r"queue 99 does not exist; .* has queues 0 to 4"),
+        (-1, ValueError, r"queue -1 does not exist; .* has queues 0 to 4"),
+        ("graphics", ValueError, r"an index, \"compute\" or \"transfer\"; got 'graphics'"),
+        (1.0, TypeError, r"an index, \"compute\" or \"transfer\"; got 1\.0"),
+        (True, TypeError, "got True"),
+        ([0], TypeError, r"got \[0\]"),
+        (np.arange(3), TypeError, r"got array"),
+    ],
+)
+def test_what_names_no_queue(many: vc.Runtime, queue: Any, error: type[Exception], says: str) -> None:
+    kernel, a = many.kernel("multiply"), many.full(10, 1.0)
+    with pytest.raises(error, match=says):
+        kernel(a, a, a, queue=queue)
+
+
+@pytest.mark.parametrize("runtime", [1, (3, 2)], ids=["one queue", "many"])
+def test_a_kernel_refuses_to_be_a_transfer_on_any_device(runtime: Any) -> None:
+    with vc.Runtime(timelines=runtime) as gpu:
+        kernel, a = gpu.kernel("multiply"), gpu.full(10, 1.0)
+        with pytest.raises(ValueError, match="only copies"):
+            kernel(a, a, a, queue="transfer")
+
+
+def test_which_queue_and_why(many: vc.Runtime) -> None:
+    kernel, a = many.kernel("multiply"), many.full(10, 1.0)
+    many.wait()
+    pinned = kernel(a, a, a, queue=np.int64(1))
+    follows = kernel(a, a, a)
+    assert pinned.queue is follows.queue is many.device.queues[1]
+    assert (pinned.placement, follows.placement) == (PINNED, DATA)
+    assert (pinned.queue.role, pinned.queue.index, pinned.queue.family) == ("compute", 1, many.device.queues[0].family)
+    with many.record() as graph:
+        recorded = kernel(a, a, a)
+    assert (recorded.queue, recorded.placement) == (None, RECORDED)
+    assert graph.submit().queue in many.device.queues
+
+
+def test_with_one_queue_there_is_no_question() -> None:
+    with vc.Runtime(queues=1) as gpu:
+        a = gpu.full(10, 1.0)
+        future = gpu.kernel("multiply")(a, a, a, queue=0)
+        assert (len(gpu.device.queues), future.queue, future.placement) == (1, gpu.device.queues[0], ONLY)
+
+
+@pytest.mark.parametrize("option", ["queues", "timelines"])
+@pytest.mark.parametrize("given", [0, -1, (0, 1), (1, -1), (1, 2, 3), "some", 1.5, ()])
+def test_what_is_no_number_of_queues(option: str, given: Any) -> None:
+    with pytest.raises(ValueError, match=f"{option} is an int from 1, or .*; got "):
+        vc.Runtime(**{option: given})
+
+
+def test_every_queue_that_there_is() -> None:
+    with vc.Runtime(queues="all") as gpu:
+        families = gpu.device.physical.queue_families
+        able = sum(family.count for family in families if family.compute or family.transfer)
+        assert len(gpu.device.queues) == able
+        kernel = gpu.kernel("multiply")
+        a = gpu.full(100, 1.0)
+        for lane in gpu.scheduler.compute:
+            kernel(a, a, a, queue=lane.index)
+        assert np.array_equal(a.numpy(), np.ones(100, np.float32))
+
+
+CHAOTIC = """
+layout(local_size_x = 32) in;
+layout(binding = 0) readonly buffer A { float a[]; };
+layout(binding = 1) readonly buffer B { float b[]; };
+layout(binding = 2) writeonly buffer C { float c[]; };
+layout(push_constant) uniform P { float k; };
+void main() {
+    uint i = gl_GlobalInvocationID.x;
+    if (i < c.length()) c[i] = k * a[i] * (1.0 - a[i]) + 0.25 * sin(b[(i * 7) % b.length()]);
+}
+"""
+NUMBERS = st.integers(0, 3)
+LAUNCHES = st.lists(
+    st.tuples(NUMBERS, NUMBERS, NUMBERS, st.floats(3.5, 4.0, width=32), st.none() | NUMBERS), max_size=40
+)
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["direct", "staging"])
+def few_and_many(request: pytest.FixtureRequest) -> Iterator[list[vc.Runtime]]:
+    counts: list[Any] = [1, 3, (2, 2)]
+    with ExitStack() as opened:
+        yield [opened.enter_context(vc.Runtime(timelines=n, staging=request.param)) for n in counts]
+
+
+@given(program=LAUNCHES)
+def test_the_queues_change_no_bit(few_and_many: list[vc.Runtime], program: list[Any]) -> None:
+    """Rounding errors grow at each step: another order of dependent launches shows in every bit."""
+    program = [step for step in program if step[2] not in step[:2]]
+    results = []
+    for gpu in few_and_many:
+        kernel = gpu.kernel(vc.glsl(CHAOTIC))
+        tensors = [gpu.tensor(np.random.default_rng(i).random(100, np.float32)) for i in range(4)]
+        for a, b, out, k, pin in program:
+            queue = None if pin is None else pin % len(gpu.scheduler.compute)
+            kernel(tensors[a], tensors[b], tensors[out], k, queue=queue)
+        results.append([tensor.numpy().tobytes() for tensor in tensors])
+    assert results[0] == results[1] == results[2]
 
 
 def family(index: int, count: int, flags: str) -> QueueFamily:
@@ -104,3 +210,34 @@ def family(index: int, count: int, flags: str) -> QueueFamily:
 )  # fmt: skip
 def test_queue_plans_of_known_devices(families: list[QueueFamily], expected: list[tuple[int, int, str]]) -> None:
     assert QueuePlan.of(families).queues == tuple(expected)
+
+
+VIDEO = QueueFamily(3, 2, False, False, True, 0, ("TRANSFER",), others=True)
+NVIDIA = [family(0, 16, "GCT"), family(1, 2, "T"), family(2, 8, "CT"), VIDEO]
+
+
+@pytest.mark.pure
+def test_plans_of_all_queues_and_of_some() -> None:
+    everything = QueuePlan.of(NVIDIA, 1 << 30, 1 << 30).queues
+    assert len({(f, i) for f, i, _ in everything}) == len(everything) == 16 + 2 + 8 + 2
+    assert [f for f, _, role in everything if role == "transfer"] == [1, 1, 3, 3], "those that only copy come first"
+    assert QueuePlan.of(NVIDIA, 1, 0).queues == ((0, 0, "compute"),)
+    assert QueuePlan.of(NVIDIA, 10, 3).queues[-4:] == (
+        (0, 1, "compute"),
+        (1, 0, "transfer"),
+        (1, 1, "transfer"),
+        (3, 0, "transfer"),
+    )
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize(
+    ("kind", "timelines", "compute", "transfer"),
+    [("discrete", (1, 0), 4, 2), ("integrated", (1, 0), 4, 0), ("cpu", (1, 0), 4, 0), ("integrated", (1, 1), 4, 1),
+     ("discrete", (20, 3), 20, 3), ("discrete", (99, 9), 24, 4)],
+)  # fmt: skip
+def test_usual_plans(kind: str, timelines: tuple[int, int], compute: int, transfer: int) -> None:
+    """Memory that is the host's needs no copy engine; who asks for more timelines gets real queues first."""
+    stub: Any = SimpleNamespace(kind=kind, queue_families=NVIDIA)
+    roles = [role for _, _, role in QueuePlan.usual(stub, timelines).queues]
+    assert (roles.count("compute"), roles.count("transfer")) == (compute, transfer)

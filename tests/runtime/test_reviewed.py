@@ -63,7 +63,7 @@ def test_the_future_of_windows_is_the_future_of_all() -> None:
         multiplier._window_bytes = 1 << 16
         multiplier(x, x, out).result()
         assert all(
-            point.done() for point in gpu.scheduler.points(gpu.scheduler.uses(out.buffer).before_host_reads(0, 1 << 20))
+            point.done() for point in gpu.scheduler.points(gpu.scheduler.uses(out.buffer).last_writers(0, 1 << 20))
         )
         assert len({lane.task for lane in gpu.scheduler.lanes}) > 1
         assert all(lane.recorder is None or lane.n_batched == 0 for lane in gpu.scheduler.lanes[1:])

@@ -33,19 +33,33 @@ class QueuePlan:
     queues: tuple[tuple[int, int, str], ...]
 
     @classmethod
-    def of(cls, families: Sequence[QueueFamily], compute: int = 4, transfer: int = 2) -> QueuePlan:
+    def of(cls, families: Sequence[QueueFamily], compute: int | None = None, transfer: int | None = None) -> QueuePlan:
         """At most this many queues of each role: first one of the most capable family, then of the dedicated ones.
 
         A transfer queue is of a family that can do nothing but copy, since such a family has copy engines of its own.
+        None stands for 4 compute and 2 transfer queues; only where a number is given, families that can copy and do
+        something else (draw, decode video) come after those.
         """
         able = sorted((f for f in families if f.compute), key=lambda f: (not f.graphics, f.index))
         dedicated = [f for f in able if not f.graphics] + [f for f in able if f.graphics]
         chosen = [(able[0].index, 0, "compute")]
         spare = [(f.index, i, "compute") for f in dedicated for i in range(f.count) if (f.index, i) != chosen[0][:2]]
-        chosen += spare[: compute - 1]
-        copiers = [f for f in families if f.transfer and not f.compute and not f.graphics and not f.others]
-        chosen += [(f.index, i, "transfer") for f in copiers for i in range(f.count)][:transfer]
-        return cls(tuple(chosen))
+        chosen += spare[: (4 if compute is None else compute) - 1]
+        copiers = sorted((f for f in families if f.transfer and not f.compute), key=lambda f: f.graphics or f.others)
+        if transfer is None:
+            copiers = [f for f in copiers if not f.graphics and not f.others]
+        copies = [(f.index, i, "transfer") for f in copiers for i in range(f.count)]
+        return cls((*chosen, *copies[: 2 if transfer is None else transfer]))
+
+    @classmethod
+    def usual(cls, physical: PhysicalDevice, timelines: tuple[int, int] = (1, 0)) -> QueuePlan:
+        """What to make without a wish, but at least so many (compute, transfer) queues where the device has them.
+
+        Where the device's memory is the host's, no transfer queues: copies are as fast on its other queues.
+        """
+        compute, transfer = timelines
+        unified = physical.kind in ("integrated", "cpu")
+        return cls.of(physical.queue_families, max(4, compute), transfer if unified or transfer > 2 else None)
 
 
 def _nothing() -> None:
@@ -58,7 +72,7 @@ class Device(Handle):
     Args:
         physical: what to open.
         require: features that must be there; the device's other useful ones are switched on anyway.
-        plan: the queues to make; None makes what the device has.
+        plan: the queues to make; None makes the usual ones.
         timelines: at least this many compute queues and this many transfer queues, (1, 0) without a wish; where the
             device has fewer, several timelines share one of its compute queues.
         memory_limit_bytes: the most device memory to hold; None leaves it to the heap.
@@ -90,7 +104,7 @@ class Device(Handle):
         self.queues: list[Queue] = []
         self._lent: list[weakref.finalize[Any, Any]] = []
         self.children: dict[int, tuple[weakref.ref[Handle], list[Owned]]] = {}
-        plan = plan or QueuePlan.of(physical.queue_families)
+        plan = plan or QueuePlan.usual(physical, timelines)
         self.handle: Any = self._open_handle(plan)
         physical.instance.add_user()
         self._opened()

@@ -6,8 +6,10 @@ import concurrent.futures
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
+from vkcompute.runtime.placement import ONLY, RECORDED
+
 if TYPE_CHECKING:
-    from vkcompute.core.queue import Point
+    from vkcompute.core.queue import Point, Queue
     from vkcompute.runtime.lane import Lane
     from vkcompute.runtime.scheduler import Scheduler
 
@@ -22,9 +24,21 @@ class Future(concurrent.futures.Future[None]):
     then the standard library's part is made, and the runtime's watcher told.
     """
 
+    _why = ONLY  # set where there was a choice
+
     def __init__(self, scheduler: Scheduler, lane: Lane | None, task: int) -> None:
         # Without the base's constructor: it makes a lock and lists, which few futures need. See __getattr__.
         self._scheduler, self._lane, self._task = scheduler, lane, task
+
+    @property
+    def queue(self) -> Queue | None:
+        """The queue that runs the work, by its `role`, `index` and `family`; None for work recorded into a graph."""
+        return None if self._lane is None else self._lane.queue
+
+    @property
+    def placement(self) -> str:
+        """Why the work is on its queue."""
+        return RECORDED if self._lane is None else self._why
 
     def point(self) -> Point:
         """The moment when the work is finished. Submits it if that has not been done.

@@ -60,8 +60,8 @@ class Uses:
             first = bisect_right(self._segments, start, key=_start_of) - 1
             self._segments[first : first + len(found)] = [_Segment(start, stop, strand, task, {})]
 
-    def before_host_reads(self, start: int, stop: int) -> After:
-        """What must be finished before the host may read bytes [start, stop)."""
+    def last_writers(self, start: int, stop: int) -> After:
+        """Who wrote bytes [start, stop) last: what must be finished before the host may read them."""
         after: After = {}
         for segment in self._overlapping(start, stop):
             _wait_for(segment, -1, 0, after)
@@ -69,18 +69,11 @@ class Uses:
 
     def before_host_writes(self, start: int, stop: int) -> After:
         """What must be finished before the host may write bytes [start, stop)."""
-        after = self.before_host_reads(start, stop)
+        after = self.last_writers(start, stop)
         for segment in self._overlapping(start, stop):
             for reader, read in segment.reads.items():
                 after[reader] = max(read, after.get(reader, 0))
         return after
-
-    def last_writer(self, start: int) -> int | None:
-        """The strand that wrote byte `start` last, if any has."""
-        for segment in self._overlapping(start, start + 1):
-            if segment.written:
-                return segment.writer
-        return None
 
     def forget(self, finished: Mapping[int, int]) -> None:
         """Drops what only tells of finished tasks; `finished` gives per strand the last task that is."""

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from vkcompute import dtypes
 from vkcompute.core.buffer import Buffer
-from vkcompute.core.device import Device
+from vkcompute.core.device import Device, QueuePlan
 from vkcompute.core.instance import Instance
 from vkcompute.core.lifetime import Handle
 from vkcompute.core.physical import choose, enumerate_devices
@@ -32,6 +32,7 @@ from vkcompute.runtime.scheduler import Scheduler
 from vkcompute.runtime.tensor import Array, Tensor
 from vkcompute.runtime.transfer import Transfers
 
+_ALL = 1 << 30, 1 << 30  # queues
 _open_runtimes: weakref.WeakSet[Runtime] = weakref.WeakSet()
 
 
@@ -48,6 +49,8 @@ class Runtime(Handle):
         allow_cpu: whether a software device will do.
         memory_limit_bytes: the most device memory to hold.
         staging: True passes every transfer through the staging ring, even where the host sees the device's memory.
+        queues: the most compute queues, or (compute, transfer) queues, of those that the device has; or "all". None
+            takes up to four and two; no transfer queues where the device's memory is the host's.
         timelines: at least this many compute queues, or (compute, transfer) queues; where the device has fewer, several
             share one. It makes nothing faster: it shows on a device with one queue what happens on one with many.
 
@@ -64,9 +67,11 @@ class Runtime(Handle):
         allow_cpu: bool = True,
         memory_limit_bytes: int | None = None,
         staging: bool | None = None,
+        queues: int | tuple[int, int] | str | None = None,
         timelines: int | tuple[int, int] = 1,
     ) -> None:
-        _check_options(features, memory_limit_bytes, timelines)
+        _check_options(features, memory_limit_bytes)
+        least, most = _counts("timelines", timelines), None if queues is None else _counts("queues", queues)
         if device is None:
             device = os.environ.get("VKCOMPUTE_DEVICE") or None
         with ExitStack() as undo:
@@ -76,7 +81,8 @@ class Runtime(Handle):
                 Device(
                     physical,
                     require=features,
-                    timelines=(timelines, 0) if isinstance(timelines, int) else timelines,
+                    plan=None if most is None else QueuePlan.of(physical.queue_families, *most),
+                    timelines=least,
                     memory_limit_bytes=memory_limit_bytes,
                     staging=staging,
                 )
@@ -271,15 +277,23 @@ class Runtime(Handle):
         return f"<runtime on {self.device}{'' if self._open else ', closed'}>"
 
 
-def _check_options(features: object, memory_limit_bytes: object, timelines: object) -> None:
+def _check_options(features: object, memory_limit_bytes: object) -> None:
     """Raises TypeError or ValueError for what Python would take and misunderstand."""
     if isinstance(features, str):
         raise TypeError(f"features is a collection of names; got the string {features!r}; pass [{features!r}]")
     if memory_limit_bytes is not None and (not isinstance(memory_limit_bytes, int) or memory_limit_bytes <= 0):
         raise ValueError(f"memory_limit_bytes is a positive int or None; got {memory_limit_bytes!r}")
-    counts = timelines if isinstance(timelines, tuple) else (timelines, 0)
+
+
+def _counts(name: str, given: Any) -> tuple[int, int]:
+    """(compute, transfer) of `timelines` or `queues`."""
+    if name == "queues" and isinstance(given, str) and given == "all":
+        return _ALL
+    counts = given if isinstance(given, tuple) else (given, 0)
     if len(counts) != 2 or not all(isinstance(n, int) and n >= 0 for n in counts) or counts[0] < 1:
-        raise ValueError(f"timelines is an int from 1, or (compute from 1, transfer from 0); got {timelines!r}")
+        kinds = "an int from 1, or (compute from 1, transfer from 0)" + ', or "all"' * (name == "queues")
+        raise ValueError(f"{name} is {kinds}; got {given!r}")
+    return counts
 
 
 _default: list[Runtime] = []

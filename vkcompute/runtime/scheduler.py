@@ -1,4 +1,4 @@
-"""Decides which queue runs a task, what it has to wait for, and when a batch of tasks is submitted."""
+"""Decides what a task has to wait for, and when a batch of tasks is submitted."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from vkcompute.runtime.future import Future
 from vkcompute.runtime.graph_tasks import Copy, Fill
 from vkcompute.runtime.hazards import After, Uses
 from vkcompute.runtime.lane import Lane, fewest
+from vkcompute.runtime.placement import Placement
 from vkcompute.runtime.watcher import Watcher
 
 if TYPE_CHECKING:
@@ -39,8 +40,8 @@ class Scheduler:
         self._owner = owner  # so that a future, which holds its scheduler, holds the runtime with the device
         self.device, self.lock = device, device.lock
         self.lanes = [Lane(index, queue) for index, queue in enumerate(device.queues)]
-        self.compute = [lane for lane in self.lanes if lane.queue.role == "compute"]
-        self.transfer = [lane for lane in self.lanes if lane.queue.role == "transfer"]
+        self.placement = Placement(device, self.lanes, self.uses)
+        self.compute, self.transfer = self.placement.compute, self.placement.transfer
         self._only = self.lanes[0] if len(self.lanes) == 1 else None
         self.n_recordings = 0  # graphs being recorded, wherever
         device.submit_recorded = self._flush_lanes
@@ -61,7 +62,7 @@ class Scheduler:
     ) -> Future:
         """Launches a kernel; `command` is what `Recorder.dispatch` takes, `keep` the kernel and what it points at."""
         with self.lock:
-            if queue is not None and self._place(writes, reads, queue) not in self.compute:
+            if queue is not None and (self.placement.allowed(queue)[0] not in self.compute or queue == "transfer"):
                 raise ValueError(f"queue {queue!r} of {self.device} only copies; a kernel needs a compute queue")
             lane = self._begin(writes, reads, queue)
             dispatch = lane.recorder.dispatch  # type: ignore[union-attr]
@@ -105,9 +106,7 @@ class Scheduler:
     ) -> Future:
         """Submits command buffers of a queue family that put themselves in order with all before them."""
         with self.lock:
-            lane = self._place(writes, reads, None)
-            if lane.queue.family != family:  # VUID-vkQueueSubmit-pCommandBuffers-00074
-                lane = next(lane for lane in self.compute if lane.queue.family == family)
+            lane = self._only or self.placement.choose(writes, reads, None, family)
             task = lane.task + 1
             try:
                 after = self._note(lane, writes, reads, task)
@@ -118,7 +117,7 @@ class Scheduler:
                 lane.task = task
             self._measured(lane, "graph", writes, reads, lane.submit, command_buffers)
             self.device.retirement.collect()
-            return Future(self, lane, lane.task)
+            return self._future(lane)
 
     def _measured(
         self,
@@ -140,7 +139,7 @@ class Scheduler:
 
     def _begin(self, writes: Sequence[Range], reads: Sequence[Range], queue: int | str | None) -> Lane:
         """A lane whose recorder stands where a task with these ranges may be recorded."""
-        lane = self._only or self._place(writes, reads, queue)
+        lane = self._only or self.placement.choose(writes, reads, queue)
         task = lane.task + 1
         try:
             after = self._note(lane, writes, reads, task)
@@ -173,7 +172,7 @@ class Scheduler:
         return uses
 
     def _end(self, lane: Lane, nbytes: int) -> Future:
-        future = Future(self, lane, lane.task)
+        future = self._future(lane)
         lane.n_batched += 1
         lane.batched_bytes += nbytes
         if lane.n_batched >= BATCH_TASKS or lane.batched_bytes >= BATCH_BYTES:
@@ -181,23 +180,11 @@ class Scheduler:
             self.device.retirement.collect()
         return future
 
-    def _place(self, writes: Sequence[Range], reads: Sequence[Range], queue: int | str | None) -> Lane:
-        """The lane for a task: where the caller says, else where its data was written last, else the least busy one."""
-        if isinstance(queue, int):
-            if not 0 <= queue < len(self.lanes):
-                raise ValueError(f"queue {queue} does not exist; {self.device} has queues 0 to {len(self.lanes) - 1}")
-            return self.lanes[queue]
-        if queue not in (None, "compute", "transfer"):
-            raise ValueError(f'a queue is an index, "compute" or "transfer"; got {queue!r}')
-        lanes = self.transfer if queue == "transfer" and self.transfer else self.compute
-        if len(lanes) > 1:
-            for buffer, start, _ in (*reads, *writes):
-                writer = self.uses(buffer).last_writer(start)
-                if writer is not None and self.lanes[writer] in lanes:
-                    return self.lanes[writer]
-        return (
-            min(lanes, key=lambda lane: (lane.task - lane.finished_task(), lane.index)) if len(lanes) > 1 else lanes[0]
-        )
+    def _future(self, lane: Lane) -> Future:
+        future = Future(self, lane, lane.task)
+        if self._only is None:
+            future._why = self.placement.reason
+        return future
 
     def flush(self) -> None:
         """Submits every open batch, and frees what is no longer in use."""

@@ -66,7 +66,7 @@ class Transfers:
         buffer, start, stop = where
         with self._scheduler.lock:
             uses = self._scheduler.uses(buffer)
-            find = uses.before_host_writes if write else uses.before_host_reads
+            find = uses.before_host_writes if write else uses.last_writers
             points = self._scheduler.points(find(start, stop))
         for point in points:
             point.wait()
