@@ -87,7 +87,8 @@ class Kernel:
             args: one contiguous tensor per binding, ordered by (set, binding); then the push constants, in order.
             grid: workgroups along x, y and z. Without it, one invocation per element of the first tensor that the
                 kernel writes.
-            queue: an index, "compute" or "transfer"; without it the scheduler chooses. Not in what a graph records.
+            queue: the index of one of `runtime.device.queues`, or "compute"; without it the scheduler chooses. Not in
+                what a graph records.
             named: push constants by name.
 
         Raises:
