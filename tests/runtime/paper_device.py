@@ -165,7 +165,8 @@ class Paper:
         return self.scheduler.copy(([source], [target]), 1, source, target, queue)
 
     def record(self, tasks: Sequence[tuple[Any, Any]], queue: int = 0) -> Recording:
-        return Recording(PaperPool(self.device.queues[queue]), [PaperTask(*ranges) for ranges in tasks])  # type: ignore[arg-type]
+        pool: Any = PaperPool(self.device.queues[queue])
+        return Recording(pool, [PaperTask(*ranges) for ranges in tasks], staging=None)
 
     def replay(self, recording: Recording, times: int) -> Any:
         family = recording.handle.family
