@@ -149,6 +149,16 @@ def test_fit_inside_of_a_profile_is_not_measured(group: vc.DeviceGroup) -> None:
     assert_close(found, fit(X, y, max_iter=10))
 
 
+@pytest.mark.parametrize("d", [3, 40])
+def test_devices_with_several_queues_and_memory_of_their_own(clean_handles: None, d: int) -> None:
+    X, y = random_table(500, d, 17)
+    params: dict[str, Any] = {"max_iter": 9, "batch_size": 200, "random_state": 5}
+    with vc.Runtime(timelines=(3, 2), staging=True) as first, vc.Runtime(staging=True) as second:
+        with vc.DeviceGroup([first, second]) as group:
+            found = vc.LogisticRegression(device=group, **params).fit(X, y)
+        assert_close(found, fit(X, y, **params))
+
+
 def test_fits_on_several_threads(group: vc.DeviceGroup) -> None:
     tables = [random_table(500 + 7 * n, 3, n) for n in range(6)]
     with ThreadPoolExecutor(3) as pool:

@@ -129,7 +129,7 @@ def test_futures_of_all_devices(group: vc.DeviceGroup) -> None:
     assert len(future.futures) == 2
     assert not concurrent.futures.wait(future.futures).not_done
     assert future.done()
-    many = [kernel(x, w, out, 0, 1) for _ in range(100)]
+    many = [kernel(x, w, out, 0, 1) for _ in range(20)]
     with pytest.raises(TimeoutError):
         many[-1].result(timeout_s=0)
     many[-1].result(60)
