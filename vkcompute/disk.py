@@ -10,9 +10,11 @@ import contextlib
 import hashlib
 import logging
 import os
+import secrets
+import stat
 import sys
-import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 logger = logging.getLogger(__name__)
@@ -42,23 +44,40 @@ def _user_cache() -> Path:
     return Path(xdg) if os.path.isabs(xdg) else Path.home() / ".cache"
 
 
+@contextlib.contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Gives the path of a new file to write, which takes the place of `path` at the end; on an error it is deleted.
+
+    A file that is replaced leaves its mode to the new one, and a symbolic link stays one. The new file has the suffix
+    of `path`, which tells many a library what to write.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
+    target = Path(os.path.realpath(path))
+    temporary = target.with_name(f"{_TEMPORARY_PREFIX}{secrets.token_hex(8)}{target.suffix}")
+    try:
+        temporary.touch(exist_ok=False)
+        mode = stat.S_IMODE((target if target.exists() else temporary).stat().st_mode)
+        yield temporary
+        temporary.chmod(mode)  # what was yielded may have been replaced by another file
+        os.replace(temporary, target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise
+
+
 def write_atomic(path: Path, data: bytes) -> None:
     """Make `path` hold `data`: a reader sees the old content or the new, also after a crash.
 
     Raises:
         OSError: the folder cannot be written; nothing is left behind.
     """
-    descriptor, temporary = tempfile.mkstemp(prefix=_TEMPORARY_PREFIX, dir=path.parent)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise
+    with replacing(path) as temporary, open(temporary, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def read_cached(path: Path) -> bytes | None:

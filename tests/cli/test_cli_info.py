@@ -17,7 +17,7 @@ from cli_done import Done
 
 import vkcompute
 from vkcompute.cli import info
-from vkcompute.cli.inventory import plain
+from vkcompute.cli.info import plain
 
 Run = Callable[..., Done]
 

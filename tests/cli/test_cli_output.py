@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from vkcompute import disk
 from vkcompute.cli import output
 
 pytestmark = pytest.mark.pure
@@ -18,7 +19,7 @@ posix = pytest.mark.skipif(sys.platform == "win32", reason="permissions and link
 
 
 def test_a_new_file_has_the_usual_mode(tmp_path: Path, listing: Callable[[], list[str]]) -> None:
-    with output.replacing(str(tmp_path / "x.csv")) as temporary:
+    with disk.replacing(str(tmp_path / "x.csv")) as temporary:
         Path(temporary).write_text("new")
         assert Path(temporary).suffix == ".csv"
         assert not (tmp_path / "x.csv").exists()
@@ -36,7 +37,7 @@ def test_a_failure_leaves_what_was_there(
     path.write_text("old")
 
     def fail_halfway() -> None:
-        with output.replacing(str(path)) as temporary:
+        with disk.replacing(str(path)) as temporary:
             Path(temporary).write_text("half")
             raise error
 
@@ -51,7 +52,7 @@ def test_a_replaced_file_keeps_its_mode_and_a_link_stays_one(tmp_path: Path) -> 
     path, link = tmp_path / "x.csv", tmp_path / "link.csv"
     path.touch(0o600)
     link.symlink_to(path)
-    with output.replacing(str(link)) as temporary:
+    with disk.replacing(str(link)) as temporary:
         Path(temporary).write_text("new")
     assert link.is_symlink()
     assert path.read_text() == "new"
@@ -60,7 +61,7 @@ def test_a_replaced_file_keeps_its_mode_and_a_link_stays_one(tmp_path: Path) -> 
 
 def test_a_long_name_is_no_problem(tmp_path: Path) -> None:
     path = tmp_path / ("x" * 240 + ".csv")
-    with output.replacing(str(path)) as temporary:
+    with disk.replacing(str(path)) as temporary:
         Path(temporary).write_text("new")
     assert path.read_text() == "new"
 

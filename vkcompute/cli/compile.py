@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from vkcompute import disk
 from vkcompute.cli import output, page
 from vkcompute.cli.options import Commands, Parser
 
@@ -63,8 +64,7 @@ def run(args: argparse.Namespace) -> int:
     spirv = Path(args.source).read_bytes() if is_spirv else _compiled(args)
     interface = _interface(args.source, spirv)
     if target is not None:
-        with output.replacing(target) as temporary:
-            Path(temporary).write_bytes(spirv)
+        disk.write_atomic(Path(target), spirv)
         if not shows and not args.quiet:
             page.show(f"wrote {target} ({page.count(len(spirv), 'byte')})")
     if shows:
@@ -102,7 +102,7 @@ def _json(interface: Interface) -> str:
     import json
     from dataclasses import asdict
 
-    from vkcompute.cli.inventory import plain
+    from vkcompute.cli.info import plain
 
     return json.dumps(plain(asdict(interface)), indent=2, allow_nan=False)
 

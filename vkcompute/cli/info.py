@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
-from typing import TYPE_CHECKING
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
 
 from vkcompute._version import __version__
 from vkcompute.cli import page
@@ -70,7 +72,6 @@ def _behind(device: PhysicalDevice, chosen: PhysicalDevice) -> str:
 
 
 def _json(verdicts: Verdicts) -> str:
-    from vkcompute.cli.inventory import inventory
     from vkcompute.core.instance import extensions, layers
 
     chosen = next((device.index for device, reasons in verdicts if not reasons), None)
@@ -79,9 +80,57 @@ def _json(verdicts: Verdicts) -> str:
         "chosen": chosen,
         "layers": layers(),
         "instance_extensions": extensions(),
-        "devices": [inventory(device) | {"not_chosen_because": reasons} for device, reasons in verdicts],
+        "devices": [_inventory(device) | {"not_chosen_because": reasons} for device, reasons in verdicts],
     }
     return json.dumps(found, indent=2, allow_nan=False)
+
+
+def _inventory(device: PhysicalDevice) -> dict[str, Any]:
+    """Limits, properties and features under Vulkan's own names; quirks as in `Quirks`; the rest as in `PhysicalDevice`.
+
+    A device that is too old for the library has fewer entries: its driver cannot be asked for the others.
+    """
+    from vkcompute.core.quirks import quirks_of
+
+    unfit = device.unfit()
+    heaps, types = device.memory
+    found: dict[str, Any] = {
+        "index": device.index,
+        "name": device.name,
+        "kind": device.kind,
+        "usable": not unfit,
+        "api_version": ".".join(map(str, device.api_version)),
+        "driver_version": device.driver_version,
+        "vendor_id": device.vendor_id,
+        "device_id": device.device_id,
+        "pipeline_cache_uuid": device.pipeline_cache_uuid.hex(),
+        "limits": plain(device.limits),
+        "extensions": sorted(device.extensions),
+        "queue_families": [asdict(family) for family in device.queue_families],
+        "memory_heaps": [asdict(heap) for heap in heaps],
+        "memory_types": [asdict(kind) for kind in types],
+    }
+    if not unfit:
+        found["driver"] = device.driver
+        found["subgroup_size"] = device.subgroup_size
+        found["subgroup_operations"] = sorted(device.subgroup_operations)
+        found["properties"] = plain(device.properties)
+        found["features"] = dict(sorted(device.features.items()))
+        found["quirks"] = asdict(quirks_of(device))
+    return found
+
+
+def plain(value: Any, name: str = "") -> Any:
+    """`value` in JSON's terms: identifiers of bytes as hexadecimal digits, and null for numbers that are not finite."""
+    if isinstance(value, dict):
+        return {key: plain(entry, key) for key, entry in value.items()}
+    if isinstance(value, (tuple, list)):
+        if name.endswith(("UUID", "LUID")):
+            return bytes(value).hex()
+        return [plain(entry) for entry in value]
+    if isinstance(value, bytes):
+        return value.hex()
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _text(verdicts: Verdicts) -> str:

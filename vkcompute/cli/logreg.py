@@ -2,8 +2,21 @@
 
 from __future__ import annotations
 
-from vkcompute.cli import predict, train
-from vkcompute.cli.options import Commands, Parser
+import argparse
+import csv
+import sys
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, TextIO
+
+from vkcompute import disk
+from vkcompute.cli import output, page, plot, progress
+from vkcompute.cli.options import Commands, Parser, number, whole
+from vkcompute.errors import DataError
+
+if TYPE_CHECKING:
+    from vkcompute.cli.regression import Result
+    from vkcompute.cli.table import Table
+    from vkcompute.pipelines.logistic_regression import LogisticRegression
 
 
 def add_parser(commands: Commands) -> None:
@@ -11,5 +24,171 @@ def add_parser(commands: Commands) -> None:
     text = "Trains a logistic regression on a table in a CSV file, and predicts with it."
     parser: Parser = commands.add_parser("logreg", help="train on a CSV file, and predict", description=text)
     below = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    train.add_parser(below)
-    predict.add_parser(below)
+    _add_train(below)
+    _add_predict(below)
+
+
+def _add_train(commands: Commands) -> None:
+    text = """Trains on the rows of a CSV file with a header. The target is a column with two classes, numbers or text;
+    all other columns are features and hold numbers."""
+    parser: Parser = commands.add_parser("train", help="train a model", description=text)
+    parser.add_argument("data", metavar="data.csv", help="cells separated by comma, semicolon or tab")
+    parser.add_argument("--target", metavar="NAME", required=True, help="the column to predict")
+    parser.add_argument("--ignore", metavar="NAME", action="append", default=[], help="a column that is no feature")
+    parser.add_argument("--model", metavar="model.npz", help="where to write the model")
+    parser.add_argument("--plot", metavar="loss.png", help="where to draw the loss curve (.png, .svg, .pdf, .jpg)")
+    parser.add_argument(
+        "--test-fraction",
+        metavar="F",
+        type=number(0, inclusive=True, below=1),
+        default=0.0,
+        help="share of the rows of each class to hold out, for an honest accuracy (default: 0)",
+    )
+    _add_parameters(parser)
+    parser.add_device_option()
+    parser.set_defaults(run=_train)
+
+
+def _add_parameters(parser: Parser) -> None:
+    """The parameters of the estimator, with its own defaults."""
+    group = parser.add_argument_group("training")
+    add = group.add_argument
+    positive, not_negative = number(0, inclusive=False), number(0, inclusive=True)
+    add("--learning-rate", metavar="X", type=positive, default=0.1, help="length of a step (default: %(default)s)")
+    add("--max-iter", metavar="N", type=whole(1), default=100, help="passes over the rows (default: %(default)s)")
+    add(
+        "--alpha", metavar="X", type=not_negative, default=0.0, help="strength of the L2 penalty (default: %(default)s)"
+    )
+    add("--tol", metavar="X", type=not_negative, help="stop when the loss no longer falls by this (default: never)")
+    add("--batch-size", metavar="N", type=whole(1), help="rows per step (default: all of them)")
+    add("--seed", metavar="N", type=whole(0), default=0, help="of held-out rows and batches (default: %(default)s)")
+    add(
+        "--standardize",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="whether to train on features of mean 0 and deviation 1; the model takes them as they are either way",
+    )
+
+
+def _train(args: argparse.Namespace) -> int:
+    """`logreg train`: a model, from a CSV file to a model file.
+
+    Raises:
+        DataError: the data cannot be used; the message gives line and column.
+        ValueError: an output has no place, or training overflows.
+        ImportError: a plot is asked for, and there is no matplotlib.
+    """
+    for path, others in ((args.model, (args.data,)), (args.plot, (args.data, args.model))):
+        if path is not None:
+            output.check(path, *others)
+    if args.plot is not None:
+        plot.require(args.plot)
+
+    from vkcompute.cli import table
+    from vkcompute.cli.regression import regress
+    from vkcompute.runtime.runtime import Runtime
+
+    data = table.read(args.data, target=args.target, ignore=args.ignore)
+    with Runtime(args.device) as runtime, progress.bar("train", unit=" epochs", quiet=args.quiet) as update:
+        result = regress(data, args, runtime, lambda done: update(done, args.max_iter))
+        device = runtime.device.name
+    if args.model is not None:
+        result.model.save(args.model)
+    if args.plot is not None:
+        title = f"Logistic regression of {args.target} on {page.count(result.n_train, 'row')}"
+        with disk.replacing(args.plot) as temporary:
+            plot.draw(temporary, result.model.loss_curve_, title)
+    if not args.quiet:
+        page.show(_trained(args, result, device))
+    return 0
+
+
+def _trained(args: argparse.Namespace, result: Result, device: str) -> str:
+    classes = [f"{label} ({count:,})" for label, count in result.class_counts.items()]
+    counts = [page.count(result.n_train + result.n_test, "row"), page.count(result.n_features, "feature")]
+    made = f"{page.count(result.model.n_iter_, 'epoch')} in {result.seconds:.3g} s"
+    held_out = [f"{result.accuracy[1]:.4f} held out"] if result.n_test else []
+    held_out_loss = [f"{result.log_loss[1]:.4f} held out"] if result.n_test else []
+    rows = [page.count(result.n_train, "row"), *([f"{result.n_test:,} held out"] if result.n_test else [])]
+    fields = [
+        ("data", [f"{args.data}:", *page.listed(counts)]),
+        ("classes", page.listed(classes)),
+        ("device", [device]),
+        ("training", page.listed([*rows, made])),
+        ("accuracy", page.listed([f"{result.accuracy[0]:.4f} training", *held_out])),
+        ("log-loss", page.listed([f"{result.log_loss[0]:.4f} training", *held_out_loss])),
+        ("model", [args.model or "not written (--model says where)"]),
+        ("plot", [args.plot or "not drawn (--plot says where)"]),
+    ]
+    return "\n".join(page.field(label, items, indent=0, label_columns=10) for label, items in fields)
+
+
+def _add_predict(commands: Commands) -> None:
+    text = """Predicts the class of each row of a CSV file. Its columns are matched with the model's features by name;
+    columns that the model does not know are ignored. This is done without the device: the rows pass by only once."""
+    parser: Parser = commands.add_parser("predict", help="predict with a model", description=text)
+    parser.add_argument("data", metavar="data.csv", help="rows with the features that the model was trained on")
+    parser.add_argument("--model", metavar="model.npz", required=True, help="what `train --model` wrote")
+    parser.add_argument("-o", "--output", metavar="predictions.csv", help="where to write (default: standard output)")
+    parser.add_argument("--proba", action="store_true", help="with the probability of each class")
+    parser.set_defaults(run=_predict)
+
+
+def _predict(args: argparse.Namespace) -> int:
+    """`logreg predict`: a model's predictions for the rows of a CSV file.
+
+    Raises:
+        DataError: the model or the data cannot be used; the message gives line and column.
+        ValueError: the output has no place.
+    """
+    if args.output is not None:
+        output.check(args.output, args.data, args.model)
+
+    from vkcompute.pipelines.logistic_regression import LogisticRegression
+
+    model = LogisticRegression.load(args.model)
+    rows = _predictions(model, _features(args.data, model), args.proba)
+    if args.output is None:
+        _write(sys.stdout, rows)
+        return 0
+    with disk.replacing(args.output) as temporary, open(temporary, "w", encoding="utf-8", newline="") as file:
+        n_rows = _write(file, rows)
+    if not args.quiet:
+        page.show(
+            page.field("wrote", [args.output, f"({page.count(n_rows, 'prediction')})"], indent=0, label_columns=6)
+        )
+    return 0
+
+
+def _features(path: str, model: LogisticRegression) -> Table:
+    """The model's features, in its order."""
+    from vkcompute.cli import table
+
+    names = getattr(model, "feature_names_in_", None)
+    if names is not None:
+        return table.read(path, names=[str(name) for name in names])
+    data = table.read(path)
+    if len(data.names) != model.n_features_in_:
+        raise DataError(
+            f"the model was trained without names and takes {page.count(model.n_features_in_, 'column')} in its own "
+            f"order; {path} has {len(data.names)}"
+        )
+    return data
+
+
+def _predictions(model: LogisticRegression, data: Table, proba: bool) -> list[Iterable[Any]]:
+    """The header and the rows of the result."""
+    if hasattr(model, "feature_names_in_"):
+        del model.feature_names_in_  # the columns are in its order now, in an array without names
+    labels = model.predict(data.numbers).tolist()
+    if not proba:
+        return [["prediction"], *([label] for label in labels)]
+    header = ["prediction", *(f"probability_{label}" for label in model.classes_)]
+    probabilities = model.predict_proba(data.numbers).tolist()
+    return [header, *([label, f"{a:.9g}", f"{b:.9g}"] for label, (a, b) in zip(labels, probabilities, strict=True))]
+
+
+def _write(file: TextIO, rows: list[Iterable[Any]]) -> int:
+    """Writes CSV; gives the number of rows below the header."""
+    csv.writer(file, lineterminator="\n").writerows(rows)
+    return len(rows) - 1

@@ -1,12 +1,9 @@
-"""Files that a command writes: looked at before the work begins, and there only once they are whole."""
+"""Places where a command is to write: looked at before the work begins."""
 
 from __future__ import annotations
 
-import contextlib
 import os
-import secrets
 import stat
-from collections.abc import Iterator
 from pathlib import Path
 
 
@@ -37,21 +34,3 @@ def _same(path: str, other: str) -> bool:
     if os.path.exists(path) and os.path.exists(other):
         return os.path.samefile(path, other)
     return os.path.realpath(path) == os.path.realpath(other)
-
-
-@contextlib.contextmanager
-def replacing(path: str) -> Iterator[str]:
-    """Gives the path of a new file to write, which takes the place of `path` at the end; on an error it is deleted."""
-    target = Path(os.path.realpath(path))  # a symbolic link stays one
-    # The suffix stays too: it tells many a library what to write.
-    temporary = target.with_name(f".{target.stem[:100]}-{secrets.token_hex(8)}{target.suffix}")
-    try:
-        temporary.touch(exist_ok=False)
-        mode = stat.S_IMODE((target if target.exists() else temporary).stat().st_mode)
-        yield str(temporary)
-        temporary.chmod(mode)  # what was yielded may have been replaced by another file
-        os.replace(temporary, target)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-        raise

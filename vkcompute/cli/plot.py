@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vkcompute.cli import page
@@ -30,7 +31,7 @@ def require(path: str) -> None:
         raise ValueError(f"--plot {path}: the name of a picture ends in one of {', '.join(_SUFFIXES)}")
 
 
-def draw(path: str, losses: npt.NDArray[Any], title: str) -> None:
+def draw(path: Path, losses: npt.NDArray[Any], title: str) -> None:
     """Draws the loss of each epoch to `path`, whose suffix says in which format."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

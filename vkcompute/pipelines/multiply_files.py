@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import uuid
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from vkcompute import dtypes
+from vkcompute import disk, dtypes
 from vkcompute.errors import DataError
 from vkcompute.pipelines.multiply import Array, Progress, multiply
 from vkcompute.runtime.runtime import Runtime
@@ -48,28 +47,21 @@ def multiply_files(
     if not arrays:
         raise TypeError(f"at least one of a and b is a file; got {a!r} and {b!r}")
     like = max(arrays, key=lambda array: array.ndim)
-    target = Path(out).resolve()  # through a link, to the file that it means
-    name = str(target.with_name(f".{target.name}.{uuid.uuid4().hex[:12]}.partial"))
-    Path(name).touch(exist_ok=False)  # with the mode that the user's umask gives
-    try:
+    with disk.replacing(out) as name:
         result = _created(name, like, like.flags.f_contiguous and not like.flags.c_contiguous)
         multiply(left, right, result, runtime=runtime, chunk_bytes=chunk_bytes, progress=progress)
         if isinstance(result, np.memmap):
             result.flush()
         del result
-        os.replace(name, target)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-    written: Array = _opened(target)
+    written: Array = _opened(out)
     return written
 
 
-def _created(name: str, like: Array, fortran_order: bool) -> Array:
+def _created(name: Path, like: Array, fortran_order: bool) -> Array:
     if like.size:
         return np.lib.format.open_memmap(name, "w+", like.dtype, like.shape, fortran_order)
-    np.save(name, like)  # nothing can be mapped of an empty array
-    os.replace(f"{name}.npy", name)
+    with open(name, "wb") as file:
+        np.save(file, like)  # nothing can be mapped of an empty array
     return np.empty_like(like)
 
 
