@@ -26,6 +26,9 @@ class VulkanError(VkComputeError, RuntimeError):
         super().__init__(f"{call}{on} returned {result}" + (f": {detail}" if detail else ""))
 
 
+OUT_OF_MEMORY = ("VK_ERROR_OUT_OF_DEVICE_MEMORY", "VK_ERROR_OUT_OF_HOST_MEMORY")
+
+
 class OutOfDeviceMemory(VulkanError, MemoryError):
     """An allocation does not fit, after what was dead had been collected and the allocation tried once more.
 
@@ -53,6 +56,14 @@ class ValidationError(VkComputeError, RuntimeError):
     def __init__(self, message: str, vuid: str, where: str) -> None:
         self.vuid, self.where = vuid, where
         super().__init__(f"{where}: {vuid}: {message}")
+
+
+def again(error: Exception) -> Exception:
+    """The same error as a new object: raised from several places, one would keep the frames of all of them alive."""
+    copy = type(error).__new__(type(error), *error.args)
+    copy.__dict__.update(error.__dict__)
+    copy.__cause__ = error.__cause__
+    return copy
 
 
 class NoVulkanLoader(VkComputeError, ImportError):

@@ -25,7 +25,11 @@ _TIMESTAMP_STAGES = {"start": 0x1, "end": 0x10000}  # TOP_OF_PIPE, ALL_COMMANDS
 
 
 class CommandPool(DeviceChild):
-    """The command buffers of one queue, used again once the device has finished with them."""
+    """The command buffers of one queue, used again once the device has finished with them.
+
+    Attributes:
+        pending: (value, command buffer): in use until the queue reaches the value; values never decrease.
+    """
 
     def __init__(self, queue: Queue) -> None:
         super().__init__(queue.device)
@@ -33,12 +37,11 @@ class CommandPool(DeviceChild):
         info = vk.struct("VkCommandPoolCreateInfo", flags=_RESETTABLE, queueFamilyIndex=queue.family)
         self.handle = self.own("CommandPool", info)
         self._free: list[Any] = []
-        self._pending: deque[tuple[int, Any]] = deque()
-        self._opened()
+        self.pending: deque[tuple[int, Any]] = deque()
 
     def take(self) -> Any:
         """A VkCommandBuffer that is not in use."""
-        pending = self._pending
+        pending = self.pending
         if not self._free and pending and pending[0][0] <= self.queue.poll():
             while pending and pending[0][0] <= self.queue.completed:
                 self._free.append(pending.popleft()[1])
@@ -46,16 +49,24 @@ class CommandPool(DeviceChild):
             self._grow()
         return self._free.pop()
 
+    def discard(self, command_buffer: Any) -> None:
+        """Takes a command buffer back that was not submitted, whatever its state."""
+        if self.device.fn.vkResetCommandBuffer(command_buffer, 0) == 0:
+            self._free.append(command_buffer)
+
     def give(self, value: int, command_buffer: Any) -> None:
         """Takes a command buffer back that is in use until the queue reaches `value`; values never decrease."""
-        self._pending.append((value, command_buffer))
+        self.pending.append((value, command_buffer))
 
     def _grow(self) -> None:
         info = vk.struct("VkCommandBufferAllocateInfo", commandPool=self.handle, commandBufferCount=_GROWTH)
         buffers = vk.ffi.new("VkCommandBuffer[]", _GROWTH)
+        self.device.retry(self._allocate, info, buffers)
+        self._free.extend(buffers)
+
+    def _allocate(self, info: Any, buffers: Any) -> None:
         call = self.device.fn.vkAllocateCommandBuffers
         vk.check(call(self.device.handle, info, buffers), "vkAllocateCommandBuffers", self.device)
-        self._free.extend(buffers)
 
 
 class Recorder:
@@ -66,12 +77,12 @@ class Recorder:
 
     __slots__ = (
         "_bind_pipeline", "_bind_sets", "_bound", "_copy", "_dispatch", "_fill", "_fn", "_push", "_sets",
-        "handle", "transfer_only",
+        "ended", "handle", "transfer_only",
     )  # fmt: skip
 
     def __init__(self, queue: Queue, handle: Any, *, reusable: bool = False) -> None:
         fn = self._fn = queue.device.fn
-        self.handle = handle
+        self.handle, self.ended = handle, False
         self.transfer_only = queue.role == "transfer"
         self._bound: Any = None
         self._sets: Any = None
@@ -87,9 +98,11 @@ class Recorder:
         """Binds what is not bound yet and dispatches `grid` workgroups. `push` is read before the call returns."""
         handle = self.handle
         if pipeline is not self._bound:
+            self._bound = None  # nothing is taken to be bound that an interruption kept from it
             self._bind_pipeline(handle, _COMPUTE_BIND_POINT, pipeline)
             self._bound, self._sets = pipeline, None
         if sets is not self._sets:
+            self._sets = None
             if n_sets:
                 self._bind_sets(handle, _COMPUTE_BIND_POINT, layout, 0, n_sets, sets, 0, _NULL)
             self._sets = sets
@@ -112,10 +125,16 @@ class Recorder:
         self._fn.vkCmdPipelineBarrier(self.handle, stages, stages, 0, 1, barrier, 0, _NULL, 0, _NULL)
 
     def end(self) -> None:
-        """Shows what was written to the host, and ends the recording."""
+        """Shows what was written to the host, and ends the recording; a second call does nothing."""
+        if self.ended:
+            return
         stages, barrier = (_STAGE_TRANSFER, _TRANSFER_TO_HOST) if self.transfer_only else (_WORK_STAGES, _WORK_TO_HOST)
         self._fn.vkCmdPipelineBarrier(self.handle, stages, _STAGE_HOST, 0, 1, barrier, 0, _NULL, 0, _NULL)
-        vk.check(self._fn.vkEndCommandBuffer(self.handle), "vkEndCommandBuffer")
+        results: list[int] = []
+        call = map(self._fn.vkEndCommandBuffer, (self.handle,))
+        results += call  # in one step with the next, as in Queue.submit
+        self.ended = True
+        vk.check(results[0], "vkEndCommandBuffer")
 
     def timestamp(self, pool: Any, index: int, when: str) -> None:
         """Writes the time at "start" (before what follows begins) or "end" (after all before has finished)."""

@@ -39,14 +39,9 @@ class PipelineLayout(DeviceChild):
         self.n_sets = 1 + max((slot[0] for slot in slots), default=-1)
         self._free: list[Any] = []
         self._n_pools = 0
-        self._opened()
-        try:
-            set_layouts = [self._make_set_layout(number) for number in range(self.n_sets)]
-            self._layouts_array = vk.ffi.new("VkDescriptorSetLayout[]", set_layouts)
-            self.handle = self._make_layout()
-        except BaseException:
-            self.close()
-            raise
+        set_layouts = [self._make_set_layout(number) for number in range(self.n_sets)]
+        self._layouts_array = vk.ffi.new("VkDescriptorSetLayout[]", set_layouts)
+        self.handle = self._make_layout()
 
     def _make_set_layout(self, number: int) -> Any:
         bindings = [
@@ -118,9 +113,12 @@ class PipelineLayout(DeviceChild):
                 descriptorSetCount=self.n_sets,
                 pSetLayouts=self._layouts_array,
             )
-            call = self.device.fn.vkAllocateDescriptorSets
-            vk.check(call(self.device.handle, request, sets), "vkAllocateDescriptorSets", self.device)
+            self.device.retry(self._allocate, request, sets)
             self._free.append(sets)
+
+    def _allocate(self, request: Any, sets: Any) -> None:
+        call = self.device.fn.vkAllocateDescriptorSets
+        vk.check(call(self.device.handle, request, sets), "vkAllocateDescriptorSets", self.device)
 
 
 class DescriptorSets:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import threading
 import weakref
 from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from vkcompute.core import clock, features, vk
 from vkcompute.core.buffer import Buffer
@@ -20,10 +21,11 @@ from vkcompute.core.pipeline import PipelineCache
 from vkcompute.core.queue import Queue
 from vkcompute.core.retirement import Retirement
 from vkcompute.core.validation import raising
-from vkcompute.errors import DeviceLost
+from vkcompute.errors import OUT_OF_MEMORY, DeviceLost, VulkanError
 
 _PORTABILITY_SUBSET = "VK_KHR_portability_subset"
 _WANTED_EXTENSIONS = ("VK_EXT_memory_budget", *clock.EXTENSIONS)
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,10 @@ def _nothing() -> None:
     """Nothing is recorded."""
 
 
+def _accept(error: Exception) -> None:
+    """Nobody records, who would have to be told."""
+
+
 class Device(Handle):
     """An opened device.
 
@@ -98,7 +104,9 @@ class Device(Handle):
         self.features = frozenset(require) | {name for name in features.WANTED if physical.features.get(name)}
         self._ended = False
         self.lock = threading.RLock()
-        self.submit_recorded: Callable[[], None] = _nothing  # whoever records commands puts its own here
+        self.submit_recorded: Callable[[], None] = _nothing  # whoever records commands puts its own here, and here
+        self.refuse: Callable[[Exception], None] = _accept
+        self.loss: DeviceLost | None = None
         self.submit_lock = threading.Lock()
         self.caches: list[Callable[[], None]] = []  # each closes buffers that are kept for later use only
         self.queues: list[Queue] = []
@@ -187,10 +195,15 @@ class Device(Handle):
         """
         return Buffer(self, nbytes, use)
 
-    def create(self, kind: str, call: str, info: Any) -> Any:
-        """A new driver object of type `kind` by the function `call`."""
-        pointer = vk.ffi.new(f"{kind}*")
-        vk.check(getattr(self.fn, call)(self.handle, info, vk.NULL, pointer), call, self)
+    def create(self, kind: str, call: str, info: Any, owned: list[Owned] | None = None) -> Any:
+        """A new driver object of type `kind` by the function `call`; noted in `owned`, to be destroyed."""
+        pointer, destroy = vk.ffi.new(f"{kind}*"), call.replace("Create", "Destroy")
+        step = map(getattr(self.fn, call), (self.handle,), (info,), (vk.NULL,), (pointer,))
+        results: list[int] = []
+        results += step  # in one step with the next, as in Queue.submit
+        if owned is not None and results[0] == 0:
+            owned += ((destroy, pointer[0]),)
+        vk.check(results[0], call, self)
         return pointer[0]
 
     def destroy(self, call: str, handle: Any) -> None:
@@ -210,6 +223,26 @@ class Device(Handle):
                 self.submit_recorded()
                 self.wait_idle()
             self.retirement.collect()
+
+    def retry(self, call: Callable[..., _T], *args: Any) -> _T:
+        """What `call(*args)` gives; where memory is short, all work is awaited, what is dead freed, and it is called
+        once more.
+        """
+        try:
+            return call(*args)
+        except VulkanError as error:
+            if error.result not in OUT_OF_MEMORY:
+                raise
+        gc.collect()
+        with self.lock:
+            self.wait_idle()
+            self.retirement.collect()
+        return call(*args)
+
+    def lose(self, error: DeviceLost) -> None:
+        """Notes that the device stopped working: from now on all that was not seen to be finished has failed."""
+        self.loss = self.loss or error
+        self.refuse(error)
 
     def wait_idle(self) -> None:
         """Waits for everything that has been submitted."""

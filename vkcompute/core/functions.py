@@ -12,7 +12,8 @@ DEVICE_FUNCTIONS = tuple(
     vkCreateDescriptorSetLayout vkDestroyDescriptorSetLayout vkCreateDescriptorPool vkDestroyDescriptorPool
     vkAllocateDescriptorSets vkUpdateDescriptorSets
     vkCreateCommandPool vkDestroyCommandPool vkAllocateCommandBuffers
-    vkBeginCommandBuffer vkEndCommandBuffer vkCmdBindPipeline vkCmdBindDescriptorSets vkCmdPushConstants
+    vkBeginCommandBuffer vkEndCommandBuffer vkResetCommandBuffer
+    vkCmdBindPipeline vkCmdBindDescriptorSets vkCmdPushConstants
     vkCmdDispatch vkCmdCopyBuffer vkCmdFillBuffer vkCmdPipelineBarrier vkCmdWriteTimestamp
     vkCreateQueryPool vkDestroyQueryPool vkGetQueryPoolResults vkResetQueryPool
     vkGetCalibratedTimestampsEXT vkGetCalibratedTimestampsKHR

@@ -65,9 +65,9 @@ class Handle:
 
     def _opened(self) -> None:
         """To be called as the last step of the constructor, when there is something to destroy."""
-        self._pid = os.getpid()
+        self._pid, kind = os.getpid(), type(self).__name__
         self._open = True
-        count(type(self).__name__, +1)
+        _changes.append((kind, +1))  # in one step with the line above, as in Queue.submit
 
     @property
     def inherited(self) -> bool:
@@ -128,6 +128,7 @@ class DeviceChild(Handle):
     def __init__(self, device: Device) -> None:
         self.device = device
         self.owned: list[Owned] = []
+        self._opened()  # here, so that what a constructor has made is destroyed where a later step of it fails
 
     def _opened(self) -> None:
         super()._opened()
@@ -136,9 +137,7 @@ class DeviceChild(Handle):
 
     def own(self, kind: str, info: Any) -> Any:
         """Makes a driver object of type `kind`, to be destroyed with this one; the newest first."""
-        handle = self.device.create(f"Vk{kind}", f"vkCreate{kind}", info)
-        self.owned.append((f"vkDestroy{kind}", handle))
-        return handle
+        return self.device.retry(self.device.create, f"Vk{kind}", f"vkCreate{kind}", info, self.owned)
 
     def _destroy(self) -> None:
         if self.device.children.pop(id(self), None) is not None:

@@ -10,7 +10,7 @@ from vkcompute.core import hugepages, vk
 from vkcompute.core.lifetime import Handle
 from vkcompute.core.physical import MemoryType
 from vkcompute.core.suballoc import Suballocator
-from vkcompute.errors import OutOfDeviceMemory, VulkanError
+from vkcompute.errors import OUT_OF_MEMORY, OutOfDeviceMemory, VulkanError
 
 if TYPE_CHECKING:
     from vkcompute.core.device import Device
@@ -208,7 +208,7 @@ class MemoryPool:
         try:
             block = Block(self.device, kind, wanted)
         except VulkanError as error:
-            if error.result in ("VK_ERROR_OUT_OF_DEVICE_MEMORY", "VK_ERROR_OUT_OF_HOST_MEMORY"):
+            if error.result in OUT_OF_MEMORY:
                 raise OutOfDeviceMemory(nbytes, free, total, str(self.device), error.call) from error
             raise
         self.blocks.append(block)

@@ -6,7 +6,7 @@ import hashlib
 import logging
 import struct
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from vkcompute import disk
 from vkcompute.core import vk
@@ -128,9 +128,15 @@ class ComputePipeline(DeviceChild):
             pSpecializationInfo=special,
         )
         info = vk.struct("VkComputePipelineCreateInfo", stage=stage, layout=layout.handle, basePipelineIndex=-1)
-        pointer = vk.ffi.new("VkPipeline*")
-        call, cache = self.device.fn.vkCreateComputePipelines, self.device.pipeline_cache.handle
-        vk.check(call(self.device.handle, cache, 1, info, vk.NULL, pointer), "vkCreateComputePipelines", self.device)
-        self.handle = pointer[0]
-        self.owned.append(("vkDestroyPipeline", self.handle))
-        self._opened()
+        self.handle = self.device.retry(self._make, info)
+
+    def _make(self, info: Any) -> Any:
+        pointer, device = vk.ffi.new("VkPipeline*"), self.device
+        arguments = device.handle, device.pipeline_cache.handle, 1, info, vk.NULL, pointer
+        step = map(device.fn.vkCreateComputePipelines, *zip(arguments, strict=False))
+        results: list[int] = []
+        results += step  # in one step with the next, as in Queue.submit
+        if results[0] == 0:
+            self.owned += (("vkDestroyPipeline", pointer[0]),)
+        vk.check(results[0], "vkCreateComputePipelines", device)
+        return pointer[0]

@@ -36,7 +36,6 @@ class TimestampPool(DeviceChild):
         self.ns_per_tick = float(self.device.physical.limits["timestampPeriod"])
         info = vk.struct("VkQueryPoolCreateInfo", queryType=_TIMESTAMP, queryCount=n_queries)
         self.handle = self.own("QueryPool", info)
-        self._opened()
 
     def reset(self) -> None:
         """Makes all queries ready to be written again. None may be in use.

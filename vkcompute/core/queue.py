@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from vkcompute.core import vk
 from vkcompute.core.lifetime import Handle
+from vkcompute.errors import DeviceLost, again
 
 if TYPE_CHECKING:
     from vkcompute.core.device import Device
@@ -62,6 +63,7 @@ class Queue(Handle):
         """Submits command buffers, to start when every (queue, value) of `waits` is reached; returns their value.
 
         Submits are serialized per device: two threads that submit to two queues of one device can corrupt drivers.
+        Where this raises, also for Ctrl-C, `last_value` tells whether the work was submitted.
         """
         waits = tuple(waits)
         with self.device.submit_lock:
@@ -77,18 +79,43 @@ class Queue(Handle):
                 stages = vk.ffi.new("VkPipelineStageFlags[]", [_ALL_STAGES] * len(waits))
                 info.pWaitSemaphores, info.pWaitDstStageMask = semaphores, stages
                 timeline.pWaitSemaphoreValues = values
-            vk.check(self.device.fn.vkQueueSubmit(self.handle, 1, info, vk.NULL), "vkQueueSubmit", self)
-            self.last_value = value
+            # The interpreter looks for signals after calls, not between `+=` and the next call: nothing interrupts
+            # what notes that the work was submitted.
+            call = map(self.device.fn.vkQueueSubmit, (self.handle,), (1,), (info,), (vk.NULL,))
+            results: list[int] = []
+            try:
+                results += call
+                if results[0] == 0:
+                    self.last_value = value
+            except BaseException:  # from a wrapper: the validation layer's objection, say
+                if self._arrived(value):
+                    self.last_value = value
+                raise
+            self._check(results[0], "vkQueueSubmit")
         return value
+
+    def _arrived(self, value: int) -> bool:
+        """Whether the value is reached once the device has finished all that it was given."""
+        fn, device = self.device.fn, self.device.handle
+        fn.vkDeviceWaitIdle(device)
+        result = fn.vkGetSemaphoreCounterValue(device, self.semaphore, self._counter)
+        return bool(result == 0 and self._counter[0] >= value)
+
+    def _check(self, result: int, call: str) -> int:
+        try:
+            return vk.check(result, call, self)
+        except DeviceLost as error:
+            self.device.lose(error)
+            raise
 
     def poll(self) -> int:
         """Asks the driver how far the queue has come; returns `completed`."""
         if self.completed < self.last_value:
-            self._waiters.append(0)
-            try:
-                self.require_open()
+            try:  # with the append inside, and first: no interruption comes between it and the pop
+                self._waiters.append(0)
+                self._require_alive()
                 call = self.device.fn.vkGetSemaphoreCounterValue
-                vk.check(call(self.device.handle, self.semaphore, self._counter), "vkGetSemaphoreCounterValue", self)
+                self._check(call(self.device.handle, self.semaphore, self._counter), "vkGetSemaphoreCounterValue")
                 self.completed = max(self.completed, self._counter[0])  # other threads poll too
             finally:
                 self._waiters.pop()
@@ -102,9 +129,8 @@ class Queue(Handle):
         """
         if value <= self.completed:
             return True
-        self._waiters.append(value)  # the semaphore is not destroyed under a thread that waits
         try:
-            self.require_open()
+            self._waiters.append(value)  # the semaphore is not destroyed under a thread that waits
             return self._wait(value, timeout_s)
         finally:
             self._waiters.pop()
@@ -115,14 +141,20 @@ class Queue(Handle):
         info = vk.ffi.new(_WAIT_INFO)  # not by vk.struct: this is on the path of every wait
         info.sType, info.semaphoreCount, info.pSemaphores, info.pValues = _WAIT_INFO_TYPE, 1, self._signal, values
         while True:
+            self._require_alive()
             left = _SLICE_S if end is None else min(_SLICE_S, max(0.0, end - time.monotonic()))
             call = self.device.fn.vkWaitSemaphores
-            result = vk.check(call(self.device.handle, info, int(left * 1e9)), "vkWaitSemaphores", self)
+            result = self._check(call(self.device.handle, info, int(left * 1e9)), "vkWaitSemaphores")
             if result == 0:
                 self.completed = max(self.completed, value)
                 return True
             if end is not None and time.monotonic() >= end:
                 return False
+
+    def _require_alive(self) -> None:
+        self.require_open()
+        if self.device.loss is not None:
+            raise again(self.device.loss)
 
     def _destroy(self) -> None:
         while self._waiters:  # on their way back: the device is idle

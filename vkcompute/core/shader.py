@@ -19,4 +19,3 @@ class ShaderModule(DeviceChild):
         code = vk.ffi.from_buffer("uint32_t[]", spirv)
         info = vk.struct("VkShaderModuleCreateInfo", codeSize=len(spirv), pCode=code)
         self.handle = self.own("ShaderModule", info)
-        self._opened()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections import deque
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,8 @@ N_SLOTS = 4
 class StagingRing:
     """Up to `N_SLOTS` buffers of `SLOT_BYTES`, used in turn; each remembers the moment that frees it.
 
+    A slot that is not given back, for an error or Ctrl-C, is freed after its last use, as any buffer is.
+
     Args:
         use: "upload" or "download".
     """
@@ -25,7 +28,7 @@ class StagingRing:
     def __init__(self, device: Device, use: str) -> None:
         self.device, self.use = device, use
         self._slots: deque[tuple[Buffer, Point | None]] = deque()
-        self._made = 0
+        self._alive: weakref.WeakSet[Buffer] = weakref.WeakSet()
         device.caches.append(self._drop_idle)
 
     def take(self) -> Buffer:
@@ -33,9 +36,9 @@ class StagingRing:
         with self.device.lock:
             if self._slots and (self._slots[0][1] is None or self._slots[0][1].done()):
                 return self._slots.popleft()[0]
-            if self._made < N_SLOTS or not self._slots:
+            if len(self._alive) < N_SLOTS or not self._slots:
                 slot = self.device.buffer(SLOT_BYTES, self.use)
-                self._made += 1
+                self._alive.add(slot)
                 return slot
             slot, point = self._slots.popleft()
         if point is not None:
@@ -52,11 +55,10 @@ class StagingRing:
             idle = [entry for entry in self._slots if entry[1] is None or entry[1].done()]
             for entry in idle:
                 self._slots.remove(entry)
-                self._made -= 1
+                self._alive.discard(entry[0])
                 entry[0].close()
 
     def close(self) -> None:
         """Frees the slots."""
         while self._slots:
             self._slots.popleft()[0].close()
-        self._made = 0

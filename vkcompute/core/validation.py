@@ -112,9 +112,11 @@ def raising(_name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """A `vk.Wrapper`: the function, followed by an error if the layer objected to the call."""
 
     def call(*args: Any) -> Any:
-        result = function(*args)
+        results: list[Any] = []
+        step = map(function, *zip(args))
+        results += step  # for a submit, the result is not to be lost to Ctrl-C: see Queue.submit
         if _unraised:
             raise_unraised()
-        return result
+        return results[0]
 
     return call

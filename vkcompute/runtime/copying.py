@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,7 @@ from vkcompute.runtime import layout
 from vkcompute.runtime.future import Future
 
 if TYPE_CHECKING:
+    from vkcompute.runtime.scheduler import Range
     from vkcompute.runtime.tensor import Tensor
 
 Offsets = npt.NDArray[np.int64]
@@ -43,6 +44,11 @@ def copy_tensor(source: Tensor, target: Tensor) -> Future:
     table[:, 2] = nbytes
     regions = vk.ffi.from_buffer("VkBufferCopy[]", table)
     return runtime.scheduler.copy(regions, len(table), source.range, target.range)
+
+
+def sources(regions: Any, n_regions: int, source: Range, target: Range) -> tuple[Range, ...]:
+    """What has to be there for a copy of regions of one length: the target too, where it writes only parts of it."""
+    return (source,) if regions[0].size * n_regions == target[2] - target[1] else (source, target)
 
 
 def _same_place(source: Tensor, strides: layout.Shape, target: Tensor) -> bool:

@@ -45,6 +45,7 @@ class Future(concurrent.futures.Future[None]):
 
         Raises:
             ValueError: the work was recorded into a graph, and so has no moment of its own.
+            VulkanError: it could not be submitted.
         """
         if self._lane is None:
             raise ValueError(
@@ -54,8 +55,13 @@ class Future(concurrent.futures.Future[None]):
             return self._lane.point(self._task)
 
     def done(self) -> bool:
-        """Whether the work is finished; does not wait."""
-        return self.point().done()
+        """Whether the work is finished, or has failed; does not wait."""
+        try:
+            return self.point().done()
+        except ValueError:  # it has no point, or its runtime is closed
+            raise
+        except Exception:
+            return True
 
     def running(self) -> bool:
         """Whether the work is on its way."""
@@ -72,6 +78,7 @@ class Future(concurrent.futures.Future[None]):
 
         Raises:
             TimeoutError: it is not finished within `timeout_s` seconds; it goes on, and the future stays valid.
+            VulkanError: it could not be submitted: a batch is submitted as a whole, or fails as a whole.
             DeviceLost: the device stopped working.
         """
         seconds = timeout if timeout_s is None else timeout_s
@@ -98,13 +105,21 @@ class Future(concurrent.futures.Future[None]):
         """Makes the base's part when its attributes are first asked for."""
         if name not in _OF_THE_BASE:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        point = self.point()  # first: where it raises, nothing has been made that nobody would ever finish
+        try:  # first: where it raises, nothing has been made that nobody would ever finish
+            point, error = self.point(), None
+        except ValueError:
+            raise
+        except Exception as caught:
+            point, error = None, caught
         with self._scheduler.lock:
             made = "_condition" not in self.__dict__
             if made:
                 super().__init__()
         if made:  # without the lock: what finishes a future takes the future's own
-            self._scheduler.watcher.watch(point, self._finish)
+            if point is None:
+                self._finish(error)
+            else:
+                self._scheduler.watcher.watch(point, self._finish)
         return self.__dict__[name]
 
     def _finish(self, error: Exception | None) -> None:

@@ -31,7 +31,7 @@ class Arrival(Future):
 
     def done(self) -> bool:
         if finished := super().done():
-            self._land()
+            self.exception()  # where it has not failed, its results land
         return finished
 
     def result(  # type: ignore[override]
@@ -98,8 +98,7 @@ class Arrays:
 
     def send(self, staging: Staging) -> None:
         """Fills the staging memory with what the arrays hold now, once the run before has read it."""
-        if staging.run is not None:
-            staging.run.result()
+        if staging.run is not None and staging.run.exception() is None:
             self.land(staging, staging.number)
         if staging.up is not None:
             with self._runtime.transfers.view(staging.up, write=True) as memory:

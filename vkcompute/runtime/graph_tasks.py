@@ -11,7 +11,7 @@ from vkcompute.core import vk
 from vkcompute.core.buffer import Buffer
 from vkcompute.core.command import Recorder
 from vkcompute.core.descriptors import DescriptorSets
-from vkcompute.runtime.copying import refuse_overlap
+from vkcompute.runtime.copying import refuse_overlap, sources
 from vkcompute.runtime.placeholders import Parameter
 from vkcompute.runtime.tensor import Tensor
 
@@ -140,11 +140,12 @@ class Copy(Task):
     __slots__ = ("_n_regions", "_regions")
 
     def __init__(self, regions: Any, n_regions: int, source: Range, target: Range) -> None:
-        super().__init__((target,), (source,))
+        super().__init__((target,), sources(regions, n_regions, source, target))
         self._regions, self._n_regions = regions, n_regions
 
     def rebased(self, places: Places, values: Values) -> Task:
-        old, new = (self.reads[0], self.writes[0]), [moved(where, places) for where in (*self.reads, *self.writes)]
+        old = self.reads[0], self.writes[0]
+        new = [moved(where, places) for where in old]
         if new[0] is old[0] and new[1] is old[1]:
             return self
         table = np.frombuffer(vk.ffi.buffer(self._regions, 24 * self._n_regions), np.int64).reshape(-1, 3).copy()

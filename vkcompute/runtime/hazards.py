@@ -75,6 +75,28 @@ class Uses:
                 after[reader] = max(read, after.get(reader, 0))
         return after
 
+    def unwritten(self, start: int, stop: int) -> list[tuple[int, int]]:
+        """The parts of [start, stop) that no task has written."""
+        parts = []
+        for segment in self._overlapping(start, stop):
+            if segment.written:
+                if segment.start > start:
+                    parts.append((start, segment.start))
+                start = segment.stop
+        return [*parts, (start, stop)] if start < stop else parts
+
+    def written_by(self, start: int, stop: int, strand: int, first: int, last: int) -> bool:
+        """Whether the last writer of any of the bytes [start, stop) is one of these tasks of the strand."""
+        return any(
+            segment.writer == strand and first <= segment.written <= last for segment in self._overlapping(start, stop)
+        )
+
+    def overwrite(self, start: int, stop: int, strand: int, first: int, last: int) -> None:
+        """Notes that the host wrote the bytes [start, stop): these tasks of the strand are their writers no more."""
+        for segment in self._tile(start, stop):
+            if segment.writer == strand and first <= segment.written <= last:
+                segment.written = 0
+
     def forget(self, finished: Mapping[int, int]) -> None:
         """Drops what only tells of finished tasks; `finished` gives per strand the last task that is."""
 

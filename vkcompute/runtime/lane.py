@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from vkcompute.core.command import CommandPool, Recorder
 from vkcompute.core.queue import Point, Queue
-from vkcompute.errors import VkComputeError
+from vkcompute.errors import DeviceLost, VkComputeError, again
 from vkcompute.runtime.hazards import After
 
 Clock = dict[int, int]
@@ -16,10 +17,20 @@ Clock = dict[int, int]
 _MANY_BATCHES, _MOST_BATCHES = 64, 512
 
 
-def _interrupted(error: BaseException) -> VkComputeError:
-    return VkComputeError(
-        f"a submission was interrupted ({type(error).__name__}), its work is lost; open a new runtime"
-    )
+@dataclass(slots=True)
+class Failure:
+    """Tasks `first` to `last` of a lane came to nothing, and why; `told` once somebody has been told."""
+
+    lane: int
+    first: int
+    last: int
+    error: Exception
+    told: bool = False
+
+    def raised(self) -> Exception:
+        """The error, to be raised."""
+        self.told = True
+        return again(self.error)
 
 
 class Strand:
@@ -27,16 +38,16 @@ class Strand:
 
     Attributes:
         index: the strand's number among those that hazards tell apart.
-        task: number of the newest task.
+        recorded: number of the newest task whose commands are recorded.
         ordered: tasks up to this number come before whatever is recorded next.
         submitted: tasks up to this number have been submitted.
     """
 
-    __slots__ = ("index", "ordered", "recorder", "submitted", "task")
+    __slots__ = ("index", "ordered", "recorded", "recorder", "submitted")
 
     def __init__(self, index: int) -> None:
         self.index = index
-        self.task = self.ordered = self.submitted = 0
+        self.recorded = self.ordered = self.submitted = 0
         self.recorder: Recorder | None = None
 
     def order(self, task: int) -> None:
@@ -45,7 +56,7 @@ class Strand:
             self.ordered = max(self.ordered, self.seen_task())
         if task > self.ordered and self.recorder is not None:
             self.recorder.barrier()
-            self.ordered = self.task
+            self.ordered = self.recorded
 
     def seen_task(self) -> int:
         """The last task that the host knows to be finished."""
@@ -55,42 +66,52 @@ class Strand:
 class Lane(Strand):
     """A strand that is submitted to a queue in batches.
 
+    Ctrl-C at any moment leaves it in order. The interpreter looks for signals after calls, in loops and where functions
+    begin, so where things must change together, they do so in statements without any of these.
+
     Attributes:
+        task: number of the newest task.
         n_batched: tasks in the open batch.
         batched_bytes: bytes that its copies move.
+        failures: of all lanes of the scheduler, in the order in which they happened.
         failure: why the queue takes no more work, or None.
     """
 
-    __slots__ = ("_clocks", "_command_buffer", "_finished", "_marks", "_pool", "_values", "_waited", "_waits",
-                 "batched_bytes", "failure", "n_batched", "queue")  # fmt: skip
+    __slots__ = ("_clocks", "_ended", "_finished", "_first", "_marks", "_pool", "_values", "_waited", "_waits",
+                 "batched_bytes", "failure", "failures", "n_batched", "queue", "task")  # fmt: skip
 
-    def __init__(self, index: int, queue: Queue) -> None:
+    def __init__(self, index: int, queue: Queue, failures: list[Failure]) -> None:
         super().__init__(index)
-        self.queue = queue
+        self.queue, self.failures = queue, failures
         self._pool = CommandPool(queue)
-        self._command_buffer: Any = None
+        self._ended: Recorder | None = None  # of a batch whose submission was interrupted
         self._marks: list[int] = []  # the last task of each submitted batch that is not known to be finished,
         self._values: list[int] = []  # the value of the queue's timeline when it is,
         self._clocks: list[Clock] = []  # and what comes before it on all lanes
         self._waits: dict[Queue, int] = {}
         self._waited: Clock = {}  # what comes before all that is recorded next; replaced, never changed
-        self._finished = 0
+        self.task, self._finished, self._first = 0, 0, 1
         self.n_batched = self.batched_bytes = 0
         self.failure: Exception | None = None
 
     def open(self) -> Recorder:
         """The recorder of the open batch; a new one if there is none."""
         if self.failure is not None:
-            raise self.failure
+            raise again(self.failure)
         if self.recorder is None:
-            self._command_buffer = self._pool.take()
-            try:
-                self.recorder = Recorder(self.queue, self._command_buffer)
-            except BaseException:
-                self._pool.give(0, self._command_buffer)
-                raise
+            if self._ended is not None:
+                self.flush()
+            self.recorder = self._begin()
             self.queue.recording = True
         return self.recorder
+
+    def _begin(self) -> Recorder:
+        command_buffer = self._pool.take()
+        try:
+            return self.queue.device.retry(Recorder, self.queue, command_buffer)
+        except BaseException:
+            self._pool.discard(command_buffer)
+            raise
 
     def wait_for(self, lanes: Sequence[Lane], after: After) -> None:
         """Makes what is recorded next come after the tasks in `after`, which are of other lanes.
@@ -116,45 +137,83 @@ class Lane(Strand):
             self.ordered = max(self.ordered, self._marks[own - 1])
 
     def flush(self) -> None:
-        """Submits the open batch, if there is one."""
-        if self.recorder is not None or self.failure is not None:
-            self._submit(())
+        """Submits the open batch, if there is one. If it cannot be, its tasks fail, and this does not raise.
+
+        Raises:
+            DeviceLost, ClosedError: the queue takes no more work.
+        """
+        if self.recorder is not None or self._ended is not None or self.failure is not None:
+            self._submit((), self.recorded)
 
     def submit(self, command_buffers: Sequence[Any]) -> None:
         """Submits the open batch and, behind it, the newest task: command buffers that begin with a barrier."""
-        self._submit(command_buffers)
-        self.ordered = self.task - 1  # all but themselves
+        known = self.queue.last_value
+        self._submit(command_buffers, self.task)
+        if self.queue.last_value != known:
+            self.ordered = self.task - 1  # all but themselves
 
-    def _submit(self, command_buffers: Sequence[Any]) -> None:
-        """Submits what is recorded, then `command_buffers`. If that fails, the lane takes no more work."""
+    def _submit(self, command_buffers: Sequence[Any], task: int) -> None:
+        """Submits what is recorded, then `command_buffers`; `task` is the last one of them all."""
         if self.failure is not None:
-            self.recorder = None
-            raise self.failure
-        queue = self.queue
+            self.recorder = self._ended = None
+            raise again(self.failure)
+        queue, recorder = self.queue, self._ended or self.recorder
+        known, failed = queue.last_value, None
         try:
-            recorder, self.recorder = self.recorder, None
-            waits, self._waits = self._waits, {}
-            if recorder is None:
-                value = queue.submit(command_buffers, waits.items())
-            else:
+            if recorder is not None:
                 recorder.end()
-                value = queue.submit((self._command_buffer, *command_buffers), waits.items())
-                self._pool.give(value, self._command_buffer)
-            self._marks.append(self.task)
-            self._values.append(value)
-            self._clocks.append(self._waited)
-            self.submitted = self.task
-        except BaseException as error:
-            self.failure = error if isinstance(error, Exception) else _interrupted(error)
+                command_buffers = (recorder.handle, *command_buffers)
+            queue.device.retry(queue.submit, command_buffers, tuple(self._waits.items()))
+        except DeviceLost:
             raise
+        except Exception as caught:
+            if queue.last_value != known:  # it was submitted, and then objected to
+                raise
+            failed = Failure(self.index, self._first, task, again(caught))
         finally:
-            queue.recording = False
-            self.n_batched = self.batched_bytes = 0
+            value = queue.last_value
+            if value != known:
+                self._marks += (task,)
+                self._values += (value,)
+                self._clocks += (self._waited,)
+                self.submitted = task
+                if recorder is not None:
+                    self._pool.pending += ((value, recorder.handle),)
+            if failed is not None:
+                self.failures += (failed,)
+            if value != known or failed is not None:
+                self._first, self.recorded = task + 1, task
+                self.recorder, self._ended, self._waits = None, None, {}
+                self.n_batched = self.batched_bytes = 0
+                queue.recording = False
+            elif recorder is not None and recorder.ended:
+                self.recorder, self._ended = None, recorder
+        if failed is not None and recorder is not None:
+            self._pool.discard(recorder.handle)
         if len(self._marks) > _MANY_BATCHES:
             self.finished_task()
         if len(self._marks) > _MOST_BATCHES:  # the host is far ahead: command buffers would fill its memory
             queue.wait(self._values[len(self._values) // 2])
             self.finished_task()
+
+    def fail(self, error: BaseException) -> None:
+        """Notes that the newest task came to nothing; its batch goes on without it."""
+        if self.failure is None and self.failure_of(self.task) is None:
+            if not isinstance(error, Exception):
+                error = VkComputeError(f"this work was not launched: interrupted by {type(error).__name__}; repeat it")
+            self.failures.append(Failure(self.index, self.task, self.task, again(error), told=True))
+
+    def settle(self) -> None:
+        """Notes a newest task that was interrupted before anything could be noted of it."""
+        if self.recorded != self.task:
+            self.fail(KeyboardInterrupt())
+
+    def failure_of(self, task: int) -> Failure | None:
+        """Why `task` came to nothing, or None: it has not, so far."""
+        for failure in self.failures:
+            if failure.lane == self.index and failure.first <= task <= failure.last:
+                return failure
+        return None
 
     def finished_task(self) -> int:
         """The last task that is finished; asks the driver."""
@@ -169,20 +228,28 @@ class Lane(Strand):
         return self._finished
 
     def value_of(self, task: int) -> int:
-        """The value of the queue's timeline at which `task` is finished; submits the batch that holds it if need be."""
+        """The value of the queue's timeline at which `task` is finished; submits the batch that holds it if need be.
+
+        That of a task that has failed is passed at the latest with what was submitted after it.
+        """
         if task <= self._finished:
             return 0
         position = bisect_left(self._marks, task)
         if position == len(self._marks):
-            if self.failure is not None:
-                raise self.failure
             self.flush()
             return self.queue.last_value
         return self._values[position]
 
     def point(self, task: int) -> Point:
-        """The moment when `task` is finished; submits the batch that holds it if need be."""
-        return Point(self.queue, self.value_of(task))
+        """The moment when `task` is finished; submits the batch that holds it if need be.
+
+        Raises:
+            the error that it ended with, where it has failed.
+        """
+        point = Point(self.queue, self.value_of(task))
+        if self.failures and (failure := self.failure_of(task)) is not None:
+            raise failure.raised()
+        return point
 
     def _before(self, value: int) -> Clock:
         """What comes before a value of the queue's timeline, as far as it is not known to be finished."""

@@ -30,7 +30,8 @@ class Recording:
 
     Attributes:
         handle: the VkCommandBuffer.
-        writes, reads: the bytes that the tasks touch, all together.
+        writes: the bytes that the tasks write, all together.
+        reads: those that they read before they have written them.
         staging: what its runs pass arrays of the host through, if they do.
     """
 
@@ -38,11 +39,21 @@ class Recording:
 
     def __init__(self, pool: CommandPool, tasks: list[Task], staging: Staging | None) -> None:
         self._tasks, self.handle, self.staging = tasks, pool.take(), staging
+        try:
+            self._record(pool)
+        except BaseException:
+            pool.discard(self.handle)
+            raise
+
+    def _record(self, pool: CommandPool) -> None:
         strand, uses = Strand(0), defaultdict[Buffer, Uses](Uses)
-        recorder = strand.recorder = Recorder(pool.queue, self.handle, reusable=True)
+        reads: list[Range] = []
+        recorder = strand.recorder = pool.device.retry(lambda: Recorder(pool.queue, self.handle, reusable=True))
         recorder.barrier()  # against whatever comes before a run
-        for number, task in enumerate(tasks, 1):
+        for number, task in enumerate(self._tasks, 1):
             after: After = {}
+            for buffer, start, stop in task.reads:  # what the graph wrote before does not come from outside
+                reads += [(buffer, *part) for part in uses[buffer].unwritten(start, stop)]
             for buffer, start, stop in task.writes:
                 uses[buffer].write(start, stop, 0, number, after)
             for buffer, start, stop in task.reads:
@@ -50,9 +61,9 @@ class Recording:
             if after:
                 strand.order(after[0])
             task.record(recorder)
-            strand.task = number
+            strand.recorded = number
         recorder.end()
-        self.writes, self.reads = _merged(task.writes for task in tasks), _merged(task.reads for task in tasks)
+        self.writes, self.reads = _merged(task.writes for task in self._tasks), _merged([reads])
 
 
 class Recordings:

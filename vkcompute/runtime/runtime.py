@@ -20,7 +20,7 @@ from vkcompute.core.device import Device, QueuePlan
 from vkcompute.core.instance import Instance
 from vkcompute.core.lifetime import Handle
 from vkcompute.core.physical import choose, enumerate_devices
-from vkcompute.errors import ClosedError, VulkanError
+from vkcompute.errors import ClosedError, VulkanError, again
 from vkcompute.runtime import layout, program
 from vkcompute.runtime import stream as streaming
 from vkcompute.runtime.constants import specialize
@@ -94,6 +94,14 @@ class Runtime(Handle):
         self.memo: dict[Any, Any] = {}
         self._opened()
         _open_runtimes.add(self)
+
+    def require_open(self) -> None:
+        """Raises ClosedError if the runtime is closed, or belongs to the parent of this process; DeviceLost if it is
+        lost.
+        """
+        super().require_open()
+        if self.device.loss is not None:
+            raise again(self.device.loss)
 
     # -- tensors ------------------------------------------------------------------------------------------------------
 

@@ -9,10 +9,11 @@ from vkcompute.core.buffer import Buffer
 from vkcompute.core.device import Device
 from vkcompute.core.queue import Point
 from vkcompute.runtime import current
+from vkcompute.runtime.copying import sources
 from vkcompute.runtime.future import Future
 from vkcompute.runtime.graph_tasks import Copy, Fill
 from vkcompute.runtime.hazards import After, Uses
-from vkcompute.runtime.lane import Lane, fewest
+from vkcompute.runtime.lane import Failure, Lane, fewest
 from vkcompute.runtime.placement import Placement
 from vkcompute.runtime.watcher import Watcher
 
@@ -39,12 +40,14 @@ class Scheduler:
     def __init__(self, device: Device, owner: object) -> None:
         self._owner = owner  # so that a future, which holds its scheduler, holds the runtime with the device
         self.device, self.lock = device, device.lock
-        self.lanes = [Lane(index, queue) for index, queue in enumerate(device.queues)]
+        self.failures: list[Failure] = []
+        self._n_settled = 0
+        self.lanes = [Lane(index, queue, self.failures) for index, queue in enumerate(device.queues)]
         self.placement = Placement(device, self.lanes, self.uses)
         self.compute, self.transfer = self.placement.compute, self.placement.transfer
         self._only = self.lanes[0] if len(self.lanes) == 1 else None
         self.n_recordings = 0  # graphs being recorded, wherever
-        device.submit_recorded = self._flush_lanes
+        device.submit_recorded, device.refuse = self._flush_lanes, self._refuse
         self.watcher = Watcher()
         self.profile: Profile | None = None
 
@@ -65,11 +68,15 @@ class Scheduler:
             if queue is not None and (self.placement.allowed(queue)[0] not in self.compute or queue == "transfer"):
                 raise ValueError(f"queue {queue!r} of {self.device} only copies; a kernel needs a compute queue")
             lane = self._begin(writes, reads, queue)
-            dispatch = lane.recorder.dispatch  # type: ignore[union-attr]
-            if self.profile is None:
-                dispatch(*command)
-            else:
-                self._measured(lane, keep[0].name, writes, reads, dispatch, *command)
+            try:
+                dispatch = lane.recorder.dispatch  # type: ignore[union-attr]
+                if self.profile is None:
+                    dispatch(*command)
+                else:
+                    self._measured(lane, keep[0].name, writes, reads, dispatch, *command)
+            except BaseException as error:
+                lane.fail(error)
+                raise
             return self._end(lane, 0)
 
     def copy(
@@ -80,7 +87,7 @@ class Scheduler:
             return graph.add(Copy(regions, n_regions, source, target))
         with self.lock:
             blocks = source[0].block.handle, target[0].block.handle
-            lane = self._begin((target,), (source,), queue)
+            lane = self._begin((target,), sources(regions, n_regions, source, target), queue)
             copy = lane.recorder.copy  # type: ignore[union-attr]
             self._measured(lane, "copy", (target,), (source,), copy, *blocks, regions, n_regions)
             return self._end(lane, target[2] - target[1])
@@ -107,14 +114,11 @@ class Scheduler:
         """Submits command buffers of a queue family that put themselves in order with all before them."""
         with self.lock:
             lane = self._only or self.placement.choose(writes, reads, None, family)
-            task = lane.task + 1
             try:
-                after = self._note(lane, writes, reads, task)
-                after.pop(lane.index, None)  # they begin with a barrier
-                if after:
-                    lane.wait_for(self.lanes, after)
-            finally:
-                lane.task = task
+                self._note(lane, writes, reads)  # of its own, nothing: they begin with a barrier
+            except BaseException as error:
+                lane.fail(error)
+                raise
             self._measured(lane, "graph", writes, reads, lane.submit, command_buffers)
             self.device.retirement.collect()
             return self._future(lane)
@@ -130,49 +134,107 @@ class Scheduler:
     ) -> None:
         """Records a task by `record(*args)`, and tells the profile of it, if there is one."""
         profile = self.profile
-        if profile is None:
+        try:
+            if profile is None:
+                record(*args)
+                return
+            start_ns = profile.start(lane)
             record(*args)
-            return
-        start_ns = profile.start(lane)
-        record(*args)
-        profile.stop(lane, name, sum(stop - start for _, start, stop in (*writes, *reads)), start_ns)
+            profile.stop(lane, name, sum(stop - start for _, start, stop in (*writes, *reads)), start_ns)
+        except BaseException as error:
+            if lane.recorded != lane.task:
+                lane.fail(error)
+            raise
 
     def _begin(self, writes: Sequence[Range], reads: Sequence[Range], queue: int | str | None) -> Lane:
         """A lane whose recorder stands where a task with these ranges may be recorded."""
         lane = self._only or self.placement.choose(writes, reads, queue)
-        task = lane.task + 1
         try:
-            after = self._note(lane, writes, reads, task)
-            own = after.pop(lane.index, 0)
-            if after:
-                lane.wait_for(self.lanes, after)
+            own = self._note(lane, writes, reads)
             lane.open()
             if own:
                 lane.order(own)
-        finally:
-            lane.task = task  # where a step failed too: the number is in the notes, and not to be given twice
+        except BaseException as error:
+            lane.fail(error)
+            raise
         return lane
 
-    def _note(self, lane: Lane, writes: Sequence[Range], reads: Sequence[Range], task: int) -> After:
+    def _note(self, lane: Lane, writes: Sequence[Range], reads: Sequence[Range]) -> int:
+        """Gives the lane a new task, with what it has to come after: of other lanes, it will; of its own, it tells.
+
+        Raises:
+            the error of the task that was to write what this one reads.
+        """
+        if lane.recorded != lane.task:
+            lane.settle()
+        lane.task = task = lane.task + 1  # first: a number is never given twice, whatever fails
+        failure = None
+        if self.failures:
+            self._settle()
+            failure = self._failure_of(reads)
         after: After = {}
         strand = lane.index
         for buffer, start, stop in writes:
             self.uses(buffer).write(start, stop, strand, task, after)
         for buffer, start, stop in reads:
             self.uses(buffer).read(start, stop, strand, task, after)
-        return after
+        if failure is not None:
+            raise failure.raised()
+        own = after.pop(lane.index, 0)
+        if after:
+            self._wait_for_others(lane, after, own, reads)
+        return own
+
+    def _settle(self) -> None:
+        """Waits for all work after a failure: what failed no longer stands between that before it and that after."""
+        while (n_failures := len(self.failures)) != self._n_settled:
+            self._flush_lanes()
+            self.device.wait_idle()
+            if n_failures == len(self.failures):
+                self._n_settled = n_failures
+
+    def _failure_of(self, ranges: Sequence[Range]) -> Failure | None:
+        """Why some of these bytes are not what they should be: the task that was to write them failed."""
+        for buffer, start, stop in ranges:
+            for failure in self.failures:
+                if buffer.uses and buffer.uses.written_by(start, stop, failure.lane, failure.first, failure.last):
+                    return failure
+        return None
+
+    def require_written(self, buffer: Buffer, start: int, stop: int) -> None:
+        """Raises the error of the task that was to write these bytes, if that has failed. It has been submitted."""
+        with self.lock:
+            failure = self._failure_of([(buffer, start, stop)]) if self.failures else None
+        if failure is not None:
+            raise failure.raised()
+
+    def overwritten(self, buffer: Buffer, start: int, stop: int) -> None:
+        """Notes that the host wrote these bytes: whatever failed to write them before, they are good."""
+        with self.lock:
+            for failure in self.failures if buffer.uses else ():
+                buffer.uses.overwrite(start, stop, failure.lane, failure.first, failure.last)
 
     def uses(self, buffer: Buffer) -> Uses:
         """The history of a buffer."""
         uses: Uses | None = buffer.uses
         if uses is None:
             uses = buffer.uses = Uses()
-        elif uses.crowded:
+        elif uses.crowded and self._failure_of([(buffer, 0, buffer.nbytes)]) is None:
             uses.forget({lane.index: lane.finished_task() for lane in self.lanes})
         return uses
 
+    def _wait_for_others(self, lane: Lane, after: After, own: int, reads: Sequence[Range]) -> None:
+        n_failures = len(self.failures)
+        lane.wait_for(self.lanes, after)
+        if n_failures != len(self.failures):
+            self._settle()
+        for failure in self.failures[n_failures:]:  # it waits for the newest batch, which is the one that failed
+            if reads and failure.first <= (own if failure.lane == lane.index else after.get(failure.lane, 0)):
+                raise failure.raised()
+
     def _end(self, lane: Lane, nbytes: int) -> Future:
         future = self._future(lane)
+        lane.recorded = lane.task
         lane.n_batched += 1
         lane.batched_bytes += nbytes
         if lane.n_batched >= BATCH_TASKS or lane.batched_bytes >= BATCH_BYTES:
@@ -187,26 +249,44 @@ class Scheduler:
         return future
 
     def flush(self) -> None:
-        """Submits every open batch, and frees what is no longer in use."""
+        """Submits every open batch, and frees what is no longer in use.
+
+        Raises:
+            the error of a batch that could not be submitted, now or before, unless somebody has been told of it.
+        """
         with self.lock:
             self._flush_lanes()
             self.device.retirement.collect()
+            self._tell()
+
+    def _tell(self) -> None:
+        untold = [failure.raised() for failure in self.failures if not failure.told]
+        if untold:
+            raise untold[0]
 
     def _flush_lanes(self) -> None:
         for lane in self.lanes:
             lane.flush()
 
     def points(self, after: After) -> list[Point]:
-        """The moments when the tasks in `after` are finished. Submits them if need be."""
+        """The moments when the tasks in `after` are finished, or have failed. Submits them if need be."""
+        lanes = self.lanes
         with self.lock:
-            moments = {self.lanes[index]: self.lanes[index].value_of(task) for index, task in after.items()}
+            for lane in lanes:
+                lane.settle()
+            moments = {lanes[index]: lanes[index].value_of(task) for index, task in after.items()}
+            self._settle()
             return [Point(lane.queue, value) for lane, value in fewest(moments).items()]
 
     def wait(self) -> None:
-        """Waits for all work given so far."""
-        self.flush()
+        """Waits for all work given so far. Raises as `flush`."""
+        with self.lock:
+            self._flush_lanes()
+            self.device.retirement.collect()
         for lane in self.lanes:
             lane.queue.wait(lane.queue.last_value)
+        with self.lock:
+            self._tell()
 
     def close(self, error: Exception) -> None:
         """Ends the watcher's thread, and makes all further work fail with `error`, on whatever thread it is made."""

@@ -68,6 +68,8 @@ class Transfers:
             uses = self._scheduler.uses(buffer)
             find = uses.before_host_writes if write else uses.last_writers
             points = self._scheduler.points(find(start, stop))
+            if not write:
+                self._scheduler.require_written(buffer, start, stop)
         for point in points:
             point.wait()
 
@@ -83,6 +85,7 @@ class Transfers:
         """As `mapped`, for writing, but the memory stays for as long as the array or a view of it does."""
         if self.mapped(buffer, offset, nbytes, write=True) is None:
             return None
+        self._scheduler.require_written(buffer, offset, offset + nbytes)
         holder = _Holder(buffer)
         buffer.device.lend(holder)
         # numpy shortens chains of bases, so what holds the buffer is not an array: the pointer itself does.
@@ -96,6 +99,7 @@ class Transfers:
             memory = self.mapped(buffer, offset, data.nbytes, write=True)
             if memory is not None:
                 memory[:] = data
+                self._scheduler.overwritten(buffer, offset, offset + data.nbytes)
                 return
             for start in range(0, data.nbytes, SLOT_BYTES):
                 part = data[start : start + SLOT_BYTES]
