@@ -73,6 +73,7 @@ class PaperDevice:
         self.history: list[Event] = []
         self.lock = threading.RLock()
         self.retirement = SimpleNamespace(collect=lambda: None)
+        self.retry = lambda call, *args: call(*args)
         self.queues = [PaperQueue(self, family, i, role) for i, (family, role) in enumerate(queues)]
 
     def __str__(self) -> str:
@@ -101,7 +102,8 @@ class PaperPool:
     """Stands for core's CommandPool."""
 
     def __init__(self, queue: PaperQueue) -> None:
-        self.queue = queue
+        self.queue, self.device = queue, queue.device
+        self.pending: list[tuple[int, PaperCommands]] = []
 
     def take(self) -> PaperCommands:
         return PaperCommands(self.queue.family)
@@ -118,7 +120,7 @@ class PaperRecorder:
 
     def __init__(self, queue: PaperQueue, handle: PaperCommands, *, reusable: bool = False) -> None:
         self.history, self.items = queue.device.history, handle
-        handle.reusable = reusable
+        self.handle, self.ended, handle.reusable = handle, False, reusable
 
     def dispatch(self, reads: Any, writes: Any) -> None:
         self._add(Access("launch", reads, writes))
@@ -187,4 +189,5 @@ def on_paper(batch_tasks: int = 64) -> Iterator[None]:
             patch.setattr(module, "Recorder", PaperRecorder)
         patch.setattr(lane, "CommandPool", PaperPool)
         patch.setattr(scheduler, "BATCH_TASKS", batch_tasks)
+        patch.setattr(scheduler, "sources", lambda regions, n_regions, source, target: (source,))
         yield
