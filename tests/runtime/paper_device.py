@@ -166,8 +166,9 @@ class Paper:
     def copy(self, source: Any, target: Any, queue: Any = None) -> Any:
         return self.scheduler.copy(([source], [target]), 1, source, target, queue)
 
-    def record(self, tasks: Sequence[tuple[Any, Any]], queue: int = 0) -> Recording:
-        pool: Any = PaperPool(self.device.queues[queue])
+    def record(self, tasks: Sequence[tuple[Any, Any]]) -> Recording:
+        queue: Any = self.scheduler.placement.recorded_for
+        pool: Any = PaperPool(queue)
         return Recording(pool, [PaperTask(*ranges) for ranges in tasks], staging=None)
 
     def replay(self, recording: Recording, times: int) -> Any:

@@ -32,6 +32,7 @@ class Recording:
 
     one_time: bool
     commands: list[Access | Barrier] = field(default_factory=list)
+    n_shown: int = 0  # how many of them a barrier has shown to the host
 
 
 class Trace:
@@ -89,8 +90,15 @@ class Trace:
         self._command(handle, Access("fill", [], [(number(target), offset, offset + size)]))
 
     def vkCmdPipelineBarrier(self, handle: Any, _first: int, second: int, *_: Any) -> None:
-        if second != 0x4000:  # what is shown to the host orders nothing on the device
-            self.recordings[number(handle)].commands.append(Barrier())
+        recording = self.recordings[number(handle)]
+        if second == 0x4000:  # orders nothing on the device
+            recording.n_shown = len(recording.commands)
+        else:
+            recording.commands.append(Barrier())
+
+    def vkEndCommandBuffer(self, handle: Any) -> None:
+        recording = self.recordings[number(handle)]
+        assert recording.n_shown == len(recording.commands), "the host may not see what was written"
 
     def _command(self, handle: Any, command: Access) -> None:
         recording = self.recordings[number(handle)]

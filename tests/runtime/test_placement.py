@@ -89,11 +89,13 @@ def test_what_was_uploaded_by_a_transfer_queue_goes_anywhere(paper: Paper) -> No
 
 
 def test_replays_spread_over_the_queues_of_their_family(paper: Paper) -> None:
-    recordings = [paper.record([([data()], [])], queue=1) for _ in range(4)]
+    """The one with most queues to compute, here queues 1 and 2."""
+    recordings = [paper.record([([data()], [])]) for _ in range(4)]
     assert [got(paper.replay(r, 1)) for r in recordings] == [(1, IDLE), (2, IDLE), (1, IDLE), (2, IDLE)]
     assert got(paper.replay(recordings[1], 1)) == (2, DATA)
-    alone = paper.record([([data()], [])], queue=0)
-    assert got(paper.replay(alone, 1)) == (0, ONLY)
+    for queues in (GPU[:1], GPU[:2]):
+        few = Paper(queues)
+        assert got(few.replay(few.record([([data()], [])]), 1)) == (0, ONLY)
 
 
 @given(pins=st.lists(st.none() | st.sampled_from([0, 1, 2, "compute"]), max_size=60))

@@ -121,7 +121,7 @@ class Uses:
 
     def _overlapping(self, start: int, stop: int) -> list[_Segment]:
         segments = self._segments
-        first = max(0, bisect_right(segments, start, key=_start_of) - 1)
+        first = max(0, bisect_right(segments, start, key=_start_of) - 1) if len(segments) > 1 else 0
         found = []
         for position in range(first, len(segments)):  # no slice: it would copy all that follows
             segment = segments[position]

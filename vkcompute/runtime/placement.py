@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from operator import index
 from typing import TYPE_CHECKING
 
-from vkcompute.core.buffer import Buffer
-from vkcompute.runtime.hazards import Uses
 from vkcompute.runtime.lane import Lane
 
 if TYPE_CHECKING:
@@ -31,12 +29,15 @@ class Placement:
 
     Attributes:
         reason: of the newest choice.
+        recorded_for: a queue of the family of most of the compute queues, so that most of them can run recordings.
     """
 
-    def __init__(self, device: Device, lanes: Sequence[Lane], uses: Callable[[Buffer], Uses]) -> None:
-        self._device, self._lanes, self._uses = device, lanes, uses
+    def __init__(self, device: Device, lanes: Sequence[Lane]) -> None:
+        self._device, self._lanes = device, lanes
         self.compute = [lane for lane in lanes if lane.queue.role == "compute"]
         self.transfer = [lane for lane in lanes if lane.queue.role == "transfer"]
+        families = [lane.queue.family for lane in self.compute]
+        self.recorded_for = max(self.compute, key=lambda lane: families.count(lane.queue.family)).queue
         self.reason = ONLY
 
     def choose(
@@ -77,7 +78,9 @@ class Placement:
     def _weigh(self, lanes: Sequence[Lane], writes: Sequence[Range], reads: Sequence[Range]) -> tuple[Lane, str]:
         nearest: tuple[int, Lane] | None = None
         for buffer, start, stop in (*reads, *writes):
-            for writer, task in self._uses(buffer).last_writers(start, stop).items():
+            if buffer.uses is None:
+                continue
+            for writer, task in buffer.uses.last_writers(start, stop).items():
                 lane = self._lanes[writer]
                 if task > lane.seen_task() and lane in lanes:
                     n_behind = lane.task - task

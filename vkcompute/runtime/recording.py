@@ -77,7 +77,7 @@ class Recordings:
     def __init__(self, runtime: Runtime, inputs: Inputs, tasks: list[Task], memory: Places, arrays: Arrays) -> None:
         self._runtime, self._inputs, self._tasks, self._memory, self._arrays = runtime, inputs, tasks, memory, arrays
         self._kept: dict[Any, list[Recording]] = {}
-        queue = runtime.scheduler.compute[0].queue
+        queue = runtime.scheduler.placement.recorded_for
         self._pool, self.family = CommandPool(queue), queue.family
         self.first = self.choose({})
 

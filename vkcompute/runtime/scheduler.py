@@ -43,7 +43,7 @@ class Scheduler:
         self.failures: list[Failure] = []
         self._n_settled = 0
         self.lanes = [Lane(index, queue, self.failures) for index, queue in enumerate(device.queues)]
-        self.placement = Placement(device, self.lanes, self.uses)
+        self.placement = Placement(device, self.lanes)
         self.compute, self.transfer = self.placement.compute, self.placement.transfer
         self._only = self.lanes[0] if len(self.lanes) == 1 else None
         self.n_recordings = 0  # graphs being recorded, wherever
