@@ -34,7 +34,7 @@ def test_python_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: 
     X = rng.normal(size=(200, 3))
     y = (X @ [1.0, -2.0, 0.5] > 0).astype(int)
     names: dict[str, Any] = {"X_train": X, "y_train": y, "X_test": X, "y_test": y}
-    assert run_blocks(ROOT / "README.md", names) == 5
+    assert run_blocks(ROOT / "README.md", names) == 6
     assert np.array_equal(names["c"], names["a"] * names["b"])
     assert names["model"].score(X, y) > 0.95
     assert (tmp_path / "model.npz").exists()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import _thread
 import gc
+import itertools
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -327,6 +329,25 @@ def test_nothing_is_left_of_a_stream_that_failed(clean_handles: None, options: d
         gc.collect()
         gpu.device.collect()
         assert (not options.get("staging") and gpu.device.memory.used_bytes == 0) or options.get("staging")
+
+
+@pytest.mark.parametrize("delay_s", [0.001, 0.004, 0.01, 0.03])
+@pytest.mark.parametrize("options", RUNTIMES.values(), ids=RUNTIMES)
+def test_ctrl_c_at_any_moment(clean_handles: None, options: dict[str, Any], delay_s: float) -> None:
+    """An endless stream ends, and the process holds nothing once the runtime is closed."""
+    chunk = np.ones(5000, np.int32)
+    with vc.Runtime(**options) as gpu:
+        timer = threading.Timer(delay_s, _thread.interrupt_main)
+
+        def start(n_rows: int, _: int | None) -> None:
+            if n_rows == len(chunk):
+                timer.start()
+
+        with pytest.raises(KeyboardInterrupt) as caught:
+            gpu.stream(itertools.repeat(chunk), lambda x, y: vc.multiply(x, 3, y), lambda *_: None, progress=start)
+        assert "of the stream (rows " in told(caught.value)
+        timer.join()
+        del caught
 
 
 def _raise_at(number: int) -> Callable[[slice, np.ndarray], None]:
