@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vkcompute import __version__
-from vkcompute.cli import failure, info, main
+from vkcompute.cli import info, main, stderr
 from vkcompute.errors import DeviceLost, NoCompiler, OutOfDeviceMemory, ValidationError, VulkanError
 
 pytestmark = pytest.mark.pure
@@ -185,12 +185,12 @@ def test_closed_streams_are_no_error(tmp_path: Path) -> None:
 
 def test_the_entry_point_is_main() -> None:
     scripts = (Path(__file__).resolve().parent.parent.parent / "pyproject.toml").read_text()
-    assert f'vkcompute = "{main.__module__.rpartition(".")[0]}:{main.__name__}"' in scripts
+    assert f'vkcompute = "{main.__module__}:{main.__name__}"' in scripts
 
 
 @given(st.text())
 def test_one_line_is_one_printable_line(text: str) -> None:
-    line = failure.one_line(text)
+    line = stderr.one_line(text)
     assert line.isprintable()
     assert len(line.splitlines()) <= 1
     if text.isprintable() and text == text.strip():

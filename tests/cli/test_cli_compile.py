@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from cli_done import Done
 
-from vkcompute.cli import signature
+from vkcompute.cli.compile import _text
 from vkcompute.compilers import chain
 from vkcompute.errors import NoCompiler
 from vkcompute.spirv.module import Module
@@ -132,7 +132,7 @@ def test_wide_signatures_are_cut_to_the_terminal(
     interface = reflect(Module.parse((tmp_path / "x.spv").read_bytes()))
     wide = tuple(replace(interface.bindings[1], kind=kind, name="n" * 70, count=0) for kind in kinds)
     monkeypatch.setenv("COLUMNS", str(columns))
-    assert max(map(len, signature.text(replace(interface, bindings=wide)).splitlines())) <= columns
+    assert max(map(len, _text(replace(interface, bindings=wide)).splitlines())) <= columns
 
 
 def test_an_error_in_the_source_is_shown_with_its_line(vk: Run, source: str, listing: Callable[[], list[str]]) -> None:

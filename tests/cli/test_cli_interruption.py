@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from vkcompute.cli import failure, interruption, progress
+from vkcompute.cli import interruption, progress, stderr
 from vkcompute.cli.interruption import Stopped
 
 pytestmark = [pytest.mark.pure, pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")]
@@ -128,12 +128,12 @@ def test_the_progress_of_quiet_work_is_where_it_stops() -> None:
 def test_an_error_while_giving_up_does_not_hide_the_interruption(
     first: BaseException, status: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert failure.report(_error_after(first)) == status
+    assert stderr.report(_error_after(first)) == status
     assert "error" not in capsys.readouterr().err
 
 
 def test_an_error_on_its_own_is_no_interruption(capsys: pytest.CaptureFixture[str]) -> None:
-    assert failure.report(_error_after(KeyError("spam"))) == 2
+    assert stderr.report(_error_after(KeyError("spam"))) == 2
     assert capsys.readouterr().err == "vkcompute: error: cleaning up failed\n"
 
 

@@ -20,7 +20,7 @@ import pytest
 from cli_done import Done
 
 import vkcompute
-from vkcompute.cli.command import _parser
+from vkcompute.cli import _parser
 from vkcompute.cli.regression import _held_out
 from vkcompute.pipelines.logistic_regression import LogisticRegression
 

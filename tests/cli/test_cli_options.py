@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vkcompute.cli.failure import UsageError
 from vkcompute.cli.options import Parser, byte_count, number, whole
+from vkcompute.cli.stderr import UsageError
 
 pytestmark = pytest.mark.pure
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from typing import Any, NoReturn, TypeAlias
 
-from vkcompute.cli.failure import UsageError
+from vkcompute.cli.stderr import UsageError
 
 Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
 """What a command adds its parser to."""

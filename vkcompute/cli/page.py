@@ -7,7 +7,7 @@ import sys
 import textwrap
 from collections.abc import Iterable, Sequence
 
-from vkcompute.cli.failure import one_line
+from vkcompute.cli.stderr import one_line
 
 _NARROWEST, _WIDEST = 40, 100
 

@@ -1,12 +1,15 @@
-"""How a command ends early: one line on stderr, and the exit status."""
+"""What a command says on stderr, a line each: log records, warnings, and why it ends early with which exit status."""
 
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import re
 import signal
 import sys
+import warnings
+from collections.abc import Iterator
 from typing import Any
 
 from vkcompute.cli.interruption import Stopped
@@ -57,6 +60,32 @@ def say(text: str) -> None:
     if sys.stderr is not None:
         with contextlib.suppress(OSError):
             print(text, file=sys.stderr, flush=True)
+
+
+class _Handler(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        say(f"vkcompute: {record.levelname.lower()}: {one_line(record.getMessage())}")
+
+
+@contextlib.contextmanager
+def records(*, verbose: bool = False, quiet: bool = False) -> Iterator[None]:
+    """Within, warnings are shown; with `verbose` all that is logged too, with `quiet` only errors."""
+    logger, handler = logging.getLogger("vkcompute"), _Handler()
+    before = logger.level
+    logger.setLevel(logging.DEBUG if verbose else logging.ERROR if quiet else logging.WARNING)
+    logger.addHandler(handler)
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        if not quiet:
+            say(f"vkcompute: warning: {one_line(str(message))}")
+
+    try:
+        with warnings.catch_warnings():
+            warnings.showwarning = show
+            yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(before)
 
 
 def flush() -> None:
