@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import vkcompute as vc
 from vkcompute.core.memory import MIB
+from vkcompute.core.physical import PhysicalDevice
 
 LIMIT = 32 * MIB
 
@@ -29,6 +30,22 @@ def test_small_buffers_share_blocks() -> None:
         assert len(memory.blocks) == 2
         assert memory.allocated_bytes == sum(block.nbytes for block in memory.blocks)
         del tensors, big
+
+
+@pytest.mark.parametrize("kind", ["Storage", "Uniform", "Texel"])
+def test_buffers_are_aligned_for_every_kind_of_binding(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new tensor, and a temporary of a graph, goes into any binding, also on devices that ask for 256 bytes."""
+    read = PhysicalDevice.read
+
+    def demanding(*args: object) -> PhysicalDevice:
+        device = read(*args)  # type: ignore[arg-type]
+        device.limits[f"min{kind}BufferOffsetAlignment"] = 256  # type: ignore[index]
+        return device
+
+    monkeypatch.setattr(PhysicalDevice, "read", demanding)
+    with vc.Runtime() as gpu:
+        tensors = [gpu.empty(10) for _ in range(9)]
+        assert {tensor.buffer.offset % 256 for tensor in tensors} == {0}
 
 
 @pytest.mark.parametrize("staging", [False, True], ids=["direct", "staging"])

@@ -110,7 +110,7 @@ class MemoryPool:
         self.block_bytes = min(block_bytes, max(MIB, local // 8))
         self.keep_bytes = local // 8  # empty blocks up to this total wait for their next use
         limits = device.physical.limits
-        self.align = max(64, limits["minStorageBufferOffsetAlignment"], limits["minTexelBufferOffsetAlignment"])
+        self.align = max(64, *(limits[f"min{kind}BufferOffsetAlignment"] for kind in ("Storage", "Uniform", "Texel")))
         self.blocks: list[Block] = []
 
     @property
