@@ -1,0 +1,230 @@
+"""Random graphs with inputs, temporaries, arrays of the host and graphs within them, and what numpy makes of them.
+
+Tensors 0 to 2 of the machine are inputs of every graph, and a run is given them in any order; tensor 3 is the same in
+all runs. So no two names of a program stand for the same bytes, which would be a race inside of a launch.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+from machine import (
+    LENGTH,
+    N_TENSORS,
+    SMALL,
+    Machine,
+    Step,
+    View,
+    adds,
+    blocks,
+    copies,
+    fills,
+    replacements,
+    scales,
+    simple,
+    slices,
+    splits,
+    writes,
+)
+
+import vkcompute as vc
+
+INPUTS = (0, 1, 2)
+
+
+class Arrays(list):
+    """Arrays for the tensors, the number for the input `k`, and what was fetched, by its step."""
+
+    k = 0
+
+    def __init__(self, arrays: Sequence[np.ndarray], fetched: dict[int, np.ndarray]) -> None:
+        super().__init__(arrays)
+        self.fetched = fetched
+
+
+class GraphMachine(Machine):
+    """A machine that also fetches."""
+
+    def __init__(self, runtime: vc.Runtime) -> None:
+        super().__init__(runtime)
+        self.graph: Any = None  # that is being recorded
+        self.k: Any = 0
+        self.nested: dict[int, vc.Graph] = {}
+        self.fetched: dict[int, np.ndarray] = {}
+        self.futures: list[vc.Future] = []
+
+
+@dataclass(frozen=True)
+class Run:
+    """Arguments of a run: which tensor stands for which input, `k`, how often, and whether it is waited for."""
+
+    order: tuple[int, ...]
+    k: int
+    times: int
+    wait: bool
+
+    def inputs(self, tensors: Sequence[Any]) -> dict[str, Any]:
+        return {f"t{i}": tensors[j] for i, j in zip(INPUTS, self.order, strict=True)} | {"k": self.k}
+
+    def arrays(self, current: Arrays, base: Arrays) -> Arrays:
+        given = Arrays([*(current[j] for j in self.order), *base[len(INPUTS) :]], current.fetched)
+        given.k = self.k
+        return given
+
+
+@dataclass(frozen=True)
+class ScaleByInput:
+    view: View
+
+    def on_device(self, m: GraphMachine) -> None:
+        m.scale(self.view.of(m.tensors), m.k, 1)
+
+    def on_arrays(self, arrays: Arrays, _base: Arrays) -> None:
+        part = self.view.of(arrays)
+        part[:] = part * np.int32(arrays.k) + np.int32(1)
+
+
+@dataclass(frozen=True)
+class Fetch:
+    view: View
+
+    def on_device(self, m: GraphMachine) -> None:
+        m.fetched[id(self)] = np.zeros(self.view.length, np.int32)
+        self.view.of(m.tensors).read(m.fetched[id(self)])
+
+    def on_arrays(self, arrays: Arrays, _base: Arrays) -> None:
+        arrays.fetched[id(self)] = self.view.of(arrays).copy()
+
+
+@dataclass(frozen=True)
+class Temporaries:
+    """From here on these tensors are others, that last as long as the run."""
+
+    numbers: frozenset[int]
+
+    def on_device(self, m: GraphMachine) -> None:
+        for number in sorted(self.numbers):
+            m.tensors[number] = m.graph.empty(LENGTH, np.int32).fill(number)
+
+    def on_arrays(self, arrays: Arrays, _base: Arrays) -> None:
+        for number in self.numbers:
+            arrays[number] = np.full(LENGTH, number, np.int32)
+
+
+@dataclass(frozen=True)
+class Plain:
+    step: Step
+
+    def on_device(self, m: GraphMachine) -> None:
+        self.step.on_device(m)
+
+    def on_arrays(self, arrays: Arrays, _base: Arrays) -> None:
+        self.step.on_arrays(arrays)
+
+
+@dataclass(frozen=True)
+class Nested:
+    program: Program
+    run: Run
+
+    def on_device(self, m: GraphMachine) -> None:
+        m.nested[id(self)].submit(self.run.times, **self.run.inputs(m.tensors))
+
+    def on_arrays(self, arrays: Arrays, base: Arrays) -> None:
+        self.program.on_arrays(arrays, base, self.run)
+
+
+@dataclass(frozen=True)
+class Program:
+    """What a graph records."""
+
+    parts: tuple[Any, ...]
+
+    def record(self, m: GraphMachine) -> vc.Graph:
+        nested = {id(part): part.program.record(m) for part in self.parts if isinstance(part, Nested)}
+        inputs = {f"t{i}": m.tensors[i] for i in INPUTS}
+        with m.runtime.record(**inputs, k=2) as graph:
+            inner = copy.copy(m)
+            inner.graph, inner.nested, inner.k = graph, nested, graph["k"]
+            inner.tensors = [*(graph[name] for name in inputs), *m.tensors[len(INPUTS) :]]
+            for part in self.parts:
+                part.on_device(inner)
+        return graph
+
+    def on_arrays(self, current: Arrays, base: Arrays, run: Run) -> None:
+        for _ in range(run.times):
+            given = run.arrays(current, base)
+            for part in self.parts:
+                part.on_arrays(given, base)
+
+
+@st.composite
+def runs(draw: st.DrawFn) -> Run:
+    order = tuple(draw(st.permutations(INPUTS)))
+    return Run(order, draw(SMALL), draw(st.integers(1, 3)), draw(st.booleans()))
+
+
+def graph_programs(depth: int = 2) -> st.SearchStrategy[Program]:
+    steps = st.one_of(adds(), scales(), splits(), copies(), fills(), writes()).map(Plain)
+    parts = [
+        steps,
+        steps,
+        blocks().map(ScaleByInput),
+        slices().map(Fetch),
+        st.frozensets(st.integers(0, N_TENSORS - 1), min_size=1, max_size=3).map(Temporaries),
+    ]
+    if depth:
+        parts.append(st.builds(Nested, graph_programs(depth - 1), runs()))
+    return st.lists(st.one_of(*parts), max_size=7).map(lambda found: Program(tuple(found)))
+
+
+@st.composite
+def graph_steps(draw: st.DrawFn) -> Step:
+    """A graph that is recorded, and run a few times with other work in between."""
+    program = draw(graph_programs())
+    made = draw(st.lists(st.tuples(runs(), simple()), min_size=1, max_size=5))
+
+    def on_device(m: Machine) -> None:
+        assert isinstance(m, GraphMachine)
+        graph = program.record(m)
+        for run, between in made:
+            if run.wait:
+                graph.run(run.times, **run.inputs(m.tensors))
+            else:
+                m.futures.append(graph.submit(run.times, **run.inputs(m.tensors)))
+            between.on_device(m)
+
+    def on_arrays(arrays: list[np.ndarray]) -> None:
+        assert isinstance(arrays, Arrays)
+        for run, between in made:
+            program.on_arrays(arrays, arrays, run)
+            between.on_arrays(arrays)
+
+    return Step(f"graph({program}, {made})", on_device, on_arrays, recordable=False)
+
+
+def programs() -> st.SearchStrategy[list[Step]]:
+    return st.lists(st.one_of(graph_steps(), simple(), replacements()), min_size=1, max_size=6)
+
+
+def check(machine: GraphMachine, program: list[Step]) -> None:
+    """Run the program on both, and compare every tensor and all that was fetched."""
+    arrays = Arrays([np.random.default_rng(i).integers(-9, 9, LENGTH, np.int32) for i in range(N_TENSORS)], {})
+    for tensor, array in zip(machine.tensors, arrays, strict=True):
+        tensor.write(array)
+    for step in program:
+        step.on_device(machine)
+        step.on_arrays(arrays)
+    for future in machine.futures[::-1]:
+        future.result()
+    for tensor, array in zip(machine.tensors, arrays, strict=True):
+        np.testing.assert_array_equal(tensor.numpy(), array)
+    for key, array in arrays.fetched.items():
+        np.testing.assert_array_equal(machine.fetched[key], array)
+    machine.futures.clear()
+    machine.fetched.clear()
