@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from happens_before import Access, Barrier, Event, Recorded, Replay, Seen, Submit, Wait
 
+from vkcompute.errors import VulkanError
 from vkcompute.runtime import lane, recording, scheduler
 from vkcompute.runtime.graph_tasks import Task
 from vkcompute.runtime.recording import Recording
@@ -33,6 +34,9 @@ class PaperQueue:
         self._waits: list[list[tuple[PaperQueue, int]]] = [[]]  # by value
 
     def submit(self, command_buffers: Sequence[Any], waits: Any = ()) -> int:
+        if self.device.n_to_fail:
+            self.device.n_to_fail -= 1
+            raise VulkanError("VK_ERROR_OUT_OF_HOST_MEMORY", "vkQueueSubmit", str(self))
         self.last_value += 1
         self._waits.append(list(waits))
         commands = [item for each in command_buffers for item in ([Replay(each)] if each.reusable else each)]
@@ -67,14 +71,19 @@ class PaperQueue:
 
 
 class PaperDevice:
-    """Stands for core's Device, with queues given as (family, role)."""
+    """Stands for core's Device, with queues given as (family, role). The next `n_to_fail` submits fail."""
 
     def __init__(self, queues: Sequence[tuple[int, str]]) -> None:
+        self.n_to_fail = 0
         self.history: list[Event] = []
         self.lock = threading.RLock()
         self.retirement = SimpleNamespace(collect=lambda: None)
         self.retry = lambda call, *args: call(*args)
         self.queues = [PaperQueue(self, family, i, role) for i, (family, role) in enumerate(queues)]
+
+    def wait_idle(self) -> None:
+        for queue in self.queues:
+            queue.wait(queue.last_value)
 
     def __str__(self) -> str:
         return "a device on paper"
@@ -108,10 +117,7 @@ class PaperPool:
     def take(self) -> PaperCommands:
         return PaperCommands(self.queue.family)
 
-    def give(self, value: int, command_buffer: Any) -> None:
-        pass
-
-    def close(self) -> None:
+    def discard(self, command_buffer: PaperCommands) -> None:
         pass
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from paper_device import Paper, PaperBuffer, on_paper
 
+from vkcompute.errors import VulkanError
 from vkcompute.runtime.recording import Recording
 
 pytestmark = pytest.mark.pure
@@ -144,6 +146,28 @@ def test_graphs_among_them(queues: str, program: list[Step]) -> None:
     history = run(queues, program).device.history
     assert not races(history)
     assert not superfluous(history)
+
+
+def fail(state: State, n: int) -> None:
+    state.paper.device.n_to_fail = n
+
+
+FAILURES = st.integers(1, 3).map(lambda n: Step(f"fail({n})", lambda s: fail(s, n)))
+
+
+@pytest.mark.parametrize("queues", QUEUES)
+@given(program=st.lists(st.one_of(STEPS, recordings(), replays(), FAILURES), max_size=30))
+def test_what_fails_takes_no_order_with_it(queues: str, program: list[Step]) -> None:
+    """A barrier or a wait in a batch that was not submitted orders nothing."""
+    with on_paper(batch_tasks=4):
+        state = State(Paper(QUEUES[queues]))
+        for step in program:
+            with suppress(VulkanError):
+                step.run(state)
+        fail(state, 0)
+        with suppress(VulkanError):
+            state.paper.scheduler.flush()
+    assert not races(state.paper.device.history)
 
 
 @given(program=st.lists(st.one_of(launches(), copies(), fills()), max_size=30))
