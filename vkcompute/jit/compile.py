@@ -20,7 +20,7 @@ Signature = tuple[Any, ...]
 
 LOCAL_SIZES = {2: (16, 8, 1), 3: (16, 4, 2)}
 """Number of axes -> the local size of a grid over them, if it is not (64, 1, 1)"""
-VALUE, TRUTH = -3, -2  # what a push constant is of its argument; else an axis, and -1 is the size
+VALUE, TRUTH, SIZE = -3, -2, -1  # what a push constant is of its argument; else the length along an axis
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,8 +29,9 @@ class Variant:
 
     Attributes:
         spirv: the module; tensors are bound in the order of the arguments.
-        pushes: where push constants come from, in order: (argument, axis or VALUE or TRUTH).
+        pushes: where push constants come from, in order: (argument, axis, VALUE, TRUTH or SIZE).
         first: the argument whose shape the grid takes, if none is given: the first tensor that is written.
+        linear: the same, if it has one axis or none.
         local_size: invocations per workgroup.
         reads: what was found outside of the function.
     """
@@ -38,6 +39,7 @@ class Variant:
     spirv: bytes
     pushes: tuple[tuple[int, int], ...]
     first: int | None
+    linear: int | None
     local_size: tuple[int, int, int]
     reads: tuple[Read, ...]
 
@@ -75,6 +77,7 @@ def compiled(
         ir.lower(ir.optimize(built)),
         (*scalars, *compiler.extents),
         first,
+        first if first is not None and signature[first][1] < 2 else None,
         built.local_size,
         tuple(dict.fromkeys(compiler.reads)),
     )

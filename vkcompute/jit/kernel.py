@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from vkcompute import dtypes
-from vkcompute.jit.compile import TRUTH, VALUE, Signature, Variant, compiled
+from vkcompute.jit.compile import SIZE, TRUTH, VALUE, Signature, Variant, compiled
 from vkcompute.jit.source import read
 from vkcompute.runtime.future import Future
 from vkcompute.runtime.kernel import Kernel
@@ -21,6 +21,7 @@ from vkcompute.runtime.tensor import Tensor
 
 Sizes = tuple[int, ...]
 _MOST_ELEMENTS = 2**31 - 1  # ids are int32
+_MOST_VARIANTS = 16  # of one signature, for different constants from outside
 
 
 class PythonKernel:
@@ -62,26 +63,34 @@ class PythonKernel:
         if named or len(args) != self._n_parameters:
             args = self._bound(args, named)
         signature = tuple([_kind(arg) for arg in args])
-        variant = self._variant(signature, local, False)
+        variant = self._variant((signature, local, False))
         tensors = [arg for arg in args if type(arg) is Tensor]
         if not tensors:
             raise TypeError(f"{self.__name__} takes a tensor, on whose device it runs; got none")
-        grid = groups or self._grid(variant, args)
         kernel, most = self._on(variant, tensors[0].runtime)
-        if len(grid) == 1 and grid[0] > most:
-            kernel, _ = self._on(self._variant(signature, local, True), tensors[0].runtime)
+        grid, linear = groups, variant.linear
+        if grid is None and (linear is None or args[linear].size > most * variant.local_size[0]):
+            grid = self._grid(variant, args)  # else it is what the kernel would take itself
+        if grid is not None and len(grid) == 1 and grid[0] > most:
+            kernel, _ = self._on(self._variant((signature, local, True)), tensors[0].runtime)
             n_rows = -(-grid[0] // most)
             grid = -(-grid[0] // n_rows), n_rows
-        pushes = [_pushed(args[position], what) for position, what in variant.pushes]
+        pushes = [
+            args[at] if what == VALUE else args[at].size if what == SIZE else _pushed(args[at], what)
+            for at, what in variant.pushes
+        ]
         return kernel(*tensors, *pushes, grid=grid)
 
-    def _variant(self, signature: Signature, local: tuple[int, int, int] | None, folded: bool) -> Variant:
-        found = self._variants.setdefault((signature, local, folded), [])
+    def _variant(self, key: tuple[Signature, tuple[int, int, int] | None, bool]) -> Variant:
+        """What is compiled for a signature and a local size, folded or not."""
+        found = self._variants.get(key) or []
         for variant in found:
-            if variant.current:
+            if not variant.reads or variant.current:
                 return variant
-        found.append(compiled(self._function, self._source, signature, local, folded=folded))
-        return found[-1]
+        signature, local, folded = key
+        variant = compiled(self._function, self._source, signature, local, folded=folded)
+        self._variants[key] = [variant, *found[: _MOST_VARIANTS - 1]]
+        return variant
 
     def _on(self, variant: Variant, runtime: Runtime) -> tuple[Kernel, int]:
         """The variant on a device, and the most groups that this launches along x."""
@@ -191,7 +200,7 @@ def _kind(arg: Any) -> Any:
 def _pushed(arg: Any, what: int) -> Any:
     if what == VALUE:
         return arg
-    return bool(arg) if what == TRUTH else arg.size if what == -1 else arg.shape[what]
+    return bool(arg) if what == TRUTH else arg.shape[what]
 
 
 def _sizes(given: Any) -> Sizes:
