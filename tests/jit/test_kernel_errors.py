@@ -146,6 +146,20 @@ def test_the_calls_that_led_to_a_fault_are_shown(tmp_path: Path) -> None:
     )
 
 
+def test_functions_that_float64_has_not(tmp_path: Path) -> None:
+    for statement, name in (
+        ("y = x[i] ** x[i]", "pow"),
+        ("y = math.sin(x[i])", "sin"),
+        ("y = math.log1p(x[i])", "log"),
+    ):
+        found = module(tmp_path / "mine.py", MODULE.format(statement=statement))
+        with pytest.raises(KernelError) as raised:
+            compiled(found.kernel, ("d", 1))
+        first, line, caret = str(raised.value).split("\n")
+        assert f": {name} takes float16 and float32, on every device; got float64" in first
+        assert line[caret.index("^") :] == statement.removeprefix("y = ")
+
+
 def test_the_column_counts_characters_and_methods_are_found(tmp_path: Path) -> None:
     text = """
     import vkcompute as vc

@@ -92,7 +92,7 @@ class Control(Expressions):
         line = frame.source.place(node)[0]
         self._meet(ways.out, before, lambda: ways.loop.results, f"line {line}")
         why = Unset(f"the loop at line {line} may end before it is assigned; assign it before the loop, too")
-        self.env |= dict.fromkeys(names.difference(self.env), why)
+        self.env |= dict.fromkeys(sorted(names.difference(self.env)), why)
 
     def _wider(self, kinds: dict[str, Any], before: dict[str, Any], back: list[Way]) -> dict[str, Any]:
         """The types that hold what the ways back bring, too; a name that has none loses its value before the loop."""

@@ -15,6 +15,7 @@ import numpy as np
 from vkcompute import ir
 from vkcompute.errors import IrError, KernelError
 from vkcompute.ir import BOOL, INT32, INT64, UINT32, Scalar, Value
+from vkcompute.jit import library
 from vkcompute.jit.arithmetic import Arithmetic
 from vkcompute.jit.functions import FUNCTIONS, call, where
 from vkcompute.jit.source import Refused, Source
@@ -72,6 +73,7 @@ class Expressions(Arithmetic):
     Attributes:
         function: that is being built.
         frames: of the kernel and the functions that are being inlined, the innermost last.
+        node: that is being compiled.
         env: the variables of the innermost.
         alive: whether control comes to the present place.
         folded: whether groups along the first axis go on along the second.
@@ -83,6 +85,7 @@ class Expressions(Arithmetic):
         super().__init__(function, real)
         self.function, self.folded = function, folded
         self.frames: list[Frame] = []
+        self.node: ast.AST = ast.Pass()
         self.env: dict[str, Any] = {}
         self.alive = True
         self.reads: list[Read] = []
@@ -103,15 +106,21 @@ class Expressions(Arithmetic):
 
     def located(self, work: Callable[[Any], Any], node: ast.AST) -> Any:
         """`work(node)`; what it refuses becomes an error at this node."""
+        outer, self.node = self.node, node
         try:
             return work(node)
         except (Refused, IrError) as refusal:
             raise self.error(node, refusal) from None
+        finally:
+            self.node = outer
 
     def error(self, node: ast.AST, message: object) -> KernelError:
-        """An error at a node, with the calls that led there."""
-        text = str(self.frames[-1].source.error(node, message))
-        for outer, inner in zip(self.frames[-2::-1], self.frames[:0:-1], strict=True):
+        """An error at a node, with the calls that led there; what the library itself calls is where it was called."""
+        frames = list(self.frames)
+        while frames[-1].function.__module__ == library.__name__:
+            node = frames.pop().call or node
+        text = str(frames[-1].source.error(node, message))
+        for outer, inner in zip(frames[-2::-1], frames[:0:-1], strict=True):
             text += f"\n{outer.source.error(inner.call or node, f'in this call of {inner.function.__name__}')}"
         return KernelError(text)
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import builtins
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from vkcompute.ir import BOOL, INT32, SCALARS, Scalar, Value
+from vkcompute.ir.rules import UP_TO_32_BITS
 from vkcompute.jit import ids, library
 from vkcompute.jit.source import Refused
 from vkcompute.jit.values import Array, Kind, Number, describe, floating, is_python, joined, kind_of, unpacked
@@ -53,18 +54,15 @@ def call(compiler: Expressions, function: Any, args: list[Any]) -> Any:
     return entry.emit(compiler, *args)
 
 
-def _real(code: str, c: Expressions, x: Any) -> Number:
-    """A function of one float."""
-    kind = c.kind(x)
+def _real(code: str, c: Expressions, *args: Any) -> Number:
+    """A function of floats, to which integers are converted."""
+    kind, _ = c.together(*args)
     target = floating(kind.type, c.real)
-    return Number(c.builder.unary(code, c.cast(x, target)), Kind(target, kind.weak))
-
-
-def _real2(code: str, c: Expressions, x: Any, y: Any) -> Number:
-    """A function of two floats."""
-    kind, _ = c.together(x, y)
-    target = floating(kind.type, c.real)
-    return Number(c.builder.binary(code, c.cast(x, target), c.cast(y, target)), Kind(target, kind.weak))
+    if target.bits == 64 and code in UP_TO_32_BITS:
+        got = " and ".join(map(describe, args))
+        raise Refused(f"{code} takes float16 and float32, on every device; got {got}; write vc.float32(x)")
+    operation = c.builder.unary if len(args) == 1 else c.builder.binary
+    return Number(operation(code, *[c.cast(x, target) for x in args]), Kind(target, kind.weak))
 
 
 def _rounded(code: str, whole: bool, c: Expressions, x: Any) -> Any:
@@ -140,19 +138,6 @@ def _len(c: Expressions, x: Any) -> Any:
     return len(x)
 
 
-def _power(c: Expressions, x: Any, y: Any) -> Any:
-    return c.binary("**", x, y)
-
-
-def _float_power(c: Expressions, x: Any, y: Any) -> Any:
-    """math.pow, which is of floats."""
-    return c.binary("**", _float(c, x), y)
-
-
-def _remainder(c: Expressions, x: Any, y: Any) -> Any:
-    return c.binary("%", x, y)
-
-
 def _axis(c: Expressions, axis: Any) -> int:
     if not isinstance(axis, int) or not 0 <= axis < 3:
         raise Refused(f"an axis is 0, 1 or 2, known at compile time; got {describe(axis)}")
@@ -190,53 +175,48 @@ def _named(*names: str) -> list[Any]:
     return [each for each in found if callable(each)]
 
 
-def _table() -> dict[Any, Function]:
-    table: dict[Any, Function] = {}
-
-    def add(
-        objects: list[Any], emit: Callable[..., Any], fewest: int, most: int | None = -1, *, folds: bool = True
-    ) -> None:
-        table.update(dict.fromkeys(objects, Function(emit, fewest, fewest if most == -1 else most, folds)))
-
+def _rows() -> Iterator[tuple[list[Any], Callable[..., Any], int, int | None]]:
+    """What FUNCTIONS is made of: objects, what a call of them becomes, the fewest and the most arguments."""
     for name in "sqrt exp exp2 log log2 sin cos tan sinh cosh tanh".split():
-        add(_named(name), partial(_real, name), 1)
+        yield _named(name), partial(_real, name), 1, 1
     for name in "asin acos atan asinh acosh atanh".split():
-        add(_named(name, f"arc{name[1:]}"), partial(_real, name), 1)
-    add(_named("atan2", "arctan2"), partial(_real2, "atan2"), 2)
-    add(_named("fmod"), partial(_real2, "rem"), 2)
-    add([library.device_power], partial(_real2, "pow"), 2, folds=False)
-    for name in "floor ceil trunc rint".split():
-        code = name.replace("rint", "round")
-        add([getattr(np, name)], partial(_rounded, code, False), 1)
-        add([getattr(math, name, np.rint)], partial(_rounded, code, name != "rint"), 1)
+        yield _named(name, f"arc{name[1:]}"), partial(_real, name), 1, 1
+    yield _named("atan2", "arctan2"), partial(_real, "atan2"), 2, 2
+    yield _named("fmod"), partial(_real, "rem"), 2, 2
+    for name in "floor ceil trunc".split():
+        yield [getattr(np, name)], partial(_rounded, name, False), 1, 1
+        yield [getattr(math, name)], partial(_rounded, name, True), 1, 1
+    yield [np.rint], partial(_rounded, "round", False), 1, 1
+    yield [round], _round, 1, 2
     for name in ("isnan", "isinf"):
-        add(_named(name), partial(_test, name), 1)
-    for code in ("min", "max"):
-        add([getattr(builtins, code), getattr(np, f"{code}imum")], partial(_extreme, code), 1, None)
-    add(_named("abs", "fabs", "absolute"), partial(_size, "abs"), 1)
-    add([np.sign], partial(_size, "sign"), 1)
-    add([np.where], where, 3, folds=False)
-    add([round], _round, 1, 2)
-    add([len], _len, 1, folds=False)
-    add([divmod], lambda c, x, y: (c.binary("//", x, y), c.binary("%", x, y)), 2)
-    add([pow, np.power], _power, 2)
-    add([math.pow], _float_power, 2)
-    add([np.mod], _remainder, 2)
+        yield _named(name), partial(_test, name), 1, 1
+    for name in ("min", "max"):
+        yield [getattr(builtins, name), getattr(np, f"{name}imum")], partial(_extreme, name), 1, None
+    yield _named("abs", "fabs", "absolute"), partial(_size, "abs"), 1, 1
+    yield [np.sign], partial(_size, "sign"), 1, 1
+    yield [divmod], lambda c, x, y: (c.binary("//", x, y), c.binary("%", x, y)), 2, 2
+    yield [pow, np.power], lambda c, x, y: c.binary("**", x, y), 2, 2
+    yield [math.pow], lambda c, x, y: c.binary("**", _float(c, x), y), 2, 2
+    yield [np.mod], lambda c, x, y: c.binary("%", x, y), 2, 2
     for name in "hypot log10 log1p expm1 degrees radians copysign cbrt isfinite".split():
-        add(_named(name), partial(_library, name), getattr(library, name).__code__.co_argcount)
-    add([int], _int, 1)
-    add([float], _float, 1)
-    add([bool], lambda c, x: c.boolean(x), 1)
+        n = getattr(library, name).__code__.co_argcount
+        yield _named(name), partial(_library, name), n, n
+    yield [int], _int, 1, 1
+    yield [float], _float, 1, 1
+    yield [bool], lambda c, x: c.boolean(x), 1, 1
     for scalar in SCALARS.values():
-        add([scalar.numpy.type], partial(_cast, scalar), 1)
-    for function in (ids.global_id, ids.local_id, ids.group_id, ids.local_size, ids.num_groups):
-        name = function.__name__.replace("num_", "n_")
-        add([function], partial(_id, name), 0, 1, folds=False)
-    return table
+        yield [scalar.numpy.type], partial(_cast, scalar), 1, 1
 
 
 def _library(name: str, c: Expressions, *args: Any) -> Any:
     return c.call(name, *args)
 
 
-FUNCTIONS = _table()
+FUNCTIONS = {each: Function(emit, fewest, most) for objects, emit, fewest, most in _rows() for each in objects}
+FUNCTIONS |= {
+    np.where: Function(where, 3, 3, folds=False),
+    len: Function(_len, 1, 1, folds=False),
+    library.device_power: Function(partial(_real, "pow"), 2, 2, folds=False),
+}
+for _place in (ids.global_id, ids.local_id, ids.group_id, ids.local_size, ids.num_groups):
+    FUNCTIONS[_place] = Function(partial(_id, _place.__name__.replace("num_", "n_")), 0, 1, folds=False)

@@ -45,7 +45,7 @@ class Statements(Control):
 
     def call(self, name: str, *args: Any) -> Any:
         """The value of a function of the library, which is compiled here."""
-        return self.inline(getattr(library, name), list(args), {}, self.frames[-1].source.tree)
+        return self.inline(getattr(library, name), list(args), {}, self.node)
 
     def inline(self, function: FunctionType, args: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
         """The value of a call of a Python function, whose body is compiled in its place."""
