@@ -88,7 +88,7 @@ def test_the_table_is_divided_anew_where_one_device_is_slow(
     seconds = iter([[1.0, 9.0], [1.0, 1.0]])
     monkeypatch.setattr(
         "vkcompute.runtime.group.learned",
-        lambda shares, rows, _, weight: learned(shares, rows, next(seconds), weight),
+        lambda shares, rows, _, n_before: learned(shares, rows, next(seconds), n_before),
     )
     X, y = random_table(1000, 2, 6)
     group.shares = (1, 1)

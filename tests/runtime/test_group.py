@@ -212,7 +212,7 @@ def test_the_slow_device_gets_less_by_as_much_as_it_is_slower(
     timed(group, monkeypatch, (10, 10))
     with group.balance():
         launch(group, group.zeros((100, 1), np.int32), w)
-    assert group.shares == pytest.approx((0.7, 0.3)), "half of the way"
+    assert group.shares == pytest.approx((0.7, 0.3)), "the mean of both"
     group.shares = (1, 1)
     with group.balance() as launched:  # launches by hand are told
         launched[0] += 10

@@ -29,11 +29,13 @@ def split_rows(n_rows: int, shares: Shares) -> tuple[range, ...]:
     return tuple(map(range, [0, *stops], stops))
 
 
-def learned(shares: Shares, n_rows: Sequence[int], seconds: Sequence[float], weight: float) -> Shares:
-    """The shares in which all devices would have taken the same time, mixed by `weight` (0 to 1) with those so far.
+def learned(shares: Shares, n_rows: Sequence[int], seconds: Sequence[float], n_before: int) -> Shares:
+    """The shares in which all devices would have taken the same time, mixed with those of `n_before` measurements.
 
-    A device that had no rows, or no time, keeps its share.
+    It is their mean, in which a measurement weighs a third at least: one that was disturbed is made up for, and a
+    device that has become slower is noticed. A device that had no rows, or no time, keeps its share.
     """
+    weight = 1 / (1 + min(n_before, 2))
     speeds = [n / s if n and s > 0 else 0.0 for n, s in zip(n_rows, seconds, strict=True)]
     measured = sum(share for share, speed in zip(shares, speeds, strict=True) if speed)
     total = sum(speeds)

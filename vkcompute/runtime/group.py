@@ -200,7 +200,7 @@ class DeviceGroup(Handle):
             for runtime in self.runtimes:
                 runtime.require_open()
             self._owned = owned.pop_all()
-        self._measured, self.launched = False, [0] * len(keys)
+        self._n_measured, self.launched = 0, [0] * len(keys)
         self._shares = fractions([1.0] * len(keys), len(keys))
         self._opened()
 
@@ -213,7 +213,7 @@ class DeviceGroup(Handle):
 
     @shares.setter
     def shares(self, shares: Sequence[float]) -> None:
-        self._shares, self._measured = fractions(shares, len(self.runtimes)), False
+        self._shares, self._n_measured = fractions(shares, len(self.runtimes)), 0
 
     def split(self, n_rows: int) -> tuple[range, ...]:
         """The rows that each device gets of so many."""
@@ -227,9 +227,9 @@ class DeviceGroup(Handle):
                 kernel(x, out)
             x, out = group.tensor(x), group.empty(out.shape)     # divided anew
 
-        The first measurement decides; each later one moves the shares half of the way, so that a disturbance is made
-        up for. Launch a kernel once before, as drivers compile then. A device without rows stays without. What is
-        launched inside on the runtimes by hand counts if its rows are added to the list that is given, per device.
+        The shares are a mean of what the last measurements say; of the first, what it says. Launch a kernel once
+        before, as drivers compile then. A device without rows stays without. What is launched inside on the runtimes by
+        hand counts if its rows are added to the list that is given, per device.
 
         Raises:
             ValueError: a runtime is being profiled.
@@ -240,8 +240,8 @@ class DeviceGroup(Handle):
             yield self.launched
             self.flush()
         seconds = [sum(task.ns for task in profile.tasks) / 1e9 for profile in profiles]
-        self._shares = learned(self._shares, self.launched, seconds, 0.5 if self._measured else 1.0)
-        self._measured = True
+        self._shares = learned(self._shares, self.launched, seconds, self._n_measured)
+        self._n_measured += 1
 
     # -- what they work on --------------------------------------------------------------------------------------------
 
