@@ -22,7 +22,7 @@ from vkcompute.runtime.timeline import HostTime
 
 
 def profiled(gpu: vc.Runtime) -> Profile:
-    """Ten multiplies of 4 MiB, a copy, a fill and a graph."""
+    """Ten multiplies of 4 MiB, a copy, a fill, and two runs of a graph with an eleventh."""
     a = gpu.full(1 << 20, 1.5)
     small = gpu.zeros(64)
     with gpu.record() as graph:
@@ -41,7 +41,7 @@ def test_every_task_is_measured_once(gpu: vc.Runtime) -> None:
     profile = profiled(gpu)
     ended = time.perf_counter_ns()
     names = [task.name for task in profile.tasks]
-    assert sorted(name.split()[0] for name in names) == ["copy", "fill", "graph", *["multiply"] * 10]
+    assert sorted(name.split()[0] for name in names) == ["copy", "fill", *["multiply"] * 12]
     for task in profile.tasks:
         assert task.stop_ns >= task.start_ns
         assert started - 10**7 < task.start_ns < task.stop_ns < ended + 10**7, "the clocks of host and device agree"
@@ -50,6 +50,36 @@ def test_every_task_is_measured_once(gpu: vc.Runtime) -> None:
     assert all(task.nbytes == 3 << 22 for task in launches)
     assert all(before.stop_ns <= after.start_ns for before, after in pairwise(launches))
     assert all(0.01 < task.gb_per_s < 10_000 for task in launches)
+
+
+def test_the_tasks_of_a_graph_are_measured_each(gpu: vc.Runtime) -> None:
+    x, y = gpu.full(1 << 16, 2.0), gpu.empty(1 << 16)
+    with gpu.record(x=x) as graph:
+        y.fill(1)
+        vc.multiply(graph["x"], y, y)
+        graph["x"].copy_from(y)
+    other = gpu.full(1 << 16, 3.0)
+    with gpu.profile() as profile:
+        graph.submit(2)
+        graph.run(x=other)
+        graph.close()
+    assert [task.name for task in profile.tasks] == ["fill", "multiply float32", "copy"] * 3
+    assert [task.nbytes >> 18 for task in profile.tasks] == [1, 3, 2] * 3
+    assert all(before.stop_ns <= after.start_ns for before, after in pairwise(profile.tasks))
+    assert (x.numpy()[0], y.numpy()[0], other.numpy()[0]) == (2, 3, 3)
+
+
+def test_a_graph_of_very_many_tasks_is_one(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vkcompute.runtime.scheduler._MOST_MEASURED", 19)
+    x = gpu.zeros(64)
+    with gpu.record() as graph:
+        for i in range(10):
+            x.fill(i)
+    with gpu.profile() as profile:
+        graph.submit(1)
+        graph.submit(2)
+    assert [task.name for task in profile.tasks] == ["fill"] * 10 + ["graph"]
+    assert x.numpy()[0] == 9
 
 
 def test_nothing_is_measured_outside(clean_handles: None) -> None:
@@ -102,7 +132,7 @@ def test_trace_is_what_viewers_read(gpu: vc.Runtime, tmp_path: Path) -> None:
     events, tracks = trace_of(profile, tmp_path)
     spans = [event for event in events if event["ph"] == "X"]
     assert list(tracks.values()) == ["host", "compute 0"]
-    assert [tracks[event["tid"]] for event in spans].count("compute 0") == len(profile.tasks) == 13
+    assert [tracks[event["tid"]] for event in spans].count("compute 0") == len(profile.tasks) == 14
     assert min(event["ts"] for event in spans) == 0
     assert all(event["dur"] >= 0 and event["pid"] == 1 and event["name"] for event in spans)
     assert_spans_nest(spans)
@@ -124,7 +154,7 @@ def test_arrows_lead_from_each_launch_to_its_task(gpu: vc.Runtime, tmp_path: Pat
     events, tracks = trace_of(profiled(gpu), tmp_path)
     arrows = [{event["id"]: event for event in events if event["ph"] == end} for end in "sf"]
     assert arrows[0].keys() == arrows[1].keys()
-    assert len(arrows[0]) == 13
+    assert len(arrows[0]) == 14
     begun = {(event["tid"], event["ts"]): event["name"] for event in events if event["ph"] == "X"}
     for tail, head in ((arrows[0][i], arrows[1][i]) for i in arrows[0]):
         assert head["bp"] == "e"

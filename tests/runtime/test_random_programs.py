@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from machine import Machine, Step, check, programs
 
 import vkcompute as vc
@@ -16,6 +16,16 @@ def machine(request: pytest.FixtureRequest, rt: vc.Runtime) -> Iterator[Machine]
     staging = not rt.device.memory.unified
     with vc.Runtime(timelines=request.param, staging=staging) as runtime:
         yield Machine(runtime)
+
+
+@given(program=programs())
+@settings(max_examples=10)
+def test_random_program_in_a_profile(machine: Machine, program: list[Step]) -> None:
+    """Measured, a graph's tasks are launched one by one: with the same results."""
+    with machine.runtime.profile() as profile:
+        check(machine, program)
+    assert profile.tasks == sorted(profile.tasks, key=lambda task: task.start_ns)
+    assert all(task.start_ns <= task.stop_ns for task in profile.tasks)
 
 
 @given(program=programs())

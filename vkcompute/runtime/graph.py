@@ -217,8 +217,8 @@ class Graph:
     def _replay(self, recording: Recording, times: int) -> Future:
         if self._recordings is None:
             raise self._unready()
-        family = self._recordings.family
-        return self.runtime.scheduler.replay([recording.handle] * times, family, recording.writes, recording.reads)
+        family, ranges = self._recordings.family, (recording.writes, recording.reads)
+        return self.runtime.scheduler.replay([recording.handle] * times, family, *ranges, recording.tasks)
 
     def run(self, times: int = 1, *, until: Tensor | None = None, every: int = 16, **inputs: Any) -> int:
         """Runs the recorded work, `times` times in a row, and waits for it; gives the number of runs made.

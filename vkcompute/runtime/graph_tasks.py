@@ -51,9 +51,11 @@ class Task:
     Attributes:
         writes, reads: the bytes that it touches.
         kept: what it needs to stay alive.
+        name: for profiles.
     """
 
     __slots__ = ("kept", "reads", "writes")
+    name = ""
 
     def __init__(self, writes: Sequence[Range], reads: Sequence[Range], kept: object = None) -> None:
         self.writes, self.reads, self.kept = writes, reads, kept
@@ -82,12 +84,18 @@ class Task:
 class Dispatch(Task):
     """A launch on tensors that have memory."""
 
-    __slots__ = ("_command",)
+    __slots__ = ("_command", "name")
     buffers = ()
 
-    def __init__(self, command: tuple[Any, ...], writes: Sequence[Range], reads: Sequence[Range], kept: object) -> None:
+    def __init__(
+        self,
+        command: tuple[Any, ...],
+        writes: Sequence[Range],
+        reads: Sequence[Range],
+        kept: tuple[Kernel, DescriptorSets],
+    ) -> None:
         super().__init__(writes, reads, kept)
-        self._command = command
+        self._command, self.name = command, kept[0].name
 
     def rebased(self, places: Places, values: Values) -> Task:
         return self
@@ -138,6 +146,7 @@ class Copy(Task):
     """A copy of `n_regions` regions (a VkBufferCopy array) from the bytes of `source` to those of `target`."""
 
     __slots__ = ("_n_regions", "_regions")
+    name = "copy"
 
     def __init__(self, regions: Any, n_regions: int, source: Range, target: Range) -> None:
         super().__init__((target,), sources(regions, n_regions, source, target))
@@ -164,6 +173,7 @@ class Fill(Task):
     """A fill with a 32-bit word; the range's ends are multiples of 4."""
 
     __slots__ = ("_word",)
+    name = "fill"
 
     def __init__(self, target: Range, word: int) -> None:
         super().__init__((target,), ())

@@ -33,12 +33,13 @@ class Recording:
         writes: the bytes that the tasks write, all together.
         reads: those that they read before they have written them.
         staging: what its runs pass arrays of the host through, if they do.
+        tasks: what is recorded.
     """
 
-    __slots__ = ("_tasks", "handle", "reads", "staging", "writes")
+    __slots__ = ("handle", "reads", "staging", "tasks", "writes")
 
     def __init__(self, pool: CommandPool, tasks: list[Task], staging: Staging | None) -> None:
-        self._tasks, self.handle, self.staging = tasks, pool.take(), staging
+        self.tasks, self.handle, self.staging = tasks, pool.take(), staging
         try:
             self._record(pool)
         except BaseException:
@@ -50,7 +51,7 @@ class Recording:
         reads: list[Range] = []
         recorder = strand.recorder = pool.device.retry(lambda: Recorder(pool.queue, self.handle, reusable=True))
         recorder.barrier()  # against whatever comes before a run
-        for number, task in enumerate(self._tasks, 1):
+        for number, task in enumerate(self.tasks, 1):
             after: After = {}
             for buffer, start, stop in task.reads:  # what the graph wrote before does not come from outside
                 reads += [(buffer, *part) for part in uses[buffer].unwritten(start, stop)]
@@ -63,7 +64,7 @@ class Recording:
             task.record(recorder)
             strand.recorded = number
         recorder.end()
-        self.writes, self.reads = _merged(task.writes for task in self._tasks), _merged([reads])
+        self.writes, self.reads = _merged(task.writes for task in self.tasks), _merged([reads])
 
 
 class Recordings:

@@ -11,7 +11,7 @@ from vkcompute.core.queue import Point
 from vkcompute.runtime import current
 from vkcompute.runtime.copying import sources
 from vkcompute.runtime.future import Future
-from vkcompute.runtime.graph_tasks import Copy, Fill
+from vkcompute.runtime.graph_tasks import Copy, Fill, Task
 from vkcompute.runtime.hazards import After, Uses
 from vkcompute.runtime.lane import Failure, Lane, fewest
 from vkcompute.runtime.placement import Placement
@@ -29,6 +29,7 @@ Range = tuple[Buffer, int, int]
 # A batch is submitted when somebody waits for it, when it has so many tasks, or when its copies move so many bytes.
 BATCH_TASKS = 64
 BATCH_BYTES = 16 << 20
+_MOST_MEASURED = 10_000  # tasks of a graph's submit that a profile takes apart
 
 
 class Scheduler:
@@ -109,11 +110,21 @@ class Scheduler:
         return Future(self, self.lanes[0], 0)
 
     def replay(
-        self, command_buffers: list[Any], family: int, writes: Sequence[Range], reads: Sequence[Range]
+        self,
+        command_buffers: list[Any],
+        family: int,
+        writes: Sequence[Range],
+        reads: Sequence[Range],
+        tasks: Sequence[Task] = (),
     ) -> Future:
-        """Submits command buffers of a queue family that put themselves in order with all before them."""
+        """Submits command buffers of a queue family that put themselves in order with all before them.
+
+        With a profile, the `tasks` that are in each are launched one by one, so that each is measured.
+        """
         with self.lock:
             lane = self._only or self.placement.choose(writes, reads, None, family)
+            if self.profile is not None and 0 < len(tasks) * len(command_buffers) <= _MOST_MEASURED:
+                return [self._launch(each, lane) for _ in command_buffers for each in tasks][-1]
             try:
                 self._note(lane, writes, reads)  # of its own, nothing: they begin with a barrier
             except BaseException as error:
@@ -122,6 +133,11 @@ class Scheduler:
             self._measured(lane, "graph", writes, reads, lane.submit, command_buffers)
             self.device.retirement.collect()
             return self._future(lane)
+
+    def _launch(self, task: Task, lane: Lane) -> Future:
+        self._begin(task.writes, task.reads, lane.index)
+        self._measured(lane, task.name, task.writes, task.reads, task.record, lane.recorder)
+        return self._end(lane, 0)
 
     def _measured(
         self,

@@ -18,7 +18,7 @@ class TaskTime:
     """One task.
 
     Attributes:
-        name: the kernel's, or "copy", "fill", "graph".
+        name: the kernel's, or "copy", "fill"; or "graph", where a submit of one has more than 10,000 tasks.
         queue: role and index of the queue, e.g. "compute 0".
         start_ns, stop_ns: on the host's `time.perf_counter_ns` clock. A task starts when all before it on the queue
             have finished, so tasks of one queue do not overlap.
