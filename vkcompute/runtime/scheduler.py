@@ -124,7 +124,9 @@ class Scheduler:
         with self.lock:
             lane = self._only or self.placement.choose(writes, reads, None, family)
             if self.profile is not None and 0 < len(tasks) * len(command_buffers) <= _MOST_MEASURED:
-                return [self._launch(each, lane) for _ in command_buffers for each in tasks][-1]
+                future = [self._launch(each, lane) for _ in command_buffers for each in tasks][-1]
+                lane.flush()
+                return future
             try:
                 self._note(lane, writes, reads)  # of its own, nothing: they begin with a barrier
             except BaseException as error:
