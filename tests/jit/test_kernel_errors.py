@@ -44,6 +44,7 @@ REFUSED = [
     ("y = (i < 1) + (i < 2)", "+ takes numbers; got bool and bool", "(i < 1)"),
     ("y = i << 0.5", "<< takes integers; got int32 and a Python float", "i << 0.5"),
     ("y = i + 5000000000", "5000000000 does not fit int32; convert the other operand", "i + 5"),
+    ("y = i @ i", "@ is not supported in kernels; multiply and add elements in loops", "i @ i"),
     ("y = 1 // 0", "integer division or modulo by zero", "1 // 0"),
     ("y = i ** -1", "an integer has no negative power in integers", "i ** -1"),
     ("y = i is x", "is compares with None only; write ==", "i is x"),

@@ -346,6 +346,29 @@ def test_construct(gpu: vc.Runtime, kernel: Any, args: tuple[Any, ...]) -> None:
     check(gpu, kernel, *args, rtol=1e-3, atol=1e-3)  # Vulkan asks no more of acos than 2**-11 or so
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint16", "uint32", "int64", "float16", "float64"])
+def test_variables_take_the_types_that_they_meet(gpu: vc.Runtime, dtype: str) -> None:
+    check(gpu, widened, np.abs(X).astype(dtype), K, np.zeros((N, 6), np.float64 if "64" in dtype else np.float32))
+
+
+@vc.kernel
+def limits(x, y, out):
+    """Numbers at and beyond the ends of their types, and powers that are none of integers."""
+    i = vc.global_id(0)
+    out[i, 0] = int(x[i]) * int(x[i])
+    out[i, 1] = y[i] ** math.inf
+    out[i, 2] = y[i] ** x[i]
+    out[i, 3] = (-y[i]) ** 3.0 + (-y[i]) ** 0.0
+    out[i, 4] = 2.0 ** (x[i] - 200)
+    out[i, 5] = float(x[i] > 200) / 2
+    out[i, 6] = x[i] < 256 and x[i] > -1
+
+
+def test_limits(gpu: vc.Runtime) -> None:
+    y = np.array([0.5, 2, 0, 1, 3.5, 0.25, 1.5, 1], np.float32)
+    check(gpu, limits, np.arange(196, 204).astype(np.uint8), y, np.zeros((8, 7), np.float32), local_size=(8, 1, 1))
+
+
 @vc.kernel
 def places(out):
     x, y, z = vc.global_id(0), vc.global_id(1), vc.global_id(2)

@@ -104,6 +104,8 @@ class Arithmetic:
 
     def binary(self, sign: str, one: Any, other: Any) -> Any:
         """`one sign other`."""
+        if sign not in _FOLD:
+            raise Refused(f"{sign} is not supported in kernels; multiply and add elements in loops")
         if is_python(one) and is_python(other):
             return _folded(sign, one, other)
         if sign == "**":
@@ -156,7 +158,7 @@ class Arithmetic:
     def _power(self, one: Any, other: Any) -> Any:
         kind = promoted(self.kind(one), self.kind(other), self.real)
         self._demand_kind("iuf", kind, "**", one, other)
-        if is_python(other) and other == int(other) and abs(other) <= _MOST_FACTORS:
+        if is_python(other) and other % 1 == 0 and abs(other) <= _MOST_FACTORS:
             if other < 0 and kind.type.kind != "f":
                 raise Refused("an integer has no negative power in integers; write float(x) ** y")
             x = Number(self.cast(one, kind.type), kind)

@@ -115,8 +115,9 @@ def _cast(target: Scalar, c: Expressions, x: Any) -> Number:
 
 
 def _int(c: Expressions, x: Any) -> Any:
-    """int(x): integers stay as they are, bools and floats become int32."""
-    return x if c.kind(x).type.kind in "iu" else c.converted(x, INT32)
+    """int(x): integers of 32 and 64 bits stay as they are, all else becomes int32."""
+    kind = c.kind(x).type
+    return x if kind.kind in "iu" and kind.bits >= 32 else c.converted(x, INT32)
 
 
 def _float(c: Expressions, x: Any) -> Any:

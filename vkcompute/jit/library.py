@@ -15,7 +15,7 @@ def device_power(x: Any, y: Any) -> Any:
 
 def float_power(x: Any, y: Any) -> Any:
     """x ** y of floats, as C's pow."""
-    if y == 0:
+    if y == 0 or x == 1:
         return 1
     if x == 0:
         if y < 0:
