@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import weakref
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -65,6 +66,15 @@ def kinds(out, a, b, c, d, e):
 @vc.kernel
 def nothing(x):
     pass
+
+
+@pytest.mark.pure
+def test_a_kernel_is_made_without_a_driver(run_python: Any, tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text(
+        "import sys\nimport vkcompute as vc\n@vc.kernel\ndef f(x):\n    x[0] = 1\nprint('vulkan' in sys.modules)"
+    )
+    assert run_python(f"import runpy; runpy.run_path({str(path)!r})").stdout == "False\n"
 
 
 def test_the_first_example(gpu: vc.Runtime) -> None:
@@ -222,7 +232,7 @@ def test_closures(gpu: vc.Runtime) -> None:
 
 
 def test_the_same_types_are_compiled_once(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
-    import vkcompute.jit.kernel as home
+    import vkcompute.jit.launch as home
 
     calls: list[Any] = []
     real = home.compiled

@@ -20,7 +20,6 @@ from vkcompute.jit.arithmetic import Arithmetic
 from vkcompute.jit.functions import FUNCTIONS, call, where
 from vkcompute.jit.source import Refused, Source
 from vkcompute.jit.values import Array, Kind, Number, Unset, describe, is_python
-from vkcompute.runtime.tensor import Tensor
 
 Build = Callable[[], object]
 Read = tuple[Callable[[str], Any], str, Any]
@@ -229,7 +228,7 @@ class Expressions(Arithmetic):
             found = lookup(key)
         except (ValueError, AttributeError):
             raise Refused(f"{name} has no value when the kernel is compiled") from None
-        if isinstance(found, (Tensor, np.ndarray)):
+        if hasattr(found, "__array__") and not isinstance(found, (np.generic, type)):
             raise Refused(f"{name} comes from outside of the kernel; a kernel takes tensors as arguments")
         if isinstance(found, (int, float, str, tuple, np.generic, FunctionType, type(None))):
             self.reads.append((lookup, key, found))

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from vkcompute.ir import BOOL, INT32, SCALARS, Scalar, Value
+from vkcompute.ir import BOOL, INT32, SCALARS, Value
 from vkcompute.ir.rules import UP_TO_32_BITS
 from vkcompute.jit import ids, library
+from vkcompute.jit.arithmetic import Arithmetic
 from vkcompute.jit.source import Refused
 from vkcompute.jit.values import Array, Kind, Number, describe, floating, is_python, joined, kind_of, unpacked
 
@@ -110,10 +111,6 @@ def where(c: Expressions, condition: Any, one: Any, other: Any) -> Any:
     return unpacked(kind, iter([c.builder.select(truth, x, y) for x, y in pairs]))
 
 
-def _cast(target: Scalar, c: Expressions, x: Any) -> Number:
-    return c.converted(x, target)
-
-
 def _int(c: Expressions, x: Any) -> Any:
     """int(x): integers of 32 and 64 bits stay as they are, all else becomes int32."""
     kind = c.kind(x).type
@@ -139,35 +136,26 @@ def _len(c: Expressions, x: Any) -> Any:
     return len(x)
 
 
-def _axis(c: Expressions, axis: Any) -> int:
+def _id(name: str, c: Expressions, axis: Any = 0) -> Any:
+    """A place in the grid, int32. Groups along the first axis go on along the second if the grid is folded."""
     if not isinstance(axis, int) or not 0 <= axis < 3:
         raise Refused(f"an axis is 0, 1 or 2, known at compile time; got {describe(axis)}")
-    return axis
-
-
-def _id(name: str, c: Expressions, axis: Any = 0) -> Any:
-    """A place in the grid, int32. Groups along the first axis may be folded along the second, see `launch.py`."""
-    n = _axis(c, axis)
     if name == "local_size":
-        return c.function.local_size[n]
+        return c.function.local_size[axis]
 
-    def builtin(which: str, along: int) -> Value:
-        return c.builder.cast(c.builder.builtin(which, along), INT32)
+    def number(which: str, along: int) -> Number:
+        return Number(c.builder.cast(c.builder.builtin(which, along), INT32), Kind(INT32))
 
-    def folded(which: str) -> Number:
-        x, y, width = builtin(which, 0), builtin(which, 1), builtin("n_groups", 0)
-        if which == "group_id":
-            x = c.builder.binary("add", x, c.builder.binary("mul", y, width))
-        return Number(c.builder.binary("mul", x, y) if which == "n_groups" else x, Kind(INT32))
-
-    if not c.folded or n > 1 or name == "local_id":
-        return Number(builtin(name, n), Kind(INT32))
-    if n == 1:
+    if not c.folded or axis > 1 or name == "local_id":
+        return number(name, axis)
+    if axis == 1:
         return 1 if name == "n_groups" else 0
-    if name == "global_id":
-        start = c.binary("*", folded("group_id"), c.function.local_size[0])
-        return c.binary("+", start, Number(builtin("local_id", 0), Kind(INT32)))
-    return folded(name)
+    n_columns = number("n_groups", 0)
+    if name == "n_groups":
+        return c.binary("*", n_columns, number("n_groups", 1))
+    group = c.binary("+", number("group_id", 0), c.binary("*", number("group_id", 1), n_columns))
+    first = c.binary("*", group, c.function.local_size[0])
+    return group if name == "group_id" else c.binary("+", first, number("local_id", 0))
 
 
 def _named(*names: str) -> list[Any]:
@@ -206,7 +194,7 @@ def _rows() -> Iterator[tuple[list[Any], Callable[..., Any], int, int | None]]:
     yield [float], _float, 1, 1
     yield [bool], lambda c, x: c.boolean(x), 1, 1
     for scalar in SCALARS.values():
-        yield [scalar.numpy.type], partial(_cast, scalar), 1, 1
+        yield [scalar.numpy.type], partial(Arithmetic.converted, target=scalar), 1, 1
 
 
 def _library(name: str, c: Expressions, *args: Any) -> Any:

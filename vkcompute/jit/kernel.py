@@ -1,27 +1,23 @@
-"""`vc.kernel`: a Python function, launched on tensors."""
+"""`vc.kernel`: a Python function, launched on tensors. Nothing here loads a driver before the first launch."""
 
 from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Callable
+from functools import cached_property, partial
 from types import FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vkcompute import dtypes
-from vkcompute.jit.compile import SIZE, TRUTH, VALUE, Signature, Variant, compiled
 from vkcompute.jit.source import read
-from vkcompute.runtime.future import Future
-from vkcompute.runtime.kernel import Kernel
-from vkcompute.runtime.runtime import Runtime
-from vkcompute.runtime.tensor import Tensor
+
+if TYPE_CHECKING:
+    from vkcompute.jit.launch import Launcher
+    from vkcompute.runtime.future import Future
 
 Sizes = tuple[int, ...]
-_MOST_ELEMENTS = 2**31 - 1  # ids are int32
-_MOST_VARIANTS = 16  # of one signature, for different constants from outside
 
 
 class PythonKernel:
@@ -35,8 +31,12 @@ class PythonKernel:
         for parameter in self._signature.parameters.values():
             if parameter.kind is not parameter.POSITIONAL_OR_KEYWORD:
                 raise self._source.error(self._source.tree, f"a kernel takes plain parameters; {parameter} is none")
-        self._n_parameters = len(self._signature.parameters)
-        self._variants: dict[Any, list[Variant]] = {}
+
+    @cached_property
+    def _launch(self) -> Launcher:
+        from vkcompute.jit.launch import Launcher  # here, because it loads the driver
+
+        return Launcher(self._function, self._source, self._signature)
 
     def __call__(self, *args: Any, **named: Any) -> Future:
         """Launches one invocation per element of the first tensor that the kernel writes; returns at once."""
@@ -56,73 +56,6 @@ class PythonKernel:
 
     def _launch_on(self, groups: Sizes, local: tuple[int, int, int], *args: Any, **named: Any) -> Future:
         return self._launch(groups, local, args, named)
-
-    def _launch(
-        self, groups: Sizes | None, local: tuple[int, int, int] | None, args: tuple[Any, ...], named: Mapping[str, Any]
-    ) -> Future:
-        if named or len(args) != self._n_parameters:
-            args = self._bound(args, named)
-        signature = tuple([_kind(arg) for arg in args])
-        variant = self._variant((signature, local, False))
-        tensors = [arg for arg in args if type(arg) is Tensor]
-        if not tensors:
-            raise TypeError(f"{self.__name__} takes a tensor, on whose device it runs; got none")
-        kernel, most = self._on(variant, tensors[0].runtime)
-        grid, linear = groups, variant.linear
-        if grid is None and (linear is None or args[linear].size > most * variant.local_size[0]):
-            grid = self._grid(variant, args)  # else it is what the kernel would take itself
-        if grid is not None and len(grid) == 1 and grid[0] > most:
-            kernel, _ = self._on(self._variant((signature, local, True)), tensors[0].runtime)
-            n_rows = -(-grid[0] // most)
-            grid = -(-grid[0] // n_rows), n_rows
-        pushes = [
-            args[at] if what == VALUE else args[at].size if what == SIZE else _pushed(args[at], what)
-            for at, what in variant.pushes
-        ]
-        return kernel(*tensors, *pushes, grid=grid)
-
-    def _variant(self, key: tuple[Signature, tuple[int, int, int] | None, bool]) -> Variant:
-        """What is compiled for a signature and a local size, folded or not."""
-        found = self._variants.get(key) or []
-        for variant in found:
-            if not variant.reads or variant.current:
-                return variant
-        signature, local, folded = key
-        variant = compiled(self._function, self._source, signature, local, folded=folded)
-        self._variants[key] = [variant, *found[: _MOST_VARIANTS - 1]]
-        return variant
-
-    def _on(self, variant: Variant, runtime: Runtime) -> tuple[Kernel, int]:
-        """The variant on a device, and the most groups that this launches along x."""
-        try:
-            return runtime.memo[variant]  # type: ignore[no-any-return]
-        except KeyError:
-            kernel = runtime.kernel(variant.spirv, name=self.__name__)
-            most = runtime.device.physical.limits["maxComputeWorkGroupCount"][0]
-            runtime.memo[variant] = kernel, most
-            return kernel, most
-
-    def _grid(self, variant: Variant, args: tuple[Any, ...]) -> Sizes:
-        """One invocation per element of the first tensor that is written, its last axis along x."""
-        if variant.first is None:
-            raise ValueError(
-                f"{self.__name__} writes no tensor: give the grid, as {self.__name__}[groups, local_size](…)"
-            )
-        shape = args[variant.first].shape
-        if len(shape) > 3:
-            raise ValueError(
-                f"{self.__name__} writes a tensor of {len(shape)} axes, and a grid has three: give it, as "
-                f"{self.__name__}[groups, local_size](…)"
-            )
-        return tuple([-(-n // size) for n, size in zip(shape[::-1], variant.local_size, strict=False)]) or (1,)
-
-    def _bound(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]:
-        try:
-            bound = self._signature.bind(*args, **named)
-        except TypeError as error:
-            raise TypeError(f"{self.__name__}(): {error}") from None
-        bound.apply_defaults()
-        return bound.args
 
     def __repr__(self) -> str:
         return f"<Python kernel {self.__name__}>"
@@ -174,37 +107,10 @@ def kernel(function: Callable[..., object]) -> PythonKernel:
     return PythonKernel(function)
 
 
-_LARGE = {np.uint32: range(2**32), np.int64: range(-(2**63), 2**63), np.uint64: range(2**64)}
-
-
-def _kind(arg: Any) -> Any:
-    """What distinguishes an argument for the compiler."""
-    kind = type(arg)
-    if kind is Tensor:
-        if arg.size > _MOST_ELEMENTS:
-            raise ValueError(f"a tensor of {arg.size} elements; Python kernels count in int32: pass parts of it")
-        return arg.dtype.char, len(arg.shape)
-    if kind is float or kind is bool or (kind is int and -0x80000000 <= arg <= 0x7FFFFFFF):
-        return kind
-    if kind is int:
-        for wider, limits in _LARGE.items():
-            if arg in limits:
-                return wider
-        raise ValueError(f"an int argument has at most 64 bits; got {arg}")
-    if isinstance(arg, np.generic) and arg.dtype in dtypes.BY_NUMPY:
-        return kind
-    remedy = "; make a tensor of it, with runtime.tensor(data)" if isinstance(arg, (np.ndarray, list)) else ""
-    raise TypeError(f"a kernel takes tensors and numbers; got {kind.__name__}{remedy}")
-
-
-def _pushed(arg: Any, what: int) -> Any:
-    if what == VALUE:
-        return arg
-    return bool(arg) if what == TRUTH else arg.shape[what]
-
-
 def _sizes(given: Any) -> Sizes:
     """Ints along x, y and z."""
+    if type(given) is int:
+        return (given,)
     sizes = given if isinstance(given, tuple) else (given,)
     if not 1 <= len(sizes) <= 3 or not all(isinstance(n, (int, np.integer)) for n in sizes):
         raise TypeError(f"groups and local size are ints, or tuples of one to three; got {given!r}")

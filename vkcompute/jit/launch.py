@@ -1,0 +1,126 @@
+"""Launches of a Python kernel: the variant for the arguments' types, on the device of its tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from inspect import Signature as Parameters
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from vkcompute import dtypes
+from vkcompute.jit.compile import SIZE, TRUTH, VALUE, Signature, Variant, compiled
+from vkcompute.jit.source import Source
+from vkcompute.runtime.future import Future
+from vkcompute.runtime.kernel import Kernel
+from vkcompute.runtime.runtime import Runtime
+from vkcompute.runtime.tensor import Tensor
+
+Sizes = tuple[int, ...]
+_MOST_ELEMENTS = 2**31 - 1  # ids are int32
+_MOST_VARIANTS = 16  # of one signature, for different constants from outside
+
+
+class Launcher:
+    """Launches a function, and keeps what has been compiled of it."""
+
+    def __init__(self, function: FunctionType, source: Source, parameters: Parameters) -> None:
+        self._function, self._source, self._parameters = function, source, parameters
+        self._name, self._n_parameters = function.__name__, len(parameters.parameters)
+        self._variants: dict[Any, list[Variant]] = {}
+
+    def __call__(
+        self, groups: Sizes | None, local: tuple[int, int, int] | None, args: tuple[Any, ...], named: Mapping[str, Any]
+    ) -> Future:
+        """Launches so many groups of so many invocations, or what the variant has for the tensor that it writes."""
+        if named or len(args) != self._n_parameters:
+            args = self._bound(args, named)
+        signature = tuple([_kind(arg) for arg in args])
+        variant = self._variant((signature, local, False))
+        tensors = [arg for arg in args if type(arg) is Tensor]
+        if not tensors:
+            raise TypeError(f"{self._name} takes a tensor, on whose device it runs; got none")
+        kernel, most = self._on(variant, tensors[0].runtime)
+        grid, linear = groups, variant.linear
+        if grid is None and (linear is None or args[linear].size > most * variant.local_size[0]):
+            grid = self._grid(variant, args)  # else it is what the kernel would take itself
+        if grid is not None and len(grid) == 1 and grid[0] > most:
+            kernel, _ = self._on(self._variant((signature, local, True)), tensors[0].runtime)
+            n_rows = -(-grid[0] // most)
+            grid = -(-grid[0] // n_rows), n_rows
+        pushes = [
+            args[at] if what == VALUE else args[at].size if what == SIZE else _pushed(args[at], what)
+            for at, what in variant.pushes
+        ]
+        return kernel(*tensors, *pushes, grid=grid)
+
+    def _variant(self, key: tuple[Signature, tuple[int, int, int] | None, bool]) -> Variant:
+        """What is compiled for a signature and a local size, folded or not."""
+        found = self._variants.get(key) or []
+        for variant in found:
+            if not variant.reads or variant.current:
+                return variant
+        signature, local, folded = key
+        variant = compiled(self._function, self._source, signature, local, folded=folded)
+        self._variants[key] = [variant, *found[: _MOST_VARIANTS - 1]]
+        return variant
+
+    def _on(self, variant: Variant, runtime: Runtime) -> tuple[Kernel, int]:
+        """The variant on a device, and the most groups that this launches along x."""
+        try:
+            return runtime.memo[variant]  # type: ignore[no-any-return]
+        except KeyError:
+            kernel = runtime.kernel(variant.spirv, name=self._name)
+            most = runtime.device.physical.limits["maxComputeWorkGroupCount"][0]
+            runtime.memo[variant] = kernel, most
+            return kernel, most
+
+    def _grid(self, variant: Variant, args: tuple[Any, ...]) -> Sizes:
+        """One invocation per element of the first tensor that is written, its last axis along x."""
+        if variant.first is None:
+            raise ValueError(f"{self._name} writes no tensor: give the grid, as {self._name}[groups, local_size](…)")
+        shape = args[variant.first].shape
+        if len(shape) > 3:
+            raise ValueError(
+                f"{self._name} writes a tensor of {len(shape)} axes, and a grid has three: give it, as "
+                f"{self._name}[groups, local_size](…)"
+            )
+        return tuple([-(-n // size) for n, size in zip(shape[::-1], variant.local_size, strict=False)]) or (1,)
+
+    def _bound(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]:
+        try:
+            bound = self._parameters.bind(*args, **named)
+        except TypeError as error:
+            raise TypeError(f"{self._name}(): {error}") from None
+        bound.apply_defaults()
+        return bound.args
+
+
+_LARGE = {np.uint32: range(2**32), np.int64: range(-(2**63), 2**63), np.uint64: range(2**64)}
+
+
+def _kind(arg: Any) -> Any:
+    """What distinguishes an argument for the compiler."""
+    kind = type(arg)
+    if kind is Tensor:
+        if arg.size > _MOST_ELEMENTS:
+            raise ValueError(f"a tensor of {arg.size} elements; Python kernels count in int32: pass parts of it")
+        return arg.dtype.char, len(arg.shape)
+    if kind is float or kind is bool or (kind is int and -0x80000000 <= arg <= 0x7FFFFFFF):
+        return kind
+    if kind is int:
+        for wider, limits in _LARGE.items():
+            if arg in limits:
+                return wider
+        raise ValueError(f"an int argument has at most 64 bits; got {arg}")
+    if isinstance(arg, np.generic) and arg.dtype in dtypes.BY_NUMPY:
+        return kind
+    remedy = "; make a tensor of it, with runtime.tensor(data)" if isinstance(arg, (np.ndarray, list)) else ""
+    raise TypeError(f"a kernel takes tensors and numbers; got {kind.__name__}{remedy}")
+
+
+def _pushed(arg: Any, what: int) -> Any:
+    if what == VALUE:
+        return arg
+    return bool(arg) if what == TRUTH else arg.shape[what]
