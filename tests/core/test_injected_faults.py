@@ -37,6 +37,17 @@ def work(runtime: vc.Runtime) -> None:
         for _ in range(3):
             kernel(a, b)
             kernel(b, c)
+    sent, fetched = host + 1, np.zeros(1000, np.float32)
+    with runtime.record(x=a) as outer:
+        part = outer.empty(1000)
+        part.write(sent)
+        kernel(part, c)
+        graph.run()
+        kernel(outer["x"], part)
+        part.read(fetched)
+    outer.run(x=b)
+    outer.submit().result()
+    assert np.array_equal(fetched, host * 4)
     graph.run(2)
     assert np.array_equal(c.numpy(), host * 16)
     big = runtime.full(20 << 20, 7, np.uint8)
@@ -44,6 +55,7 @@ def work(runtime: vc.Runtime) -> None:
     pool = TimestampPool(runtime.device.queues[0], 4)
     pool.close()
     graph.close()
+    outer.close()
 
 
 def calls_of(action: Callable[[], object], faults: Faults) -> dict[str, int]:

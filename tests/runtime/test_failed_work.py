@@ -161,6 +161,29 @@ def test_a_replay_that_cannot_be_submitted(machine: Machine) -> None:
     assert c.numpy().tolist() == [1] * LENGTH
 
 
+def test_a_run_with_arrays_that_cannot_be_submitted(machine: Machine) -> None:
+    """Nothing lands, and the memory in between serves later runs."""
+    a, b, c, _ = machine.tensors
+    sent, fetched = np.zeros(LENGTH, np.int32), np.full(LENGTH, -1, np.int32)
+    with machine.runtime.record() as graph:
+        a.write(sent)
+        machine.add(a, b, c)
+        c.read(fetched)
+    for i in range(5):
+        machine.runtime.wait()
+        sent[:] = 100 + i
+        machine.submits_fail()
+        future = graph.submit()
+        assert isinstance(future.exception(), vc.VulkanError)
+        assert future.done()
+    assert set(fetched) == {-1}
+    sent[:] = 5
+    graph.run()
+    assert set(fetched) == {5 * 3 + 1}
+    for future in [graph.submit() for _ in range(5)]:
+        future.result()
+
+
 def test_barriers_of_a_failed_batch_are_not_relied_upon(machine: Machine) -> None:
     big = machine.runtime.zeros(1 << 20, np.int32)
     for _ in range(5):

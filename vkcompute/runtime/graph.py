@@ -16,7 +16,7 @@ from vkcompute.runtime.graph_arrays import Array, Arrays
 from vkcompute.runtime.graph_inputs import Inputs
 from vkcompute.runtime.graph_tasks import Dispatch, LateDispatch, Places, Task, held
 from vkcompute.runtime.placeholders import Parameter, Placeholder
-from vkcompute.runtime.recording import Recording, Recordings
+from vkcompute.runtime.recording import Recordings
 from vkcompute.runtime.temporaries import assign
 from vkcompute.runtime.tensor import Tensor
 
@@ -178,6 +178,8 @@ class Graph:
     def submit(self, times: int = 1, **inputs: Any) -> Future:
         """Starts the recorded work, `times` times in a row in one submit; returns at once.
 
+        With arrays of the host, it waits where three submits with the same inputs are pending, for the first of them.
+
         Args:
             inputs: in place of those that `record` was given, for these runs only.
 
@@ -186,39 +188,39 @@ class Graph:
             TypeError: an input is unknown or of another type.
             ClosedError: it is closed, or its recording failed.
         """
-        if self._state != "recorded":
+        if self._recordings is None:
             raise self._unready()
         if not isinstance(times, int) or not 1 <= times <= _MOST_RUNS:
             raise ValueError(f"a graph runs 1 to {_MOST_RUNS} times in one submit; got times={times!r}")
         scheduler = self.runtime.scheduler
         if scheduler.n_recordings and (outer := scheduler.recording()) is not None:
             return self._append_to(outer, times, inputs)
-        if self._arrays.up or self._arrays.down:
+        if self._arrays.used:
             return self._submit_with_arrays(times, inputs)
-        with scheduler.lock:  # against a close() on another thread
-            return self._replay(self._chosen(inputs), times)
+        with scheduler.lock:  # against a close() on another thread, which is looked for again
+            if (recordings := self._recordings) is None:
+                raise self._unready()
+            recording = recordings.choose(inputs) if inputs else recordings.first
+            handles, ranges = [recording.handle] * times, (recording.writes, recording.reads)
+            return scheduler.replay(handles, recordings.family, *ranges, recording.tasks)
 
     def _submit_with_arrays(self, times: int, inputs: Mapping[str, Any]) -> Future:
         self.runtime.require_open()  # in a forked child, the lock may be held by a thread that is not there
-        lock = self.runtime.scheduler.lock
+        scheduler = self.runtime.scheduler
         with self._arrays.sending:
-            with lock:
-                recording = self._chosen(inputs)
-            assert recording.staging is not None
-            self._arrays.send(recording.staging)
-            with lock:
-                return self._arrays.expect(recording.staging, self._replay(recording, times))
-
-    def _chosen(self, inputs: Mapping[str, Any]) -> Recording:
-        if self._recordings is None:
-            raise self._unready()
-        return self._recordings.choose(inputs) if inputs or self._recordings.first.staging else self._recordings.first
-
-    def _replay(self, recording: Recording, times: int) -> Future:
-        if self._recordings is None:
-            raise self._unready()
-        family, ranges = self._recordings.family, (recording.writes, recording.reads)
-        return self.runtime.scheduler.replay([recording.handle] * times, family, *ranges, recording.tasks)
+            with scheduler.lock:
+                if (recordings := self._recordings) is None:
+                    raise self._unready()
+                recording = recordings.choose(inputs)
+            staging = recording.staging
+            assert staging is not None
+            self._arrays.send(staging)
+            with scheduler.lock:
+                if self._recordings is None:
+                    raise self._unready()
+                handles, ranges = [recording.handle] * times, (recording.writes, recording.reads)
+                run = scheduler.replay(handles, recordings.family, *ranges, recording.tasks)
+                return self._arrays.expect(staging, run)
 
     def run(self, times: int = 1, *, until: Tensor | None = None, every: int = 16, **inputs: Any) -> int:
         """Runs the recorded work, `times` times in a row, and waits for it; gives the number of runs made.
@@ -235,8 +237,8 @@ class Graph:
         """
         if until is not None:
             return self._run_until(until, times, every, inputs)
-        future = self.submit(times, **inputs)
-        if self.runtime.scheduler.recording() is None:
+        future, scheduler = self.submit(times, **inputs), self.runtime.scheduler
+        if not scheduler.n_recordings or scheduler.recording() is None:
             future.result()
         return times
 
@@ -272,8 +274,9 @@ class Graph:
             for tensor, array in mine:
                 places[tensor.buffer] = outer._arrays.staged(theirs, tensor, array).buffer, 0
         tasks = [task.rebased(places, values) for task in self._tasks]
-        for task in tasks * times:
+        for task in tasks:
             outer.add(task)
+        outer._tasks += tasks * (times - 1)
         return Future(self.runtime.scheduler, None, len(outer._tasks))
 
     def _unready(self) -> ValueError:

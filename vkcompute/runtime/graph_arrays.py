@@ -26,7 +26,7 @@ class Arrival(Future):
     """A run whose results reach arrays of the host before it counts as done."""
 
     def __init__(self, run: Future, land: Callable[[], None]) -> None:
-        super().__init__(run._scheduler, run._lane, run._task)
+        self.__dict__.update(run.__dict__)  # the same work
         self._land = land
 
     def done(self) -> bool:
@@ -79,12 +79,14 @@ class Arrays:
 
     Attributes:
         up, down: pairs of a tensor in staging memory and the array that it is filled from, or that it goes to.
+        used: whether there are any.
     """
 
     def __init__(self, runtime: Runtime, owner: object) -> None:
         self._runtime, self._owner = runtime, owner
         self.up: list[tuple[Tensor, Array]] = []
         self.down: list[tuple[Tensor, Array]] = []
+        self.used = False
         self.sending = threading.Lock()
         self._landing = threading.Lock()
         self._n_runs = self._landed = 0
@@ -94,6 +96,7 @@ class Arrays:
         what = "the staging memory of a graph"
         tensor = self._runtime.tensor_on(lambda n: Placeholder(self._owner, what, n), like.shape, like.dtype)
         pairs.append((tensor, array))
+        self.used = True
         return tensor
 
     def send(self, staging: Staging) -> None:

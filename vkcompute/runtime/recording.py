@@ -100,7 +100,7 @@ class Recordings:
 
     def _record(self, given: Mapping[str, Any]) -> Recording:
         inputs, places, staging = self._inputs.resolved(given), self._memory, None
-        if self._arrays.up or self._arrays.down:
+        if self._arrays.used:
             staging = Staging(self._runtime, self._arrays.up, self._arrays.down)
             places = {**places, **staging.places}
         sets: Sets = {}
