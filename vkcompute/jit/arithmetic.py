@@ -15,7 +15,6 @@ from vkcompute.jit.values import (
     Array,
     Kind,
     Number,
-    Unset,
     describe,
     fits,
     floating,
@@ -135,13 +134,11 @@ class Arithmetic:
     def _shift(self, sign: str, x: Value, y: Value, kind: Scalar) -> Value:
         """As numpy shifts: by as many bits as there are, or more, nothing is left but the sign."""
         b = self.builder
-        unsigned = b.bitcast(y, SCALARS[f"uint{kind.bits}"])
-        inside = b.binary("lt", unsigned, b.const(kind.bits, unsigned.type))  # type: ignore[arg-type]
-        code = "shl" if sign == "<<" else "shr"
-        all_out = b.const(0, kind)
-        amount: Value = b.select(inside, y, b.const(kind.bits - 1 if kind.kind == "i" and code == "shr" else 0, kind))
-        moved = b.binary(code, x, amount)
-        return moved if kind.kind == "i" and code == "shr" else b.select(inside, moved, all_out)
+        unsigned, fills = SCALARS[f"uint{kind.bits}"], sign == ">>" and kind.kind == "i"
+        inside = b.binary("lt", b.bitcast(y, unsigned), b.const(kind.bits, unsigned))
+        amount = b.select(inside, y, b.const(kind.bits - 1 if fills else 0, kind))
+        moved = b.binary("shl" if sign == "<<" else "shr", x, amount)
+        return moved if fills else b.select(inside, moved, b.const(0, kind))
 
     def _floor_divide(self, x: Value, y: Value, kind: Scalar) -> Value:
         b = self.builder
@@ -237,6 +234,4 @@ def _folded(sign: str, one: Any, other: Any) -> Any:
 
 
 def _remedy(value: Any) -> str:
-    if isinstance(value, Unset):
-        return ""
     return f"; index it, as {value.name}[{', '.join('ijklmn'[: value.ndim])}]" if isinstance(value, Array) else ""

@@ -15,7 +15,7 @@ from typing import Any
 from vkcompute import ir
 from vkcompute.ir import INT32, Value
 from vkcompute.ir.builder import Mark
-from vkcompute.jit.expressions import Expressions
+from vkcompute.jit.expressions import Build, Expressions
 from vkcompute.jit.source import Refused
 from vkcompute.jit.values import Kind, Unset, is_static, joined, kind_of, same, unpacked
 
@@ -51,9 +51,7 @@ class Control(Expressions):
             end()
             self.alive = False
 
-    def branch(
-        self, condition: Value, then: Callable[[], object], otherwise: Callable[[], object], node: ast.AST
-    ) -> None:
+    def branch(self, condition: Value, then: Build, otherwise: Build, node: ast.AST) -> None:
         """An `if`, whose parts are built by these."""
         branch, before, ways = self.builder.if_(condition), self.env, list[Way]()
         for region, build in ((branch.then, then), (branch.otherwise, otherwise)):
@@ -65,7 +63,7 @@ class Control(Expressions):
             self.alive = True
         self._meet(ways, before, lambda: branch.results, f"line {self.frames[-1].source.place(node)[0]}")
 
-    def repeat(self, build: Callable[[], None], names: set[str], node: ast.AST) -> None:
+    def repeat(self, build: Build, names: set[str], node: ast.AST) -> None:
         """A loop whose body this builds, and which assigns to these names; built again until their types settle."""
         before = dict(self.env)
         set_before = [name for name in before if name in names and not isinstance(before[name], Unset)]
@@ -144,11 +142,11 @@ class Control(Expressions):
         self.builder.rewind(here)
 
     def _brought(self, value: Any, kind: Any) -> list[Value]:
-        if isinstance(value, Unset):  # the result of a function that has not returned: any value will do
-            return (
-                self._brought(0, kind) if isinstance(kind, Kind) else [v for k in kind for v in self._brought(value, k)]
-            )
-        return self.packed(value, kind)
+        """The device values of a variable; where a function has not returned, any values stand for its result."""
+        if not isinstance(value, Unset):
+            return self.packed(value, kind)
+        kinds = kind if isinstance(kind, tuple) else (kind,) if isinstance(kind, Kind) else ()
+        return [v for k in kinds for v in (self.packed(0, k) if isinstance(k, Kind) else self._brought(value, k))]
 
     def _joined(self, one: Any, other: Any) -> Any:
         return joined(one, other, self.real)

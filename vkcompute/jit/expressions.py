@@ -22,8 +22,7 @@ from vkcompute.jit.source import Refused, Source
 from vkcompute.jit.values import Array, Kind, Number, Unset, describe, is_python
 
 Build = Callable[[], object]
-Read = tuple[Callable[[str], Any], str, Any]
-"""(where a name was looked up, the name, what was found) of a constant or a function from outside of a kernel"""
+Lookup = Callable[[str], Any]
 
 SIGNS: dict[type[ast.AST], str] = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
@@ -42,8 +41,7 @@ _INSTEAD: dict[type[ast.AST], str] = {
     ast.Starred: "unpacking with *; name each value",
     ast.Slice: "a slice; index single elements, in a for loop",
     ast.Await: "await; a kernel runs on the device",
-    ast.Yield: "a generator; write values to a tensor",
-    ast.YieldFrom: "a generator; write values to a tensor",
+    **dict.fromkeys((ast.Yield, ast.YieldFrom), "a generator; write values to a tensor"),
     **dict.fromkeys((ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp), "a comprehension; write a for loop"),
 }
 _RESULT = "value of the expression"  # a variable that no program can name
@@ -76,7 +74,7 @@ class Expressions(Arithmetic):
         env: the variables of the innermost.
         alive: whether control comes to the present place.
         folded: whether groups along the first axis go on along the second.
-        reads: what was read of the outside.
+        reads: constants and functions from outside, by where they were looked up, and under which name.
         extents: push constants for lengths, by (position of the tensor, axis or -1 for the whole).
     """
 
@@ -87,7 +85,7 @@ class Expressions(Arithmetic):
         self.node: ast.AST = ast.Pass()
         self.env: dict[str, Any] = {}
         self.alive = True
-        self.reads: list[Read] = []
+        self.reads: dict[tuple[Lookup, str], Any] = {}
         self.written: set[int] = set()
         self.extents: dict[tuple[int, int], Value] = {}
 
@@ -95,9 +93,7 @@ class Expressions(Arithmetic):
         """The value of a call of a Python function."""
         raise NotImplementedError
 
-    def branch(
-        self, condition: Value, then: Callable[[], object], otherwise: Callable[[], object], node: ast.AST
-    ) -> None:
+    def branch(self, condition: Value, then: Build, otherwise: Build, node: ast.AST) -> None:
         """An `if`, whose parts are built by these."""
         raise NotImplementedError
 
@@ -222,7 +218,7 @@ class Expressions(Arithmetic):
             return getattr(builtins, name)
         raise Refused(f"the name {name} is not defined")
 
-    def _read(self, lookup: Callable[[str], Any], key: str, name: str) -> Any:
+    def _read(self, lookup: Lookup, key: str, name: str) -> Any:
         """A value from outside of the kernel; the launch looks whether it has changed."""
         try:
             found = lookup(key)
@@ -231,7 +227,7 @@ class Expressions(Arithmetic):
         if hasattr(found, "__array__") and not isinstance(found, (np.generic, type)):
             raise Refused(f"{name} comes from outside of the kernel; a kernel takes tensors as arguments")
         if isinstance(found, (int, float, str, tuple, np.generic, FunctionType, type(None))):
-            self.reads.append((lookup, key, found))
+            self.reads[lookup, key] = found
         return found
 
     def _attribute(self, node: ast.Attribute) -> Any:

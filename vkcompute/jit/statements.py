@@ -4,28 +4,25 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from types import FunctionType
 from typing import Any
 
-from vkcompute.ir import BOOL, INT32, INT64, SCALARS, Value
+from vkcompute.ir import INT32, INT64, SCALARS, Scalar, Value
 from vkcompute.jit import library
 from vkcompute.jit.control import RESULT, RETURNED, Control
-from vkcompute.jit.expressions import SIGNS, Frame
+from vkcompute.jit.expressions import SIGNS, Build, Frame
 from vkcompute.jit.source import Refused, Source, assigned, read
 from vkcompute.jit.values import Kind, Number, describe, is_python
 
 _INSTEAD: dict[type[ast.AST], str] = {
-    ast.Assert: "assert; no error leaves the device: write to a tensor, and check it on the host",
-    ast.Raise: "raise; no error leaves the device: write to a tensor, and check it on the host",
+    **dict.fromkeys((ast.Assert, ast.Raise), "assert and raise; write to a tensor, and check it on the host"),
     ast.Try: "try; nothing raises on the device",
     ast.With: "with",
-    ast.FunctionDef: "a function in a function; define it outside, and call it",
-    ast.AsyncFunctionDef: "a function in a function; define it outside, and call it",
+    **dict.fromkeys((ast.FunctionDef, ast.AsyncFunctionDef), "a nested function; define it outside, and call it"),
     ast.ClassDef: "a class; use tuples",
-    ast.Import: "import; import outside of the kernel",
-    ast.ImportFrom: "import; import outside of the kernel",
+    **dict.fromkeys((ast.Import, ast.ImportFrom), "import; import outside of the kernel"),
     ast.Delete: "del; variables end with the kernel",
     ast.Global: "global; write to a tensor",
     ast.Nonlocal: "nonlocal; return the value",
@@ -70,35 +67,30 @@ class Statements(Control):
             raise Refused(f"{function.__name__} returns a value on some of its ways only; end it with a return")
         return result
 
-    def _block(self, statements: list[ast.stmt]) -> None:
+    def _block(self, statements: Sequence[ast.stmt]) -> None:
         """Statements one after the other, as far as control comes."""
         loops, inlined = self.frames[-1].loops, self.frames[-1].call is not None
         for n, each in enumerate(statements):
             rest = statements[n + 1 :]
             tail = inlined and not loops and isinstance(each, ast.If) and not each.orelse and _returns(each.body)
             if tail and isinstance(each, ast.If):  # what follows `if …: return` is its else: no need to ask again
-                each, rest = ast.copy_location(ast.If(each.test, each.body, rest), each), []
+                each, rest = ast.copy_location(ast.If(each.test, each.body, list(rest)), each), []
             self.located(partial(_STATEMENTS.get(type(each), Statements._refused), self), each)
             returned = self.env.get(RETURNED, False)
             if not self.alive or tail or (returned is True and not loops):
                 return
             if returned is not False and loops:
-                self._when(returned, self._break, self._has_returned(False), each)
+                self._when(returned, self._break, partial(self._go_on, False), each)
             elif returned is not False:
-                self._when(returned, self._has_returned(True), partial(self._go_on, rest), each)
+                self._when(returned, partial(self._go_on, True), partial(self._go_on, False, rest), each)
                 return
 
-    def _go_on(self, statements: list[ast.stmt]) -> None:
-        self.env[RETURNED] = False
+    def _go_on(self, returned: bool, statements: Sequence[ast.stmt] = ()) -> None:
+        """Statements where it is known whether the function has returned."""
+        self.env[RETURNED] = returned
         self._block(statements)
 
-    def _has_returned(self, value: bool) -> Callable[[], None]:
-        def note() -> None:
-            self.env[RETURNED] = value
-
-        return note
-
-    def _when(self, condition: Any, then: Callable[[], object], otherwise: Callable[[], object], node: ast.AST) -> None:
+    def _when(self, condition: Any, then: Build, otherwise: Build, node: ast.AST) -> None:
         """Builds what a condition picks, or both where it is not known at compile time."""
         truth = self.truth(condition)
         if isinstance(truth, bool):
@@ -170,7 +162,7 @@ class Statements(Control):
         if not isinstance(node.target, ast.Name):
             raise Refused("a for loop has one variable")
         name, counter = node.target.id, f"counter of {node.lineno}:{node.col_offset}"
-        first, n_trips, step = self._range(node.iter)
+        first, n_trips, step = self.located(self._range, node.iter)
         self.env[counter] = self.converted(0, n_trips.kind.type)
 
         def build() -> None:
@@ -185,9 +177,8 @@ class Statements(Control):
 
     def _demand_no_else(self, node: ast.For | ast.While) -> None:
         if node.orelse:
-            raise self.error(
-                node.orelse[0], "not supported in kernels: else of a loop; note in a variable how it ended"
-            )
+            message = "not supported in kernels: else of a loop; note in a variable how it ended"
+            raise self.error(node.orelse[0], message)
 
     def _range(self, node: ast.expr) -> tuple[Number, Number, Number]:
         """Start, number of trips and step of a range: int32 and uint32, 64 bits where an argument has."""
@@ -205,21 +196,19 @@ class Statements(Control):
         kind = INT64 if any(each.type.bits == 64 for each in kinds) else INT32
         start, stop, step = (0, args[0], 1) if len(args) == 1 else (*args, 1)[:3]
         numbers = [self.converted(each, kind) for each in (start, stop, step)]
-        return numbers[0], self._trips(*[each.value for each in numbers]), numbers[2]
+        return numbers[0], self._trips(kind, *[each.value for each in numbers]), numbers[2]
 
-    def _trips(self, start: Value, stop: Value, step: Value) -> Number:
+    def _trips(self, kind: Scalar, start: Value, stop: Value, step: Value) -> Number:
         """How often a loop over the range runs; unsigned, so that no range is too long. None with a step of 0."""
-        b, kind = self.builder, Kind(SCALARS[f"u{start.type}"])
-        zero, one = (self.cast(n, INT64 if kind.type.bits == 64 else INT32) for n in (0, 1))
+        b, unsigned = self.builder, SCALARS[f"u{kind}"]
+        zero, one = b.const(0, kind), b.const(1, kind)
         up, down = b.binary("gt", step, zero), b.binary("lt", step, zero)
-        span = b.select(up, b.binary("sub", stop, start), b.binary("sub", start, stop))
+        before, after = b.select(up, start, stop), b.select(up, stop, start)
         size = b.select(up, step, b.select(down, b.binary("sub", zero, step), one))
-        runs = b.select(
-            up, b.binary("lt", start, stop), b.select(down, b.binary("lt", stop, start), self.cast(False, BOOL))
-        )
-        before_last = b.binary("div", b.bitcast(b.binary("sub", span, one), kind.type), b.bitcast(size, kind.type))
-        count = b.binary("add", before_last, self.cast(1, kind.type))
-        return Number(b.select(runs, count, self.cast(0, kind.type)), kind)
+        span = b.bitcast(b.binary("sub", b.binary("sub", after, before), one), unsigned)
+        count = b.binary("add", b.binary("div", span, b.bitcast(size, unsigned)), b.const(1, unsigned))
+        runs = b.binary("and", b.binary("lt", before, after), b.binary("ne", step, zero))
+        return Number(b.select(runs, count, b.const(0, unsigned)), Kind(unsigned))
 
     def _break(self, node: ast.AST | None = None) -> None:
         ways = self.frames[-1].loops[-1]
