@@ -350,7 +350,7 @@ def filled(tensor: vc.Tensor, value: int) -> vc.Future | None:
     """Fills, and gives the future of it, which `fill` itself keeps."""
     tensor.fill(value)
     scheduler = tensor.runtime.scheduler
-    writer = scheduler.uses(tensor.buffer).before_host_reads(0, 4)
+    writer = scheduler.uses(tensor.buffer).last_writers(0, 4)
     ((lane, task),) = writer.items()
     return vc.Future(scheduler, scheduler.lanes[lane], task)
 
