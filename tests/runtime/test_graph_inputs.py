@@ -263,6 +263,28 @@ def test_a_copy_between_an_input_and_itself(rt: vc.Runtime) -> None:
     assert x.numpy().tolist() == [2] * (N // 2) + [1] * (N // 2)
 
 
+@vc.kernel
+def affine(x: Any, out: Any, k: Any, flip: Any) -> None:
+    i = vc.global_id(0)
+    if i < out.size:
+        out[i] = -x[i] if flip else k * x[i]
+
+
+def test_a_python_kernel_with_inputs(rt: vc.Runtime) -> None:
+    x, y, out = full(rt, 2, 3, 0)
+    with rt.record(x=x, k=5, flip=False) as graph:
+        part = graph.empty(N, np.int32)
+        affine(graph["x"], part, graph["k"], False)
+        affine(part, out, 1, graph["flip"])
+    seen = []
+    for inputs in ({}, {"k": 7}, {"flip": True, "x": y}, {"flip": np.True_}):
+        graph.run(**inputs)
+        seen.append(content(out))
+    assert seen == [10, 14, -15, -10]
+    with pytest.raises(TypeError, match="int32"):
+        graph.run(k=0.5)
+
+
 # -- temporaries ------------------------------------------------------------------------------------------------------
 
 

@@ -14,6 +14,7 @@ from vkcompute.jit.compile import SIZE, TRUTH, VALUE, Signature, Variant, compil
 from vkcompute.jit.source import Source
 from vkcompute.runtime.future import Future
 from vkcompute.runtime.kernel import Kernel
+from vkcompute.runtime.placeholders import Parameter
 from vkcompute.runtime.runtime import Runtime
 from vkcompute.runtime.tensor import Tensor
 
@@ -116,11 +117,13 @@ def _kind(arg: Any) -> Any:
         raise ValueError(f"an int argument has at most 64 bits; got {arg}")
     if isinstance(arg, np.generic) and arg.dtype in dtypes.BY_NUMPY:
         return kind
+    if kind is Parameter:
+        return _kind(arg.value)
     remedy = "; make a tensor of it, with runtime.tensor(data)" if isinstance(arg, (np.ndarray, list)) else ""
     raise TypeError(f"a kernel takes tensors and numbers; got {kind.__name__}{remedy}")
 
 
 def _pushed(arg: Any, what: int) -> Any:
-    if what == VALUE:
+    if what == VALUE or type(arg) is Parameter:
         return arg
     return bool(arg) if what == TRUTH else arg.shape[what]

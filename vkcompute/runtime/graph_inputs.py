@@ -40,10 +40,11 @@ class Inputs:
                 buffer = Placeholder(owner, f"the input {name!r} of a graph", value.nbytes)
                 self._standing[name] = Tensor(runtime, buffer, 0, value.shape, value.strides, value.dtype)
             else:
-                self._standing[name] = Parameter(name)
+                self._standing[name] = Parameter(name, _copied(value))
             self._key_of(name, value)
             # A copy, in case that theirs is closed or changed.
-            self._defaults[name] = held(value) if isinstance(value, Tensor) else _copied(value)
+            standing = self._standing[name]
+            self._defaults[name] = standing.value if isinstance(standing, Parameter) else held(value)
         self.default_key = self.key({})
 
     def __getitem__(self, name: str) -> Tensor | Parameter:
@@ -74,7 +75,7 @@ class Inputs:
         for name, standing in self._standing.items():
             value = given.get(name, self._defaults[name])
             if isinstance(standing, Parameter):
-                values[standing] = value
+                values[standing] = bool(value) if isinstance(value, np.bool_) else value
             else:
                 places[standing.buffer] = value.buffer, value.offset
         return places, values

@@ -50,12 +50,12 @@ class Placeholder(Buffer):
 
 
 class Parameter:
-    """A push constant whose value is given with the run."""
+    """A push constant whose value is given with the run, else `value`."""
 
-    __slots__ = ("name",)
+    __slots__ = ("name", "value")
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self, name: str, value: Any) -> None:
+        self.name, self.value = name, value
 
     def __repr__(self) -> str:
         return f"<input {self.name!r} of a graph>"
