@@ -94,6 +94,7 @@ class _Course:
     """Goes through a history, and knows at each event what comes before what."""
 
     weakened: object
+    delayed: object
     literal: bool
     runs: list[_Run] = field(default_factory=list)
     counts: Clock = field(default_factory=lambda: defaultdict(int))
@@ -103,6 +104,7 @@ class _Course:
     read: Clock = field(default_factory=dict)  # what the host has read from the timelines themselves
     waited: Clock = field(default_factory=dict)  # what must have finished before what it has waited for just now
     recorded: dict[Access, tuple[int, Clock]] = field(default_factory=dict)
+    late: Clock = field(default_factory=dict)  # what `delayed` puts before all but the next command
 
     @property
     def known(self) -> Clock:
@@ -128,11 +130,16 @@ class _Course:
         me = event.timeline
         clock = self.ordered[me]
         for wait in event.waits:
-            clock = join(clock, self.signals.get((wait.timeline, wait.value - (wait is self.weakened)), {}))
+            signal = self.signals.get((wait.timeline, wait.value - (wait is self.weakened)), {})
+            if wait is self.delayed:
+                self.late = signal
+            else:
+                clock = join(clock, signal)
         for command in event.commands:
             if isinstance(command, Replay):
-                clock = clock | {me: self.counts[me]}
+                late, self.late, clock = self.late, {}, clock | {me: self.counts[me]}
                 self._run(at, me, command.commands[1:], clock)
+                clock = join(clock, late)
             else:
                 clock = self._run(at, me, [command], clock)
         self.ordered[me] = clock
@@ -144,6 +151,9 @@ class _Course:
                 self.counts[me] += 1
                 asked, known = self.recorded.get(command, (at, self.known))
                 self.runs.append(_Run((asked, len(self.runs)), command, me, self.counts[me], join(clock, known)))
+                clock, self.late = join(clock, self.late), {}
+            elif command is self.delayed:
+                self.late = {me: self.counts[me]}
             elif command is not self.weakened:
                 clock = clock | {me: self.counts[me]}
         return clock
@@ -162,13 +172,16 @@ def conflict(one: Access, other: Access) -> bool:
     return overlap(one.writes, (*other.writes, *other.reads)) or overlap(one.reads, other.writes)
 
 
-def races(history: Sequence[Event], weakened: object = None, *, literal: bool = False) -> set[str]:
+def races(
+    history: Sequence[Event], *, weakened: object = None, delayed: object = None, literal: bool = False
+) -> set[str]:
     """Pairs that conflict, and may run at once or the wrong way round.
 
-    `weakened` is taken out if it is a barrier; a wait is taken to be for the value before its own. If `literal`, the
-    host draws conclusions from one timeline to another only within one wait.
+    `weakened`, a barrier, is taken out; a wait is taken to be for the value before its own. `delayed` is taken to come
+    one command, or one replay, later than it does. If `literal`, the host draws conclusions from one timeline to
+    another only within one wait.
     """
-    course = _Course(weakened, literal)
+    course = _Course(weakened, delayed, literal)
     for at, event in enumerate(history):
         course.go(at, event)
     runs = sorted(course.runs, key=lambda run: run.asked)
@@ -183,7 +196,7 @@ def races(history: Sequence[Event], weakened: object = None, *, literal: bool = 
 
 
 def superfluous(history: Sequence[Event]) -> list[object]:
-    """The barriers and waits that could be left out, or be for an earlier value, without any race.
+    """The barriers and waits that could be left out, be for an earlier value, or come later, without any race.
 
     Of a timeline the host knows what it has read from it, and while it waits, what the others imply that it waits for.
     """
@@ -194,4 +207,7 @@ def superfluous(history: Sequence[Event]) -> list[object]:
     waits = [wait for submit in submits for wait in submit.waits]
     host_waits = [event for event in history if isinstance(event, Seen) and event.waited]
     harmless = races(history, literal=True)
-    return [item for item in (*barriers, *waits, *host_waits) if races(history, item, literal=True) <= harmless]
+    found: list[object] = [
+        item for item in (*barriers, *waits, *host_waits) if races(history, weakened=item, literal=True) <= harmless
+    ]
+    return found + [item for item in (*barriers, *waits) if races(history, delayed=item, literal=True) <= harmless]
