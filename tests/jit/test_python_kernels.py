@@ -213,6 +213,29 @@ def test_variants_follow_what_is_outside(gpu: vc.Runtime, monkeypatch: pytest.Mo
     assert set(out.numpy().tolist()) == {(1 * 2 * 5 + 1) * 2}
 
 
+class Settings:
+    """Constants may be a class's."""
+
+    SHIFT = 3
+
+
+@vc.kernel
+def shifted(out):
+    for _ in range(2):
+        out[vc.global_id(0)] += Settings.SHIFT
+
+
+def test_variants_follow_attributes(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = gpu.zeros(64, np.int32)
+    shifted(out)
+    monkeypatch.setattr(Settings, "SHIFT", 0.5)
+    shifted(out)
+    assert set(out.numpy().tolist()) == {6}  # (6 + 0.5) and again, each time stored as an int
+    monkeypatch.setattr(Settings, "SHIFT", np.zeros(3))
+    with pytest.raises(vc.KernelError, match=r"Settings.SHIFT comes from outside"):
+        shifted(out)
+
+
 def lambda_free(v):
     return v + 1
 

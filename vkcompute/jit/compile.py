@@ -10,7 +10,7 @@ import numpy as np
 
 from vkcompute import ir
 from vkcompute.ir import BOOL, FLOAT32, FLOAT64, INT32, SCALARS, UINT8, UINT32
-from vkcompute.jit.expressions import Lookup
+from vkcompute.jit.expressions import Read
 from vkcompute.jit.source import Source
 from vkcompute.jit.statements import Statements
 from vkcompute.jit.values import Array, Kind, Number, same
@@ -33,7 +33,7 @@ class Variant:
         first: the argument whose shape the grid takes, if none is given: the first tensor that is written.
         linear: the same, if it has one axis or none.
         local_size: invocations per workgroup.
-        reads: what was found outside of the function, by where it was looked up, and under which name.
+        reads: what was found outside of the function.
     """
 
     spirv: bytes
@@ -41,13 +41,13 @@ class Variant:
     first: int | None
     linear: int | None
     local_size: tuple[int, int, int]
-    reads: dict[tuple[Lookup, str], Any]
+    reads: tuple[Read, ...]
 
     @property
     def current(self) -> bool:
         """Whether constants and functions from outside are what they were."""
         try:
-            return all(same(lookup(name), found) for (lookup, name), found in self.reads.items())
+            return all(same(lookup(name), found) for lookup, name, found in self.reads)
         except (AttributeError, KeyError, ValueError):
             return False
 
@@ -79,7 +79,7 @@ def compiled(
         first,
         first if first is not None and signature[first][1] < 2 else None,
         built.local_size,
-        compiler.reads,
+        tuple(compiler.reads.values()),
     )
 
 

@@ -22,7 +22,8 @@ from vkcompute.jit.source import Refused, Source
 from vkcompute.jit.values import Array, Kind, Number, Unset, describe, is_python
 
 Build = Callable[[], object]
-Lookup = Callable[[str], Any]
+Read = tuple[Callable[[str], Any], str, Any]
+"""(where a name was looked up, the name, what was found) of a constant or a function from outside of a kernel"""
 
 SIGNS: dict[type[ast.AST], str] = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
@@ -74,7 +75,7 @@ class Expressions(Arithmetic):
         env: the variables of the innermost.
         alive: whether control comes to the present place.
         folded: whether groups along the first axis go on along the second.
-        reads: constants and functions from outside, by where they were looked up, and under which name.
+        reads: constants and functions from outside, by the id of what has them and the name.
         extents: push constants for lengths, by (position of the tensor, axis or -1 for the whole).
     """
 
@@ -85,7 +86,7 @@ class Expressions(Arithmetic):
         self.node: ast.AST = ast.Pass()
         self.env: dict[str, Any] = {}
         self.alive = True
-        self.reads: dict[tuple[Lookup, str], Any] = {}
+        self.reads: dict[tuple[int, str], Read] = {}
         self.written: set[int] = set()
         self.extents: dict[tuple[int, int], Value] = {}
 
@@ -211,15 +212,16 @@ class Expressions(Arithmetic):
         function = frame.function
         if name in function.__code__.co_freevars:
             cell = (function.__closure__ or ())[function.__code__.co_freevars.index(name)]
-            return self._read(partial(getattr, cell), "cell_contents", name)
+            return self._read(cell, "cell_contents", name)
         if name in function.__globals__:
-            return self._read(function.__globals__.get, name, name)
+            return self._read(function.__globals__, name, name)
         if hasattr(builtins, name):
             return getattr(builtins, name)
         raise Refused(f"the name {name} is not defined")
 
-    def _read(self, lookup: Lookup, key: str, name: str) -> Any:
+    def _read(self, owner: Any, key: str, name: str) -> Any:
         """A value from outside of the kernel; the launch looks whether it has changed."""
+        lookup = owner.get if isinstance(owner, dict) else partial(getattr, owner)
         try:
             found = lookup(key)
         except (ValueError, AttributeError):
@@ -227,19 +229,18 @@ class Expressions(Arithmetic):
         if hasattr(found, "__array__") and not isinstance(found, (np.generic, type)):
             raise Refused(f"{name} comes from outside of the kernel; a kernel takes tensors as arguments")
         if isinstance(found, (int, float, str, tuple, np.generic, FunctionType, type(None))):
-            self.reads[lookup, key] = found
+            self.reads[id(owner), key] = lookup, key, found
         return found
 
     def _attribute(self, node: ast.Attribute) -> Any:
         base, name = self.value(node.value), node.attr
-        if isinstance(base, ModuleType):
-            getattr(base, name, None)  # what is imported on first use is in its module's dict then
-            return self._read(vars(base).__getitem__ if name in vars(base) else partial(getattr, base), name, name)
+        if isinstance(base, (ModuleType, type)):
+            return self._read(base, name, f"{base.__name__}.{name}")
         if isinstance(base, Array) and name == "shape":
             return tuple([self.extent(base, axis) for axis in range(base.ndim)])
         if isinstance(base, Array) and name in ("size", "ndim"):
             return base.ndim if name == "ndim" else self.extent(base, -1)
-        has = "a tensor has shape, size and ndim in a kernel" if isinstance(base, Array) else "only modules have"
+        has = "a tensor has shape, size and ndim in a kernel" if isinstance(base, Array) else "modules and classes have"
         raise Refused(f"{describe(base)} has no attribute {name} that a kernel can use; {has}")
 
     def extent(self, array: Array, axis: int) -> Any:
