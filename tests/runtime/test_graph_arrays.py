@@ -6,6 +6,7 @@ import asyncio
 import concurrent.futures
 import gc
 import threading
+import weakref
 from typing import Any
 
 import numpy as np
@@ -146,6 +147,42 @@ def test_results_that_nobody_waits_for_and_a_runtime_that_is_closed() -> None:
     assert set(fetched) <= {-1, 2}, "of the first run, which the second one may have made land"
     with pytest.raises(vc.ClosedError):
         graph.run()
+
+
+@pytest.mark.usefixtures("clean_handles")
+@pytest.mark.parametrize("staging", [False, True], ids=["direct", "staging"])
+def test_graphs_dropped_with_runs_pending(staging: bool) -> None:
+    """All that they hold comes back without the collector of circles, and not before the device has finished."""
+    with vc.Runtime(staging=staging, timelines=(2, 1)) as runtime:
+        scale, total = runtime.kernel(vc.glsl(SCALE)), runtime.zeros(N, np.int32)
+        fetched = np.zeros(N, np.int32)
+        runtime.device.collect(wait=True)
+        before = runtime.device.memory.used_bytes
+        gc.disable()
+        try:
+            for i in range(12):
+                with runtime.record(x=total, d=1) as inner:
+                    part = inner.empty(N, np.int32)
+                    part.copy_from(inner["x"])
+                    scale(part, 1, inner["d"])
+                    inner["x"].copy_from(part)
+                with runtime.record(x=runtime.zeros(N, np.int32)) as graph:
+                    inner.run(x=graph["x"], times=2)
+                    graph["x"].read(fetched)
+                graph.submit()
+                future = graph.submit(x=total)
+                if i % 2:
+                    graph.close()
+                dead = weakref.ref(graph), weakref.ref(inner)
+                del graph, inner, part
+                assert [each() for each in dead] == [None, None]
+            future.result()
+            del future
+            runtime.device.collect(wait=True)
+            assert runtime.device.memory.used_bytes <= before + (2 << 23), "of the ring that staged transfers keep"
+        finally:
+            gc.enable()
+        assert set(fetched) == {24} == set(total.numpy())
 
 
 def test_threads_run_one_graph(rt: vc.Runtime, scale: vc.Kernel) -> None:
