@@ -37,12 +37,19 @@ def test_times_increase_and_agree_with_the_host(gpu: vc.Runtime, pool: Timestamp
     queue.wait(queue.submit([recorder.handle]))
     took = time.perf_counter_ns() - start
     times = pool.read(0, 8)
+    assert times is not None
     assert times == sorted(times)
     assert all(isinstance(ticks, int) for ticks in times)
     assert 0 <= (times[-1] - times[0]) * pool.ns_per_tick <= took * 1.1
     assert pool.read(3, 2) == times[3:5]
     assert x.numpy().tolist() == [7]
     commands.close()
+    pool.close()
+
+
+def test_what_nobody_wrote_cannot_be_read(pool: TimestampPool) -> None:
+    pool.reset()
+    assert pool.read(0, 2) is None
     pool.close()
 
 

@@ -306,3 +306,48 @@ def test_an_error_inside_leaves_the_runtime_unprofiled(gpu: vc.Runtime) -> None:
     with pytest.raises(RuntimeError, match="stop"), gpu.profile():
         raise RuntimeError("stop")
     assert gpu.scheduler.profile is None
+
+
+def test_what_could_not_be_submitted_is_left_out(monkeypatch: pytest.MonkeyPatch, clean_handles: None) -> None:
+    """Its timestamps will never be written: the profile does not wait for them."""
+    full = [False]
+
+    def wrap(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        return (lambda *args: -2 if full[0] else function(*args)) if name == "vkQueueSubmit" else function
+
+    monkeypatch.setattr(vk, "interceptors", [wrap])
+    with vc.Runtime() as gpu:
+        x, y = gpu.full(1 << 12, 1.0), gpu.full(1 << 12, 1.0)
+        with gpu.profile() as profile:
+            x.fill(2)
+            gpu.wait()
+            vc.multiply(x, 2.0, x)
+            full[0] = True  # VK_ERROR_OUT_OF_DEVICE_MEMORY
+            with pytest.raises(vc.VulkanError, match="vkQueueSubmit"):
+                gpu.wait()
+            full[0] = False
+            y.fill(3)
+        assert [task.name for task in profile.tasks] == ["fill", "fill"]
+        assert y.numpy()[0] == 3
+        assert gpu.scheduler.profile is None
+
+
+def test_a_device_that_is_lost_in_a_profile(monkeypatch: pytest.MonkeyPatch, clean_handles: None) -> None:
+    lost = [False]
+
+    def wrap(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        return (lambda *args: -4 if lost[0] else function(*args)) if name == "vkQueueSubmit" else function
+
+    monkeypatch.setattr(vk, "interceptors", [wrap])
+    with vc.Runtime() as gpu:
+        x = gpu.full(1 << 12, 1.0)
+        profile = gpu.profile()
+        profile.__enter__()
+        gpu.wait()
+        lost[0] = True
+        x.fill(1)
+        with pytest.raises(vc.DeviceLost):
+            profile.__exit__()
+        assert gpu.scheduler.profile is None
+        assert "submit" not in vars(gpu.device.queues[0])
+        assert profile.tasks == []

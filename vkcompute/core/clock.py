@@ -69,21 +69,22 @@ class Clock:
 
     Args:
         ns_per_tick: the nominal period.
-        bits: how many of a timestamp's bits count; it may wrap around once between the readings.
+        bits: how many of a timestamp's bits count. Between the readings is less than they can count to.
         before, after: readings around all timestamps.
     """
 
     def __init__(self, ns_per_tick: float, bits: int, before: Reading, after: Reading) -> None:
-        self._half = 1 << (bits - 1)
-        self._zero, self._ns_per_tick = before, ns_per_tick
-        n_ticks, ns = (after.ticks - before.ticks) % (2 * self._half), after.host_ns - before.host_ns
+        self._wrap, self._first = 1 << bits, before.ticks
+        n_ticks, ns = (after.ticks - before.ticks) % self._wrap, after.host_ns - before.host_ns
+        self._margin = (self._wrap - n_ticks) // 2  # a timestamp so much before or after counts as that
+        self._zero, self._zero_ns, self._ns_per_tick = 0, before.host_ns, ns_per_tick
         if abs(ns - n_ticks * ns_per_tick) > before.error_ns + after.error_ns and n_ticks:
             self._ns_per_tick = ns / n_ticks
         elif after.error_ns < before.error_ns:
-            self._zero = after
+            self._zero, self._zero_ns = n_ticks, after.host_ns
 
     def host_ns(self, ticks: int) -> int:
         """The moment of a timestamp on the clock of `time.perf_counter_ns`."""
         # Differences first: a device may count from 1970, and a float of so many ns is good to 256 ns.
-        n_ticks = (ticks - self._zero.ticks + self._half) % (2 * self._half) - self._half
-        return self._zero.host_ns + round(n_ticks * self._ns_per_tick)
+        n_ticks = (ticks - self._first + self._margin) % self._wrap - self._margin
+        return self._zero_ns + round((n_ticks - self._zero) * self._ns_per_tick)

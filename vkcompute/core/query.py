@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from vkcompute.core.queue import Queue
 
 _TIMESTAMP = 2  # VK_QUERY_TYPE_TIMESTAMP
-_RESULT_64, _RESULT_WAIT = 0x1, 0x2
+_RESULT_64 = 0x1
 
 
 class TimestampPool(DeviceChild):
@@ -49,15 +49,15 @@ class TimestampPool(DeviceChild):
             raise MissingFeature(f"{self.device} has no hostQueryReset, which timestamps need")
         self.device.fn.vkResetQueryPool(self.device.handle, self.handle, 0, self.n_queries)
 
-    def read(self, first: int, n_queries: int) -> list[int]:
+    def read(self, first: int, n_queries: int) -> list[int] | None:
         """Times of queries first … first + n_queries - 1, in ticks of the device's clock; see `Clock`.
 
-        The commands that write them must have been submitted; this waits for them.
+        None where one has not been written, by work that is not finished or was never submitted; this does not wait.
         """
         self.require_open()
         ticks = vk.ffi.new("uint64_t[]", n_queries)
         call = self.device.fn.vkGetQueryPoolResults
-        flags = _RESULT_64 | _RESULT_WAIT
-        result = call(self.device.handle, self.handle, first, n_queries, 8 * n_queries, ticks, 8, flags)
-        vk.check(result, "vkGetQueryPoolResults", self.queue)
+        result = call(self.device.handle, self.handle, first, n_queries, 8 * n_queries, ticks, 8, _RESULT_64)
+        if vk.check(result, "vkGetQueryPoolResults", self.queue):  # VK_NOT_READY
+            return None
         return [tick & ((1 << self.bits) - 1) for tick in ticks]

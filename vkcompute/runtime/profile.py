@@ -51,8 +51,9 @@ class _LaneTimes:
         for task, launch, pool, first in self._finished:
             if self.lane.failure_of(task) is not None:  # its timestamps will never be written
                 continue
-            start, stop = map(clock.host_ns, pool.read(first, 2))
-            yield TaskTime(launch.what, queue, start, stop, launch.start_ns, launch.thread, launch.nbytes)
+            if (ticks := pool.read(first, 2)) is not None:  # else its batch could not be submitted
+                start, stop = map(clock.host_ns, ticks)
+                yield TaskTime(launch.what, queue, start, stop, launch.start_ns, launch.thread, launch.nbytes)
 
     def close(self) -> None:
         for pool in self._pools:
@@ -89,21 +90,20 @@ class Profile(Timeline):
         return self
 
     def __exit__(self, *_: object) -> None:
-        scheduler = self.runtime.scheduler
-        try:
-            if not self.runtime.closed:
-                scheduler.wait()
-        finally:
-            with scheduler.lock:
-                scheduler.profile = None
-                self._undo.close()
-        try:
-            if not self.runtime.closed:
+        scheduler, runtime = self.runtime.scheduler, self.runtime
+        with ExitStack() as last:
+            for times in self._lanes.values():
+                last.callback(times.close)
+            try:
+                if not runtime.closed:
+                    scheduler.wait()
+            finally:
+                with scheduler.lock:
+                    scheduler.profile = None
+                    self._undo.close()
+            if not runtime.closed:
                 scheduler.wait()  # for what other threads have launched since
                 self._read()
-        finally:
-            for times in self._lanes.values():
-                times.close()
 
     def start(self, lane: Lane) -> int:
         """A task is about to be recorded; for the scheduler, which gives what comes back to `stop`."""
@@ -170,5 +170,6 @@ def _read_both(lane: Lane) -> Reading:
             lane.recorded = lane.task = lane.task + 1
             lane.point(lane.task).wait()
             took = time.perf_counter_ns() - before
-            tries.append(Reading(pool.read(0, 1)[0], before + took // 2, took // 2))
+            if (ticks := pool.read(0, 1)) is not None:
+                tries.append(Reading(ticks[0], before + took // 2, took // 2))
     return min(tries, key=lambda each: each.error_ns)
