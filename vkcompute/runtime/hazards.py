@@ -8,7 +8,7 @@ semaphore, waits for the earlier ones too.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 After = dict[int, int]
 """strand -> the latest task of it that has to come first"""
@@ -85,16 +85,14 @@ class Uses:
                 start = segment.stop
         return [*parts, (start, stop)] if start < stop else parts
 
-    def written_by(self, start: int, stop: int, strand: int, first: int, last: int) -> bool:
-        """Whether the last writer of any of the bytes [start, stop) is one of these tasks of the strand."""
-        return any(
-            segment.writer == strand and first <= segment.written <= last for segment in self._overlapping(start, stop)
-        )
+    def writers(self, start: int, stop: int) -> list[tuple[int, int]]:
+        """The last writers of the bytes [start, stop), as (strand, task)."""
+        return [(segment.writer, segment.written) for segment in self._overlapping(start, stop)]
 
-    def overwrite(self, start: int, stop: int, strand: int, first: int, last: int) -> None:
-        """Notes that the host wrote the bytes [start, stop): these tasks of the strand are their writers no more."""
+    def overwrite(self, start: int, stop: int, failed: Callable[[int, int], object]) -> None:
+        """Notes that the host wrote the bytes [start, stop): tasks (strand, task) that `failed` are no writers now."""
         for segment in self._tile(start, stop):
-            if segment.writer == strand and first <= segment.written <= last:
+            if failed(segment.writer, segment.written):
                 segment.written = 0
 
     def forget(self, finished: Mapping[int, int]) -> None:

@@ -77,8 +77,8 @@ class Lane(Strand):
         failure: why the queue takes no more work, or None.
     """
 
-    __slots__ = ("_clocks", "_ended", "_finished", "_first", "_marks", "_pool", "_values", "_waited", "_waits",
-                 "batched_bytes", "failure", "failures", "n_batched", "queue", "task")  # fmt: skip
+    __slots__ = ("_clocks", "_ended", "_failed", "_finished", "_first", "_marks", "_pool", "_values", "_waited",
+                 "_waits", "batched_bytes", "failure", "failures", "n_batched", "queue", "task")  # fmt: skip
 
     def __init__(self, index: int, queue: Queue, failures: list[Failure]) -> None:
         super().__init__(index)
@@ -90,6 +90,7 @@ class Lane(Strand):
         self._clocks: list[Clock] = []  # and what comes before it on all lanes
         self._waits: dict[Queue, int] = {}
         self._waited: Clock = {}  # what comes before all that is recorded next; replaced, never changed
+        self._failed: list[Failure] = []  # the lane's own, by their tasks
         self.task, self._finished, self._first = 0, 0, 1
         self.n_batched = self.batched_bytes = 0
         self.failure: Exception | None = None
@@ -158,7 +159,7 @@ class Lane(Strand):
             self.recorder = self._ended = None
             raise again(self.failure)
         queue, recorder = self.queue, self._ended or self.recorder
-        known, failed = queue.last_value, None
+        known, failed, alone = queue.last_value, None, slice(0)
         try:
             if recorder is not None:
                 recorder.end()
@@ -170,6 +171,8 @@ class Lane(Strand):
             if queue.last_value != known:  # it was submitted, and then objected to
                 raise
             failed = Failure(self.index, self._first, task, again(caught))
+            # In place of its tasks that had failed by themselves.
+            alone = slice(*(bisect_left(self._failed, end, key=_first_of) for end in (self._first, task + 1)))
         finally:
             value = queue.last_value
             if value != known:
@@ -181,6 +184,7 @@ class Lane(Strand):
                     self._pool.pending += ((value, recorder.handle),)
             if failed is not None:
                 self.failures += (failed,)
+                self._failed[alone] = (failed,)
             if value != known or failed is not None:
                 self._first, self.recorded = task + 1, task
                 self.recorder, self._ended, self._waits = None, None, {}
@@ -201,7 +205,9 @@ class Lane(Strand):
         if self.failure is None and self.failure_of(self.task) is None:
             if not isinstance(error, Exception):
                 error = VkComputeError(f"this work was not launched: interrupted by {type(error).__name__}; repeat it")
-            self.failures.append(Failure(self.index, self.task, self.task, again(error), told=True))
+            failed = Failure(self.index, self.task, self.task, again(error), told=True)
+            self.failures += (failed,)
+            self._failed += (failed,)
 
     def settle(self) -> None:
         """Notes a newest task that was interrupted before anything could be noted of it."""
@@ -210,10 +216,8 @@ class Lane(Strand):
 
     def failure_of(self, task: int) -> Failure | None:
         """Why `task` came to nothing, or None: it has not, so far."""
-        for failure in self.failures:
-            if failure.lane == self.index and failure.first <= task <= failure.last:
-                return failure
-        return None
+        found = self._failed[max(0, (at := bisect_right(self._failed, task, key=_first_of)) - 1) : at]
+        return found[0] if found and task <= found[0].last else None
 
     def finished_task(self) -> int:
         """The last task that is finished; asks the driver."""
@@ -247,7 +251,7 @@ class Lane(Strand):
             the error that it ended with, where it has failed.
         """
         point = Point(self.queue, self.value_of(task))
-        if self.failures and (failure := self.failure_of(task)) is not None:
+        if self._failed and (failure := self.failure_of(task)) is not None:
             raise failure.raised()
         return point
 
@@ -255,6 +259,10 @@ class Lane(Strand):
         """What comes before a value of the queue's timeline, as far as it is not known to be finished."""
         position = bisect_left(self._values, value)
         return self._clocks[position] if self._values[position : position + 1] == [value] else {}
+
+
+def _first_of(failure: Failure) -> int:
+    return failure.first
 
 
 def fewest(moments: dict[Lane, int]) -> dict[Lane, int]:

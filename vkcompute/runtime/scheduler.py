@@ -42,7 +42,7 @@ class Scheduler:
         self._owner = owner  # so that a future, which holds its scheduler, holds the runtime with the device
         self.device, self.lock = device, device.lock
         self.failures: list[Failure] = []
-        self._n_settled = 0
+        self._n_settled = self._n_told = 0
         self.lanes = [Lane(index, queue, self.failures) for index, queue in enumerate(device.queues)]
         self.placement = Placement(device, self.lanes)
         self.compute, self.transfer = self.placement.compute, self.placement.transfer
@@ -214,8 +214,9 @@ class Scheduler:
     def _failure_of(self, ranges: Sequence[Range]) -> Failure | None:
         """Why some of these bytes are not what they should be: the task that was to write them failed."""
         for buffer, start, stop in ranges:
-            for failure in self.failures:
-                if buffer.uses and buffer.uses.written_by(start, stop, failure.lane, failure.first, failure.last):
+            uses: Uses | None = buffer.uses
+            for writer, task in uses.writers(start, stop) if uses else ():
+                if (failure := self.lanes[writer].failure_of(task)) is not None:
                     return failure
         return None
 
@@ -229,8 +230,8 @@ class Scheduler:
     def overwritten(self, buffer: Buffer, start: int, stop: int) -> None:
         """Notes that the host wrote these bytes: whatever failed to write them before, they are good."""
         with self.lock:
-            for failure in self.failures if buffer.uses else ():
-                buffer.uses.overwrite(start, stop, failure.lane, failure.first, failure.last)
+            if self.failures and buffer.uses:
+                buffer.uses.overwrite(start, stop, lambda writer, task: self.lanes[writer].failure_of(task))
 
     def uses(self, buffer: Buffer) -> Uses:
         """The history of a buffer."""
@@ -278,7 +279,8 @@ class Scheduler:
             self._tell()
 
     def _tell(self) -> None:
-        untold = [failure.raised() for failure in self.failures if not failure.told]
+        untold = [failure.raised() for failure in self.failures[self._n_told :] if not failure.told]
+        self._n_told = len(self.failures)
         if untold:
             raise untold[0]
 

@@ -1,0 +1,197 @@
+"""Ctrl-C at any moment: the runtime goes on, what it holds is right or says why not, and nothing is leaked.
+
+The interpreter looks for signals where functions begin and after calls. A profile function stands at these same places,
+and raises there in place of the signal's handler: at each of them in turn.
+"""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pytest
+from faults import watched
+
+import vkcompute as vc
+
+pytestmark = [
+    pytest.mark.usefixtures("clean_handles"),
+    pytest.mark.skipif(sys.gettrace() is not None, reason="a tracer of its own is at work"),
+]
+
+ADD = """
+layout(local_size_x = 64) in;
+layout(binding = 0) readonly buffer A { int a[]; };
+layout(binding = 1) writeonly buffer O { int o[]; };
+void main() { uint i = gl_GlobalInvocationID.x; if (i < o.length()) o[i] = a[i] + 1; }
+"""
+LENGTH = 64
+PACKAGE = os.path.dirname(vc.__file__)
+
+
+@contextmanager
+def interrupted(after: int) -> Iterator[list[bool]]:
+    """Ctrl-C after so many of the moments in the block when it may come; gives whether it has."""
+    come: list[bool] = []
+    left = itertools.count(after, -1)
+
+    def at(frame: Any, event: str, argument: Any) -> None:
+        inside = frame.f_code.co_filename.startswith(PACKAGE) and frame.f_code.co_name != "__del__"
+        if inside and event in ("call", "c_return") and next(left) == 0:
+            come.append(True)
+            raise KeyboardInterrupt
+
+    sys.setprofile(at)
+    try:
+        yield come
+    except KeyboardInterrupt as error:
+        sys.setprofile(None)
+        assert come
+        error.__traceback__ = None
+    finally:
+        sys.setprofile(None)
+
+
+def held(tensor: vc.Tensor) -> set[int | str]:
+    """The values of a tensor, or that its work was interrupted."""
+    try:
+        return set(tensor.numpy().tolist())
+    except vc.VkComputeError as error:
+        return {"interrupted" if "interrupted" in str(error) else repr(error)}
+
+
+class World:
+    """A runtime with a kernel, tensors and a graph, and what they hold."""
+
+    def __init__(self, **options: Any) -> None:
+        self.runtime = vc.Runtime(**options)
+        self.kernel = self.runtime.kernel(vc.glsl(ADD))
+        self.a, self.b, self.c = (self.runtime.zeros(LENGTH, np.int32) for _ in range(3))
+        with self.runtime.record() as self.graph:
+            self.kernel(self.a, self.b)
+            self.kernel(self.b, self.c)
+        self.n = 0
+
+    def reset(self) -> None:
+        """Known contents, with work on its way."""
+        self.n += 10
+        self.a.fill(self.n)
+        self.b.fill(0)
+        self.c.fill(0)
+        self.runtime.wait()
+        self.kernel(self.a, self.b)
+
+    def check(self, *, b: set[int], c: set[int]) -> None:
+        """What tensors hold is one of these values, or a clear error; then all goes on."""
+        for tensor, allowed in ((self.b, b), (self.c, c)):
+            assert held(tensor) <= {*allowed, "interrupted"}
+        self.a.write(np.full(LENGTH, 5, np.int32))
+        self.kernel(self.a, self.b)
+        self.kernel(self.b, self.c)
+        assert set(self.c.numpy().tolist()) == {7}
+        self.graph.run(2)
+        assert set(self.b.numpy().tolist()) == {6}
+        assert set(self.c.numpy().tolist()) == {7}
+
+    def close(self) -> None:
+        self.runtime.close()
+        self.__dict__.clear()
+
+
+def sweep(world: World, use: Callable[[], object], b: Callable[[int], set[int]], c: Callable[[int], set[int]]) -> None:
+    """Uses the world with Ctrl-C at every moment in turn."""
+    for after in itertools.count():
+        world.reset()
+        with interrupted(after) as come:
+            use()
+        world.check(b=b(world.n), c=c(world.n))
+        if not come:
+            break
+    assert after > 3
+
+
+OPTIONS = [{}, {"staging": True, "timelines": (2, 1)}]
+USES: dict[str, Callable[[World], object]] = {
+    "launch": lambda w: w.kernel(w.b, w.c),
+    "flush": lambda w: w.runtime.flush(),
+    "wait": lambda w: w.runtime.wait(),
+    "result": lambda w: w.kernel(w.b, w.c).result(),
+    "numpy": lambda w: w.b.numpy(),
+    "write": lambda w: w.c.write(np.full(LENGTH, w.n + 2, np.int32)),
+    "fill": lambda w: w.c.fill(w.n + 2),
+    "copy": lambda w: w.c.copy_from(w.b),
+    "run": lambda w: w.graph.run(),
+    "tensor": lambda w: w.runtime.tensor(np.arange(1000)).numpy(),
+    "done": lambda w: w.kernel(w.b, w.c).done(),
+}
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=["direct", "staging"])
+@pytest.mark.parametrize("use", USES)
+def test_ctrl_c_at_every_moment(use: str, options: dict[str, Any]) -> None:
+    with watched():
+        world = World(**options)
+        sweep(world, lambda: USES[use](world), lambda n: {n + 1}, lambda n: {0, n + 1, n + 2})
+        world.close()
+
+
+def recorded(world: World) -> None:
+    """A graph that is recorded, run and closed."""
+    with world.runtime.record() as graph:
+        world.kernel(world.b, world.c)
+        temporary = graph.empty(LENGTH, np.int32)
+        world.kernel(world.b, temporary)
+    graph.run()
+    graph.close()
+
+
+def profiled(world: World) -> None:
+    """A launch that is measured."""
+    with world.runtime.profile():
+        world.kernel(world.b, world.c)
+
+
+@pytest.mark.parametrize("use", [recorded, profiled])
+def test_ctrl_c_while_something_is_entered_and_left(use: Callable[[World], None]) -> None:
+    with watched():
+        world = World()
+        sweep(world, lambda: use(world), lambda n: {n + 1}, lambda n: {0, n + 2})
+        world.close()
+
+
+def test_ctrl_c_while_kernels_are_made() -> None:
+    with watched():
+        world = World()
+        for after in range(0, 100_000, 7):
+            world.reset()
+            with interrupted(after) as come:
+                kernel = world.runtime.kernel(vc.glsl(ADD.replace("+ 1", f"+ {after + 2}")))
+                kernel(world.b, world.c)
+            world.check(b={world.n + 1}, c={0, world.n + after + 3})
+            kernel = None
+            if not come:
+                break
+        world.close()
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=["direct", "staging"])
+def test_ctrl_c_while_a_runtime_is_opened_and_closed(options: dict[str, Any]) -> None:
+    with watched():
+        for after in range(0, 1_000_000, 61):
+            runtime = None
+            with interrupted(after) as come:
+                runtime = vc.Runtime(**options)
+                runtime.zeros(10).numpy()
+                runtime.close()
+            if runtime is not None:
+                runtime.close()
+            del runtime
+            if not come:
+                break
+            gc.collect()
