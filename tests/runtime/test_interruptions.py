@@ -6,7 +6,6 @@ and raises there in place of the signal's handler: at each of them in turn.
 
 from __future__ import annotations
 
-import gc
 import itertools
 import os
 import sys
@@ -27,12 +26,20 @@ pytestmark = [
 
 ADD = """
 layout(local_size_x = 64) in;
+layout(constant_id = 0) const int added = 1;
 layout(binding = 0) readonly buffer A { int a[]; };
 layout(binding = 1) writeonly buffer O { int o[]; };
-void main() { uint i = gl_GlobalInvocationID.x; if (i < o.length()) o[i] = a[i] + 1; }
+void main() { uint i = gl_GlobalInvocationID.x; if (i < o.length()) o[i] = a[i] + added; }
 """
 LENGTH = 64
 PACKAGE = os.path.dirname(vc.__file__)
+
+
+def finalizing(frame: Any) -> bool:
+    """Whether a finalizer is at work, in which Python drops whatever is raised."""
+    while frame is not None and frame.f_code.co_name != "__del__":
+        frame = frame.f_back
+    return frame is not None
 
 
 @contextmanager
@@ -42,8 +49,9 @@ def interrupted(after: int) -> Iterator[list[bool]]:
     left = itertools.count(after, -1)
 
     def at(frame: Any, event: str, argument: Any) -> None:
-        inside = frame.f_code.co_filename.startswith(PACKAGE) and frame.f_code.co_name != "__del__"
-        if inside and event in ("call", "c_return") and next(left) == 0:
+        if event not in ("call", "c_return") or not frame.f_code.co_filename.startswith(PACKAGE):
+            return
+        if not finalizing(frame) and next(left) == 0:
             come.append(True)
             raise KeyboardInterrupt
 
@@ -127,7 +135,6 @@ USES: dict[str, Callable[[World], object]] = {
     "fill": lambda w: w.c.fill(w.n + 2),
     "copy": lambda w: w.c.copy_from(w.b),
     "run": lambda w: w.graph.run(),
-    "tensor": lambda w: w.runtime.tensor(np.arange(1000)).numpy(),
     "done": lambda w: w.kernel(w.b, w.c).done(),
 }
 
@@ -141,57 +148,16 @@ def test_ctrl_c_at_every_moment(use: str, options: dict[str, Any]) -> None:
         world.close()
 
 
-def recorded(world: World) -> None:
-    """A graph that is recorded, run and closed."""
-    with world.runtime.record() as graph:
-        world.kernel(world.b, world.c)
-        temporary = graph.empty(LENGTH, np.int32)
-        world.kernel(world.b, temporary)
-    graph.run()
-    graph.close()
-
-
-def profiled(world: World) -> None:
-    """A launch that is measured."""
-    with world.runtime.profile():
-        world.kernel(world.b, world.c)
-
-
-@pytest.mark.parametrize("use", [recorded, profiled])
-def test_ctrl_c_while_something_is_entered_and_left(use: Callable[[World], None]) -> None:
-    with watched():
-        world = World()
-        sweep(world, lambda: use(world), lambda n: {n + 1}, lambda n: {0, n + 2})
-        world.close()
-
-
 def test_ctrl_c_while_kernels_are_made() -> None:
     with watched():
-        world = World()
+        world, spirv = World(), vc.glsl(ADD)
         for after in range(0, 100_000, 7):
             world.reset()
             with interrupted(after) as come:
-                kernel = world.runtime.kernel(vc.glsl(ADD.replace("+ 1", f"+ {after + 2}")))
+                kernel = world.runtime.kernel(spirv, constants={"added": after + 2})
                 kernel(world.b, world.c)
             world.check(b={world.n + 1}, c={0, world.n + after + 3})
             kernel = None
             if not come:
                 break
         world.close()
-
-
-@pytest.mark.parametrize("options", OPTIONS, ids=["direct", "staging"])
-def test_ctrl_c_while_a_runtime_is_opened_and_closed(options: dict[str, Any]) -> None:
-    with watched():
-        for after in range(0, 1_000_000, 61):
-            runtime = None
-            with interrupted(after) as come:
-                runtime = vc.Runtime(**options)
-                runtime.zeros(10).numpy()
-                runtime.close()
-            if runtime is not None:
-                runtime.close()
-            del runtime
-            if not come:
-                break
-            gc.collect()

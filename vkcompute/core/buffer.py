@@ -33,7 +33,7 @@ class Buffer:
         with device.lock:
             device.require_open()
             self.block, self.offset = device.memory.take(self.nbytes, use)
-        self._open = True
+            self._open = True  # without a call in between, at which Ctrl-C could come
         count("Buffer", +1)
         # Where transfers are to be staged, device memory that happens to be visible is left to the device too.
         visible = self.block.address and (use != "device" or device.memory.unified)

@@ -197,7 +197,7 @@ class Device(Handle):
 
     def create(self, kind: str, call: str, info: Any, owned: list[Owned] | None = None) -> Any:
         """A new driver object of type `kind` by the function `call`; noted in `owned`, to be destroyed."""
-        pointer, destroy = vk.ffi.new(f"{kind}*"), call.replace("Create", "Destroy")
+        pointer, destroy = vk.ffi.new(f"{kind}*"), call.replace("Create", "Destroy").replace("Allocate", "Free")
         step = map(getattr(self.fn, call), (self.handle,), (info,), (vk.NULL,), (pointer,))
         results: list[int] = []
         results += step  # in one step with the next, as in Queue.submit

@@ -81,9 +81,10 @@ class Handle:
 
     def close(self) -> None:
         """Ends the object; a second call does nothing. In a forked child nothing of the parent's is touched."""
+        kind = type(self).__name__
         if self._open:
             self._open = False
-            count(type(self).__name__, -1)
+            _changes.append((kind, -1))
             if not self.inherited:
                 self._destroy()
 

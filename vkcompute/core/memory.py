@@ -7,7 +7,7 @@ import itertools
 from typing import TYPE_CHECKING, Any
 
 from vkcompute.core import hugepages, vk
-from vkcompute.core.lifetime import Handle
+from vkcompute.core.lifetime import Handle, Owned
 from vkcompute.core.physical import MemoryType
 from vkcompute.core.suballoc import Suballocator
 from vkcompute.errors import OUT_OF_MEMORY, OutOfDeviceMemory, VulkanError
@@ -59,10 +59,10 @@ class Block(Handle):
             queueFamilyIndexCount=len(families),
             pQueueFamilyIndices=families,
         )
-        self.handle = device.create("VkBuffer", "vkCreateBuffer", info)
-        self.memory: Any = vk.NULL
+        self.owned: list[Owned] = []
         self._opened()
         try:
+            self.handle = device.create("VkBuffer", "vkCreateBuffer", info, self.owned)
             self._bind()
         except BaseException:
             self.close()
@@ -73,7 +73,7 @@ class Block(Handle):
         needs = vk.ffi.new("VkMemoryRequirements*")
         fn.vkGetBufferMemoryRequirements(device.handle, self.handle, needs)
         info = vk.struct("VkMemoryAllocateInfo", allocationSize=needs.size, memoryTypeIndex=self.kind.index)
-        self.memory = device.create("VkDeviceMemory", "vkAllocateMemory", info)
+        self.memory: Any = device.create("VkDeviceMemory", "vkAllocateMemory", info, self.owned)
         vk.check(fn.vkBindBufferMemory(device.handle, self.handle, self.memory, 0), "vkBindBufferMemory", device)
         if self.kind.host_visible:
             pointer = vk.ffi.new("void**")
@@ -84,9 +84,8 @@ class Block(Handle):
                 hugepages.advise(self.address, self.nbytes)
 
     def _destroy(self) -> None:
-        self.device.destroy("vkDestroyBuffer", self.handle)
-        if self.memory != vk.NULL:
-            self.device.destroy("vkFreeMemory", self.memory)
+        for call, handle in self.owned:  # the buffer before its memory
+            self.device.destroy(call, handle)
 
 
 class MemoryPool:

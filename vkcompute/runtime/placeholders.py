@@ -46,7 +46,9 @@ class Placeholder(Buffer):
         self.block = cast("Block", _Nowhere(what))
 
     def __getattr__(self, _name: str) -> Any:
-        _absent(self.what)
+        if _name not in self.__slots__:  # of a placeholder whose making was interrupted
+            _absent(self.what)
+        raise AttributeError(_name)
 
 
 class Parameter:

@@ -80,14 +80,21 @@ class Profile(Timeline):
         with scheduler.lock:
             if scheduler.profile is not None:
                 raise ValueError("this runtime is being profiled already; leave that `with runtime.profile()` first")
-            self._lanes = {lane.index: _LaneTimes(lane) for lane in scheduler.lanes if _has_timestamps(lane)}
-            for lane in scheduler.lanes:
-                self._observe(lane.queue, "submit")
-                self._observe(lane.queue, "wait")
-            self._observe(self.runtime.transfers, "upload")
-            self._observe(self.runtime.transfers, "download")
-            scheduler.profile = self
+            try:
+                self._begin(scheduler.lanes)
+                scheduler.profile = self
+            except BaseException:
+                self._undo.close()
+                raise
         return self
+
+    def _begin(self, lanes: list[Lane]) -> None:
+        self._lanes = {lane.index: _LaneTimes(lane) for lane in lanes if _has_timestamps(lane)}
+        for lane in lanes:
+            self._observe(lane.queue, "submit")
+            self._observe(lane.queue, "wait")
+        self._observe(self.runtime.transfers, "upload")
+        self._observe(self.runtime.transfers, "download")
 
     def __exit__(self, *_: object) -> None:
         scheduler, runtime = self.runtime.scheduler, self.runtime
@@ -128,8 +135,8 @@ class Profile(Timeline):
             finally:
                 self._noted(method, start_ns, next((arg.nbytes for arg in args if hasattr(arg, "nbytes")), 0))
 
+        self._undo.callback(vars(owner).pop, method, None)
         setattr(owner, method, call)
-        self._undo.callback(delattr, owner, method)
 
     def _noted(self, name: str, start_ns: int, nbytes: int, what: str = "") -> HostTime:
         thread = threading.current_thread()
