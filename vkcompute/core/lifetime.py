@@ -141,5 +141,6 @@ class DeviceChild(Handle):
         return self.device.retry(self.device.create, f"Vk{kind}", f"vkCreate{kind}", info, self.owned)
 
     def _destroy(self) -> None:
-        if self.device.children.pop(id(self), None) is not None:
+        if id(self) in self.device.children:  # where Ctrl-C comes in between, the device's end finds it there
             self.device.retirement.append((self.device.destroy_all, self.owned))
+            self.device.children.pop(id(self), None)
