@@ -69,6 +69,21 @@ def test_the_tasks_of_a_graph_are_measured_each(gpu: vc.Runtime) -> None:
     assert (x.numpy()[0], y.numpy()[0], other.numpy()[0]) == (2, 3, 3)
 
 
+def test_a_measured_graph_tells_of_its_queue_as_any_other() -> None:
+    with vc.Runtime(timelines=2) as gpu:
+        x, y = gpu.full(64, 1.0), gpu.full(64, 1.0)
+        with gpu.record() as graph:
+            x.fill(2)
+            y.copy_from(x)
+        gpu.wait()
+        plain = graph.submit()
+        gpu.wait()
+        with gpu.profile() as profile:
+            measured = graph.submit()
+        assert (measured.queue, measured.placement) == (plain.queue, plain.placement)
+        assert len({task.queue for task in profile.tasks}) == 1
+
+
 def test_a_graph_of_very_many_tasks_is_one(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("vkcompute.runtime.scheduler._MOST_MEASURED", 19)
     x = gpu.zeros(64)

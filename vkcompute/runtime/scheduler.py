@@ -137,7 +137,9 @@ class Scheduler:
             return self._future(lane)
 
     def _launch(self, task: Task, lane: Lane) -> Future:
+        why = self.placement.reason  # of the lane for all of them
         self._begin(task.writes, task.reads, lane.index)
+        self.placement.reason = why
         self._measured(lane, task.name, task.writes, task.reads, task.record, lane.recorder)
         return self._end(lane, 0)
 
