@@ -51,10 +51,10 @@ def on_host(function: Callable[..., Any], host: Host, *args: Any) -> None:
     """One invocation, of the function and what it calls."""
     scope: dict[str, Any] = {}
     for name, value in function.__globals__.items():
-        plain = isinstance(value, types.FunctionType) and value.__module__ == function.__module__
-        scope[name] = (
-            types.FunctionType(value.__code__, scope, name, value.__defaults__, value.__closure__) if plain else value
-        )
+        scope[name] = value
+        if isinstance(value, types.FunctionType) and value.__module__ == function.__module__:
+            scope[name] = types.FunctionType(value.__code__, scope, name, value.__defaults__, value.__closure__)
+            scope[name].__kwdefaults__ = value.__kwdefaults__
     scope |= {"vc": host, "range": typed_range}
     types.FunctionType(function.__code__, scope, function.__name__, None, function.__closure__)(*args)
 

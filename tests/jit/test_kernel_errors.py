@@ -82,7 +82,7 @@ REFUSED = [
 ]  # fmt: skip
 
 MODULE = """
-import math
+import functools, math
 import numpy as np
 import vkcompute as vc
 table = np.zeros(3)
@@ -96,7 +96,7 @@ def two(a, b):
 def wrong(a):
     return a & 0.5
 def deco(f):
-    return f
+    return functools.wraps(f)(lambda a: 2 * f(a))
 @deco
 def decorated(a):
     return a

@@ -183,13 +183,29 @@ class Arithmetic:
             raise Refused(f"'{sign}' is not supported in kernels; compare with each value")
         if is_static(one) and is_static(other) and not isinstance(one, Array) and not isinstance(other, Array):
             return bool(_folded(sign, one, other))
-        kind, beyond = promoted(self.kind(one), self.kind(other), self.real), self._beyond(one, other)
+        beyond = self._beyond(one, other)
         if beyond:
             return bool(_FOLD[sign](*beyond))
-        if kind.type is BOOL and sign not in ("==", "!="):
-            kind = Kind(INT32)
-        operands = self.cast(one, kind.type), self.cast(other, kind.type)
-        return Number(self.builder.binary(_COMPARISONS[sign], *operands), Kind(BOOL))
+        return Number(self._compared(sign, one, other), Kind(BOOL))
+
+    def _compared(self, sign: str, one: Any, other: Any) -> Value:
+        """By value, as Python does: -1 is less than every uint, and no number is cut to the width of the other."""
+        kinds = [
+            k if is_python(x) or k.type.kind == "f" else Kind(k.type) for x in (one, other) for k in [self.kind(x)]
+        ]
+        kind, signed = promoted(kinds[0], kinds[1], self.real).type, None
+        for x, mine, its in ((one, *kinds), (other, *kinds[::-1])):
+            if not is_python(x) and (mine.type.kind, its.type.kind) == ("i", "u") and mine.type.bits <= its.type.bits:
+                kind, signed = its.type, x
+        if kind is BOOL and sign not in ("==", "!="):
+            kind = INT32
+        found = self.builder.binary(_COMPARISONS[sign], self.cast(one, kind), self.cast(other, kind))
+        if signed is None:
+            return found
+        number = self.cast(signed, self.kind(signed).type)
+        below = self.builder.binary("lt", number, self.cast(0, self.kind(signed).type))
+        less = _FOLD[sign](-1, 0) if signed is one else _FOLD[sign](0, -1)
+        return self.builder.select(below, self.cast(less, BOOL), found)
 
     def _beyond(self, one: Any, other: Any) -> tuple[int, int] | None:
         """Numbers that compare as these do, where one is a Python int outside of all that the other can be."""
@@ -224,6 +240,8 @@ class Arithmetic:
 
 
 def _folded(sign: str, one: Any, other: Any) -> Any:
+    if sign in ("**", "<<") and type(one) is type(other) is int and abs(one) > 1 < other * one.bit_length() / 64:
+        raise Refused(f"this {sign} is beyond 64 bits")
     try:
         found = _FOLD[sign](one, other)
     except (ArithmeticError, TypeError, ValueError) as error:

@@ -65,6 +65,20 @@ def compiled(
     Raises:
         KernelError: kernels cannot do what the function does.
     """
+    try:
+        return _compiled(function, source, signature, local_size, folded=folded)
+    except RecursionError:
+        raise source.error(source.tree, "this is nested too deeply; divide it into loops and variables") from None
+
+
+def _compiled(
+    function: FunctionType,
+    source: Source,
+    signature: Signature,
+    local_size: tuple[int, int, int] | None,
+    *,
+    folded: bool,
+) -> Variant:
     built, compiler = build(function, source, signature, local_size or (64, 1, 1), folded=folded)
     first = min(compiler.written, default=None)
     wanted = LOCAL_SIZES.get(signature[first][1]) if first is not None else None

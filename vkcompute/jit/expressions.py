@@ -19,7 +19,7 @@ from vkcompute.jit import library
 from vkcompute.jit.arithmetic import Arithmetic
 from vkcompute.jit.functions import FUNCTIONS, call, where
 from vkcompute.jit.source import Refused, Source
-from vkcompute.jit.values import Array, Kind, Number, Unset, describe, is_python
+from vkcompute.jit.values import Array, Kind, Number, Unset, describe
 
 Build = Callable[[], object]
 Read = tuple[Callable[[str], Any], str, Any]
@@ -216,6 +216,7 @@ class Expressions(Arithmetic):
         if name in function.__globals__:
             return self._read(function.__globals__, name, name)
         if hasattr(builtins, name):
+            self._read(function.__globals__, name, name)  # which may hide it later
             return getattr(builtins, name)
         raise Refused(f"the name {name} is not defined")
 
@@ -228,7 +229,7 @@ class Expressions(Arithmetic):
             raise Refused(f"{name} has no value when the kernel is compiled") from None
         if hasattr(found, "__array__") and not isinstance(found, (np.generic, type)):
             raise Refused(f"{name} comes from outside of the kernel; a kernel takes tensors as arguments")
-        if isinstance(found, (int, float, str, tuple, np.generic, FunctionType, type(None))):
+        if not isinstance(found, ModuleType):
             self.reads[id(owner), key] = lookup, key, found
         return found
 
@@ -273,7 +274,8 @@ class Expressions(Arithmetic):
             raise Refused(f"{array.name} takes {array.ndim} indices, one per axis; got {len(indices)}; write {example}")
         found: Any = 0
         for axis, each in enumerate(indices):
-            along = self.binary("+", self.extent(array, axis), each) if is_python(each) and each < 0 else each
+            from_end = isinstance(each, (int, np.integer)) and each < 0
+            along = self.binary("+", self.extent(array, axis), int(each)) if from_end else each
             at = self.index(along)
             if len(indices) == 1:
                 return at

@@ -46,9 +46,10 @@ def call(compiler: Expressions, function: Any, args: list[Any]) -> Any:
     if len(args) < entry.fewest or (entry.most is not None and len(args) > entry.most):
         wanted = entry.fewest if entry.most == entry.fewest else f"{entry.fewest} to {entry.most or 'any number of'}"
         raise Refused(f"{name} takes {wanted} argument{'s' * (wanted != 1)}; got {len(args)}")
-    if entry.folds and args and all(map(is_python, args)):
+    if entry.folds and args and all(is_python(x) or isinstance(x, str) for x in args):  # float("inf")
         try:
-            found = function(*args)
+            with np.errstate(all="ignore"):
+                found = function(*args)
         except (ArithmeticError, TypeError, ValueError) as error:
             raise Refused(f"{name}: {error}") from None
         return found.item() if isinstance(found, np.generic) and not isinstance(function, type) else found

@@ -26,7 +26,7 @@ class PythonKernel:
     def __init__(self, function: FunctionType) -> None:
         functools.update_wrapper(self, function)
         self.__name__ = function.__name__
-        self._function, self._source = function, read(function, 1)
+        self._function, self._source = function, read(function)
         self._signature = inspect.signature(function)
         for parameter in self._signature.parameters.values():
             if parameter.kind is not parameter.POSITIONAL_OR_KEYWORD:
@@ -109,9 +109,11 @@ def kernel(function: Callable[..., object]) -> PythonKernel:
 
 def _sizes(given: Any) -> Sizes:
     """Ints along x, y and z."""
-    if type(given) is int:
+    if type(given) is int and 0 <= given < 1 << 32:
         return (given,)
     sizes = given if isinstance(given, tuple) else (given,)
     if not 1 <= len(sizes) <= 3 or not all(isinstance(n, (int, np.integer)) for n in sizes):
         raise TypeError(f"groups and local size are ints, or tuples of one to three; got {given!r}")
+    if not all(0 <= n < 1 << 32 for n in sizes):
+        raise ValueError(f"groups and local size are not negative, and less than 2**32; got {given!r}")
     return tuple(map(int, sizes))

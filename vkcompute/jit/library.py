@@ -21,12 +21,14 @@ def float_power(x: Any, y: Any) -> Any:
         if y < 0:
             return math.inf
         return 0
-    size = device_power(abs(x), y)
+    size = abs(x)
+    if size != 1:
+        size = device_power(size, y)
     if x < 0:
-        if np.floor(y * 0.5) * 2.0 + 1.0 == y:
-            return -size
-        if y % 1.0 != 0:
+        if np.floor(y) != y:
             return math.nan
+        if np.floor(y * 0.5) != y * 0.5:
+            return -size
     return size
 
 

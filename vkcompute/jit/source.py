@@ -49,8 +49,8 @@ class Source:
         return self.lines[line - 1 - self.shift].rstrip()
 
 
-def read(function: FunctionType, n_decorators: int = 0) -> Source:
-    """The source of a function that may have so many decorators.
+def read(function: FunctionType) -> Source:
+    """The source of a function. Decorators may have noted it somewhere, but not put another in its place.
 
     Raises:
         KernelError: there is no text, or it is no plain `def`.
@@ -66,13 +66,17 @@ def read(function: FunctionType, n_decorators: int = 0) -> Source:
             "a cell of a notebook, not at a prompt or by exec()"
         ) from None
     shift = int(lines[0][:1].isspace())
-    statement = ast.parse("if True:\n" * shift + "".join(lines)).body[0]
+    try:
+        statement = ast.parse("if True:\n" * shift + "".join(lines)).body[0]
+    except SyntaxError:
+        raise KernelError(f"the source of {name} has changed since it was imported; start Python again") from None
     tree = statement.body[0] if isinstance(statement, ast.If) else statement
     if not isinstance(tree, ast.FunctionDef):
         raise KernelError(f"{name} is no plain function; write it with def")
     source = Source(function.__code__.co_filename, lines, first - 1 - shift, shift, tree)
-    if len(tree.decorator_list) > n_decorators or hasattr(function, "__wrapped__"):
-        raise source.error(tree.decorator_list[0], f"{name} is decorated, and what a decorator does is not compiled")
+    if hasattr(function, "__wrapped__"):
+        where = [*tree.decorator_list, tree][0]
+        raise source.error(where, f"{name} is decorated, and what a decorator does is not compiled")
     return source
 
 

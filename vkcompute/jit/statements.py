@@ -123,20 +123,26 @@ class Statements(Control):
             case ast.Name():
                 self.env[target.id] = value
             case ast.Subscript():
-                array = self.value(target.value)
+                array = self._assignable(target)
                 self.store(array, self.place(array, self.value(target.slice)), value)
-            case ast.Tuple() if isinstance(value, tuple) and len(value) == len(target.elts):
+            case ast.Tuple() | ast.List() if isinstance(value, tuple) and len(value) == len(target.elts):
                 for each, part in zip(target.elts, value, strict=True):
                     self._store(each, part)
-            case ast.Tuple():
+            case ast.Tuple() | ast.List():
                 raise Refused(f"{len(target.elts)} names take a tuple of {len(target.elts)}; got {describe(value)}")
             case _:
                 raise Refused("a kernel assigns to variables and to elements of tensors")
 
+    def _assignable(self, target: ast.Subscript) -> Any:
+        array = self.value(target.value)
+        if isinstance(array, tuple):
+            raise Refused("the elements of a tuple cannot be assigned; make another tuple")
+        return array
+
     def _augmented(self, node: ast.AugAssign) -> None:
         sign, target = SIGNS[type(node.op)], node.target
         if isinstance(target, ast.Subscript):
-            array = self.value(target.value)
+            array = self._assignable(target)
             place = self.place(array, self.value(target.slice))
             self.store(array, place, self.binary(sign, self.load(array, place), self.value(node.value)))
         else:

@@ -73,7 +73,7 @@ def holder(number: int) -> Scalar:
     for kind in (INT32, UINT32, INT64, UINT64):
         if fits(number, kind):
             return kind
-    raise Refused(f"{number} is beyond 64 bits")
+    raise Refused(f"integers have at most 64 bits in kernels; this takes {number.bit_length()}")
 
 
 def fits(number: int, kind: Scalar) -> bool:

@@ -1,0 +1,184 @@
+"""What Python programmers write, and few think of: it computes what numpy does, or is refused in words."""
+
+from __future__ import annotations
+
+import functools
+import linecache
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from oracle import check
+
+import vkcompute as vc
+from vkcompute.errors import KernelError
+
+N = 8
+INPUTS: dict[str, list[Any]] = {
+    "int32": [-(2**31) + 1, -7, -1, 0, 1, 5, 7, 2**31 - 1],
+    "uint32": [0, 1, 2, 5, 100, 2**31 - 1, 2**31, 2**32 - 1],
+    "uint8": [0, 1, 100, 127, 128, 200, 254, 255],
+    "int8": [-128, -100, -7, 0, 1, 100, 126, 127],
+    "int64": [-(2**63) + 1, -7, -1, 0, 1, 5, 2**40, 2**63 - 1],
+    "uint64": [0, 1, 2, 5, 100, 2**31, 2**63, 2**64 - 1],
+    "bool": [0, 1, 1, 0, 0, 0, 1, 1],
+    "float32": [-4, -2.5, -1, 0, 0.25, 1, 2.5, 4],
+}
+HEAD = """
+import math
+import numpy as np
+import vkcompute as vc
+TABLE = (3, 1, 2)
+LAST = np.int32(-1)
+def keywords(a, b=2, *, c=3):
+    return a * b + c
+def rest(a, *more):
+    return a * more[0] + more[1]
+def found(a):
+    for k in range(10):
+        if k * k > a:
+            return k
+    return -1
+"""
+
+# (dtype of x, dtype of out, what a kernel of x, out and a does at i)
+COMPUTED = [
+    ("uint32", "int32", "out[i] = a < x[i]"),
+    ("uint32", "int32", "out[i] = (x[i] > a) + 2 * (x[i] == a) + 4 * (a != x[i]) + 8 * (a >= x[i])"),
+    ("uint32", "int32", "c = 0\nfor j in range(3):\n    c -= 1\nout[i] = c < x[i] and x[i] >= c and not x[i] <= c"),
+    ("uint32", "int32", "out[i] = (x[i] > np.int32(-1)) + (i - 4 < x[i]) * 2"),
+    ("uint64", "int32", "out[i] = (i - 4 < x[i]) + (x[i] == np.int64(-1)) * 2"),
+    ("int64", "int32", "out[i] = (x[i] < np.uint64(5)) + (np.uint32(i) > x[i]) * 2"),
+    ("uint8", "int32", "out[i] = (x[i] < a + 301) + (x[i] == 256 + a) * 2"),
+    ("int8", "int32", "out[i] = (x[i] < np.uint8(200)) + (np.uint8(i) > x[i]) * 2 + (x[i] > a - 200) * 4"),
+    ("uint8", "int32", "out[i] = int(x[i]) * 1000 + round(x[i])"),
+    ("float32", "float32", "out[i] = x[i] ** math.inf"),
+    ("float32", "float32", "out[i] = (x[i] * 2) ** 1e30"),
+    ("float32", "float32", "out[i] = x[i] ** 16777216.0 + x[i] ** 3.0 + x[i] ** -1"),
+    ("float32", "float32", "out[i] = float('inf') if i > 3 else -float('inf')"),
+    ("float32", "float32", "out[i] = x[-1] + x[LAST] + x[-8]"),
+    ("float32", "float32", "out[i] = np.log(0.0)"),
+    ("int32", "int32", "[p, q] = 1, i\nout[i] = p + q"),
+    ("int32", "int32", "p, (q, r) = 1, (2, i)\nout[i] = p + q * r"),
+    ("int32", "int32", "p = q = i\nq += 1\nout[i] = p * 10 + q"),
+    ("int32", "int32", "out[i] = keywords(i) + keywords(i, c=1) + keywords(b=i, a=2)"),
+    ("int32", "int32", "out[i] = rest(i, 2, 3)"),
+    ("int32", "int32", "f = found\nout[i] = f(abs(x[i]) & 63)"),
+    ("int32", "int32", "out[i] = TABLE[-1] + len(TABLE) + (1 if TABLE == (3, 1, 2) else 0)"),
+    ("int32", "int32", "len = 3\nmax = x[i]\nout[i] = len + (max & 7)"),
+    ("int32", "int32", "x = out\nx[i] = 3"),
+    ("int32", "int32", "größe = x[i]\nout[i] = größe"),
+    ("int32", "int32", "q = None\nout[i] = 1 if q is None else 2"),
+    ("int32", "int32", "out[i] = i and 5 or 7"),
+    ("float32", "float32", "out[i] = i or 2.5"),
+    ("int32", "int32", "out[i] = (i > 3) < (i < 5)"),
+    ("int32", "int32", "out[i] = i == 1 == True"),
+    ("int32", "int32", "out[i] = +True + True - ~True"),
+    ("int32", "int32", "q, r = divmod(x[i], -7)\nout[i] = q ^ r"),
+    ("int32", "int32", "out[i] = (x[i] << 70) + (x[i] >> 70) + (x[i] >> -1) + (x[i] << 32)"),
+    ("int32", "int32", "q = True\nfor j in range(3):\n    q = q + 1\nout[i] = q"),
+    ("int32", "float32", "q = i\nfor j in range(3):\n    q = q / 2\nout[i] = q"),
+    ("int32", "int32", "q = i > 3\nfor j in range(3):\n    q = not q\nout[i] = q"),
+    ("int32", "float32", "if i > 2: q = (1, 2)\nelse: q = (3.5, i)\nout[i] = q[0] + q[1]"),
+    ("int32", "int32", "c = 0\nfor j in range(2147483640, 2147483647, 3):\n    c += 1\nout[i] = c"),
+    ("int32", "int32", "c = 0\nfor j in range(-2147483648, 2147483647, 1000000000):\n    c += 1\nout[i] = c"),
+    ("int32", "int32", "c = 0\nfor j in range(5, 0, -2):\n    c = c * 10 + j\n    j = 100\nout[i] = c"),
+    ("int32", "int32", "while 1:\n    out[i] = i\n    if i > 3: return\n    i += 1\n    break"),
+    ("uint32", "uint32", "out[i] = x[i] * 2654435761 >> 7 ^ -x[i]"),
+    ("bool", "bool", "out[i] = not x[i] or i > 6"),
+    ("bool", "bool", "out[i] = 2\nout[i] ^= x[i]"),
+    ("bool", "int32", "out[i] = x[i] + 1 << x[i]"),
+]  # fmt: skip
+
+# (a statement, what it is refused with)
+REFUSED = [
+    ("out[i] = 10 ** 10 ** 8", r"this \*\* is beyond 64 bits"),
+    ("out[i] = 1 << 10 ** 9", "this << is beyond 64 bits|integers have at most 64 bits"),
+    ("out[i] = " + "9" * 4000, "integers have at most 64 bits in kernels; this takes 13288"),
+    ("t = (i, 2)\nt[0] = 1", "the elements of a tuple cannot be assigned; make another tuple"),
+    ("t = (i, 2)\nt[0] += 1", "the elements of a tuple cannot be assigned; make another tuple"),
+    ("out[i] = " + " + ".join(["x[i]"] * 400), "nested too deeply"),
+    ("\n".join(f"{'el' * (n > 0)}if i == {n}: out[i] = {n}" for n in range(300)), "nested too deeply"),
+]
+
+
+def written(statements: str) -> Callable[..., Any]:
+    """A kernel of x, out and a, whose source Python can find."""
+    lines = ["def kernel(x, out, a):", "    i = vc.global_id(0)", *[f"    {line}" for line in statements.split("\n")]]
+    text = HEAD + "\n".join(lines) + "\n"
+    name = f"<odd {hash(text)}>"
+    linecache.cache[name] = len(text), None, text.splitlines(keepends=True), name
+    scope: dict[str, Any] = {"__name__": name}
+    exec(compile(text, name, "exec"), scope)
+    return vc.kernel(scope["kernel"])
+
+
+@pytest.mark.parametrize(("source", "target", "statements"), COMPUTED, ids=[each[2] for each in COMPUTED])
+def test_what_is_computed(gpu: vc.Runtime, source: str, target: str, statements: str) -> None:
+    x, out = np.array(INPUTS[source], source), np.zeros(N, target)
+    check(gpu, written(statements), x, out, -1, local_size=(N, 1, 1))
+
+
+@pytest.mark.parametrize(("statements", "message"), REFUSED, ids=[each[0][:30] for each in REFUSED])
+def test_what_is_refused(gpu: vc.Runtime, statements: str, message: str) -> None:
+    with pytest.raises(KernelError, match=message) as raised:
+        written(statements)[1, N](gpu.zeros(N), gpu.zeros(N), 1)
+    assert str(raised.value).split("\n")[2].strip() == "^"
+
+
+def noted(function: Any) -> Any:
+    return function
+
+
+class Namespace:
+    @staticmethod
+    @vc.kernel
+    def static(x) -> None:
+        x[0] = 5
+
+
+@noted
+@vc.kernel
+@noted
+def in_between(x):
+    x[1] = 6
+
+
+def test_decorators_that_change_nothing(gpu: vc.Runtime) -> None:
+    x = gpu.zeros(4)
+    Namespace.static(x)
+    Namespace().static(x)
+    in_between(x)
+    assert x.numpy().tolist() == [5, 6, 0, 0]
+    with pytest.raises(KernelError, match="is decorated"):
+        vc.kernel(functools.wraps(noted)(written))
+
+
+def test_functions_from_outside_and_hidden_builtins_may_change(gpu: vc.Runtime) -> None:
+    kernel = written("out[i] = np.int32(F(x[i])) + max(i, 3)")
+    scope = kernel.__wrapped__.__globals__
+    x, out = gpu.full(N, 2.25), gpu.zeros(N)
+
+    def first() -> float:
+        kernel[1, N](x, out, 1)
+        return float(out.numpy()[0])
+
+    scope["F"] = np.sqrt
+    assert first() == 1 + 3
+    scope["F"] = np.ceil
+    assert first() == 3 + 3
+    scope["max"] = min
+    assert first() == 3 + 0
+
+
+def test_sizes_that_are_none(gpu: vc.Runtime) -> None:
+    x = gpu.zeros(4)
+    for grid in ((-1, 4), (1, -4), (1, 1 << 40), (1 << 40, 1)):
+        with pytest.raises(ValueError, match="not negative, and less than"):
+            in_between[grid](x)
+    with pytest.raises(ValueError, match="workgroups of"):
+        in_between[1, 0](x)
+    in_between[0, 4](x)
+    in_between(gpu.zeros(0))
+    assert x.numpy().tolist() == [0] * 4
