@@ -104,6 +104,38 @@ def test_integer_arithmetic_is_numpys(gpu: vc.Runtime, name: str, data: st.DataO
 
 
 @vc.kernel
+def compared(x, y, out):
+    i = vc.global_id(0)
+    if i < len(x):
+        a, b = x[i], y[i]
+        out[i, 0] = a < b
+        out[i, 1] = a <= b
+        out[i, 2] = a == b
+        out[i, 3] = a != b
+        out[i, 4] = a > b
+        out[i, 5] = a >= b
+
+
+@pytest.mark.parametrize(("one", "other"), list(itertools.product([n for n in INTEGERS if "64" not in n], repeat=2)))
+def test_comparisons_of_integers_are_those_of_the_numbers(gpu: vc.Runtime, one: str, other: str) -> None:
+    """Of either sign, on devices without 64-bit integers too."""
+    limits = np.iinfo(one), np.iinfo(other)
+    values = {each for limit in limits for each in (limit.min, limit.min + 1, -1, 0, 1, limit.max - 1, limit.max)}
+    pairs = [(a, b) for a in values for b in values if limits[0].min <= a <= limits[0].max]
+    pairs = [(a, b) for a, b in pairs if limits[1].min <= b <= limits[1].max]
+    out = gpu.zeros((len(pairs), 6), np.int32)
+    try:
+        compared[-(-len(pairs) // 64), 64](
+            gpu.tensor(np.array([a for a, _ in pairs], one)), gpu.tensor(np.array([b for _, b in pairs], other)), out
+        )
+    except vc.MissingFeature as missing:
+        assert "8" in one + other or "16" in one + other, missing  # noqa: PT017
+        pytest.skip(str(missing))
+    expected = [[a < b, a <= b, a == b, a != b, a > b, a >= b] for a, b in pairs]
+    assert np.array_equal(out.numpy(), expected)
+
+
+@vc.kernel
 def mixed(x, y, out):
     i = vc.global_id(0)
     out[i, 0] = x[i] + y[i]
