@@ -74,7 +74,8 @@ def kernel(function: Callable[..., object]) -> PythonKernel:
         saxpy[(n + 255) // 256, 256](x, y, out, 2.0)  # so many workgroups, of so many invocations
 
     It is compiled at the first launch with arguments of certain types, and again when a constant or a function from
-    outside that it uses has changed. It launches on the runtime of its tensors, like any kernel.
+    outside that it uses has changed: what changes often is better an argument. It launches on the runtime of its
+    tensors, like any kernel.
 
     **The grid.** Without one, it covers the tensor, rounded up to whole workgroups: compare the id with the size. For
     two or three axes, `vc.global_id(0)` counts along the last, where neighbours lie side by side in memory, and
