@@ -26,8 +26,7 @@ def glsl(
         source: the text, or a path: a `pathlib.Path`, or a str of one line that ends in ".comp". `#version 460` is
             added to a text that has none; line numbers stay those of the text.
         defines: preprocessor names -> values; None and True are 1, False is 0.
-        include_dirs: where `#include "x"` and `#include <x>` are looked for, after the folder of the including file and
-            before the library's own includes.
+        include_dirs: where `#include "x"` and `#include <x>` are looked for, after the folder of the including file.
         name: what errors call a text that has no path.
         target: the Vulkan version whose SPIR-V is written, "vulkan1.0" to "vulkan1.3".
         optimize: for speed, by shaderc or spirv-opt. Drivers optimize as well, so it seldom pays.
@@ -49,5 +48,5 @@ def glsl(
     if isinstance(include_dirs, (str, os.PathLike)):  # a str is a sequence too, of letters
         raise TypeError(f"include_dirs is a sequence of folders; got {include_dirs!r}; pass [{include_dirs!r}]")
     main, folder = cache.main_text(source, name)
-    unit = sources.assemble(main, folder, defines, (*include_dirs, cache.INCLUDE_FOLDER))
+    unit = sources.assemble(main, folder, defines, include_dirs)
     return cache.compiled(unit, chain.find(compiler), target, optimize)

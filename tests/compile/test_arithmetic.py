@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from vkcompute.glsl import glsl
 Array = npt.NDArray[Any]
 Apply = Callable[[str, Array, Array], Array]
 
+INCLUDES = Path(__file__).parents[2] / "shaders" / "include"
 KERNEL = """
 #include <half.glsl>
 #include <packed_integers.glsl>
@@ -37,7 +39,7 @@ def apply(gpu: Any, any_compiler: object) -> Apply:
     """`apply(function, a, b)` runs a function of the includes on all words of a and b."""
 
     def run(function: str, a: Array, b: Array) -> Array:
-        kernel = gpu.kernel(glsl(KERNEL, defines={"FUNCTION": function}))
+        kernel = gpu.kernel(glsl(KERNEL, defines={"FUNCTION": function}, include_dirs=[INCLUDES]))
         words = [np.zeros(-(-x.nbytes // 16) * 4, np.uint32) for x in (a, b)]
         for padded, x in zip(words, (a, b), strict=True):
             padded.view(np.uint8)[: x.nbytes] = x.view(np.uint8)

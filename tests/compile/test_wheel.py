@@ -21,7 +21,6 @@ pytestmark = pytest.mark.pure
 
 ROOT = Path(__file__).parents[2]
 SPIRV = {f"{row.name}.spv" for row in TABLE}
-INCLUDES = {"half.glsl", "packed_integers.glsl", "soft_double.glsl"}
 
 
 @pytest.fixture
@@ -62,7 +61,6 @@ def test_wheel_and_sdist(checkout: Path, fake: Callable[..., Any], tmp_path: Pat
         spirv = {Path(name).name: archive.read(name) for name in names if name.startswith("vkcompute/_spv/")}
     assert set(spirv) == SPIRV
     assert spirv == {path.name: path.read_bytes() for path in (checkout / "vkcompute" / "_spv").glob("*.spv")}
-    assert {name for name in names if "_include" in name} == {f"vkcompute/_include/{name}" for name in INCLUDES}
     assert "vkcompute/variants.py" not in names
     assert not [name for name in names if not name.startswith("vkcompute")]
 

@@ -15,12 +15,6 @@ LIMIT_NBYTES = 64 << 20
 PRUNING_DIGITS = "0"
 
 _FORMAT = "glsl-1"  # part of every key: raise it when the same input is to give another output
-_PACKAGE = Path(__file__).parent.parent
-# A wheel carries the includes inside of the package; a checkout has them beside it.
-INCLUDE_FOLDER = next(
-    (str(folder) for folder in (_PACKAGE / "_include", _PACKAGE.parent / "shaders" / "include") if folder.is_dir()),
-    str(_PACKAGE / "_include"),
-)
 
 
 def compiled(unit: Unit, tool: chain.Compiler, target: str, optimize: bool) -> bytes:
