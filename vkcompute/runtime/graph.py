@@ -14,7 +14,7 @@ from vkcompute.runtime import current
 from vkcompute.runtime.future import Future
 from vkcompute.runtime.graph_arrays import Array, Arrays
 from vkcompute.runtime.graph_inputs import Inputs
-from vkcompute.runtime.graph_tasks import Dispatch, LateDispatch, Places, Task, held
+from vkcompute.runtime.graph_tasks import Dispatch, LateDispatch, Places, Task
 from vkcompute.runtime.placeholders import Parameter, Placeholder
 from vkcompute.runtime.recording import Recordings
 from vkcompute.runtime.temporaries import assign
@@ -124,9 +124,9 @@ class Graph:
         late = any(isinstance(value, Parameter) for value in (*given, *named.values()))
         if not late and not any(isinstance(x, Tensor) and _is_placeholder(x) for x in tensors):
             return self.add(Dispatch(*kernel.launch(args, named, grid)))
-        kernel.bound(tensors)
-        values = kernel.push.in_order(given, named) if named else given
-        return self.add(LateDispatch(kernel, [held(x) for x in tensors], values, kernel.grid(tensors, grid)))
+        task = LateDispatch(kernel, tensors, kernel.push.in_order(given, named) if named else given)
+        self._check(task)
+        return self._append(task.held(kernel.grid(tensors, grid)))
 
     def upload(self, tensor: Tensor, array: Array) -> None:
         """Records a `Tensor.write`: each run takes what the array holds when it is submitted."""
@@ -140,11 +140,17 @@ class Graph:
 
     def add(self, task: Task) -> Future:
         """Records a task, after the checks of a run with the inputs that were given first."""
+        self._check(task)
+        return self._append(task)
+
+    def _check(self, task: Task) -> None:
         self._require_recording()
         for buffer in task.buffers:
             if isinstance(buffer, Placeholder) and buffer.owner is not self._owner:
                 raise ValueError(f"{buffer.what} is used in another graph's recording; copy it to a tensor in its own")
         task.rebased(*self._defaults).check()
+
+    def _append(self, task: Task) -> Future:
         self._tasks.append(task)
         return Future(self.runtime.scheduler, None, len(self._tasks))
 

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 Places = dict[Buffer, tuple[Buffer, int]]
 """placeholder -> the buffer that it stands for, and where in that, in bytes"""
 Values = Mapping[Parameter, Any]
-Sets = dict[Any, DescriptorSets]
-"""descriptor sets by kernel and what they point at"""
+Bindings = dict[Any, tuple[DescriptorSets, "list[Range]", "list[Range]"]]
+"""by kernel and slots of its tensors: descriptor sets, the bytes written and those read"""
 
 
 def moved(where: Range, places: Places) -> Range:
@@ -69,7 +69,7 @@ class Task:
         """The task with other tensors and values for those of `places` and `values`."""
         raise NotImplementedError
 
-    def placed(self, places: Places, sets: Sets) -> Task:
+    def placed(self, places: Places, bindings: Bindings) -> Task:
         """The task on memory, ready for `record`: `places` has all placeholders that are left in it."""
         return self.rebased(places, {})
 
@@ -109,13 +109,17 @@ class LateDispatch(Task):
 
     __slots__ = ("_grid", "_kernel", "_tensors", "_values")
 
-    def __init__(self, kernel: Kernel, tensors: Sequence[Any], values: Sequence[Any], grid: Grid) -> None:
+    def __init__(self, kernel: Kernel, tensors: Sequence[Any], values: Sequence[Any], grid: Grid | None = None) -> None:
         super().__init__((), ())
         self._kernel, self._tensors, self._values, self._grid = kernel, tensors, values, grid
 
     @property
     def buffers(self) -> Sequence[Buffer]:
-        return [tensor.buffer for tensor in self._tensors]
+        return [tensor.buffer for tensor in self._tensors if isinstance(tensor, Tensor)]
+
+    def held(self, grid: Grid) -> LateDispatch:
+        """The launch, once it is checked, with this grid, and on tensors that nobody else closes."""
+        return LateDispatch(self._kernel, [held(tensor) for tensor in self._tensors], self._values, grid)
 
     def rebased(self, places: Places, values: Values) -> LateDispatch:
         tensors = [moved_tensor(tensor, places) for tensor in self._tensors]
@@ -126,20 +130,20 @@ class LateDispatch(Task):
         self._kernel.bound(self._tensors)
         self._kernel.packed(self._values, {})
 
-    def placed(self, places: Places, sets: Sets) -> Task:
+    def placed(self, places: Places, bindings: Bindings) -> Task:
         kernel, tensors = self._kernel, self._tensors
-        ranges = []
-        for buffer, offset, nbytes in kernel.bound(tensors):
-            # A temporary is checked as a tensor of its own; only then does it become part of what many share.
-            base, start, _ = moved((buffer, offset, offset), places)
-            ranges.append((base.block, base.offset + start, nbytes))
-        key = kernel, *ranges
-        if key not in sets:
-            sets[key] = kernel.sets(ranges)
+        key = kernel, *[tensor.slot for tensor in tensors]
+        if key not in bindings:
+            ranges = []
+            for buffer, offset, nbytes in kernel.bound(tensors):
+                # A temporary is checked as a tensor of its own; only then does it become part of what many share.
+                base, start, _ = moved((buffer, offset, offset), places)
+                ranges.append((base.block, base.offset + start, nbytes))
+            writes, reads = ([moved(tensors[i].span, places) for i in which] for which in (kernel.writes, kernel.reads))
+            bindings[key] = kernel.sets(ranges), writes, reads
+        sets, writes, reads = bindings[key]
         push = kernel.packed(self._values, {})
-        command = *kernel.program, sets[key].handles, push, len(push), self._grid
-        writes, reads = ([moved(tensors[i].span, places) for i in which] for which in (kernel.writes, kernel.reads))
-        return Dispatch(command, writes, reads, (kernel, sets[key]))
+        return Dispatch((*kernel.program, sets.handles, push, len(push), self._grid), writes, reads, (kernel, sets))
 
 
 class Copy(Task):
@@ -189,7 +193,7 @@ class Fill(Task):
             )
         return Fill(new, self._word)
 
-    def placed(self, places: Places, sets: Sets) -> Task:
+    def placed(self, places: Places, bindings: Bindings) -> Task:
         return Fill(moved(self.writes[0], places), self._word)
 
     def record(self, recorder: Recorder) -> None:

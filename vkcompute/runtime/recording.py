@@ -11,7 +11,7 @@ from vkcompute.core.buffer import Buffer
 from vkcompute.core.command import CommandPool, Recorder
 from vkcompute.runtime.graph_arrays import Arrays, Staging
 from vkcompute.runtime.graph_inputs import Inputs
-from vkcompute.runtime.graph_tasks import Places, Sets, Task
+from vkcompute.runtime.graph_tasks import Bindings, Places, Task
 from vkcompute.runtime.hazards import After, Uses
 from vkcompute.runtime.lane import Strand
 
@@ -103,8 +103,8 @@ class Recordings:
         if self._arrays.used:
             staging = Staging(self._runtime, self._arrays.up, self._arrays.down)
             places = {**places, **staging.places}
-        sets: Sets = {}
-        return Recording(self._pool, [task.rebased(*inputs).placed(places, sets) for task in self._tasks], staging)
+        bindings: Bindings = {}
+        return Recording(self._pool, [task.rebased(*inputs).placed(places, bindings) for task in self._tasks], staging)
 
     def _give_up(self, key: Any) -> None:
         for recording in self._kept.pop(key):
