@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from vkcompute.core.lifetime import count
+from vkcompute.core.lifetime import count, note
 
 if TYPE_CHECKING:
     from vkcompute.core.device import Device
@@ -34,7 +34,7 @@ class Buffer:
             device.require_open()
             self.block, self.offset = device.memory.take(self.nbytes, use)
             self._open = True  # without a call in between, at which Ctrl-C could come
-        count("Buffer", +1)
+            note(("Buffer", +1))
         # Where transfers are to be staged, device memory that happens to be visible is left to the device too.
         visible = self.block.address and (use != "device" or device.memory.unified)
         self.address = self.block.address + self.offset if visible else 0

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from vkcompute.core import vk
-from vkcompute.core.lifetime import DeviceChild, count
+from vkcompute.core.lifetime import DeviceChild, count, note
 
 if TYPE_CHECKING:
     from vkcompute.core.device import Device
@@ -130,7 +130,7 @@ class DescriptorSets:
         self._views: list[Any] = []
         self.handles = layout.take() if layout.n_sets else vk.NULL
         self._layout = layout  # from here on there is something to hand back
-        count("DescriptorSets", +1)
+        note(("DescriptorSets", +1))
         writes = vk.ffi.new("VkWriteDescriptorSet[]", len(ranges))
         infos = vk.ffi.new("VkDescriptorBufferInfo[]", len(ranges))
         views = vk.ffi.new("VkBufferView[]", len(ranges))

@@ -20,6 +20,7 @@ Owned = tuple[str, Any]
 """The function that destroys a driver object, and its handle."""
 
 _changes: deque[tuple[str, int]] = deque()
+note = _changes.append  # one step: where nothing may come between it and the line before
 _counts: Counter[str] = Counter()
 _counts_lock = threading.Lock()
 _MANY_CHANGES = 512
@@ -31,7 +32,7 @@ def count(kind: str, change: int) -> None:
     A finalizer may run between any two steps of this very function, on this very thread: so the note is one atomic
     append, and the lock is only ever tried.
     """
-    _changes.append((kind, change))
+    note((kind, change))
     if len(_changes) > _MANY_CHANGES and _counts_lock.acquire(blocking=False):
         try:
             _tally()
@@ -67,7 +68,7 @@ class Handle:
         """To be called as the last step of the constructor, when there is something to destroy."""
         self._pid, kind = os.getpid(), type(self).__name__
         self._open = True
-        _changes.append((kind, +1))  # in one step with the line above, as in Queue.submit
+        note((kind, +1))  # in one step with the line above, as in Queue.submit
 
     @property
     def inherited(self) -> bool:
@@ -84,7 +85,7 @@ class Handle:
         kind = type(self).__name__
         if self._open:
             self._open = False
-            _changes.append((kind, -1))
+            note((kind, -1))
             if not self.inherited:
                 self._destroy()
 
@@ -133,14 +134,15 @@ class DeviceChild(Handle):
 
     def _opened(self) -> None:
         super()._opened()
-        # The device knows of the driver's objects themselves: a child's finalizer may run after the device's.
-        self.device.children[id(self)] = weakref.ref(self), self.owned
+        # The device knows of the driver's objects themselves: a child's finalizer may run after the device's. By the id
+        # of what it holds: no other gets that meanwhile.
+        self.device.children[id(self.owned)] = weakref.ref(self), self.owned
 
     def own(self, kind: str, info: Any) -> Any:
         """Makes a driver object of type `kind`, to be destroyed with this one; the newest first."""
         return self.device.retry(self.device.create, f"Vk{kind}", f"vkCreate{kind}", info, self.owned)
 
     def _destroy(self) -> None:
-        if id(self) in self.device.children:  # where Ctrl-C comes in between, the device's end finds it there
+        if id(self.owned) in self.device.children:  # where Ctrl-C comes in between, the device's end finds it there
             self.device.retirement.append((self.device.destroy_all, self.owned))
-            self.device.children.pop(id(self), None)
+            self.device.children.pop(id(self.owned), None)
