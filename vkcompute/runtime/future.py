@@ -54,6 +54,11 @@ class Future(concurrent.futures.Future[None]):
         with self._scheduler.lock:
             return self._lane.point(self._task)
 
+    @property
+    def failed(self) -> bool:
+        """Whether it is known that the work could not be submitted."""
+        return self._lane is not None and self._lane.failure_of(self._task) is not None
+
     def done(self) -> bool:
         """Whether the work is finished, or has failed; does not wait."""
         try:

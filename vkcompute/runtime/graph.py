@@ -182,7 +182,10 @@ class Graph:
     # -- running ------------------------------------------------------------------------------------------------------
 
     def submit(self, times: int = 1, **inputs: Any) -> Future:
-        """Starts the recorded work, `times` times in a row in one submit; returns at once.
+        """Starts the recorded work, `times` times in a row; returns at once.
+
+        The first submit of several runs with the same inputs waits for two of them, to learn how long one takes: many
+        runs are cut into submits that stay within the runtime's `submit_limit_s`, and the future is that of the last.
 
         With arrays of the host, it waits where three submits with the same inputs are pending, for the first of them.
 
@@ -197,7 +200,7 @@ class Graph:
         if self._recordings is None:
             raise self._unready()
         if not isinstance(times, int) or not 1 <= times <= _MOST_RUNS:
-            raise ValueError(f"a graph runs 1 to {_MOST_RUNS} times in one submit; got times={times!r}")
+            raise ValueError(f"a graph runs 1 to {_MOST_RUNS} times in a row; got times={times!r}")
         scheduler = self.runtime.scheduler
         if scheduler.n_recordings and (outer := scheduler.recording()) is not None:
             return self._append_to(outer, times, inputs)
@@ -207,8 +210,7 @@ class Graph:
             if (recordings := self._recordings) is None:
                 raise self._unready()
             recording = recordings.choose(inputs) if inputs else recordings.first
-            handles, ranges = [recording.handle] * times, (recording.writes, recording.reads)
-            return scheduler.replay(handles, recordings.family, *ranges, recording.tasks)
+            return recordings.replay(recording, times)
 
     def _submit_with_arrays(self, times: int, inputs: Mapping[str, Any]) -> Future:
         self.runtime.require_open()  # in a forked child, the lock may be held by a thread that is not there
@@ -224,9 +226,7 @@ class Graph:
             with scheduler.lock:
                 if self._recordings is None:
                     raise self._unready()
-                handles, ranges = [recording.handle] * times, (recording.writes, recording.reads)
-                run = scheduler.replay(handles, recordings.family, *ranges, recording.tasks)
-                return self._arrays.expect(staging, run)
+                return self._arrays.expect(staging, recordings.replay(recording, times))
 
     def run(self, times: int = 1, *, until: Tensor | None = None, every: int = 16, **inputs: Any) -> int:
         """Runs the recorded work, `times` times in a row, and waits for it; gives the number of runs made.

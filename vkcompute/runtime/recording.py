@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from itertools import chain
@@ -16,6 +17,7 @@ from vkcompute.runtime.hazards import After, Uses
 from vkcompute.runtime.lane import Strand
 
 if TYPE_CHECKING:
+    from vkcompute.runtime.future import Future
     from vkcompute.runtime.runtime import Runtime
     from vkcompute.runtime.scheduler import Range
 
@@ -34,12 +36,13 @@ class Recording:
         reads: those that they read before they have written them.
         staging: what its runs pass arrays of the host through, if they do.
         tasks: what is recorded.
+        run_s: how long a run takes, in seconds; 0 as long as nobody knows.
     """
 
-    __slots__ = ("handle", "reads", "staging", "tasks", "writes")
+    __slots__ = ("handle", "reads", "run_s", "staging", "tasks", "writes")
 
     def __init__(self, pool: CommandPool, tasks: list[Task], staging: Staging | None) -> None:
-        self.tasks, self.handle, self.staging = tasks, pool.take(), staging
+        self.tasks, self.handle, self.staging, self.run_s = tasks, pool.take(), staging, 0.0
         try:
             self._record(pool)
         except BaseException:
@@ -97,6 +100,32 @@ class Recordings:
             self._give_up(next(key for key in self._kept if key != self._inputs.default_key))
         self._kept[key] = [*alike, recording]
         return recording
+
+    def replay(self, recording: Recording, times: int) -> Future:
+        """Submits runs, as many at a time as stay within the scheduler's limit. The future is that of the last submit,
+        or of the first that failed.
+        """
+        scheduler, most = self._runtime.scheduler, times
+        if scheduler.submit_limit_s is not None and times > 1:
+            if not recording.run_s:
+                self._submit(recording, 1).result()
+                started = time.perf_counter()
+                future = self._submit(recording, 1)
+                future.result()
+                recording.run_s, times = time.perf_counter() - started, times - 2
+                if not times:
+                    return future
+            most = max(1, int(scheduler.submit_limit_s / recording.run_s))
+        while times > most:
+            future = self._submit(recording, most)
+            if future.failed:
+                return future
+            times -= most
+        return self._submit(recording, times)
+
+    def _submit(self, recording: Recording, times: int) -> Future:
+        ranges = recording.writes, recording.reads
+        return self._runtime.scheduler.replay([recording.handle] * times, self.family, *ranges, recording.tasks)
 
     def _record(self, given: Mapping[str, Any]) -> Recording:
         inputs, places, staging = self._inputs.resolved(given), self._memory, None

@@ -53,6 +53,9 @@ class Runtime(Handle):
             takes up to four and two; no transfer queues where the device's memory is the host's.
         timelines: at least this many compute queues, or (compute, transfer) queues; where the device has fewer, several
             share one. It makes nothing faster: it shows on a device with one queue what happens on one with many.
+        submit_limit_s: how long one submit of a graph's runs is to take: desktops end what occupies their GPU for
+            seconds (2 on Windows), and the device is lost. A single run, and launches, are not cut: launch less at a
+            time, or `flush()`. None for no limit.
 
     Raises:
         NoDevice: none fits; the message gives each device's reasons.
@@ -69,8 +72,11 @@ class Runtime(Handle):
         staging: bool | None = None,
         queues: int | tuple[int, int] | str | None = None,
         timelines: int | tuple[int, int] = 1,
+        submit_limit_s: float | None = 0.5,
     ) -> None:
         _check_options(features, memory_limit_bytes)
+        if submit_limit_s is not None and not submit_limit_s > 0:
+            raise ValueError(f"submit_limit_s is a positive number of seconds, or None; got {submit_limit_s!r}")
         least, most = _counts("timelines", timelines), None if queues is None else _counts("queues", queues)
         if device is None:
             device = os.environ.get("VKCOMPUTE_DEVICE") or None
@@ -88,6 +94,7 @@ class Runtime(Handle):
                 )
             )
             self.scheduler = Scheduler(self.device, self)
+            self.scheduler.submit_limit_s = submit_limit_s
             self.transfers = Transfers(self.scheduler)
             undo.pop_all()
         self._kernels: dict[Any, Kernel] = {}

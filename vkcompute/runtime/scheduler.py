@@ -51,6 +51,7 @@ class Scheduler:
         device.submit_recorded, device.refuse = self._flush_lanes, self._refuse
         self.watcher = Watcher()
         self.profile: Profile | None = None
+        self.submit_limit_s: float | None = None
 
     def recording(self) -> Graph | None:
         """The graph that records what is launched here (see `current`), if any."""
