@@ -10,6 +10,7 @@ import pytest
 from faults import DEVICE_LOST, OUT_OF_DEVICE_MEMORY, OUT_OF_HOST_MEMORY, Faults, watched
 
 import vkcompute as vc
+from vkcompute.core import vk
 from vkcompute.core.lifetime import live_counts
 from vkcompute.core.query import TimestampPool
 
@@ -143,6 +144,47 @@ def test_a_device_that_is_lost() -> None:
         assert isinstance(called[0], vc.DeviceLost)
         with vc.Runtime() as another:
             work(another)
+
+
+@pytest.mark.parametrize("k", range(0, 12, 2))
+def test_a_device_that_is_lost_at_any_submit(k: int) -> None:
+    with watched() as faults, vc.Runtime(staging=True, timelines=(2, 1)) as runtime:
+        kernel = runtime.kernel(vc.glsl(TEXELS))
+        faults.arm("vkQueueSubmit", k, DEVICE_LOST)
+        futures = []
+
+        def work_on() -> None:
+            for _ in range(50):
+                a, out = runtime.full(1000, 1.0), runtime.empty(1000)
+                futures.append(kernel(a, out))
+                runtime.flush()
+                futures.append(out.copy_from(a))
+                out.numpy()
+
+        with pytest.raises(vc.DeviceLost):
+            work_on()
+        failed = [isinstance(future.exception(), vc.DeviceLost) for future in futures]
+        assert failed == sorted(failed), "what was seen to be finished stays so, the rest has failed"
+        assert all(future.done() for future in futures)
+        with pytest.raises(vc.DeviceLost):
+            runtime.zeros(10)
+    with vc.Runtime() as another:
+        work(another)
+
+
+@pytest.mark.parametrize("call", ["vkCreateInstance", "vkCreateDevice", "vkEnumeratePhysicalDevices"])
+def test_opening_fails_at_the_loaders_calls(call: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Loader:
+        def __getattr__(self, name: str) -> object:
+            return (lambda *_: OUT_OF_HOST_MEMORY) if name == call else getattr(lib, name)
+
+    lib = vk.lib
+    with watched():
+        monkeypatch.setattr(vk, "lib", Loader())
+        with pytest.raises(vc.VulkanError, match=f"{call}.*VK_ERROR_OUT_OF_HOST_MEMORY"):
+            vc.Runtime()
+        monkeypatch.undo()
+        vc.Runtime().close()
 
 
 def test_a_device_that_is_lost_while_somebody_waits() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -161,3 +162,60 @@ def test_ctrl_c_while_kernels_are_made() -> None:
             if not come:
                 break
         world.close()
+
+
+STORM = """
+import random, signal, sys, time
+import numpy as np
+import vkcompute as vc
+
+def interrupt(*_):
+    raise KeyboardInterrupt
+
+def forget(unraisable):  # in a finalizer, Python drops what is raised
+    assert unraisable.exc_type is KeyboardInterrupt, unraisable
+
+sys.unraisablehook = forget
+signal.signal(signal.SIGALRM, interrupt)
+rng = random.Random(1)
+runtime = vc.Runtime(staging=STAGING, timelines=2)
+kernel = runtime.kernel(vc.glsl(SOURCE))
+a, b, c = (runtime.zeros(64, np.int32) for _ in range(3))
+with runtime.record() as graph:
+    kernel(a, b)
+    kernel(b, c)
+graph.run(3)
+n_interrupted, end = 0, time.monotonic() + 8
+for n in range(400):
+    try:
+        signal.setitimer(signal.ITIMER_REAL, rng.uniform(1e-5, 2e-3))
+        for _ in range(20):
+            a.fill(n)
+            kernel(a, b)
+            kernel(b, c)
+            runtime.flush()
+            c.numpy()
+            a.write(np.full(64, n + 1, np.int32))
+            graph.run()
+            runtime.wait()
+    except KeyboardInterrupt:
+        n_interrupted += 1
+    except vc.VkComputeError as error:
+        assert "interrupted" in str(error), error
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    a.fill(n)
+    graph.run()
+    assert set(c.numpy().tolist()) == {n + 2}, (n, c.numpy())
+    if time.monotonic() > end:
+        break
+runtime.close()
+print("interrupted", n_interrupted)
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers that send signals")
+@pytest.mark.parametrize("staging", [False, True], ids=["direct", "staging"])
+def test_a_storm_of_signals(staging: bool, run_python: Callable[..., Any]) -> None:
+    done = run_python(STORM.replace("SOURCE", repr(ADD)).replace("STAGING", str(staging)), timeout_s=100)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout.split()[-1]) > 10

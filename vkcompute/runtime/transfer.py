@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -51,8 +52,8 @@ class Transfers:
         self._scheduler = scheduler
         self._up = StagingRing(scheduler.device, "upload")
         self._down = StagingRing(scheduler.device, "download")
-        self._idle = threading.Condition()
-        self._n_active, self._closed = 0, False
+        self._busy: dict[object, int] = {}  # transfers on their way, whose memory must not be freed, and their threads
+        self._closed = False
 
     def mapped(self, buffer: Buffer, offset: int, nbytes: int, *, write: bool) -> Bytes | None:
         """The memory itself, once the host may read (or write) it; None where the host cannot see it."""
@@ -76,10 +77,14 @@ class Transfers:
     @contextmanager
     def view(self, buffer: Buffer, *, write: bool) -> Iterator[Bytes]:
         """The memory of a staging buffer, once the host may read (or write) it; it stays until the block is left."""
-        with self._active():
+        transfer = object()
+        try:
+            self._begin(transfer)
             memory = self.mapped(buffer, 0, buffer.used_bytes, write=write)
             assert memory is not None, "the host sees staging memory"
             yield memory
+        finally:
+            self._busy.pop(transfer, None)
 
     def lend(self, buffer: Buffer, offset: int, nbytes: int) -> Bytes | None:
         """As `mapped`, for writing, but the memory stays for as long as the array or a view of it does."""
@@ -95,7 +100,9 @@ class Transfers:
 
     def upload(self, data: Bytes, buffer: Buffer, offset: int) -> None:
         """Writes `data` at `offset` bytes. When this returns, `data` may be changed."""
-        with self._active():
+        transfer = object()
+        try:
+            self._begin(transfer)
             memory = self.mapped(buffer, offset, data.nbytes, write=True)
             if memory is not None:
                 memory[:] = data
@@ -106,15 +113,21 @@ class Transfers:
                 slot = self._up.take()
                 host_view(slot, 0, part.nbytes)[:] = part
                 self._up.give(slot, self._copy(slot, 0, buffer, offset + start, part.nbytes))
+        finally:  # whose first call cannot be interrupted; that of a `with` could
+            self._busy.pop(transfer, None)
 
     def download(self, buffer: Buffer, offset: int, out: Bytes) -> None:
         """Fills `out` with the bytes from `offset` on; waits for what writes them, and for nothing else."""
-        with self._active():
+        transfer = object()
+        try:
+            self._begin(transfer)
             memory = self.mapped(buffer, offset, out.nbytes, write=False)
             if memory is not None:
                 out[:] = memory
             else:
                 self._download_staged(buffer, offset, out)
+        finally:
+            self._busy.pop(transfer, None)
 
     def _download_staged(self, buffer: Buffer, offset: int, out: Bytes) -> None:
         flying: deque[tuple[Buffer, Point, Bytes]] = deque()
@@ -138,24 +151,15 @@ class Transfers:
         # Copy engines pay between host and device; within the device they are slower than its compute queues.
         return self._scheduler.copy(region, 1, *ranges, queue="transfer").point()
 
-    @contextmanager
-    def _active(self) -> Iterator[None]:
-        """Counts a transfer of any thread, whose memory must not be freed under it."""
-        with self._idle:
-            if self._closed:
-                raise ClosedError("the runtime is closed; open a new one")
-            self._n_active += 1
-        try:
-            yield
-        finally:
-            with self._idle:
-                self._n_active -= 1
-                self._idle.notify_all()
+    def _begin(self, transfer: object) -> None:
+        self._busy[transfer] = threading.get_ident()
+        if self._closed:
+            raise ClosedError("the runtime is closed; open a new one")
 
     def close(self) -> None:
         """Waits for the transfers of other threads, and frees the staging slots."""
-        with self._idle:
-            self._closed = True
-            self._idle.wait_for(lambda: self._n_active == 0)
+        self._closed = True
+        while any(thread != threading.get_ident() for thread in list(self._busy.values())):
+            time.sleep(0.001)
         self._up.close()
         self._down.close()
