@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import builtins
+import functools
+import linecache
 import types
 import warnings
 from collections.abc import Callable, Iterator
@@ -47,6 +50,26 @@ def typed_range(*args: Any) -> Iterator[np.int32]:
     return map(np.int32, range(*map(int, args)))
 
 
+def typed_extreme(name: str) -> Callable[..., Any]:
+    """min or max, whose result has the type that its arguments promote to."""
+
+    def extreme(*args: Any) -> Any:
+        values = args[0] if len(args) == 1 else args
+        plain = all(type(each) in (int, float) for each in values)
+        return getattr(builtins, name)(values) if plain else functools.reduce(getattr(np, f"{name}imum"), values)
+
+    return extreme
+
+
+def module(text: str) -> dict[str, Any]:
+    """What a module of this text defines; Python finds the source of its functions."""
+    name = f"<text {hash(text)}>"
+    linecache.cache[name] = len(text), None, text.splitlines(keepends=True), name
+    scope: dict[str, Any] = {"__name__": name}
+    exec(compile(text, name, "exec"), scope)
+    return scope
+
+
 def on_host(function: Callable[..., Any], host: Host, *args: Any) -> None:
     """One invocation, of the function and what it calls."""
     scope: dict[str, Any] = {}
@@ -55,7 +78,7 @@ def on_host(function: Callable[..., Any], host: Host, *args: Any) -> None:
         if isinstance(value, types.FunctionType) and value.__module__ == function.__module__:
             scope[name] = types.FunctionType(value.__code__, scope, name, value.__defaults__, value.__closure__)
             scope[name].__kwdefaults__ = value.__kwdefaults__
-    scope |= {"vc": host, "range": typed_range}
+    scope |= {"vc": host, "range": typed_range, "min": typed_extreme("min"), "max": typed_extreme("max")}
     types.FunctionType(function.__code__, scope, function.__name__, None, function.__closure__)(*args)
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import functools
-import linecache
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
-from oracle import check
+from oracle import check, module
 
 import vkcompute as vc
 from vkcompute.errors import KernelError
@@ -89,6 +88,8 @@ COMPUTED = [
     ("bool", "bool", "out[i] = not x[i] or i > 6"),
     ("bool", "bool", "out[i] = 2\nout[i] ^= x[i]"),
     ("bool", "int32", "out[i] = x[i] + 1 << x[i]"),
+    ("int32", "int32", "for j in range(3):\n    if np.int32(j - j) < 5:\n        continue\n    out[i] = 1"),
+    ("int32", "int32", "if np.int32(0.25) < 5:\n    w = 3\nout[i] = w"),
 ]  # fmt: skip
 
 # (a statement, what it is refused with)
@@ -106,12 +107,7 @@ REFUSED = [
 def written(statements: str) -> Callable[..., Any]:
     """A kernel of x, out and a, whose source Python can find."""
     lines = ["def kernel(x, out, a):", "    i = vc.global_id(0)", *[f"    {line}" for line in statements.split("\n")]]
-    text = HEAD + "\n".join(lines) + "\n"
-    name = f"<odd {hash(text)}>"
-    linecache.cache[name] = len(text), None, text.splitlines(keepends=True), name
-    scope: dict[str, Any] = {"__name__": name}
-    exec(compile(text, name, "exec"), scope)
-    return vc.kernel(scope["kernel"])
+    return vc.kernel(module(HEAD + "\n".join(lines) + "\n")["kernel"])
 
 
 @pytest.mark.parametrize(("source", "target", "statements"), COMPUTED, ids=[each[2] for each in COMPUTED])

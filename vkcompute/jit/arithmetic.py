@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from vkcompute import ir
-from vkcompute.ir import BOOL, INT32, SCALARS, Scalar, Value
+from vkcompute.ir import BOOL, INT32, SCALARS, Constant, Scalar, Value
 from vkcompute.jit.source import Refused
 from vkcompute.jit.values import (
     Array,
@@ -89,7 +89,8 @@ class Arithmetic:
     def truth(self, value: Any) -> Value | bool:
         """Whether a value is true: a device value, or known at compile time."""
         if isinstance(value, Number):
-            return self.builder.cast(value.value, BOOL)
+            found = self.builder.cast(value.value, BOOL)
+            return bool(found.value) if isinstance(found, Constant) else found
         if isinstance(value, (Array, np.ndarray)):
             raise Refused(f"{describe(value)} is neither true nor false; compare an element of it")
         return bool(value)

@@ -1,0 +1,200 @@
+"""Random well-typed kernels as text, whose results Python has to the bit.
+
+The letter of a variable is its type: k int32, u uint32, f float32, b bool, w a Python int from 0 on, m int32 or
+float32 depending on the way taken. What is stored in an f or an m is a multiple of 1/4 between -8 and 8, so that
+expressions of a few of them are exact in float32 whatever the order, and may decide branches. Divisors are neither 0
+nor -1; indices are in range; loops are short.
+"""
+
+from __future__ import annotations
+
+import re
+from random import Random
+
+N = 8
+_PREAMBLE = """
+import math
+import numpy as np
+import vkcompute as vc
+THREE = 3
+SEVEN = np.int32(7)
+HALF = np.float32(0.5)
+def q(v):
+    return np.rint(min(max(v, -8.0), 8.0) * 4.0) * 0.25
+def pair(v, t=5, *, s=1):
+    return v + t * s, v
+def bit(v, j):
+    return v >> j & 1
+def first(v, n):
+    for j in range(n & 7):
+        if bit(v, j):
+            return j
+    return -1
+"""
+# What an expression may be: K U B F W are expressions of a type, F1 of a float that is stored, C is a comparison,
+# D and E are divisors, S and T shifts, I an index below 8, I3 below 3, I2 below 2, X what a helper is given.
+_FORMS = {
+    "K": """K + K; K - K; K * K; K & K; K | K; K ^ K; K // D; K % D; K << S; K >> S; K ** 2; K ** (K & 3); -K; ~K
+        abs(K)
+        min(K, K); max(K, 5); min(K, W, K); np.sign(K); np.int32(K if B else 4); np.int32(K and K); np.int32(K or 3)
+        K if B else K; K and K; np.int32(U); np.int32(W); np.int32(M); np.int32(F1); x[I]; x[-1]; out[i, I3]; K + W
+        K - 3
+        10 - K; W - K; 1 << (K & 31); K * THREE; K + SEVEN; K + len(x); K + x.shape[0] * out.shape[1]; K + B; K * int(B)
+        divmod(K, D)[1]; K + round(F1); K - int(F1); K ^ math.floor(F1); np.int32(np.where(B, K, K)); K + vc.local_id(0)
+        pair(K)[0]; pair(s=K, v=K)[0]; first(K, K) + K; bit(K, K & 7); h0(X, K, K, B); h1(X, K, K); x[I] if B else K""",
+    "U": """U + U; U - U; U * U; U & U; U | U; U ^ U; U // E; U % E; U << T; U >> T; U ** 2; -U; ~U; abs(U); min(U, U)
+        max(U, 5); np.sign(U); np.uint32(U if B else 4); U if B else U; np.uint32(U and U); np.uint32(K)
+        np.uint32(B); y[I]
+        U + W; W - U; W ^ U; U - 3; U * 2654435761; U + B; np.uint32(np.where(B, U, U))""",
+    "B": """K C K; U C U; F C F; K C W; K C U; U C K C U; W - 9 C U; U C W - 9; K C 5; U C -1; K C 4000000000
+        -5 C K C 2.5
+        not B; not K; B and B; B or B; B ^ B; B & B; B | B; B == B; bool(K); bool(F1); K C K C W; M C 2; M C F1
+        F1 C K & 15
+        B if B else B; K > 3 != B; z[I] C F; np.isnan(F1); K // D C 3 or K % D C 2; x[I] C 4 and y[I] C 9
+        K and x[I] > 0""",
+    "F": """F1 + F1; F1 - F1; F1 * F1; min(F1, F1); max(F1, 1); abs(F1); -F1; F1 / 2; F1 // 2.0; F1 % 2.0; F1 ** 2
+        np.sign(F1)
+        np.floor(F1); np.ceil(F1); np.trunc(F1); np.rint(F1); F1 if B else F1; (K & 15) / 4; F1 + (K & 15)
+        float(K & 15)
+        np.float32(K & 7); F1 * B; F1 * HALF; F1 or 2.5; F1 and F1; np.float32(np.where(B, F1, F1)); pair(F1, 0.5)[0]
+        (U & 7) * 0.5; 1.5 - F1; F1 - W % 9; M + F1; M * 2; fo[i, I2]; F1 * F1 + F1 * F1; z[I]""",
+    "W": "W % 7; (W + 5) % 9; W * 3 % 8; W; W + 1; 4; 0; W if B else 3; min(W, 6); W // 2; abs(W - 4)",
+}
+_SMALL = {
+    "C": "<; <=; >; >=; ==; !=",
+    "D": "3; 7; -3; -7; 1009; 1; 2; (K & 15 | 1); -(K & 15 | 2)",
+    "E": "3; 7; 10; (U & 15 | 1)",
+    "S": "2; 31; (K & 31); (K & 63); W; 40; -1",
+    "T": "3; 33; (U & 63); W",
+    "I": "i; 7 - i; 3; -2; K % 8; U & 7; (i + W) % 8",
+    "I3": "K % 3; 0; -1; W % 3",
+    "I2": "K & 1; 0; -1",
+    "M": "m0",
+    "X": "x, y, z, out, fo, i",
+}
+_LEAVES = {
+    "K": "k0; k1; k2; k0; k1; k2; i; np.int32(0); np.int32(1); np.int32(-9); np.int32(65537); np.int32(2147483647); J",
+    "U": "u0; u1; u0; u1; np.uint32(7); np.uint32(4294967295)",
+    "F": "f0; f1; 0.5; -1.5; 2.0; F1",
+    "F1": "f0; f1; f0; f1; np.float32(0.25); z[I]",
+    "B": "b0; b1",
+    "W": "w0; w1; 2",
+}
+_SIMPLE = """k0 = K; k1 = K; k2 = K; k0 += K; k1 -= K; k2 ^= K; k0 //= D; k1 %= D; k2 <<= S; k0 >>= S; k1 *= K
+        k0, k1 = k1, K
+    k0, k1 = pair(K, K); k1, u0 = K, U; k2 = k1 = K; (k0, k1), f0 = pair(K), q(F); [k0, b0] = K, B; k2 -= 1 if B else K
+    u0 = U; u1 = U; u0 += U; u1 ^= U; u0 >>= 3; u1 -= 1; f0 = q(F); f1 = q(F); f0 = q(f1 + F); f1 = q(f0 * F1)
+    b0 = B; b1 = B; b0 &= B; b1 ^= B; w0 = W; w1 = W; w0 += 1; w1 = w0; m0 = K & 15; m0 = q(F); m0 = q(M + F1); pass
+    out[i, I3] = K; out[i, I3] += K; out[i, I3] //= D; fo[i, I2] = q(F); 'no value'; k0 = np.int32(len(x))
+    out[i, K % 3], fo[i, 0] = K, q(F); u0, u1 = u1, u0; f0, f1 = f1, f0; w0, w1 = w1, w0; b0, b1 = b1, B"""
+_STEPS = """3; W % 4; K & 3; 0, 7, 3; 2, K % 4 - 3, -1; K & 3, 9, (K & 1) * 2 + 1; U & 3; W % 9, W % 5, -2; len(x) - 5
+    K & 7, K & 7, (K & 2) - 1; 5, 0, -2; 0; -2, 2"""
+_JOINED = """t = K / t = K / k0 = t; t = K / t = B / k1 = np.int32(t); t = W / t = K / k2 = np.int32(t)
+    t = U / t = U / u0 = t; t = K & 15 / t = q(F) / m0 = t; t = q(F) / t = W % 9 / m0 = t
+        t = K, U / t = K, U / k0, u1 = t
+    t = (W, K) / t = (K, K) / k1 = np.int32(t[0] + t[1]); t = B / t = B / b1 = t; w0 = W / k0 = K / pass"""
+
+
+def _split(forms: str) -> list[str]:
+    return [form.strip() for line in forms.split("\n") for form in line.split(";")]
+
+
+_TABLES = [{name: _split(forms) for name, forms in table.items()} for table in (_FORMS, _SMALL, _LEAVES)]
+_TOKEN = re.compile(r"\b(I3|I2|F1|[KUBFWCDESTIMXJ])\b")
+
+
+class Program:
+    """Draws one program from a random generator."""
+
+    def __init__(self, random: Random) -> None:
+        self._random = random
+        self._forms, self._small, self._leaves = _TABLES
+        self._n_helpers, self._calls = 0, 4  # each call is compiled where it stands
+        self._counters: list[str] = []
+
+    def text(self) -> str:
+        """A module with kernel(x, y, z, out, uo, fo): int32, uint32 and float32 (N,) in; (N, 3), (N,), (N, 2) out."""
+        lines = []
+        for name, arguments in ("h0", "k0, k1, b0"), ("h1", "k0, k1, b0=False"):
+            lines += [f"def {name}({self._small['X'][0]}, {arguments}):"]
+            lines += indented([*self._constants("k2 u0 u1 f0 f1 b1 w0 w1 m0"), *self._block(2, 0, "return {}")])
+            lines += indented([self._filled("return K", 1)])
+            self._n_helpers += 1
+        start = ["i = vc.global_id(0)", "k0, k1, u0, u1, f0 = x[i], x[7 - i], y[i], y[i ^ 1], z[i]"]
+        end = [*[f"out[i, {n}] = k{n}" for n in range(3)], "uo[i] = u0 ^ u1", "fo[i, 0] = f0", "fo[i, 1] = q(f1 + m0)"]
+        lines += ["def kernel(x, y, z, out, uo, fo):"]
+        lines += indented([*start, *self._constants("k2 f1 b0 b1 w0 w1 m0"), *self._block(3, 0, "return"), *end])
+        return _PREAMBLE + "\n".join(lines) + "\n"
+
+    def _constants(self, names: str) -> list[str]:
+        values = {"k": "np.int32(5)", "u": "np.uint32(9)", "f": "np.float32(1.5)", "b": "True", "w": "1", "m": "0"}
+        return [f"{name} = {values[name[0]]}" for name in names.split()]
+
+    def _filled(self, form: str, depth: int) -> str:
+        """The form with expressions in it."""
+        return _TOKEN.sub(lambda match: self._token(match[1], depth), form)
+
+    def _token(self, name: str, depth: int) -> str:
+        if name == "J":
+            return self._random.choice(self._counters or ["k0"])
+        if name in self._small:
+            return self._filled(self._random.choice(self._small[name]), 0)
+        if name == "F1" or depth <= 0 or (name != "B" and self._random.random() < 0.3):
+            return self._filled(self._random.choice(self._leaves[name]), 0)
+        form = self._random.choice(self._forms[name])
+        if re.match(r"h\d", form):
+            if int(form[1]) >= self._n_helpers or not self._calls:
+                return "k0"
+            self._calls -= 1
+        found = self._filled(form, depth - 1)
+        return f"({found})" if " " in found else found
+
+    def _block(self, depth: int, loops: int, end: str) -> list[str]:
+        """Statements; `end` is how a return is written."""
+        lines: list[str] = []
+        choices = ["simple"] * 5 + ["if", "if", "for", "while", "joined"] * bool(depth) + ["leave"]
+        for _ in range(self._random.randint(1, 4)):
+            kind = self._random.choice(choices)
+            if kind == "leave":
+                if loops and self._random.random() < 0.7:
+                    return [*lines, self._random.choice(["break", "continue"])]
+                if self._random.random() < 0.4:
+                    return [*lines, self._filled(end.format("K"), 2)]
+            elif kind == "simple":
+                lines.append(self._filled(self._random.choice(_split(_SIMPLE)), 2))
+            elif kind == "joined":
+                one, other, then = self._random.choice(_split(_JOINED)).split(" / ")
+                lines += [self._filled(f"if B:\n    {one}\nelse:\n    {other}\n{then}", 2)]
+            else:
+                lines += getattr(self, f"_{kind}")(depth - 1, loops, end)
+        return "\n".join(lines or ["pass"]).split("\n")
+
+    def _if(self, depth: int, loops: int, end: str) -> list[str]:
+        lines = [self._filled("if B:", 3), *indented(self._block(depth, loops, end))]
+        while self._random.random() < 0.25:
+            lines += [self._filled("elif B:", 2), *indented(self._block(depth, loops, end))]
+        if self._random.random() < 0.5:
+            lines += ["else:", *indented(self._block(depth, loops, end))]
+        return lines
+
+    def _for(self, depth: int, loops: int, end: str) -> list[str]:
+        steps = self._filled(self._random.choice(_split(_STEPS)), 1)
+        name = self._random.choice(["k0", "k1", f"j{loops}", f"j{loops}"])
+        self._counters.append(name)
+        body = self._block(depth, loops + 1, end)
+        self._counters.pop()
+        return [f"for {name} in range({steps}):", *indented(body)]
+
+    def _while(self, depth: int, loops: int, end: str) -> list[str]:
+        counter = f"n{loops}{depth}{self._random.randrange(1000)}"
+        body = [f"{counter} += 1", *self._block(depth, loops + 1, end)]
+        if self._random.random() < 0.3:
+            head = ["while True:", f"    if {counter} >= 4: break"]
+        else:
+            head = [self._filled(f"while {counter} < 5 and (B):", 2)]
+        return [f"{counter} = 0", *head, *indented(body)]
+
+
+def indented(lines: list[str]) -> list[str]:
+    """The lines of a block inside of another."""
+    return [f"    {line}" for line in "\n".join(lines).split("\n")]
