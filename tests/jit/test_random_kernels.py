@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from oracle import check, module
-from programs import N, Program
+from random_kernels import N, Program
 
 import vkcompute as vc
 
