@@ -269,6 +269,39 @@ def test_arrays_of_a_graph_in_a_graph(rt: vc.Runtime, scale: vc.Kernel) -> None:
     assert late.tolist() == [11]
 
 
+def test_arrays_of_what_could_not_be_recorded_are_left_alone(rt: vc.Runtime, scale: vc.Kernel) -> None:
+    fetched, sent, x, y = np.full(8, -7, np.int32), np.zeros(8, np.int32), rt.zeros(8, np.int32), rt.full(8, 1, np.int32)
+    with rt.record(x=x, y=y) as inner:
+        temporary = inner.empty(8, np.int32)
+        scale(temporary, 1, 0)
+        inner["x"].copy_from(inner["y"])
+        inner["x"].read(fetched)
+    with rt.record() as graph:
+        for wrong in (lambda: temporary.read(fetched), lambda: temporary.write(sent), lambda: inner.run(x=y)):
+            with pytest.raises(ValueError, match=r"another graph's recording|share bytes"):
+                wrong()
+        scale(x, 1, 5)
+    graph.run(2)
+    assert set(fetched) == {-7}
+    assert set(x.numpy()) == {10}
+
+
+def test_a_graph_is_recorded_into_another_as_a_whole_or_not_at_all(rt: vc.Runtime, scale: vc.Kernel) -> None:
+    x = rt.zeros(8, np.int32)
+    with rt.record(x=x) as inner:
+        scale(x, 1, 1)
+        scale(inner["x"], 1, 10)
+    with rt.record() as third:
+        temporary = third.empty(8, np.int32)
+        temporary.fill(0)
+    with rt.record() as graph:
+        with pytest.raises(ValueError, match="another graph's recording"):
+            inner.run(x=temporary)
+        scale(x, 1, 100)
+    graph.run()
+    assert set(x.numpy()) == {100}
+
+
 # -- until ------------------------------------------------------------------------------------------------------------
 
 
@@ -310,13 +343,21 @@ def test_runs_until_a_flag_with_inputs_and_arrays(rt: vc.Runtime) -> None:
 
 
 def test_flags_that_are_none(rt: vc.Runtime) -> None:
-    graph, _, flag = counting(rt, 5)
+    graph, runs, flag = counting(rt, 5)
     for wrong in (True, np.zeros(1), rt.zeros(1), rt.zeros(1, np.int64)):
         with pytest.raises(TypeError, match="until is a tensor of"):
             graph.run(3, until=wrong)
     with pytest.raises(ValueError, match="one element"):
         graph.run(3, until=rt.zeros(2, np.bool_))
-    with vc.Runtime() as other, pytest.raises(ValueError, match="one element on"):
+    with rt.record(flag=flag) as outer:
+        graph.run()
+    with pytest.raises(ValueError, match="one element in memory of"):
+        outer.run(3, until=outer["flag"])
+    with pytest.raises(vc.ClosedError), rt.zeros(1, np.bool_) as closed:
+        closed.close()
+        graph.run(3, until=closed)
+    assert runs.item() == 0
+    with vc.Runtime() as other, pytest.raises(ValueError, match="one element in memory of"):
         graph.run(3, until=other.zeros(1, np.bool_))
     for times, every in ((0, 1), (3, 0), (2.5, 1), (3, 1.5)):
         with pytest.raises(ValueError, match="from 1"):

@@ -172,6 +172,8 @@ class Graph:
             for buffer in task.buffers:
                 used[buffer] = used.get(buffer, (number, number))[0], number
         alive = [buffer for buffer in self._temporaries if buffer in used]
+        for pairs in (self._arrays.up, self._arrays.down):  # what used the others could not be recorded
+            pairs[:] = [pair for pair in pairs if pair[0].buffer in used]
         device = self.runtime.device
         offsets, nbytes = assign([(*used[buffer], buffer.nbytes) for buffer in alive], device.memory.align)
         if not alive:
@@ -252,8 +254,8 @@ class Graph:
         self.runtime.refuse_in_graph("run(until=…) of a graph", "give the number of runs alone")
         if not isinstance(until, Tensor) or until.dtype.name not in ("bool", "int32", "uint32"):
             raise TypeError(f"until is a tensor of bool, int32 or uint32; got {until!r}")
-        if until.size != 1 or until.runtime is not self.runtime:
-            raise ValueError(f"until is a tensor of one element on {self.runtime.device}; got {until!r}")
+        if until.size != 1 or until.runtime is not self.runtime or isinstance(until.buffer, Placeholder):
+            raise ValueError(f"until is a tensor of one element in memory of {self.runtime.device}; got {until!r}")
         if not isinstance(every, int) or not isinstance(times, int) or min(times, every) < 1:
             raise ValueError(f"times and every are ints from 1; got times={times!r}, every={every!r}")
         made, flying = 0, deque[tuple[Future, Tensor]]()
@@ -280,9 +282,9 @@ class Graph:
             for tensor, array in mine:
                 places[tensor.buffer] = outer._arrays.staged(theirs, tensor, array).buffer, 0
         tasks = [task.rebased(places, values) for task in self._tasks]
-        for task in tasks:
-            outer.add(task)
-        outer._tasks += tasks * (times - 1)
+        for task in tasks:  # before one is added: all of them are, or none
+            outer._check(task)
+        outer._tasks += tasks * times
         return Future(self.runtime.scheduler, None, len(outer._tasks))
 
     def _unready(self) -> ValueError:
