@@ -449,6 +449,17 @@ def test_a_graph_is_replayed_on_each_chunk(rt: vc.Runtime) -> None:
     assert taken_bytes(rt) == before
 
 
+@pytest.mark.parametrize("depth", [1, 3, 8])
+def test_the_arrays_of_a_graph_are_those_of_the_chunk_that_lands(rt: vc.Runtime, depth: int) -> None:
+    fetched, seen = np.zeros(10, np.int32), []
+    with rt.record(x=rt.zeros(10, np.int32)) as graph:
+        vc.multiply(graph["x"], 2, graph["x"])
+        graph["x"].read(fetched)
+    source = np.arange(50, dtype=np.int32)
+    rt.stream(source, graph, progress=lambda *_: seen.extend(fetched.tolist()), depth=depth)
+    assert seen == (source * 2).tolist()
+
+
 ONES = np.ones(10, np.float32)
 LOCKED = np.ones(10, np.float32)
 LOCKED.flags.writeable = False
@@ -468,6 +479,7 @@ LOCKED.flags.writeable = False
         (([[1.0, 2.0]], copy), {}, TypeError, "numpy arrays; got list"),
         ((7, copy), {}, TypeError, "a source is an array.*got int"),
         ((iter(["a"]), copy), {}, TypeError, "numpy arrays; got str"),
+        ((iter([ONES, None, ONES]), lambda x: x), {}, TypeError, "numpy arrays; got NoneType"),
         ((ONES, "multiply"), {}, TypeError, "work is a kernel, a graph or a function.*got str"),
         ((ONES, copy, 5), {}, TypeError, "a sink is an array or a function.*got int"),
         ((ONES, copy, [ONES.copy(), 5]), {}, TypeError, "got int"),

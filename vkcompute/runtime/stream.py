@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vkcompute.errors import VkComputeError
+from vkcompute.runtime.future import Future
 from vkcompute.runtime.graph import Graph
 from vkcompute.runtime.tensor import Array, Tensor
 
@@ -29,6 +30,7 @@ _At = tuple[int, slice, int]
 
 CHUNK_BYTES = 8 << 20
 DEPTH = 3  # one going up, one worked on, one coming down
+_END: Any = object()  # of a source
 
 
 def stream(
@@ -77,6 +79,7 @@ class _Slot:
     def __init__(self) -> None:
         self.tensors: list[Tensor] = []
         self._graph: Graph | None = None  # a graph recorded for these tensors, which goes with them
+        self._run: Future | None = None  # the last of its runs
 
     def launch(self, work: Work) -> None:
         """Launches the work on the tensors."""
@@ -93,7 +96,13 @@ class _Slot:
             with work.runtime.record() as graph:
                 work.submit(1, **dict(zip(inputs, self.tensors, strict=True)))
             self._graph = graph
-        self._graph.submit()
+        self._run = self._graph.submit()
+
+    def land(self) -> None:
+        """Waits for a graph's run, whose arrays then have what it fetched."""
+        if self._run is not None:
+            self._run.result()
+            self._run = None
 
     def close(self) -> None:
         """Frees the tensors."""
@@ -148,8 +157,8 @@ class _Stream:
             self._land()
         number, start = self._n_chunks, self._n_read
         self._at, self._stage = (number, slice(start, start), 0), "being read"
-        chunk = next(chunks, None)
-        if chunk is None:
+        chunk = next(chunks, _END)
+        if chunk is _END:
             self.check_full(start, at_end=True)
             return False
         arrays = self._checked(chunk)
@@ -200,6 +209,7 @@ class _Stream:
         """Waits for the oldest chunk on the device, and hands its results over."""
         (self._at, slot), self._stage = self._flying.popleft(), "coming down"
         rows = self._at[1]
+        slot.land()
         for (sink, _), tensor in zip(self._sinks, slot.tensors[len(self._rows) :], strict=True):
             if isinstance(sink, np.ndarray):
                 tensor.read(sink[rows])
