@@ -346,3 +346,24 @@ def test_nothing_is_left_of_a_runtime() -> None:
     del gpu, out
     gc.collect()
     assert reference() is None
+
+
+step = 0
+
+
+@vc.kernel
+def add_step(x):
+    i = vc.global_id(0)
+    if i < x.size:
+        x[i] += step
+
+
+def test_constants_that_come_again_are_compiled_but_kept_once(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = gpu.zeros(4, np.int32)
+    for turn in range(3):  # of more constants than variants are kept for a signature
+        for value in range(20):
+            monkeypatch.setitem(globals(), "step", value)
+            add_step(x)
+        kept = kept if turn else len(gpu.memo)
+        assert len(gpu.memo) == kept
+    assert set(x.numpy()) == {3 * sum(range(20))}

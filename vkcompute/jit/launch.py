@@ -70,11 +70,11 @@ class Launcher:
     def _on(self, variant: Variant, runtime: Runtime) -> tuple[Kernel, int]:
         """The variant on a device, and the most groups that this launches along x."""
         try:
-            return runtime.memo[variant]  # type: ignore[no-any-return]
+            return runtime.memo[variant.spirv]  # type: ignore[no-any-return]
         except KeyError:
             kernel = runtime.kernel(variant.spirv, name=self._name)
             most = runtime.device.physical.limits["maxComputeWorkGroupCount"][0]
-            runtime.memo[variant] = kernel, most
+            runtime.memo[variant.spirv] = kernel, most
             return kernel, most
 
     def _grid(self, variant: Variant, args: tuple[Any, ...]) -> Sizes:
