@@ -270,7 +270,8 @@ def test_arrays_of_a_graph_in_a_graph(rt: vc.Runtime, scale: vc.Kernel) -> None:
 
 
 def test_arrays_of_what_could_not_be_recorded_are_left_alone(rt: vc.Runtime, scale: vc.Kernel) -> None:
-    fetched, sent, x, y = np.full(8, -7, np.int32), np.zeros(8, np.int32), rt.zeros(8, np.int32), rt.full(8, 1, np.int32)
+    fetched, sent = np.full(8, -7, np.int32), np.zeros(8, np.int32)
+    x, y = rt.zeros(8, np.int32), rt.full(8, 1, np.int32)
     with rt.record(x=x, y=y) as inner:
         temporary = inner.empty(8, np.int32)
         scale(temporary, 1, 0)
@@ -353,8 +354,9 @@ def test_flags_that_are_none(rt: vc.Runtime) -> None:
         graph.run()
     with pytest.raises(ValueError, match="one element in memory of"):
         outer.run(3, until=outer["flag"])
-    with pytest.raises(vc.ClosedError), rt.zeros(1, np.bool_) as closed:
-        closed.close()
+    with rt.zeros(1, np.bool_) as closed:
+        pass
+    with pytest.raises(vc.ClosedError):
         graph.run(3, until=closed)
     assert runs.item() == 0
     with vc.Runtime() as other, pytest.raises(ValueError, match="one element in memory of"):
