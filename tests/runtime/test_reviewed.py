@@ -109,3 +109,14 @@ def test_memory_that_is_returned_while_the_device_closes(clean_handles: None) ->
 def test_tensors_are_multiplied_where_they_are(gpu: vc.Runtime) -> None:
     with vc.Runtime() as other, pytest.raises(ValueError, match="own runtime"):
         vc.multiply(gpu.zeros(3), 2.0, runtime=other)
+
+
+@pytest.mark.parametrize("depth", [1, 3, 8])
+def test_the_arrays_of_a_graph_are_those_of_the_chunk_that_lands(rt: vc.Runtime, depth: int) -> None:
+    fetched, seen = np.zeros(10, np.int32), []
+    with rt.record(x=rt.zeros(10, np.int32)) as graph:
+        vc.multiply(graph["x"], 2, graph["x"])
+        graph["x"].read(fetched)
+    source = np.arange(50, dtype=np.int32)
+    rt.stream(source, graph, progress=lambda *_: seen.extend(fetched.tolist()), depth=depth)
+    assert seen == (source * 2).tolist()

@@ -449,17 +449,6 @@ def test_a_graph_is_replayed_on_each_chunk(rt: vc.Runtime) -> None:
     assert taken_bytes(rt) == before
 
 
-@pytest.mark.parametrize("depth", [1, 3, 8])
-def test_the_arrays_of_a_graph_are_those_of_the_chunk_that_lands(rt: vc.Runtime, depth: int) -> None:
-    fetched, seen = np.zeros(10, np.int32), []
-    with rt.record(x=rt.zeros(10, np.int32)) as graph:
-        vc.multiply(graph["x"], 2, graph["x"])
-        graph["x"].read(fetched)
-    source = np.arange(50, dtype=np.int32)
-    rt.stream(source, graph, progress=lambda *_: seen.extend(fetched.tolist()), depth=depth)
-    assert seen == (source * 2).tolist()
-
-
 ONES = np.ones(10, np.float32)
 LOCKED = np.ones(10, np.float32)
 LOCKED.flags.writeable = False
