@@ -41,6 +41,18 @@ if TYPE_CHECKING:
 
     from vkcompute.jit.ids import global_id, group_id, local_id, local_size, num_groups
     from vkcompute.jit.kernel import kernel
+    from vkcompute.jit.workgroup import (
+        atomic_add,
+        atomic_and,
+        atomic_compare_exchange,
+        atomic_exchange,
+        atomic_max,
+        atomic_min,
+        atomic_or,
+        atomic_xor,
+        barrier,
+        shared,
+    )
     from vkcompute.pipelines.logistic_regression import LogisticRegression
     from vkcompute.pipelines.multiply import multiply
     from vkcompute.pipelines.multiply_files import multiply_files
@@ -64,6 +76,11 @@ _HOMES = {
     "multiply_files": "vkcompute.pipelines.multiply_files",
     "kernel": "vkcompute.jit.kernel",
     **dict.fromkeys(("global_id", "group_id", "local_id", "local_size", "num_groups"), "vkcompute.jit.ids"),
+    **dict.fromkeys(("shared", "barrier"), "vkcompute.jit.workgroup"),
+    **{
+        f"atomic_{name}": "vkcompute.jit.workgroup"
+        for name in ("add", "min", "max", "and", "or", "xor", "exchange", "compare_exchange")
+    },
     **dict.fromkeys("int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64".split(), "numpy"),
 }
 
@@ -86,7 +103,9 @@ __all__ = [
     # what one works with
     "DeviceGroup", "Future", "Graph", "Kernel", "Runtime", "Tensor", "default_runtime", "glsl",
     # kernels in Python
-    "kernel", "global_id", "group_id", "local_id", "local_size", "num_groups",
+    "kernel", "global_id", "group_id", "local_id", "local_size", "num_groups", "shared", "barrier",
+    "atomic_add", "atomic_and", "atomic_compare_exchange", "atomic_exchange", "atomic_max", "atomic_min", "atomic_or",
+    "atomic_xor",
     "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64",
     # pipelines
     "LogisticRegression", "multiply", "multiply_files",

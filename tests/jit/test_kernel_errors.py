@@ -77,7 +77,7 @@ REFUSED = [
     ("y = wrong(i)", "& takes integers; got int32 and a Python float", "a & 0.5"),
     ("y = table[i]", "table comes from outside of the kernel; a kernel takes tensors as arguments", "table"),
     ("x.y = i", "a kernel assigns to variables and to elements of tensors", "x.y"),
-    ("i[0] = 2", "only tensors and tuples are indexed; got int32", "i[0]"),
+    ("i[0] = 2", "only tensors, shared arrays and tuples are indexed; got int32", "i[0]"),
     ("x[i] = (1, 2)", "this takes numbers; got a tuple of 2", "x[i]"),
 ]  # fmt: skip
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from vkcompute.errors import IrError
 from vkcompute.ir.builder import Branch, Builder, Loop
+from vkcompute.ir.divergence import divergent_barrier
 from vkcompute.ir.function import Constant, Function, Memory, Value
 from vkcompute.ir.lower import lower
 from vkcompute.ir.passes import optimize
@@ -57,6 +58,7 @@ __all__ = [
     "Type",
     "Value",
     "Vector",
+    "divergent_barrier",
     "lower",
     "optimize",
     "text",

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from vkcompute import ir
+from vkcompute.errors import KernelError
 from vkcompute.ir import BOOL, FLOAT32, FLOAT64, INT32, SCALARS, UINT8, UINT32
 from vkcompute.jit.expressions import Read
 from vkcompute.jit.source import Source
@@ -107,6 +108,9 @@ def build(
     names = function.__code__.co_varnames
     args = {names[n]: _argument(compiler, names[n], n, each) for n, each in enumerate(signature)}
     compiler.run(function, source, args)
+    barrier = ir.divergent_barrier(built)
+    if barrier is not None and isinstance(barrier.loc, KernelError):
+        raise barrier.loc
     return built, compiler
 
 

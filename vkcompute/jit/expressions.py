@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -97,6 +98,11 @@ class Expressions(Arithmetic):
     def branch(self, condition: Value, then: Build, otherwise: Build, node: ast.AST) -> None:
         """An `if`, whose parts are built by these."""
         raise NotImplementedError
+
+    @property
+    def at_top(self) -> bool:
+        """Whether the present place is in no branch and no loop."""
+        return self.builder.checkpoint()[0] is self.function.body
 
     # -- nodes --------------------------------------------------------------------------------------------------------
 
@@ -239,13 +245,17 @@ class Expressions(Arithmetic):
             return self._read(base, name, f"{base.__name__}.{name}")
         if isinstance(base, Array) and name == "shape":
             return tuple([self.extent(base, axis) for axis in range(base.ndim)])
-        if isinstance(base, Array) and name in ("size", "ndim"):
-            return base.ndim if name == "ndim" else self.extent(base, -1)
-        has = "a tensor has shape, size and ndim in a kernel" if isinstance(base, Array) else "modules and classes have"
+        if isinstance(base, Array) and name in ("ndim", "dtype"):
+            return base.ndim if name == "ndim" else base.element.numpy
+        if isinstance(base, Array) and name == "size":
+            return self.extent(base, -1)
+        has = "a tensor has shape, size, ndim, dtype" if isinstance(base, Array) else "modules and classes have"
         raise Refused(f"{describe(base)} has no attribute {name} that a kernel can use; {has}")
 
     def extent(self, array: Array, axis: int) -> Any:
-        """The length along an axis, or with -1 the number of elements: int32."""
+        """The length along an axis, or with -1 the number of elements: int32; of a shared array a Python int."""
+        if array.shape is not None:
+            return math.prod(array.shape) if axis < 0 else array.shape[axis]
         if array.ndim == 0:
             return 1
         key = array.position, 0 if array.ndim == 1 else axis
@@ -268,10 +278,13 @@ class Expressions(Arithmetic):
         """Where the element lies that these indices name, in a row-major tensor; a constant may count from the end."""
         indices = index if isinstance(index, tuple) else (index,)
         if not isinstance(array, Array):
-            raise Refused(f"only tensors and tuples are indexed; got {describe(array)}")
+            raise Refused(f"only tensors, shared arrays and tuples are indexed; got {describe(array)}")
         if len(indices) != array.ndim:
             example = f"{array.name}[{', '.join('ijklmnopq'[: array.ndim]) or '()'}]"
             raise Refused(f"{array.name} takes {array.ndim} indices, one per axis; got {len(indices)}; write {example}")
+        for each, length in zip(indices, array.shape or (), strict=False):
+            if isinstance(each, int) and not -length <= each < length:
+                raise Refused(f"{array.name} has {length} elements along this axis; got {each}")
         found: Any = 0
         for axis, each in enumerate(indices):
             from_end = isinstance(each, (int, np.integer)) and each < 0
@@ -290,9 +303,14 @@ class Expressions(Arithmetic):
 
     def store(self, array: Array, place: Value, value: Any) -> None:
         """Writes an element, converted as numpy's `astype` does."""
-        self.written.add(array.position)
+        self.mark_written(array)
         number = self.cast(value, array.element)
         self.builder.store(array.memory, place, self.builder.cast(number, array.memory.element))
+
+    def mark_written(self, array: Array) -> None:
+        """Notes a tensor that the kernel writes."""
+        if array.shape is None:
+            self.written.add(array.position)
 
     def _call(self, node: ast.Call) -> Any:
         function = self.value(node.func)

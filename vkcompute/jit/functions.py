@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from vkcompute.ir import BOOL, INT32, SCALARS, Value
-from vkcompute.ir.rules import UP_TO_32_BITS
-from vkcompute.jit import ids, library
+from vkcompute.ir.rules import ATOMICS, UP_TO_32_BITS
+from vkcompute.jit import ids, library, memory, workgroup
 from vkcompute.jit.arithmetic import Arithmetic
 from vkcompute.jit.source import Refused
 from vkcompute.jit.values import Array, Kind, Number, describe, floating, is_python, joined, kind_of, unpacked
@@ -210,3 +210,10 @@ FUNCTIONS |= {
 }
 for _place in (ids.global_id, ids.local_id, ids.group_id, ids.local_size, ids.num_groups):
     FUNCTIONS[_place] = Function(partial(_id, _place.__name__.replace("num_", "n_")), 0, 1, folds=False)
+FUNCTIONS |= {
+    workgroup.shared: Function(memory.shared, 2, 2, folds=False),
+    workgroup.barrier: Function(memory.barrier, 0, 0, folds=False),
+    workgroup.atomic_compare_exchange: Function(partial(memory.atomic, "compare_exchange"), 4, 4, folds=False),
+}
+for _name in sorted(ATOMICS):
+    FUNCTIONS[getattr(workgroup, f"atomic_{_name}")] = Function(partial(memory.atomic, _name), 3, 3, folds=False)

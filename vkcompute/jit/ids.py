@@ -7,7 +7,8 @@ from typing import NoReturn
 from vkcompute.errors import KernelError
 
 
-def _outside(name: str) -> NoReturn:
+def outside(name: str) -> NoReturn:
+    """Raises the error of a name that is used where no kernel is compiled."""
     raise KernelError(
         f"vc.{name} has a value inside of a function that vc.kernel compiles; it was called outside of one"
     )
@@ -15,24 +16,24 @@ def _outside(name: str) -> NoReturn:
 
 def global_id(axis: int = 0) -> int:
     """The invocation's number in the whole grid along an axis: 0, 1 or 2; int32."""
-    _outside(f"global_id({axis})")
+    outside(f"global_id({axis})")
 
 
 def local_id(axis: int = 0) -> int:
     """The invocation's number in its workgroup along an axis; int32."""
-    _outside(f"local_id({axis})")
+    outside(f"local_id({axis})")
 
 
 def group_id(axis: int = 0) -> int:
     """The workgroup's number along an axis; int32."""
-    _outside(f"group_id({axis})")
+    outside(f"group_id({axis})")
 
 
 def local_size(axis: int = 0) -> int:
     """How many invocations a workgroup has along an axis, known at compile time."""
-    _outside(f"local_size({axis})")
+    outside(f"local_size({axis})")
 
 
 def num_groups(axis: int = 0) -> int:
     """How many workgroups the grid has along an axis; int32."""
-    _outside(f"num_groups({axis})")
+    outside(f"num_groups({axis})")

@@ -92,6 +92,11 @@ def kernel(function: Callable[..., object]) -> PythonKernel:
     that they promote to. Integers wrap; `//` and `%` round as Python's, and are undefined by zero. `int(x)` of a float
     is int32. No device has the functions of float64, but for sqrt, roundings, min and max.
 
+    **Workgroups.** `tile = vc.shared((16, 16), vc.float32)` is an array that the invocations of a workgroup share,
+    `vc.barrier()` waits for all of them, and `vc.atomic_add(array, index, value)`, min, max, and, or, xor, exchange and
+    `vc.atomic_compare_exchange(array, index, expected, new)` change an integer of a tensor or shared array in one step
+    and give the old one. All invocations must come to a barrier: where that is not proved, it is refused.
+
     **The language**: assignments, if, while, for over range(), break, continue, return, tuples, conditional
     expressions, and, or, not, chained comparisons; min, max, abs, round, pow, divmod, len, int, float, bool; numpy's
     scalar types; math's and numpy's functions of numbers; functions written in Python, which are inlined and may not

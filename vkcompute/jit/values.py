@@ -42,11 +42,12 @@ class Number:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Array:
-    """A tensor argument.
+    """A tensor argument, or a shared array.
 
     Attributes:
-        position: among the kernel's parameters.
+        position: among the kernel's parameters; -1 if it is shared.
         element: of the tensor; the memory holds uint8 where that is bool.
+        shape: of a shared array; a tensor's is known at the launch.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Array:
     element: Scalar
     ndim: int
     memory: Memory
+    shape: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +164,8 @@ def describe(value: Any) -> str:
         case Kind():
             return str(value)
         case Array():
-            return f"the tensor {value.name} ({value.element}, {value.ndim}-D)"
+            what = "tensor" if value.shape is None else "shared array"
+            return f"the {what} {value.name} ({value.element}, {value.ndim}-D)"
         case tuple():
             return f"a tuple of {len(value)}"
         case FunctionType():

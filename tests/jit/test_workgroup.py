@@ -1,0 +1,316 @@
+"""Shared arrays, barriers and atomics in Python kernels: numpy is the oracle."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from test_kernel_errors import compiled, module
+
+import vkcompute as vc
+from vkcompute.errors import KernelError, MissingFeature
+
+GROUP = 64
+TILE = 8
+
+
+@vc.kernel
+def turn(x):
+    tile = vc.shared(GROUP, x.dtype)
+    i, here = vc.global_id(0), vc.local_id(0)
+    if i < x.size:
+        tile[here] = x[i]
+    vc.barrier()
+    if i < x.size:
+        x[i] = tile[len(tile) - 1 - here]
+
+
+@pytest.mark.parametrize("dtype", "bool uint8 int16 int32 float16 float32 uint64 float64".split())
+def test_tiles_turned_around(gpu: vc.Runtime, dtype: str) -> None:
+    array = (np.random.default_rng(0).random(5 * GROUP) * 100 % 7).astype(dtype)
+    array[::3] = 0
+    try:
+        x = gpu.tensor(array)
+        turn(x)
+    except MissingFeature as missing:
+        pytest.skip(str(missing))
+    assert np.array_equal(x.numpy(), array.reshape(5, GROUP)[:, ::-1].ravel())
+
+
+@vc.kernel
+def product(a, b, out):
+    left = vc.shared((TILE, TILE), a.dtype)
+    right = vc.shared((TILE, TILE), b.dtype)
+    x, y = vc.local_id(0), vc.local_id(1)
+    column, row = vc.global_id(0), vc.global_id(1)
+    total = vc.float32(0)
+    for tile in range((a.shape[1] + left.shape[1] - 1) // left.shape[1]):
+        k = tile * TILE
+        left[y, x] = a[row, k + x] if row < a.shape[0] and k + x < a.shape[1] else 0
+        right[y, x] = b[k + y, column] if k + y < b.shape[0] and column < b.shape[1] else 0
+        vc.barrier()
+        for j in range(TILE):
+            total += left[y, j] * right[j, x]
+        vc.barrier()
+    if row < out.shape[0] and column < out.shape[1]:
+        out[row, column] = total
+
+
+@pytest.mark.parametrize("sizes", [(1, 1, 1), (8, 8, 8), (17, 30, 9), (5, 64, 33)])
+def test_matrices_multiplied_by_tiles(gpu: vc.Runtime, sizes: tuple[int, int, int]) -> None:
+    m, k, n = sizes
+    rng = np.random.default_rng(1)
+    a, b = rng.standard_normal((m, k), np.float32), rng.standard_normal((k, n), np.float32)
+    out = gpu.empty((m, n))
+    product[(-(-n // TILE), -(-m // TILE)), (TILE, TILE)](gpu.tensor(a), gpu.tensor(b), out)
+    bound = k * np.finfo(np.float32).eps * (np.abs(a).astype(float) @ np.abs(b))
+    assert np.all(np.abs(out.numpy() - a.astype(float) @ b) <= bound)
+
+
+@vc.kernel
+def block_sums(x, sums):
+    part = vc.shared(vc.local_size(0), vc.float32)
+    i, here = vc.global_id(0), vc.local_id(0)
+    part[here] = x[i] if i < x.size else 0
+    vc.barrier()
+    half = vc.local_size(0) // 2
+    while half > 0:
+        if here < half:
+            part[here] += part[here + half]
+        vc.barrier()
+        half //= 2
+    if here == 0:
+        sums[vc.group_id(0)] = part[0]
+
+
+@pytest.mark.parametrize("group", [1, 32, 128])
+def test_sums_of_blocks(gpu: vc.Runtime, group: int) -> None:
+    array = np.random.default_rng(2).integers(-9, 10, 1000).astype(np.float32)  # sums are exact
+    n_groups = -(-array.size // group)
+    sums = gpu.empty(n_groups)
+    block_sums[n_groups, group](gpu.tensor(array), sums)
+    whole = np.concatenate([array, np.zeros(n_groups * group - array.size, np.float32)])
+    assert np.array_equal(sums.numpy(), whole.reshape(n_groups, group).sum(1))
+
+
+@vc.kernel
+def histogram(x, counts):
+    bins = vc.shared(256, vc.uint32)
+    i, here, n = vc.global_id(0), vc.local_id(0), vc.local_size(0)
+    for k in range(here, bins.size, n):
+        bins[k] = 0
+    vc.barrier()
+    if i < x.size:
+        vc.atomic_add(bins, x[i], 1)
+    vc.barrier()
+    for k in range(here, bins.size, n):
+        vc.atomic_add(counts, k, bins[k])
+
+
+def test_a_histogram(gpu: vc.Runtime) -> None:
+    array = np.random.default_rng(3).integers(0, 256, 10_000).astype(np.int32)
+    x, counts = gpu.tensor(array), gpu.zeros(256, np.uint32)
+    for times in (1, 2):  # a launch that adds reads what the one before has written
+        histogram[(array.size + 99) // 100, 100](x, counts)
+        assert np.array_equal(counts.numpy(), times * np.bincount(array, minlength=256))
+
+
+ATOMICS: dict[str, Any] = {
+    "add": (vc.atomic_add, np.add),
+    "min": (vc.atomic_min, np.minimum),
+    "max": (vc.atomic_max, np.maximum),
+    "and": (vc.atomic_and, np.bitwise_and),
+    "or": (vc.atomic_or, np.bitwise_or),
+    "xor": (vc.atomic_xor, np.bitwise_xor),
+}
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("dtype", [np.int32, np.uint32, np.int64, np.uint64])
+@pytest.mark.parametrize("name", ATOMICS)
+def test_atomics_combine(gpu: vc.Runtime, name: str, dtype: type[np.integer[Any]], shared: bool) -> None:
+    atomic, ufunc = ATOMICS[name]
+
+    def combine(x, out):
+        tile = vc.shared((2, 3), x.dtype)
+        i = vc.local_id(0)
+        if i < 6:
+            tile[i // 3, i % 3] = out[i // 3, i % 3]
+        vc.barrier()
+        if shared:
+            atomic(tile, (i % 2, -1), x[i])
+        else:
+            atomic(out, (i % 2, -1), x[i])
+        vc.barrier()
+        if shared and i < 6:
+            out[i // 3, i % 3] = tile[i // 3, i % 3]
+
+    info = np.iinfo(dtype)
+    rng = np.random.default_rng(4)
+    array = rng.integers(info.min, info.max, GROUP, dtype, endpoint=True)
+    start = rng.integers(info.min, info.max, (2, 3), dtype, endpoint=True)
+    out = gpu.tensor(start)
+    try:
+        vc.kernel(combine)[1, GROUP](gpu.tensor(array), out)
+    except MissingFeature as missing:
+        assert info.bits == 64
+        pytest.skip(str(missing))
+    expected = start.copy()
+    for parity in (0, 1):
+        expected[parity, 2] = ufunc.reduce(np.append(array[parity::2], start[parity, 2]), dtype=dtype)
+    assert np.array_equal(out.numpy(), expected)
+
+
+@vc.kernel
+def tickets(place, seen, winner, wins):
+    i = vc.global_id(0)
+    seen[i] = vc.atomic_exchange(place, 0, i + 1)
+    if vc.atomic_compare_exchange(winner, (), -1, i) == -1:
+        wins[i] = 1
+
+
+def test_exchanges_hand_on_what_was_there(gpu: vc.Runtime) -> None:
+    n = 4 * GROUP
+    place, seen, wins = gpu.zeros(1, np.int32), gpu.zeros(n, np.int32), gpu.zeros(n, np.int32)
+    winner = gpu.full((), -1, np.int32)
+    tickets[4, GROUP](place, seen, winner, wins)
+    assert sorted([*seen.numpy().tolist(), place.item()]) == list(range(n + 1))
+    assert np.flatnonzero(wins.numpy()).tolist() == [winner.item()]
+
+
+@vc.kernel
+def locked(total, lock, rounds):
+    for _ in range(rounds):
+        vc.atomic_add(total, 0, vc.atomic_add(lock, 0, 1) % 2)
+
+
+def test_an_atomic_reads_and_writes_to_the_scheduler(gpu: vc.Runtime) -> None:
+    from vkcompute.jit.compile import compiled
+    from vkcompute.jit.source import read
+
+    def only(x):
+        vc.atomic_max(x, 0, 3)
+
+    variant = compiled(only, read(only), (("i", 1),), None)  # type: ignore[arg-type]
+    kernel = gpu.kernel(variant.spirv)
+    assert (kernel.reads, kernel.writes, variant.first) == ([0], [0], 0)
+    total, lock = gpu.zeros(1, np.int32), gpu.zeros(1, np.int32)
+    for _ in range(20):
+        locked[2, 32](total, lock, 3)
+    assert (lock.item(), total.item()) == (20 * 2 * 32 * 3, 20 * 32 * 3)
+
+
+def test_more_than_the_device_has(gpu: vc.Runtime) -> None:
+    most = gpu.device.physical.limits["maxComputeSharedMemorySize"]
+
+    @vc.kernel
+    def large(x):
+        tile = vc.shared(most // 4 + 1, vc.float32)
+        tile[0] = 1
+        x[0] = tile[0]
+
+    with pytest.raises(ValueError, match=rf"large has at least {most + 4} bytes of shared memory.* has {most}; make"):
+        large(gpu.zeros(1))
+
+
+UNIFORM = [
+    "for k in range(n):\n        vc.barrier()",
+    "for k in range(x.size):\n        if k > 3:\n            break\n        vc.barrier()",
+    "if vc.group_id(0) < n:\n        vc.barrier()",
+    "if vc.local_size(0) > 3 and n < 3:\n        vc.barrier()",
+    "if n < 3:\n        return\n    vc.barrier()",
+    "if x[vc.group_id(0)] < 3:\n        vc.barrier()",
+    "if i < n:\n        x[i] = 1\n    vc.barrier()",
+    "for k in range(i):\n        x[k] = 1\n    vc.barrier()",
+    "while i < 9:\n        i += 1\n        if x[i] > 1: continue\n        if x[i] < 0: break\n    vc.barrier()",
+    "y = first(i)\n    vc.barrier()",
+    "while n > 0:\n        vc.barrier()\n        n //= 2",
+]
+DIVERGENT = [
+    "if i < n:\n        vc.barrier()",
+    "if i < n:\n        return\n    vc.barrier()",
+    "for k in range(i):\n        vc.barrier()",
+    "for k in range(n):\n        if x[i] > k:\n            break\n        vc.barrier()",
+    "for k in range(n):\n        vc.barrier()\n        if x[i] > k:\n            break",
+    "for k in range(n):\n        vc.barrier()\n        if x[i] > k:\n            return",
+    "for k in range(n):\n        vc.barrier()\n        if x[i] > k:\n            continue\n        x[i] = 1",
+    "for k in range(n):\n        n = i\n        if n > 3: x[i] = 2\n        if n > 2:\n            vc.barrier()",
+    "y = 1\n    if i < n:\n        y = 2\n    if y == 2:\n        vc.barrier()",
+    "y = 0\n    for k in range(n):\n        if y > 2:\n            vc.barrier()\n        y = i",
+    "y = 0\n    while x[i] > y:\n        y += 1\n    if y > 2:\n        vc.barrier()",
+    "if vc.atomic_add(c, 0, 1) == 0:\n        vc.barrier()",
+    "if first(i) > 0:\n        vc.barrier()",
+    "if n > 2:\n        if i > 3:\n            return\n    vc.barrier()",
+    "guarded(i)",
+]
+MODULE = """
+import vkcompute as vc
+def first(i):
+    if i > 2:
+        return i
+    return 3
+def guarded(i):
+    if i > 0:
+        vc.barrier()
+def kernel(x, c, n):
+    i = vc.global_id(0)
+    {statement}
+"""
+_TYPES = ("f", 1), ("i", 1), int
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize("statement", UNIFORM)
+def test_barriers_where_all_come(tmp_path: Any, statement: str) -> None:
+    compiled(module(tmp_path / "mine.py", MODULE.format(statement=statement)).kernel, *_TYPES)
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize("statement", DIVERGENT)
+def test_barriers_where_only_some_may_come(tmp_path: Any, statement: str) -> None:
+    found = module(tmp_path / "mine.py", MODULE.format(statement=statement))
+    with pytest.raises(KernelError, match="only some invocations of a workgroup may come to this barrier") as raised:
+        compiled(found.kernel, *_TYPES)
+    _, line, caret, *_ = str(raised.value).split("\n")
+    assert line[caret.index("^") :] == "vc.barrier()"
+
+
+REFUSED = [
+    ("y = vc.shared(n, vc.int32)", "positive ints, known at compile time; got what only the launch knows", "vc.shared"),
+    ("y = vc.shared((2, 0), vc.int32)", "positive ints, known at compile time; got 0", "vc.shared"),
+    ("y = vc.shared(2, float)", "numpy's types, as vc.float32; got", "vc.shared"),
+    ("y = vc.shared(2**31, vc.int8)", "a shared array of 2147483648 bytes", "vc.shared"),
+    ("if n > 0: y = vc.shared(2, vc.int8)", "at the top level of the kernel", "vc.shared"),
+    ("y = make()", "at the top level of the kernel", "vc.shared"),
+    ("y = vc.shared(2)", "shared takes 2 arguments; got 1", "vc.shared"),
+    ("y = vc.shared(2, vc.int8)[2]", "has 2 elements along this axis; got 2", "vc.shared"),
+    ("y = vc.shared((2, 3), vc.int8); y[1] = 2", "y takes 2 indices, one per axis; got 1; write y[i, j]", "y[1]"),
+    ("y = vc.shared(2, vc.int8) + 1", "got the shared array shared (int8, 1-D); index it", "vc.shared"),
+    ("y = vc.shared(2, vc)", "numpy's types, as vc.float32; got the module vkcompute", "vc.shared"),
+    ("vc.atomic_add(x, 0, 1)", "got the tensor x (float32, 1-D); count in integers", "vc.atomic_add"),
+    ("y = vc.shared(2, bool); vc.atomic_or(y, 0, 1)", "got the shared array y (bool, 1-D); make it", "vc.atomic_or"),
+    ("vc.atomic_add(c, 0)", "atomic_add takes 3 arguments; got 2", "vc.atomic_add"),
+    ("vc.atomic_add(c[0], 0, 1)", "only tensors, shared arrays and tuples are indexed; got int32", "vc.atomic_add"),
+    ("vc.atomic_add(c, (0, 1), 1)", "c takes 1 indices, one per axis; got 2", "vc.atomic_add"),
+]
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize(("statement", "message", "at"), REFUSED, ids=[each[0] for each in REFUSED])
+def test_what_is_refused(tmp_path: Any, statement: str, message: str, at: str) -> None:
+    text = MODULE.replace("def kernel", "def make():\n    return vc.shared(2, vc.int8)\ndef kernel")
+    found = module(tmp_path / "mine.py", text.format(statement=statement))
+    with pytest.raises(KernelError) as raised:
+        compiled(found.kernel, *_TYPES)
+    first, line, caret, *_ = str(raised.value).split("\n")
+    assert message in first
+    assert line[caret.index("^") :].startswith(at)
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize("name", ["shared", "barrier", *(f"atomic_{name}" for name in ATOMICS), "atomic_exchange"])
+def test_the_names_mean_nothing_outside(name: str) -> None:
+    args = {"shared": (2, vc.int32), "barrier": ()}.get(name, ([1], 0, 1))
+    with pytest.raises(KernelError, match=f"vc.{name}.* inside of a function that vc.kernel compiles"):
+        getattr(vc, name)(*args)
