@@ -336,10 +336,40 @@ def test_one_runtime_closed(gpu: vc.Runtime) -> None:
         x, w = group.zeros((10, 1), np.int32), group.replicate(np.ones(1, np.int32))
         second.close()
         for use in (lambda: launch(group, x, w), group.wait, x.numpy, lambda: group.empty(3)):
-            with pytest.raises(vc.ClosedError, match="this Runtime is closed"):
+            with pytest.raises(vc.ClosedError, match="this Runtime is closed|the runtime is closed"):
                 use()
         group.close()
     assert gpu.tensor([1]).numpy() == 1
+
+
+def test_a_failure_is_told_by_what_it_struck_and_once_all_devices_have_their_work(
+    gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing: list[int] = []
+
+    def wrap(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda *args: failing.pop() if name == "vkQueueSubmit" and failing else function(*args)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(vk, "interceptors", [wrap])
+        first = vc.Runtime()
+    with first, vc.DeviceGroup([first, gpu]) as group:
+        x, w = group.tensor(np.ones((10, 1), np.int32)), group.replicate(np.ones(1, np.int32))
+        for ask in (group.flush, group.wait):
+            good = launch(group, x, w)
+            group.flush()
+            failing += [-2, -2]  # it is tried twice
+            struck = launch(group, x, w)
+            group.runtimes[0].scheduler.submit()
+            assert np.array_equal(good.numpy(), 1 + np.arange(10))
+            future = launch(group, x, w)
+            with pytest.raises(vc.VulkanError, match="OUT_OF_DEVICE_MEMORY"):
+                ask()
+            assert not gpu.device.queues[0].recording, "the other device has its work"
+            with pytest.raises(vc.VulkanError, match="OUT_OF_DEVICE_MEMORY"):
+                struck.numpy()
+            assert np.array_equal(future.numpy(), 1 + np.arange(10))
+            group.wait()
 
 
 def test_one_device_lost(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,7 +41,8 @@ class GroupTensor:
         """A copy of the whole array, C-contiguous; of a replicated one, the first device's. Waits for its writers."""
         if self.rows is None:
             return self.parts[0].numpy()
-        self.group.flush()  # so that the devices work at the same time, not each when it is its part's turn
+        for part in self.parts:  # so that the devices work at the same time, not each when it is its part's turn
+            part.runtime.scheduler.submit()
         return np.concatenate([part.numpy() for part in self.parts])
 
     def write(self, data: npt.ArrayLike) -> None:
@@ -288,15 +289,17 @@ class DeviceGroup(Handle):
     # -- all together -------------------------------------------------------------------------------------------------
 
     def flush(self) -> None:
-        """Starts the work that has been launched on any device; does not wait for it."""
-        for runtime in self.runtimes:
-            runtime.flush()
+        """Starts the work that has been launched on any device; does not wait for it. Raises when all have been asked."""
+        with ExitStack() as every:
+            for runtime in reversed(self.runtimes):
+                every.callback(runtime.flush)
 
     def wait(self) -> None:
-        """Waits for all work on all devices."""
-        self.flush()
-        for runtime in self.runtimes:
-            runtime.wait()
+        """Waits for all work on all devices. Raises when all have been waited for."""
+        with ExitStack() as every:
+            for runtime in reversed(self.runtimes):
+                every.callback(runtime.wait)
+            every.callback(self.flush)
 
     def _destroy(self) -> None:
         self._owned.close()

@@ -270,20 +270,25 @@ class Scheduler:
             future._why = self.placement.reason
         return future
 
+    def submit(self) -> None:
+        """Submits every open batch, and frees what is no longer in use."""
+        with self.lock:
+            self._flush_lanes()
+            self.device.retirement.collect()
+
     def flush(self) -> None:
         """Submits every open batch, and frees what is no longer in use.
 
         Raises:
             the error of a batch that could not be submitted, now or before, unless somebody has been told of it.
         """
-        with self.lock:
-            self._flush_lanes()
-            self.device.retirement.collect()
-            self._tell()
+        self.submit()
+        self._tell()
 
     def _tell(self) -> None:
-        untold = [failure.raised() for failure in self.failures[self._n_told :] if not failure.told]
-        self._n_told = len(self.failures)
+        with self.lock:
+            untold = [failure.raised() for failure in self.failures[self._n_told :] if not failure.told]
+            self._n_told = len(self.failures)
         if untold:
             raise untold[0]
 
@@ -303,13 +308,10 @@ class Scheduler:
 
     def wait(self) -> None:
         """Waits for all work given so far. Raises as `flush`."""
-        with self.lock:
-            self._flush_lanes()
-            self.device.retirement.collect()
+        self.submit()
         for lane in self.lanes:
             lane.queue.wait(lane.queue.last_value)
-        with self.lock:
-            self._tell()
+        self._tell()
 
     def close(self, error: Exception) -> None:
         """Ends the watcher's thread, and makes all further work fail with `error`, on whatever thread it is made."""
