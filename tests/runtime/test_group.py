@@ -336,7 +336,7 @@ def test_one_runtime_closed(gpu: vc.Runtime) -> None:
         x, w = group.zeros((10, 1), np.int32), group.replicate(np.ones(1, np.int32))
         second.close()
         for use in (lambda: launch(group, x, w), group.wait, x.numpy, lambda: group.empty(3)):
-            with pytest.raises(vc.ClosedError, match="this Runtime is closed|the runtime is closed"):
+            with pytest.raises(vc.ClosedError, match=r"this Runtime is closed|the runtime is closed"):
                 use()
         group.close()
     assert gpu.tensor([1]).numpy() == 1

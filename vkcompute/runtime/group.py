@@ -289,7 +289,7 @@ class DeviceGroup(Handle):
     # -- all together -------------------------------------------------------------------------------------------------
 
     def flush(self) -> None:
-        """Starts the work that has been launched on any device; does not wait for it. Raises when all have been asked."""
+        """Starts the work that has been launched on any device; does not wait for it. Raises when all have it."""
         with ExitStack() as every:
             for runtime in reversed(self.runtimes):
                 every.callback(runtime.flush)
