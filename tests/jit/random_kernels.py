@@ -32,17 +32,19 @@ def first(v, n):
     return -1
 """
 # What an expression may be: K U B F W are expressions of a type, F1 of a float that is stored, C is a comparison,
-# D and E are divisors, S and T shifts, I an index below 8, I3 below 3, I2 below 2, X what a helper is given.
+# D and E are divisors, S and T shifts, I an index into eight, I3 from 3 to 5, I2 from 2 to 3, X what a helper is given.
 _FORMS = {
     "K": """K + K; K - K; K * K; K & K; K | K; K ^ K; K // D; K % D; K << S; K >> S; K ** 2; K ** (K & 3); -K; ~K
         abs(K)
         min(K, K); max(K, 5); min(K, W, K); np.sign(K); np.int32(K if B else 4); np.int32(K and K); np.int32(K or 3)
         K if B else K; K and K; np.int32(U); np.int32(W); np.int32(M); np.int32(F1); x[I]; x[-1]; out[i, I3]; K + W
         K - 3
-        10 - K; W - K; 1 << (K & 31); K * THREE; K + SEVEN; K + len(x); K + x.shape[0] * out.shape[1]; K + B; K * int(B)
+        10 - K; np.int32(0) - K; W - K; 1 << (K & 31); K * THREE; K + SEVEN; K + len(x)
+        K + x.shape[0] * out.shape[1]; K + B; K * int(B)
         divmod(K, D)[1]; K + round(F1); K - int(F1); K ^ math.floor(F1); np.int32(np.where(B, K, K)); K + vc.local_id(0)
         pair(K)[0]; pair(s=K, v=K)[0]; first(K, K) + K; bit(K, K & 7); h0(X, K, K, B); h1(X, K, K); x[I] if B else K""",
-    "U": """U + U; U - U; U * U; U & U; U | U; U ^ U; U // E; U % E; U << T; U >> T; U ** 2; -U; ~U; abs(U); min(U, U)
+    "U": """U + U; U - U; U * U; U & U; U | U; U ^ U; U // E; U % E; U // 7; np.uint32(4294967295) // E; U << T
+        U >> T; U ** 2; -U; ~U; abs(U); min(U, U)
         max(U, 5); np.sign(U); np.uint32(U if B else 4); U if B else U; np.uint32(U and U); np.uint32(K)
         np.uint32(B); y[I]
         U + W; W - U; W ^ U; U - 3; U * 2654435761; U + B; np.uint32(np.where(B, U, U))""",
@@ -67,8 +69,8 @@ _SMALL = {
     "S": "2; 31; (K & 31); (K & 63); W; 40; -1",
     "T": "3; 33; (U & 63); W",
     "I": "i; 7 - i; 3; -2; K % 8; U & 7; (i + W) % 8",
-    "I3": "K % 3; 0; -1; W % 3",
-    "I2": "K & 1; 0; -1",
+    "I3": "K % 3 + 3; 3; -1; -2; W % 3 + 3; 4",
+    "I2": "(K & 1) + 2; 2; -1",
     "M": "m0",
     "X": "x, y, z, out, fo, i",
 }
@@ -83,10 +85,12 @@ _LEAVES = {
 _SIMPLE = """k0 = K; k1 = K; k2 = K; k0 += K; k1 -= K; k2 ^= K; k0 //= D; k1 %= D; k2 <<= S; k0 >>= S; k1 *= K
         k0, k1 = k1, K
     k0, k1 = pair(K, K); k1, u0 = K, U; k2 = k1 = K; (k0, k1), f0 = pair(K), q(F); [k0, b0] = K, B; k2 -= 1 if B else K
-    u0 = U; u1 = U; u0 += U; u1 ^= U; u0 >>= 3; u1 -= 1; f0 = q(F); f1 = q(F); f0 = q(f1 + F); f1 = q(f0 * F1)
+    u0 = U; u1 = U; u0 += U; u1 ^= U; u0 >>= 3; u1 -= 1; u0 //= E; u1 %= E; f0 = q(F); f1 = q(F); f0 = q(f1 + F)
+        f1 = q(f0 * F1)
     b0 = B; b1 = B; b0 &= B; b1 ^= B; w0 = W; w1 = W; w0 += 1; w1 = w0; m0 = K & 15; m0 = q(F); m0 = q(M + F1); pass
-    out[i, I3] = K; out[i, I3] += K; out[i, I3] //= D; fo[i, I2] = q(F); 'no value'; k0 = np.int32(len(x))
-    out[i, K % 3], fo[i, 0] = K, q(F); u0, u1 = u1, u0; f0, f1 = f1, f0; w0, w1 = w1, w0; b0, b1 = b1, B"""
+    out[i, I3] = K; out[i, I3] += K; out[i, I3] -= K; out[i, I3] //= D; fo[i, I2] = q(F); 'no value'
+        k0 = np.int32(len(x))
+    out[i, I3], fo[i, 2] = K, q(F); u0, u1 = u1, u0; f0, f1 = f1, f0; w0, w1 = w1, w0; b0, b1 = b1, B"""
 _STEPS = """3; W % 4; K & 3; 0, 7, 3; 2, K % 4 - 3, -1; K & 3, 9, (K & 1) * 2 + 1; U & 3; W % 9, W % 5, -2; len(x) - 5
     K & 7, K & 7, (K & 2) - 1; 5, 0, -2; 0; -2, 2"""
 _JOINED = """t = K / t = K / k0 = t; t = K / t = B / k1 = np.int32(t); t = W / t = K / k2 = np.int32(t)
@@ -113,7 +117,7 @@ class Program:
         self._counters: list[str] = []
 
     def text(self) -> str:
-        """A module with kernel(x, y, z, out, uo, fo): int32, uint32 and float32 (N,) in; (N, 3), (N,), (N, 2) out."""
+        """A module with kernel(x, y, z, out, uo, fo): int32, uint32 and float32 (N,) in; (N, 6), (N,), (N, 4) out."""
         lines = []
         for name, arguments in ("h0", "k0, k1, b0"), ("h1", "k0, k1, b0=False"):
             lines += [f"def {name}({self._small['X'][0]}, {arguments}):"]

@@ -22,7 +22,7 @@ def test_random_programs(gpu: vc.Runtime, random: Random, seed: int) -> None:
     )
     y = np.where(data.random(N) < 0.6, data.integers(0, 20, N), data.integers(0, 2**32, N)).astype(np.uint32)
     z = (data.integers(-32, 33, N) * 0.25).astype(np.float32)
-    out = np.full((N, 3), -7, np.int32), np.full(N, 7, np.uint32), np.full((N, 2), -7, np.float32)
+    out = np.full((N, 6), -7, np.int32), np.full(N, 7, np.uint32), np.full((N, 4), -7, np.float32)
     try:
         check(gpu, kernel, x, y, z, *out, local_size=(N, 1, 1), rtol=0, atol=0)
     except OverflowError:  # Python's own ints, which are int32 on the device, have grown beyond that
