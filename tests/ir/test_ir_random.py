@@ -39,7 +39,7 @@ def on_device(gpu: vc.Runtime, function: ir.Function, bias: int) -> np.ndarray[t
 def test_no_pass_changes_what_is_computed(function: ir.Function, bias: int) -> None:
     ir.verify(function)
     expected = interpreted(function, bias)
-    for step in (passes.hoist, passes.share, passes.drop, ir.optimize):
+    for step in (passes.decide, passes.hoist, passes.share, passes.drop, ir.optimize):
         step(function)
         ir.verify(function)
         assert np.array_equal(interpreted(function, bias), expected), step.__name__
@@ -66,3 +66,30 @@ def test_devices_compute_what_numpy_does(gpu: vc.Runtime, function: ir.Function,
     if optimized:
         ir.optimize(function)
     assert np.array_equal(on_device(gpu, function, bias), expected), ir.text(function)
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_a_branch_on_a_constant_that_starts_a_loop_over(gpu: vc.Runtime, known: bool) -> None:
+    function = ir.Function("decided", (1, 1, 1))
+    out = function.buffer("out", ir.INT32)
+    b = ir.Builder(function)
+    zero, one = b.const(0, ir.INT32), b.const(1, ir.INT32)
+    loop = b.loop(zero)
+    with loop.body:
+        (n,) = loop.params
+        done = b.if_(b.binary("ge", n, b.const(3, ir.INT32)))
+        with done.then:
+            b.break_(loop, n)
+        way = b.if_(b.const(known, ir.BOOL))
+        with way.then:
+            b.continue_(loop, b.binary("add", n, one))
+        with way.otherwise:
+            b.store(out, one, n)
+            b.continue_(loop, b.binary("add", n, b.const(2, ir.INT32)))
+    b.store(out, zero, loop.results[0])
+    ir.verify(function)
+    passes.decide(function)
+    ir.verify(function)
+    tensor = gpu.full(2, -1, np.int32)
+    gpu.kernel(ir.lower(function))(tensor, grid=1)
+    assert tensor.numpy().tolist() == ([3, -1] if known else [4, 2])

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from vkcompute.ir.assembly import PUSH_CONSTANT, STORAGE_BUFFER, WORKGROUP, Assembly
 from vkcompute.ir.function import Constant, Function, Memory, Op, Param, Region, Value, endings, walk
 from vkcompute.ir.instructions import arithmetic, cast
+from vkcompute.ir.passes import decide
 from vkcompute.ir.rules import BINARY, COMPARISONS, TESTS, UNARY
 from vkcompute.ir.types import UINT32, Type, element_of, vector
 
@@ -29,7 +30,11 @@ _WRITES = ("store", "atomic", "compare_exchange")
 
 
 def lower(function: Function) -> bytes:
-    """The SPIR-V of a function that `verify` finds nothing wrong with; its entry point is "main"."""
+    """The SPIR-V of a function that `verify` finds nothing wrong with; its entry point is "main".
+
+    No branch on a constant is emitted: validation layers refuse it where the side that is not taken starts a loop over.
+    """
+    decide(function)
     return _Lowering(function).words()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vkcompute.ir.function import EFFECTS, Function, Op, Region, Value, walk
+from vkcompute.ir.function import EFFECTS, Constant, Function, Op, Region, Value, falls_through, walk
 
 _NOT_EQUAL = EFFECTS | {"load"}  # two of these in different places may differ, though their arguments do not
 _MAY_TRAP = frozenset({"div", "rem", "mod"})  # by zero; where it is not asked for, it is not done
@@ -14,6 +14,34 @@ def optimize(function: Function) -> Function:
     share(function)
     drop(function)
     return function
+
+
+def decide(function: Function) -> None:
+    """Branches on constants: what is taken stands in the branch's place, and what cannot be reached is dropped."""
+    replaced: dict[Value, Value] = {}
+
+    def visit(region: Region) -> None:
+        kept: list[Op] = []
+        for op in region.ops:
+            op.args = tuple([replaced.get(value, value) for value in op.args])
+            for inner in op.regions:
+                visit(inner)
+            if op.code != "if" or not isinstance(op.args[0], Constant):
+                kept.append(op)
+            else:
+                taken = op.regions[0 if op.args[0].value else 1]
+                end = taken.end()
+                kept += taken.ops
+                if end is None or end.code != "yield":
+                    break
+                kept.pop()
+                replaced.update(zip(op.results, end.args, strict=False))  # no results where nobody wants them
+            if kept and kept[-1].regions and not falls_through(kept[-1]):
+                kept += [] if region is function.body else [Op("unreachable", None)]
+                break
+        region.ops = kept
+
+    visit(function.body)
 
 
 def share(function: Function) -> None:
