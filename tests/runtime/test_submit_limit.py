@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 from faults import OUT_OF_DEVICE_MEMORY, watched
 
 import vkcompute as vc
+from vkcompute.core import vk
 
 pytestmark = pytest.mark.usefixtures("clean_handles")
 
@@ -50,6 +55,40 @@ def test_a_part_that_fails_is_the_end_of_it() -> None:
         a.fill(0)
         graph.run(10)
         assert set(a.numpy().tolist()) == {10}
+
+
+@pytest.mark.parametrize("arrays", [False, True])
+def test_other_threads_launch_while_a_run_is_measured(monkeypatch: pytest.MonkeyPatch, arrays: bool) -> None:
+    waits, launched, on_time = threading.Event(), threading.Event(), []
+
+    def wrap(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any) -> Any:
+            if name == "vkWaitSemaphores" and not waits.is_set():
+                waits.set()
+                on_time.append(launched.wait(20))
+            return function(*args)
+
+        return call
+
+    monkeypatch.setattr(vk, "interceptors", [wrap])
+    with vc.Runtime() as runtime:
+        a, b, fetched = runtime.zeros(1000, np.int32), runtime.zeros(1000, np.int32), np.zeros(1000, np.int32)
+        kernel = runtime.kernel(vc.glsl(BUMP))
+        with runtime.record() as graph:
+            for _ in range(20):
+                kernel(a)
+            if arrays:
+                a.read(fetched)
+        thread = threading.Thread(target=graph.run, args=(5,))
+        thread.start()
+        assert waits.wait(20)
+        kernel(b)
+        launched.set()
+        thread.join()
+        assert on_time == [True]
+        assert set(a.numpy()) == {100}
+        assert set(fetched) == {100 * arrays}
+        assert set(b.numpy()) == {1}
 
 
 @pytest.mark.parametrize("limit_s", [0, -1.0])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from itertools import chain
@@ -36,13 +35,12 @@ class Recording:
         reads: those that they read before they have written them.
         staging: what its runs pass arrays of the host through, if they do.
         tasks: what is recorded.
-        run_s: how long a run takes, in seconds; 0 as long as nobody knows.
     """
 
-    __slots__ = ("handle", "reads", "run_s", "staging", "tasks", "writes")
+    __slots__ = ("handle", "reads", "staging", "tasks", "writes")
 
     def __init__(self, pool: CommandPool, tasks: list[Task], staging: Staging | None) -> None:
-        self.tasks, self.handle, self.staging, self.run_s = tasks, pool.take(), staging, 0.0
+        self.tasks, self.handle, self.staging = tasks, pool.take(), staging
         try:
             self._record(pool)
         except BaseException:
@@ -76,11 +74,13 @@ class Recordings:
     Attributes:
         first: the one for the inputs that the graph was recorded with.
         family: the queue family that they may be submitted to.
+        run_s: by the key of its inputs, how long a run takes, in seconds, where that is known.
     """
 
     def __init__(self, runtime: Runtime, inputs: Inputs, tasks: list[Task], memory: Places, arrays: Arrays) -> None:
         self._runtime, self._inputs, self._tasks, self._memory, self._arrays = runtime, inputs, tasks, memory, arrays
         self._kept: dict[Any, list[Recording]] = {}
+        self.run_s: dict[Any, float] = {}
         queue = runtime.scheduler.placement.recorded_for
         self._pool, self.family = CommandPool(queue), queue.family
         self.first = self.choose({})
@@ -101,21 +101,8 @@ class Recordings:
         self._kept[key] = [*alike, recording]
         return recording
 
-    def replay(self, recording: Recording, times: int) -> Future:
-        """Submits runs, as many at a time as stay within the scheduler's limit. The future is that of the last submit,
-        or of the first that failed.
-        """
-        scheduler, most = self._runtime.scheduler, times
-        if scheduler.submit_limit_s is not None and times > 1:
-            if not recording.run_s:
-                self._submit(recording, 1).result()
-                started = time.perf_counter()
-                future = self._submit(recording, 1)
-                future.result()
-                recording.run_s, times = time.perf_counter() - started, times - 2
-                if not times:
-                    return future
-            most = max(1, int(scheduler.submit_limit_s / recording.run_s))
+    def replay(self, recording: Recording, times: int, most: int) -> Future:
+        """Submits runs, at most so many at a time. The future is that of the last submit, or of the first that failed."""
         while times > most:
             future = self._submit(recording, most)
             if future.failed:
@@ -136,6 +123,7 @@ class Recordings:
         return Recording(self._pool, [task.rebased(*inputs).placed(places, bindings) for task in self._tasks], staging)
 
     def _give_up(self, key: Any) -> None:
+        self.run_s.pop(key, None)
         for recording in self._kept.pop(key):
             self._runtime.device.retirement.append((self._pool.give, 0, recording.handle))
 
