@@ -17,7 +17,7 @@ from vkcompute.runtime.graph_arrays import Array, Arrays
 from vkcompute.runtime.graph_inputs import Inputs
 from vkcompute.runtime.graph_tasks import Dispatch, LateDispatch, Places, Task
 from vkcompute.runtime.placeholders import Parameter, Placeholder
-from vkcompute.runtime.recording import Recordings
+from vkcompute.runtime.recording import Recording, Recordings
 from vkcompute.runtime.temporaries import assign
 from vkcompute.runtime.tensor import Tensor
 
@@ -207,52 +207,49 @@ class Graph:
         scheduler = self.runtime.scheduler
         if scheduler.n_recordings and (outer := scheduler.recording()) is not None:
             return self._append_to(outer, times, inputs)
-        if times > 1 and scheduler.submit_limit_s is not None:
-            return self._submit_within(scheduler.submit_limit_s, times, inputs)
-        return self._submit(times, times, inputs)
-
-    def _submit_within(self, limit_s: float, times: int, inputs: Mapping[str, Any]) -> Future:
-        """Starts several runs in submits that stay within a limit, by the time that a run takes."""
-        key, recordings = self._inputs.key(inputs), self._recordings
-        run_s = recordings.run_s.get(key) if recordings is not None else None
-        if run_s is None:  # without the lock: other threads go on
-            self._submit(1, 1, inputs).result()
-            started = time.perf_counter()
-            future = self._submit(1, 1, inputs)
-            future.result()
-            run_s, times = time.perf_counter() - started, times - 2
-            if recordings is not None:
-                recordings.run_s[key] = run_s
-            if not times:
-                return future
-        return self._submit(times, max(1, int(limit_s / run_s)), inputs)
-
-    def _submit(self, times: int, most: int, inputs: Mapping[str, Any]) -> Future:
-        """Starts the recorded work, at most so many runs per submit."""
         if self._arrays.used:
-            return self._submit_with_arrays(times, most, inputs)
-        scheduler = self.runtime.scheduler
-        with scheduler.lock:  # against a close() on another thread, which is looked for again
-            if (recordings := self._recordings) is None:
-                raise self._unready()
-            recording = recordings.choose(inputs) if inputs else recordings.first
-            return recordings.replay(recording, times, most)
+            return self._submit_with_arrays(times, inputs)
+        return self._replay(times, inputs)
 
-    def _submit_with_arrays(self, times: int, most: int, inputs: Mapping[str, Any]) -> Future:
+    def _submit_with_arrays(self, times: int, inputs: Mapping[str, Any]) -> Future:
         self.runtime.require_open()  # in a forked child, the lock may be held by a thread that is not there
-        scheduler = self.runtime.scheduler
         with self._arrays.sending:
-            with scheduler.lock:
+            with self.runtime.scheduler.lock:
                 if (recordings := self._recordings) is None:
                     raise self._unready()
                 recording = recordings.choose(inputs)
             staging = recording.staging
             assert staging is not None
             self._arrays.send(staging)
-            with scheduler.lock:
-                if self._recordings is None:
-                    raise self._unready()
-                return self._arrays.expect(staging, recordings.replay(recording, times, most))
+            return self._arrays.expect(staging, self._replay(times, inputs, recording))
+
+    def _replay(self, times: int, inputs: Mapping[str, Any], recording: Recording | None = None) -> Future:
+        """Starts runs, several of them in submits that stay within the runtime's limit by the time that one takes.
+
+        Args:
+            recording: the one for `inputs` whose staging memory is filled, where there are arrays.
+        """
+        limit_s, recordings = self.runtime.scheduler.submit_limit_s, self._recordings
+        if times == 1 or limit_s is None or recordings is None:
+            return self._start(times, times, inputs, recording)
+        key = self._inputs.key(inputs)
+        run_s = recordings.run_s.get(key)
+        if run_s is None:  # without the device's lock: other threads go on
+            self._start(1, 1, inputs, recording).result()
+            started = time.perf_counter()
+            future = self._start(1, 1, inputs, recording)
+            future.result()
+            recordings.run_s[key] = run_s = time.perf_counter() - started
+            if not (times := times - 2):
+                return future
+        return self._start(times, max(1, int(limit_s / run_s)), inputs, recording)
+
+    def _start(self, times: int, most: int, inputs: Mapping[str, Any], recording: Recording | None) -> Future:
+        with self.runtime.scheduler.lock:  # against a close() on another thread, which is looked for again
+            if (recordings := self._recordings) is None:
+                raise self._unready()
+            recording = recording or (recordings.choose(inputs) if inputs else recordings.first)
+            return recordings.replay(recording, times, most)
 
     def run(self, times: int = 1, *, until: Tensor | None = None, every: int = 16, **inputs: Any) -> int:
         """Runs the recorded work, `times` times in a row, and waits for it; gives the number of runs made.

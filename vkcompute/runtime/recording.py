@@ -102,7 +102,7 @@ class Recordings:
         return recording
 
     def replay(self, recording: Recording, times: int, most: int) -> Future:
-        """Submits runs, at most so many at a time. The future is that of the last submit, or of the first that failed."""
+        """Submits runs, at most `most` at a time. The future is that of the last submit, or the first that failed."""
         while times > most:
             future = self._submit(recording, most)
             if future.failed:
