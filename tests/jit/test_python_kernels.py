@@ -368,3 +368,26 @@ def test_constants_that_come_again_are_compiled_but_kept_once(gpu: vc.Runtime, m
         kept.append(len(gpu.memo))
     assert len({*kept}) == 1
     assert set(x.numpy()) == {3 * sum(range(20))}
+
+
+@vc.kernel
+def rows_of(x, out, factor, first):
+    i = vc.global_id(0)
+    if i < out.size:
+        out[i] = x[i] * factor + first + i
+
+
+@pytest.mark.devices
+def test_a_group_of_devices(group: vc.DeviceGroup) -> None:
+    data = np.arange(100, dtype=np.int32)
+    x, out = group.tensor(data), group.empty(100, np.int32)
+    for kernel in (group.kernel(rows_of), group.kernel(rows_of[2, 64])):
+        out.write(0)
+        kernel(x, out, 3, lambda rows: rows.start).result()
+        assert np.array_equal(out.numpy(), data * 4)
+        kernel(x, out, factor=5, first=lambda rows: rows.start)
+        assert np.array_equal(out.numpy(), data * 6)
+    with pytest.raises(TypeError, match="grid"):
+        kernel(x, out, 3, 0, grid=1)
+    with pytest.raises(TypeError, match="no options here; got name"):
+        group.kernel(rows_of, name="thrice")

@@ -16,7 +16,6 @@ from vkcompute.core.physical import enumerate_devices
 from vkcompute.runtime import layout, program
 from vkcompute.runtime.balance import Shares, fractions, learned, split_rows
 from vkcompute.runtime.future import Future
-from vkcompute.runtime.kernel import Kernel
 from vkcompute.runtime.runtime import Runtime
 from vkcompute.runtime.tensor import Array, Tensor
 
@@ -107,10 +106,10 @@ class GroupKernel:
     """A kernel on each device of a group. Made by `DeviceGroup.kernel`.
 
     Attributes:
-        kernels: one per device.
+        kernels: one per device, each a `Kernel`, or the same Python kernel.
     """
 
-    def __init__(self, group: DeviceGroup, kernels: Iterable[Kernel]) -> None:
+    def __init__(self, group: DeviceGroup, kernels: Iterable[Callable[..., Future]]) -> None:
         self.group, self.kernels = group, tuple(kernels)
 
     def __call__(
@@ -131,11 +130,12 @@ class GroupKernel:
             TypeError, ValueError: as of `Kernel`.
         """
         futures = []
+        options = {name: value for name, value in (("grid", grid), ("queue", queue)) if value is not None}
         for index, (kernel, rows) in enumerate(zip(self.kernels, self._rows(args), strict=True)):
             if rows:
-                here = [_of_device(value, index, rows) for value in (grid, *args)]
-                push = {name: _of_device(value, index, rows) for name, value in named.items()}
-                futures.append(kernel(*here[1:], grid=here[0], queue=queue, **push))
+                here = [_of_device(value, index, rows) for value in args]
+                by_name = {name: _of_device(value, index, rows) for name, value in (options | named).items()}
+                futures.append(kernel(*here, **by_name))
                 self.group.launched[index] += len(rows)
         return GroupFuture(futures)
 
@@ -281,9 +281,16 @@ class DeviceGroup(Handle):
         array = np.asarray(data, dtype)
         return GroupTensor(self, [runtime.tensor(array) for runtime in self.runtimes], None)
 
-    def kernel(self, source: program.Source, **options: Any) -> GroupKernel:
-        """The kernel on every device; `options` and errors are as of `Runtime.kernel`."""
+    def kernel(self, source: program.Source | Callable[..., Future], **options: Any) -> GroupKernel:
+        """The kernel on every device; `options` and errors are as of `Runtime.kernel`.
+
+        Of a Python kernel, `group.kernel(saxpy)` or `group.kernel(saxpy[groups, local_size])`, without options.
+        """
         self.require_open()
+        if callable(source):
+            if options:
+                raise TypeError(f"a Python kernel has no options here; got {', '.join(options)}; leave them out")
+            return GroupKernel(self, [source] * len(self.runtimes))
         return GroupKernel(self, [runtime.kernel(source, **options) for runtime in self.runtimes])
 
     # -- all together -------------------------------------------------------------------------------------------------
