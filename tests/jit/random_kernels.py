@@ -168,7 +168,8 @@ class Program:
                 lines.append(self._filled(self._random.choice(_split(_SIMPLE)), 2))
             elif kind == "joined":
                 one, other, then = self._random.choice(_split(_JOINED)).split(" / ")
-                lines += [self._filled(f"if B:\n    {one}\nelse:\n    {other}\n{then}", 2)]
+                joined = self._filled(f"if B:\n    {one}\nelse:\n    {other}\n{then}", 2)
+                lines.append(re.sub(r"\bt\b", f"t{self._random.randrange(1000)}", joined))  # one type for each
             else:
                 lines += getattr(self, f"_{kind}")(depth - 1, loops, end)
         return "\n".join(lines or ["pass"]).split("\n")
