@@ -34,6 +34,9 @@ def keywords(a, b=2, *, c=3):
     return a * b + c
 def rest(a, *more):
     return a * more[0] + more[1]
+double = lambda v: 2 * v
+async def coroutine(v):
+    return v
 def found(a):
     for k in range(10):
         if k * k > a:
@@ -97,6 +100,8 @@ REFUSED = [
     ("out[i] = 10 ** 10 ** 8", r"this \*\* is beyond 64 bits"),
     ("out[i] = 1 << 10 ** 9", "this << is beyond 64 bits|integers have at most 64 bits"),
     ("out[i] = " + "9" * 4000, "integers have at most 64 bits in kernels; this takes 13288"),
+    ("out[i] = double(i)", "a lambda cannot be compiled"),
+    ("out[i] = coroutine(i)", "coroutine is no plain function"),
     ("t = (i, 2)\nt[0] = 1", "the elements of a tuple cannot be assigned; make another tuple"),
     ("t = (i, 2)\nt[0] += 1", "the elements of a tuple cannot be assigned; make another tuple"),
     ("out[i] = " + " + ".join(["x[i]"] * 400), "nested too deeply"),

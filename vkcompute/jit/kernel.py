@@ -89,8 +89,10 @@ def kernel(function: Callable[..., object]) -> PythonKernel:
     **Types** promote as numpy's; but a float64 that numpy makes of smaller operands (int32 / int32, int32 * float32) is
     float32, unless an argument is float64. Ids, lengths and ranges are int32 (a range of 64-bit ints is int64), so
     `uint32 + id` is int64: write `vc.uint32(id)`. A variable that has several types in a branch or a loop gets the one
-    that they promote to. Integers wrap; `//` and `%` round as Python's, and are undefined by zero. `int(x)` of a float
-    is int32. No device has the functions of float64, but for sqrt, roundings, min and max.
+    that they promote to. Integers wrap; `//` and `%` round as Python's, and are undefined by zero and where the
+    quotient overflows; of floats they are `floor(x / y)` and `x - y * floor(x / y)`, each step rounded. Comparisons are
+    by value, whatever the types. Devices may take no float for NaN or infinite in `min`, `max`, `x - x` and `0 * x`.
+    `int(x)` of a float is int32. No device has the functions of float64, but for sqrt, roundings, min and max.
 
     **Workgroups.** `tile = vc.shared((16, 16), vc.float32)` is an array that the invocations of a workgroup share,
     `vc.barrier()` waits for all of them, and `vc.atomic_add(array, index, value)`, min, max, and, or, xor, exchange and

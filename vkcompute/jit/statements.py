@@ -9,6 +9,7 @@ from functools import partial
 from types import FunctionType
 from typing import Any
 
+from vkcompute.errors import KernelError
 from vkcompute.ir import INT32, INT64, SCALARS, Scalar, Value
 from vkcompute.jit import library
 from vkcompute.jit.control import RESULT, RETURNED, Control
@@ -49,7 +50,10 @@ class Statements(Control):
         if any(frame.function is function for frame in self.frames):
             raise Refused(f"{function.__name__} calls itself, which kernels cannot; write a loop")
         if function not in self._sources:
-            self._sources[function] = read(function)
+            try:
+                self._sources[function] = read(function)
+            except KernelError as error:  # which has no place, unless it is in the function's own text
+                raise (error if "\n" in str(error) else Refused(str(error))) from None
         source = self._sources[function]
         try:
             bound = inspect.signature(function).bind(*args, **named)
