@@ -32,7 +32,9 @@ def faults(wheel: Path) -> list[str]:
     """What is wrong with the wheel as a file."""
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
-        compiler_nbytes = sum(_packed_nbytes(entry) for entry in archive.infolist() if _is_compiler(entry.filename))
+        entries = [entry for entry in archive.infolist() if entry.filename.startswith(COMPILER)]
+        record = next(entry for entry in archive.infolist() if entry.filename.endswith("/RECORD"))
+        compiler_nbytes = sum(map(_packed_nbytes, entries)) + record.compress_size * len(entries) // len(names)
     nbytes = wheel.stat().st_size - compiler_nbytes
     shaders = [name for name in names if name.startswith("vkcompute/_spv/") and name.endswith(".spv")]
     strangers = {name.split("/")[0] for name in names if not name.startswith(("vkcompute/", "vkcompute-"))}
@@ -52,10 +54,6 @@ def faults(wheel: Path) -> list[str]:
             f"{len(shaders)} of them shaders"
         )
     return [fault for fault, found in checks.items() if found]
-
-
-def _is_compiler(name: str) -> bool:
-    return name.startswith(COMPILER)
 
 
 def _packed_nbytes(entry: zipfile.ZipInfo) -> int:

@@ -1,4 +1,4 @@
-"""Copies between tensors: what may be copied into what, and which bytes go where."""
+"""Copies between tensors, and fills: what may be copied into what, and which bytes go where."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy.typing as npt
 from vkcompute.core import vk
 from vkcompute.runtime import layout
 from vkcompute.runtime.future import Future
+from vkcompute.runtime.transfer import copy_region
 
 if TYPE_CHECKING:
     from vkcompute.runtime.scheduler import Range
@@ -44,6 +45,31 @@ def copy_tensor(source: Tensor, target: Tensor) -> Future:
     table[:, 2] = nbytes
     regions = vk.ffi.from_buffer("VkBufferCopy[]", table)
     return runtime.scheduler.copy(regions, len(table), source.range, target.range)
+
+
+def fill_tensor(tensor: Tensor, element: bytes) -> None:
+    """Writes the bytes of one element into every element.
+
+    Elements of up to 4 bytes are vkCmdFillBuffer's words; of 8, the first one is written and then doubled by copies.
+    Views that do not consist of whole words are written from the host.
+    """
+    scheduler, (buffer, start, stop) = tensor.runtime.scheduler, tensor.range
+    if not tensor.contiguous or start % 4 or (stop % 4 and stop != buffer.used_bytes):
+        tensor.write(np.frombuffer(element, tensor.dtype)[0])
+        return
+    stop += -stop % 4
+    if len(element) <= 4 or element[:4] == element[4:]:
+        scheduler.fill((buffer, start, stop), int.from_bytes((element * 4)[:4], "little"))
+        return
+    scheduler.fill((buffer, start, start + 4), int.from_bytes(element[:4], "little"))
+    scheduler.fill((buffer, start + 4, start + 8), int.from_bytes(element[4:], "little"))
+    done = 8
+    while done < stop - start:
+        nbytes = min(done, stop - start - done)
+        region = copy_region(buffer, start, buffer, start + done, nbytes)
+        source, target = (buffer, start, start + nbytes), (buffer, start + done, start + done + nbytes)
+        scheduler.copy(region, 1, source, target)
+        done += nbytes
 
 
 def sources(regions: Any, n_regions: int, source: Range, target: Range) -> tuple[Range, ...]:

@@ -12,10 +12,9 @@ from vkcompute.core.pipeline import ComputePipeline
 from vkcompute.core.quirks import quirks_of
 from vkcompute.core.shader import ShaderModule
 from vkcompute.errors import MissingFeature
-from vkcompute.runtime.arguments import Bound, bound_range
+from vkcompute.runtime.arguments import Bound, bound_range, check_bindings
 from vkcompute.runtime.constants import PushConstants
 from vkcompute.runtime.future import Future
-from vkcompute.runtime.limits import check_bindings
 from vkcompute.runtime.program import Program
 from vkcompute.spirv.branches import decided
 from vkcompute.spirv.capabilities import missing_features

@@ -24,7 +24,6 @@ from vkcompute.errors import ClosedError, VulkanError, again
 from vkcompute.runtime import layout, program
 from vkcompute.runtime import stream as streaming
 from vkcompute.runtime.constants import specialize
-from vkcompute.runtime.fill import fill
 from vkcompute.runtime.graph import Graph
 from vkcompute.runtime.kernel import Kernel
 from vkcompute.runtime.profile import Profile
@@ -155,10 +154,6 @@ class Runtime(Handle):
     def full(self, shape: int | tuple[int, ...], value: Any, dtype: npt.DTypeLike = np.float32) -> Tensor:
         """A tensor with every element `value`."""
         return self.empty(shape, dtype).fill(value)
-
-    def fill(self, tensor: Tensor, element: bytes) -> None:
-        """Writes the bytes of one element into every element; what `Tensor.fill` does."""
-        fill(self.scheduler, tensor, element)
 
     # -- kernels ------------------------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from vkcompute import dtypes
 from vkcompute.core.buffer import Buffer
 from vkcompute.errors import ClosedError
 from vkcompute.runtime import layout
-from vkcompute.runtime.copying import copy_tensor
+from vkcompute.runtime.copying import copy_tensor, fill_tensor
 from vkcompute.runtime.future import Future
 from vkcompute.runtime.scalars import Scalars
 
@@ -231,7 +231,7 @@ class Tensor(Scalars):
             raise ValueError(f"fill takes one value; got an array of shape {np.shape(value)}; use write()")
         element = _converted(value, self.dtype)
         if self.size:
-            self.runtime.fill(self, element.tobytes())
+            fill_tensor(self, element.tobytes())
         return self
 
     # -- views --------------------------------------------------------------------------------------------------------
