@@ -10,9 +10,9 @@ import numpy.typing as npt
 from vkcompute.core import vk
 from vkcompute.runtime import layout
 from vkcompute.runtime.future import Future
-from vkcompute.runtime.transfer import copy_region
 
 if TYPE_CHECKING:
+    from vkcompute.core.buffer import Buffer
     from vkcompute.runtime.scheduler import Range
     from vkcompute.runtime.tensor import Tensor
 
@@ -100,3 +100,11 @@ def refuse_overlap(first: Offsets, second: Offsets, nbytes: int) -> None:
     inside = following < len(ordered)
     if np.any(ordered[following[inside]] < first[inside] + nbytes):
         raise ValueError("source and target share bytes; copy through a third tensor: target.copy_from(source.copy())")
+
+
+def copy_region(source: Buffer, source_offset: int, target: Buffer, target_offset: int, nbytes: int) -> object:
+    """One VkBufferCopy; offsets in bytes from the start of each buffer."""
+    region = vk.ffi.new("VkBufferCopy*")
+    region.srcOffset, region.dstOffset = source.offset + source_offset, target.offset + target_offset
+    region.size = nbytes
+    return region

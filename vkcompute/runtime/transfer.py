@@ -16,6 +16,7 @@ from vkcompute.core.buffer import Buffer
 from vkcompute.core.queue import Point
 from vkcompute.core.staging import SLOT_BYTES, StagingRing
 from vkcompute.errors import ClosedError
+from vkcompute.runtime.copying import copy_region
 from vkcompute.runtime.scheduler import Range, Scheduler
 
 Bytes = npt.NDArray[np.uint8]
@@ -35,14 +36,6 @@ class _Holder:
 
     def __init__(self, buffer: Buffer) -> None:
         self.buffer = buffer
-
-
-def copy_region(source: Buffer, source_offset: int, target: Buffer, target_offset: int, nbytes: int) -> object:
-    """One VkBufferCopy; offsets in bytes from the start of each buffer."""
-    region = vk.ffi.new("VkBufferCopy*")
-    region.srcOffset, region.dstOffset = source.offset + source_offset, target.offset + target_offset
-    region.size = nbytes
-    return region
 
 
 class Transfers:
