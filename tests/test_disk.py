@@ -103,6 +103,9 @@ def test_a_folder_in_the_place_of_an_entry_reads_as_absent(tmp_path: Path) -> No
 @pytest.mark.parametrize("step", ["fsync", "replace"])
 def test_a_write_that_fails_leaves_the_old_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
     path = tmp_path / "file"
+    with pytest.raises(FileNotFoundError) as raised:
+        disk.write_atomic(path.parent / "absent" / "file", b"new")
+    assert raised.value.filename == str(path.parent / "absent" / "file")  # and not a temporary one
     disk.write_atomic(path, b"old")
 
     def fail(*_: object) -> None:

@@ -62,9 +62,11 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         yield temporary
         temporary.chmod(mode)  # what was yielded may have been replaced by another file
         os.replace(temporary, target)
-    except BaseException:
+    except BaseException as error:
         with contextlib.suppress(OSError):
             temporary.unlink()
+        if isinstance(error, OSError) and str(error.filename) == str(temporary):
+            error.filename = os.fspath(path)  # the name that the caller knows
         raise
 
 

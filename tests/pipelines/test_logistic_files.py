@@ -154,8 +154,8 @@ class Bomb:
 
 OTHERS: dict[str, tuple[bytes, str]] = {
     "not an archive": (b"coef,1,2\n", "damaged one"),
-    "an array": ((lambda s: (np.save(s, X), s.getvalue())[1])(io.BytesIO()), "damaged one"),
-    "another archive": (archive(header=None), "header"),
+    "an array": ((lambda s: (np.save(s, X), s.getvalue())[1])(io.BytesIO()), "damaged one: it holds something else"),
+    "another archive": (archive(header=None), "'header' is missing"),
     "another format": (
         archive(header=header(format="vkcompute.Other 9")),
         "it is a 'vkcompute.Other 9', and this version",

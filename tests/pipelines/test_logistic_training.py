@@ -289,6 +289,14 @@ def test_how_often_the_host_looks_changes_nothing(
     assert usual.n_iter_ < 300
 
 
+def test_divergence_warns(gpu: vc.Runtime) -> None:
+    from sklearn.exceptions import ConvergenceWarning
+
+    X, y = random_table(50, 2, 13)
+    with pytest.warns(ConvergenceWarning, match=r"diverged: its loss is .* learning_rate below 100"):
+        vc.LogisticRegression(learning_rate=100, device=gpu).fit(X * [1, 1000], y)
+
+
 def test_too_few_epochs_warn(gpu: vc.Runtime) -> None:
     from sklearn.exceptions import ConvergenceWarning
 

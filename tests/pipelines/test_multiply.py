@@ -182,6 +182,12 @@ def test_bad_operands(gpu: vc.Runtime, a: Any, b: Any, error: type[Exception], w
         vc.multiply(a, b, runtime=gpu)
 
 
+def test_arrays_are_not_multiplied_by_a_group(gpu: vc.Runtime) -> None:
+    group: Any = vc.DeviceGroup([gpu])
+    with group, pytest.raises(TypeError, match="on one Runtime; got DeviceGroup"):
+        vc.multiply(np.ones(3), 2, runtime=group)
+
+
 def test_bad_out(gpu: vc.Runtime) -> None:
     a = np.ones(3, np.float32)
     locked = np.ones(3, np.float32)

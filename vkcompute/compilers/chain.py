@@ -27,11 +27,11 @@ TARGETS = ("vulkan1.0", "vulkan1.1", "vulkan1.2", "vulkan1.3")
 
 _MAGIC = 0x07230203  # the first word of SPIR-V
 _INSTALL = """\
-Install one:
-  Debian, Ubuntu  apt install glslang-tools
-  Fedora          dnf install glslang
-  macOS           brew install glslang
-  Windows         the Vulkan SDK of LunarG
+install one:
+  Debian, Ubuntu: apt install glslang-tools;
+  Fedora: dnf install glslang;
+  macOS: brew install glslang;
+  Windows: the Vulkan SDK of LunarG;
 or name one with compiler=... or with the environment variable VKCOMPUTE_GLSLC."""
 _LIBRARY = re.compile(r"\.(?:so(?:\.\d+)*|dylib|dll)\Z")
 
@@ -89,7 +89,7 @@ def _find(named: str | None, environment: str | None, path: str, sdk: str) -> Co
         if found is not None:
             return kind(found, f"{kind.name}:{fingerprint(found)}")
         tried.append(f"{program}: not on PATH")
-    raise NoCompiler("\n  ".join(["no GLSL compiler on this machine; tried", *tried]) + f"\n{_INSTALL}")
+    raise NoCompiler("\n  ".join(["no GLSL compiler on this machine; tried", *tried]) + f";\n{_INSTALL}")
 
 
 def compile_unit(unit: Unit, tool: Compiler, target: str, optimize: bool) -> bytes:
@@ -115,14 +115,14 @@ def _named(name: str, origin: str, path: str) -> Compiler:
     if _LIBRARY.search(name):
         library = shaderc.load(name)
         if isinstance(library, str):
-            raise NoCompiler(f"{origin}={name!r} is no usable shaderc library: {library}\n{_INSTALL}")
+            raise NoCompiler(f"{origin}={name!r} is no usable shaderc library: {library};\n{_INSTALL}")
         return library
     found = shutil.which(name, path=path)
     if found is None:
-        raise NoCompiler(f"{origin}={name!r} is no program that can be run\n{_INSTALL}")
+        raise NoCompiler(f"{origin}={name!r} is no program that can be run;\n{_INSTALL}")
     kind = _kind(found)
     if kind is None:
-        raise NoCompiler(f"{origin}={name!r} is a program, but neither glslc nor glslang\n{_INSTALL}")
+        raise NoCompiler(f"{origin}={name!r} is a program, but neither glslc nor glslang;\n{_INSTALL}")
     return kind(found, f"{kind.name}:{fingerprint(found)}")
 
 

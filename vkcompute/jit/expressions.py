@@ -231,7 +231,9 @@ class Expressions(Arithmetic):
         lookup = owner.get if isinstance(owner, dict) else partial(getattr, owner)
         try:
             found = lookup(key)
-        except (ValueError, AttributeError):
+        except AttributeError:
+            raise Refused(f"{name.rpartition('.')[0]} has no attribute {key}") from None
+        except ValueError:
             raise Refused(f"{name} has no value when the kernel is compiled") from None
         if hasattr(found, "__array__") and not isinstance(found, (np.generic, type)):
             raise Refused(f"{name} comes from outside of the kernel; a kernel takes tensors as arguments")
@@ -270,7 +272,8 @@ class Expressions(Arithmetic):
         base, index = self.value(node.value), self.value(node.slice)
         if isinstance(base, tuple):
             if type(index) is not int or not -len(base) <= index < len(base):
-                raise Refused(f"a tuple of {len(base)} is indexed by a constant in range; got {describe(index)}")
+                got = index if type(index) is int else describe(index)
+                raise Refused(f"a tuple of {len(base)} is indexed by a constant in range; got {got}")
             return base[index]
         return self.load(base, self.place(base, index))
 

@@ -104,6 +104,9 @@ def kernel(function: Callable[..., object]) -> PythonKernel:
     scalar types; math's and numpy's functions of numbers; functions written in Python, which are inlined and may not
     call themselves; numbers, strings and tuples from outside, as they are at compile time.
 
+    **Invocations** run in no order, side by side: none may write an element that another reads or writes (`out[0] +=`
+    loses sums). Memory shared by a workgroup, barriers and atomics are for kernels in GLSL.
+
     **Loops.** lavapipe ends the loops of an invocation after 65,535 iterations, all of its loops together, and reports
     nothing: give each invocation less to do.
 

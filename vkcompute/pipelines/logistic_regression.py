@@ -34,6 +34,9 @@ class LogisticRegression(Estimator):
 
         mean over the rows of log(1 + exp(-s z)) + alpha / 2 * ||coef||^2,    z = X coef + intercept, s = -1 or 1.
 
+    Features are best scaled first (StandardScaler): steps that are right for the small ones are too long for the large
+    ones, and the training diverges, of which a warning tells.
+
     Training runs in float32 on the device; an `X` of other types is converted. The same data, parameters and seed give
     the same bits on one device.
 
@@ -166,7 +169,15 @@ class LogisticRegression(Estimator):
             self.feature_names_in_ = names
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-        if self.tol is not None and not outcome.converged:
+        if self.loss_curve_[-1] > max(1.0, self.loss_curve_[0]):  # the second is more where training starts afar
+            warnings.warn(
+                f"The training diverged: its loss is {self.loss_curve_[-1]:.4g}, that of zero weights 0.693. "
+                "Scaling input data with StandardScaler or MinMaxScaler might help, or a learning_rate below "
+                f"{self.learning_rate!r}.",
+                warning_class("ConvergenceWarning"),
+                stacklevel=3,
+            )
+        elif self.tol is not None and not outcome.converged:
             warnings.warn(
                 f"Maximum number of iteration reached before convergence: {n_epochs} epochs. Consider increasing "
                 "max_iter to improve the fit.",

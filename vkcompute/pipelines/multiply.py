@@ -145,6 +145,8 @@ def multiply(
         if runtime not in (None, *(operand.runtime for operand in (a, b) if isinstance(operand, Tensor))):
             raise ValueError("tensors are multiplied on their own runtime; leave `runtime` out, or pass arrays")
         return _multiply_tensors(a, b, out)
+    if runtime is not None and not isinstance(runtime, Runtime):
+        raise TypeError(f"arrays are multiplied on one Runtime; got {type(runtime).__name__}")
     left, right, scalar = _operands(a, b)
     result = _result(left, out)
     runtime = runtime or default_runtime()
@@ -268,7 +270,7 @@ def _scalar(value: Any, dtype: np.dtype[Any]) -> np.generic:
         and not np.can_cast(array.dtype, dtype, "same_kind")
         and not (array.dtype.kind == "i" and dtype.kind in "iuf")
     ):
-        raise TypeError(f"the scalar {value!r} is no {dtype}; convert the array, or pass a {dtype}")
+        raise TypeError(f"the scalar {value!r} is no {dtype}; convert the array, or pass one that is")
     if dtype.kind in "iu" and not np.iinfo(dtype).min <= int(array.item()) <= np.iinfo(dtype).max:
         limits = np.iinfo(dtype)
         raise ValueError(f"the scalar {value!r} does not fit {dtype}, which holds {limits.min} to {limits.max}")

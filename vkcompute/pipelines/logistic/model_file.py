@@ -51,7 +51,10 @@ def read(path: str | os.PathLike[str], params: Collection[str]) -> tuple[dict[st
         found = {name: value for name, value in header["params"].items() if name in params}
         return found, _state(arrays, header["objects"])
     except Exception as error:  # zipfile and numpy raise a dozen kinds on damaged bytes, NotImplementedError among them
-        raise DataError(f"{os.fspath(path)}: not a model file, or a damaged one: {error}") from error
+        why = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+        if isinstance(error, (AttributeError, TypeError)):  # numpy.load gave an array, or the header is no dict
+            why = "it holds something else"
+        raise DataError(f"{os.fspath(path)}: not a model file, or a damaged one: {why}") from error
 
 
 def _state(arrays: dict[str, Any], objects: list[str]) -> dict[str, Any]:
