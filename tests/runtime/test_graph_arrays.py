@@ -80,6 +80,23 @@ def test_more_runs_than_there_is_staging_memory_for(rt: vc.Runtime, scale: vc.Ke
     assert set(fetched) == {1055}
 
 
+def test_where_staging_memory_is_short_runs_wait_for_those_before() -> None:
+    n = 12 << 20
+    fetched, source = np.zeros(n, np.int32), vc.glsl(SLOW)
+    with vc.Runtime(memory_limit_bytes=160 << 20) as runtime:
+        large, small = runtime.zeros(n, np.int32), runtime.zeros(1 << 15, np.int32)
+        with runtime.record() as graph:
+            runtime.kernel(source)(small, 20000)
+            large.read(fetched)
+        futures = []
+        for i in range(1, 5):
+            large.fill(i)
+            futures.append(graph.submit())
+        for future in futures:
+            future.result()
+    assert fetched.min() == fetched.max() == 4
+
+
 def test_results_are_there_when_the_future_is_done(rt: vc.Runtime, scale: vc.Kernel) -> None:
     graph, sent, fetched = doubled(rt, scale)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from vkcompute.core.buffer import Buffer
 from vkcompute.core.command import CommandPool, Recorder
+from vkcompute.errors import OutOfDeviceMemory
 from vkcompute.runtime.graph_arrays import Arrays, Staging
 from vkcompute.runtime.graph_inputs import Inputs
 from vkcompute.runtime.graph_tasks import Bindings, Places, Task
@@ -93,9 +94,15 @@ class Recordings:
             staging = recording.staging
             if staging is None or staging.run is None or staging.run.done():
                 return recording
-        if len(alike) == _MOST_PENDING:
-            return min(alike, key=lambda recording: recording.staging.number if recording.staging else 0)
-        recording = self._record(given)
+        oldest = min(alike, key=lambda recording: recording.staging.number if recording.staging else 0, default=None)
+        if oldest is not None and len(alike) == _MOST_PENDING:
+            return oldest
+        try:
+            recording = self._record(given)
+        except OutOfDeviceMemory:
+            if oldest is None:
+                raise
+            return oldest
         if not alike and len(self._kept) > _MOST_KEPT:
             self._give_up(next(key for key in self._kept if key != self._inputs.default_key))
         self._kept[key] = [*alike, recording]
