@@ -76,7 +76,8 @@ class Multiplier:
             future = self._launch(tensors, scalar, array_b)
         else:
             flat = [tensor.reshape(-1).view(np.uint8) for tensor in tensors]
-            lane = self.runtime.scheduler.compute[0].index  # one for all windows: the last one's future is the future
+            scheduler = self.runtime.scheduler  # one queue for all windows: the last one's future is the future
+            lane = None if scheduler.recording() is not None else scheduler.compute[0].index
             for start in range(0, out.nbytes, self._window_bytes):
                 window = slice(start, min(start + self._window_bytes, out.nbytes))
                 future = self._launch([tensor[window] for tensor in flat], scalar, array_b, lane)
