@@ -117,16 +117,16 @@ def test_tensors_and_unaligned_views_of_them(gpu: vc.Runtime, dtype: str) -> Non
 
 
 def test_windows_in_a_graph(gpu: vc.Runtime) -> None:
-    multiplier = Multiplier(gpu, np.dtype(np.float32))
+    multiplier = Multiplier(gpu, "float32")
     multiplier._window_bytes = 1 << 16
     a = np.arange(50_001, dtype=np.float32)
     x, other, out = gpu.tensor(a), gpu.tensor(a + 1), gpu.zeros(50_001)
     with gpu.record(x=x) as graph:
         multiplier(graph["x"], np.float32(3), out)
         multiplier(out, graph["x"], out)
-    for given in (x, other):
-        graph.run(x=given)
-        assert np.array_equal(out.numpy(), given.numpy() * np.float32(3) * given.numpy())
+    for each in (x, other):
+        graph.run(x=each)
+        assert np.array_equal(out.numpy(), each.numpy() * np.float32(3) * each.numpy())
 
 
 def test_windows_where_an_array_exceeds_the_largest_binding(gpu: vc.Runtime) -> None:
