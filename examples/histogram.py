@@ -1,0 +1,34 @@
+"""A histogram: each workgroup counts in memory that its invocations share, and adds its counts to the result.
+
+python examples/histogram.py
+"""
+
+import numpy as np
+
+import vkcompute as vc
+
+BINS, GROUP = 64, 256
+
+
+@vc.kernel
+def histogram(x, counts):
+    own = vc.shared(BINS, vc.uint32)  # this workgroup's counts; they hold anything at first
+    i, here = vc.global_id(0), vc.local_id(0)
+    if here < BINS:
+        own[here] = 0
+    vc.barrier()  # all invocations come to it: only what is around it depends on `here` and `i`
+    if i < x.size:
+        vc.atomic_add(own, x[i], 1)
+    vc.barrier()
+    if here < BINS:
+        vc.atomic_add(counts, here, own[here])
+
+
+with vc.Runtime() as gpu:
+    data = np.random.default_rng(0).binomial(BINS - 1, 0.5, 1_000_000).astype(np.int32)
+    counts = gpu.zeros(BINS, np.uint32)
+    histogram[(data.size + GROUP - 1) // GROUP, GROUP](gpu.tensor(data), counts)
+    print("equal to numpy:", np.array_equal(counts.numpy(), np.bincount(data, minlength=BINS)))
+    heights = counts.numpy() * 12 // counts.numpy().max()
+    for level in range(12, 0, -1):
+        print("".join("#" if height >= level else " " for height in heights).rstrip())
