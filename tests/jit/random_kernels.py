@@ -53,7 +53,7 @@ _FORMS = {
         not B; not K; B and B; B or B; B ^ B; B & B; B | B; B == B; bool(K); bool(F1); K C K C W; M C 2; M C F1
         F1 C K & 15
         B if B else B; K > 3 != B; z[I] C F; np.isnan(F1); K // D C 3 or K % D C 2; x[I] C 4 and y[I] C 9
-        K and x[I] > 0""",
+        bool(K and x[I] > 0)""",
     "F": """F1 + F1; F1 - F1; F1 * F1; min(F1, F1); max(F1, 1); abs(F1); -F1; F1 / 2; F1 // 2.0; F1 % 2.0; F1 ** 2
         np.sign(F1)
         np.floor(F1); np.ceil(F1); np.trunc(F1); np.rint(F1); F1 if B else F1; (K & 15) / 4; F1 + (K & 15)

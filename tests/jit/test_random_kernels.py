@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 
 import numpy as np
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from oracle import check, module
@@ -25,5 +26,5 @@ def test_random_programs(gpu: vc.Runtime, random: Random, seed: int) -> None:
     out = np.full((N, 6), -7, np.int32), np.full(N, 7, np.uint32), np.full((N, 4), -7, np.float32)
     try:
         check(gpu, kernel, x, y, z, *out, local_size=(N, 1, 1), rtol=0, atol=0)
-    except OverflowError:  # Python's own ints, which are int32 on the device, have grown beyond that
+    except (OverflowError, pytest.skip.Exception):  # a Python int is beyond int32; 64 bits where there are none
         assume(False)
