@@ -104,8 +104,8 @@ def kernel(function: Callable[..., object]) -> PythonKernel:
     scalar types; math's and numpy's functions of numbers; functions written in Python, which are inlined and may not
     call themselves; numbers, strings and tuples from outside, as they are at compile time.
 
-    **Invocations** run in no order, side by side: none may write an element that another reads or writes (`out[0] +=`
-    loses sums). Memory shared by a workgroup, barriers and atomics are for kernels in GLSL.
+    **Invocations** run in no order, side by side: what one writes, another may neither read nor write (`out[0] += x`
+    loses sums), but for atomics, and for those of a workgroup with a barrier between.
 
     **Loops.** lavapipe ends the loops of an invocation after 65,535 iterations, all of its loops together, and reports
     nothing: give each invocation less to do.

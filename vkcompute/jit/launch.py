@@ -120,8 +120,6 @@ def _kind(arg: Any) -> Any:
     if kind is Parameter:
         return _kind(arg.value)
     remedy = "; make a tensor of it, with runtime.tensor(data)" if isinstance(arg, (np.ndarray, list)) else ""
-    if kind.__name__ == "GroupTensor":
-        remedy = "; a Python kernel runs on one device, a group's kernels are GLSL"
     raise TypeError(f"a kernel takes tensors and numbers; got {kind.__name__}{remedy}")
 
 

@@ -132,7 +132,8 @@ def multiply(
     result is a numpy array.
 
     Args:
-        a, b: of one shape and dtype, or one of them a scalar (a Python number, or an array of one element).
+        a, b: of one shape and dtype, or one of them a scalar (a Python number, or an array of one element; no
+            input of a graph: its value is fixed when it is recorded).
         out: where to write; its shape and dtype are those of the result. It may overlap the inputs.
         runtime: where; None takes that of the tensors, or the default one.
         chunk_bytes: bytes of one array per chunk.
