@@ -13,6 +13,7 @@ from vkcompute import dtypes
 from vkcompute.jit.compile import SIZE, TRUTH, VALUE, Signature, Variant, compiled
 from vkcompute.jit.source import Source
 from vkcompute.runtime.future import Future
+from vkcompute.runtime.group import GroupTensor
 from vkcompute.runtime.kernel import Kernel
 from vkcompute.runtime.placeholders import Parameter
 from vkcompute.runtime.runtime import Runtime
@@ -120,6 +121,7 @@ def _kind(arg: Any) -> Any:
     if kind is Parameter:
         return _kind(arg.value)
     remedy = "; make a tensor of it, with runtime.tensor(data)" if isinstance(arg, (np.ndarray, list)) else ""
+    remedy = "; launch group.kernel(function) on it" if isinstance(arg, GroupTensor) else remedy
     raise TypeError(f"a kernel takes tensors and numbers; got {kind.__name__}{remedy}")
 
 
