@@ -290,6 +290,7 @@ REFUSED = [
     ("y = vc.shared(2, vc)", "numpy's types, as vc.float32; got the module vkcompute", "vc.shared"),
     ("vc.atomic_add(x, 0, 1)", "got the tensor x (float32, 1-D); count in integers", "vc.atomic_add"),
     ("y = vc.shared(2, bool); vc.atomic_or(y, 0, 1)", "got the shared array y (bool, 1-D); make it", "vc.atomic_or"),
+    ("vc.atomic_exchange(x, 0, 1)", "exchange the index of an element", "vc.atomic_exchange"),
     ("vc.atomic_add(c, 0)", "atomic_add takes 3 arguments; got 2", "vc.atomic_add"),
     ("vc.atomic_add(c[0], 0, 1)", "only tensors, shared arrays and tuples are indexed; got int32", "vc.atomic_add"),
     ("vc.atomic_add(c, (0, 1), 1)", "c takes 1 indices, one per axis; got 2", "vc.atomic_add"),

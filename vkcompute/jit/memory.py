@@ -76,6 +76,8 @@ def atomic(name: str, c: Expressions, array: Any, index: Any, *values: Any) -> N
         remedy = "make it of int32"
         if array.element.kind == "f":
             remedy = "count in integers, as int(x * 1024), or add in a shared array between barriers and store once"
+            if "exchange" in name:
+                remedy = "exchange the index of an element that holds the number"
         raise Refused(f"atomic_{name} takes int32, uint32, int64 and uint64; got {describe(array)}; {remedy}")
     c.mark_written(array)
     numbers = [c.cast(each, array.element) for each in values]
