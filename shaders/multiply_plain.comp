@@ -10,5 +10,5 @@ layout(std430, set = 0, binding = 2) writeonly buffer C { float c[]; };
 
 void main() {
     uint i = gl_GlobalInvocationID.x + gl_GlobalInvocationID.y * gl_NumWorkGroups.x * gl_WorkGroupSize.x;
-    if (i < c.length()) c[i] = a[i] * b[i];
+    if (i < min(min(a.length(), b.length()), c.length())) c[i] = a[i] * b[i];
 }

@@ -231,3 +231,9 @@ def test_one_huge_row_of_strided_arrays_is_more_than_one_chunk(gpu: vc.Runtime) 
     assert np.array_equal(got, a * a)
     assert len(seen) == 20
     assert seen[-1] == (80_000, 80_000)
+
+
+def test_the_plain_kernel_stays_within_the_shortest_tensor(gpu: vc.Runtime) -> None:
+    x, y, out = gpu.full(100, 3.0), gpu.full(10, 2.0), gpu.zeros(100)
+    gpu.kernel("multiply")(x, y, out)
+    assert out.numpy().tolist() == [6.0] * 10 + [0.0] * 90

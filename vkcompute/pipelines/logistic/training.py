@@ -119,7 +119,7 @@ class _Replay:
             n_launches -= n
             copy = self._copies[0]
             self._copies.rotate()
-            copy.copy_from(self._model.state)
+            copy.copy_from(self._model.state).point()  # submitted, or it would be finished with the next slice only
             self._flying.append(copy)
         return self._report.stopped == RUNS
 
