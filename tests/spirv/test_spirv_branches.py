@@ -81,3 +81,42 @@ def test_defaults_count_where_nothing_is_given_and_unknown_conditions_stay() -> 
     # By lane: four, and the loop's end; MODE and FLIP alone decide four others.
     assert conditions(whole) - conditions(decided(whole, {})) >= 4
     assert conditions(decided(whole, {})) >= 3
+
+
+LOOPS = """
+layout(local_size_x = 8) in;
+layout(constant_id = 3) const bool FLIP = false;
+layout(set = 0, binding = 0) buffer Words {{ uint values[]; }};
+void main() {{
+    uint lane = gl_LocalInvocationID.x, sum = values[lane], k = 0u;
+    {loop}
+    values[lane] = sum;
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        "do { sum += 2u; } while (FLIP && ++k < 3u);",
+        "do { if (FLIP) continue; sum += 2u; } while (++k < 3u);",
+        "do { if (FLIP) { sum += 1u; continue; } else { sum += 2u; } } while (++k < 3u);",
+        "while (true) { if (FLIP) break; if (++k > 3u) break; sum += k; }",
+        "for (; k < 4u; ++k) { if (!FLIP) { if (k == lane) continue; sum += k; } else { if (k > 2u) break; } }",
+        "for (; k < 3u; ++k) { if (FLIP) { for (uint j = 0u; j < 2u; ++j) { if (j == lane) continue; sum++; } } }",
+    ],
+)
+@pytest.mark.parametrize("flip", [False, True])
+def test_branches_inside_of_loops(gpu: vc.Runtime, loop: str, flip: bool, tmp_path: Path) -> None:
+    spirv = glsl(LOOPS.format(loop=loop))
+    found = decided(spirv, {3: int(flip)})
+    check(Module.parse(found))
+    if shutil.which("spirv-val"):
+        (tmp_path / "decided.spv").write_bytes(found)
+        subprocess.run(["spirv-val", "--target-env", "vulkan1.2", str(tmp_path / "decided.spv")], check=True)
+    results = []
+    for module in (spirv, found):
+        words = gpu.tensor(np.arange(8, dtype=np.uint32))
+        gpu.kernel(module, constants={"FLIP": flip})(words, grid=1)
+        results.append(words.numpy().tolist())
+    assert results[0] == results[1]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from vkcompute.spirv import opcodes as op
 from vkcompute.spirv.enums import Decoration
@@ -23,7 +23,8 @@ _OPERATIONS: dict[int, Callable[..., int]] = {
 def decided(spirv: bytes, constants: Mapping[int, int]) -> bytes:
     """`spirv`, which is valid, without the ways that `constants`, values by SpecId, rule out.
 
-    The blocks stay where they are, and nothing reaches them.
+    The blocks stay where they are, and nothing reaches them. Where they led into a loop, they end: by the rules of
+    structured control flow only the loop's own blocks may. Whether a loop goes on is not decided.
     """
     module = Module.parse(spirv)
     known = _values(Index(module), constants)
@@ -32,15 +33,41 @@ def decided(spirv: bytes, constants: Mapping[int, int]) -> bytes:
     pairs = zip(module.functions, module.functions[1:], strict=False)
     told = {label.operands[0] for label, first in pairs if label.opcode == op.OpLabel and first.opcode == op.OpPhi}
     for instruction in module.functions:
-        if instruction.opcode == op.OpBranchConditional and instruction.operands[0] in known:
+        selects = instruction.opcode == op.OpBranchConditional and functions[-1].opcode == op.OpSelectionMerge
+        if selects and instruction.operands[0] in known:
             condition, *ways = instruction.operands[:3]
             if ways[known[condition]] not in told:
-                if functions[-1].opcode == op.OpSelectionMerge:
-                    functions.pop()
+                functions.pop()
                 instruction = Instruction(op.OpBranch, (ways[not known[condition]],))
         functions.append(instruction)
-    module.functions = functions
+    module.functions = [*_ended(functions, told)]
     return module.words()
+
+
+def _ended(functions: list[Instruction], told: set[int]) -> Iterator[Instruction]:
+    """The instructions, with OpUnreachable where a block that nothing reaches led to an end or the start of a loop."""
+    block, ways, starts, loops = 0, dict[int, tuple[int, ...]](), list[int](), dict[int, tuple[int, ...]]()
+    for before, instruction in zip([functions[0], *functions], functions, strict=False):
+        if instruction.opcode == op.OpLabel:
+            block = instruction.operands[0]
+            if before.opcode in (op.OpFunction, op.OpFunctionParameter):
+                starts.append(block)
+        elif instruction.opcode == op.OpLoopMerge:
+            loops[block] = instruction.operands[:2]
+        elif instruction.opcode in (op.OpBranch, op.OpBranchConditional, op.OpSwitch):
+            ways[block] = instruction.operands[instruction.opcode != op.OpBranch :]  # literals are taken for ways, too
+    reached = set[int]()
+    while starts:
+        block = starts.pop()
+        if block not in reached:
+            reached.add(block)
+            starts += ways.get(block, ())
+    targets = {target for header in reached & loops.keys() for target in loops[header]} - told
+    for instruction in functions:
+        if instruction.opcode == op.OpLabel:
+            block = instruction.operands[0]
+        led = instruction.opcode == op.OpBranch and instruction.operands[0] in targets
+        yield Instruction(op.OpUnreachable, ()) if led and block not in reached else instruction
 
 
 def _values(index: Index, constants: Mapping[int, int]) -> dict[int, int]:
