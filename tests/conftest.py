@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import vkcompute
 
 # A GPU's first launch compiles a pipeline, so time per example says nothing: no deadline. "deep" is `make fuzz`.
-settings.register_profile("ci", deadline=None, derandomize=False, max_examples=25, print_blob=True)
+settings.register_profile("ci", deadline=None, derandomize=False, max_examples=12, print_blob=True)
 settings.register_profile(
     "deep", deadline=None, max_examples=2000, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
 )
