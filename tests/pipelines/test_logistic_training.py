@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from logistic_oracle import Fit, fit
 
 import vkcompute as vc
-from vkcompute.pipelines.logistic import model, narrow, sequence, step, table, training, wide
+from vkcompute.pipelines.logistic import model, narrow, step, table, training, wide
 from vkcompute.pipelines.logistic.settings import Settings
 
 Array = npt.NDArray[Any]
@@ -36,7 +36,7 @@ def random_table(n: int, d: int, seed: int, scale: float = 1.0) -> tuple[Array, 
 def launched(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Steps on few rows, launched in both ways that there are."""
     if request.param == "one by one":
-        monkeypatch.setattr(sequence, "most_rows", lambda *_: 0)
+        monkeypatch.setattr(narrow, "most_rows", lambda *_: 0)
 
 
 BOTH_WAYS = pytest.mark.usefixtures("launched")
@@ -72,7 +72,7 @@ def test_equals_numpy(gpu: vc.Runtime, data: st.DataObject) -> None:
         weight[:2] = 1
     with pytest.MonkeyPatch.context() as patch:
         if draw(st.booleans(), "launched one by one"):
-            patch.setattr(sequence, "most_rows", lambda *_: 0)
+            patch.setattr(narrow, "most_rows", lambda *_: 0)
         found = vc.LogisticRegression(device=gpu, **params).fit(X, y, sample_weight=weight)
     assert_matches(found, fit(X, y, sample_weight=weight, **params))
 
@@ -240,7 +240,7 @@ def test_steps_too_small_for_the_weight_add_up(gpu: vc.Runtime, d: int) -> None:
 def test_more_epochs_than_the_device_keeps_losses_of(
     gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch, most_rows: int, n_epochs: int
 ) -> None:
-    monkeypatch.setattr(sequence, "most_rows", lambda *_: most_rows)
+    monkeypatch.setattr(narrow, "most_rows", lambda *_: most_rows)
     X, y = random_table(5, 2, 10)
     params: dict[str, Any] = {"max_iter": n_epochs, "learning_rate": 1e-3}
     found = vc.LogisticRegression(device=gpu, **params).fit(X, y)

@@ -10,10 +10,8 @@ from contextlib import ExitStack, closing
 import numpy as np
 import numpy.typing as npt
 
-from vkcompute.pipelines.logistic import sequence
 from vkcompute.pipelines.logistic.model import CONVERGED, HISTORY_EPOCHS, RUNS, Model, Report, read_report
-from vkcompute.pipelines.logistic.narrow import MAX_FEATURES, NarrowStep
-from vkcompute.pipelines.logistic.sequence import SequenceStep
+from vkcompute.pipelines.logistic.narrow import MAX_FEATURES, NarrowStep, SequenceStep, most_rows
 from vkcompute.pipelines.logistic.settings import Floats, Outcome, Settings
 from vkcompute.pipelines.logistic.step import Step
 from vkcompute.pipelines.logistic.table import Chunk, upload
@@ -62,7 +60,7 @@ def _step_kind(runtime: Runtime, chunks: list[Chunk], settings: Settings) -> typ
     n_features = chunks[0].n_features
     if n_features > MAX_FEATURES:
         return WideStep
-    small = len(chunks) == 1 and settings.batch_size <= sequence.most_rows(runtime, n_features)
+    small = len(chunks) == 1 and settings.batch_size <= most_rows(runtime, n_features)
     return SequenceStep if small else NarrowStep
 
 
