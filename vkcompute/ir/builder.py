@@ -168,9 +168,9 @@ class Builder:
             self._region = before
 
     def _value(self, code: str, args: Sequence[Value], attribute: Any = None) -> Value:
-        result_type(code, args, attribute)  # before a wrong operation is folded away
+        kind = result_type(code, args, attribute)  # before a wrong operation is folded away
         folded = fold(self.function, code, args, attribute)
-        return self._append(code, args, attribute) if folded is None else folded
+        return self._add(Op(code, kind, args, attribute, (), self._loc)) if folded is None else folded
 
     def _append(
         self,
@@ -181,9 +181,13 @@ class Builder:
         *,
         anyway: bool = False,
     ) -> Op:
+        return self._add(
+            Op(code, result_type(code, args, attribute), args, attribute, regions, self._loc), anyway=anyway
+        )
+
+    def _add(self, op: Op, *, anyway: bool = False) -> Op:
         if not anyway and not self.reachable:
-            raise IrError(f"{code} cannot be reached: the region has ended")
-        op = Op(code, result_type(code, args, attribute), args, attribute, regions, self._loc)
+            raise IrError(f"{op.code} cannot be reached: the region has ended")
         self._region.ops.append(op)
         return op
 
