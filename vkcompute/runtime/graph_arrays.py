@@ -79,24 +79,26 @@ class Arrays:
 
     Attributes:
         up, down: pairs of a tensor in staging memory and the array that it is filled from, or that it goes to.
-        used: whether there are any.
     """
 
     def __init__(self, runtime: Runtime, owner: object) -> None:
         self._runtime, self._owner = runtime, owner
         self.up: list[tuple[Tensor, Array]] = []
         self.down: list[tuple[Tensor, Array]] = []
-        self.used = False
         self.sending = threading.Lock()
         self._landing = threading.Lock()
         self._n_runs = self._landed = 0
+
+    @property
+    def used(self) -> bool:
+        """Whether there are any."""
+        return bool(self.up or self.down)
 
     def staged(self, pairs: list[tuple[Tensor, Array]], like: Tensor, array: Array) -> Tensor:
         """A new tensor in staging memory, of the shape and dtype of `like`, for an array."""
         what = "the staging memory of a graph"
         tensor = self._runtime.tensor_on(lambda n: Placeholder(self._owner, what, n), like.shape, like.dtype)
         pairs.append((tensor, array))
-        self.used = True
         return tensor
 
     def send(self, staging: Staging) -> None:
