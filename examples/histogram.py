@@ -24,11 +24,17 @@ def histogram(x, counts):
         vc.atomic_add(counts, here, own[here])
 
 
-with vc.Runtime() as gpu:
-    data = np.random.default_rng(0).binomial(BINS - 1, 0.5, 1_000_000).astype(np.int32)
-    counts = gpu.zeros(BINS, np.uint32)
-    histogram[(data.size + GROUP - 1) // GROUP, GROUP](gpu.tensor(data), counts)
-    print("equal to numpy:", np.array_equal(counts.numpy(), np.bincount(data, minlength=BINS)))
-    heights = counts.numpy() * 12 // counts.numpy().max()
+def main(n=1_000_000):
+    data = np.random.default_rng(0).binomial(BINS - 1, 0.5, n).astype(np.int32)
+    with vc.Runtime() as gpu:
+        counts = gpu.zeros(BINS, np.uint32)
+        histogram[(n + GROUP - 1) // GROUP, GROUP](gpu.tensor(data), counts)
+        found = counts.numpy()
+    print("equal to numpy:", np.array_equal(found, np.bincount(data, minlength=BINS)))
+    heights = found * 12 // found.max()
     for level in range(12, 0, -1):
         print("".join("#" if height >= level else " " for height in heights).rstrip())
+
+
+if __name__ == "__main__":
+    main()
