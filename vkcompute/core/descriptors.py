@@ -124,7 +124,7 @@ class PipelineLayout(DeviceChild):
 class DescriptorSets:
     """The sets of one launch, pointing at (block, offset, nbytes) per slot; handed back after their last use."""
 
-    __slots__ = ("_layout", "_views", "handles")
+    __slots__ = ("__weakref__", "_layout", "_views", "handles")
 
     def __init__(self, layout: PipelineLayout, ranges: Sequence[tuple[Block, int, int]]) -> None:
         self._views: list[Any] = []

@@ -11,6 +11,7 @@ import numpy as np
 
 from vkcompute import dtypes
 from vkcompute.jit.compile import SIZE, TRUTH, VALUE, Signature, Variant, compiled
+from vkcompute.jit.plan import Plan
 from vkcompute.jit.source import Source
 from vkcompute.runtime.future import Future
 from vkcompute.runtime.group import GroupTensor
@@ -21,6 +22,7 @@ from vkcompute.runtime.tensor import Tensor
 
 Sizes = tuple[int, ...]
 _MOST_ELEMENTS = 2**31 - 1  # ids are int32
+_MOST_PLANS = 1024
 _MOST_VARIANTS = 16  # of one signature, for different constants from outside
 
 
@@ -31,6 +33,7 @@ class Launcher:
         self._function, self._source, self._parameters = function, source, parameters
         self._name, self._n_parameters = function.__name__, len(parameters.parameters)
         self._variants: dict[Any, list[Variant]] = {}
+        self._plans: dict[tuple[Any, ...], Plan] = {}
 
     def __call__(
         self, groups: Sizes | None, local: tuple[int, int, int] | None, args: tuple[Any, ...], named: Mapping[str, Any]
@@ -38,6 +41,13 @@ class Launcher:
         """Launches so many groups of so many invocations, or what the variant has for the tensor that it writes."""
         if named or len(args) != self._n_parameters:
             args = self._bound(args, named)
+        key = groups, local, *[arg.slot if type(arg) is Tensor else type(arg) for arg in args]
+        plan = self._plans.get(key)
+        return (plan and plan.launch(args)) or self._planned(key, args)
+
+    def _planned(self, key: tuple[Any, ...], args: tuple[Any, ...]) -> Future:
+        """Launches, and keeps how, for launches that have as much in common as the key says."""
+        groups, local, *_ = key
         signature = tuple([_kind(arg) for arg in args])
         variant = self._variant((signature, local, False))
         tensors = [arg for arg in args if type(arg) is Tensor]
@@ -55,7 +65,14 @@ class Launcher:
             args[at] if what == VALUE else args[at].size if what == SIZE else _pushed(args[at], what)
             for at, what in variant.pushes
         ]
-        return kernel(*tensors, *pushes, grid=grid)
+        plain = all(type(arg) is Tensor or type(arg) is kind for kind, arg in zip(signature, args, strict=True))
+        if not plain or kernel.runtime.scheduler.n_recordings:
+            return kernel(*tensors, *pushes, grid=grid)
+        command, writes, reads, keep = launch = kernel.launch((*tensors, *pushes), {}, grid)
+        if len(self._plans) >= _MOST_PLANS:
+            self._plans.clear()
+        self._plans[key] = Plan(variant, args, pushes[len(args) - len(tensors) :], launch)
+        return kernel.runtime.scheduler.dispatch(command, writes, reads, None, keep)
 
     def _variant(self, key: tuple[Signature, tuple[int, int, int] | None, bool]) -> Variant:
         """What is compiled for a signature and a local size, folded or not."""

@@ -22,6 +22,7 @@ class PushConstants:
     Attributes:
         nbytes: size of the block, 0 where a kernel has none.
         names: of the members, in order.
+        packer: makes the bytes of right values in order; None where that takes more than `struct`.
     """
 
     def __init__(self, kernel: str, block: Block | None) -> None:
@@ -30,13 +31,13 @@ class PushConstants:
         self.nbytes = block.nbytes if block else 0
         self.names = tuple(member.name or f"f{i}" for i, member in enumerate(members))
         self._dtype: np.dtype[np.void] | None = None
-        self._pack: Callable[..., bytes] | None = None
+        self.packer: Callable[..., bytes] | None = None
         if block is None:
             return
         offsets = [member.offset_bytes for member in members]
         if offsets == sorted(offsets) and all(member.dtype in _CODES and not member.shape for member in members):
             self._codes = [_CODES[member.dtype] for member in members]
-            self._pack = struct.Struct(_struct_format(block)).pack
+            self.packer = struct.Struct(_struct_format(block)).pack
         else:
             self._dtype = block.dtype
 
@@ -54,9 +55,9 @@ class PushConstants:
                 f"{self.kernel} takes {len(self.names)} push constants ({', '.join(self.names) or 'none'}) after its "
                 f"tensors; got {len(values)}"
             )
-        if self._pack is not None:
+        if self.packer is not None:
             try:
-                return self._pack(*values)
+                return self.packer(*values)
             except (struct.error, OverflowError, TypeError) as error:
                 raise self._misfit(values, error) from None
         return self._structured(values)

@@ -55,13 +55,13 @@ class Tensor(Scalars):
         self.size = math.prod(shape)
         self.nbytes = self.size * dtype.itemsize
         self.contiguous = layout.is_contiguous(shape, strides, dtype.itemsize)
-        # What a launch needs of its arguments, ready made. Tensors with equal slots can share a descriptor set.
+        # What a launch needs of its arguments, ready made. On tensors with equal slots, launches are the same.
         self.slot: Any = None
         self.span: Any = None
         if self.contiguous:
             # "." marks the end of the buffer: what follows there is padding, and elsewhere it belongs to others.
             end = "." if offset + self.nbytes == buffer.used_bytes else ""
-            self.slot = (buffer.block.key, buffer.offset + offset, self.nbytes, dtype.char + end)
+            self.slot = (buffer.block.key, buffer.offset + offset, shape, dtype.char + end)
             self.span = (buffer, offset, offset + self.nbytes)
 
     @property

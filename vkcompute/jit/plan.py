@@ -1,0 +1,59 @@
+"""A launch of a Python kernel that was made before, on the same places and types: all that it needs, ready made."""
+
+from __future__ import annotations
+
+import struct
+import weakref
+from collections.abc import Callable, Sequence
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+
+from vkcompute.jit.compile import Variant
+from vkcompute.runtime.future import Future
+from vkcompute.runtime.tensor import Tensor
+
+if TYPE_CHECKING:
+    from vkcompute.runtime.kernel import Launch
+
+
+class Plan:
+    """Repeats a launch on arguments with the same tensors' slots and numbers' types, and on the same grid.
+
+    It keeps nothing of the device alive: runtimes end, functions stay.
+    """
+
+    __slots__ = (
+        "_command", "_extents", "_grid", "_kernel", "_pack", "_reads", "_reads_at", "_sets", "_values", "_writes_at",
+    )  # fmt: skip
+
+    def __init__(self, variant: Variant, args: Sequence[Any], extents: Sequence[int], launch: Launch) -> None:
+        command, _, _, (kernel, sets) = launch
+        *self._command, _, _, self._grid = command
+        self._kernel, self._sets, self._pack = weakref.ref(kernel), weakref.ref(sets), kernel.push.packer or bytes
+        tensors = [at for at, arg in enumerate(args) if type(arg) is Tensor]
+        self._writes_at, self._reads_at = ([tensors[i] for i in which] for which in (kernel.writes, kernel.reads))
+        self._values = _picker([at for at, arg in enumerate(args) if type(arg) is not Tensor])
+        self._extents, self._reads = extents, variant.reads
+
+    def launch(self, args: tuple[Any, ...]) -> Future | None:
+        """Launches, if nothing has changed that would make it another launch, and no graph may want it."""
+        kernel, sets = self._kernel(), self._sets()
+        if kernel is None or sets is None or (scheduler := kernel.runtime.scheduler).n_recordings:
+            return None
+        for lookup, name, found in self._reads:
+            if lookup(name) is not found:
+                return None
+        try:
+            push = self._pack(*self._values(args), *self._extents)
+        except (struct.error, TypeError, OverflowError):  # an int that needs a wider type, or the error for the user
+            return None
+        writes, reads = [args[at].span for at in self._writes_at], [args[at].span for at in self._reads_at]
+        return scheduler.dispatch((*self._command, push, len(push), self._grid), writes, reads, None, (kernel, sets))
+
+
+def _picker(at: list[int]) -> Callable[[tuple[Any, ...]], Sequence[Any]]:
+    """Gives what stands at these places; one slice where they are side by side, which is faster."""
+    first, stop = (at[0], at[-1] + 1) if at else (0, 0)
+    if len(at) == stop - first:
+        return itemgetter(slice(first, stop))
+    return lambda args: [args[each] for each in at]
