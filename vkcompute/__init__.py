@@ -39,20 +39,8 @@ from vkcompute.glsl import glsl
 if TYPE_CHECKING:
     from numpy import float16, float32, float64, int8, int16, int32, int64, uint8, uint16, uint32, uint64
 
-    from vkcompute.jit.ids import global_id, group_id, local_id, local_size, num_groups
-    from vkcompute.jit.kernel import kernel
-    from vkcompute.jit.workgroup import (
-        atomic_add,
-        atomic_and,
-        atomic_compare_exchange,
-        atomic_exchange,
-        atomic_max,
-        atomic_min,
-        atomic_or,
-        atomic_xor,
-        barrier,
-        shared,
-    )
+    from vkcompute.jit import names
+    from vkcompute.jit.names import *  # noqa: F403
     from vkcompute.pipelines.logistic_regression import LogisticRegression
     from vkcompute.pipelines.multiply import multiply
     from vkcompute.pipelines.multiply_files import multiply_files
@@ -74,13 +62,13 @@ _HOMES = {
     "Future": "vkcompute.runtime.future",
     "multiply": "vkcompute.pipelines.multiply",
     "multiply_files": "vkcompute.pipelines.multiply_files",
-    "kernel": "vkcompute.jit.kernel",
-    **dict.fromkeys(("global_id", "group_id", "local_id", "local_size", "num_groups"), "vkcompute.jit.ids"),
-    **dict.fromkeys(("shared", "barrier"), "vkcompute.jit.workgroup"),
-    **{
-        f"atomic_{name}": "vkcompute.jit.workgroup"
-        for name in ("add", "min", "max", "and", "or", "xor", "exchange", "compare_exchange")
-    },
+    **dict.fromkeys(
+        """
+        kernel global_id group_id local_id local_size num_groups shared barrier atomic_add atomic_and
+        atomic_compare_exchange atomic_exchange atomic_max atomic_min atomic_or atomic_xor
+        """.split(),
+        "vkcompute.jit.names",
+    ),
     **dict.fromkeys("int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64".split(), "numpy"),
 }
 
@@ -94,18 +82,11 @@ def __getattr__(name: str) -> Any:
     return value
 
 
-def __dir__() -> list[str]:
-    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
-
-
 __all__ = [
     "__version__",
     # what one works with
     "DeviceGroup", "Future", "Graph", "Kernel", "Runtime", "Tensor", "default_runtime", "glsl",
-    # kernels in Python
-    "kernel", "global_id", "group_id", "local_id", "local_size", "num_groups", "shared", "barrier",
-    "atomic_add", "atomic_and", "atomic_compare_exchange", "atomic_exchange", "atomic_max", "atomic_min", "atomic_or",
-    "atomic_xor",
+    # kernels in Python: these types, and jit/names.py
     "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64",
     # pipelines
     "LogisticRegression", "multiply", "multiply_files",
@@ -113,3 +94,11 @@ __all__ = [
     "ClosedError", "CompileError", "DataError", "DeviceLost", "KernelError", "MissingFeature", "NoCompiler",
     "NoDevice", "NoVulkanLoader", "OutOfDeviceMemory", "SpirvError", "ValidationError", "VkComputeError", "VulkanError",
 ]  # fmt: skip
+if TYPE_CHECKING:
+    __all__ += names.__all__
+else:
+    __all__ += sorted(_HOMES.keys() - __all__)
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
