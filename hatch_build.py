@@ -1,8 +1,9 @@
-"""hatchling's build hook: before a wheel or an sdist is made, the shaders that are not fresh are compiled."""
+"""hatchling's hooks: the shaders that are not fresh are compiled before a wheel or an sdist is made; the description."""
 
 from __future__ import annotations
 
 import io
+import re
 import subprocess
 import sys
 import zipfile
@@ -11,11 +12,25 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 try:
     from zopfli import zlib as zopfli
 except ImportError:
     zopfli = None
+
+
+_ONLY_IN_THE_CLONE = "## Two commands", "## Settings", "## Limits", "## Working"
+
+
+class DescriptionHook(MetadataHookInterface):
+    """The package's description: the sections of the README that someone needs who has no clone yet."""
+
+    def update(self, metadata: dict[str, Any]) -> None:
+        """Called by hatchling for what pyproject.toml calls dynamic."""
+        sections = re.split("^(?=## )", (Path(self.root) / "README.md").read_text("utf-8"), flags=re.MULTILINE)
+        text = "".join(section for section in sections if not section.startswith(_ONLY_IN_THE_CLONE))
+        metadata["readme"] = {"content-type": "text/markdown", "text": text}
 
 
 class ShaderHook(BuildHookInterface[Any]):

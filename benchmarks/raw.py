@@ -11,8 +11,7 @@ import vkcompute as vc
 from vkcompute.core import vk
 from vkcompute.core.command import CommandPool, Recorder
 from vkcompute.core.descriptors import DescriptorSets, PipelineLayout
-from vkcompute.core.pipeline import ComputePipeline
-from vkcompute.core.shader import ShaderModule
+from vkcompute.core.pipeline import ComputePipeline, ShaderModule
 from vkcompute.runtime.scheduler import BATCH_TASKS
 
 _WAIT_NS = 10_000_000_000

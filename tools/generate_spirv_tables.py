@@ -69,36 +69,10 @@ NEWER_OPCODES = {
 # Operands that grew an optional last one: the encoding of a float type (SPV_KHR_bfloat16, SPV_EXT_float8).
 NEWER_SHAPES = {"OpTypeFloat": "Rnn?"}
 NEWER_ENUMERANTS = {
-    "Capability": {
-        "UntypedPointersKHR": 4473,
-        "ComputeDerivativeGroupQuadsKHR": 5288,
-        "ComputeDerivativeGroupLinearKHR": 5350,
-        "AtomicFloat16VectorNV": 5404,
-        "RawAccessChainsNV": 5414,
-        "Shader64BitIndexingEXT": 5426,
-        "BFloat16TypeKHR": 5116,
-        "BFloat16DotProductKHR": 5117,
-        "BFloat16CooperativeMatrixKHR": 5118,
-        "Float8EXT": 4212,
-        "Float8CooperativeMatrixEXT": 4213,
-        "QuadControlKHR": 5087,
-        "CooperativeMatrixKHR": 6022,
-        "ReplicatedCompositesEXT": 6024,
-        "FloatControls2": 6029,
-        "FMAKHR": 6030,
-        "CooperativeMatrixReductionsNV": 5430,
-        "CooperativeMatrixConversionsNV": 5431,
-        "CooperativeMatrixPerElementOperationsNV": 5432,
-        "CooperativeMatrixTensorAddressingNV": 5433,
-        "CooperativeMatrixBlockLoadsNV": 5434,
-        "TensorAddressingNV": 5439,
-    },
     "ExecutionMode": {"MaximallyReconvergesKHR": 6023},
 }
 # What vkcompute asks about or names to a user.
-KINDS = (
-    "ExecutionModel", "ExecutionMode", "StorageClass", "Dim", "ImageFormat", "Decoration", "BuiltIn", "Capability",
-)  # fmt: skip
+KINDS = ("ExecutionModel", "ExecutionMode", "StorageClass", "Dim", "ImageFormat", "Decoration", "BuiltIn")
 # Enumerants of the graphics stages fill half of these kinds; what a compute shader can carry is kept, and of kinds
 # whose names no message spells, what an interface is read from.
 KEEP = {
@@ -107,10 +81,6 @@ KEEP = {
     "Decoration": re.compile(
         r"^(SpecId|Block|BufferBlock|RowMajor|ArrayStride|MatrixStride|BuiltIn|Non(Read|Writ)able|Binding|DescriptorSet"
         r"|Offset)$"
-    ),
-    "Capability": re.compile(
-        r"^(?!.*(Tessellation|Geometry|ClipDis|CullDis|SampleRate|Interpolation|TransformFeed|Viewport|Layer|Stencil"
-        r"|SampleMask|ViewAttr|StereoView|Fragment|Mesh|Footprint|RayTr|RayCull|InvocationReorder|Pipe|Enqueue))"
     ),
     "StorageClass": re.compile(r"^(?!.*(Callable|Ray|Hit|ShaderRecord|Task))"),
     "ExecutionModel": re.compile(r"^(?!.*NV)"),
@@ -292,12 +262,8 @@ def enumerants(grammar: dict[str, Any], kind: str) -> dict[int, str]:
     keep = KEEP.get(kind, re.compile(""))
     result: dict[int, str] = {}
     for name, value in rows.items():
-        vendor = VENDORS.search(name) and kind != "Capability"
-        if "INTEL" in name or vendor or not keep.search(name):
-            continue
-        if value in result and kind == "Capability" and name.endswith("KHR") and result[value].endswith("NV"):
-            result[value] = name
-        result.setdefault(value, name)
+        if keep.search(name) and not VENDORS.search(name):
+            result.setdefault(value, name)
     return dict(sorted(result.items()))
 
 

@@ -11,8 +11,8 @@ from faults import DEVICE_LOST, OUT_OF_DEVICE_MEMORY, OUT_OF_HOST_MEMORY, Faults
 
 import vkcompute as vc
 from vkcompute.core import vk
+from vkcompute.core.clock import TimestampPool
 from vkcompute.core.lifetime import live_counts
-from vkcompute.core.query import TimestampPool
 
 pytestmark = pytest.mark.usefixtures("clean_handles")
 

@@ -1,4 +1,4 @@
-"""The device's clock beside the host's: readings of both at one moment, and what they make of a timestamp."""
+"""Timestamps of the device, and its clock beside the host's: readings of both at one moment."""
 
 from __future__ import annotations
 
@@ -7,15 +7,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vkcompute.core import vk
+from vkcompute.core.lifetime import DeviceChild
+from vkcompute.errors import MissingFeature
 
 if TYPE_CHECKING:
     from vkcompute.core.device import Device
+    from vkcompute.core.queue import Queue
 
 EXTENSIONS = ("VK_KHR_calibrated_timestamps", "VK_EXT_calibrated_timestamps")
 _INFO, _INFO_TYPE = "VkCalibratedTimestampInfoKHR", 1_000_184_000  # the binding has another number, which is wrong
 _DEVICE_DOMAIN = 0  # VK_TIME_DOMAIN_DEVICE_KHR
 _HOST_DOMAINS = {"clock_gettime(CLOCK_MONOTONIC)": 1, "QueryPerformanceCounter()": 3}  # what perf_counter_ns reads
 _TRIES = 5
+_TIMESTAMP = 2  # VK_QUERY_TYPE_TIMESTAMP
+_RESULT_64 = 0x1
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,3 +93,51 @@ class Clock:
         # Differences first: a device may count from 1970, and a float of so many ns is good to 256 ns.
         n_ticks = (ticks - self._first + self._margin) % self._wrap - self._margin
         return self._zero_ns + round((n_ticks - self._zero) * self._ns_per_tick)
+
+
+class TimestampPool(DeviceChild):
+    """`n_queries` timestamps to be written by commands of one queue (`Recorder.timestamp`), after a `reset`.
+
+    Attributes:
+        bits: how many bits a timestamp has; after so many it starts again from 0.
+        ns_per_tick: length of its unit.
+
+    Raises:
+        MissingFeature: the queue's family has no timestamps.
+    """
+
+    def __init__(self, queue: Queue, n_queries: int) -> None:
+        super().__init__(queue.device)
+        self.queue, self.n_queries = queue, n_queries
+        family = self.device.physical.queue_families[queue.family]
+        if not family.timestamp_bits:
+            raise MissingFeature(f"{queue} has no timestamps (timestampValidBits is 0); use another queue family")
+        self.bits = family.timestamp_bits
+        self.ns_per_tick = float(self.device.physical.limits["timestampPeriod"])
+        info = vk.struct("VkQueryPoolCreateInfo", queryType=_TIMESTAMP, queryCount=n_queries)
+        self.handle = self.own("QueryPool", info)
+
+    def reset(self) -> None:
+        """Makes all queries ready to be written again. None may be in use.
+
+        From the host: queues that only copy have no command for it (VUID-vkCmdResetQueryPool-commandBuffer-cmdpool).
+
+        Raises:
+            MissingFeature: the device has no hostQueryReset.
+        """
+        if "hostQueryReset" not in self.device.features:
+            raise MissingFeature(f"{self.device} has no hostQueryReset, which timestamps need")
+        self.device.fn.vkResetQueryPool(self.device.handle, self.handle, 0, self.n_queries)
+
+    def read(self, first: int, n_queries: int) -> list[int] | None:
+        """Times of queries first … first + n_queries - 1, in ticks of the device's clock; see `Clock`.
+
+        None where one has not been written, by work that is not finished or was never submitted; this does not wait.
+        """
+        self.require_open()
+        ticks = vk.ffi.new("uint64_t[]", n_queries)
+        call = self.device.fn.vkGetQueryPoolResults
+        result = call(self.device.handle, self.handle, first, n_queries, 8 * n_queries, ticks, 8, _RESULT_64)
+        if vk.check(result, "vkGetQueryPoolResults", self.queue):  # VK_NOT_READY
+            return None
+        return [tick & ((1 << self.bits) - 1) for tick in ticks]

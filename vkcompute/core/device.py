@@ -13,7 +13,6 @@ from typing import Any, TypeVar
 
 from vkcompute.core import clock, features, vk
 from vkcompute.core.buffer import Buffer
-from vkcompute.core.functions import DEVICE_FUNCTIONS
 from vkcompute.core.lifetime import Handle, Owned
 from vkcompute.core.memory import MIB, MemoryPool
 from vkcompute.core.physical import PhysicalDevice, QueueFamily
@@ -26,6 +25,26 @@ from vkcompute.errors import OUT_OF_MEMORY, DeviceLost, VulkanError
 _PORTABILITY_SUBSET = "VK_KHR_portability_subset"
 _WANTED_EXTENSIONS = ("VK_EXT_memory_budget", *clock.EXTENSIONS)
 _T = TypeVar("_T")
+# Fetched once per device, so that no loader trampoline lies between.
+_FUNCTIONS = tuple(
+    """
+    vkDestroyDevice vkGetDeviceQueue vkDeviceWaitIdle vkQueueSubmit
+    vkCreateSemaphore vkDestroySemaphore vkGetSemaphoreCounterValue vkWaitSemaphores
+    vkAllocateMemory vkFreeMemory vkMapMemory vkCreateBuffer vkDestroyBuffer vkBindBufferMemory
+    vkGetBufferMemoryRequirements vkCreateBufferView vkDestroyBufferView
+    vkCreateShaderModule vkDestroyShaderModule vkCreatePipelineLayout vkDestroyPipelineLayout
+    vkCreateComputePipelines vkDestroyPipeline
+    vkCreatePipelineCache vkDestroyPipelineCache vkGetPipelineCacheData
+    vkCreateDescriptorSetLayout vkDestroyDescriptorSetLayout vkCreateDescriptorPool vkDestroyDescriptorPool
+    vkAllocateDescriptorSets vkUpdateDescriptorSets
+    vkCreateCommandPool vkDestroyCommandPool vkAllocateCommandBuffers
+    vkBeginCommandBuffer vkEndCommandBuffer vkResetCommandBuffer
+    vkCmdBindPipeline vkCmdBindDescriptorSets vkCmdPushConstants
+    vkCmdDispatch vkCmdCopyBuffer vkCmdFillBuffer vkCmdPipelineBarrier vkCmdWriteTimestamp
+    vkCreateQueryPool vkDestroyQueryPool vkGetQueryPoolResults vkResetQueryPool
+    vkGetCalibratedTimestampsEXT vkGetCalibratedTimestampsKHR
+    """.split()
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +173,7 @@ class Device(Handle):
 
     def _load_functions(self) -> vk.Functions:
         wrappers = [raising] if self.physical.instance.validation == "error" else []
-        return vk.Functions(DEVICE_FUNCTIONS, lambda name: vk.lib.vkGetDeviceProcAddr(self.handle, name), wrappers)
+        return vk.Functions(_FUNCTIONS, lambda name: vk.lib.vkGetDeviceProcAddr(self.handle, name), wrappers)
 
     def _make_queues(self, plan: QueuePlan, timelines: tuple[int, int]) -> None:
         made = list(plan.queues)

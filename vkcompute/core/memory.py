@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import itertools
+import mmap
+import sys
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from vkcompute.core import hugepages, vk
+from vkcompute.core import vk
 from vkcompute.core.lifetime import Handle, Owned
 from vkcompute.core.physical import MemoryType
 from vkcompute.core.suballoc import Suballocator
@@ -17,6 +21,7 @@ if TYPE_CHECKING:
 
 MIB = 1 << 20
 _MANY_DEAD = 256
+_HUGE_PAGE_BYTES = 2 << 20
 _DEVICE_LOCAL, _HOST_VISIBLE, _HOST_COHERENT, _HOST_CACHED = 0x1, 0x2, 0x4, 0x8
 _UNIFIED = _DEVICE_LOCAL | _HOST_VISIBLE | _HOST_COHERENT | _HOST_CACHED
 
@@ -81,7 +86,7 @@ class Block(Handle):
             vk.check(fn.vkMapMemory(device.handle, self.memory, 0, whole, 0, pointer), "vkMapMemory", device)
             self.address = int(vk.ffi.cast("uintptr_t", pointer[0]))
             if device.physical.kind == "cpu":
-                hugepages.advise(self.address, self.nbytes)
+                _advise_huge_pages(self.address, self.nbytes)
 
     def _destroy(self) -> None:
         for call, handle in self.owned:  # the buffer before its memory
@@ -242,3 +247,25 @@ def _best(types: tuple[MemoryType, ...], must: int, better: int, worse: int) -> 
 
     fit = [kind for kind in types if kind.bits & must == must]
     return max(fit, key=score)  # the first among equals: drivers list the faster one first
+
+
+@cache
+def _madvise() -> Any:
+    if not sys.platform.startswith("linux") or not hasattr(mmap, "MADV_HUGEPAGE"):
+        return None
+    function = ctypes.CDLL(None).madvise
+    function.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+    return function
+
+
+def _advise_huge_pages(address: int, nbytes: int) -> None:
+    """Asks the kernel to back [address, address + nbytes) with huge pages, as numpy does; where it will not, nothing
+    changes.
+
+    Touching 512 MiB of fresh lavapipe memory for the first time takes 0.05 s with them and 0.34 s without.
+    """
+    start = -(-address // _HUGE_PAGE_BYTES) * _HUGE_PAGE_BYTES
+    stop = (address + nbytes) // _HUGE_PAGE_BYTES * _HUGE_PAGE_BYTES
+    function = _madvise()
+    if function is not None and stop > start:
+        function(start, stop - start, getattr(mmap, "MADV_HUGEPAGE", 14))

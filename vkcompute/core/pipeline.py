@@ -1,4 +1,4 @@
-"""Compute pipelines, and the cache on disk that spares their compilation in the next process."""
+"""Compute pipelines, what they are made of, and the cache on disk that spares their compilation in the next process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from vkcompute import disk
 from vkcompute.core import vk
 from vkcompute.core.descriptors import PipelineLayout
 from vkcompute.core.lifetime import DeviceChild, Handle
-from vkcompute.core.shader import ShaderModule
 from vkcompute.errors import VulkanError
 
 if TYPE_CHECKING:
@@ -87,6 +86,16 @@ class PipelineCache(Handle):
         except VulkanError as error:
             logger.warning("the pipeline cache is not saved: %s", error)
         self.device.destroy("vkDestroyPipelineCache", self.handle)
+
+
+class ShaderModule(DeviceChild):
+    """SPIR-V handed to the driver. The words are to have been checked (`spirv.check`): drivers crash on bad ones."""
+
+    def __init__(self, device: Device, spirv: bytes) -> None:
+        super().__init__(device)
+        code = vk.ffi.from_buffer("uint32_t[]", spirv)
+        info = vk.struct("VkShaderModuleCreateInfo", codeSize=len(spirv), pCode=code)
+        self.handle = self.own("ShaderModule", info)
 
 
 class ComputePipeline(DeviceChild):

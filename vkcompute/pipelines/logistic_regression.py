@@ -14,8 +14,7 @@ import numpy.typing as npt
 
 from vkcompute.pipelines.logistic import inputs, model_file
 from vkcompute.pipelines.logistic.estimator import Estimator, warning_class
-from vkcompute.pipelines.logistic.parameters import settings_from
-from vkcompute.pipelines.logistic.settings import Outcome
+from vkcompute.pipelines.logistic.settings import Outcome, settings_from
 
 if TYPE_CHECKING:
     from vkcompute.runtime.group import DeviceGroup

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vkcompute.core.descriptors import DESCRIPTOR_TYPES, DescriptorSets, PipelineLayout, Slot
-from vkcompute.core.pipeline import ComputePipeline
+from vkcompute.core.pipeline import ComputePipeline, ShaderModule
 from vkcompute.core.quirks import quirks_of
-from vkcompute.core.shader import ShaderModule
 from vkcompute.errors import MissingFeature
 from vkcompute.runtime.arguments import Bound, bound_range, check_bindings
 from vkcompute.runtime.constants import PushConstants

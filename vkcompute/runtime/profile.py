@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from vkcompute.core.clock import Clock, Reading, read_both
-from vkcompute.core.query import TimestampPool
+from vkcompute.core.clock import Clock, Reading, TimestampPool, read_both
 from vkcompute.runtime.timeline import HostTime, TaskTime, Timeline
 
 if TYPE_CHECKING:

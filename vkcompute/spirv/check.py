@@ -7,7 +7,6 @@ spirv-val.
 from __future__ import annotations
 
 from vkcompute.errors import SpirvError
-from vkcompute.spirv import enums
 from vkcompute.spirv import opcodes as op
 from vkcompute.spirv.blocks import Blocks, Signature
 from vkcompute.spirv.capabilities import missing_features
@@ -36,6 +35,7 @@ _FORWARD: dict[int, slice] = {
     292: _ANY,  # OpEnqueueKernel names functions
 }
 _LATER = (op.OpTypeForwardPointer, op.OpMemberName, op.OpMemberDecorate, op.OpMemberDecorateString)
+_LINKAGE = 5  # the capability
 _EXTENDED = (op.OpExtInst, op.OpExtInstWithForwardRefsKHR)
 
 
@@ -75,7 +75,7 @@ def _sections(module: Module) -> None:
                 raise SpirvError(f"{instruction} is out of order (SPIR-V 2.4, logical layout of a module)")
     if len(module.memory_model) != 1:
         raise SpirvError(f"{len(module.memory_model)} OpMemoryModel; a module has exactly one")
-    linkage = any(each.operands[0] == enums.Capability.Linkage for each in module.capabilities)
+    linkage = any(each.operands[0] == _LINKAGE for each in module.capabilities)
     if not module.entry_points and not linkage:
         raise SpirvError("no entry point; a shader needs one")
 
