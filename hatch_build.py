@@ -1,4 +1,4 @@
-"""hatchling's hooks: the shaders that are not fresh are compiled before a wheel or an sdist is made; the description."""
+"""hatchling's hooks: shaders that are not fresh are compiled before a wheel or an sdist is made; the description."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vkcompute.runtime.temporaries import Lifetime, assign
+from vkcompute.core.suballoc import Lifetime, assign
 
 pytestmark = pytest.mark.pure
 

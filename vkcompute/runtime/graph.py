@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from vkcompute.core.suballoc import assign
 from vkcompute.errors import ClosedError
 from vkcompute.runtime import current
 from vkcompute.runtime.future import Future
@@ -18,7 +19,6 @@ from vkcompute.runtime.graph_inputs import Inputs
 from vkcompute.runtime.graph_tasks import Dispatch, LateDispatch, Places, Task
 from vkcompute.runtime.placeholders import Parameter, Placeholder
 from vkcompute.runtime.recording import Recording, Recordings
-from vkcompute.runtime.temporaries import assign
 from vkcompute.runtime.tensor import Tensor
 
 if TYPE_CHECKING:
