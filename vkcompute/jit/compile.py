@@ -80,11 +80,10 @@ def _compiled(
     *,
     folded: bool,
 ) -> Variant:
-    built, compiler = build(function, source, signature, local_size or (64, 1, 1), folded=folded)
-    first = min(compiler.written, default=None)
-    wanted = LOCAL_SIZES.get(signature[first][1]) if first is not None else None
-    if local_size is None and wanted is not None:
-        built, compiler = build(function, source, signature, wanted, folded=folded)
+    built, compiler, first = build(function, source, signature, local_size, folded=folded)
+    barrier = ir.divergent_barrier(built)
+    if barrier is not None and isinstance(barrier.loc, KernelError):
+        raise barrier.loc
     scalars = [
         (n, TRUTH if each in (bool, np.bool_) else VALUE) for n, each in enumerate(signature) if type(each) is not tuple
     ]
@@ -99,19 +98,30 @@ def _compiled(
 
 
 def build(
-    function: FunctionType, source: Source, signature: Signature, local_size: tuple[int, int, int], *, folded: bool
-) -> tuple[ir.Function, Statements]:
-    """The function in the intermediate form, and what compiled it."""
+    function: FunctionType,
+    source: Source,
+    signature: Signature,
+    local_size: tuple[int, int, int] | None,
+    *,
+    folded: bool = False,
+    using: type[Statements] = Statements,
+) -> tuple[ir.Function, Statements, int | None]:
+    """The function in the intermediate form, what compiled it, and the first tensor that it writes.
+
+    Raises:
+        KernelError: kernels cannot do what the function does.
+    """
+    built = ir.Function(function.__name__, local_size or (64, 1, 1))
     wide = any(each is np.float64 or (type(each) is tuple and each[0] == "d") for each in signature)
-    built = ir.Function(function.__name__, local_size)
-    compiler = Statements(built, FLOAT64 if wide else FLOAT32, folded=folded)
+    compiler = using(built, FLOAT64 if wide else FLOAT32, folded=folded)
     names = function.__code__.co_varnames
     args = {names[n]: _argument(compiler, names[n], n, each) for n, each in enumerate(signature)}
     compiler.run(function, source, args)
-    barrier = ir.divergent_barrier(built)
-    if barrier is not None and isinstance(barrier.loc, KernelError):
-        raise barrier.loc
-    return built, compiler
+    first = min(compiler.written, default=None)
+    wanted = LOCAL_SIZES.get(signature[first][1]) if first is not None else None
+    if local_size is None and wanted is not None:
+        return build(function, source, signature, wanted, folded=folded, using=using)
+    return built, compiler, first
 
 
 def _argument(compiler: Statements, name: str, position: int, given: Any) -> Array | Number:

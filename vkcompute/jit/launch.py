@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute import dtypes
+from vkcompute.jit.arguments import Sizes, bound, grid_over, kind_of_array, kind_of_number
 from vkcompute.jit.compile import SIZE, TRUTH, VALUE, Signature, Variant, compiled
 from vkcompute.jit.plan import Plan
 from vkcompute.jit.source import Source
@@ -20,8 +20,6 @@ from vkcompute.runtime.placeholders import Parameter
 from vkcompute.runtime.runtime import Runtime
 from vkcompute.runtime.tensor import Tensor
 
-Sizes = tuple[int, ...]
-_MOST_ELEMENTS = 2**31 - 1  # ids are int32
 _MOST_PLANS = 1024
 _MOST_VARIANTS = 16  # of one signature, for different constants from outside
 
@@ -40,7 +38,7 @@ class Launcher:
     ) -> Future:
         """Launches so many groups of so many invocations, or what the variant has for the tensor that it writes."""
         if named or len(args) != self._n_parameters:
-            args = self._bound(args, named)
+            args = bound(self._name, self._parameters, args, named)
         key = groups, local, *[arg.slot if type(arg) is Tensor else type(arg) for arg in args]
         plan = self._plans.get(key)
         return (plan and plan.launch(args)) or self._planned(key, args)
@@ -56,7 +54,8 @@ class Launcher:
         kernel, most = self._on(variant, tensors[0].runtime)
         grid, linear = groups, variant.linear
         if grid is None and (linear is None or args[linear].size > most * variant.local_size[0]):
-            grid = self._grid(variant, args)  # else it is what the kernel would take itself
+            shape = args[variant.first].shape if variant.first is not None else None
+            grid = grid_over(self._name, shape, variant.local_size)  # else it is what the kernel would take itself
         if grid is not None and len(grid) == 1 and grid[0] > most:
             kernel, _ = self._on(self._variant((signature, local, True)), tensors[0].runtime)
             n_rows = -(-grid[0] // most)
@@ -95,46 +94,15 @@ class Launcher:
             runtime.memo[variant.spirv] = kernel, most
             return kernel, most
 
-    def _grid(self, variant: Variant, args: tuple[Any, ...]) -> Sizes:
-        """One invocation per element of the first tensor that is written, its last axis along x."""
-        if variant.first is None:
-            raise ValueError(f"{self._name} writes no tensor: give the grid, as {self._name}[groups, local_size](…)")
-        shape = args[variant.first].shape
-        if len(shape) > 3:
-            raise ValueError(
-                f"{self._name} writes a tensor of {len(shape)} axes, and a grid has three: give it, as "
-                f"{self._name}[groups, local_size](…)"
-            )
-        return tuple([-(-n // size) for n, size in zip(shape[::-1], variant.local_size, strict=False)]) or (1,)
-
-    def _bound(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]:
-        try:
-            bound = self._parameters.bind(*args, **named)
-        except TypeError as error:
-            raise TypeError(f"{self._name}(): {error}") from None
-        bound.apply_defaults()
-        return bound.args
-
-
-_LARGE = {np.uint32: range(2**32), np.int64: range(-(2**63), 2**63), np.uint64: range(2**64)}
-
 
 def _kind(arg: Any) -> Any:
     """What distinguishes an argument for the compiler."""
     kind = type(arg)
     if kind is Tensor:
-        if arg.size > _MOST_ELEMENTS:
-            raise ValueError(f"a tensor of {arg.size} elements; Python kernels count in int32: pass parts of it")
-        return arg.dtype.char, len(arg.shape)
-    if kind is float or kind is bool or (kind is int and -0x80000000 <= arg <= 0x7FFFFFFF):
-        return kind
-    if kind is int:
-        for wider, limits in _LARGE.items():
-            if arg in limits:
-                return wider
-        raise ValueError(f"an int argument has at most 64 bits; got {arg}")
-    if isinstance(arg, np.generic) and arg.dtype in dtypes.BY_NUMPY:
-        return kind
+        return kind_of_array(arg)
+    number = kind_of_number(arg)
+    if number is not None:
+        return number
     if kind is Parameter:
         return _kind(arg.value)
     remedy = "; make a tensor of it, with runtime.tensor(data)" if isinstance(arg, (np.ndarray, list)) else ""
