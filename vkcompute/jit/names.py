@@ -17,7 +17,7 @@ from vkcompute.jit.workgroup import (
     shared,
 )
 
-__all__ = [
+__all__: list[str] = [  # its type is said because the package asks for it in a circle
     "kernel", "global_id", "group_id", "local_id", "local_size", "num_groups", "shared", "barrier",
     "atomic_add", "atomic_and", "atomic_compare_exchange", "atomic_exchange", "atomic_max", "atomic_min", "atomic_or",
     "atomic_xor",
