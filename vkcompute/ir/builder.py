@@ -65,8 +65,16 @@ class Builder:
         return self._value("extract", (value,), index)
 
     def builtin(self, name: str, axis: int = 0) -> Value:
-        """`global_id`, `local_id`, `group_id`, `n_groups` along an axis, or `local_index`; uint32."""
+        """`global_id`, `local_id`, `group_id`, `n_groups` along an axis, or another of rules.BUILTINS; uint32."""
         return self._value("builtin", (), (name, axis))
+
+    def subgroup(self, name: str, *args: Value) -> Value:
+        """What the subgroup's invocations that come here compute together; `name` is one of rules.SUBGROUP.
+
+        Scans go by the numbers of the lanes. `shuffle` gives the value of the lane that each names, and `shuffle_xor`
+        that of the lane whose number differs by these bits: undefined if that lane is none, or does not come here.
+        """
+        return self._value("subgroup", args, name)
 
     # -- memory -------------------------------------------------------------------------------------------------------
 

@@ -85,5 +85,7 @@ class _Divergence:
 
 
 def _is_own(op: Op) -> bool:
-    """Whether each invocation has a result of its own, whatever the arguments."""
-    return op.code in ("atomic", "compare_exchange") or (op.code == "builtin" and "group" not in op.attribute[0])
+    """Whether each invocation, or each subgroup, has a result of its own, whatever the arguments."""
+    shared = ("group_id", "n_groups", "n_subgroups", "subgroup_size")
+    own = op.code in ("atomic", "compare_exchange", "subgroup")
+    return own or (op.code == "builtin" and op.attribute[0] not in shared)

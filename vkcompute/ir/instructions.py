@@ -46,6 +46,24 @@ _STANDARD: dict[str, dict[str, int]] = {
         }.items()
     },
 }  # fmt: skip
+GROUP_NON_UNIFORM, _VOTE, _ARITHMETIC, _BALLOT, _SHUFFLE = 61, 62, 63, 64, 65  # capabilities
+_SUBGROUP_SCOPE = 3
+# Operation of a subgroup -> what the module needs, opcode.
+_TOGETHER = {
+    "elect": (GROUP_NON_UNIFORM, 333), "all": (_VOTE, 334), "any": (_VOTE, 335), "broadcast": (_BALLOT, 337),
+    "broadcast_first": (_BALLOT, 338), "ballot": (_BALLOT, 339), "shuffle": (_SHUFFLE, 345),
+    "shuffle_xor": (_SHUFFLE, 346),
+}  # fmt: skip
+_REDUCTIONS: dict[str, dict[str, int]] = {
+    "add": {"i": 349, "u": 349, "f": 350},
+    "mul": {"i": 351, "u": 351, "f": 352},
+    "min": {"i": 353, "u": 354, "f": 355},
+    "max": {"i": 356, "u": 357, "f": 358},
+    "and": {"i": 359, "u": 359, "b": 362},
+    "or": {"i": 360, "u": 360, "b": 363},
+    "xor": {"i": 361, "u": 361, "b": 364},
+}
+_GROUP_OPERATIONS = ("", "inclusive_", "exclusive_")  # by number: reduce, inclusive and exclusive scan
 _EXT_INST, _SELECT, _BITCAST = 12, 169, 124
 _U_CONVERT, _S_CONVERT, _F_CONVERT = 113, 114, 115
 # (from, to) -> opcode, where one of them is a float
@@ -78,6 +96,23 @@ def _remainder(out: Assembly, code: str, kind: Type, one: int, other: int) -> in
     there = out.value(_BINARY["ne"]["i"], bools, rest, zero)
     wrong = out.value(_BINARY["and"]["b"], bools, signs_differ, there)
     return out.value(_SELECT, kind, wrong, value("add", rest, other), rest)
+
+
+def subgroup(out: Assembly, name: str, result: Type, args: list[int], *, constant: bool) -> int:
+    """The id of what a subgroup computes; of a shuffle, `constant` says whether the lane is."""
+    scope = out.uint(_SUBGROUP_SCOPE)
+    if name == "shuffle" and constant:
+        name = "broadcast"
+    if name in _TOGETHER:
+        capability, opcode = _TOGETHER[name]
+        operands = (scope, *args)
+    else:
+        way, _, code = name.rpartition("_")
+        capability, opcode = _ARITHMETIC, _REDUCTIONS[code][element_of(result).kind]
+        operands = (scope, _GROUP_OPERATIONS.index(way and f"{way}_"), *args)
+    out.require(GROUP_NON_UNIFORM)
+    out.require(capability)
+    return out.value(opcode, result, *operands)
 
 
 def cast(out: Assembly, value: int, source: Type, target: Type) -> int:

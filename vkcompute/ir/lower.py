@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from vkcompute.ir.assembly import PUSH_CONSTANT, STORAGE_BUFFER, WORKGROUP, Assembly
 from vkcompute.ir.function import Constant, Function, Memory, Op, Param, Region, Value, endings, walk
-from vkcompute.ir.instructions import arithmetic, cast
+from vkcompute.ir.instructions import GROUP_NON_UNIFORM, arithmetic, cast, subgroup
 from vkcompute.ir.passes import decide
-from vkcompute.ir.rules import BINARY, COMPARISONS, TESTS, UNARY
+from vkcompute.ir.rules import BINARY, BUILTINS, COMPARISONS, TESTS, UNARY
 from vkcompute.ir.types import UINT32, Type, element_of, vector
 
 # Numbers of the SPIR-V specification 1.3.
@@ -23,7 +23,10 @@ _INT64_ATOMICS = 12
 _DEVICE_SCOPE, _WORKGROUP_SCOPE = 1, 2
 _RELAXED = 0
 _ACQUIRE_RELEASE_ALL = 0x8 | 0x40 | 0x100  # AcquireRelease, UniformMemory (storage buffers), WorkgroupMemory
-_BUILT_INS = {"n_groups": 24, "group_id": 26, "local_id": 27, "global_id": 28, "local_index": 29}
+_BUILT_INS = {
+    "n_groups": 24, "group_id": 26, "local_id": 27, "global_id": 28, "local_index": 29,
+    "subgroup_size": 36, "n_subgroups": 38, "subgroup_id": 40, "subgroup_local_id": 41,
+}  # fmt: skip
 _ARITHMETIC = {*BINARY, *COMPARISONS, *UNARY, *TESTS}
 _PLAIN = {"select": _SELECT, "vector": _CONSTRUCT, "bitcast": _BITCAST}
 _WRITES = ("store", "atomic", "compare_exchange")
@@ -74,7 +77,9 @@ class _Lowering:
                 pointer = self._pointer(PUSH_CONSTANT, push.type, block, out.uint(index))
                 self._ids[push] = out.value(_LOAD, push.type, pointer)
         for name in dict.fromkeys(op.attribute[0] for op in ops if op.code == "builtin"):
-            kind: Type = UINT32 if name == "local_index" else vector(UINT32, 3)
+            kind: Type = UINT32 if BUILTINS[name] == 1 else vector(UINT32, 3)
+            if "subgroup" in name:
+                out.require(GROUP_NON_UNIFORM)
             self._builtins[name] = out.value(_LOAD, kind, out.input(kind, _BUILT_INS[name]))
 
     def _id(self, value: Value) -> int:
@@ -167,7 +172,10 @@ class _Lowering:
                 return out.value(_ARRAY_LENGTH, kind, self._memories[op.attribute][1], 0)
             case "builtin":
                 whole = self._builtins[op.attribute[0]]
-                return whole if op.attribute[0] == "local_index" else out.value(_EXTRACT, kind, whole, op.attribute[1])
+                return whole if BUILTINS[op.attribute[0]] == 1 else out.value(_EXTRACT, kind, whole, op.attribute[1])
+            case "subgroup":
+                constant = isinstance(op.args[-1], Constant) if op.args else False
+                return subgroup(out, op.attribute, kind, args, constant=constant)
             case "cast":
                 return cast(out, args[0], op.args[0].type, kind)
             case "extract":

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from vkcompute.ir.function import EFFECTS, Constant, Function, Op, Region, Value, falls_through, walk
 
-_NOT_EQUAL = EFFECTS | {"load"}  # two of these in different places may differ, though their arguments do not
+# Two of these in different places may differ, though their arguments do not; subgroups by who comes there.
+_NOT_EQUAL = EFFECTS | {"load", "subgroup"}
 _MAY_TRAP = frozenset({"div", "rem", "mod"})  # by zero; where it is not asked for, it is not done
 
 

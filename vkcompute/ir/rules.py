@@ -10,6 +10,7 @@
 | `select`, `vector`, `extract` | condition, one, other; the elements; a vector | `extract`: which element |
 | `builtin` | | (name, axis) |
 | `barrier` | | |
+| `subgroup` | a value, for shuffles a lane, for "elect" none | a name in SUBGROUP |
 | `if`, `loop` | condition; what is carried at first | |
 | `yield`, `continue`, `break` | values | the last two: the loop |
 | `return`, `unreachable` | | |
@@ -46,8 +47,19 @@ UP_TO_32_BITS = frozenset(
 )
 """GLSL.std.450 has these for float16 and float32 only."""
 
+_REDUCTIONS = ("add", "mul", "min", "max")
 ATOMICS = frozenset({"add", "min", "max", "and", "or", "xor", "exchange"})
-BUILTINS = {**dict.fromkeys(("global_id", "local_id", "group_id", "n_groups"), 3), "local_index": 1}
+SUBGROUP = {
+    **dict.fromkeys([f"{way}{name}" for way in ("", "inclusive_", "exclusive_") for name in _REDUCTIONS], "iuf"),
+    **dict.fromkeys(("and", "or", "xor"), "biu"),
+    **dict.fromkeys(("shuffle", "shuffle_xor", "broadcast_first"), "biuf"),
+    **dict.fromkeys(("ballot", "all", "any", "elect"), "b"),
+}
+"""What the invocations of a subgroup do together -> the kinds of number that it takes."""
+BUILTINS = {
+    **dict.fromkeys(("global_id", "local_id", "group_id", "n_groups"), 3),
+    **dict.fromkeys(("local_index", "subgroup_size", "n_subgroups", "subgroup_id", "subgroup_local_id"), 1),
+}
 """Name -> how many axes it has; all are uint32."""
 
 
@@ -147,6 +159,14 @@ def _builtin(code: str, kinds: list[Type], attribute: Any) -> Type:
     return UINT32
 
 
+def _subgroup(code: str, kinds: list[Type], name: Any) -> Type:
+    _demand(name in SUBGROUP, code, [name], f"is one of {', '.join(SUBGROUP)}")
+    if name in ("shuffle", "shuffle_xor"):
+        _demand(len(kinds) == 2 and kinds[1] is UINT32, f"{code} {name}", kinds, "takes a value and a uint32")
+    kind = BOOL if name == "elect" else _numbers(f"{code} {name}", kinds[:1], 1, SUBGROUP[name])
+    return vector(UINT32, 4) if name == "ballot" else kind
+
+
 def _condition(code: str, kinds: list[Type], _: Any) -> None:
     _demand(kinds == [BOOL], code, kinds, "takes one bool")
 
@@ -167,6 +187,7 @@ _RULES = {
     "vector": _vector,
     "extract": _extract,
     "builtin": _builtin,
+    "subgroup": _subgroup,
     "if": _condition,
     **dict.fromkeys(("barrier", "return", "unreachable"), _nothing),
     **dict.fromkeys(("loop", "yield", "continue", "break"), _anything),

@@ -112,9 +112,9 @@ class Arithmetic:
             return self._power(one, other)
         kind = promoted(self.kind(one), self.kind(other), self.real)
         if sign in _BITS or sign in ("<<", ">>"):
-            self._demand_kind("iub" if sign in _BITS else "iu", kind, sign, one, other)
+            self.demand_kind("iub" if sign in _BITS else "iu", kind, sign, one, other)
         else:
-            self._demand_kind("iuf", kind, sign, one, other)
+            self.demand_kind("iuf", kind, sign, one, other)
         if sign == "/" and kind.type.kind != "f":
             kind = Kind(floating(kind.type, self.real), kind.weak)
         x, y = self.cast(one, kind.type), self.cast(other, kind.type)
@@ -125,7 +125,8 @@ class Arithmetic:
             return Number(self._shift(sign, x, y, kind.type), kind)
         return Number(self._floor_divide(x, y, kind.type), kind)
 
-    def _demand_kind(self, allowed: str, kind: Kind, sign: str, *operands: Any) -> None:
+    def demand_kind(self, allowed: str, kind: Kind, sign: str, *operands: Any) -> None:
+        """Refuses an operation on numbers that are not of the kinds allowed: "b", "i", "u", "f"."""
         if kind.type.kind in allowed:
             return
         got = " and ".join(describe(each) for each in operands)
@@ -155,7 +156,7 @@ class Arithmetic:
 
     def _power(self, one: Any, other: Any) -> Any:
         kind = promoted(self.kind(one), self.kind(other), self.real)
-        self._demand_kind("iuf", kind, "**", one, other)
+        self.demand_kind("iuf", kind, "**", one, other)
         if is_python(other) and other % 1 == 0 and abs(other) <= _MOST_FACTORS:
             if other < 0 and kind.type.kind != "f":
                 raise Refused("an integer has no negative power in integers; write float(x) ** y")
@@ -224,7 +225,7 @@ class Arithmetic:
         kind = self.kind(value)
         if is_python(value) and not (sign == "~" and isinstance(value, float)):
             return -value if sign == "-" else ~int(value) if sign == "~" else +value
-        self._demand_kind("iub" if sign == "~" else "iuf", kind, sign, value)
+        self.demand_kind("iub" if sign == "~" else "iuf", kind, sign, value)
         x = self.cast(value, kind.type)
         if sign == "+":
             return value

@@ -12,7 +12,7 @@ import numpy as np
 
 from vkcompute.ir import BOOL, INT32, SCALARS, Value
 from vkcompute.ir.rules import ATOMICS, UP_TO_32_BITS
-from vkcompute.jit import ids, library, memory, workgroup
+from vkcompute.jit import ids, lanes, library, memory, subgroup, workgroup
 from vkcompute.jit.arithmetic import Arithmetic
 from vkcompute.jit.source import Refused
 from vkcompute.jit.values import Array, Kind, Number, describe, floating, is_python, joined, kind_of, unpacked
@@ -217,3 +217,5 @@ FUNCTIONS |= {
 }
 for _name in sorted(ATOMICS):
     FUNCTIONS[getattr(workgroup, f"atomic_{_name}")] = Function(partial(memory.atomic, _name), 3, 3, folds=False)
+for _name, (_emit, _n) in lanes.CALLS.items():
+    FUNCTIONS[getattr(subgroup, _name)] = Function(_emit, _n, _n, folds=False)

@@ -4,6 +4,37 @@ from __future__ import annotations
 
 from vkcompute.jit.ids import global_id, group_id, local_id, local_size, num_groups
 from vkcompute.jit.kernel import kernel
+from vkcompute.jit.subgroup import (
+    num_subgroups,
+    subgroup_add,
+    subgroup_all,
+    subgroup_and,
+    subgroup_any,
+    subgroup_ballot,
+    subgroup_broadcast,
+    subgroup_broadcast_first,
+    subgroup_elect,
+    subgroup_exclusive_add,
+    subgroup_exclusive_max,
+    subgroup_exclusive_min,
+    subgroup_exclusive_mul,
+    subgroup_id,
+    subgroup_inclusive_add,
+    subgroup_inclusive_max,
+    subgroup_inclusive_min,
+    subgroup_inclusive_mul,
+    subgroup_local_id,
+    subgroup_max,
+    subgroup_min,
+    subgroup_mul,
+    subgroup_or,
+    subgroup_shuffle,
+    subgroup_shuffle_down,
+    subgroup_shuffle_up,
+    subgroup_shuffle_xor,
+    subgroup_size,
+    subgroup_xor,
+)
 from vkcompute.jit.workgroup import (
     atomic_add,
     atomic_and,
@@ -21,4 +52,10 @@ __all__: list[str] = [  # its type is said because the package asks for it in a 
     "kernel", "global_id", "group_id", "local_id", "local_size", "num_groups", "shared", "barrier",
     "atomic_add", "atomic_and", "atomic_compare_exchange", "atomic_exchange", "atomic_max", "atomic_min", "atomic_or",
     "atomic_xor",
+    "num_subgroups", "subgroup_add", "subgroup_all", "subgroup_and", "subgroup_any", "subgroup_ballot",
+    "subgroup_broadcast", "subgroup_broadcast_first", "subgroup_elect", "subgroup_exclusive_add",
+    "subgroup_exclusive_max", "subgroup_exclusive_min", "subgroup_exclusive_mul", "subgroup_id",
+    "subgroup_inclusive_add", "subgroup_inclusive_max", "subgroup_inclusive_min", "subgroup_inclusive_mul",
+    "subgroup_local_id", "subgroup_max", "subgroup_min", "subgroup_mul", "subgroup_or", "subgroup_shuffle",
+    "subgroup_shuffle_down", "subgroup_shuffle_up", "subgroup_shuffle_xor", "subgroup_size", "subgroup_xor",
 ]  # fmt: skip

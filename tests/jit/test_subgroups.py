@@ -1,0 +1,309 @@
+"""Subgroup operations in Python kernels: numpy is the oracle, for the subgroups that the device says it has made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from test_kernel_errors import compiled, module
+
+import vkcompute as vc
+from vkcompute import ir
+from vkcompute.errors import KernelError, MissingFeature
+from vkcompute.jit.compile import build
+from vkcompute.jit.source import read
+
+GROUP, N_GROUPS = 48, 3
+Array = np.ndarray[Any, Any]
+
+
+@vc.kernel
+def places(place):
+    i = vc.global_id(0)
+    place[i, 0] = vc.group_id(0) * vc.num_subgroups() + vc.subgroup_id()
+    place[i, 1] = vc.subgroup_local_id()
+    place[i, 2] = vc.subgroup_size()
+
+
+def launch(kernel: Any, *tensors: Any) -> None:
+    """Launches as all kernels here are; skips what the device has not."""
+    try:
+        kernel[N_GROUPS, GROUP](*tensors)
+    except MissingFeature as missing:
+        pytest.skip(str(missing))
+
+
+def subgroups(gpu: vc.Runtime) -> Iterator[Array]:
+    """The invocations of each subgroup, by lane."""
+    place = gpu.zeros((N_GROUPS * GROUP, 3), np.int32)
+    launch(places, place)
+    which, lane, size = place.numpy().T
+    assert set(size) == {gpu.device.physical.subgroup_size}
+    assert np.all(lane < size)
+    for number in range(which.max() + 1):
+        members = np.flatnonzero(which == number)
+        members = members[np.argsort(lane[members])]
+        assert lane[members].tolist() == list(range(len(members)))  # as these drivers fill them
+        assert len(set(members // GROUP)) == 1
+        yield members
+
+
+def data(dtype: str, seed: int) -> Array:
+    """Numbers whose sums and products of a few are exact in floats."""
+    rng = np.random.default_rng(seed)
+    if np.dtype(dtype).kind in "iu":
+        info = np.iinfo(dtype)
+        return rng.integers(info.min, info.max, N_GROUPS * GROUP, dtype, endpoint=True)
+    return rng.integers(-2, 3, N_GROUPS * GROUP).astype(dtype)
+
+
+UFUNCS: dict[str, Any] = {
+    "add": np.add, "mul": np.multiply, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and,
+    "or": np.bitwise_or, "xor": np.bitwise_xor,
+}  # fmt: skip
+INTEGERS = "int8 uint8 int16 uint16 int32 uint32 int64 uint64".split()
+FLOATS = "float16 float32 float64".split()
+
+
+@pytest.mark.parametrize("dtype", INTEGERS + FLOATS)
+@pytest.mark.parametrize("name", UFUNCS)
+def test_reductions(gpu: vc.Runtime, name: str, dtype: str) -> None:
+    if name in ("and", "or", "xor") and dtype in FLOATS:
+        return
+    function, ufunc = getattr(vc, f"subgroup_{name}"), UFUNCS[name]
+
+    def reduced(x, out, picked):
+        i = vc.global_id(0)
+        out[i] = function(x[i])
+        if i % 3 != 1:
+            picked[i] = function(x[i])
+
+    array = data(dtype, 0)
+    x, out, picked = gpu.tensor(array), gpu.zeros(array.size, dtype), gpu.zeros(array.size, dtype)
+    launch(vc.kernel(reduced), x, out, picked)
+    for members in subgroups(gpu):
+        expected = ufunc.reduce(array[members], dtype=dtype)
+        assert np.array_equal(out.numpy()[members], np.full(len(members), expected))
+        some = members[members % 3 != 1]
+        assert np.array_equal(picked.numpy()[some], np.full(len(some), ufunc.reduce(array[some], dtype=dtype)))
+
+
+@pytest.mark.parametrize("dtype", INTEGERS + FLOATS)
+@pytest.mark.parametrize("name", "add mul min max".split())
+def test_scans(gpu: vc.Runtime, name: str, dtype: str) -> None:
+    inclusive, exclusive = (getattr(vc, f"subgroup_{way}_{name}") for way in ("inclusive", "exclusive"))
+
+    def scanned(x, out, below):
+        i = vc.global_id(0)
+        out[i] = inclusive(x[i])
+        below[i] = exclusive(x[i])
+
+    array, ufunc = data(dtype, 1), UFUNCS[name]
+    out, below = gpu.zeros(array.size, dtype), gpu.zeros(array.size, dtype)
+    launch(vc.kernel(scanned), gpu.tensor(array), out, below)
+    info = np.iinfo(dtype) if dtype in INTEGERS else None
+    low, high = (info.min, info.max) if info else (-np.inf, np.inf)
+    first = {"add": 0, "mul": 1, "min": high, "max": low}[name]
+    for members in subgroups(gpu):
+        with np.errstate(all="ignore"):
+            expected = ufunc.accumulate(array[members], dtype=dtype)
+        assert np.array_equal(out.numpy()[members], expected)
+        assert np.array_equal(below.numpy()[members], np.append(np.array(first, dtype), expected[:-1]))
+
+
+@vc.kernel
+def votes(x, out):
+    i = vc.global_id(0)
+    if x[i] != 3:
+        out[i, 0] = vc.subgroup_all(x[i] < 2)
+        out[i, 1] = vc.subgroup_any(x[i] == 0)
+        out[i, 2] = vc.subgroup_elect()
+        out[i, 3] = vc.subgroup_and(x[i] < 2) + 2 * vc.subgroup_or(x[i] == 0) + 4 * vc.subgroup_xor(x[i] == 1)
+        ballot = vc.subgroup_ballot(x[i] > 0)
+        for k in range(2):
+            out[i, 4 + k] = ballot[0] if k == 0 else ballot[1] + ballot[2] + ballot[3]
+        out[i, 6] = vc.subgroup_broadcast_first(i)
+        out[i, 7] = vc.subgroup_all(True) and not vc.subgroup_any(False)
+
+
+def test_votes_of_those_that_come(gpu: vc.Runtime) -> None:
+    array = np.random.default_rng(2).integers(0, 4, N_GROUPS * GROUP).astype(np.int32)
+    out = gpu.full((array.size, 8), 9, np.int32)
+    launch(votes, gpu.tensor(array), out)
+    found = out.numpy()
+    assert np.all(found[array == 3] == 9)
+    for members in subgroups(gpu):
+        come = members[array[members] != 3]
+        mine = array[come]
+        both = np.all(mine < 2) + 2 * np.any(mine == 0) + 4 * (np.sum(mine == 1) % 2)
+        bits = sum(1 << k for k, member in enumerate(members) if member in come and array[member] > 0)
+        for place, member in enumerate(come):
+            expected = [np.all(mine < 2), np.any(mine == 0), place == 0, both, bits, 0, come[0], 1]
+            assert found[member].tolist() == expected
+
+
+@pytest.mark.parametrize("dtype", ["bool", *INTEGERS, *FLOATS])
+def test_shuffles(gpu: vc.Runtime, dtype: str) -> None:
+    n = gpu.device.physical.subgroup_size
+
+    def moved(x, by, out):
+        i, own = vc.global_id(0), vc.subgroup_local_id()
+        value, size = x[i], vc.subgroup_size()
+        out[0, i] = vc.subgroup_shuffle(value, (own * 3 + 1) % size)
+        out[1, i] = vc.subgroup_shuffle_xor(value, n - 1)
+        out[2, i] = vc.subgroup_shuffle_xor(value, by)
+        out[3, i] = vc.subgroup_shuffle_up(value, by)
+        out[4, i] = vc.subgroup_shuffle_down(value, 1)
+        out[5, i] = vc.subgroup_broadcast(value, n - 1)
+        out[6, i] = vc.subgroup_broadcast(value, by)
+        out[7, i] = vc.subgroup_shuffle_up(value, 100)
+        out[8, i] = vc.subgroup_shuffle_down(value, 100)
+
+    array = data("int8", 3).astype(dtype) if dtype == "bool" else data(dtype, 3)
+    out = gpu.zeros((9, array.size), dtype)
+    launch(vc.kernel(moved), gpu.tensor(array), 2, out)
+    assert GROUP % n == 0  # so that every lane is there
+    for members in subgroups(gpu):
+        mine, k = array[members], np.arange(n)
+        lanes = [(k * 3 + 1) % n, k ^ (n - 1), k ^ 2, np.where(k < 2, k, k - 2), np.minimum(k + 1, n - 1)]
+        lanes += [np.full(n, n - 1), np.full(n, 2), k, k]
+        for row, taken in zip(out.numpy(), lanes, strict=True):
+            assert np.array_equal(row[members], mine[taken])
+
+
+@vc.kernel
+def tree(x, out):
+    i = vc.global_id(0)
+    total = x[i]
+    mask = vc.subgroup_size() // 2
+    while mask > 0:
+        total += vc.subgroup_shuffle_xor(total, mask)
+        mask //= 2
+    out[i] = total
+
+
+@vc.kernel
+def whole(x, out):
+    """A sum over a workgroup: of each subgroup's sums."""
+    sums = vc.shared(vc.local_size(0), x.dtype)
+    i = vc.global_id(0)
+    total = vc.subgroup_add(x[i])
+    if vc.subgroup_elect():
+        sums[vc.subgroup_id()] = total
+    vc.barrier()
+    if vc.local_id(0) == 0:
+        for k in range(1, vc.num_subgroups()):
+            total += sums[k]
+        out[vc.group_id(0)] = total
+
+
+def test_sums_of_subgroups_and_workgroups(gpu: vc.Runtime) -> None:
+    array = data("int32", 4)
+    x, out, totals = gpu.tensor(array), gpu.zeros(array.size, np.int32), gpu.zeros(N_GROUPS, np.int32)
+    launch(tree, x, out)
+    for members in subgroups(gpu):
+        assert set(out.numpy()[members]) == {array[members].sum(dtype=np.int32)}
+    launch(whole, x, totals)
+    assert np.array_equal(totals.numpy(), array.reshape(N_GROUPS, GROUP).sum(1, dtype=np.int32))
+
+
+@vc.kernel
+def in_control_flow(x, out, n):
+    """The same operation on the same value before, in and after branches and loops: three different results."""
+    i = vc.global_id(0)
+    value = x[i]
+    before, inside, rounds = vc.subgroup_add(value), value * 0, value * 0
+    if value > n:
+        inside = vc.subgroup_add(value)
+    for _ in range(value):
+        rounds += vc.subgroup_add(1)
+    if value == 0:
+        return
+    out[i, 0], out[i, 1], out[i, 2], out[i, 3] = before, inside, rounds, vc.subgroup_add(value)
+
+
+@given(st.lists(st.integers(0, 5), min_size=GROUP * N_GROUPS, max_size=GROUP * N_GROUPS), st.integers(0, 5))
+def test_operations_stay_where_they_are(gpu: vc.Runtime, numbers: list[int], n: int) -> None:
+    array = np.array(numbers, np.int32)
+    out = gpu.zeros((array.size, 4), np.int32)
+    launch(in_control_flow, gpu.tensor(array), out, n)
+    for members in subgroups(gpu):
+        mine = array[members]
+        columns = np.zeros((len(mine), 4), int)
+        columns[:, 0] = columns[:, 3] = mine.sum()
+        columns[mine > n, 1] = mine[mine > n].sum()
+        columns[:, 2] = [sum(np.sum(mine > k) for k in range(value)) for value in mine]
+        columns[mine == 0] = 0
+        assert np.array_equal(out.numpy()[members], columns)
+
+
+MODULE = """
+import vkcompute as vc
+def kernel(x, c, n):
+    i = vc.global_id(0)
+    {statement}
+"""
+_TYPES = ("f", 1), ("i", 1), int
+
+
+@pytest.mark.pure
+def test_the_passes_move_none(tmp_path: Any) -> None:
+    text = "a = vc.subgroup_add(n)\n    for k in range(i):\n        a += vc.subgroup_add(n)\n    c[i] = a"
+    kernel: Callable[..., Any] = module(tmp_path / "mine.py", MODULE.format(statement=text)).kernel
+    built, _ = build(kernel, read(kernel), _TYPES, (64, 1, 1), folded=False)  # type: ignore[arg-type]
+    lines = ir.text(ir.optimize(built)).splitlines()
+    at = [n for n, line in enumerate(lines) if "subgroup.add" in line]
+    loop = next(n for n, line in enumerate(lines) if "loop" in line)
+    assert len(at) == 2
+    assert at[0] < loop < at[1]
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize(
+    ("condition", "uniform"),
+    [("vc.subgroup_size() > 4", True), ("vc.num_subgroups() > 4", True), ("vc.subgroup_id() > 4", False)]
+    + [("vc.subgroup_local_id() > 4", False), ("vc.subgroup_any(i > 4)", False), ("vc.subgroup_add(n) > 4", False)],
+)
+def test_what_differs_in_a_workgroup(tmp_path: Any, condition: str, uniform: bool) -> None:
+    kernel = module(tmp_path / "mine.py", MODULE.format(statement=f"if {condition}: vc.barrier()")).kernel
+    if uniform:
+        compiled(kernel, *_TYPES)
+    else:
+        with pytest.raises(KernelError, match="only some invocations"):
+            compiled(kernel, *_TYPES)
+
+
+REFUSED = [
+    ("vc.subgroup_add(n > 3)", "subgroup_add takes numbers; got bool; use & | ^ or not, or count with int(x)"),
+    ("vc.subgroup_and(x[i])", "subgroup_and takes integers; got float32; convert with int(x)"),
+    ("vc.subgroup_add(x)", "this takes numbers; got the tensor x"),
+    ("vc.subgroup_shuffle(n, 1.0)", "an index is an integer; got a Python float; write int(x)"),
+    ("vc.subgroup_shuffle(n, x[i])", "an index is an integer; got float32; write int(x)"),
+    ("vc.subgroup_shuffle(n, -1)", "lanes of a subgroup are 0 to 127; got a Python int -1"),
+    ("vc.subgroup_add()", "subgroup_add takes 1 argument; got 0"),
+    ("vc.subgroup_size(0)", "subgroup_size takes 0 arguments; got 1"),
+]
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize(("statement", "message"), REFUSED, ids=[each[0] for each in REFUSED])
+def test_what_is_refused(tmp_path: Any, statement: str, message: str) -> None:
+    with pytest.raises(KernelError) as raised:
+        compiled(module(tmp_path / "mine.py", MODULE.format(statement=statement)).kernel, *_TYPES)
+    first, line, caret, *_ = str(raised.value).split("\n")
+    assert message in first
+    assert line[caret.index("^") :].startswith("vc.subgroup")
+
+
+@pytest.mark.pure
+def test_the_names_mean_nothing_outside() -> None:
+    names = [name for name in vc.__all__ if "subgroup" in name]
+    assert len(names) == 29
+    for name in names:
+        function = getattr(vc, name)
+        with pytest.raises(KernelError, match=rf"vc\.{name}\(.* inside of a function that vc.kernel compiles"):
+            function(*range(function.__code__.co_argcount))
