@@ -262,15 +262,15 @@ def test_the_passes_move_none(tmp_path: Any) -> None:
     assert at[0] < loop < at[1]
 
 
+UNIFORM = ["subgroup_size()", "num_subgroups()"]
+DIFFERENT = ["subgroup_id()", "subgroup_local_id()", "subgroup_add(n)", "subgroup_any(i > 4)", "subgroup_elect()"]
+
+
 @pytest.mark.pure
-@pytest.mark.parametrize(
-    ("condition", "uniform"),
-    [("vc.subgroup_size() > 4", True), ("vc.num_subgroups() > 4", True), ("vc.subgroup_id() > 4", False)]
-    + [("vc.subgroup_local_id() > 4", False), ("vc.subgroup_any(i > 4)", False), ("vc.subgroup_add(n) > 4", False)],
-)
-def test_what_differs_in_a_workgroup(tmp_path: Any, condition: str, uniform: bool) -> None:
-    kernel = module(tmp_path / "mine.py", MODULE.format(statement=f"if {condition}: vc.barrier()")).kernel
-    if uniform:
+@pytest.mark.parametrize("call", UNIFORM + DIFFERENT)
+def test_what_differs_in_a_workgroup(tmp_path: Any, call: str) -> None:
+    kernel = module(tmp_path / "mine.py", MODULE.format(statement=f"if vc.{call} > 4: vc.barrier()")).kernel
+    if call in UNIFORM:
         compiled(kernel, *_TYPES)
     else:
         with pytest.raises(KernelError, match="only some invocations"):

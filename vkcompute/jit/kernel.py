@@ -99,9 +99,9 @@ def kernel(function: Callable[..., object]) -> PythonKernel:
     `vc.atomic_compare_exchange(array, index, expected, new)` change an integer of a tensor or shared array in one step
     and give the old one. All invocations must come to a barrier: where that is not proved, it is refused.
 
-    **Subgroups** are the parts of a workgroup that run side by side, `vc.subgroup_size()` lanes each: `vc.subgroup_add(x)`
-    and mul, min, max, and, or, xor; inclusive and exclusive scans; all, any, ballot, elect; broadcasts and shuffles
-    (jit/subgroup.py). Those invocations take part that come there together: what another has is undefined.
+    **Subgroups** are the parts of a workgroup that run side by side, `vc.subgroup_size()` lanes each. They compute
+    together by `vc.subgroup_add(x)` and mul, min, max, and, or, xor; scans, as `vc.subgroup_inclusive_add(x)`; votes;
+    broadcasts and shuffles (jit/subgroup.py), among those lanes that come there; what another one has is undefined.
 
     **The language**: assignments, if, while, for over range(), break, continue, return, tuples, conditional
     expressions, and, or, not, chained comparisons; min, max, abs, round, pow, divmod, len, int, float, bool; numpy's
