@@ -29,7 +29,17 @@ from table import WIDTH, as_json, headline, introduction, line, record_path, sum
 
 import vkcompute as vc  # noqa: E402
 
-BENCHMARKS = ("multiply", "launch", "scheduling", "start", "logistic", "streaming", "overlap", "devices")
+BENCHMARKS = (
+    "multiply",
+    "launch",
+    "scheduling",
+    "start",
+    "logistic",
+    "streaming",
+    "overlap",
+    "devices",
+    "python_kernels",
+)
 Results = list[tuple[Case, list[Row]]]
 
 

@@ -1,0 +1,137 @@
+"""What the benchmark of Python kernels runs: the examples' kernels at sizes that keep a device busy for milliseconds.
+
+Each has its counterpart in `shaders/`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from measure import Array
+
+sys.path.append(str(Path(__file__).resolve().parent.parent / "examples"))
+
+import histogram
+import logreg_kernels
+import mandelbrot
+import matrix_product
+import n_body
+import saxpy
+
+_LIMIT = 200  # steps of a point of the Mandelbrot set
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A kernel and its arguments.
+
+    Attributes:
+        shader: its name in `shaders/`, without the suffix.
+        kernel: the one written in Python.
+        arrays: what the tensors hold at first.
+        out: which of them has the result.
+        numbers: the arguments after the tensors.
+        expected: numpy's result.
+        tolerance: relative to the largest number of the result.
+        extents: lengths that only the shader is given.
+        groups, local: the grid, where it is not one invocation per element of the first tensor that is written.
+        found: what is compared, of the result.
+    """
+
+    shader: str
+    kernel: Any
+    arrays: Sequence[Array]
+    out: int
+    numbers: Sequence[Any]
+    expected: Callable[[], Array]
+    title: str = ""
+    tolerance: float = 0.0
+    extents: Sequence[int] = ()
+    groups: tuple[int, ...] | None = None
+    local: tuple[int, ...] | None = None
+    found: Callable[[Array], Array] = np.asarray
+
+
+def workloads(*, full: bool) -> Iterator[Workload]:
+    """All of them, at a size to measure or at one to try them."""
+    yield _saxpy(1 << 20 if full else 1000)
+    yield _gradients(1 << 18 if full else 1000)
+    yield _histogram(1 << 20 if full else 1000)
+    yield _mandelbrot(*((500, 600) if full else (20, 30)))
+    yield _matmul(256 if full else 40)
+    yield _kick(2048 if full else 100)
+
+
+def _random(*shape: int) -> Array:
+    return np.random.default_rng(0).random(shape, np.float32)
+
+
+def _saxpy(n: int) -> Workload:
+    x, y = _random(2, n)
+    title = f"saxpy of {n:,}"
+    return Workload("saxpy", saxpy.saxpy, [x, y, np.zeros_like(x)], 2, [2.0], lambda: 2 * x + y, title, 1e-6)
+
+
+def _gradients(n: int) -> Workload:
+    x_i, x_j, y = _random(3, n)
+    y, weights = (y > 0.5).astype(np.float32), np.array([0.5, -0.25, 0.125], np.float32)
+
+    def expected() -> Array:
+        error = 1 / (1 + np.exp(-(weights[0] * x_i + weights[1] * x_j + weights[2]))) - y
+        return np.stack([error * x_i, error * x_j, error])
+
+    arrays = [x_i, x_j, y, weights, np.zeros((3, n), np.float32), np.zeros(n, np.float32)]
+    groups, title = (-(-n // 64),), f"gradients of a logistic regression of {n:,} rows"
+    kernel = logreg_kernels.gradients
+    return Workload("gradients", kernel, arrays, 4, [], expected, title, 1e-5, groups=groups, local=(64,))
+
+
+def _histogram(n: int) -> Workload:
+    bins, group = histogram.BINS, histogram.GROUP
+    x = np.random.default_rng(0).binomial(bins - 1, 0.5, n).astype(np.int32)
+
+    def expected() -> Array:
+        return np.bincount(x, minlength=bins).astype(np.uint32)
+
+    arrays, groups = [x, np.zeros(bins, np.uint32)], (-(-n // group),)
+    title = f"histogram of {n:,}, in shared memory"
+    return Workload("histogram", histogram.histogram, arrays, 1, [], expected, title, groups=groups, local=(group,))
+
+
+def _mandelbrot(rows: int, columns: int) -> Workload:
+    expected = mandelbrot.on_host(rows, columns, _LIMIT)
+
+    def alike(found: Array) -> Array:  # along the border of the set rounding decides
+        return np.array(np.mean(abs(found - expected) < 0.5) > 0.95)
+
+    shape, title = (rows, columns), f"Mandelbrot set, {rows} x {columns}, {_LIMIT} steps"
+    groups = -(-columns // 16), -(-rows // 8)
+    arrays, kernel = [np.zeros(shape, np.float32)], mandelbrot.mandelbrot
+    true = partial(np.array, True)
+    return Workload("mandelbrot", kernel, arrays, 0, [_LIMIT], true, title, 0.0, shape, groups, (16, 8), alike)
+
+
+def _matmul(n: int) -> Workload:
+    a, b = _random(2, n, n)
+    size, title = matrix_product.T, f"matrix product, {n} x {n} x {n}, by tiles"
+    groups, arrays = (-(-n // size), -(-n // size)), [a, b, np.zeros_like(a)]
+    expected, kernel = partial(np.matmul, a, b), matrix_product.matmul
+    return Workload("matmul", kernel, arrays, 2, [], expected, title, 1e-5, (n, n, n), groups, (size, size))
+
+
+def _kick(n: int) -> Workload:
+    position, mass = _random(3, n), _random(n) / n
+    velocity, seconds = np.zeros((3, n), np.float32), 0.01
+
+    def expected() -> Array:
+        return n_body.on_host(position, mass, velocity, seconds, 1)[1].astype(np.float32)
+
+    groups, local, title = (-(-n // n_body.TILE),), (n_body.TILE,), f"attraction among {n:,} bodies, by tiles"
+    arrays = [position, mass, velocity]
+    return Workload("kick", n_body.kick, arrays, 2, [seconds], expected, title, 1e-4, (), groups, local)
