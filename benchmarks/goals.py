@@ -151,6 +151,8 @@ _RULES: tuple[Rule, ...] = (
     _of_bound("the same, of what is possible", "overlap.queues", 0.85),
     _peak("streaming, device memory", "streaming", "vkcompute", "device_peak_bytes", 300.0),
     _peak("streaming, RssAnon", "streaming", "vkcompute", "rss_anon_peak_bytes", 600.0),
+    _time("compile of a Python kernel of 20 lines", "python.compile", "compiled", 15.0, "ms", 1e3),
+    _time("the same, from the disk", "python.compile", "from the disk", 0.3, "ms", 1e3),
     _speed("launch of a Python kernel, speed over GLSL's", "python.launch", "Python", "GLSL", 1.0),
     *[
         _speed(f"{name} in Python, speed over GLSL", f"python.{name}", "Python", "GLSL", 0.95)

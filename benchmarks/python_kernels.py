@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -10,14 +11,19 @@ import numpy as np
 from context import Cases, Context
 from launch import SCALE, SHADER, N
 from measure import Array, Case, Local
-from peers.work import pair, product
-from workloads import Workload, workloads
+from peers.work import Blocking, pair, product
+from workloads import Workload, n_body, workloads
 
 import vkcompute as vc
+from vkcompute.jit import cache
+from vkcompute.jit.compile import Variant, compiled
+from vkcompute.jit.source import read
 
 TITLE = "kernels written in Python"
 _SHADERS = Path(__file__).resolve().parent / "shaders"
 _BURST, _LOOPS = 32, 320  # launches whose wait is not timed, and launches per sample, at least
+_KICK = n_body.kick.__wrapped__
+_KICK_SOURCE, _KICK_FOR = read(_KICK), ((("f", 2), ("f", 1), ("f", 2), float), (n_body.TILE, 1, 1))
 
 
 @vc.kernel
@@ -38,6 +44,10 @@ def cases(context: Context) -> Cases:
         Local("Python", partial(Python, runtime, work), work.expected, burst=_BURST, loops=_LOOPS),
     ]
     yield Case("python.launch", f"launch of three arrays and a scalar, enqueued {_BURST} at a time", "GLSL", programs)
+    words = partial(_words, _compiled)
+    makers = {"compiled": _compiled, "from the disk": partial(cache.kept, _compiled, _KICK, *_KICK_FOR)}
+    compilers = [Local(name, partial(Compiler, make), words) for name, make in makers.items()]
+    yield Case("python.compile", "a kernel of 20 lines to SPIR-V", "compiled", compilers)
     for each in workloads(full=context.sizes.small >= 1 << 20):
         shader = vc.glsl(_SHADERS / f"{each.shader}.comp", optimize=True)
         programs = [
@@ -45,6 +55,29 @@ def cases(context: Context) -> Cases:
             Local("Python", partial(Python, runtime, each), each.expected, tolerance=each.tolerance),
         ]
         yield Case(f"python.{each.shader}", each.title, "GLSL", programs)
+
+
+def _compiled() -> Variant:
+    return compiled(_KICK, _KICK_SOURCE, *_KICK_FOR)
+
+
+def _words(make: Callable[[], Variant]) -> Array:
+    return np.frombuffer(make().spirv, np.uint32)
+
+
+class Compiler(Blocking):
+    """Compiles a kernel, or finds it compiled."""
+
+    def __init__(self, make: Callable[[], Variant]) -> None:
+        self._make = make
+
+    def enqueue(self) -> None:
+        """Compiles."""
+        self._make()
+
+    def result(self) -> Array:
+        """The SPIR-V."""
+        return _words(self._make)
 
 
 def _scaled(n: int) -> Array:

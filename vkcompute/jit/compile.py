@@ -48,7 +48,7 @@ class Variant:
     def current(self) -> bool:
         """Whether constants and functions from outside are what they were."""
         try:
-            return all(same(lookup(name), found) for lookup, name, found in self.reads)
+            return all(same(lookup(name), found) for lookup, name, found, _ in self.reads)
         except (AttributeError, KeyError, ValueError):
             return False
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from types import FunctionType, ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,8 +23,16 @@ from vkcompute.jit.source import Refused, Source
 from vkcompute.jit.values import Array, Kind, Number, Unset, describe
 
 Build = Callable[[], object]
-Read = tuple[Callable[[str], Any], str, Any]
-"""(where a name was looked up, the name, what was found) of a constant or a function from outside of a kernel"""
+
+
+class Read(NamedTuple):
+    """Something from outside of a kernel: how a name was looked up, the name, what was found, and what had it."""
+
+    lookup: Callable[[str], Any]
+    name: str
+    found: Any
+    owner: Any
+
 
 SIGNS: dict[type[ast.AST], str] = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
@@ -46,6 +54,7 @@ _INSTEAD: dict[type[ast.AST], str] = {
     **dict.fromkeys((ast.Yield, ast.YieldFrom), "a generator; write values to a tensor"),
     **dict.fromkeys((ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp), "a comprehension; write a for loop"),
 }
+_LASTING = ("vkcompute", "numpy", "math")  # modules whose names mean the same as long as they are installed
 _RESULT = "value of the expression"  # a variable that no program can name
 
 
@@ -228,7 +237,7 @@ class Expressions(Arithmetic):
 
     def _read(self, owner: Any, key: str, name: str) -> Any:
         """A value from outside of the kernel; the launch looks whether it has changed."""
-        lookup = owner.get if isinstance(owner, dict) else partial(getattr, owner)
+        lookup = lookup_in(owner)
         try:
             found = lookup(key)
         except AttributeError:
@@ -237,8 +246,9 @@ class Expressions(Arithmetic):
             raise Refused(f"{name} has no value when the kernel is compiled") from None
         if hasattr(found, "__array__") and not isinstance(found, (np.generic, type)):
             raise Refused(f"{name} comes from outside of the kernel; a kernel takes tensors as arguments")
-        if not isinstance(found, ModuleType):
-            self.reads[id(owner), key] = lookup, key, found
+        module = owner if isinstance(owner, dict) else vars(owner) if isinstance(owner, ModuleType) else {}
+        if str(module.get("__name__")).partition(".")[0] not in _LASTING:
+            self.reads[id(owner), key] = Read(lookup, key, found, owner)
         return found
 
     def _attribute(self, node: ast.Attribute) -> Any:
@@ -329,6 +339,11 @@ class Expressions(Arithmetic):
             return self.inline(function, args, named, node)
         remedy = _CALLS.get(getattr(function, "__name__", ""), "call Python functions, or those that vc.kernel lists")
         raise Refused(f"{getattr(function, '__name__', describe(function))} cannot be called in a kernel; {remedy}")
+
+
+def lookup_in(owner: Any) -> Callable[[str], Any]:
+    """Gives what has this name in a module's variables, or as an attribute of anything else."""
+    return owner.get if isinstance(owner, dict) else partial(getattr, owner)
 
 
 def _is_plain(*nodes: ast.expr) -> bool:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from inspect import Signature as Parameters
 from types import FunctionType
 from typing import Any
 
 import numpy as np
 
+from vkcompute.jit import cache
 from vkcompute.jit.arguments import Sizes, bound, grid_over, kind_of_array, kind_of_number
 from vkcompute.jit.compile import SIZE, TRUTH, VALUE, Signature, Variant, compiled
 from vkcompute.jit.plan import Plan
@@ -80,7 +82,8 @@ class Launcher:
             if not variant.reads or variant.current:
                 return variant
         signature, local, folded = key
-        variant = compiled(self._function, self._source, signature, local, folded=folded)
+        make = partial(compiled, self._function, self._source, signature, local, folded=folded)
+        variant = cache.kept(make, self._function, signature, local, folded)
         self._variants[key] = [variant, *found[: _MOST_VARIANTS - 1]]
         return variant
 

@@ -40,7 +40,7 @@ class Plan:
         kernel, sets = self._kernel(), self._sets()
         if kernel is None or sets is None or (scheduler := kernel.runtime.scheduler).n_recordings:
             return None
-        for lookup, name, found in self._reads:
+        for lookup, name, found, _ in self._reads:
             if lookup(name) is not found:
                 return None
         try:

@@ -1,0 +1,138 @@
+"""Compiled kernels on disk: found again by another process, and never where what they depend on has changed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+_PROGRAM = """
+    import sys
+    import numpy as np
+    import vkcompute as vc
+    import vkcompute.jit.launch as launch
+    import helper
+
+    real = launch.compiled
+    def counted(*args, **named):
+        print("compiled")
+        return real(*args, **named)
+    launch.compiled = counted
+
+    FACTOR = 3
+    SETTING = (1, 2.5)
+
+    def maker(offset):
+        @vc.kernel
+        def kernel(x, out, a):
+            i = vc.global_id(0)
+            if i < out.size:
+                out[i] = helper.twice(x[i]) * FACTOR + offset + a * SETTING[0] + helper.BIAS
+        return kernel
+
+    with vc.Runtime() as gpu:
+        x, out = gpu.tensor(np.arange(4, dtype=np.float32)), gpu.zeros(4)
+        maker(OFFSET)(x, out, 1.0)
+        print(*out.numpy())
+"""
+_HELPER = """
+    BIAS = 100
+    def twice(x):
+        return 2 * x
+"""
+
+
+class Program:
+    """A program of two files, run in processes of its own, with a cache of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._env = os.environ | {"VKCOMPUTE_CACHE_DIR": str(folder / "cache"), "PYTHONDONTWRITEBYTECODE": "1"}
+        self.texts = {"program.py": textwrap.dedent(_PROGRAM), "helper.py": textwrap.dedent(_HELPER)}
+        self.replace("OFFSET", "7")
+
+    def replace(self, old: str, new: str) -> None:
+        """Edits the program."""
+        changed = {name: text.replace(old, new) for name, text in self.texts.items()}
+        assert changed != self.texts
+        self.texts = changed
+        for name, text in changed.items():
+            (self._folder / name).write_text(text)
+
+    def run(self) -> tuple[int, list[float]]:
+        """How often it compiled, and what it found."""
+        command = [sys.executable, str(self._folder / "program.py")]
+        done = subprocess.run(command, env=self._env, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 0, done.stderr
+        *compiled, numbers = done.stdout.strip().splitlines()
+        return len(compiled), [float(each) for each in numbers.split()]
+
+    def entries(self) -> list[Path]:
+        return sorted((self._folder / "cache" / "python").iterdir())
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Program:
+    return Program(tmp_path)
+
+
+def _expected(factor: float = 3, offset: float = 7, bias: float = 100, one: float = 1, slope: float = 2) -> list[float]:
+    return [slope * x * factor + offset + one + bias for x in range(4)]
+
+
+def test_another_process_finds_what_one_has_compiled(program: Program) -> None:
+    assert program.run() == (1, _expected())
+    assert program.run() == (0, _expected())
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("FACTOR = 3", "FACTOR = 5", _expected(factor=5)),
+        ("FACTOR = 3", "FACTOR = 3.0", _expected()),
+        ("SETTING = (1,", "SETTING = (4,", _expected(one=4)),
+        ("maker(7)", "maker(8)", _expected(offset=8)),
+        ("BIAS = 100", "BIAS = 90", _expected(bias=90)),
+        ("return 2 * x", "return 4 * x", _expected(slope=4)),
+        ("* FACTOR + offset", "* FACTOR - offset", _expected(offset=-7)),
+        ("1.0)", "np.float32(1.0))", _expected()),
+    ],
+)
+def test_what_a_kernel_depends_on_is_compiled_anew(program: Program, old: str, new: str, expected: list[float]) -> None:
+    program.run()
+    program.replace(old, new)
+    assert program.run() == (1, expected)
+    assert program.run() == (0, expected)
+
+
+def test_a_module_that_takes_the_place_of_another_is_seen(program: Program, tmp_path: Path) -> None:
+    program.run()
+    (tmp_path / "other.py").write_text("BIAS = 1\ndef twice(x):\n    return 3 * x\n")
+    program.replace("import helper\n", "import other as helper\n")
+    assert program.run() == (1, _expected(bias=1, slope=3))
+
+
+def test_an_older_compiler_s_work_is_not_taken(program: Program) -> None:
+    program.run()
+    program.replace(
+        "import helper\n", "import helper\nimport vkcompute.jit.fingerprint as f\nf.__version__ = 'other'\n"
+    )
+    assert program.run()[0] == 1
+
+
+def test_a_damaged_entry_is_compiled_again(program: Program) -> None:
+    program.run()
+    (entry,) = program.entries()
+    entry.write_bytes(entry.read_bytes()[:-4] + b"????")
+    assert program.run() == (1, _expected())
+    assert program.run() == (0, _expected())
+
+
+def test_what_cannot_be_told_apart_is_not_kept(program: Program) -> None:
+    program.replace("SETTING = (1, 2.5)", "SETTING = (1, object())")
+    assert program.run() == (1, _expected())
+    assert program.run() == (1, _expected())
