@@ -57,7 +57,7 @@ def _element(dtype: Any) -> Scalar:
 
 def _name(c: Expressions) -> str:
     """The name that the call being compiled is assigned to."""
-    for node in ast.walk(c.frames[-1].source.tree):
+    for node in c.frames[-1].source.tree.body:
         if isinstance(node, ast.Assign) and node.value is c.node and isinstance(node.targets[0], ast.Name):
             return node.targets[0].id
     return "shared"
