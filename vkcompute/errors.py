@@ -104,3 +104,7 @@ class DataError(VkComputeError, ValueError):
 
 class IrError(VkComputeError, ValueError):
     """A kernel in the intermediate form is malformed: the fault of the front end that built it."""
+
+
+class KomputeError(VkComputeError, ValueError, RuntimeError):
+    """`vkcompute.compat.kp` is used against its rules; a RuntimeError, as Kompute's own errors are."""

@@ -42,12 +42,14 @@ class PushConstants:
             self._dtype = block.dtype
 
     def pack(self, values: Sequence[Any], named: Mapping[str, Any]) -> bytes:
-        """The bytes of the block.
+        """The bytes of the block; `values` may be these bytes.
 
         Raises:
             TypeError: a value is missing, too many, unknown by name, or a float for an integer member.
             ValueError: a value does not fit its member.
         """
+        if len(values) == 1 and type(values[0]) is bytes and len(values[0]) == self.nbytes:
+            return values[0]
         if named:
             values = self.in_order(values, named)
         if len(values) != len(self.names):

@@ -1,0 +1,44 @@
+"""A manager that tests share, and the shaders that they run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cache
+
+import pytest
+
+import vkcompute as vc
+from vkcompute.compat import kp
+
+_FLOATS = "layout(std430, set = 0, binding = {}) buffer B{} {{ float v{}[]; }};\n"
+
+
+@pytest.fixture(scope="session")
+def mgr(_silence_at_the_end: None) -> Iterator[kp.Manager]:
+    """On the driver under test. Tests of lifetimes make one of their own."""
+    manager = kp.Manager()
+    yield manager
+    manager.destroy()
+
+
+@cache
+def _compiled(source: str) -> bytes:
+    return vc.glsl(source)
+
+
+@pytest.fixture(scope="session")
+def spirv() -> Callable[..., bytes]:
+    """SPIR-V of a body in which `i` is the invocation and `v0`, `v1`, … the float arrays of so many bindings."""
+
+    def compiled(body: str, n_bindings: int = 0, declarations: str = "") -> bytes:
+        buffers = "".join(_FLOATS.format(n, n, n) for n in range(n_bindings))
+        main = f"void main() {{ uint i = gl_GlobalInvocationID.x; {body} }}"
+        return _compiled(f"#version 450\nlayout(local_size_x = 1) in;\n{buffers}{declarations}\n{main}\n")
+
+    return compiled
+
+
+@pytest.fixture(scope="session")
+def product(spirv: Callable[..., bytes]) -> bytes:
+    """The product of the first two bindings into the third."""
+    return spirv("v2[i] = v0[i] * v1[i];", 3)

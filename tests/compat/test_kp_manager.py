@@ -1,0 +1,116 @@
+"""Managers: devices, queues, and objects destroyed in any order, twice, or never."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import os
+import subprocess
+from collections.abc import Callable
+
+import pytest
+
+import vkcompute as vc
+from vkcompute.compat import kp
+
+PROPERTIES = {
+    "device_name", "max_work_group_count", "max_work_group_invocations", "max_work_group_size",
+    "max_push_constants_size", "timestamps_supported",
+}  # fmt: skip
+
+
+def test_devices_are_listed(mgr: kp.Manager) -> None:
+    mine, everyone = mgr.get_device_properties(), mgr.list_devices()
+    assert mine.keys() == PROPERTIES
+    assert everyone[0] == mine
+    assert mine["device_name"] == mgr.runtime.device.name
+    assert len(mine["max_work_group_size"]) == len(mine["max_work_group_count"]) == 3
+    assert mine["timestamps_supported"] is True
+
+
+def test_a_device_is_chosen_by_index_or_name(mgr: kp.Manager) -> None:
+    for chosen in (0, mgr.runtime.device.name[:5]):
+        manager = kp.Manager(chosen)
+        assert manager.get_device_properties() == mgr.get_device_properties()
+        manager.destroy()
+    with pytest.raises(vc.NoDevice):
+        kp.Manager(99)
+
+
+def test_queues_and_extensions(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING, "kp"):
+        manager = kp.Manager(0, [0, 7], ["VK_KHR_timeline_semaphore", "VK_of_another_world"])
+    said = " ".join(record.getMessage() for record in caplog.records)
+    assert "no queue family 7" in said
+    assert "no extension VK_of_another_world" in said
+    assert manager.sequence(queue_index=1).is_init()
+    for wrong in (-1, 2):
+        with pytest.raises(RuntimeError, match="none of the manager's 2 queues"):
+            manager.sequence(wrong)
+    manager.destroy()
+
+
+def test_a_destroyed_manager_makes_nothing() -> None:
+    manager = kp.Manager()
+    tensor, algorithm, sequence = manager.tensor([1]), manager.algorithm(), manager.sequence()
+    manager.destroy()
+    assert not any(each.is_init() for each in (tensor, algorithm, sequence))
+    makers: list[Callable[[], object]] = [
+        lambda: manager.tensor([1]), lambda: manager.tensor_t([1]), manager.sequence, manager.list_devices,
+        manager.get_device_properties, lambda: manager.algorithm([tensor], b"x"), sequence.eval,
+    ]  # fmt: skip
+    for make in makers:
+        with pytest.raises(RuntimeError, match="destroyed"):
+            make()
+    assert "destroyed" in repr(manager)
+
+
+@pytest.mark.usefixtures("clean_handles")
+@pytest.mark.parametrize("order", list(itertools.permutations(range(4)))[::5])
+def test_any_order_of_destruction(product: bytes, order: tuple[int, ...]) -> None:
+    manager = kp.Manager()
+    tensors = [manager.tensor([3]) for _ in range(3)]
+    algorithm = manager.algorithm(tensors, product)
+    sequence = manager.sequence().record(kp.OpSyncDevice(tensors)).record(kp.OpAlgoDispatch(algorithm)).eval()
+    sequence.eval_async()
+    destroy: list[Callable[[], None]] = [
+        manager.destroy, algorithm.destroy, sequence.destroy, lambda: [each.destroy() for each in tensors].clear()
+    ]  # fmt: skip
+    for which in order * 2:
+        destroy[which]()
+
+
+@pytest.mark.usefixtures("clean_handles")
+def test_objects_outlive_the_last_name_of_their_manager() -> None:
+    tensor = kp.Manager().tensor([1, 2])
+    tensor.manager.sequence().record(kp.OpSyncDevice([tensor])).record(kp.OpSyncLocal([tensor])).eval()
+    assert tensor.data().tolist() == [1, 2]
+
+
+AT_THE_END = """
+import vkcompute.compat.kp as kp
+manager = kp.Manager()
+a, b, c = (manager.tensor([1.0] * 50) for _ in range(3))
+view = c.data()
+sequence = manager.sequence().record(kp.OpMult([a, b, c], manager.algorithm()))
+sequence.eval_async()
+print("done")
+"""
+
+
+def test_a_program_may_end_with_everything_alive(
+    run_python: Callable[..., subprocess.CompletedProcess[str]],
+) -> None:
+    done = run_python(AT_THE_END, env=dict(os.environ))
+    assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
+
+
+IMPORT = """
+import sys
+import vkcompute.compat.kp
+print([name for name in ("vulkan",) if name in sys.modules])
+"""
+
+
+def test_importing_loads_no_driver(run_python: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+    assert run_python(IMPORT, env=dict(os.environ)).stdout == "[]\n"

@@ -1,0 +1,150 @@
+"""An algorithm: a shader with the memory objects, constants and workgroups that it runs with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from vkcompute.compat.kp.constants import push_bytes, specialization
+from vkcompute.compat.kp.memory import Command, Memory
+from vkcompute.errors import KomputeError
+
+if TYPE_CHECKING:
+    from vkcompute.compat.kp.manager import Manager
+    from vkcompute.runtime.kernel import Kernel
+    from vkcompute.spirv.interface import Block
+
+
+class Algorithm:
+    """Made by `Manager.algorithm`, whose arguments these are.
+
+    Attributes:
+        manager: whose it is.
+    """
+
+    def __init__(
+        self,
+        manager: Manager,
+        tensors: Sequence[Memory],
+        spirv: bytes,
+        workgroup: Sequence[int],
+        spec_consts: Any,
+        push_consts: Any,
+    ) -> None:
+        self.manager = manager
+        self._memory: tuple[Memory, ...] = ()
+        self._block: Block | None = None
+        self._kernel: Kernel | None = None
+        if not isinstance(spirv, (bytes, bytearray, memoryview)):
+            raise TypeError(f"spirv is SPIR-V as bytes; got {type(spirv).__name__}; compile GLSL with vkcompute.glsl")
+        memory = own(manager, "an algorithm", tensors)
+        if memory and len(spirv):
+            from vkcompute.runtime.program import load
+
+            interface = load(bytes(spirv)).interface
+            constants = specialization(interface.spec_constants, spec_consts)
+            kernel = manager.opened().kernel(bytes(spirv), constants=constants, check_types=False)
+            self._block = interface.push_constants
+            x, *others = workgroup or (0,)
+            self._bind(kernel, memory, (x, *(n or 1 for n in others)) if x else (memory[0].size(),))
+            self._push = push_bytes(self._block, push_consts) if np.size(push_consts) else None
+        manager.add(self)
+
+    def _bind(self, kernel: Kernel, memory: tuple[Memory, ...], grid: tuple[int, ...] | None) -> None:
+        """Points the kernel's bindings at memory objects: binding n of set 0 is the n-th."""
+        for binding in kernel.bindings:
+            if binding.set or binding.binding >= len(memory):
+                raise KomputeError(
+                    f"the shader has binding {binding.binding} ({binding.name or 'unnamed'}) in set {binding.set}; "
+                    f"{len(memory)} memory objects are bindings 0 to {len(memory) - 1} of set 0"
+                )
+        self._bound = [memory[binding.binding].primary for binding in kernel.bindings]
+        kernel.bound(self._bound)
+        self._grid = kernel.grid(self._bound, grid)
+        self._kernel, self._memory, self._push = kernel, memory, None
+
+    # -- Kompute's ----------------------------------------------------------------------------------------------------
+
+    def get_mem_objects(self) -> list[Memory]:
+        """The memory objects, in the order of their bindings."""
+        return list(self._memory)
+
+    get_tensors = get_mem_objects
+
+    def is_init(self) -> bool:
+        """Whether it can be dispatched: it has a shader, and neither it nor its manager has been destroyed."""
+        return self._kernel is not None and not self.manager.runtime.closed
+
+    def destroy(self) -> None:
+        """Lets go of the shader and the memory objects; twice is once."""
+        if self._kernel is not None:
+            self.manager.n_destroyed += 1
+        self._kernel, self._memory, self._bound = None, (), []
+
+    # -- what operations do -------------------------------------------------------------------------------------------
+
+    def require(self) -> None:
+        """Raises KomputeError if it, or memory that it works on, is destroyed."""
+        if not self.is_init():
+            raise KomputeError("this Algorithm is destroyed, or was made without tensors or SPIR-V; make a new one")
+        for each in self._memory:
+            each.require()
+
+    def dispatch(self, push_consts: Any) -> list[Command]:
+        """A launch. Push constants that are given replace the algorithm's own, for later dispatches too, as in Kompute.
+
+        Raises:
+            KomputeError: they do not fit, or the shader has some and none have been given.
+        """
+        assert self._kernel is not None, "its sequence requires it"
+        if np.size(push_consts):
+            self._push = push_bytes(self._block, push_consts)
+        if self._block is None:
+            return [partial(self._kernel, *self._bound, grid=self._grid)]
+        if self._push is None:
+            raise KomputeError(
+                f"the shader has {self._block.nbytes} bytes of push constants and none were given; give them to "
+                "Manager.algorithm or to OpAlgoDispatch"
+            )
+        return [partial(self._kernel, *self._bound, self._push, grid=self._grid)]
+
+    def become_product(self, tensors: Sequence[Memory]) -> None:
+        """Makes this the product of the first two of three float32 tensors into the third.
+
+        Raises:
+            KomputeError: they are not three, of float32 and of one size.
+        """
+        memory = own(self.manager, "OpMult", tensors)
+        kinds = {(each.primary.dtype.name, each.size()) for each in memory}
+        if len(memory) != 3 or len(kinds) > 1 or next(iter(kinds))[0] != "float32":
+            raise KomputeError(f"OpMult takes three tensors of float32 and of one size; got {list(memory)}")
+        kernel = self.manager.opened().kernel("multiply")
+        self._block = None
+        self._bind(kernel, memory, None)
+
+
+def own(manager: Manager, what: str, objects: Iterable[Any]) -> tuple[Memory, ...]:
+    """The objects, all of them memory of this manager that is not destroyed."""
+    memory = memory_only(what, objects)
+    for each in memory:
+        require_own(manager, each)
+    return memory
+
+
+def memory_only(what: str, objects: Iterable[Any]) -> tuple[Memory, ...]:
+    """The objects, all of them memory."""
+    memory = tuple(objects)
+    for each in memory:
+        if not isinstance(each, Memory):
+            raise TypeError(f"{what} takes a list of tensors and images; got {each!r} in it")
+    return memory
+
+
+def require_own(manager: Manager, each: Memory | Algorithm) -> None:
+    """Raises KomputeError if an object is another manager's, or destroyed."""
+    if each.manager is not manager:
+        raise KomputeError(f"this {type(each).__name__} belongs to another Manager; make one with the Manager in use")
+    each.require()

@@ -1,0 +1,90 @@
+"""Timestamps of a sequence: commands between its operations that write the device's time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from vkcompute.compat.kp.memory import Command
+from vkcompute.core.clock import TimestampPool
+from vkcompute.errors import KomputeError
+from vkcompute.runtime.graph_tasks import Places, Task, Values
+
+if TYPE_CHECKING:
+    from vkcompute.core.command import Recorder
+    from vkcompute.runtime.future import Future
+    from vkcompute.runtime.runtime import Runtime
+
+
+class Timestamps:
+    """One before the first operation, and one after each.
+
+    Args:
+        n_operations: the most operations.
+
+    Raises:
+        MissingFeature: the device has no timestamps.
+    """
+
+    def __init__(self, runtime: Runtime, n_operations: int) -> None:
+        self._runtime, self._most = runtime, n_operations
+        self._pool = TimestampPool(runtime.scheduler.placement.recorded_for, n_operations + 1)
+        self.close = self._pool.close
+
+    def around(self, commands: list[Command], number: int) -> list[Command]:
+        """The commands of operation `number`, counted from 1, with its timestamps.
+
+        Raises:
+            KomputeError: there are not so many.
+        """
+        if number > self._most:
+            raise KomputeError(f"the sequence was made for {self._most} operations; this is one more")
+        first = [partial(self._stamp, 0)] if number == 1 else []
+        return [*first, *commands, partial(self._stamp, number)]
+
+    def _stamp(self, index: int) -> Future:
+        graph = self._runtime.scheduler.recording()
+        assert graph is not None, "a sequence with timestamps is evaluated as a graph"
+        return graph.add(_Stamp(self._pool, index))
+
+    def reset(self) -> None:
+        """Makes them ready to be written again; none may be in use."""
+        self._pool.reset()
+
+    def ticks(self, n_stamps: int) -> list[int]:
+        """The first so many.
+
+        Raises:
+            KomputeError: they have not been written.
+        """
+        found = self._pool.read(0, n_stamps)
+        if found is None:
+            raise KomputeError("the sequence has not been evaluated since it was recorded; call eval() first")
+        return found
+
+    def ns(self, n_stamps: int) -> list[float]:
+        """The same in ns since the first."""
+        first, *_ = found = self.ticks(n_stamps)
+        return [(tick - first) % (1 << self._pool.bits) * self._pool.ns_per_tick for tick in found]
+
+
+class _Stamp(Task):
+    """Writes the time at which everything before has finished."""
+
+    __slots__ = ("_index", "_pool")
+    name = "timestamp"
+
+    def __init__(self, pool: TimestampPool, index: int) -> None:
+        super().__init__((), (), pool)
+        self._pool, self._index = pool, index
+
+    @property
+    def buffers(self) -> Sequence[object]:  # type: ignore[override]
+        return ()
+
+    def rebased(self, places: Places, values: Values) -> _Stamp:
+        return self
+
+    def record(self, recorder: Recorder) -> None:
+        recorder.timestamp(self._pool.handle, self._index, "end")
