@@ -71,9 +71,11 @@ _HOMES = {
         subgroup_exclusive_mul subgroup_id subgroup_inclusive_add subgroup_inclusive_max subgroup_inclusive_min
         subgroup_inclusive_mul subgroup_local_id subgroup_max subgroup_min subgroup_mul subgroup_or subgroup_shuffle
         subgroup_shuffle_down subgroup_shuffle_up subgroup_shuffle_xor subgroup_size subgroup_xor
+        cross dot length normalize
         """.split(),
         "vkcompute.jit.names",
     ),
+    **{f"{t}x{n}": "vkcompute.jit.names" for t in "float16 float32 float64 int32 uint32".split() for n in (2, 3, 4)},
     **dict.fromkeys("int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64".split(), "numpy"),
 }
 

@@ -254,7 +254,7 @@ _TYPES = ("f", 1), ("i", 1), int
 def test_the_passes_move_none(tmp_path: Any) -> None:
     text = "a = vc.subgroup_add(n)\n    for k in range(i):\n        a += vc.subgroup_add(n)\n    c[i] = a"
     kernel: Callable[..., Any] = module(tmp_path / "mine.py", MODULE.format(statement=text)).kernel
-    built, _ = build(kernel, read(kernel), _TYPES, (64, 1, 1), folded=False)  # type: ignore[arg-type]
+    built, *_ = build(kernel, read(kernel), _TYPES, (64, 1, 1), folded=False)  # type: ignore[arg-type]
     lines = ir.text(ir.optimize(built)).splitlines()
     at = [n for n, line in enumerate(lines) if "subgroup.add" in line]
     loop = next(n for n, line in enumerate(lines) if "loop" in line)

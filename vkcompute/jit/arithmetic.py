@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -15,13 +16,16 @@ from vkcompute.jit.values import (
     Array,
     Kind,
     Number,
+    Vector,
     describe,
     fits,
     floating,
     is_python,
     is_static,
+    joined,
     kind_of,
     promoted,
+    unpacked,
 )
 
 _FOLD: dict[str, Callable[[Any, Any], Any]] = {
@@ -77,7 +81,9 @@ class Arithmetic:
         """The device values of a value that is to have this type; none for what is known at compile time."""
         if isinstance(kind, Kind):
             return [self.cast(value, kind.type)]
-        return [x for v, k in zip(value, kind, strict=True) for x in self.packed(v, k)] if type(kind) is tuple else []
+        return (
+            [x for v, k in zip(value, kind, strict=True) for x in self.packed(v, k)] if isinstance(kind, tuple) else []
+        )
 
     def together(self, *values: Any) -> tuple[Kind, list[Value]]:
         """Numbers in the type in which they are combined."""
@@ -91,8 +97,9 @@ class Arithmetic:
         if isinstance(value, Number):
             found = self.builder.cast(value.value, BOOL)
             return bool(found.value) if isinstance(found, Constant) else found
-        if isinstance(value, (Array, np.ndarray)):
-            raise Refused(f"{describe(value)} is neither true nor false; compare an element of it")
+        if isinstance(value, (Array, Vector, np.ndarray)):
+            remedy = "write any(v) or all(v)" if isinstance(value, Vector) else "compare an element of it"
+            raise Refused(f"{describe(value)} is neither true nor false; {remedy}")
         return bool(value)
 
     def boolean(self, value: Any) -> Number | bool:
@@ -100,12 +107,33 @@ class Arithmetic:
         found = self.truth(value)
         return found if isinstance(found, bool) else Number(found, Kind(BOOL))
 
+    def each(self, work: Callable[..., Any], *values: Any) -> Vector:
+        """A function of numbers on each element of vectors; what is no vector meets all elements."""
+        vectors = [value for value in values if isinstance(value, Vector)]
+        if len({len(vector) for vector in vectors}) > 1:
+            got = " and ".join(map(describe, vectors))
+            raise Refused(f"vectors of one length go together; got {got}; take parts, as v.xy")
+        n = len(vectors[0])
+        rows = [value if isinstance(value, Vector) else (value,) * n for value in values]
+        return Vector([work(*row) for row in zip(*rows, strict=True)])
+
+    def where(self, condition: Any, one: Any, other: Any) -> Any:
+        """`one if condition else other`, of which both have been computed."""
+        truth = self.truth(condition)
+        if isinstance(truth, bool):
+            return one if truth else other
+        kind = joined(kind_of(one, self.real), kind_of(other, self.real), self.real)
+        pairs = zip(self.packed(one, kind), self.packed(other, kind), strict=True)
+        return unpacked(kind, iter([self.builder.select(truth, x, y) for x, y in pairs]))
+
     # -- operators ----------------------------------------------------------------------------------------------------
 
     def binary(self, sign: str, one: Any, other: Any) -> Any:
         """`one sign other`."""
-        if sign not in _FOLD:
-            raise Refused(f"{sign} is not supported in kernels; multiply and add elements in loops")
+        if sign == "@":
+            return self._dot(one, other)
+        if isinstance(one, Vector) or isinstance(other, Vector):
+            return self.each(partial(self.binary, sign), one, other)
         if is_python(one) and is_python(other):
             return _folded(sign, one, other)
         if sign == "**":
@@ -124,6 +152,12 @@ class Arithmetic:
         if sign in ("<<", ">>"):
             return Number(self._shift(sign, x, y, kind.type), kind)
         return Number(self._floor_divide(x, y, kind.type), kind)
+
+    def _dot(self, one: Any, other: Any) -> Any:
+        if not isinstance(one, Vector) or not isinstance(other, Vector):
+            got = f"{describe(one)} and {describe(other)}"
+            raise Refused(f"@ takes two vectors; got {got}; multiply and add elements of tensors in loops")
+        return reduce(partial(self.binary, "+"), self.each(partial(self.binary, "*"), one, other))
 
     def demand_kind(self, allowed: str, kind: Kind, sign: str, *operands: Any) -> None:
         """Refuses an operation on numbers that are not of the kinds allowed: "b", "i", "u", "f"."""
@@ -181,6 +215,8 @@ class Arithmetic:
             if one is not None and other is not None:
                 raise Refused(f"{sign} compares with None only; write {'==' if sign == 'is' else '!='}")
             return (one is other) == (sign == "is")
+        if isinstance(one, Vector) or isinstance(other, Vector):
+            return self.each(partial(self.compare, sign), one, other)
         if sign not in _COMPARISONS:
             raise Refused(f"'{sign}' is not supported in kernels; compare with each value")
         if is_static(one) and is_static(other) and not isinstance(one, Array) and not isinstance(other, Array):
@@ -222,6 +258,8 @@ class Arithmetic:
         if sign == "not":
             found = self.truth(value)
             return not found if isinstance(found, bool) else Number(self.builder.unary("not", found), Kind(BOOL))
+        if isinstance(value, Vector):
+            return self.each(partial(self.unary, sign), value)
         kind = self.kind(value)
         if is_python(value) and not (sign == "~" and isinstance(value, float)):
             return -value if sign == "-" else ~int(value) if sign == "~" else +value
@@ -254,4 +292,6 @@ def _folded(sign: str, one: Any, other: Any) -> Any:
 
 
 def _remedy(value: Any) -> str:
+    if isinstance(value, Vector):
+        return "; take an element, as v.x"
     return f"; index it, as {value.name}[{', '.join('ijklmn'[: value.ndim])}]" if isinstance(value, Array) else ""

@@ -17,7 +17,7 @@ from vkcompute.ir import INT32, Value
 from vkcompute.ir.builder import Mark
 from vkcompute.jit.expressions import Build, Expressions
 from vkcompute.jit.source import Refused
-from vkcompute.jit.values import Kind, Unset, is_static, joined, kind_of, same, unpacked
+from vkcompute.jit.values import Kind, Unset, is_static, joined, kind_of, like, same, unpacked
 
 RETURNED, RESULT = "whether it has returned", "what it returned"
 """Variables of an inlined function that no program can name. While the first is False, the second means nothing."""
@@ -157,6 +157,6 @@ class Control(Expressions):
         def settled(kind: Any) -> Any:
             if isinstance(kind, Kind):
                 return Kind(kind.type, kind.weak and kind.type in (INT32, self.real))
-            return tuple(map(settled, kind)) if isinstance(kind, tuple) else kind
+            return like(kind, map(settled, kind)) if isinstance(kind, tuple) else kind
 
         return settled(kind_of(value, self.real))

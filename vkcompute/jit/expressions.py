@@ -18,9 +18,10 @@ from vkcompute.errors import IrError, KernelError
 from vkcompute.ir import BOOL, INT32, INT64, UINT32, Scalar, Value
 from vkcompute.jit import library
 from vkcompute.jit.arithmetic import Arithmetic
-from vkcompute.jit.functions import FUNCTIONS, call, where
+from vkcompute.jit.functions import FUNCTIONS, call
 from vkcompute.jit.source import Refused, Source
-from vkcompute.jit.values import Array, Kind, Number, Unset, describe
+from vkcompute.jit.values import Array, Kind, Number, Unset, Vector, describe
+from vkcompute.jit.vectors import element, sliced, swizzled
 
 Build = Callable[[], object]
 
@@ -49,7 +50,6 @@ _INSTEAD: dict[type[ast.AST], str] = {
     ast.Lambda: "a lambda; write a function with def outside of the kernel",
     ast.NamedExpr: "an assignment in an expression; write a statement of its own",
     ast.Starred: "unpacking with *; name each value",
-    ast.Slice: "a slice; index single elements, in a for loop",
     ast.Await: "await; a kernel runs on the device",
     **dict.fromkeys((ast.Yield, ast.YieldFrom), "a generator; write values to a tensor"),
     **dict.fromkeys((ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp), "a comprehension; write a for loop"),
@@ -191,14 +191,14 @@ class Expressions(Arithmetic):
         other = second()
         if self.kind(first) == self.kind(other) == Kind(BOOL):
             return self.binary("&" if is_and else "|", first, other)
-        return where(self, first, *((other, first) if is_and else (first, other)))
+        return self.where(first, *((other, first) if is_and else (first, other)))
 
     def _if_exp(self, node: ast.IfExp) -> Any:
         truth = self.truth(self.value(node.test))
         if isinstance(truth, bool):
             return self.value(node.body if truth else node.orelse)
         if _is_plain(node.body, node.orelse):
-            return where(self, Number(truth, Kind(BOOL)), self.value(node.body), self.value(node.orelse))
+            return self.where(Number(truth, Kind(BOOL)), self.value(node.body), self.value(node.orelse))
         return self._choose(truth, partial(self.value, node.body), partial(self.value, node.orelse), node)
 
     def _choose(self, truth: Value, then: Callable[[], Any], otherwise: Callable[[], Any], node: ast.AST) -> Any:
@@ -261,6 +261,8 @@ class Expressions(Arithmetic):
             return base.ndim if name == "ndim" else base.element.numpy
         if isinstance(base, Array) and name == "size":
             return self.extent(base, -1)
+        if isinstance(base, Vector):
+            return swizzled(base, name)
         has = "a tensor has shape, size, ndim, dtype" if isinstance(base, Array) else "modules and classes have"
         raise Refused(f"{describe(base)} has no attribute {name} that a kernel can use; {has}")
 
@@ -281,11 +283,11 @@ class Expressions(Arithmetic):
     def _subscript(self, node: ast.Subscript) -> Any:
         base, index = self.value(node.value), self.value(node.slice)
         if isinstance(base, tuple):
-            if type(index) is not int or not -len(base) <= index < len(base):
-                got = index if type(index) is int else describe(index)
-                raise Refused(f"a tuple of {len(base)} is indexed by a constant in range; got {got}")
-            return base[index]
+            return sliced(base, index) if isinstance(index, slice) else element(self, base, index)
         return self.load(base, self.place(base, index))
+
+    def _slice(self, node: ast.Slice) -> slice:
+        return slice(*[each and self.value(each) for each in (node.lower, node.upper, node.step)])
 
     def place(self, array: Any, index: Any) -> Value:
         """Where the element lies that these indices name, in a row-major tensor; a constant may count from the end."""
@@ -295,6 +297,8 @@ class Expressions(Arithmetic):
         if len(indices) != array.ndim:
             example = f"{array.name}[{', '.join('ijklmnopq'[: array.ndim]) or '()'}]"
             raise Refused(f"{array.name} takes {array.ndim} indices, one per axis; got {len(indices)}; write {example}")
+        if any(isinstance(each, slice) for each in indices):
+            raise Refused("only vectors and tuples have slices; index single elements, in a for loop")
         for each, length in zip(indices, array.shape or (), strict=False):
             if isinstance(each, int) and not -length <= each < length:
                 raise Refused(f"{array.name} has {length} elements along this axis; got {each}")
@@ -355,13 +359,13 @@ def _is_plain(*nodes: ast.expr) -> bool:
 _CALLS = {
     "range": "it stands in 'for i in range(n):' only",
     "print": "write values to a tensor",
-    "sum": "add in a for loop",
 }
 _NODES: dict[type[ast.AST], Callable[[Expressions, Any], Any]] = {
     ast.Constant: Expressions._constant,
     ast.Name: Expressions._name,
     ast.Attribute: Expressions._attribute,
     ast.Subscript: Expressions._subscript,
+    ast.Slice: Expressions._slice,
     ast.Tuple: Expressions._tuple,
     ast.BinOp: Expressions._binary,
     ast.UnaryOp: Expressions._unary,

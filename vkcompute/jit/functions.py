@@ -5,17 +5,17 @@ from __future__ import annotations
 import builtins
 import math
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import partial, reduce
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from vkcompute.ir import BOOL, INT32, SCALARS, Value
 from vkcompute.ir.rules import ATOMICS, UP_TO_32_BITS
-from vkcompute.jit import ids, lanes, library, memory, subgroup, workgroup
+from vkcompute.jit import ids, lanes, library, memory, subgroup, vectors, workgroup
 from vkcompute.jit.arithmetic import Arithmetic
 from vkcompute.jit.source import Refused
-from vkcompute.jit.values import Array, Kind, Number, describe, floating, is_python, joined, kind_of, unpacked
+from vkcompute.jit.values import Array, Kind, Number, Vector, describe, floating, is_python
 
 if TYPE_CHECKING:
     from vkcompute.jit.expressions import Expressions
@@ -53,6 +53,9 @@ def call(compiler: Expressions, function: Any, args: list[Any]) -> Any:
         except (ArithmeticError, TypeError, ValueError) as error:
             raise Refused(f"{name}: {error}") from None
         return found.item() if isinstance(found, np.generic) and not isinstance(function, type) else found
+    whole = function in (int, float, bool) or (entry.most is None and len(args) == 1)  # as min(v) is
+    if entry.folds and not whole and any(isinstance(x, Vector) for x in args):
+        return compiler.each(lambda *row: call(compiler, function, list(row)), *args)
     return entry.emit(compiler, *args)
 
 
@@ -102,14 +105,17 @@ def _size(code: str, c: Expressions, x: Any) -> Any:
     return Number(c.builder.unary(code, c.cast(x, kind.type)), kind)
 
 
-def where(c: Expressions, condition: Any, one: Any, other: Any) -> Any:
-    """np.where on numbers: both are computed, one is taken."""
-    truth = c.truth(condition)
-    if isinstance(truth, bool):
-        return one if truth else other
-    kind = joined(kind_of(one, c.real), kind_of(other, c.real), c.real)
-    pairs = zip(c.packed(one, kind), c.packed(other, kind), strict=True)
-    return unpacked(kind, iter([c.builder.select(truth, x, y) for x, y in pairs]))
+def _where(c: Expressions, *args: Any) -> Any:
+    return c.each(c.where, *args) if any(isinstance(x, Vector) for x in args) else c.where(*args)
+
+
+def _united(sign: str, c: Expressions, values: Any) -> Any:
+    """The elements of a vector or a tuple, connected by an operator."""
+    if not isinstance(values, tuple) or not values:
+        raise Refused(f"this takes a vector or a tuple; got {describe(values)}; go over elements in a for loop")
+    if sign == "+":
+        return reduce(partial(c.binary, sign), values)
+    return reduce(partial(c.binary, sign), map(c.boolean, values))
 
 
 def _int(c: Expressions, x: Any) -> Any:
@@ -204,8 +210,14 @@ def _library(name: str, c: Expressions, *args: Any) -> Any:
 
 FUNCTIONS = {each: Function(emit, fewest, most) for objects, emit, fewest, most in _rows() for each in objects}
 FUNCTIONS |= {
-    np.where: Function(where, 3, 3, folds=False),
+    np.where: Function(_where, 3, 3, folds=False),
     len: Function(_len, 1, 1, folds=False),
+    np.dot: Function(partial(_library, "dot"), 2, 2, folds=False),
+    np.cross: Function(partial(_library, "cross"), 2, 2, folds=False),
+    np.linalg.norm: Function(partial(_library, "length"), 1, 1, folds=False),
+    sum: Function(partial(_united, "+"), 1, 1, folds=False),
+    **dict.fromkeys((any, np.any), Function(partial(_united, "|"), 1, 1, folds=False)),
+    **dict.fromkeys((all, np.all), Function(partial(_united, "&"), 1, 1, folds=False)),
     library.device_power: Function(partial(_real, "pow"), 2, 2, folds=False),
 }
 for _place in (ids.global_id, ids.local_id, ids.group_id, ids.local_size, ids.num_groups):
@@ -219,3 +231,5 @@ for _name in sorted(ATOMICS):
     FUNCTIONS[getattr(workgroup, f"atomic_{_name}")] = Function(partial(memory.atomic, _name), 3, 3, folds=False)
 for _name, (_emit, _n) in lanes.CALLS.items():
     FUNCTIONS[getattr(subgroup, _name)] = Function(_emit, _n, _n, folds=False)
+for _type in vectors.TYPES.values():
+    FUNCTIONS[_type] = Function(partial(vectors.made, _type), 1, None, folds=False)

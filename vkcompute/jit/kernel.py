@@ -94,6 +94,11 @@ def kernel(function: Callable[..., object]) -> PythonKernel:
     by value, whatever the types. Devices may take no float for NaN or infinite in `min`, `max`, `x - x` and `0 * x`.
     `int(x)` of a float is int32. No device has the functions of float64, but for sqrt, roundings, min and max.
 
+    **Vectors** of 2 to 4 float16, float32, float64, int32 or uint32: `v = vc.float32x3(x, y, 0)`. Operators and
+    functions work on each element, a number meets all of them; `v.x`, `v.zy` (of xyzw or rgba), `v[0]`, `v[i]` and
+    `v[1:3]` take parts; there are `a @ b`, `vc.dot`, `vc.cross`, `vc.length`, `vc.normalize`, sum, min, max, any and
+    all. A vector does not change.
+
     **Workgroups.** `tile = vc.shared((16, 16), vc.float32)` is an array that the invocations of a workgroup share,
     `vc.barrier()` waits for all of them, and `vc.atomic_add(array, index, value)`, min, max, and, or, xor, exchange and
     `vc.atomic_compare_exchange(array, index, expected, new)` change an integer of a tensor or shared array in one step

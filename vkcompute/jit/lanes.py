@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from vkcompute.ir import BOOL, INT32, UINT32, Value
 from vkcompute.ir.rules import SUBGROUP
 from vkcompute.jit.source import Refused
-from vkcompute.jit.values import Kind, Number, describe
+from vkcompute.jit.values import Kind, Number, Vector, describe
 
 if TYPE_CHECKING:
     from vkcompute.jit.expressions import Expressions
@@ -21,8 +21,10 @@ def _place(name: str, c: Expressions) -> Number:
     return Number(c.builder.cast(c.builder.builtin(name), INT32), Kind(INT32))
 
 
-def _combined(name: str, c: Expressions, x: Any) -> Number:
+def _combined(name: str, c: Expressions, x: Any) -> Number | Vector:
     """A reduction, a scan, or what the first lane has."""
+    if isinstance(x, Vector):
+        return c.each(partial(_combined, name, c), x)
     kind = c.kind(x)
     c.demand_kind(SUBGROUP[name], kind, f"subgroup_{name}", x)
     return Number(c.builder.subgroup(name, c.cast(x, kind.type)), kind)
@@ -33,14 +35,16 @@ def _vote(name: str, c: Expressions, condition: Any) -> Any:
     found = c.builder.subgroup(name, c.builder.const(truth, BOOL) if isinstance(truth, bool) else truth)
     if name != "ballot":
         return Number(found, Kind(BOOL))
-    return tuple([Number(c.builder.extract(found, k), Kind(UINT32)) for k in range(4)])
+    return Vector([Number(c.builder.extract(found, k), Kind(UINT32)) for k in range(4)])
 
 
 def _elect(c: Expressions) -> Number:
     return Number(c.builder.subgroup("elect"), Kind(BOOL))
 
 
-def _shuffled(name: str, c: Expressions, x: Any, lane: Any) -> Number:
+def _shuffled(name: str, c: Expressions, x: Any, lane: Any) -> Number | Vector:
+    if isinstance(x, Vector):
+        return c.each(lambda each: _shuffled(name, c, each, lane), x)
     kind, number = c.kind(x), _lane(c, lane)
     if name in ("shuffle_up", "shuffle_down"):
         number, name = _neighbour(c, number, up=name == "shuffle_up"), "shuffle"

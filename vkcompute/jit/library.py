@@ -101,3 +101,23 @@ def cbrt(x: Any) -> Any:
 def isfinite(x: Any) -> Any:
     """Whether x is neither infinite nor nan."""
     return not (math.isinf(x) or math.isnan(x))
+
+
+def dot(a: Any, b: Any) -> Any:
+    """The sum of the products of two vectors' elements."""
+    return a @ b
+
+
+def length(v: Any) -> Any:
+    """The length of a vector: the root of the sum of its elements' squares."""
+    return np.sqrt(v @ v)
+
+
+def normalize(v: Any) -> Any:
+    """The vector of length 1 in the same direction; NaNs for a vector of zeros."""
+    return v / np.sqrt(v @ v)
+
+
+def cross(a: Any, b: Any) -> Any:
+    """The cross product of two vectors of three."""
+    return a.yzx * b.zxy - a.zxy * b.yzx

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from vkcompute.jit.ids import global_id, group_id, local_id, local_size, num_groups
 from vkcompute.jit.kernel import kernel
+from vkcompute.jit.library import cross, dot, length, normalize
 from vkcompute.jit.subgroup import (
     num_subgroups,
     subgroup_add,
@@ -35,6 +36,23 @@ from vkcompute.jit.subgroup import (
     subgroup_size,
     subgroup_xor,
 )
+from vkcompute.jit.vectors import (
+    float16x2,
+    float16x3,
+    float16x4,
+    float32x2,
+    float32x3,
+    float32x4,
+    float64x2,
+    float64x3,
+    float64x4,
+    int32x2,
+    int32x3,
+    int32x4,
+    uint32x2,
+    uint32x3,
+    uint32x4,
+)
 from vkcompute.jit.workgroup import (
     atomic_add,
     atomic_and,
@@ -58,4 +76,7 @@ __all__: list[str] = [  # its type is said because the package asks for it in a 
     "subgroup_inclusive_add", "subgroup_inclusive_max", "subgroup_inclusive_min", "subgroup_inclusive_mul",
     "subgroup_local_id", "subgroup_max", "subgroup_min", "subgroup_mul", "subgroup_or", "subgroup_shuffle",
     "subgroup_shuffle_down", "subgroup_shuffle_up", "subgroup_shuffle_xor", "subgroup_size", "subgroup_xor",
+    "float16x2", "float16x3", "float16x4", "float32x2", "float32x3", "float32x4", "float64x2", "float64x3",
+    "float64x4", "int32x2", "int32x3", "int32x4", "uint32x2", "uint32x3", "uint32x4", "cross", "dot", "length",
+    "normalize",
 ]  # fmt: skip

@@ -15,7 +15,7 @@ from vkcompute.jit import library
 from vkcompute.jit.control import RESULT, RETURNED, Control
 from vkcompute.jit.expressions import SIGNS, Build, Frame
 from vkcompute.jit.source import Refused, Source, assigned, read
-from vkcompute.jit.values import Kind, Number, describe, is_python
+from vkcompute.jit.values import Kind, Number, Vector, describe, is_python
 
 _INSTEAD: dict[type[ast.AST], str] = {
     **dict.fromkeys((ast.Assert, ast.Raise), "assert and raise; write to a tensor, and check it on the host"),
@@ -135,12 +135,13 @@ class Statements(Control):
             case ast.Tuple() | ast.List():
                 raise Refused(f"{len(target.elts)} names take a tuple of {len(target.elts)}; got {describe(value)}")
             case _:
-                raise Refused("a kernel assigns to variables and to elements of tensors")
+                raise Refused("a kernel assigns to variables and to elements of tensors; of vectors it makes others")
 
     def _assignable(self, target: ast.Subscript) -> Any:
         array = self.value(target.value)
         if isinstance(array, tuple):
-            raise Refused("the elements of a tuple cannot be assigned; make another tuple")
+            what = "vector" if isinstance(array, Vector) else "tuple"
+            raise Refused(f"the elements of a {what} cannot be assigned; make another {what}")
         return array
 
     def _augmented(self, node: ast.AugAssign) -> None:

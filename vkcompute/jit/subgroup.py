@@ -121,7 +121,7 @@ def subgroup_any(condition: Any) -> bool:
 
 
 def subgroup_ballot(condition: Any) -> Any:
-    """For which lanes the condition holds: four uint32, lane k is bit k of the first, lane 32 + k of the second."""
+    """For which lanes the condition holds: a uint32x4, lane k is bit k of its x, lane 32 + k of its y, and so on."""
     outside("subgroup_ballot(condition)")
 
 

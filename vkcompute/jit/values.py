@@ -1,15 +1,16 @@
 """What a name stands for while a kernel is compiled, and the types of numbers.
 
-A value is a `Number` (computed on the device), an `Array` (a tensor argument), a tuple of values, or any other Python
-object, which is known at compile time. Numbers promote as numpy's do, with one exception: a float64 that numpy makes
-of operands of at most 32 bits each (int32 / int32, int32 * float32) is the kernel's own float, which is float32 unless
-an argument is float64. Python's ints and floats are weak, as in NEP 50: they take the type of what they meet.
+A value is a `Number` (computed on the device), a `Vector` of such, an `Array` (a tensor argument), a tuple of values,
+or any other Python object, which is known at compile time. Numbers promote as numpy's do, with one exception: a float64
+that numpy makes of operands of at most 32 bits each (int32 / int32, int32 * float32) is the kernel's own float, which
+is float32 unless an argument is float64. Python's ints and floats are weak, as in NEP 50: they take the type of what
+they meet.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from types import FunctionType, ModuleType
 from typing import Any
@@ -58,6 +59,12 @@ class Array:
     shape: tuple[int, ...] | None = None
 
 
+class Vector(tuple[Any, ...]):
+    """Two to four numbers of one type, or such types: operators and functions work on each; else it is as a tuple."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Unset:
     """A variable without a value that can be used, and why."""
@@ -96,7 +103,12 @@ def kind_of(value: Any, real: Scalar) -> Any:
         return Kind(holder(value), True)
     if isinstance(value, float):
         return Kind(real, True)
-    return tuple(kind_of(each, real) for each in value) if isinstance(value, tuple) else value
+    return like(value, [kind_of(each, real) for each in value]) if isinstance(value, tuple) else value
+
+
+def like(model: tuple[Any, ...], parts: Iterable[Any]) -> tuple[Any, ...]:
+    """A vector of these parts where the model is one, else a tuple."""
+    return Vector(parts) if isinstance(model, Vector) else tuple(parts)
 
 
 def promoted(one: Kind, other: Kind, real: Scalar) -> Kind:
@@ -133,8 +145,9 @@ def joined(one: Any, other: Any, real: Scalar) -> Any:
     """
     if isinstance(one, Kind) and isinstance(other, Kind):
         return promoted(one, other, real)
-    if isinstance(one, tuple) and isinstance(other, tuple) and len(one) == len(other):
-        return tuple(joined(a, b, real) for a, b in zip(one, other, strict=True))
+    alike = isinstance(one, Vector) == isinstance(other, Vector)
+    if alike and isinstance(one, tuple) and isinstance(other, tuple) and len(one) == len(other):
+        return like(one, [joined(a, b, real) for a, b in zip(one, other, strict=True)])
     if one is other or (isinstance(one, str) and one == other):
         return one
     raise Refused(f"{describe(one)} on one way and {describe(other)} on another")
@@ -144,7 +157,7 @@ def unpacked(kind: Any, values: Iterator[Value]) -> Any:
     """The value of this type that is made of the next device values."""
     if isinstance(kind, Kind):
         return Number(next(values), kind)
-    return tuple(unpacked(each, values) for each in kind) if isinstance(kind, tuple) else kind
+    return like(kind, [unpacked(each, values) for each in kind]) if isinstance(kind, tuple) else kind
 
 
 def is_static(value: Any) -> bool:
@@ -166,6 +179,9 @@ def describe(value: Any) -> str:
         case Array():
             what = "tensor" if value.shape is None else "shared array"
             return f"the {what} {value.name} ({value.element}, {value.ndim}-D)"
+        case Vector():
+            first = value[0] if isinstance(value[0], Kind) else kind_of(value[0], FLOAT32)
+            return f"{first.type}x{len(value)}"
         case tuple():
             return f"a tuple of {len(value)}"
         case FunctionType():

@@ -1,0 +1,256 @@
+"""Vectors in Python kernels: each operation on all elements, numpy being the oracle."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from test_kernel_errors import compiled, module
+
+import vkcompute as vc
+from vkcompute.errors import KernelError, MissingFeature
+
+ROWS = 5
+TYPES = "float16 float32 float64 int32 uint32".split()
+Array = np.ndarray[Any, Any]
+
+
+def result(gpu: vc.Runtime, kernel: Any, *args: Any, shape: tuple[int, ...], dtype: str = "float32") -> Array:
+    """What a kernel with an invocation per row writes to its last argument."""
+    out = gpu.zeros(shape, dtype)
+    try:
+        kernel[1, ROWS](*[gpu.tensor(each) if isinstance(each, np.ndarray) else each for each in args], out)
+    except MissingFeature as missing:
+        pytest.skip(str(missing))
+    return out.numpy()
+
+
+def numbers(dtype: str, n: int, seed: int = 0) -> Array:
+    rng = np.random.default_rng(seed)
+    kind = np.dtype(dtype).kind
+    low = {"f": -8, "i": -100, "u": 1}[kind]
+    return rng.integers(low, 9 if kind == "f" else 100, (ROWS, n)).astype(dtype)
+
+
+OPERATORS = {
+    "a + b": lambda a, b: a + b,
+    "a - b * a": lambda a, b: a - b * a,
+    "a * 3 - 2": lambda a, b: a * 3 - 2,
+    "7 - a": lambda a, b: 7 - a,
+    "a * b[0]": lambda a, b: a * b[:, :1],
+    "-a": lambda a, b: -a,
+    "min(a, b) + max(a, 2)": lambda a, b: np.minimum(a, b) + np.maximum(a, 2),
+    "abs(a)": lambda a, b: np.abs(a),
+    "np.where(a < b, a, b + 1)": lambda a, b: np.where(a < b, a, b + 1),
+    "np.where(a == b, 1, a)": lambda a, b: np.where(a == b, 1, a),
+    "a if a[0] < b[0] else b": lambda a, b: np.where(a[:, :1] < b[:, :1], a, b),
+    "a[::-1]": lambda a, b: a[:, ::-1],
+    "a ** 2": lambda a, b: a**2,
+}
+MODULE = """
+import math
+import numpy as np
+import vkcompute as vc
+def kernel(x, y, out):
+    i = vc.global_id(0)
+    a, b = vc.{type}({x}), vc.{type}({y})
+    c = {expression}
+    {stores}
+"""
+
+
+def written(path: Any, kind: str, n: int, expression: str) -> Any:
+    x, y = (", ".join(f"{name}[i, {k}]" for k in range(n)) for name in "xy")
+    stores = "; ".join(f"out[i, {k}] = c[{k}]" for k in range(n))
+    path.write_text(MODULE.format(type=f"{kind}x{n}", x=x, y=y, expression=expression, stores=stores))
+    return vc.kernel(module(path, path.read_text()).kernel)
+
+
+@pytest.mark.parametrize("expression", OPERATORS)
+@pytest.mark.parametrize("dtype", TYPES)
+def test_operators_work_on_each_element(gpu: vc.Runtime, tmp_path: Any, dtype: str, expression: str) -> None:
+    for n in (2, 3, 4):
+        x, y = numbers(dtype, n), numbers(dtype, n, 1)
+        kernel = written(tmp_path / f"mine{n}.py", dtype, n, expression)
+        expected = OPERATORS[expression](x, y).astype(dtype)
+        assert np.array_equal(result(gpu, kernel, x, y, shape=x.shape, dtype=dtype), expected)
+
+
+@pytest.mark.parametrize("expression", ["a // b", "a % b", "a & b", "a | 3", "a ^ b", "~a", "a << 2", "a >> 1"])
+@pytest.mark.parametrize("dtype", ["int32", "uint32"])
+def test_operators_of_integers(gpu: vc.Runtime, tmp_path: Any, dtype: str, expression: str) -> None:
+    x, y = numbers(dtype, 3), np.abs(numbers(dtype, 3, 1)) + 1
+    y = y.astype(dtype)
+    expected = eval(expression, {"a": x, "b": y})
+    kernel = written(tmp_path / "mine.py", dtype, 3, expression)
+    assert np.array_equal(result(gpu, kernel, x, y, shape=x.shape, dtype=dtype), expected)
+
+
+@vc.kernel
+def parts(x, k, out):
+    i = vc.global_id(0)
+    v = vc.float32x4(x[i, 0], x[i, 1], x[i, 2], x[i, 3])
+    w = vc.float32x4(v.zy, v[1:3])
+    for n in range(len(w)):
+        out[i, n] = w[n]
+    out[i, 4], out[i, 5], out[i, 6] = v.x, v.a, v[-1]
+    c, d = v.wx
+    out[i, 7], out[i, 8] = c, d
+    out[i, 9] = v[k]
+    out[i, 10], out[i, 11] = sum(v), min(v) + 10 * max(v)
+    out[i, 12] = any(v > 3) + 2 * all(v.xyz > -100) + 4 * all(v > 3)
+    e = vc.float32x2(7).yx + vc.float32x2((1, 2))
+    out[i, 13], out[i, 14] = e
+    f = vc.int32x2(v.xy)
+    out[i, 15] = f.x / f.y if f.y != 0 else 0
+
+
+def test_parts_of_vectors(gpu: vc.Runtime) -> None:
+    x = numbers("float32", 4, 3)
+    found = result(gpu, parts, x, 2, shape=(ROWS, 16))
+    a, b, c, d = x.T
+    assert np.array_equal(found[:, :9], np.stack([c, b, b, c, a, d, d, d, a], 1))
+    assert np.array_equal(found[:, 9:12], np.stack([c, x.sum(1), x.min(1) + 10 * x.max(1)], 1))
+    assert np.array_equal(found[:, 12], np.any(x > 3, 1) + 2 + 4 * np.all(x > 3, 1))
+    assert np.array_equal(found[:, 13:15], np.tile(np.float32([8, 9]), (ROWS, 1)))
+    quotient = np.divide(a, b, out=np.zeros_like(a), where=b != 0)
+    assert np.array_equal(found[:, 15], quotient)
+
+
+@vc.kernel
+def geometry(x, y, out):
+    i = vc.global_id(0)
+    a, b = vc.float32x3(x[i, 0], x[i, 1], x[i, 2]), vc.float32x3(y[i, 0], y[i, 1], y[i, 2])
+    out[i, 0], out[i, 1], out[i, 2] = a @ b, vc.dot(a, b), np.dot(a.xy, b.yz)
+    out[i, 3], out[i, 4] = vc.length(a), np.linalg.norm(b)
+    out[i, 5], out[i, 6], out[i, 7] = vc.normalize(a)
+    out[i, 8], out[i, 9], out[i, 10] = vc.cross(a, b)
+    out[i, 11] = np.cross(a, b).x
+    out[i, 12], out[i, 13], out[i, 14] = np.sqrt(abs(a))
+
+
+def test_geometry(gpu: vc.Runtime) -> None:
+    x, y = numbers("float32", 3, 4) + np.float32(0.5), numbers("float32", 3, 5) + np.float32(0.25)
+    found = result(gpu, geometry, x, y, shape=(ROWS, 15))
+    dot, cross = (x * y).sum(1), np.cross(x, y)
+    lengths = np.linalg.norm(x, axis=1)
+    expected = [dot, dot, (x[:, :2] * y[:, 1:]).sum(1), lengths, np.linalg.norm(y, axis=1), *(x.T / lengths)]
+    expected += [*cross.T, cross[:, 0], *np.sqrt(np.abs(x)).T]
+    assert np.allclose(found, np.stack(expected, 1), rtol=1e-6, atol=1e-4)
+
+
+@vc.kernel
+def walks(x, n, out):
+    """A vector that changes in branches and loops, and grows from int32 to float32."""
+    i = vc.global_id(0)
+    v, steps = vc.int32x2(i, 1), 0
+    for k in range(n):
+        if x[i, 0] > k:
+            v = v + vc.float32x2(k, 0.5)
+        elif x[i, 0] == k:
+            v += 1
+        else:
+            break
+        steps += 1
+    out[i, 0], out[i, 1] = swapped(v, steps > 2)
+
+
+def swapped(v, swap):
+    if swap:
+        return v.yx
+    return v
+
+
+@given(st.lists(st.integers(-1, 6), min_size=ROWS, max_size=ROWS), st.integers(0, 5))
+def test_vectors_that_change(gpu: vc.Runtime, limits: list[int], n: int) -> None:
+    found = result(gpu, walks, np.array(limits, np.float32)[:, None], n, shape=(ROWS, 2))
+    for i, limit in enumerate(limits):
+        v, steps = [float(i), 1.0], 0
+        for k in range(n):
+            if limit < k:
+                break
+            v = [v[0] + k, v[1] + 0.5] if limit > k else [v[0] + 1, v[1] + 1]
+            steps += 1
+        assert found[i].tolist() == (v[::-1] if steps > 2 else v)
+
+
+@vc.kernel
+def sums(x, out):
+    i = vc.global_id(0)
+    v = vc.int32x2(x[i, 0], x[i, 1])
+    total = vc.subgroup_add(v)
+    first = vc.subgroup_shuffle(v, 0)
+    if i == 0:
+        out[0, 0], out[0, 1] = total
+        out[1, 0], out[1, 1] = first
+
+
+def test_subgroups_of_vectors(gpu: vc.Runtime) -> None:
+    n = gpu.device.physical.subgroup_size
+    x, out = np.arange(2 * n, dtype=np.int32).reshape(n, 2), gpu.zeros((2, 2), np.int32)
+    sums[1, n](gpu.tensor(x), out)
+    assert out.numpy().tolist() == [x.sum(0).tolist(), x[0].tolist()]
+
+
+SMALL = """
+import math
+import numpy as np
+import vkcompute as vc
+def kernel(x, c, n):
+    i = vc.global_id(0)
+    v, w = vc.float32x3(1, n, 2), vc.int32x2(i, n)
+    {statement}
+"""
+REFUSED = [
+    ("vc.float32x3(1, 2)", "float32x3 takes 3 numbers, or one for all; got 2 (a Python int, a Python int)"),
+    ("vc.float32x2(v)", "float32x2 takes 2 numbers, or one for all; got 3 (float32x3)"),
+    ("vc.float32x2(x, 1)", "this takes numbers; got the tensor x"),
+    ("v + w", "vectors of one length go together; got float32x3 and int32x2; take parts, as v.xy"),
+    ("v + (1, 2, 3)", "this takes numbers; got a tuple of 3"),
+    ("v.q", "float32x3 has no attribute q; it has up to four letters of xyz or rgb, as v.xy"),
+    ("v.w", "float32x3 has no attribute w"),
+    ("w.xg", "int32x2 has no attribute xg"),
+    ("v[3]", "float32x3 is indexed by a constant in range; got 3"),
+    ("v[x[i]]", "an index is an integer; got float32"),
+    ("v[n:2]", "the bounds of a slice are constants"),
+    ("v[2:]", "a vector has 2 to 4 elements; this slice has 1; write v[i] for one"),
+    ("v[::0]", "the step of a slice is not 0"),
+    ("v[0] = 1", "the elements of a vector cannot be assigned; make another vector"),
+    ("v.x = 1", "a kernel assigns to variables and to elements of tensors; of vectors it makes others"),
+    ("x[i] = v", "this takes numbers; got float32x3; take an element, as v.x"),
+    ("v @ 2", "@ takes two vectors; got float32x3 and a Python int"),
+    ("v @ w", "vectors of one length go together"),
+    ("vc.dot(v, 2.0)", "@ takes two vectors; got float32x3 and a Python float"),
+    ("x @ x", "@ takes two vectors; got the tensor x"),
+    ("v & v", "& takes integers; got float32 and float32; convert with int(x)"),
+    ("float(v)", "this takes numbers; got float32x3; take an element, as v.x"),
+    ("x[v] = 1", "x takes 1 indices, one per axis; got 3"),
+    ("if v > 1: x[i] = 1", "boolx3 is neither true nor false; write any(v) or all(v)"),
+    ("if n > 1: v = w\n    x[0] = v.x", "v has no value that can be used here"),
+    ("sum(n)", "this takes a vector or a tuple; got a Python int; go over elements in a for loop"),
+    ("vc.cross(w, w)", "int32x2 has no attribute yzx"),
+    ("x[1:2]", "only vectors and tuples have slices; index single elements, in a for loop"),
+]
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize(("statement", "message"), REFUSED, ids=[each[0] for each in REFUSED])
+def test_what_is_refused(tmp_path: Any, statement: str, message: str) -> None:
+    kernel = module(tmp_path / "mine.py", SMALL.format(statement=statement)).kernel
+    with pytest.raises(KernelError) as raised:
+        compiled(kernel, ("f", 1), ("i", 1), int)
+    first, _, caret, *_ = str(raised.value).split("\n")
+    assert message in first
+    assert "^" in caret
+    assert "mine.py" in first
+
+
+@pytest.mark.pure
+def test_the_types_mean_nothing_outside() -> None:
+    for name in [f"{element}x{n}" for element in TYPES for n in (2, 3, 4)]:
+        with pytest.raises(KernelError, match=rf"vc.{name}\(…\) has a value inside"):
+            getattr(vc, name)(1)
+        assert repr(getattr(vc, name)) == f"vkcompute.{name}"
