@@ -12,6 +12,7 @@ from test_kernel_errors import compiled, module
 
 import vkcompute as vc
 from vkcompute.errors import KernelError, MissingFeature
+from vkcompute.jit import fingerprint
 
 ROWS = 5
 TYPES = "float16 float32 float64 int32 uint32".split()
@@ -246,6 +247,13 @@ def test_what_is_refused(tmp_path: Any, statement: str, message: str) -> None:
     assert message in first
     assert "^" in caret
     assert "mine.py" in first
+
+
+@pytest.mark.pure
+def test_the_types_are_told_apart_on_disk() -> None:
+    texts = [fingerprint.value(getattr(vc, f"{element}x{n}")) for element in TYPES for n in (2, 3, 4)]
+    assert None not in texts
+    assert len(set(texts)) == 15
 
 
 @pytest.mark.pure

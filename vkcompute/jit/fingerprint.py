@@ -17,6 +17,7 @@ import numpy as np
 
 from vkcompute import ir
 from vkcompute._version import __version__
+from vkcompute.jit.vectors import VectorType
 
 _OWN = f"{__name__.partition('.')[0]}."  # whose functions are known by name: `compiler` has what they do
 
@@ -32,7 +33,7 @@ def value(found: Any) -> str | None:
         return f"module {found.__name__}"
     if isinstance(found, FunctionType) and not found.__module__.startswith(_OWN):
         return function(found)
-    if isinstance(found, (type, np.ufunc, FunctionType, BuiltinFunctionType)):
+    if isinstance(found, (type, np.ufunc, FunctionType, BuiltinFunctionType, VectorType)):
         module = getattr(found, "__module__", "numpy")
         return f"{type(found).__name__} {module}.{getattr(found, '__qualname__', found.__name__)}"
     return None
