@@ -50,14 +50,29 @@ def test_the_page_on_scheduling(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     names.clear()
 
 
+def test_the_page_on_the_language_of_kernels(clean_handles: None) -> None:
+    names: dict[str, Any] = {"__name__": "kernels.md"}
+    assert run_blocks(ROOT / "docs/kernels.md", names) > 30
+    names["gpu"].close()
+
+
+def test_every_sentence_on_the_language_of_kernels_has_an_example() -> None:
+    page = (ROOT / "docs/kernels.md").read_text(encoding="utf-8")
+    for section in re.split(r"^## .*$", page, flags=re.MULTILINE)[1:]:
+        prose = re.sub(r"```.*?```", "EXAMPLE", section, flags=re.DOTALL).strip()
+        for sentence in filter(None, map(str.strip, prose.split("EXAMPLE"))):
+            assert not re.search(r"[.] [A-Z`]", sentence), sentence
+        assert prose.endswith("EXAMPLE"), prose
+
+
 def test_pages_without_samples_to_run_have_none() -> None:
     with_samples = {path.name for path in (ROOT / "docs").glob("*.md") if "```python" in path.read_text("utf-8")}
-    assert with_samples == {"scheduling.md"}
+    assert with_samples == {"scheduling.md", "kernels.md"}
 
 
 def test_links_within_the_documentation_lead_somewhere() -> None:
     for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")):
-        prose = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+        prose = re.sub(r"```.*?```|`[^`]*`", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
         for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", prose):
             assert (page.parent / target).exists(), f"{page.name}: {target}"
 

@@ -55,7 +55,7 @@ REFUSED = [
     ("for j in range(x[i]): pass", "range takes integers; got float32; write int(x)", "range(x[i])"),
     ("for j in range(0, 3, 0): pass", "the step of a range is not 0", "range(0, 3, 0)"),
     ("for j, k in range(3): pass", "a for loop has one variable", "for j"),
-    ("while i < 0: pass\n    else: i = 2", "else of a loop; note in a variable how it ended", "i = 2"),
+    ("for j in range(3):\n        while i < 0: pass\n        else: break", "continue out of the else", "break"),
     ("y = range(3)", "range cannot be called in a kernel; it stands in 'for i in range(n):' only", "range(3)"),
     ("if i: y = 1\n    y += 1", "y has no value that can be used here: on some of the ways", "y += 1"),
     ("for j in range(i): y = j\n    y += 1", "may end before it is assigned; assign it before the loop", "y += 1"),

@@ -40,6 +40,43 @@ def operators(x, y, out):
 
 
 @vc.kernel
+def loops_with_else(k, out):
+    i = vc.global_id(0)
+    for n in range(2, k[i]):
+        if k[i] % n == 0:
+            out[i, 0] = n
+            break
+    else:
+        out[i, 0] = -1
+        for n in range(5):
+            if n == i:
+                break
+            out[i, 1] = n
+        else:
+            out[i, 1] += 10
+    left = k[i]
+    while left > 0:
+        left -= 3
+        if left == 1:
+            break
+    else:
+        left = 100
+    out[i, 2] = left
+    out[i, 3] = first_multiple(k[i], 7)
+
+
+def first_multiple(n, limit):
+    for m in range(1, limit):
+        if m * m > n:
+            return m
+    else:
+        if n > 20:
+            return -n
+        limit *= 2
+    return limit
+
+
+@vc.kernel
 def integers(k, out):
     i = vc.global_id(0)
     n = k[i]
@@ -313,6 +350,10 @@ def updates(out, k):
 
 def test_operators(gpu: vc.Runtime) -> None:
     check(gpu, operators, X + 0.125, Y, np.zeros((N, 10), np.float32), rtol=1e-4)
+
+
+def test_loops_with_else(gpu: vc.Runtime) -> None:
+    check(gpu, loops_with_else, np.arange(N, dtype=np.int32) + 7, np.zeros((N, 4), np.int32))
 
 
 def test_integers(gpu: vc.Runtime) -> None:

@@ -34,11 +34,12 @@ class Way:
 
 @dataclass(slots=True)
 class LoopWays:
-    """A loop that is being built: the ways out of it, and those back to its start."""
+    """A loop that is being built: the ways out of it, those back to its start, and whether its else is being built."""
 
     loop: ir.Loop
     out: list[Way] = field(default_factory=list)
     back: list[Way] = field(default_factory=list)
+    ended: bool = False
 
 
 class Control(Expressions):

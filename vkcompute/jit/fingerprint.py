@@ -31,7 +31,7 @@ def value(found: Any) -> str | None:
         return f"{type(found).__name__} {found!r}"
     if isinstance(found, ModuleType):
         return f"module {found.__name__}"
-    if isinstance(found, FunctionType) and not found.__module__.startswith(_OWN):
+    if isinstance(found, FunctionType) and not str(found.__module__).startswith(_OWN):
         return function(found)
     if isinstance(found, (type, np.ufunc, FunctionType, BuiltinFunctionType, VectorType)):
         module = getattr(found, "__module__", "numpy")

@@ -12,7 +12,7 @@ from typing import Any
 from vkcompute.errors import KernelError
 from vkcompute.ir import INT32, INT64, SCALARS, Scalar, Value
 from vkcompute.jit import library
-from vkcompute.jit.control import RESULT, RETURNED, Control
+from vkcompute.jit.control import RESULT, RETURNED, Control, LoopWays
 from vkcompute.jit.expressions import SIGNS, Build, Frame
 from vkcompute.jit.source import Refused, Source, assigned, read
 from vkcompute.jit.values import Kind, Number, Vector, describe, is_python
@@ -161,15 +161,13 @@ class Statements(Control):
 
     def _while(self, node: ast.While) -> None:
         def build() -> None:
-            self._when(self.value(node.test), lambda: None, self._break, node)
+            self._when(self.value(node.test), lambda: None, partial(self._end, node), node)
             if self.alive:
                 self._block(node.body)
 
-        self._demand_no_else(node)
-        self.repeat(build, assigned(node.body), node)
+        self.repeat(build, assigned([*node.body, *node.orelse]), node)
 
     def _for(self, node: ast.For) -> None:
-        self._demand_no_else(node)
         if not isinstance(node.target, ast.Name):
             raise Refused("a for loop has one variable")
         name, counter = node.target.id, f"counter of {node.lineno}:{node.col_offset}"
@@ -178,18 +176,21 @@ class Statements(Control):
 
         def build() -> None:
             trip = self.env[counter]
-            self._when(self.compare("<", trip, n_trips), lambda: None, self._break, node)
+            self._when(self.compare("<", trip, n_trips), lambda: None, partial(self._end, node), node)
             self.env[name] = self.binary("+", first, self.binary("*", self.converted(trip, first.kind.type), step))
             self.env[counter] = self.binary("+", trip, 1)
             self._block(node.body)
 
-        self.repeat(build, {name, counter, *assigned(node.body)}, node)
+        self.repeat(build, {name, counter, *assigned([*node.body, *node.orelse])}, node)
         self.env.pop(counter, None)
 
-    def _demand_no_else(self, node: ast.For | ast.While) -> None:
-        if node.orelse:
-            message = "not supported in kernels: else of a loop; note in a variable how it ended"
-            raise self.error(node.orelse[0], message)
+    def _end(self, node: ast.For | ast.While) -> None:
+        """Leaves a loop that no break has ended, by way of its else."""
+        self.frames[-1].loops[-1].ended = True
+        self._block(node.orelse)
+        if self.alive:
+            self._break()
+        self.frames[-1].loops[-1].ended = False
 
     def _range(self, node: ast.expr) -> tuple[Number, Number, Number]:
         """Start, number of trips and step of a range: int32 and uint32, 64 bits where an argument has."""
@@ -222,12 +223,19 @@ class Statements(Control):
         return Number(b.select(runs, count, b.const(0, unsigned)), Kind(unsigned))
 
     def _break(self, node: ast.AST | None = None) -> None:
-        ways = self.frames[-1].loops[-1]
+        ways = self._innermost(node)
         self.leave(ways.out, partial(self.builder.break_, ways.loop))
 
     def _continue(self, node: ast.AST) -> None:
-        ways = self.frames[-1].loops[-1]
+        ways = self._innermost(node)
         self.leave(ways.back, partial(self.builder.continue_, ways.loop))
+
+    def _innermost(self, node: ast.AST | None) -> LoopWays:
+        ways: LoopWays = self.frames[-1].loops[-1]
+        if ways.ended and isinstance(node, (ast.Break, ast.Continue)):
+            why = "break and continue out of the else of a loop; note in a variable how it ended"
+            raise Refused(f"not supported in kernels: {why}")
+        return ways
 
     def _return(self, node: ast.Return) -> None:
         value = self.value(node.value) if node.value is not None else None
