@@ -109,8 +109,8 @@ class Assembly:
             self._interface.append(result)
         return result
 
-    def buffer(self, name: str, element: Scalar, binding: int, *, writable: bool) -> int:
-        """The id of a new storage buffer at set 0: a block with one array of unknown length."""
+    def buffer(self, name: str, element: Scalar, slot: tuple[int, int], *, writable: bool) -> int:
+        """The id of a new storage buffer at (set, binding): a block with one array of unknown length."""
         if element.bits < 32:
             self.require(*_SMALL_STORAGE[element.bits])
         array, block = self.id(), self.id()
@@ -120,8 +120,8 @@ class Assembly:
         self._decorate(block, _BLOCK)
         self._member(block, 0, name, 0)
         result = self.variable(STORAGE_BUFFER, block, name)
-        self._decorate(result, _DESCRIPTOR_SET, 0)
-        self._decorate(result, _BINDING, binding)
+        self._decorate(result, _DESCRIPTOR_SET, slot[0])
+        self._decorate(result, _BINDING, slot[1])
         if not writable:
             self._decorate(result, _NON_WRITABLE)
         return result

@@ -67,11 +67,13 @@ class Memory:
 
     Attributes:
         length: elements of workgroup memory; None for a buffer, whose length the device is asked for.
+        slot: descriptor set and binding of a buffer; None for set 0 and its place among the buffers.
     """
 
     name: str
     element: Scalar
     length: int | None = None
+    slot: tuple[int, int] | None = None
 
 
 @dataclass(slots=True)
@@ -135,13 +137,13 @@ class Function:
         self.body = Region()
         self._constants: dict[tuple[Scalar, bytes], Constant] = {}
 
-    def buffer(self, name: str, element: Scalar) -> Memory:
-        """The next binding: an array of `element`, as long as what is bound.
+    def buffer(self, name: str, element: Scalar, slot: tuple[int, int] | None = None) -> Memory:
+        """The next binding, or that at `slot` (set, binding): an array of `element`, as long as what is bound.
 
         Raises:
             TypeError: memory holds no bools; take uint8.
         """
-        self.buffers.append(_memory(name, element, None))
+        self.buffers.append(_memory(name, element, None, slot))
         return self.buffers[-1]
 
     def shared(self, name: str, element: Scalar, length: int) -> Memory:
@@ -193,7 +195,7 @@ def falls_through(op: Op) -> bool:
     return next(endings(op), None) is not None or (op.code == "if" and any(not r.end() for r in op.regions))
 
 
-def _memory(name: str, element: Scalar, length: int | None) -> Memory:
+def _memory(name: str, element: Scalar, length: int | None, slot: tuple[int, int] | None = None) -> Memory:
     if element.kind == "b":
         raise TypeError(f"{name}: memory holds numbers, a bool is a uint8 there; got {element}")
-    return Memory(name, element, length)
+    return Memory(name, element, length, slot)

@@ -67,7 +67,8 @@ class _Lowering:
         ops = list(walk(self._function.body))
         written = {op.attribute[1] if op.code == "atomic" else op.attribute for op in ops if op.code in _WRITES}
         for binding, memory in enumerate(self._function.buffers):
-            variable = out.buffer(memory.name, memory.element, binding, writable=memory in written)
+            slot = memory.slot or (0, binding)
+            variable = out.buffer(memory.name, memory.element, slot, writable=memory in written)
             self._memories[memory] = STORAGE_BUFFER, variable
         for memory in self._function.shared_memory:
             self._memories[memory] = WORKGROUP, out.shared(memory.name, memory.element, memory.length or 0)

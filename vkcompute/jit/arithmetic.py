@@ -92,6 +92,10 @@ class Arithmetic:
             kind = promoted(kind, self.kind(value), self.real)
         return kind, [self.cast(value, kind.type) for value in values]
 
+    def joined(self, one: Any, other: Any) -> Any:
+        """The type of what has one type or the other, depending on the way taken."""
+        return joined(one, other, self.real)
+
     def truth(self, value: Any) -> Value | bool:
         """Whether a value is true: a device value, or known at compile time."""
         if isinstance(value, Number):
@@ -122,7 +126,7 @@ class Arithmetic:
         truth = self.truth(condition)
         if isinstance(truth, bool):
             return one if truth else other
-        kind = joined(kind_of(one, self.real), kind_of(other, self.real), self.real)
+        kind = self.joined(kind_of(one, self.real), kind_of(other, self.real))
         pairs = zip(self.packed(one, kind), self.packed(other, kind), strict=True)
         return unpacked(kind, iter([self.builder.select(truth, x, y) for x, y in pairs]))
 

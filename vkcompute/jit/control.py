@@ -17,7 +17,7 @@ from vkcompute.ir import INT32, Value
 from vkcompute.ir.builder import Mark
 from vkcompute.jit.expressions import Build, Expressions
 from vkcompute.jit.source import Refused
-from vkcompute.jit.values import Kind, Unset, is_static, joined, kind_of, like, same, unpacked
+from vkcompute.jit.values import Kind, Unset, is_static, kind_of, like, same, unpacked
 
 RETURNED, RESULT = "whether it has returned", "what it returned"
 """Variables of an inlined function that no program can name. While the first is False, the second means nothing."""
@@ -102,7 +102,7 @@ class Control(Expressions):
             try:
                 if unset is not None:
                     raise Refused(unset.why)
-                wider[name] = reduce(self._joined, map(self._settled, brought), kind)
+                wider[name] = reduce(self.joined, map(self._settled, brought), kind)
             except Refused as refusal:
                 before[name] = Unset(str(refusal))
         return wider
@@ -126,7 +126,7 @@ class Control(Expressions):
                 self.env[name] = found[0]
                 continue
             try:
-                handed[name] = reduce(self._joined, map(self._settled, found))
+                handed[name] = reduce(self.joined, map(self._settled, found))
             except Refused as refusal:
                 self.env[name] = Unset(f"after {where} it is {refusal}")
         self._hand_over(ways, handed)
@@ -148,9 +148,6 @@ class Control(Expressions):
             return self.packed(value, kind)
         kinds = kind if isinstance(kind, tuple) else (kind,) if isinstance(kind, Kind) else ()
         return [v for k in kinds for v in (self.packed(0, k) if isinstance(k, Kind) else self._brought(value, k))]
-
-    def _joined(self, one: Any, other: Any) -> Any:
-        return joined(one, other, self.real)
 
     def _settled(self, value: Any) -> Any:
         """The type of a value that the device keeps: a Python int that is no int32 has found its type."""

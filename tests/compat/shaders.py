@@ -1,0 +1,31 @@
+"""Compiling and running PyShader's shaders in tests: each module is validated, and runs on the driver under test."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from typing import Any
+
+import numpy as np
+
+import vkcompute as vc
+from vkcompute.compat.pyshader import ShaderModule, python2shader
+
+VALIDATOR = shutil.which("spirv-val")
+
+
+def validated(shader: Any) -> ShaderModule:
+    """The shader's module, which spirv-val finds nothing wrong with."""
+    module = shader if isinstance(shader, ShaderModule) else python2shader(shader)
+    if VALIDATOR:
+        command = [VALIDATOR, "--target-env", "vulkan1.2", "-"]
+        done = subprocess.run(command, input=module.to_spirv(), capture_output=True, check=False)
+        assert done.returncode == 0, done.stdout.decode() + done.stderr.decode()
+    return module
+
+
+def run(gpu: vc.Runtime, shader: Any, *arrays: np.ndarray[Any, Any], grid: Any) -> list[np.ndarray[Any, Any]]:
+    """What the arrays hold after so many invocations."""
+    tensors = [gpu.tensor(each) for each in arrays]
+    gpu.kernel(validated(shader).to_spirv())(*tensors, grid=grid)
+    return [each.numpy() for each in tensors]

@@ -1,0 +1,533 @@
+"""PyShader's language against numpy: each construct that a shader may have."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import vkcompute as vc
+from shaders import run
+from vkcompute.compat.pyshader import (
+    Array,
+    Vector,
+    f32,
+    f64,
+    i8,
+    i16,
+    i32,
+    i64,
+    ivec2,
+    ivec3,
+    ivec4,
+    python2shader,
+    stdlib,
+    u8,
+    u32,
+    vec2,
+    vec3,
+    vec4,
+)
+from vkcompute.compat.pyshader.stdlib import exp, log
+
+INDEX = ("input", "GlobalInvocationId", ivec3)
+N = 10
+FLOATS, INTS = Array(f32), Array(i32)
+
+
+def floats(gpu: vc.Runtime, shader: Any) -> list[float]:
+    """What a shader writes to its only buffer, at binding 1, for indices up to N."""
+    return run(gpu, shader, np.full(N, -1, np.float32), grid=N)[0].tolist()
+
+
+def of_index(work: Any) -> list[float]:
+    return [float(work(i)) for i in range(N)]
+
+
+# -- control flow -----------------------------------------------------------------------------------------------------
+
+
+def branches_compute(index=INDEX, out=("buffer", 1, FLOATS)):
+    i = index.x
+    if i < 2:
+        if i == 0:
+            out[i] = 10.0
+        else:
+            out[i] = 11.0
+    elif i < 4:
+        out[i] = 12.0
+        if i > 2:
+            out[i] = 13.0
+    elif i < 8 and i != 5:
+        out[i] = 14.0
+    elif not (i < 9) or i == 5:
+        out[i] = 15.0
+
+
+def test_branches(gpu: vc.Runtime) -> None:
+    assert floats(gpu, branches_compute) == [10, 11, 12, 13, 14, 15, 14, 14, -1, 15]
+
+
+def variables_compute(index=INDEX, out=("buffer", 1, FLOATS)):
+    i, found = index.x, False
+    a = f32(i)
+    v = vec2(a, 1.0)
+    if i < 2:
+        a = 100.0
+    elif i < 8:
+        a = a + 10.0
+        found = True
+        v = v * 2.0
+    else:
+        v = vec2(0.0, 0.0)
+    if found:
+        a -= v.x + v.y
+    out[i] = a
+
+
+def test_variables_that_change_in_branches(gpu: vc.Runtime) -> None:
+    assert floats(gpu, variables_compute) == of_index(
+        lambda i: 100 if i < 2 else i + 10 - 2 * i - 2 if i < 8 else i,
+    )
+
+
+def conditional_compute(index=INDEX, out=("buffer", 1, FLOATS)):
+    i = index.x
+    out[i] = (
+        (10.0 * 4.0)
+        if i == 0
+        else ((39.0 + 2.0) if i == 1 else out[i] - 8.0 if (i == 3 or i > 7) else vec2(6.0, 7.0).y)
+    )
+
+
+def test_conditional_expressions(gpu: vc.Runtime) -> None:
+    assert floats(gpu, conditional_compute) == [40, 41, 7, -9, 7, 7, 7, 7, -9, -9]
+
+
+def loops_compute(index=INDEX, out=("buffer", 1, FLOATS)):
+    value = 0.0
+    for i in range(index.x):
+        if i == 2:
+            continue
+        elif i == 7:
+            break
+        for j in range(3):
+            value = value + 10.0
+            for k in range(1, 8, 3):
+                value += f32(k)
+        for k in range(10):
+            value = value - (1.0 if k < 5 else 2.0)
+    n = -1
+    while n < index.x - 1:
+        n = n + 1
+        if n == 4:
+            break
+        value += 0.25
+    out[index.x] = value
+
+
+def test_loops(gpu: vc.Runtime) -> None:
+    def expected(index: int) -> float:
+        trips = len([i for i in range(min(index, 7)) if i != 2])
+        return trips * (30 + 3 * (1 + 4 + 7) - 15) + 0.25 * min(index, 4)
+
+    assert floats(gpu, loops_compute) == of_index(expected)
+
+
+def returns_compute(index=INDEX, out=("buffer", 1, FLOATS)):
+    if index.x > 3:
+        return
+    out[index.x] = 0.0
+
+
+def test_an_early_return(gpu: vc.Runtime) -> None:
+    assert floats(gpu, returns_compute) == [0] * 4 + [-1] * 6
+
+
+# -- numbers ----------------------------------------------------------------------------------------------------------
+
+LEFT = np.array([-999999, -7, -4, -1, 0, 1, 5, 7, 2**31 - 1, -(2**31)], np.int32)
+RIGHT = np.array([7, 2, -3, 4, 5, -6, 3, -2, 10, 3], np.int32)
+
+
+def integers_compute(index=INDEX, a=("buffer", 0, INTS), b=("buffer", 1, INTS), out=("buffer", 2, Array(ivec4))):
+    i = index.x
+    out[i] = ivec4(a[i] // b[i], a[i] % b[i], a[i] * b[i] + -b[i], a[i] - 1)
+
+
+def test_integers(gpu: vc.Runtime) -> None:
+    """Division towards zero, the remainder with the divisor's sign, wrapping products."""
+    out = run(gpu, integers_compute, LEFT, RIGHT, np.zeros((N, 4), np.int32), grid=N)[2]
+    with np.errstate(over="ignore"):
+        quotient = np.trunc(LEFT / RIGHT).astype(np.int32)
+        expected = np.stack([quotient, np.mod(LEFT, RIGHT), LEFT * RIGHT - RIGHT, LEFT - np.int32(1)], axis=1)
+    np.testing.assert_array_equal(out, expected)
+
+
+def arithmetic_compute(index=INDEX, a=("buffer", 0, FLOATS), b=("buffer", 1, FLOATS), out=("buffer", 2, Array(vec4))):
+    i = index.x
+    x, y = a[i], b[i]
+    out[i] = vec4(x + y - 0.5, -x * y, x / y, x % y)
+
+
+def test_floats(gpu: vc.Runtime) -> None:
+    a, b = np.float32([1, -2, 3.5, -7, 0.125, 9, 1e6, -3, 0, 1]), np.float32([2, 3, -1.5, -2, 4, 0.5, 7, 7, 1, -1])
+    out = run(gpu, arithmetic_compute, a, b, np.zeros((N, 4), np.float32), grid=N)[2]
+    expected = np.stack([a + b - np.float32(0.5), -a * b, a / b, a - b * np.floor(a / b)], axis=1)
+    np.testing.assert_allclose(out, expected, rtol=3e-6, atol=1e-6)
+
+
+def powers_compute(index=INDEX, a=("buffer", 0, FLOATS), out=("buffer", 1, Array(vec4))):
+    x = a[index.x]
+    out[index.x] = vec4(x**2, x**0.5, x**x, pow(x, 3.5))
+
+
+def test_powers(gpu: vc.Runtime) -> None:
+    a = np.linspace(0.25, 4, N, dtype=np.float32)
+    out = run(gpu, powers_compute, a, np.zeros((N, 4), np.float32), grid=N)[1]
+    np.testing.assert_allclose(out, np.stack([a**2, a**0.5, a**a, a**3.5], axis=1), rtol=2e-5)
+
+
+def comparisons_compute(index=INDEX, a=("buffer", 0, INTS), b=("buffer", 1, INTS), out=("buffer", 2, Array(ivec3))):
+    x, y = a[index.x], b[index.x]
+    out[index.x] = ivec3(x < y, (x == y) == (x >= y), x != y and 0 <= x <= 5)
+
+
+def test_comparisons(gpu: vc.Runtime) -> None:
+    out = run(gpu, comparisons_compute, LEFT, RIGHT, np.zeros((N, 3), np.int32), grid=N)[2]
+    x, y = LEFT, RIGHT
+    expected = np.stack([x < y, (x == y) == (x >= y), (x != y) & (x >= 0) & (x <= 5)], axis=1)
+    np.testing.assert_array_equal(out, expected)
+
+
+def wide_compute(
+    index=INDEX, a=("buffer", 0, Array(i64)), small=("buffer", 1, Array(i16)), b=("buffer", 2, Array(f64))
+):
+    small[index.x] = i16(a[index.x])
+    b[index.x] = f64(a[index.x]) * f64(0.1) + sqrt(b[index.x])
+
+
+def bytes_compute(index=INDEX, a=("buffer", 0, Array(i8)), b=("buffer", 1, Array(u8)), c=("buffer", 2, Array(u32))):
+    i = index.x
+    b[i] = u8(a[i])
+    c[i] = u32(b[i]) * u32(16843009)
+
+
+def need(gpu: vc.Runtime, *features: str) -> None:
+    missing = [each for each in features if each not in gpu.device.features]
+    if missing:
+        pytest.skip(f"the device has no {missing}")
+
+
+def test_other_widths(gpu: vc.Runtime) -> None:
+    need(gpu, "shaderInt64", "shaderFloat64", "shaderInt16", "storageBuffer16BitAccess")
+    a = np.array([-999999, -100, -4, 0, 4, 100, 32767, 32768, 999999, 2**40 + 5])
+    b = np.arange(N, dtype=np.float64)
+    _, small, found = run(gpu, wide_compute, a, np.zeros(N, np.int16), b, grid=N)
+    np.testing.assert_array_equal(small, a.astype(np.int16))
+    np.testing.assert_allclose(found, a * 0.1 + np.sqrt(b), rtol=1e-15)
+
+
+def test_bytes(gpu: vc.Runtime) -> None:
+    need(gpu, "storageBuffer8BitAccess", "shaderInt8")
+    a = np.array([-128, -3, -2, -1, 0, 1, 2, 3, 126, 127], np.int8)
+    _, b, c = run(gpu, bytes_compute, a, np.zeros(N, np.uint8), np.zeros(N, np.uint32), grid=N)
+    np.testing.assert_array_equal(b, a.astype(np.uint8))
+    np.testing.assert_array_equal(c, a.astype(np.uint8).astype(np.uint32) * np.uint32(0x1010101))
+
+
+# -- vectors ----------------------------------------------------------------------------------------------------------
+
+
+def casts_compute(
+    index=INDEX, a=("buffer", 0, Array(ivec2)), b=("buffer", 1, Array(vec2)), out=("buffer", 2, Array(vec4))
+):
+    i = index.x
+    b[i] = vec2(a[i])
+    out[i] = vec4(7.5, 3, ivec2(False, 2.7)) + vec4(ivec2(bvec2(a[i])), vec2(f32(True), 0.0))
+
+
+def test_casts(gpu: vc.Runtime) -> None:
+    a = np.array([[-999999, -100], [0, 1], [4, 0], [32767, 0], [0, 0]], np.int32)
+    _, b, out = run(gpu, casts_compute, a, np.zeros((5, 2), np.float32), np.zeros((5, 4), np.float32), grid=5)
+    np.testing.assert_array_equal(b, a)
+    np.testing.assert_array_equal(out, np.float32([7.5, 3, 1, 2]) + np.c_[a != 0, np.zeros((5, 2))])
+
+
+def triples_compute(index=INDEX, a=("buffer", 0, Array(ivec3)), b=("buffer", 1, Array(vec3))):
+    i = index.x
+    b[i] = vec3(a[i]).zxy * a[i][2 - 1] if False else vec3(a[i]).zxy * f32(a[i][1])
+
+
+def test_vectors_of_three_lie_side_by_side(gpu: vc.Runtime) -> None:
+    a = np.arange(-7, 8, dtype=np.int32).reshape(5, 3)
+    out = run(gpu, triples_compute, a, np.zeros((5, 3), np.float32), grid=5)[1]
+    np.testing.assert_array_equal(out, a[:, [2, 0, 1]] * a[:, 1:2])
+
+
+def elements_compute(index=INDEX, a=("buffer", 0, Array(vec4)), out=("buffer", 1, Array(vec4))):
+    v = a[index.x]
+    swapped = vec4(v.wz, v[0], v.g)
+    found = 0.0
+    for k in range(4):
+        found += v[k] * f32(k)
+    out[index.x] = swapped.xxyw + vec4(v.rgb.b, v.stpq.q, found, a[index.x].y)
+
+
+def test_elements(gpu: vc.Runtime) -> None:
+    a = np.arange(20, dtype=np.float32).reshape(5, 4) ** 2
+    _, y, z, w = a.T
+    expected = np.stack([w + z, w + w, z + (y + 2 * z + 3 * w), y + y], axis=1)
+    out = run(gpu, elements_compute, a, np.zeros((5, 4), np.float32), grid=5)[1]
+    np.testing.assert_array_equal(out, expected)
+
+
+def vectors_compute(
+    index=INDEX, a=("buffer", 0, Array(vec3)), b=("buffer", 1, Array(vec3)), out=("buffer", 2, Array(vec3))
+):
+    u, v = a[index.x], b[index.x]
+    w = -(u + v * 2.0) / v - 1.0
+    w += 3.0 * (u @ v) + 1.0 / u
+    w = w * vec3(u < v) + u % v
+    w *= u if u.x < v.x else v
+    out[index.x] = w
+
+
+def test_arithmetic_of_vectors(gpu: vc.Runtime) -> None:
+    rng = np.random.default_rng(3)
+    a, b = rng.uniform(0.5, 2, (2, 6, 3)).astype(np.float32)
+    w = -(a + b * 2) / b - 1
+    w += 3 * (a * b).sum(1, keepdims=True) + 1 / a
+    w = w * (a < b) + np.mod(a, b)
+    w *= np.where(a[:, :1] < b[:, :1], a, b)
+    out = run(gpu, vectors_compute, a, b, np.zeros_like(a), grid=6)[2]
+    np.testing.assert_allclose(out, w, rtol=2e-5)
+
+
+def made_compute(index=INDEX, out=("buffer", 0, "Array(Vector(2, i32))")):
+    out[index.x] = Vector(2, i32)(index.x, 9)
+
+
+def test_types_made_where_they_are_used_and_named_by_texts(gpu: vc.Runtime) -> None:
+    out = run(gpu, made_compute, np.zeros((3, 2), np.int32), grid=3)[0]
+    np.testing.assert_array_equal(out, [[0, 9], [1, 9], [2, 9]])
+
+
+# -- functions --------------------------------------------------------------------------------------------------------
+
+X = np.linspace(-0.9, 0.9, N).astype(np.float32)
+ONE: dict[str, Any] = {
+    "sin": np.sin, "cos": np.cos, "tan": np.tan, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan,
+    "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh, "asinh": np.arcsinh, "exp": np.exp, "exp2": np.exp2,
+    "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc, "round": np.rint, "round_even": np.rint, "abs": np.abs,
+    "sign": np.sign, "fract": lambda x: x - np.floor(x), "radians": np.radians, "degrees": np.degrees,
+}  # fmt: skip
+POSITIVE: dict[str, Any] = {
+    "log": np.log,
+    "log2": np.log2,
+    "sqrt": np.sqrt,
+    "acosh": lambda x: np.arccosh(x + 2),
+    "atanh": lambda x: np.arctanh(x / 8),
+}
+
+
+def functions_compute(index=INDEX, a=("buffer", 0, Array(vec2)), out=("buffer", 1, Array(vec2))):
+    x = a[index.x]
+    n = index.y
+    k = index.x * 22 + n
+    found = x
+    if n == 0:
+        found = sin(x)
+    elif n == 1:
+        found = cos(x)
+    elif n == 2:
+        found = tan(x)
+    elif n == 3:
+        found = asin(x)
+    elif n == 4:
+        found = acos(x)
+    elif n == 5:
+        found = atan(x)
+    elif n == 6:
+        found = sinh(x)
+    elif n == 7:
+        found = cosh(x)
+    elif n == 8:
+        found = tanh(x)
+    elif n == 9:
+        found = asinh(x)
+    elif n == 10:
+        found = math.exp(x)
+    elif n == 11:
+        found = stdlib.exp2(x)
+    elif n == 12:
+        found = math.floor(x)
+    elif n == 13:
+        found = ceil(x)
+    elif n == 14:
+        found = trunc(x)
+    elif n == 15:
+        found = round(x)
+    elif n == 16:
+        found = round_even(x)
+    elif n == 17:
+        found = abs(x)
+    elif n == 18:
+        found = sign(x)
+    elif n == 19:
+        found = fract(x)
+    elif n == 20:
+        found = radians(x)
+    elif n == 21:
+        found = degrees(x)
+    out[k] = found
+
+
+def test_functions_of_one_number(gpu: vc.Runtime) -> None:
+    a = np.stack([X, X * 3 / 4], axis=1)
+    out = run(gpu, functions_compute, a, np.zeros((N * 22, 2), np.float32), grid=(N, 22))[1].reshape(N, 22, 2)
+    for n, (name, function) in enumerate(ONE.items()):
+        np.testing.assert_allclose(out[:, n], function(a.astype(np.float64)), rtol=1e-3, atol=1e-4, err_msg=name)
+
+
+def positive_compute(index=INDEX, a=("buffer", 0, FLOATS), out=("buffer", 1, FLOATS)):
+    x, k = a[index.x], index.x * 5
+    out[k] = log(x)
+    out[k + 1] = log2(x)
+    out[k + 2] = sqrt(x)
+    out[k + 3] = acosh(x + 2.0)
+    out[k + 4] = atanh(x / 8.0)
+
+
+def test_functions_of_positive_numbers(gpu: vc.Runtime) -> None:
+    a = np.linspace(0.1, 5, N).astype(np.float32)
+    out = run(gpu, positive_compute, a, np.zeros(N * 5, np.float32), grid=N)[1].reshape(N, 5)
+    for n, (name, function) in enumerate(POSITIVE.items()):
+        np.testing.assert_allclose(out[:, n], function(a.astype(np.float64)), rtol=1e-4, atol=1e-5, err_msg=name)
+
+
+def several_compute(index=INDEX, a=("buffer", 0, Array(vec3)), out=("buffer", 1, Array(vec3))):
+    v, k = a[index.x], index.x * 7
+    out[k] = min(v, 0.25) + max(v, v.zyx)
+    out[k + 1] = clamp(v, -0.5, 0.5)
+    out[k + 2] = mix(v, v.yzx, 0.25) + mix(v, v.yzx, v)
+    out[k + 3] = step(0.1, v)
+    out[k + 4] = smooth_step(-0.5, 0.75, v)
+    out[k + 5] = atan2(v, v.yxz)
+    out[k + 6] = nmin(v, 0.1) + nmax(v, 0.2) + nclamp(v, 0.0, 0.5) + pow(v * v, 1.5)
+
+
+def test_functions_of_several_numbers(gpu: vc.Runtime) -> None:
+    v = np.random.default_rng(1).uniform(-1, 1, (N, 3)).astype(np.float32)
+    out = run(gpu, several_compute, v, np.zeros((N * 7, 3), np.float32), grid=N)[1].reshape(N, 7, 3)
+    other = v[:, [1, 2, 0]]
+    t = np.clip((v + 0.5) / 1.25, 0, 1)
+    expected = [
+        np.minimum(v, 0.25) + np.maximum(v, v[:, ::-1]),
+        np.clip(v, -0.5, 0.5),
+        0.75 * v + 0.25 * other + v * (1 - v) + other * v,
+        (v >= 0.1) * 1.0,
+        t * t * (3 - 2 * t),
+        np.arctan2(v, v[:, [1, 0, 2]]),
+        np.minimum(v, 0.1) + np.maximum(v, 0.2) + np.clip(v, 0, 0.5) + np.abs(v) ** 3,
+    ]
+    for n, each in enumerate(expected):
+        np.testing.assert_allclose(out[:, n], each, rtol=1e-3, atol=1e-4, err_msg=str(n))
+
+
+def geometry_compute(index=INDEX, a=("buffer", 0, Array(vec3)), out=("buffer", 1, Array(vec3))):
+    p, q, k = a[index.x], a[index.x + 1], index.x * 5
+    out[k] = vec3(length(p), distance(p, q), length(p.xy))
+    out[k + 1] = cross(p, q)
+    out[k + 2] = normalize(p)
+    out[k + 3] = face_forward(p, q, p)
+    out[k + 4] = reflect(p, normalize(q))
+
+
+def test_geometry(gpu: vc.Runtime) -> None:
+    a = np.random.default_rng(2).uniform(-1, 1, (N + 1, 3)).astype(np.float32)
+    out = run(gpu, geometry_compute, a, np.zeros((N * 5, 3), np.float32), grid=N)[1].reshape(N, 5, 3)
+    p, q = a[:-1], a[1:]
+    norm = np.linalg.norm
+    unit = q / norm(q, axis=1, keepdims=True)
+    np.testing.assert_allclose(
+        out[:, 0], np.stack([norm(p, axis=1), norm(p - q, axis=1), norm(p[:, :2], axis=1)], 1), rtol=1e-4
+    )
+    np.testing.assert_allclose(out[:, 1], np.cross(p, q), atol=1e-5)
+    np.testing.assert_allclose(out[:, 2], p / norm(p, axis=1, keepdims=True), rtol=1e-4, atol=1e-6)
+    np.testing.assert_array_equal(out[:, 3], np.where((p * q).sum(1, keepdims=True) < 0, p, -p))
+    np.testing.assert_allclose(out[:, 4], p - 2 * (unit * p).sum(1, keepdims=True) * unit, atol=1e-4)
+
+
+def integer_functions_compute(index=INDEX, a=("buffer", 0, INTS), out=("buffer", 1, Array(ivec4))):
+    x = a[index.x]
+    out[index.x] = ivec4(abs(x), sign(x), min(x, 3), clamp(x, -2, 2))
+
+
+def test_functions_of_integers(gpu: vc.Runtime) -> None:
+    a = np.arange(-5, 5, dtype=np.int32)
+    out = run(gpu, integer_functions_compute, a, np.zeros((N, 4), np.int32), grid=N)[1]
+    expected = np.stack([np.abs(a), np.sign(a), np.minimum(a, 3), np.clip(a, -2, 2)], 1)
+    np.testing.assert_array_equal(out, expected)
+
+
+SCALE = 2.5
+
+
+def scaled(v: Any) -> Any:
+    return v * SCALE
+
+
+def helper_compute(index=INDEX, out=("buffer", 1, FLOATS)):
+    out[index.x] = scaled(vec2(f32(index.x), 1.0)).x + math.fmod(-7.0, 4.0) + math.pi
+
+
+def test_helpers_and_constants_from_outside(gpu: vc.Runtime) -> None:
+    np.testing.assert_allclose(floats(gpu, helper_compute), of_index(lambda i: 2.5 * i - 3 + math.pi), rtol=1e-6)
+
+
+# -- parameters -------------------------------------------------------------------------------------------------------
+
+
+def slots_compute(
+    index=INDEX, out=("buffer", (1, 0), FLOATS), a=("buffer", 5, FLOATS), b=("buffer", (0, 2), Array(4, f32))
+):
+    out[index.x] = a[index.x] - b[index.x]
+
+
+def test_slots_are_honoured(gpu: vc.Runtime) -> None:
+    """Tensors come in the order of set and binding, whatever the order of the parameters, and bindings have gaps."""
+    a, b = np.float32([5, 6, 7, 8]), np.float32([1, 1, 2, 2])
+    module = python2shader(slots_compute)
+    assert [(each.set, each.binding) for each in gpu.kernel(module.to_spirv()).bindings] == [(0, 2), (0, 5), (1, 0)]
+    np.testing.assert_array_equal(run(gpu, module, b, a, np.zeros(4, np.float32), grid=4)[2], a - b)
+
+
+def ids_compute(
+    index=INDEX,
+    group: ("input", "WorkgroupId", ivec3) = None,  # noqa: UP037
+    n_groups=("input", "NumWorkgroups", ivec3),
+    local=("input", "LocalInvocationId", ivec3),
+    number=("input", "LocalInvocationIndex", i32),
+    flat=("input", "GlobalInvocationId", i32),
+    out=("BUFFER", 0, Array(ivec4)),
+):
+    i = group.x * n_groups.y + group.y
+    out[i] = ivec4(index.x, index.y, flat + 100 * number, local.x + local.y + local.z)
+
+
+def test_inputs(gpu: vc.Runtime) -> None:
+    out = run(gpu, ids_compute, np.zeros((4, 3, 4), np.int32), grid=(4, 3))[0]
+    x, y = np.indices((4, 3))
+    np.testing.assert_array_equal(out, np.stack([x, y, x, 0 * x], axis=2))
+
+
+def test_a_module_says_what_it_is() -> None:
+    module = python2shader(slots_compute)
+    assert module.input is slots_compute
+    assert module.description == "shader from slots_compute"
+    assert module.to_spirv() == python2shader(slots_compute).to_spirv()
+    assert exp is math.exp
+    assert log is math.log

@@ -1,0 +1,156 @@
+"""`python2shader`: a Python function becomes a module of SPIR-V."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any
+
+from vkcompute import ir
+from vkcompute.compat.pyshader.language import Buffer, Language
+from vkcompute.compat.pyshader.types import Array, Scalar, ShaderType, Vector, type_named
+from vkcompute.errors import KernelError
+from vkcompute.jit import values
+from vkcompute.jit.source import read
+from vkcompute.jit.values import Kind, Number
+
+RES_INPUT, RES_OUTPUT, RES_UNIFORM, RES_BUFFER = "input", "output", "uniform", "buffer"
+RES_SAMPLER, RES_TEXTURE = "sampler", "texture"
+_INSTEAD = {
+    RES_OUTPUT: "an output; a compute shader writes to buffers",
+    RES_UNIFORM: 'a uniform; write ("buffer", slot, Array(f32)), which a tensor is bound to',
+    **dict.fromkeys((RES_SAMPLER, RES_TEXTURE), 'textures; write ("buffer", slot, Array(vec4)), and index it'),
+}
+_BUILTINS = {
+    "GlobalInvocationId": "global_id",
+    "LocalInvocationId": "local_id",
+    "WorkgroupId": "group_id",
+    "NumWorkgroups": "n_groups",
+    "LocalInvocationIndex": "local_index",
+}
+
+
+class ShaderModule:
+    """Made by `python2shader`.
+
+    Attributes:
+        input: the function.
+        description: for people.
+    """
+
+    def __init__(self, function: FunctionType, spirv: bytes) -> None:
+        self.input, self.description, self._spirv = function, f"shader from {function.__name__}", spirv
+
+    def to_spirv(self) -> bytes:
+        """The module: entry point "main", workgroups of one invocation."""
+        return self._spirv
+
+    def __repr__(self) -> str:
+        return f"<ShaderModule {self.description}>"
+
+
+def python2shader(func: Callable[..., object]) -> ShaderModule:
+    """Compiles a compute shader, as a decorator.
+
+        @python2shader
+        def compute_product(
+            index=("input", "GlobalInvocationId", ivec3),
+            a=("buffer", 0, Array(f32)),
+            b=("buffer", 1, Array(f32)),
+        ):
+            b[index.x] *= a[index.x]
+
+        gpu.kernel(compute_product.to_spirv())(x, y)
+
+    **Parameters** say what they are in their default or annotation: an input, or a buffer at a binding, or a (set,
+    binding), which holds numbers or vectors, side by side (a vec3 takes 12 bytes).
+
+    **Types** are never promoted: both sides of an operator, and both ways that give a variable its value, have the
+    same. Convert by `f32(x)`. A Python int is an i32, a float an f32. `/` divides floats; `//` integers, towards zero;
+    `%` has the divisor's sign. Vectors add, multiply and compare by element, also with a number; `@` is the dot
+    product; `v.x`, `v.zyx`, `v.rgb` and `v[0]` are elements.
+
+    **Names** of types, of PyShader's functions, `math` and `stdlib` mean those, imported or not. Statements, branches,
+    loops, other functions and constants are those of `vc.kernel`.
+
+    Raises:
+        KernelError (which is `ShaderError`): a shader cannot do this; with file, line, column and a caret.
+        TypeError: it is no function, or a parameter does not say what it is.
+        NameError: its name does not contain "compute".
+    """
+    if not isinstance(func, FunctionType):
+        raise TypeError(f"python2shader takes a function written in Python; got {type(func).__name__}")
+    stages = [stage for stage in ("compute", "vertex", "fragment") if stage in func.__name__.lower()]
+    if len(stages) != 1:
+        raise NameError(f'the name of a shader contains one of "compute", "vertex" and "fragment"; got {func.__name__}')
+    source = read(func)
+    if stages != ["compute"]:
+        raise source.error(source.tree, f"only compute shaders are compiled; got a {stages[0]} shader")
+    function = ir.Function(func.__name__, (1, 1, 1))
+    language = Language(function)
+    try:
+        args = {name: _parameter(language, name, *found) for name, found in _resources(func).items()}
+    except _Unsupported as refusal:
+        raise source.error(source.tree, refusal) from None
+    try:
+        language.run(func, source, args)
+    except RecursionError:
+        raise source.error(source.tree, "this is nested too deeply; divide it into loops and variables") from None
+    return ShaderModule(func, ir.lower(ir.optimize(function)))
+
+
+class _Unsupported(Exception):
+    """A parameter that PyShader has and we do not."""
+
+
+def _resources(func: FunctionType) -> dict[str, tuple[str, Any, ShaderType]]:
+    """Per parameter: what it is, its slot and its type; slots are taken once."""
+    notes, found, taken = inspect.get_annotations(func, eval_str=True), {}, dict[Any, str]()
+    for name, parameter in inspect.signature(func).parameters.items():
+        given = notes.get(name, parameter.default)
+        if not isinstance(given, tuple) or len(given) != 3:
+            raise TypeError(f'parameter {name} is given as ("buffer", 0, Array(f32)); got {given!r}')
+        resource, slot, kind = given
+        kind = type_named(kind) if isinstance(kind, str) and resource not in _INSTEAD else kind
+        resource = resource.lower() if isinstance(resource, str) else resource
+        known = resource in (RES_INPUT, RES_BUFFER, *_INSTEAD)
+        if not known or not (isinstance(kind, ShaderType) or resource in _INSTEAD):
+            raise TypeError(f"parameter {name} is given as (resource, slot, type); got {given!r}")
+        if resource == RES_BUFFER:
+            slot = slot if isinstance(slot, tuple) else (0, slot)
+            if len(slot) != 2 or not all(type(each) is int and each >= 0 for each in slot):
+                raise TypeError(f"the slot of {name} is a binding, or (set, binding); got {given[1]!r}")
+            if slot in taken:
+                raise KernelError(f"{taken[slot]} and {name} are both bound at {given[1]}; give one another slot")
+            taken[slot] = name
+        found[name] = resource, slot, kind
+    return found
+
+
+def _parameter(language: Language, name: str, resource: str, slot: Any, kind: Any) -> Any:
+    if resource in _INSTEAD:
+        raise _Unsupported(f"not supported in shaders here: {_INSTEAD[resource]} ({name})")
+    return (_input if resource == RES_INPUT else _buffer)(language, name, slot, kind)
+
+
+def _input(language: Language, name: str, slot: Any, kind: Any) -> Any:
+    builtin = _BUILTINS.get(slot) if isinstance(slot, str) else None
+    scalar, n = (kind.subtype, kind.length) if isinstance(kind, Vector) else (kind, 1)
+    n_axes = 1 if builtin == "local_index" else 3
+    if builtin is None:
+        raise _Unsupported(f"the inputs of a compute shader are {', '.join(_BUILTINS)}; got {slot!r} ({name})")
+    if not isinstance(scalar, Scalar) or str(scalar) not in ("i32", "u32") or n not in (1, n_axes):
+        raise _Unsupported(f"{slot} is an {'i32' if n_axes == 1 else 'ivec3'}; got {kind} ({name})")
+    b, number = language.builder, scalar.number
+    axes = [Number(b.cast(b.builtin(builtin, axis), number), Kind(number)) for axis in range(n_axes)]
+    return values.Vector(axes) if isinstance(kind, Vector) else axes[0]
+
+
+def _buffer(language: Language, name: str, slot: tuple[int, int], kind: Any) -> Buffer:
+    element = kind.subtype if isinstance(kind, Array) else None
+    scalar, n = (element.subtype, element.length) if isinstance(element, Vector) else (element, 1)
+    if not isinstance(scalar, Scalar) or scalar.number is ir.BOOL:
+        raise _Unsupported(f"a buffer is an Array of numbers or of vectors of them; got {kind} ({name})")
+    memory = language.function.buffer(name, scalar.number, slot)
+    return Buffer(name, len(language.function.buffers) - 1, scalar.number, 1, memory, n=n)
