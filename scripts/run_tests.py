@@ -1,4 +1,4 @@
-"""Run the test suite once per Vulkan driver, each in a process of its own, and sum up.
+"""Run the test suite once per Vulkan driver, each in a process of its own, two of them side by side, and sum up.
 
 Usage: run_tests.py [--driver NAME ...] [--require NAME ...] [--marker EXPR] [pytest's own arguments]
 
@@ -17,8 +17,10 @@ import sys
 import tempfile
 import time
 import xml.etree.ElementTree as ET
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import drivers
 from probe import Probe, probe
@@ -27,7 +29,8 @@ from report import say
 SOFTWARE = ("lavapipe", "swiftshader")
 NAMES = (*SOFTWARE, "gpu", "both")
 NO_TESTS_COLLECTED = 5  # pytest's exit status
-TIMEOUT_S = 900
+TIMEOUT_S = 1080
+SIDE_BY_SIDE = 2  # much of a run is one thread's Python, and the software drivers' own threads have pauses
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,7 @@ class Driver:
 
 @dataclass(frozen=True)
 class Outcome:
-    """One row of the summary; `collected` is False where pytest found no test to run."""
+    """One row of the summary; `collected` is False where pytest found no test to run, `output` is yet to be shown."""
 
     driver: str
     device: str
@@ -51,6 +54,7 @@ class Outcome:
     skipped: int = 0
     seconds: float = 0.0
     collected: bool = True
+    output: str = ""
 
 
 def find() -> tuple[list[Driver], dict[str, str]]:
@@ -95,27 +99,30 @@ def environment(driver: Driver, everyone: list[Driver]) -> dict[str, str]:
     return env
 
 
-def run(driver: Driver, env: dict[str, str], markers: list[str], arguments: list[str]) -> Outcome:
-    """One run of pytest, its output shown. A process that dies counts as one failure more than its report has."""
-    print(f"\n=== {driver.name}: {driver.device} ===", flush=True)
+def run(driver: Driver, env: dict[str, str], markers: list[str], arguments: list[str], *, shown: bool) -> Outcome:
+    """One run of pytest, its output shown or kept. A process that dies counts as one failure more than it reports."""
     expression = ["-m", " and ".join(f"({m})" for m in markers)] if markers else []
     with tempfile.TemporaryDirectory() as scratch:
-        report = Path(scratch) / "report.xml"
+        report, log = Path(scratch) / "report.xml", Path(scratch) / "output.txt"
         command = [sys.executable, "-m", "pytest", f"--junitxml={report}", *expression, *arguments]
         start = time.monotonic()
-        try:
-            status = subprocess.run(command, cwd=drivers.ROOT, env=env, timeout=TIMEOUT_S, check=False).returncode
-        except subprocess.TimeoutExpired:
-            say(f"{driver.name}: stopped after {TIMEOUT_S} s")
-            status = -1
+        with open(log, "wb") as file:
+            stream: dict[str, Any] = {} if shown else {"stdout": file, "stderr": file}
+            try:
+                done = subprocess.run(command, cwd=drivers.ROOT, env=env, timeout=TIMEOUT_S, check=False, **stream)
+                status = done.returncode
+            except subprocess.TimeoutExpired:
+                say(f"{driver.name}: stopped after {TIMEOUT_S} s")
+                status = -1
         seconds = time.monotonic() - start
         passed, failed, skipped = _read(report)
+        output = log.read_text(encoding="utf-8", errors="replace")
     if status < 0:
         say(f"{driver.name}: pytest was ended by signal {-status}")
     collected = status != NO_TESTS_COLLECTED
     if status != 0 and collected:
         failed = max(failed, 1)
-    return Outcome(driver.name, driver.device, passed, failed, skipped, seconds, collected)
+    return Outcome(driver.name, driver.device, passed, failed, skipped, seconds, collected, output)
 
 
 def _read(report: Path) -> tuple[int, int, int]:
@@ -170,9 +177,16 @@ def main() -> int:
     absent = {name: why for name, why in absent.items() if name in (options.driver or NAMES)}
     required = {*options.require, *(options.driver or ())}
     outcomes = []
-    for number, driver in enumerate(chosen):
-        markers = [*options.marker, *filter(None, [driver.marker, "not pure" if number else ""])]
-        outcomes.append(run(driver, environment(driver, everyone), markers, arguments))
+    with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
+        runs = []
+        for number, driver in enumerate(chosen):
+            markers = [*options.marker, *filter(None, [driver.marker, "not pure" if number else ""])]
+            env = environment(driver, everyone)
+            runs.append(pool.submit(run, driver, env, markers, arguments, shown=not number))
+        for driver, each in zip(chosen, runs, strict=True):
+            print(f"\n=== {driver.name}: {driver.device} ===", flush=True)
+            outcomes.append(each.result())
+            print(outcomes[-1].output, end="", flush=True)
     why = verdict(outcomes, required, selection=bool(arguments or options.marker))
     text = summary(outcomes, absent)
     head, last = text.rsplit("\n", 1)

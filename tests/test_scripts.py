@@ -264,16 +264,25 @@ def test_teardown_fails(broken): pass
 HERE = run_tests.Driver("lavapipe", "llvmpipe", dict(os.environ))
 
 
-def run_suite(folder: Path, text: str) -> run_tests.Outcome:
+def run_suite(folder: Path, text: str, *, shown: bool = True) -> run_tests.Outcome:
     path = folder / "test_inner.py"
     path.write_text(text)
-    return run_tests.run(HERE, dict(os.environ), [], [str(path), "-p", "no:cacheprovider", f"--rootdir={folder}"])
+    arguments = [str(path), "-p", "no:cacheprovider", f"--rootdir={folder}"]
+    return run_tests.run(HERE, dict(os.environ), [], arguments, shown=shown)
 
 
 def test_outcomes_are_counted(tmp_path: Path) -> None:
     outcome = run_suite(tmp_path, SUITE)
     assert (outcome.failed, outcome.skipped, outcome.collected) == (2, 1, True)
     assert outcome.passed >= 1
+
+
+def test_what_a_run_beside_another_says_is_kept(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    outcome = run_suite(tmp_path, "def test_a(): raise ValueError('told later')", shown=False)
+    assert "told later" not in capfd.readouterr().out
+    assert "told later" in outcome.output
+    assert run_suite(tmp_path, "def test_a(): raise ValueError('told now')").output == ""
+    assert "told now" in capfd.readouterr().out
 
 
 def test_a_process_that_dies_is_a_failure(tmp_path: Path) -> None:
