@@ -92,6 +92,7 @@ COMPUTED = [
     ("bool", "bool", "out[i] = 2\nout[i] ^= x[i]"),
     ("bool", "int32", "out[i] = x[i] + 1 << x[i]"),
     ("int32", "int32", "for j in range(3):\n    if np.int32(j - j) < 5:\n        continue\n    out[i] = 1"),
+    ("int32", "int32", "out[i] = double(x[i])"),
     ("int32", "int32", "if np.int32(0.25) < 5:\n    w = 3\nout[i] = w"),
 ]  # fmt: skip
 
@@ -100,7 +101,6 @@ REFUSED = [
     ("out[i] = 10 ** 10 ** 8", r"this \*\* is beyond 64 bits"),
     ("out[i] = 1 << 10 ** 9", "this << is beyond 64 bits|integers have at most 64 bits"),
     ("out[i] = " + "9" * 4000, "integers have at most 64 bits in kernels; this takes 13288"),
-    ("out[i] = double(i)", "a lambda cannot be compiled"),
     ("out[i] = coroutine(i)", "coroutine is no plain function"),
     ("t = (i, 2)\nt[0] = 1", "the elements of a tuple cannot be assigned; make another tuple"),
     ("t = (i, 2)\nt[0] += 1", "the elements of a tuple cannot be assigned; make another tuple"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from types import FunctionType
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 
 from vkcompute import ir
 from vkcompute.errors import KernelError
-from vkcompute.ir import BOOL, FLOAT32, FLOAT64, INT32, SCALARS, UINT8, UINT32
+from vkcompute.ir import BOOL, FLOAT32, FLOAT64, INT32, SCALARS, UINT8, UINT32, Scalar
 from vkcompute.jit.expressions import Read
 from vkcompute.jit.source import Source
 from vkcompute.jit.statements import Statements
@@ -47,10 +48,15 @@ class Variant:
     @property
     def current(self) -> bool:
         """Whether constants and functions from outside are what they were."""
-        try:
-            return all(same(lookup(name), found) for lookup, name, found, _ in self.reads)
-        except (AttributeError, KeyError, ValueError):
-            return False
+        return unchanged(self.reads)
+
+
+def unchanged(reads: Iterable[Read]) -> bool:
+    """Whether what was found outside of a function is still the same."""
+    try:
+        return all(same(lookup(name), found) for lookup, name, found, _ in reads)
+    except (AttributeError, KeyError, ValueError):
+        return False
 
 
 def compiled(
@@ -81,9 +87,7 @@ def _compiled(
     folded: bool,
 ) -> Variant:
     built, compiler, first = build(function, source, signature, local_size, folded=folded)
-    barrier = ir.divergent_barrier(built)
-    if barrier is not None and isinstance(barrier.loc, KernelError):
-        raise barrier.loc
+    check_barriers(built)
     scalars = [
         (n, TRUTH if each in (bool, np.bool_) else VALUE) for n, each in enumerate(signature) if type(each) is not tuple
     ]
@@ -112,10 +116,9 @@ def build(
         KernelError: kernels cannot do what the function does.
     """
     built = ir.Function(function.__name__, local_size or (64, 1, 1))
-    wide = any(each is np.float64 or (type(each) is tuple and each[0] == "d") for each in signature)
-    compiler = using(built, FLOAT64 if wide else FLOAT32, folded=folded)
+    compiler = using(built, real_of(signature), folded=folded)
     names = function.__code__.co_varnames
-    args = {names[n]: _argument(compiler, names[n], n, each) for n, each in enumerate(signature)}
+    args = {names[n]: argument(compiler, names[n], n, each) for n, each in enumerate(signature)}
     compiler.run(function, source, args)
     first = min(compiler.written, default=None)
     wanted = LOCAL_SIZES.get(signature[first][1]) if first is not None else None
@@ -124,7 +127,21 @@ def build(
     return built, compiler, first
 
 
-def _argument(compiler: Statements, name: str, position: int, given: Any) -> Array | Number:
+def real_of(signature: Signature) -> Scalar:
+    """The type of Python's floats in a kernel with these arguments."""
+    wide = any(each is np.float64 or (type(each) is tuple and each[0] == "d") for each in signature)
+    return FLOAT64 if wide else FLOAT32
+
+
+def check_barriers(built: ir.Function) -> None:
+    """Raises KernelError where only some invocations of a workgroup may come to a barrier."""
+    barrier = ir.divergent_barrier(built)
+    if barrier is not None and isinstance(barrier.loc, KernelError):
+        raise barrier.loc
+
+
+def argument(compiler: Statements, name: str, position: int, given: Any) -> Array | Number:
+    """What an argument of this kind stands for: the next binding, or the next push constant."""
     function = compiler.function
     if type(given) is tuple:
         element = SCALARS[np.dtype(given[0]).name]

@@ -16,9 +16,9 @@ import numpy as np
 from vkcompute import ir
 from vkcompute.errors import IrError, KernelError
 from vkcompute.ir import BOOL, INT32, INT64, UINT32, Scalar, Value
-from vkcompute.jit import library
+from vkcompute.jit import library, passes
 from vkcompute.jit.arithmetic import Arithmetic
-from vkcompute.jit.functions import FUNCTIONS, call
+from vkcompute.jit.functions import FUNCTIONS, Function, call
 from vkcompute.jit.source import Refused, Source
 from vkcompute.jit.values import Array, Kind, Number, Unset, Vector, describe
 from vkcompute.jit.vectors import element, sliced, swizzled
@@ -85,6 +85,7 @@ class Expressions(Arithmetic):
         env: the variables of the innermost.
         alive: whether control comes to the present place.
         folded: whether groups along the first axis go on along the second.
+        sources: of the functions that have been inlined.
         reads: constants and functions from outside, by the id of what has them and the name.
         extents: push constants for lengths, by (position of the tensor, axis or -1 for the whole).
     """
@@ -93,6 +94,7 @@ class Expressions(Arithmetic):
         super().__init__(function, real)
         self.function, self.folded = function, folded
         self.frames: list[Frame] = []
+        self.sources: dict[FunctionType, Source] = {}
         self.node: ast.AST = ast.Pass()
         self.env: dict[str, Any] = {}
         self.alive = True
@@ -130,6 +132,7 @@ class Expressions(Arithmetic):
         frames = list(self.frames)
         while frames[-1].function.__module__ == library.__name__:
             node = frames.pop().call or node
+        frames = [frame for frame in frames if frame.function.__module__ != passes.__name__] or frames
         text = str(frames[-1].source.error(node, message))
         for outer, inner in zip(frames[-2::-1], frames[:0:-1], strict=True):
             text += f"\n{outer.source.error(inner.call or node, f'in this call of {inner.function.__name__}')}"
@@ -339,6 +342,8 @@ class Expressions(Arithmetic):
             if named:
                 raise Refused(f"{function.__name__} takes its arguments by position in kernels")
             return call(self, function, args)
+        if isinstance(function, Function):  # of the compiler itself, handed to what it inlines
+            return function.emit(self, *args)
         if isinstance(function, FunctionType):
             return self.inline(function, args, named, node)
         remedy = _CALLS.get(getattr(function, "__name__", ""), "call Python functions, or those that vc.kernel lists")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from vkcompute.errors import KernelError
 from vkcompute.jit.source import read
 
 if TYPE_CHECKING:
@@ -110,8 +111,8 @@ def kernel(function: Callable[..., object]) -> PythonKernel:
 
     **The language**: assignments, if, while, for over range(), break, continue, return, tuples, conditional
     expressions, and, or, not, chained comparisons; min, max, abs, round, pow, divmod, len, int, float, bool; numpy's
-    scalar types; math's and numpy's functions of numbers; functions written in Python, which are inlined and may not
-    call themselves; numbers, strings and tuples from outside, as they are at compile time.
+    scalar types; math's and numpy's functions of numbers; functions and lambdas in Python, which are inlined and
+    may not call themselves; numbers, strings and tuples from outside, as they are at compile time.
 
     **Invocations** run in no order, side by side: what one writes, another may neither read nor write (`out[0] += x`
     loses sums), but for atomics, and for those of a workgroup with a barrier between.
@@ -124,6 +125,8 @@ def kernel(function: Callable[..., object]) -> PythonKernel:
     """
     if not isinstance(function, FunctionType):
         raise TypeError(f"vc.kernel takes a function written in Python; got {type(function).__name__}")
+    if function.__name__ == "<lambda>":
+        raise KernelError("a lambda stores nothing; write the kernel with def, or use vc.vectorize")
     return PythonKernel(function)
 
 

@@ -48,7 +48,7 @@ class Launcher:
     def _planned(self, key: tuple[Any, ...], args: tuple[Any, ...]) -> Future:
         """Launches, and keeps how, for launches that have as much in common as the key says."""
         groups, local, *_ = key
-        signature = tuple([_kind(arg) for arg in args])
+        signature = tuple([kind_of(arg) for arg in args])
         variant = self._variant((signature, local, False))
         tensors = [arg for arg in args if type(arg) is Tensor]
         if not tensors:
@@ -63,7 +63,7 @@ class Launcher:
             n_rows = -(-grid[0] // most)
             grid = -(-grid[0] // n_rows), n_rows
         pushes = [
-            args[at] if what == VALUE else args[at].size if what == SIZE else _pushed(args[at], what)
+            args[at] if what == VALUE else args[at].size if what == SIZE else pushed(args[at], what)
             for at, what in variant.pushes
         ]
         plain = all(type(arg) is Tensor or type(arg) is kind for kind, arg in zip(signature, args, strict=True))
@@ -98,7 +98,7 @@ class Launcher:
             return kernel, most
 
 
-def _kind(arg: Any) -> Any:
+def kind_of(arg: Any) -> Any:
     """What distinguishes an argument for the compiler."""
     kind = type(arg)
     if kind is Tensor:
@@ -107,13 +107,14 @@ def _kind(arg: Any) -> Any:
     if number is not None:
         return number
     if kind is Parameter:
-        return _kind(arg.value)
+        return kind_of(arg.value)
     remedy = "; make a tensor of it, with runtime.tensor(data)" if isinstance(arg, (np.ndarray, list)) else ""
     remedy = "; launch group.kernel(function) on it" if isinstance(arg, GroupTensor) else remedy
     raise TypeError(f"a kernel takes tensors and numbers; got {kind.__name__}{remedy}")
 
 
-def _pushed(arg: Any, what: int) -> Any:
+def pushed(arg: Any, what: int) -> Any:
+    """The push constant that stands for an argument, or for a length of it."""
     if what == VALUE or type(arg) is Parameter:
         return arg
     return bool(arg) if what == TRUTH else arg.shape[what]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from vkcompute.jit.elementwise import elementwise, vectorize
 from vkcompute.jit.ids import global_id, group_id, local_id, local_size, num_groups
 from vkcompute.jit.kernel import kernel
 from vkcompute.jit.library import cross, dot, length, normalize
+from vkcompute.jit.reduction import reduce
 from vkcompute.jit.subgroup import (
     num_subgroups,
     subgroup_add,
@@ -67,7 +69,8 @@ from vkcompute.jit.workgroup import (
 )
 
 __all__: list[str] = [  # its type is said because the package asks for it in a circle
-    "kernel", "global_id", "group_id", "local_id", "local_size", "num_groups", "shared", "barrier",
+    "kernel", "elementwise", "vectorize", "reduce", "shared", "barrier",
+    "global_id", "group_id", "local_id", "local_size", "num_groups",
     "atomic_add", "atomic_and", "atomic_compare_exchange", "atomic_exchange", "atomic_max", "atomic_min", "atomic_or",
     "atomic_xor",
     "num_subgroups", "subgroup_add", "subgroup_all", "subgroup_and", "subgroup_any", "subgroup_ballot",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 from dataclasses import dataclass
+from functools import partial
 from types import FunctionType
 
 from vkcompute.errors import KernelError
@@ -57,14 +58,11 @@ def read(function: FunctionType) -> Source:
     """
     name = function.__name__
     if name == "<lambda>":
-        raise KernelError("a lambda cannot be compiled; write it as a function with def")
+        return _lambda(function)
     try:
         lines, first = inspect.getsourcelines(function)
     except (OSError, TypeError):
-        raise KernelError(
-            f"the source of {name} is not found, and kernels are compiled from their source; define it in a file or in "
-            "a cell of a notebook, not at a prompt or by exec()"
-        ) from None
+        raise _no_source(name) from None
     shift = int(lines[0][:1].isspace())
     try:
         statement = ast.parse("if True:\n" * shift + "".join(lines)).body[0]
@@ -78,6 +76,44 @@ def read(function: FunctionType) -> Source:
         where = [*tree.decorator_list, tree][0]
         raise source.error(where, f"{name} is decorated, and what a decorator does is not compiled")
     return source
+
+
+def definition(arguments: ast.arguments, body: ast.expr) -> ast.FunctionDef:
+    """A function that returns the expression."""
+    found = ast.FunctionDef("<lambda>", arguments, [ast.Return(body)], [])
+    return ast.fix_missing_locations(ast.copy_location(found, body))
+
+
+def _lambda(function: FunctionType) -> Source:
+    """The source of a lambda: of several in its line the innermost in whose body all of its code is."""
+    code = function.__code__
+    try:
+        lines, _ = inspect.findsource(function)
+    except (OSError, TypeError):
+        raise _no_source("the lambda") from None
+    try:
+        nodes = ast.walk(ast.parse("".join(lines)))
+    except SyntaxError:
+        raise KernelError("the source of the lambda has changed since it was imported; start Python again") from None
+    found = [node for node in nodes if isinstance(node, ast.Lambda) and node.lineno == code.co_firstlineno]
+    if len(found) > 1 and hasattr(code, "co_positions"):  # Python 3.11
+        places = [(line or 0, column or 0) for line, _, column, end in code.co_positions() if end]
+        found = [node for node in found if places and all(map(partial(_inside, node.body), places))][-1:]
+    if len(found) != 1:
+        where = f"{code.co_filename}:{code.co_firstlineno}"
+        raise KernelError(f"{where}: this line has {len(found)} lambdas; write each in a line of its own, or with def")
+    return Source(code.co_filename, lines, 0, 0, definition(found[0].args, found[0].body))
+
+
+def _inside(node: ast.expr, place: tuple[int, int]) -> bool:
+    return (node.lineno, node.col_offset) <= place < (node.end_lineno or 0, node.end_col_offset or 0)
+
+
+def _no_source(name: str) -> KernelError:
+    return KernelError(
+        f"the source of {name} is not found, and kernels are compiled from their source; define it in a file or in a "
+        "cell of a notebook, not at a prompt or by exec()"
+    )
 
 
 def assigned(body: list[ast.stmt]) -> set[str]:

@@ -36,7 +36,6 @@ class Statements(Control):
 
     def run(self, function: FunctionType, source: Source, args: dict[str, Any]) -> None:
         """Compiles the body of the kernel itself."""
-        self._sources: dict[FunctionType, Source] = {}
         self.frames.append(Frame(function, source, {*args, *assigned(source.tree.body)}))
         self.env = dict(args)
         self._block(source.tree.body)
@@ -49,12 +48,12 @@ class Statements(Control):
         """The value of a call of a Python function, whose body is compiled in its place."""
         if any(frame.function is function for frame in self.frames):
             raise Refused(f"{function.__name__} calls itself, which kernels cannot; write a loop")
-        if function not in self._sources:
+        if function not in self.sources:
             try:
-                self._sources[function] = read(function)
+                self.sources[function] = read(function)
             except KernelError as error:  # which has no place, unless it is in the function's own text
                 raise (error if "\n" in str(error) else Refused(str(error))) from None
-        source = self._sources[function]
+        source = self.sources[function]
         try:
             bound = inspect.signature(function).bind(*args, **named)
         except TypeError as error:

@@ -1,0 +1,327 @@
+"""vc.elementwise and vc.vectorize beside numpy: shapes, types, results that are given, graphs, and what is refused."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+import vkcompute as vc
+
+DTYPES = (
+    "bool",
+    "int8",
+    "uint8",
+    "int16",
+    "uint16",
+    "int32",
+    "uint32",
+    "int64",
+    "uint64",
+    "float16",
+    "float32",
+    "float64",
+)
+
+
+def promoted(*dtypes: Any) -> np.dtype[Any]:
+    """The type of a sum in kernels: numpy's, but that what is no float64 gives float32."""
+    found = np.result_type(*dtypes)
+    return np.dtype("float32") if found == "float64" and max(np.dtype(d).itemsize for d in dtypes) < 8 else found
+
+
+def some(shape: tuple[int, ...], dtype: str, seed: int = 0) -> np.ndarray[Any, Any]:
+    return np.random.default_rng(seed).integers(0, 100, shape).astype(dtype)
+
+
+def missing(work: Callable[[], Any]) -> Any:
+    """What the work gives, None where the device has no such types."""
+    try:
+        return work()
+    except vc.MissingFeature:
+        return None
+
+
+axpy = vc.elementwise("a * x + y")
+weighted = vc.elementwise("(x - y) * z", "x, y, z")
+
+
+@vc.vectorize
+def collatz(n, most=1000):
+    """Steps until n is 1."""
+    steps = 0
+    while n != 1 and steps < most:
+        n = n // 2 if n % 2 == 0 else 3 * n + 1
+        steps += 1
+    return steps
+
+
+@vc.vectorize
+def both(x, y):
+    if x < y:
+        return y - x, True
+    return x - y, False
+
+
+@given(
+    shapes=hnp.mutually_broadcastable_shapes(num_shapes=3, min_side=0, max_side=5, max_dims=5).map(
+        lambda s: s.input_shapes
+    ),
+    seed=st.integers(0, 99),
+)
+def test_shapes_broadcast_as_numpys(gpu: vc.Runtime, shapes: Any, seed: int) -> None:
+    arrays = [some(shape, "int32", seed + n) for n, shape in enumerate(shapes)]
+    x, y, z = arrays
+    found = weighted(*map(gpu.tensor, arrays))
+    np.testing.assert_array_equal(found.numpy(), (x - y) * z)
+    assert found.dtype == np.int32
+
+
+@given(one=st.sampled_from(DTYPES), other=st.sampled_from(DTYPES))
+def test_types_promote(gpu: vc.Runtime, one: str, other: str) -> None:
+    x, y = some((40,), one), some((40,), other, 1)
+    # numpy's `+` of bools is `or`, and kernels refuse it
+    expression = "x | y" if one == other == "bool" else "x + y"
+    found = missing(lambda: vc.elementwise(expression)(gpu.tensor(x), gpu.tensor(y)))
+    if found is not None:
+        assert found.dtype == promoted(one, other)
+        np.testing.assert_array_equal(found.numpy(), (x | y if one == other == "bool" else x + y).astype(found.dtype))
+
+
+@pytest.mark.parametrize("number", [3, 2.5, True, np.int32(-7), np.uint32(9), np.float32(0.5), -(2**31)])
+def test_numbers(gpu: vc.Runtime, number: Any) -> None:
+    """Python's take the type of what they meet; numpy's have one."""
+    x, y = some((3, 5), "float32"), some((5,), "float32", 1)
+    found = axpy(number, gpu.tensor(x), y=gpu.tensor(y))
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found.numpy(), np.float32(number) * x + y, rtol=1e-6)
+    if type(number) is int:
+        assert vc.elementwise("x + n")(gpu.tensor(some((4,), "uint32")), 3).dtype == np.uint32
+
+
+def test_arguments_are_named_in_order_of_appearance_or_as_told(gpu: vc.Runtime) -> None:
+    x, y = gpu.tensor(some((4,), "int32")), gpu.tensor(some((4,), "int32", 1))
+    assert np.array_equal(vc.elementwise("y - x")(x, y).numpy(), x.numpy() - y.numpy())
+    assert np.array_equal(vc.elementwise("y - x", "x y")(x, y).numpy(), y.numpy() - x.numpy())
+    assert np.array_equal(vc.elementwise("y - x")(x=x, y=y).numpy(), y.numpy() - x.numpy())
+
+
+def test_functions_types_and_constants_in_expressions(gpu: vc.Runtime) -> None:
+    x = np.linspace(-3, 3, 100, dtype=np.float32)
+    for expression, expected in [
+        ("sqrt(abs(x)) + exp(-x * x)", np.sqrt(abs(x)) + np.exp(-x * x)),
+        ("floor(x) + np.minimum(x, 0.5)", np.floor(x) + np.minimum(x, 0.5)),
+        ("where(x > 0, x, 0)", np.maximum(x, 0)),
+        ("0 if x < 0 else 1 if x < math.pi / 2\n    else 2", np.digitize(x, [0, math.pi / 2])),
+        ("int32(x * 10) % 7", (x * 10).astype(np.int32) % 7),
+        ("-1 < x <= 1 and not x == 0", (x > -1) & (x <= 1) & (x != 0)),
+    ]:
+        if np.asarray(expected).dtype == bool and missing(lambda: gpu_bool(gpu)) is None:
+            continue
+        found = vc.elementwise(expression)(gpu.tensor(x)).numpy()
+        assert found.dtype.kind == np.asarray(expected).dtype.kind
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
+def gpu_bool(gpu: vc.Runtime) -> Any:
+    return vc.elementwise("x > 0")(gpu.zeros(4))
+
+
+def test_loops_branches_and_defaults(gpu: vc.Runtime) -> None:
+    n = np.arange(1, 200, dtype=np.int32)
+    expected = [collatz.__wrapped__(int(each)) for each in n]
+    assert collatz(gpu.tensor(n)).numpy().tolist() == expected
+    assert collatz(gpu.tensor(n), most=5).numpy().tolist() == [min(each, 5) for each in expected]
+    assert (collatz.__name__, collatz.__doc__) == ("collatz", "Steps until n is 1.")
+
+
+def test_several_results(gpu: vc.Runtime) -> None:
+    x, y = some((6, 1), "int32"), some((1, 7), "int32", 1)
+    quotient, rest = vc.elementwise("x // y, x % y")(gpu.tensor(x), gpu.tensor(y + 1))
+    assert np.array_equal(quotient.numpy(), x // (y + 1))
+    assert np.array_equal(rest.numpy(), x % (y + 1))
+    found = missing(lambda: both(gpu.tensor(x), gpu.tensor(y)))
+    if found:
+        assert np.array_equal(found[0].numpy(), abs(x - y))
+        assert np.array_equal(found[1].numpy(), x < y)
+    outs = gpu.empty((6, 7), np.int32), gpu.empty((6, 7), np.float32)
+    vc.elementwise("x + y, x - y")(gpu.tensor(x), gpu.tensor(y), out=outs)
+    assert np.array_equal(outs[0].numpy(), x + y)
+    assert np.array_equal(outs[1].numpy(), (x - y).astype(np.float32))
+
+
+def test_out(gpu: vc.Runtime) -> None:
+    """In place, larger than the arguments are together, and of another type of the same kind."""
+    x, y = gpu.tensor(some((3, 4), "float32")), gpu.tensor(some((4,), "float32", 1))
+    expected = 2 * x.numpy() + y.numpy()
+    assert axpy(2, x, y, out=x) is x
+    np.testing.assert_allclose(x.numpy(), expected)
+    wide = gpu.empty((5, 3, 4))
+    axpy(1, x, y, out=wide)
+    np.testing.assert_allclose(wide.numpy(), np.broadcast_to(expected + y.numpy(), (5, 3, 4)), rtol=1e-6)
+    out = gpu.empty(4, np.int32)
+    vc.elementwise("x - 200")(gpu.tensor(some((4,), "uint32")), out=out)
+    assert np.array_equal(out.numpy(), some((4,), "int32") - 200)
+
+
+def test_results_over_what_is_still_to_be_read(gpu: vc.Runtime) -> None:
+    """numpy computes as if all arguments had been read before."""
+    data = some((4, 64), "int32")
+    whole = gpu.tensor(data)
+    vc.elementwise("x + y")(whole[:3], whole[3], out=whole[1:])
+    expected = data.copy()
+    np.add(expected[:3], expected[3], out=expected[1:])
+    assert np.array_equal(whole.numpy(), expected)
+    vc.elementwise("x - y")(whole, whole[0], out=whole)
+    np.subtract(expected, expected[0].copy(), out=expected)
+    assert np.array_equal(whole.numpy(), expected)
+
+
+def test_more_groups_than_fit_along_x(gpu: vc.Runtime) -> None:
+    x, y = np.arange(5_000_000, dtype=np.int32).reshape(1000, 5000), np.arange(5000, dtype=np.int32)
+    assert np.array_equal(weighted(gpu.tensor(x), gpu.tensor(y), 3).numpy(), (x - y) * 3)
+
+
+FACTOR = 2
+
+
+@vc.vectorize
+def scaled(x):
+    return x * FACTOR
+
+
+def test_constants_from_outside_may_change(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = gpu.tensor(some((5,), "int32"))
+    for factor in (2, 5, 2):
+        monkeypatch.setitem(globals(), "FACTOR", factor)
+        assert np.array_equal(scaled(x).numpy(), x.numpy() * factor)
+
+
+def test_closures(gpu: vc.Runtime) -> None:
+    def times(n):
+        return vc.vectorize(lambda x: x * n + 10)
+
+    made = [times(1), times(2)]
+    x = gpu.tensor(some((5,), "int32"))
+    assert np.array_equal(made[1](x).numpy(), x.numpy() * 2 + 10)
+    assert np.array_equal(made[0](x).numpy(), x.numpy() + 10)
+
+
+def test_graphs(clean_handles: None) -> None:
+    with vc.Runtime() as runtime:
+        record_and_run(runtime)
+
+
+def record_and_run(gpu: vc.Runtime) -> None:
+    x, y = gpu.tensor(some((3, 4), "float32")), gpu.tensor(some((4,), "float32", 1))
+    with gpu.record(x=x, a=2.0) as step:
+        once = axpy(step["a"], step["x"], y)
+        axpy(1, once, once, out=once)
+    for values in ({}, {"a": 3.0}, {"x": gpu.zeros((3, 4))}):
+        step.run(**values)
+        a, given_x = values.get("a", 2.0), values.get("x", x).numpy()
+        np.testing.assert_allclose(once.numpy(), 2 * (a * given_x + y.numpy()), rtol=1e-6)
+
+
+def test_threads(gpu: vc.Runtime) -> None:
+    cubes = vc.elementwise("x * x * x")
+    arrays = [some((n,), "int32", n) for n in range(1, 40)]
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda each: cubes(gpu.tensor(each)).numpy(), arrays))
+    assert all(np.array_equal(a, b**3) for a, b in zip(found, arrays, strict=True))
+
+
+# (an expression, the message, the text below which the caret stands)
+REFUSED = [
+    ("a * x +", "this is no expression", ""),
+    ("a * x) + (y", "this is no expression: unmatched", ") + (y"),
+    ("x = y", "this is no expression", "= y"),
+    ("  1 +  f(x)", "kernels know no function f; see vc.kernel", "f(x)"),
+    ("__import__('os').system('true')", "kernels know no function __import__", "__import__"),
+    ("x & 0.5", "& takes integers; got float32 and a Python float", "x & 0.5"),
+    ("x + [y][0]", "a list; use a tuple", "[y][0]"),
+    ("x + y.real", "float32 has no attribute real that a kernel can use", "y.real"),
+    ("x[0] + y", "only tensors, shared arrays and tuples are indexed; got float32", "x[0]"),
+    ("x + sqrt(x, y)", "sqrt takes 1 argument; got 2", "sqrt"),
+    ("x + min", "this takes numbers; got", "x + min"),
+    ("x, (x, y)", "this is to give a number; it gives a tuple of 2", "x, (x"),
+    ("None if 1 else x", "this is to give a number; it gives nothing", "None"),
+    ("x + (lambda z: z)(y)", "a lambda; write a function with def", "lambda z"),
+    ("x + 5000000000 * uint32(y)", "5000000000 does not fit uint32", "5000000000"),
+]
+
+
+@pytest.mark.parametrize(("expression", "message", "marked"), REFUSED, ids=[each[0] for each in REFUSED])
+def test_refused_with_its_place(gpu: vc.Runtime, expression: str, message: str, marked: str) -> None:
+    def call():
+        made = vc.elementwise(expression)
+        made(*[gpu.zeros(4)] * made.__wrapped__.__code__.co_argcount)
+
+    with pytest.raises(vc.KernelError) as refused:
+        call()
+    first, text, caret = str(refused.value).split("\n")
+    assert message in first
+    assert text.strip() == " ".join(expression.split())
+    assert text[caret.index("^") :].startswith(marked)
+
+
+def test_errors_in_functions_point_into_them(gpu: vc.Runtime) -> None:
+    def inner(v):
+        return v & 0.5
+
+    @vc.vectorize
+    def outer(x):
+        return 1 + inner(x)
+
+    with pytest.raises(vc.KernelError, match=r"& takes integers(?s:.*)v & 0.5(?s:.*)in this call of inner"):
+        outer(gpu.zeros(4))
+
+
+def test_errors_of_calls(gpu: vc.Runtime) -> None:
+    x = gpu.zeros((3, 4))
+    sums = vc.elementwise("x + y")
+    for error, message, args, options in [
+        (TypeError, "takes a tensor, on whose device it runs; got none", (1, 2), {}),
+        (TypeError, "missing a required argument: 'y'", (x,), {}),
+        (TypeError, "takes tensors and numbers; got ndarray; make a tensor of it", (x, np.zeros(4)), {}),
+        (TypeError, "out is a tensor; got ndarray", (x, 1), {"out": np.zeros((3, 4))}),
+        (TypeError, "gives float32, and out holds int32; convert", (x, 1), {"out": gpu.zeros((3, 4), np.int32)}),
+        (TypeError, "gives 1 results; out has 2", (x, 1), {"out": (x, x)}),
+        (ValueError, r"from the last axis on; got \(3, 4\), \(3,\)", (x, gpu.zeros(3)), {}),
+        (ValueError, r"gives a result of shape \(3, 4\); out has \(4,\)", (x, 1), {"out": gpu.zeros(4)}),
+        (ValueError, "takes a contiguous tensor", (x[:, :2], 1), {}),
+        (ValueError, "2147483648 elements", (gpu.zeros((65536, 1)), gpu.zeros((1, 32768))), {}),
+    ]:
+        with pytest.raises(error, match=message):
+            sums(*args, **options)
+    with pytest.raises(TypeError, match=r"vc\.elementwise takes an expression; got function; use vc\.vectorize"):
+        vc.elementwise(test_numbers)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="is a function written in Python or an expression; got int"):
+        vc.vectorize(3)  # type: ignore[arg-type]
+    with pytest.raises(vc.KernelError, match="the arguments are x, y; got x"):
+        vc.elementwise("x + y", "x")
+    with pytest.raises(vc.KernelError, match=r"takes plain parameters; \*x is none"):
+        vc.vectorize(lambda *x: 1)
+
+
+@pytest.mark.pure
+def test_made_without_a_driver(run_python: Any) -> None:
+    code = "import sys, vkcompute as vc\nvc.elementwise('x + 1'); vc.reduce('a + b', 0)\nprint('vulkan' in sys.modules)"
+    assert run_python(code).stdout == "False\n"
+
+
+def test_lambdas_that_share_a_line(gpu: vc.Runtime) -> None:
+    x = gpu.tensor(some((5,), "int32"))
+    # fmt: off
+    one, two, three = vc.vectorize(lambda x: x + 1), vc.vectorize(lambda x: (x, 2)[1]), vc.vectorize(lambda x: -(x))
+    # fmt: on
+    assert np.array_equal(one(x).numpy(), x.numpy() + 1)
+    assert two(x).numpy().tolist() == [2] * 5
+    assert np.array_equal(three(x).numpy(), -x.numpy())

@@ -1,0 +1,206 @@
+"""vc.reduce beside numpy and functools.reduce: axes, types, order, sizes where the passes differ, graphs, errors."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+import vkcompute as vc
+
+total = vc.reduce(lambda a, b: a + b, 0)
+largest = vc.reduce("max(a, b)", -(2**31))
+dot = vc.reduce("a + b", 0, map="x * y")
+first = vc.reduce(lambda a, b: a if a != 0 else b, 0)
+last = vc.reduce("b if b != 0 else a", 0)
+
+
+def composed(a, b):
+    """What maps x -> p x + q, modulo 2**16, packed as p << 16 | q, do one after the other; b first."""
+    p, q, r, s = a >> 16, a & 65535, b >> 16, b & 65535
+    return ((p * r & 65535) << 16) | (p * s + q & 65535)
+
+
+@given(data=st.data(), shape=hnp.array_shapes(max_dims=4, min_side=0, max_side=70), seed=st.integers(0, 99))
+def test_axes(gpu: vc.Runtime, data: Any, shape: tuple[int, ...], seed: int) -> None:
+    if math.prod(shape) > 200_000:
+        shape = shape[:2]
+    axis = data.draw(st.none() | st.integers(-len(shape), len(shape) - 1))
+    x = np.random.default_rng(seed).integers(-(2**31), 2**31, shape).astype(np.int32)
+    tensor = gpu.tensor(x)
+    np.testing.assert_array_equal(total(tensor, axis=axis).numpy(), np.add.reduce(x, axis, np.int32))
+    np.testing.assert_array_equal(largest(tensor, axis=axis).numpy(), np.max(x, axis, initial=-(2**31)))
+
+
+def sizes() -> list[int]:
+    return [0, 1, 2, 16, 17, 63, 64, 65, 127, 128, 129, 1023, 1024, 1025, 65536, 65537, 1024 * 1024, 1024 * 1024 + 1]
+
+
+@pytest.mark.parametrize("n", sizes())
+def test_order_at_sizes_where_passes_begin(gpu: vc.Runtime, n: int) -> None:
+    """A function for which order matters; of a million elements, which one is not 0."""
+    x = np.random.default_rng(n).integers(0, 2**32, min(n, 4000), np.uint32)
+    if n <= 4000:
+        expected = functools.reduce(composed, map(int, x), 5 << 16)
+        assert vc.reduce(composed, 5 << 16)(gpu.tensor(x)).item() == expected
+    sparse = np.zeros(n, np.int32)
+    sparse[np.linspace(0, n - 1, min(n, 9)).astype(int)] = np.arange(1, min(n, 9) + 1)
+    sparse[: n // 3] = 0
+    left = sparse[sparse != 0].tolist() or [0]
+    assert first(gpu.tensor(sparse)).item() == left[0]
+    assert last(gpu.tensor(sparse)).item() == left[-1]
+
+
+@pytest.mark.parametrize("shape", [(3, 2000), (2000, 3), (5, 130, 2), (200, 100), (1, 70_000), (70_000, 1)])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_order_along_axes(gpu: vc.Runtime, shape: tuple[int, ...], axis: int) -> None:
+    x = np.random.default_rng(0).integers(0, 2**32, shape, np.uint32)
+    expected = functools.reduce(composed, np.moveaxis(x, axis, 0), np.full(np.delete(shape, axis), 1 << 16, np.uint32))
+    found = vc.reduce(composed, 1 << 16)(gpu.tensor(x), axis=axis)
+    np.testing.assert_array_equal(found.numpy(), expected)
+
+
+def test_more_groups_than_fit_along_x(gpu: vc.Runtime) -> None:
+    """One for each of many rows, and many columns."""
+    x = np.arange(10_000_000, dtype=np.int32).reshape(100_000, 100)
+    assert np.array_equal(total(gpu.tensor(x), axis=1).numpy(), x.sum(1, np.int32))
+    wide = x.reshape(2, -1)
+    assert np.array_equal(total(gpu.tensor(wide), axis=0).numpy(), wide.sum(0, np.int32))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "initial", "expected"),
+    [
+        ("int32", 0, "int32"),
+        ("int32", 0.0, "float32"),
+        ("int32", np.float32(0), "float32"),
+        ("uint32", 0, "uint32"),
+        ("float32", 0, "float32"),
+        ("float32", np.float64(0), "float64"),
+        ("int8", 0, "int8"),
+        ("int8", np.int64(0), "int64"),
+        ("uint8", np.int32(0), "int32"),
+        ("bool", 0, "int32"),
+        ("float16", 0, "float16"),
+        ("float16", np.float32(0), "float32"),
+        ("float64", 0, "float64"),
+        ("int64", 0, "int64"),
+    ],
+)
+def test_the_type_of_the_result(gpu: vc.Runtime, dtype: str, initial: Any, expected: str) -> None:
+    x = np.random.default_rng(0).integers(0, 2 if dtype == "float16" else 100, (3, 200)).astype(dtype)
+    try:
+        found = vc.reduce(lambda a, b: a + b, initial)(gpu.tensor(x), axis=1)
+    except vc.MissingFeature as missing:
+        pytest.skip(str(missing))
+    assert found.dtype == expected
+    np.testing.assert_array_equal(found.numpy(), x.sum(1, expected))
+
+
+def test_the_function_may_widen(gpu: vc.Runtime) -> None:
+    found = vc.reduce(lambda a, b: a + b * 1.0, 0)(gpu.tensor(np.arange(2000, dtype=np.int32)))
+    assert (found.dtype, found.item()) == (np.float32, 1999000.0)
+
+
+def test_floats_are_exact_to_rounding_and_the_same_each_time(gpu: vc.Runtime) -> None:
+    x = np.random.default_rng(0).normal(size=300_001).astype(np.float32)
+    tensor = gpu.tensor(x)
+    found = {total(tensor).numpy().tobytes() for _ in range(5)} | {
+        total(tensor.reshape(1, -1), axis=1).numpy().tobytes()
+    }
+    assert len(found) == 1
+    exact = math.fsum(x.tolist())
+    # Groups of 16, then trees: at most about 64 roundings on each element's way (Higham 2002, section 4.2).
+    assert abs(total(tensor).item() - exact) <= 64 * np.finfo(np.float32).eps * abs(x).sum()
+
+
+def test_an_initial_value_counts_once(gpu: vc.Runtime) -> None:
+    x = np.arange(3000, dtype=np.int32)
+    for shape, axis in (((3000,), None), ((3, 1000), 1), ((1000, 3), 0)):
+        found = vc.reduce("a + b", 1000)(gpu.tensor(x.reshape(shape)), axis=axis)
+        assert np.array_equal(found.numpy(), x.reshape(shape).sum(axis) + 1000)
+
+
+def test_of_nothing_it_is_the_initial_value(gpu: vc.Runtime) -> None:
+    assert total(gpu.empty(0, np.int32)).item() == 0
+    assert vc.reduce("max(a, b)", -math.inf)(gpu.empty((0, 3))).item() == -math.inf
+    assert vc.reduce("a + b", 7)(gpu.empty((2, 0, 3)), axis=1).tolist() == [[7.0] * 3] * 2
+    assert total(gpu.empty((2, 0, 3)), axis=0).shape == (0, 3)
+    assert total(gpu.tensor(np.int32(4))).item() == 4
+
+
+def test_map(gpu: vc.Runtime) -> None:
+    x, y = np.arange(300, dtype=np.int32).reshape(3, 1, 100), np.arange(700, dtype=np.int32).reshape(7, 100)
+    for axis in (None, 0, 1, 2):
+        assert np.array_equal(dot(gpu.tensor(x), gpu.tensor(y), axis=axis).numpy(), (x * y).sum(axis, np.int32))
+
+    def above(v, limit=50):
+        return v > limit
+
+    count = vc.reduce(lambda a, b: a + b, 0, map=above)
+    assert (count(gpu.tensor(y)).dtype, count(gpu.tensor(y)).item()) == (np.int32, 649)
+    assert count(gpu.tensor(y), limit=600).item() == 99
+    assert vc.reduce("a + b", 0, map="(x - m) ** 2")(gpu.tensor(y), 350.0).dtype == np.float32
+
+
+def test_out(gpu: vc.Runtime) -> None:
+    x = np.arange(5000, dtype=np.int32).reshape(50, 100)
+    tensor, out = gpu.tensor(x), gpu.empty(50, np.float32)
+    assert total(tensor, axis=1, out=out) is out
+    assert np.array_equal(out.numpy(), x.sum(1).astype(np.float32))
+    row = tensor[0]
+    total(tensor, axis=0, out=row)  # over what is read
+    assert np.array_equal(row.numpy(), x.sum(0))
+    scalar = gpu.empty((), np.int32)
+    total(gpu.tensor(x.astype(np.uint32)), out=scalar)
+    assert scalar.item() == x.sum()
+
+
+def test_graphs_and_handles(clean_handles: None) -> None:
+    with vc.Runtime() as runtime:
+        record_and_run(runtime)
+        assert total(runtime.tensor(np.ones(100_000, np.int32))).item() == 100_000
+
+
+def record_and_run(gpu: vc.Runtime) -> None:
+    """Reductions of several passes, whose temporaries may share memory; replayed on other data."""
+    x = gpu.tensor(np.arange(100_000, dtype=np.int32))
+    with gpu.record(x=x) as step:
+        one, two = total(step["x"]), largest(step["x"])
+        three = dot(step["x"], two)
+    for data in (x, gpu.tensor(np.arange(100_000, dtype=np.int32)[::-1] // 3)):
+        step.run(x=data)
+        array = data.numpy()
+        assert one.item() == array.sum(dtype=np.int32)
+        assert two.item() == array.max()
+        assert three.item() == (array * array.max()).sum(dtype=np.int32)
+
+
+def test_errors(gpu: vc.Runtime) -> None:
+    x = gpu.zeros((3, 4))
+    for error, message, call in [
+        (TypeError, "a function of two numbers; <lambda> takes 1", lambda: vc.reduce(lambda a: a, 0)),
+        (TypeError, "the initial value is a number; got str", lambda: vc.reduce("a + b", "0")),
+        (TypeError, "the initial value is a number; got complex", lambda: vc.reduce("a + b", 0j)),
+        (vc.KernelError, "the arguments are x, y; got a, b", lambda: vc.reduce("x + y", 0)),
+        (TypeError, "got none", lambda: total(3)),
+        (TypeError, "got ndarray", lambda: total(np.zeros(3))),
+        (TypeError, "an axis is an int, or None for all of them; got 1.5", lambda: total(x, axis=1.5)),
+        (ValueError, "axis 2 of 2; they count from 0", lambda: total(x, axis=2)),
+        (ValueError, r"gives a result of shape \(4,\); out has \(\)", lambda: total(x, axis=0, out=gpu.zeros(()))),
+        (TypeError, "float32, and out holds int32", lambda: total(x, out=gpu.zeros((), np.int32))),
+        (TypeError, "out is a tensor; got list", lambda: total(x, out=[])),
+        (ValueError, "takes a contiguous tensor", lambda: total(x[:, 1:])),
+        (vc.KernelError, r"& takes integers(?s:.*)a & b\n +\^", lambda: vc.reduce("a & b", 0)(x)),
+        (vc.KernelError, "it gives a tuple of 2", lambda: vc.reduce(lambda a, b: (a, b), 0)(x)),
+        (vc.KernelError, "it gives nothing", lambda: vc.reduce("a + b", 0, map=lambda x: None)(x)),
+        (vc.KernelError, "5000000000 does not fit", lambda: vc.reduce("a | b", 5000000000)(gpu.zeros(3, np.int32))),
+    ]:
+        with pytest.raises(error, match=message):
+            call()

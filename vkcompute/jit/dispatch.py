@@ -1,0 +1,53 @@
+"""Launches of what is compiled for each element, on the device of its tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from vkcompute.jit.compile import unchanged
+from vkcompute.jit.elements import Built
+from vkcompute.runtime.tensor import Tensor
+
+
+class Programs:
+    """What has been compiled, by what it was compiled for; compiled again where constants from outside have changed."""
+
+    def __init__(self, build: Callable[..., Built]) -> None:
+        self._build = build
+        self._built: dict[tuple[Any, ...], Built] = {}
+
+    def __call__(self, *key: Any) -> Built:
+        found = self._built.get(key)
+        if found is None or (found.reads and not unchanged(found.reads)):
+            found = self._built[key] = self._build(*key)
+        return found
+
+
+def dispatch(
+    name: str, program: Callable[[bool], Built], tensors: Sequence[Tensor], pushes: Sequence[Any], n_groups: int
+) -> None:
+    """Launches so many workgroups; more than the device has along x go on along y (`program(True)`)."""
+    runtime = tensors[0].runtime
+    most = runtime.device.physical.limits["maxComputeWorkGroupCount"][0]
+    n_rows = -(-n_groups // most)
+    spirv = program(n_rows > 1).spirv
+    if spirv not in runtime.memo:
+        runtime.memo[spirv] = runtime.kernel(spirv, name=name), most
+    kernel, _ = runtime.memo[spirv]
+    kernel(*tensors, *pushes, grid=(-(-n_groups // n_rows), n_rows))
+
+
+def apart(tensors: Sequence[Any], masks: Sequence[tuple[bool, ...]], outs: Sequence[Tensor]) -> list[Any]:
+    """The tensors, with copies of those that share bytes with a result and are not read just where it is written."""
+    found = []
+    for tensor, mask in zip(tensors, masks, strict=True):
+        same = [out for out in outs if all(mask) and out.slot == tensor.slot]
+        shared = [out for out in outs if out not in same and _overlap(tensor, out)]
+        found.append(tensor.copy() if shared else tensor)
+    return found
+
+
+def _overlap(one: Tensor, other: Tensor) -> bool:
+    (buffer, start, stop), (its, first, last) = one.range, other.range
+    return buffer is its and start < last and first < stop

@@ -1,0 +1,127 @@
+"""Calls of what `vc.elementwise` and `vc.vectorize` make."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from functools import partial
+from types import FunctionType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from vkcompute.jit.arguments import MOST_ELEMENTS, bound
+from vkcompute.jit.broadcasting import Broadcast, broadcast
+from vkcompute.jit.compile import TRUTH, VALUE, Signature
+from vkcompute.jit.dispatch import Programs, apart, dispatch
+from vkcompute.jit.elements import LOCAL_SIZE, elementwise
+from vkcompute.jit.formula import Written
+from vkcompute.jit.launch import kind_of, pushed
+from vkcompute.runtime.tensor import Tensor
+
+_MOST_CALLS = 256
+
+
+class Call(NamedTuple):
+    """What calls with arguments of the same types and shapes have in common."""
+
+    signature: Signature
+    together: Broadcast
+
+
+class Arguments:
+    """The arguments of calls of a function.
+
+    Attributes:
+        name: of the function, for messages.
+    """
+
+    def __init__(self, function: FunctionType, name: str) -> None:
+        self.name = name
+        self._parameters, self._calls = inspect.signature(function), dict[Any, Call]()
+
+    def bound(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]:
+        """The arguments in order, one of them a tensor.
+
+        Raises:
+            TypeError: there are others, or no tensor.
+        """
+        if named or len(args) != len(self._parameters.parameters):
+            args = bound(self.name, self._parameters, args, named)
+        if not any(type(arg) is Tensor for arg in args):
+            for arg in args:
+                kind_of(arg)  # which has more to say of arrays
+            raise TypeError(f"{self.name} takes a tensor, on whose device it runs; got none")
+        return args
+
+    def call(self, args: tuple[Any, ...], outs: tuple[Tensor, ...] = ()) -> Call:
+        """The types and shapes, those of results included.
+
+        Raises:
+            TypeError: an argument is neither a tensor nor a number, or a result no tensor.
+            ValueError: shapes do not fit, or there are too many elements.
+        """
+        kinds = tuple([(arg.dtype.char, arg.shape) if type(arg) is Tensor else kind_of(arg) for arg in args])
+        for out in outs:
+            _check_tensor(self.name, out)
+        key = kinds, *[out.shape for out in outs]
+        found = self._calls.get(key)
+        if found is None:
+            together = broadcast([kind[1] for kind in kinds if type(kind) is tuple] + [out.shape for out in outs])
+            if together.size > MOST_ELEMENTS:
+                raise ValueError(f"{together.size} elements; Python kernels count in int32: pass parts of them")
+            signature = tuple([(kind[0], 1) if type(kind) is tuple else kind for kind in kinds])
+            if len(self._calls) >= _MOST_CALLS:
+                self._calls.clear()
+            found = self._calls[key] = Call(signature, together)
+        return found
+
+
+def values(args: tuple[Any, ...]) -> list[Any]:
+    """The push constants for the numbers among arguments."""
+    numbers = [arg for arg in args if type(arg) is not Tensor]
+    return [pushed(arg, TRUTH if isinstance(arg, (bool, np.bool_)) else VALUE) for arg in numbers]
+
+
+def check_out(name: str, out: Tensor, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    """Raises ValueError or TypeError if `out` does not take a result of this shape and type."""
+    _check_tensor(name, out)
+    if out.shape != shape:
+        raise ValueError(f"{name} gives a result of shape {shape}; out has {out.shape}")
+    if not np.can_cast(dtype, out.dtype, "same_kind"):
+        raise TypeError(f"{name} gives {dtype}, and out holds {out.dtype}; convert in {name}, as {out.dtype}(…)")
+
+
+def _check_tensor(name: str, out: Any) -> None:
+    if type(out) is not Tensor:
+        raise TypeError(f"{name}: out is a tensor; got {type(out).__name__}")
+
+
+class ElementLauncher:
+    """Applies a function, and keeps what has been compiled of it."""
+
+    def __init__(self, written: Written) -> None:
+        self._arguments = Arguments(written[0], written[0].__name__)
+        self._programs = Programs(partial(elementwise, written))
+
+    def __call__(self, args: tuple[Any, ...], named: Mapping[str, Any], out: Any) -> Any:
+        """The result, which is being computed."""
+        args, name = self._arguments.bound(args, named), self._arguments.name
+        tensors = [arg for arg in args if type(arg) is Tensor]
+        given = out if isinstance(out, tuple) else () if out is None else (out,)
+        signature, together = self._arguments.call(args, given)
+        masks, shape, wanted = together.masks[: len(tensors)], together.shape, tuple[np.dtype[Any], ...]()
+        built = self._programs(signature, masks, wanted, False)
+        if out is None:
+            outs = tuple([tensors[0].runtime.empty(shape, dtype) for dtype in built.dtypes])
+        else:
+            if len(given) != len(built.dtypes):
+                raise TypeError(f"{name} gives {len(built.dtypes)} results; out has {len(given)}")
+            for each, dtype in zip(given, built.dtypes, strict=True):
+                check_out(name, each, shape, dtype)
+            tensors, outs, wanted = apart(tensors, masks, given), given, tuple([each.dtype for each in given])
+        if together.size:
+            program = partial(self._programs, signature, masks, wanted if wanted != built.dtypes else ())
+            pushes = [*values(args), *together.lengths[1:], together.size]
+            dispatch(name, program, [*tensors, *outs], pushes, -(-together.size // LOCAL_SIZE))
+        return outs[0] if built.single else outs
