@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from oracle import check, module
 
 import vkcompute as vc
@@ -183,3 +185,38 @@ def test_sizes_that_are_none(gpu: vc.Runtime) -> None:
     in_between[0, 4](x)
     in_between(gpu.zeros(0))
     assert x.numpy().tolist() == [0] * 4
+
+
+@vc.kernel
+def left_in_the_middle(x, limits, out):
+    i = vc.global_id(0)
+    n = 0
+    while True:
+        value = x[n] * 10
+        n += 1
+        if n > limits[i]:
+            break
+    total = 0
+    while True:
+        k = 0
+        while True:
+            inner = x[k] + total
+            k += 1
+            if k >= limits[i] % 3:
+                break
+        total += 1
+        outer = inner * 100 + k
+        if total * 2 > limits[i]:
+            break
+    out[i, 0], out[i, 1], out[i, 2] = value, inner, outer
+
+
+@given(st.lists(st.integers(0, 9), min_size=20, max_size=20))
+def test_values_of_loops_that_are_left_in_the_middle(gpu: vc.Runtime, limits: list[int]) -> None:
+    """Each invocation has the values of the pass in which it left, not those of others that stayed longer."""
+    x, out = np.arange(3, 13, dtype=np.int32), gpu.zeros((20, 3), np.int32)
+    left_in_the_middle[1, 20](gpu.tensor(x), gpu.tensor(np.array(limits, np.int32)), out)
+    for limit, found in zip(limits, out.numpy().tolist(), strict=True):
+        k, rounds = max(limit % 3, 1), limit // 2 + 1
+        inner = x[k - 1] + rounds - 1
+        assert found == [x[limit] * 10, inner, inner * 100 + k]

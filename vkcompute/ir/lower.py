@@ -9,7 +9,7 @@ from vkcompute.ir.function import Constant, Function, Memory, Op, Param, Region,
 from vkcompute.ir.instructions import GROUP_NON_UNIFORM, arithmetic, cast, subgroup
 from vkcompute.ir.passes import decide
 from vkcompute.ir.rules import BINARY, BUILTINS, COMPARISONS, TESTS, UNARY
-from vkcompute.ir.types import UINT32, Type, element_of, vector
+from vkcompute.ir.types import BOOL, UINT32, Type, element_of, vector
 
 # Numbers of the SPIR-V specification 1.3.
 _UNDEF, _LOAD, _STORE, _ACCESS_CHAIN, _ARRAY_LENGTH = 1, 61, 62, 65, 68
@@ -18,8 +18,16 @@ _CONTROL_BARRIER, _COMPARE_EXCHANGE = 224, 230
 _PHI, _LOOP_MERGE, _SELECTION_MERGE, _LABEL, _BRANCH, _BRANCH_CONDITIONAL = 245, 246, 247, 248, 249, 250
 _RETURN, _UNREACHABLE = 253, 255
 _ATOMICS = {"exchange": 229, "add": 234, "and": 240, "or": 241, "xor": 242}
-_ATOMICS_BY_SIGN = {"imin": 236, "umin": 237, "imax": 238, "umax": 239}
+_ATOMICS_BY_KIND = {
+    "imin": 236, "umin": 237, "imax": 238, "umax": 239, "fmin": 5614, "fmax": 5615, "fadd": 6035,
+}  # fmt: skip
 _INT64_ATOMICS = 12
+# SPIR-V's extensions SPV_EXT_shader_atomic_float_add and _min_max.
+_ADD, _MIN_MAX = "SPV_EXT_shader_atomic_float_add", "SPV_EXT_shader_atomic_float_min_max"
+_FLOAT_ATOMICS = {
+    "add32": ((6033, _ADD),), "add64": ((6034, _ADD),), "min32": ((5612, _MIN_MAX),), "max32": ((5612, _MIN_MAX),),
+    "min64": ((5613, _MIN_MAX),), "max64": ((5613, _MIN_MAX),),
+}  # fmt: skip
 _DEVICE_SCOPE, _WORKGROUP_SCOPE = 1, 2
 _RELAXED = 0
 _ACQUIRE_RELEASE_ALL = 0x8 | 0x40 | 0x100  # AcquireRelease, UniformMemory (storage buffers), WorkgroupMemory
@@ -77,7 +85,9 @@ class _Lowering:
             for index, push in enumerate(self._function.pushes):
                 pointer = self._pointer(PUSH_CONSTANT, push.type, block, out.uint(index))
                 self._ids[push] = out.value(_LOAD, push.type, pointer)
-        for name in dict.fromkeys(op.attribute[0] for op in ops if op.code == "builtin"):
+        self._guarded = {op for op in ops if op.code == "loop" and _leaves_with_its_own(op)}
+        names = [op.attribute[0] for op in ops if op.code == "builtin"] + ["n_groups"] * bool(self._guarded)
+        for name in dict.fromkeys(names):
             kind: Type = UINT32 if BUILTINS[name] == 1 else vector(UINT32, 3)
             if "subgroup" in name:
                 out.require(GROUP_NON_UNIFORM)
@@ -140,8 +150,9 @@ class _Lowering:
         following = [out.id() for _ in op.params]
         for param, initial, next_ in zip(op.params, op.args, following, strict=True):
             self._ids[param] = out.value(_PHI, param.type, self._id(initial), before, next_, again)
+        guard = self._runs() if op in self._guarded else 0
         out.op(_LOOP_MERGE, merge, again, 0)
-        out.op(_BRANCH, body)
+        out.op(*(_BRANCH_CONDITIONAL, guard, body, merge) if guard else (_BRANCH, body))
         self._start(body)
         self._region(op.regions[0], again)
         self._start(again)
@@ -149,12 +160,21 @@ class _Lowering:
         out.op(_BRANCH, header)
         self._start(merge)
         results = [out.id() for _ in op.results]
-        self._join(op.results, results, list(endings(op)))
+        self._join(op.results, results, list(endings(op)), header if guard else 0)
 
-    def _join(self, values: Sequence[Value], ids: Sequence[int], ends: Sequence[Op]) -> None:
-        """Writes what comes together at the block's start: the arguments of the terminators that lead here."""
+    def _runs(self) -> int:
+        """The id of a condition that always holds, which no compiler knows."""
+        n_groups = self._out.value(_EXTRACT, UINT32, self._builtins["n_groups"], 0)
+        return arithmetic(self._out, "ne", BOOL, UINT32, [n_groups, self._out.uint(0)])
+
+    def _join(self, values: Sequence[Value], ids: Sequence[int], ends: Sequence[Op], header: int = 0) -> None:
+        """Writes what comes together at the block's start: the arguments of the terminators that lead here.
+
+        From a `header`, if there is one, nobody comes.
+        """
         for index, (value, result) in enumerate(zip(values, ids, strict=True)):
             ways = [word for end in ends for word in (self._id(end.args[index]), self._came_from[end])]
+            ways += [self._out.number(0, value.type), header] * bool(header)
             self._out.op(_PHI if ways else _UNDEF, self._out.type(value.type), result, *ways)
             if not isinstance(value, Param):
                 self._ids[value] = result
@@ -204,12 +224,27 @@ class _Lowering:
         out = self._out
         exchanges = op.code == "compare_exchange"
         name, memory = ("", op.attribute) if exchanges else op.attribute
-        if memory.element.bits == 64:
+        if memory.element.kind == "f":
+            for capability, extension in _FLOAT_ATOMICS.get(f"{name}{memory.element.bits}", ()):
+                out.require(capability, extension)
+        elif memory.element.bits == 64:
             out.require(_INT64_ATOMICS)
         relaxed = out.uint(_RELAXED)
         scope = out.uint(_DEVICE_SCOPE if memory.length is None else _WORKGROUP_SCOPE)
         pointer = self._element(memory, args[0])
         if exchanges:
             return out.value(_COMPARE_EXCHANGE, op.type, pointer, scope, relaxed, relaxed, args[2], args[1])
-        opcode = _ATOMICS.get(name) or _ATOMICS_BY_SIGN[memory.element.kind + name]
+        opcode = _ATOMICS_BY_KIND.get(memory.element.kind + name) or _ATOMICS[name]
         return out.value(opcode, op.type, pointer, scope, relaxed, args[1])
+
+
+def _leaves_with_its_own(loop: Op) -> bool:
+    """Whether a result of the loop is one value of its body, whichever way leads out.
+
+    SwiftShader simplifies the phi of such a value away, and then gives all lanes what the last one to leave computed.
+    Another way out, which is never taken, keeps it from that.
+    """
+    ends = list(endings(loop))
+    alone = [{end.args[index] for end in ends} for index in range(len(loop.results))]
+    candidates = {value for values in alone if len(values) == 1 for value in values}
+    return any(candidates.intersection((op, *op.params, *op.results)) for op in walk(loop.regions[0]))

@@ -49,6 +49,8 @@ UP_TO_32_BITS = frozenset(
 
 _REDUCTIONS = ("add", "mul", "min", "max")
 ATOMICS = frozenset({"add", "min", "max", "and", "or", "xor", "exchange"})
+FLOAT_ATOMICS = {"exchange": "Atomics", "add": "AtomicAdd", "min": "AtomicMinMax", "max": "AtomicMinMax"}
+"""Those of them that floats have, too -> how Vulkan's features for them end."""
 SUBGROUP = {
     **dict.fromkeys([f"{way}{name}" for way in ("", "inclusive_", "exclusive_") for name in _REDUCTIONS], "iuf"),
     **dict.fromkeys(("and", "or", "xor"), "biu"),
@@ -113,10 +115,11 @@ def _memory(code: str, kinds: list[Type], memory: Any) -> Type | None:
 def _atomic(code: str, kinds: list[Type], attribute: Any) -> Type | None:
     name, memory = attribute if code == "atomic" else ("exchange", attribute)
     _demand(name in ATOMICS, code, [name], f"is one of {', '.join(sorted(ATOMICS))}")
-    floats = name == "exchange" and code == "atomic"
+    floats = name in FLOAT_ATOMICS and code == "atomic"
     element = memory.element
     fits = element.bits >= 32 and (element.kind in "iu" or (floats and element.kind == "f"))
-    _demand(fits, code, [element], "works on integers of 32 or 64 bits (an exchange on floats, too)")
+    others = ", ".join(sorted(FLOAT_ATOMICS))
+    _demand(fits, code, [element], f"works on integers of 32 or 64 bits ({others} on floats, too)")
     return _memory(code, kinds, memory)
 
 
