@@ -42,7 +42,7 @@ REFUSED: dict[str, Callable[[Made], Any]] = {
     "takes one bool": lambda m: m.b.if_(m.n),
     "takes a bool and two alike": lambda m: m.b.select(m.b.binary("lt", m.n, m.one), m.one, m.half),
     "keeps the number of bits": lambda m: m.b.bitcast(m.n, ir.FLOAT64),
-    "works on integers": lambda m: m.b.atomic("add", m.out, m.n, m.half),
+    "works on integers": lambda m: m.b.atomic("and", m.out, m.n, m.half),
     "is one of": lambda m: m.b.atomic("nand", m.out, m.n, m.half),
     "has no such name": lambda m: m.b.builtin("global_id", 3),
     "takes a value and a uint32": lambda m: m.b.subgroup("shuffle", m.n, m.n),

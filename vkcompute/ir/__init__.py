@@ -8,6 +8,7 @@ from __future__ import annotations
 from vkcompute.errors import IrError
 from vkcompute.ir.builder import Branch, Builder, Loop
 from vkcompute.ir.divergence import divergent_barrier
+from vkcompute.ir.emulate import float_atomics, without_float_atomics
 from vkcompute.ir.function import Constant, Function, Memory, Value
 from vkcompute.ir.lower import lower
 from vkcompute.ir.passes import optimize
@@ -59,9 +60,11 @@ __all__ = [
     "Value",
     "Vector",
     "divergent_barrier",
+    "float_atomics",
     "lower",
     "optimize",
     "text",
     "vector",
     "verify",
+    "without_float_atomics",
 ]

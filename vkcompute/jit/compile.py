@@ -36,6 +36,7 @@ class Variant:
         linear: the same, if it has one axis or none.
         local_size: invocations per workgroup.
         reads: what was found outside of the function.
+        features: of Vulkan, that its atomic operations on floats need.
     """
 
     spirv: bytes
@@ -44,6 +45,7 @@ class Variant:
     linear: int | None
     local_size: tuple[int, int, int]
     reads: tuple[Read, ...]
+    features: tuple[str, ...] = ()
 
     @property
     def current(self) -> bool:
@@ -66,14 +68,19 @@ def compiled(
     local_size: tuple[int, int, int] | None,
     *,
     folded: bool = False,
+    emulated: bool = False,
 ) -> Variant:
     """The variant for these arguments; without a local size, it is that for the first tensor that is written.
+
+    Args:
+        folded: whether groups along the first axis go on along the second.
+        emulated: whether it does without atomic operations on floats.
 
     Raises:
         KernelError: kernels cannot do what the function does.
     """
     try:
-        return _compiled(function, source, signature, local_size, folded=folded)
+        return _compiled(function, source, signature, local_size, folded=folded, emulated=emulated)
     except RecursionError:
         raise source.error(source.tree, "this is nested too deeply; divide it into loops and variables") from None
 
@@ -85,9 +92,12 @@ def _compiled(
     local_size: tuple[int, int, int] | None,
     *,
     folded: bool,
+    emulated: bool,
 ) -> Variant:
     built, compiler, first = build(function, source, signature, local_size, folded=folded)
     check_barriers(built)
+    if emulated:
+        ir.without_float_atomics(built)
     scalars = [
         (n, TRUTH if each in (bool, np.bool_) else VALUE) for n, each in enumerate(signature) if type(each) is not tuple
     ]
@@ -98,6 +108,7 @@ def _compiled(
         first if first is not None and signature[first][1] < 2 else None,
         built.local_size,
         tuple(compiler.reads.values()),
+        tuple(sorted(ir.float_atomics(built))),
     )
 
 

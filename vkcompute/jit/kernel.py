@@ -103,7 +103,8 @@ def kernel(function: Callable[..., object]) -> PythonKernel:
     **Workgroups.** `tile = vc.shared((16, 16), vc.float32)` is an array that the invocations of a workgroup share,
     `vc.barrier()` waits for all of them, and `vc.atomic_add(array, index, value)`, min, max, and, or, xor, exchange and
     `vc.atomic_compare_exchange(array, index, expected, new)` change an integer of a tensor or shared array in one step
-    and give the old one. All invocations must come to a barrier: where that is not proved, it is refused.
+    and give the old one; add, min, max and exchange a float, too. All invocations must come to a barrier: where that is
+    not proved, it is refused.
 
     **Subgroups** are the parts of a workgroup that run side by side, `vc.subgroup_size()` lanes each. They compute
     together by `vc.subgroup_add(x)` and mul, min, max, and, or, xor; scans, as `vc.subgroup_inclusive_add(x)`; votes;

@@ -49,17 +49,17 @@ class Launcher:
         """Launches, and keeps how, for launches that have as much in common as the key says."""
         groups, local, *_ = key
         signature = tuple([kind_of(arg) for arg in args])
-        variant = self._variant((signature, local, False))
         tensors = [arg for arg in args if type(arg) is Tensor]
         if not tensors:
             raise TypeError(f"{self._name} takes a tensor, on whose device it runs; got none")
+        variant = self._variant(signature, local, tensors[0].runtime)
         kernel, most = self._on(variant, tensors[0].runtime)
         grid, linear = groups, variant.linear
         if grid is None and (linear is None or args[linear].size > most * variant.local_size[0]):
             shape = args[variant.first].shape if variant.first is not None else None
             grid = grid_over(self._name, shape, variant.local_size)  # else it is what the kernel would take itself
         if grid is not None and len(grid) == 1 and grid[0] > most:
-            kernel, _ = self._on(self._variant((signature, local, True)), tensors[0].runtime)
+            kernel, _ = self._on(self._variant(signature, local, tensors[0].runtime, folded=True), tensors[0].runtime)
             n_rows = -(-grid[0] // most)
             grid = -(-grid[0] // n_rows), n_rows
         pushes = [
@@ -75,15 +75,23 @@ class Launcher:
         self._plans[key] = Plan(variant, args, pushes[len(args) - len(tensors) :], launch)
         return kernel.runtime.scheduler.dispatch(command, writes, reads, None, keep)
 
-    def _variant(self, key: tuple[Signature, tuple[int, int, int] | None, bool]) -> Variant:
-        """What is compiled for a signature and a local size, folded or not."""
+    def _variant(
+        self, signature: Signature, local: tuple[int, int, int] | None, runtime: Runtime, *, folded: bool = False
+    ) -> Variant:
+        """What is compiled for a signature and a local size, folded or not, such that this device can run it."""
+        variant = self._compiled((signature, local, folded, False))
+        if not runtime.device.features.issuperset(variant.features):
+            variant = self._compiled((signature, local, folded, True))
+        return variant
+
+    def _compiled(self, key: tuple[Signature, tuple[int, int, int] | None, bool, bool]) -> Variant:
         found = self._variants.get(key) or []
         for variant in found:
             if not variant.reads or variant.current:
                 return variant
-        signature, local, folded = key
-        make = partial(compiled, self._function, self._source, signature, local, folded=folded)
-        variant = cache.kept(make, self._function, signature, local, folded)
+        signature, local, folded, emulated = key
+        make = partial(compiled, self._function, self._source, signature, local, folded=folded, emulated=emulated)
+        variant = cache.kept(make, self._function, *key)
         self._variants[key] = [variant, *found[: _MOST_VARIANTS - 1]]
         return variant
 
@@ -92,7 +100,8 @@ class Launcher:
         try:
             return runtime.memo[variant.spirv]  # type: ignore[no-any-return]
         except KeyError:
-            kernel = runtime.kernel(variant.spirv, name=self._name)
+            # Types are those that it was compiled for; memory may hold bits of floats as integers.
+            kernel = runtime.kernel(variant.spirv, name=self._name, check_types=False)
             most = runtime.device.physical.limits["maxComputeWorkGroupCount"][0]
             runtime.memo[variant.spirv] = kernel, most
             return kernel, most

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vkcompute.ir import BOOL, SCALARS, UINT8, Scalar
+from vkcompute.ir.rules import FLOAT_ATOMICS
 from vkcompute.jit.source import Refused
 from vkcompute.jit.values import Array, Kind, Number, describe
 
@@ -72,13 +73,10 @@ def barrier(c: Expressions) -> None:
 def atomic(name: str, c: Expressions, array: Any, index: Any, *values: Any) -> Number:
     """An operation on an element in one step."""
     place = c.place(array, index)
-    if array.element.kind not in "iu" or array.element.bits < 32:
-        remedy = "make it of int32"
-        if array.element.kind == "f":
-            remedy = "count in integers, as int(x * 1024), or add in a shared array between barriers and store once"
-            if "exchange" in name:
-                remedy = "exchange the index of an element that holds the number"
-        raise Refused(f"atomic_{name} takes int32, uint32, int64 and uint64; got {describe(array)}; {remedy}")
+    _check_atomic(name, array)
+    for each in values:
+        if array.element.kind != "f" and c.kind(each).type.kind == "f":
+            raise Refused(f"atomic_{name} on {array.element} takes integers; got {describe(each)}; write int(x)")
     c.mark_written(array)
     numbers = [c.cast(each, array.element) for each in values]
     if name == "compare_exchange":
@@ -86,3 +84,15 @@ def atomic(name: str, c: Expressions, array: Any, index: Any, *values: Any) -> N
     else:
         found = c.builder.atomic(name, array.memory, place, *numbers)
     return Number(found, Kind(array.element))
+
+
+def _check_atomic(name: str, array: Array) -> None:
+    """Refuses an operation that the array's elements do not have."""
+    takes = "float32, float64, " * (name in FLOAT_ATOMICS) + "int32, uint32, int64 and uint64"
+    if array.element.name not in takes.replace(" and", ",").split(", "):
+        remedy = "make it of int32"
+        if array.element.kind == "f" and name in FLOAT_ATOMICS:
+            remedy = "make it of float32"
+        if name == "compare_exchange":
+            remedy = "exchange the index of an element that holds the number"
+        raise Refused(f"atomic_{name} takes {takes}; got {describe(array)}; {remedy}")

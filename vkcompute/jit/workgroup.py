@@ -27,21 +27,23 @@ def barrier() -> None:
     outside("barrier()")
 
 
-def atomic_add(array: Any, index: int | tuple[int, ...], value: int) -> int:
+def atomic_add(array: Any, index: int | tuple[int, ...], value: Any) -> Any:
     """`array[index] += value` in one step; gives what was there.
 
     Here as in the others, the array is a tensor or shared, of int32, uint32, or (where the device has it) int64 or
-    uint64; the value becomes its type. No order among other accesses follows: that takes a barrier or another launch.
+    uint64; this, min, max and exchange take float32 and float64, too. The value becomes the array's type; no float
+    becomes an integer. No order among other accesses follows: that takes a barrier or another launch. In which order
+    floats are added, nobody knows. A device without atomic operations on floats tries again until nobody came between.
     """
     outside("atomic_add(array, index, value)")
 
 
-def atomic_min(array: Any, index: int | tuple[int, ...], value: int) -> int:
+def atomic_min(array: Any, index: int | tuple[int, ...], value: Any) -> Any:
     """The smaller of element and value, in one step; gives what was there."""
     outside("atomic_min(array, index, value)")
 
 
-def atomic_max(array: Any, index: int | tuple[int, ...], value: int) -> int:
+def atomic_max(array: Any, index: int | tuple[int, ...], value: Any) -> Any:
     """The larger of element and value, in one step; gives what was there."""
     outside("atomic_max(array, index, value)")
 
@@ -61,7 +63,7 @@ def atomic_xor(array: Any, index: int | tuple[int, ...], value: int) -> int:
     outside("atomic_xor(array, index, value)")
 
 
-def atomic_exchange(array: Any, index: int | tuple[int, ...], value: int) -> int:
+def atomic_exchange(array: Any, index: int | tuple[int, ...], value: Any) -> Any:
     """`array[index] = value` in one step; gives what was there."""
     outside("atomic_exchange(array, index, value)")
 
