@@ -42,12 +42,13 @@ def apart(tensors: Sequence[Any], masks: Sequence[tuple[bool, ...]], outs: Seque
     """The tensors, with copies of those that share bytes with a result and are not read just where it is written."""
     found = []
     for tensor, mask in zip(tensors, masks, strict=True):
-        same = [out for out in outs if all(mask) and out.slot == tensor.slot]
-        shared = [out for out in outs if out not in same and _overlap(tensor, out)]
+        shared = any(_overlap(tensor.span, out.span, equal=all(mask)) for out in outs)
         found.append(tensor.copy() if shared else tensor)
     return found
 
 
-def _overlap(one: Tensor, other: Tensor) -> bool:
-    (buffer, start, stop), (its, first, last) = one.range, other.range
-    return buffer is its and start < last and first < stop
+def _overlap(one: Any, other: Any, *, equal: bool) -> bool:
+    """Whether two spans share bytes, other than all if they may be `equal`; what has none is refused at the launch."""
+    if one is None or other is None or one[0] is not other[0] or (equal and one[1:] == other[1:]):
+        return False
+    return bool(one[1] < other[2] and other[1] < one[2])

@@ -71,9 +71,10 @@ def reduce(
         dot(x, y)
 
     The result is what `functools.reduce(function, elements, initial)` gives for a function that is associative; it need
-    not be commutative. Elements stay in order (row-major where all axes go) and are combined in groups: 64 of them, or
-    16 and these two by two, then what they gave in the same way, and at last `initial` from the left. The groups
-    depend on shape and axis only, so the result is the same each time, to the last bit; of nothing it is `initial`.
+    not be commutative. Elements stay in order (row-major where all axes go) and are combined in groups: 64 from the
+    left, or 64 times 16 and these two by two, then what they gave in the same way, and at last `initial` from the left.
+    Which groups depends on shape and axis, and on whether the device is a CPU: there the result is the same each time,
+    to the last bit. Of nothing it is `initial`.
 
     The types of the elements, the initial value and what the function gives promote as in kernels, and in that type
     elements are combined: int8 with an initial 0 is int8, and wraps; with `vc.int64(0)` it is int64. An int of a bool

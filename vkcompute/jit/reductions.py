@@ -43,11 +43,15 @@ class Stage(NamedTuple):
         return -(-self.n_results // (1 if self.together else passes.WIDTH))
 
 
-def stages(n_rows: int, n: int, n_columns: int) -> list[Stage]:
-    """The passes that reduce (n_rows, n, n_columns) elements, n > 0, to (n_rows, n_columns)."""
+def stages(n_rows: int, n: int, n_columns: int, *, groups: bool) -> list[Stage]:
+    """The passes that reduce (n_rows, n, n_columns) elements, n > 0, to (n_rows, n_columns).
+
+    Args:
+        groups: whether workgroups reduce what is long and lies side by side.
+    """
     found: list[Stage] = []
     while not found or n > 1:
-        together = n_columns == 1 and n > passes.CHUNK
+        together = groups and n_columns == 1 and n > passes.CHUNK
         n_chunks = -(-n // (passes.WIDTH * passes.EACH if together else passes.CHUNK))
         found.append(Stage(together, n_rows * n_chunks * n_columns, n, n_chunks, n_columns))
         n = n_chunks
