@@ -1,13 +1,45 @@
-"""Every module that these tests compile is verified before it is lowered, and validated after."""
+"""Every module that these tests compile is verified before it is lowered, and validated after.
+
+The tests of the language run twice: on the device, and simulated, where `gpu` makes arrays of the host.
+"""
 
 from __future__ import annotations
 
 import shutil
 import subprocess
+from collections.abc import Iterator
 
 import pytest
+from host import SimulatedRuntime
 
+import vkcompute
 from vkcompute import ir
+from vkcompute.jit.kernel import PythonKernel
+
+SIMULATED = ("test_language", "test_odd_kernels", "test_python_kernels", "test_types", "test_workgroup")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Runs the tests of these files in both ways, but for those that only concern a device."""
+    both = metafunc.module.__name__.rpartition(".")[2] in SIMULATED and "gpu" in metafunc.fixturenames
+    if both and not metafunc.definition.get_closest_marker("device_only"):
+        metafunc.parametrize("gpu", ["device", "simulated"], indirect=True, scope="session")
+
+
+@pytest.fixture(scope="session")
+def gpu(gpu: vkcompute.Runtime, request: pytest.FixtureRequest) -> vkcompute.Runtime | SimulatedRuntime:
+    """The runtime, or what stands for one where kernels are simulated."""
+    return SimulatedRuntime() if getattr(request, "param", "") == "simulated" else gpu
+
+
+@pytest.fixture(autouse=True)
+def _simulated(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Simulates all launches in the tests that are to, as VKCOMPUTE_SIMULATE=1 does."""
+    call = getattr(request.node, "callspec", None)
+    with pytest.MonkeyPatch.context() as patch:  # not the test's own, which it may undo
+        if call is not None and call.params.get("gpu") == "simulated":
+            patch.setattr(PythonKernel, "_launch", property(lambda kernel: kernel.simulate._launch))
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -334,7 +334,8 @@ def ends(x, out):
     """Indices that count from the end."""
     i = vc.global_id(0)
     out[i, -1] = x[-1] + x[-2]
-    out[-1, 0] = x[0]
+    if i == 0:
+        out[-1, 0] = x[0]
 
 
 @vc.kernel

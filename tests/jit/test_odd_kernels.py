@@ -138,14 +138,16 @@ class Namespace:
     @staticmethod
     @vc.kernel
     def static(x) -> None:
-        x[0] = 5
+        if vc.global_id() == 0:
+            x[0] = 5
 
 
 @noted
 @vc.kernel
 @noted
 def in_between(x):
-    x[1] = 6
+    if vc.global_id() == 1:
+        x[1] = 6
 
 
 def test_decorators_that_change_nothing(gpu: vc.Runtime) -> None:

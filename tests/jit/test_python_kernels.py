@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import gc
 import weakref
 from pathlib import Path
@@ -82,7 +83,7 @@ def test_the_first_example(gpu: vc.Runtime) -> None:
     x, y = np.arange(n, dtype=np.float32), np.ones(n, np.float32)
     tensors = [gpu.tensor(x), gpu.tensor(y), gpu.zeros(n)]
     future = saxpy(*tensors, 2.0)
-    assert isinstance(future, vc.Future)
+    assert isinstance(future, concurrent.futures.Future)
     assert np.array_equal(tensors[2].numpy(), 2 * x + y)
     saxpy[(n + 255) // 256, 256](*tensors, 3.0)
     assert np.array_equal(tensors[2].numpy(), 3 * x + y)
@@ -131,6 +132,7 @@ def test_no_elements(gpu: vc.Runtime) -> None:
         kernel(gpu.empty(shape, np.int32)).result()
 
 
+@pytest.mark.device_only
 def test_more_groups_than_the_device_has_along_an_axis(gpu: vc.Runtime) -> None:
     most = gpu.device.physical.limits["maxComputeWorkGroupCount"][0]
     if most > 1 << 20:
@@ -198,7 +200,8 @@ def flipped(x, out, number):
     number[i] = x[i] + 5
     if x[i]:
         number[i] *= 10
-    out[3] = 7
+    if i == 3:
+        out[3] = 7
 
 
 def test_variants_follow_what_is_outside(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -254,6 +257,7 @@ def test_closures(gpu: vc.Runtime) -> None:
     assert set(out.numpy().tolist()) == {4.5}
 
 
+@pytest.mark.device_only
 def test_the_same_types_are_compiled_once(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
     import vkcompute.jit.launch as home
 
@@ -272,6 +276,7 @@ def test_the_same_types_are_compiled_once(gpu: vc.Runtime, monkeypatch: pytest.M
     assert len(calls) == len(set(calls)) == 4
 
 
+@pytest.mark.device_only
 def test_graphs_record_python_kernels(gpu: vc.Runtime) -> None:
     x, y, out = gpu.full(100, 1), gpu.full(100, 2), gpu.zeros(100)
     with gpu.record() as graph:
@@ -282,6 +287,7 @@ def test_graphs_record_python_kernels(gpu: vc.Runtime) -> None:
     assert set(out.numpy().tolist()) == {2 * (2 + 2 + 2 + 2) + 2 + 2}
 
 
+@pytest.mark.device_only
 def test_the_call_is_pythons(gpu: vc.Runtime) -> None:
     x = gpu.zeros(4)
     for args, named, message in [
@@ -358,6 +364,7 @@ def add_step(x):
         x[i] += step
 
 
+@pytest.mark.device_only
 def test_constants_that_come_again_are_compiled_but_kept_once(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
     x = gpu.zeros(4, np.int32)
     kept = []

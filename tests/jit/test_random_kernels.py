@@ -1,4 +1,4 @@
-"""Random programs of all types and statements: the device against the same text run by Python, to the bit."""
+"""Random programs of all types and statements: device and simulator against the text run by Python, to the bit."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from random import Random
 
 import numpy as np
 import pytest
+from host import SimulatedRuntime
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from oracle import check, module
@@ -26,5 +27,6 @@ def test_random_programs(gpu: vc.Runtime, random: Random, seed: int) -> None:
     out = np.full((N, 6), -7, np.int32), np.full(N, 7, np.uint32), np.full((N, 4), -7, np.float32)
     try:
         check(gpu, kernel, x, y, z, *out, local_size=(N, 1, 1), rtol=0, atol=0)
+        check(SimulatedRuntime(), kernel.simulate, x, y, z, *out, local_size=(N, 1, 1), rtol=0, atol=0)
     except (OverflowError, pytest.skip.Exception):  # a Python int is beyond int32; 64 bits where there are none
         assume(False)

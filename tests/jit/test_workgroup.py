@@ -185,6 +185,7 @@ def locked(total, lock, rounds):
         vc.atomic_add(total, 0, vc.atomic_add(lock, 0, 1) % 2)
 
 
+@pytest.mark.device_only
 def test_an_atomic_reads_and_writes_to_the_scheduler(gpu: vc.Runtime) -> None:
     from vkcompute.jit.compile import compiled
     from vkcompute.jit.source import read
@@ -201,6 +202,7 @@ def test_an_atomic_reads_and_writes_to_the_scheduler(gpu: vc.Runtime) -> None:
     assert (lock.item(), total.item()) == (20 * 2 * 32 * 3, 20 * 32 * 3)
 
 
+@pytest.mark.device_only
 def test_more_than_the_device_has(gpu: vc.Runtime) -> None:
     most = gpu.device.physical.limits["maxComputeSharedMemorySize"]
 

@@ -82,7 +82,12 @@ def compiled(
     try:
         return _compiled(function, source, signature, local_size, folded=folded, emulated=emulated)
     except RecursionError:
-        raise source.error(source.tree, "this is nested too deeply; divide it into loops and variables") from None
+        raise too_deep(source) from None
+
+
+def too_deep(source: Source) -> KernelError:
+    """The error for a function whose parts Python's own stack does not hold."""
+    return source.error(source.tree, "this is nested too deeply; divide it into loops and variables")
 
 
 def _compiled(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
 from collections.abc import Callable
 from functools import cached_property, partial
 from types import FunctionType
@@ -12,32 +13,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vkcompute.errors import KernelError
-from vkcompute.jit.source import read
+from vkcompute.jit.source import Source, read
 
 if TYPE_CHECKING:
-    from vkcompute.jit.launch import Launcher
     from vkcompute.runtime.future import Future
 
 Sizes = tuple[int, ...]
 
 
-class PythonKernel:
-    """Made by `vc.kernel`; called, it launches."""
+class Launchable:
+    """What is launched by a call, on the grid that it finds itself, or on another that is given in brackets."""
 
-    def __init__(self, function: FunctionType) -> None:
-        functools.update_wrapper(self, function)
-        self.__name__ = function.__name__
-        self._function, self._source = function, read(function)
-        self._signature = inspect.signature(function)
-        for parameter in self._signature.parameters.values():
-            if parameter.kind is not parameter.POSITIONAL_OR_KEYWORD:
-                raise self._source.error(self._source.tree, f"a kernel takes plain parameters; {parameter} is none")
-
-    @cached_property
-    def _launch(self) -> Launcher:
-        from vkcompute.jit.launch import Launcher  # here, because it loads the driver
-
-        return Launcher(self._function, self._source, self._signature)
+    __name__: str
+    _launch: Callable[..., Future]
 
     def __call__(self, *args: Any, **named: Any) -> Future:
         """Launches one invocation per element of the first tensor that the kernel writes; returns at once."""
@@ -58,8 +46,44 @@ class PythonKernel:
     def _launch_on(self, groups: Sizes, local: tuple[int, int, int], *args: Any, **named: Any) -> Future:
         return self._launch(groups, local, args, named)
 
+
+class PythonKernel(Launchable):
+    """Made by `vc.kernel`; called, it launches."""
+
+    def __init__(self, function: FunctionType) -> None:
+        functools.update_wrapper(self, function)
+        self.__name__ = function.__name__
+        self._function, self._source = function, read(function)
+        self._signature = inspect.signature(function)
+        for parameter in self._signature.parameters.values():
+            if parameter.kind is not parameter.POSITIONAL_OR_KEYWORD:
+                raise self._source.error(self._source.tree, f"a kernel takes plain parameters; {parameter} is none")
+
+    @cached_property
+    def _launch(self) -> Callable[..., Future]:  # type: ignore[override]
+        if os.environ.get("VKCOMPUTE_SIMULATE", "0") not in ("", "0"):
+            return self.simulate._launch
+        from vkcompute.jit.launch import Launcher  # here, because it loads the driver
+
+        return Launcher(self._function, self._source, self._signature)
+
+    @cached_property
+    def simulate(self) -> Simulation:
+        """`kernel.simulate(…)` and `kernel.simulate[groups, local_size](…)`: the same, run by Python."""
+        return Simulation(self._function, self._source, self._signature)
+
     def __repr__(self) -> str:
         return f"<Python kernel {self.__name__}>"
+
+
+class Simulation(Launchable):
+    """A kernel as Python runs it: on numpy's arrays, which need no driver, or tensors; it has ended when it returns."""
+
+    def __init__(self, function: FunctionType, source: Source, signature: inspect.Signature) -> None:
+        from vkcompute.jit.simulator.launch import simulate  # here, because few need it
+
+        functools.update_wrapper(self, function)
+        self._launch = partial(simulate, function, source, signature)
 
 
 def kernel(function: Callable[..., object]) -> PythonKernel:

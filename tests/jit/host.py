@@ -1,0 +1,31 @@
+"""Arrays of the host with as much of a tensor's interface as the tests of kernels use."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+Shape = int | tuple[int, ...]
+
+
+class HostTensor(np.ndarray[Any, Any]):
+    """An array that gives itself where a tensor would be downloaded."""
+
+    def numpy(self) -> np.ndarray[Any, Any]:
+        return np.array(self)
+
+
+class SimulatedRuntime:
+    """Makes arrays as a runtime makes tensors."""
+
+    def tensor(self, data: Any) -> HostTensor:
+        return np.array(data).view(HostTensor)
+
+    def full(self, shape: Shape, value: Any, dtype: Any = np.float32) -> HostTensor:
+        return self.tensor(np.full(shape, value, dtype))
+
+    def zeros(self, shape: Shape, dtype: Any = np.float32) -> HostTensor:
+        return self.full(shape, 0, dtype)
+
+    empty = zeros

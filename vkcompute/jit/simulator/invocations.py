@@ -1,0 +1,172 @@
+"""Whose turn it is: the workgroups one after the other, and their invocations, which wait for each other."""
+
+from __future__ import annotations
+
+import contextvars
+import itertools
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from types import CodeType
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from vkcompute.errors import KernelError
+
+if TYPE_CHECKING:
+    from vkcompute.jit.simulator.machine import Machine
+
+Place = tuple[int, int, int]
+Calls = tuple[tuple[CodeType, int, int], ...]
+"""Of functions of the kernel's: the code, and the line and the instruction where it is."""
+
+
+class _Stopped(BaseException):
+    """Ends an invocation whose launch has failed."""
+
+
+class Workgroup:
+    """Invocations that share memory and barriers.
+
+    Attributes:
+        phase: barriers that have been passed.
+    """
+
+    def __init__(self, machine: Machine, place: Place, n_groups: Place, local_size: Place) -> None:
+        self.machine, self.place, self.n_groups, self.local_size = machine, place, n_groups, local_size
+        self.phase = 0
+        self.turn = threading.Semaphore(0)
+        self.invocations = [Invocation(self, local) for local in _places(local_size)]
+
+    def run(self, kernel: Callable[[], object], *, waits: bool) -> None:
+        """Runs the kernel for each invocation; in threads of their own, one at a time, if they wait for each other."""
+        if not waits:
+            for each in self.invocations:
+                self.machine.current = each
+                kernel()
+            return
+        try:
+            for each in self.invocations:
+                each.start(kernel)
+            while self._step():
+                self.phase += 1
+        finally:
+            for each in self.invocations:
+                each.stop()
+
+    def _step(self) -> bool:
+        """Lets each go on to where it waits or ends; whether all wait at one place."""
+        for each in self.invocations:
+            each.go_on()
+        first = self.invocations[0]
+        for each in self.invocations:
+            if each.waits_at != first.waits_at:
+                raise each.divergence(first) if each.waits_at else first.divergence(each)
+        return bool(first.waits_at)
+
+
+class Invocation:
+    """One run of the kernel.
+
+    Attributes:
+        waits_at: the calls that led to where it waits, the innermost first; empty once it has ended.
+    """
+
+    def __init__(self, group: Workgroup, local: Place) -> None:
+        self.group, self.local = group, local
+        self.waits_at: Calls = ()
+        self._error: BaseException | None = None
+        self._thread: threading.Thread | None = None
+        self._go_on = threading.Semaphore(0)
+        self._stopped = False
+
+    def builtin(self, name: str, axis: int) -> int:
+        """An id, or the number of workgroups."""
+        group, size = self.group, self.group.local_size
+        match name:
+            case "n_groups":
+                return group.n_groups[axis]
+            case "group_id":
+                return group.place[axis]
+            case "local_id":
+                return self.local[axis]
+            case "local_index":
+                return self.local[0] + size[0] * (self.local[1] + size[1] * self.local[2])
+        return group.place[axis] * size[axis] + self.local[axis]
+
+    def __str__(self) -> str:
+        return f"invocation {tuple(self.builtin('global_id', axis) for axis in range(3))}"
+
+    def start(self, kernel: Callable[[], object]) -> None:
+        """Makes the thread; it begins with the first `go_on`."""
+        trace = sys.gettrace()
+
+        def work() -> None:
+            self._go_on.acquire()
+            if trace is not None and sys.gettrace() is None:
+                sys.settrace(trace)  # a debugger's
+            try:
+                with np.errstate(all="ignore"):
+                    if not self._stopped:
+                        kernel()
+            except BaseException as error:
+                self._error = None if isinstance(error, _Stopped) else error
+            self._thread = None
+            self.waits_at = ()
+            self.group.turn.release()
+
+        self._thread = threading.Thread(target=contextvars.copy_context().run, args=(work,), daemon=True)
+        self._thread.start()
+
+    def go_on(self) -> None:
+        """Runs it until it waits or ends.
+
+        Raises:
+            BaseException: whatever the kernel raised.
+        """
+        if self._thread is not None:
+            self.group.machine.current = self
+            self._go_on.release()
+            self.group.turn.acquire()
+            if self._error is not None:
+                raise self._error
+
+    def wait(self) -> None:
+        """Lets the others come to this place, too."""
+        self.waits_at = self.group.machine.calls()
+        self.group.turn.release()
+        self._go_on.acquire()
+        if self._stopped:
+            raise _Stopped
+
+    def divergence(self, other: Invocation) -> KernelError:
+        """The error of this one, which waits where the other does not come."""
+        where = f"waits at {line_of(other.waits_at[0])}" if other.waits_at else "has ended"
+        return self.group.machine.fault(
+            f"this barrier is waited at, but {other} of the same workgroup {where}; all of its invocations come to a "
+            "barrier together: put loads and stores alone in branches, and barriers after them",
+            self,
+            self.waits_at,
+        )
+
+    def stop(self) -> None:
+        """Ends it where it waits."""
+        thread, self._stopped = self._thread, True
+        if thread is not None:
+            self._go_on.release()
+            thread.join(1)
+
+
+def line_of(call: tuple[CodeType, int, int]) -> str:
+    """File and line."""
+    return f"{call[0].co_filename}:{call[1]}"
+
+
+def grid(machine: Machine, n_groups: Place, local_size: Place) -> Iterator[Workgroup]:
+    """The workgroups in order, along x first."""
+    return (Workgroup(machine, place, n_groups, local_size) for place in _places(n_groups))
+
+
+def _places(sizes: Place) -> Iterator[Place]:
+    return ((x, y, z) for z, y, x in itertools.product(*map(range, sizes[::-1])))

@@ -1,0 +1,96 @@
+"""Simulated launches."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import sys
+from collections.abc import Mapping
+from functools import partial
+from inspect import Signature as Parameters
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from vkcompute import dtypes
+from vkcompute.ir.function import walk
+from vkcompute.jit.arguments import Sizes, bound, grid_over, kind_of_array, kind_of_number
+from vkcompute.jit.compile import build, too_deep
+from vkcompute.jit.simulator.invocations import grid
+from vkcompute.jit.simulator.machine import Machine
+from vkcompute.jit.simulator.operations import WAITS
+from vkcompute.jit.simulator.recorder import Recorder
+from vkcompute.jit.simulator.rewriter import rewritten
+from vkcompute.jit.source import Source
+from vkcompute.jit.values import Array
+
+
+def simulate(
+    function: FunctionType,
+    source: Source,
+    parameters: Parameters,
+    groups: Sizes | None,
+    local: tuple[int, int, int] | None,
+    args: tuple[Any, ...],
+    named: Mapping[str, Any],
+) -> Any:
+    """Runs a kernel to its end, on arrays of the host; tensors are downloaded before, and written back after.
+
+    Raises:
+        KernelError: kernels cannot do what the function does, or it does what is undefined on a device.
+    """
+    name = function.__name__
+    given = bound(name, parameters, args, named)
+    tensor = getattr(sys.modules.get("vkcompute.runtime.tensor"), "Tensor", ())  # there are none before it is loaded
+    arrays = [each.numpy() if isinstance(each, tensor) else each for each in given]
+    signature = tuple([_kind(each) for each in arrays])
+    if local is not None and 0 in local:
+        raise ValueError(f"{name} has workgroups of {local} invocations; give at least 1 along each axis")
+    try:
+        _, recorder, first = build(function, source, signature, local, using=Recorder)
+        assert isinstance(recorder, Recorder)
+        if groups is None:
+            shape = None if first is None else arrays[first].shape
+            groups = grid_over(name, shape, recorder.function.local_size)
+        machine = Machine(recorder.notes, recorder.real, recorder.function.local_size)
+        kernel = partial(rewritten(recorder.notes, machine), *_values(machine, recorder, arrays))
+    except RecursionError:
+        raise too_deep(source) from None
+    x, y, z = (*groups, 1, 1)[:3]
+    waits = any(op.code in WAITS for op in walk(recorder.function.body))
+    with np.errstate(all="ignore"):
+        for group in grid(machine, (x, y, z), machine.function.local_size):
+            machine.begin()
+            group.run(kernel, waits=waits)
+    for position in recorder.written:
+        if isinstance(given[position], tensor):
+            given[position].write(arrays[position])
+    done = concurrent.futures.Future[None]()
+    done.set_result(None)
+    return done
+
+
+def _kind(arg: Any) -> Any:
+    """What distinguishes an argument for the compiler."""
+    if isinstance(arg, np.ndarray) and arg.dtype in dtypes.BY_NUMPY:
+        if not arg.flags.c_contiguous:
+            raise ValueError(f"a kernel takes contiguous arrays; got strides {arg.strides} for {arg.shape}; copy it")
+        return kind_of_array(arg)
+    found = kind_of_number(arg)
+    if found is None:
+        got = f"an array of {arg.dtype}" if isinstance(arg, np.ndarray) else type(arg).__name__
+        raise TypeError(f"a simulated kernel takes arrays of numpy's, tensors and numbers; got {got}")
+    return found
+
+
+def _values(machine: Machine, recorder: Recorder, given: list[Any]) -> list[Any]:
+    """The arguments as the kernel sees them."""
+    values = []
+    for position, (parameter, each) in enumerate(zip(recorder.args.values(), given, strict=True)):
+        if not isinstance(parameter, Array):
+            values.append(machine.settled(parameter.kind, each))
+        elif position in recorder.written and not each.flags.writeable:
+            raise ValueError(f"the kernel writes {parameter.name}, and the array given for it is read-only; copy it")
+        else:
+            values.append(machine.tensor(parameter, each))
+    return values

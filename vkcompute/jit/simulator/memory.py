@@ -1,0 +1,124 @@
+"""The elements of a tensor or of a shared array: who touched them last, and whether anyone has written them."""
+
+from __future__ import annotations
+
+from types import CodeType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from vkcompute.jit.simulator.invocations import Invocation, line_of
+
+if TYPE_CHECKING:
+    from vkcompute.jit.simulator.machine import Machine
+
+READ, WRITE, ATOMIC = range(3)
+_RACES_WITH = {READ: (WRITE, ATOMIC), WRITE: (READ, WRITE, ATOMIC), ATOMIC: (READ, WRITE)}
+_PAST = {READ: "read", WRITE: "wrote", ATOMIC: "changed (atomically)"}
+_PRESENT = {READ: "reads", WRITE: "writes", ATOMIC: "changes (atomically)"}
+
+
+class Access(NamedTuple):
+    """Who did it, after how many barriers of its workgroup, and at which file and line."""
+
+    invocation: Invocation
+    phase: int
+    place: tuple[CodeType, int, int]
+
+
+class Touched:
+    """Of each element, those accesses of each kind that a later one may race with.
+
+    Workgroups are simulated one after the other, and so are what lies between barriers. Of one kind of access it is
+    enough to keep the last, one by another invocation between the same barriers, and one by another workgroup: of all
+    that came before, a later access races with one of these if it races with any.
+    """
+
+    def __init__(self) -> None:
+        self._elements: dict[int, list[list[Access | None]]] = {}
+
+    def add(self, address: int, kind: int, access: Access) -> tuple[int, Access] | None:
+        """Notes an access; gives the one that it races with, and of which kind that is."""
+        kinds = self._elements.get(address)
+        if kinds is None:
+            kinds = self._elements[address] = [[None] * 3 for _ in range(3)]
+        me, phase = access.invocation, access.phase
+        for other in _RACES_WITH[kind]:
+            for each in kinds[other]:
+                if each is None or each.invocation is me:
+                    continue
+                if each.invocation.group is not me.group or each.phase == phase:
+                    return other, each
+        last, beside, elsewhere = kinds[kind]
+        if last is not None and last.invocation is not me:
+            if last.invocation.group is not me.group:
+                beside, elsewhere = None, last
+            else:
+                beside = last if last.phase == phase else None
+        kinds[kind] = [access, beside, elsewhere]
+        return None
+
+
+class Cells:
+    """Memory of one launch, or of one workgroup.
+
+    Attributes:
+        data: the elements in order.
+    """
+
+    def __init__(
+        self, machine: Machine, name: str, data: np.ndarray[Any, Any], shape: tuple[int, ...], touched: Touched | None
+    ) -> None:
+        """Of a tensor with what its launch has touched; else of a shared array, which holds nothing at first."""
+        self.data, self._machine, self._name, self._shape = data, machine, name, shape
+        self._touched = touched or Touched()
+        self._written = np.ones(0, bool) if touched else np.zeros(data.size, bool)
+        self._address = data.ctypes.data if touched else 0
+
+    def load(self, index: Any) -> Any:
+        """An element."""
+        self._touch(int(index), READ)
+        return self.data[int(index)]
+
+    def store(self, index: Any, value: Any) -> None:
+        """Writes an element."""
+        self._touch(int(index), WRITE)
+        self.data[int(index)] = value
+
+    def exchange(self, index: Any) -> Any:
+        """An element that is about to be changed in the same step."""
+        self._touch(int(index), ATOMIC)
+        return self.data[int(index)]
+
+    def _touch(self, index: int, kind: int) -> None:
+        machine = self._machine
+        calls = machine.calls(1)
+        if not calls:  # a debugger looks
+            return
+        if kind == WRITE and self._written.size:
+            self._written[index] = True
+        elif self._written.size and not self._written[index]:
+            raise machine.fault(
+                f"{self._element(index)} is read, and no invocation of the workgroup has written it; a shared array "
+                "holds anything at first: write it, and put vc.barrier() between"
+            )
+        access = Access(machine.current, machine.current.group.phase, calls[0])
+        found = self._touched.add(self._address + index * self.data.itemsize, kind, access)
+        if found is not None:
+            raise machine.fault(self._race(index, kind, *found))
+
+    def _race(self, index: int, kind: int, before: int, access: Access) -> str:
+        same = access.invocation.group is self._machine.current.group
+        remedy = (
+            "put vc.barrier() between, or use vc.atomic_add and the like"
+            if same
+            else "workgroups run in no order: use vc.atomic_add and the like, or another launch"
+        )
+        return (
+            f"a race: this {_PRESENT[kind]} {self._element(index)}, which {access.invocation} {_PAST[before]} at "
+            f"{line_of(access.place)} with nothing that orders the two; {remedy}"
+        )
+
+    def _element(self, index: int) -> str:
+        along = np.unravel_index(index, self._shape) if self._shape else ()
+        return f"{self._name}[{', '.join(map(str, along)) or '()'}]"

@@ -1,0 +1,145 @@
+"""What each operation of `ir/` does in a simulation: one table, from an operation's code to a function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from vkcompute.ir import BOOL, Builder, Constant, Function
+from vkcompute.ir.function import Op, Region, Value
+from vkcompute.ir.rules import BINARY, COMPARISONS, TESTS, UNARY, result_type
+from vkcompute.ir.types import element_of
+
+if TYPE_CHECKING:
+    from vkcompute.jit.simulator.machine import Machine
+
+Operation = Callable[["Machine", list[Any], Any], Any]
+"""(the machine, the operands as numpy's scalars or, of a vector, an array, the attribute) -> the same of the result"""
+
+
+class Evaluator(Builder):
+    """A builder whose operations are done at once: all values are constants."""
+
+    def __init__(self, function: Function, machine: Machine) -> None:
+        super().__init__(function)
+        self._machine = machine
+
+    def _value(self, code: str, args: Sequence[Value], attribute: Any = None) -> Constant:
+        found = self._done(code, args, attribute)
+        return Constant(result_type(code, args, attribute), found)  # type: ignore[arg-type]
+
+    def _append(
+        self,
+        code: str,
+        args: Sequence[Value] = (),
+        attribute: Any = None,
+        regions: Sequence[Region] = (),
+        *,
+        anyway: bool = False,
+    ) -> Op:
+        self._done(code, args, attribute)
+        return Op(code, None)
+
+    def _done(self, code: str, args: Sequence[Value], attribute: Any) -> Any:
+        operation = OPERATIONS.get(code)
+        if operation is None:
+            raise self._machine.fault(f"the simulator cannot do this: it has no {code}; run it on a device")
+        return operation(self._machine, [each.value for each in args], attribute)  # type: ignore[attr-defined]
+
+
+def _numeric(function: Callable[..., Any]) -> Operation:
+    return lambda machine, args, _: function(*args)
+
+
+def _divided(machine: Machine, args: list[Any], _: Any) -> Any:
+    x, y = args
+    if x.dtype.kind == "f":
+        return x / y
+    _demand_divisor(machine, x, y)
+    return (x - np.fmod(x, y)) // y
+
+
+def _demand_divisor(machine: Machine, x: Any, y: Any) -> None:
+    """Integer division by zero, and a quotient that the type does not hold, give anything on a device."""
+    if np.any(y == 0):
+        raise machine.fault(f"{x} is divided by zero, which for integers is undefined; test the divisor before")
+    if x.dtype.kind == "i" and np.any((x == np.iinfo(x.dtype).min) & (y == -1)):
+        raise machine.fault(f"{x} // {y} does not fit {x.dtype}, and is undefined; divide in a wider type")
+
+
+def _remainder(rounded: Callable[[Any], Any], exact: Callable[[Any, Any], Any]) -> Operation:
+    def remainder(machine: Machine, args: list[Any], _: Any) -> Any:
+        x, y = args
+        if x.dtype.kind == "f":
+            return x - y * rounded(x / y)
+        _demand_divisor(machine, x, y)
+        return exact(x, y)
+
+    return remainder
+
+
+def _cast(machine: Machine, args: list[Any], kind: Any) -> Any:
+    number, target = args[0], element_of(kind)
+    if target is BOOL:
+        return number != 0
+    if number.dtype.kind == "f" and target.kind in "iu":
+        limits, whole = np.iinfo(target.name), np.trunc(number)
+        if not np.all((whole >= float(limits.min)) & (whole < float(limits.max) + 1)):  # the latter is a power of two
+            raise machine.fault(f"{number} does not fit {target}, and becomes anything there; bound it before")
+    return number.astype(target.numpy)
+
+
+def _builtin(machine: Machine, args: list[Any], attribute: tuple[str, int]) -> Any:
+    return np.uint32(machine.current.builtin(*attribute))
+
+
+def _atomic(machine: Machine, args: list[Any], attribute: Any) -> Any:
+    name, memory = attribute
+    cells = machine.cells(memory)
+    before = cells.exchange(args[0])
+    cells.data[int(args[0])] = args[1] if name == "exchange" else OPERATIONS[name](machine, [before, args[1]], None)
+    return before
+
+
+def _compare_exchange(machine: Machine, args: list[Any], memory: Any) -> Any:
+    cells = machine.cells(memory)
+    before = cells.exchange(args[0])
+    if before == args[1]:
+        cells.data[int(args[0])] = args[2]
+    return before
+
+
+_UFUNCS = {
+    "add": np.add, "sub": np.subtract, "mul": np.multiply, "min": np.minimum, "max": np.maximum,
+    "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor, "shl": np.left_shift, "shr": np.right_shift,
+    "pow": np.power, "atan2": np.arctan2, "lt": np.less, "le": np.less_equal, "gt": np.greater,
+    "ge": np.greater_equal, "eq": np.equal, "ne": np.not_equal, "neg": np.negative, "not": np.invert,
+    "round": np.rint, "rsqrt": lambda x: 1 / np.sqrt(x),
+    **{name: getattr(np, f"arc{name[1:]}") for name in ("asin", "acos", "atan", "asinh", "acosh", "atanh")},
+}  # fmt: skip
+OPERATIONS: dict[str, Operation] = {
+    **{
+        code: _numeric(_UFUNCS.get(code) or getattr(np, code))
+        for code in (*BINARY, *COMPARISONS, *UNARY, *TESTS)
+        if code in _UFUNCS or hasattr(np, code)
+    },
+    "div": _divided,
+    "rem": _remainder(np.trunc, np.fmod),
+    "mod": _remainder(np.floor, np.mod),
+    "cast": _cast,
+    "bitcast": lambda machine, args, kind: args[0].view(element_of(kind).numpy),
+    "select": lambda machine, args, _: args[1] if args[0] else args[2],
+    "vector": lambda machine, args, _: np.array(args),
+    "extract": lambda machine, args, index: args[0][index],
+    "builtin": _builtin,
+    "length": lambda machine, args, memory: np.uint32(machine.cells(memory).data.size),
+    "load": lambda machine, args, memory: machine.cells(memory).load(args[0]),
+    "store": lambda machine, args, memory: machine.cells(memory).store(*args),
+    "atomic": _atomic,
+    "compare_exchange": _compare_exchange,
+    "barrier": lambda machine, args, _: machine.current.wait(),
+}
+WAITS = frozenset({"barrier"})
+"""Operations at which an invocation waits for others."""

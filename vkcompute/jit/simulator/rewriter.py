@@ -1,0 +1,176 @@
+"""The function that a simulation runs: the user's own, with what Python would do in its own types handed over."""
+
+from __future__ import annotations
+
+import ast
+import copy
+from functools import partial
+from types import CellType, CodeType, FunctionType
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from vkcompute.jit.functions import FUNCTIONS
+from vkcompute.jit.simulator.recorder import Notes, type_of
+
+if TYPE_CHECKING:
+    from vkcompute.jit.simulator.machine import Machine
+
+_TABLE = "<simulator>"  # a name that no program can have
+
+
+def rewritten(notes: Notes, machine: Machine) -> FunctionType:
+    """The function at the place that the notes are of; file and lines are those of its source."""
+    function, source = notes.function, notes.source
+    rewriter = Rewriter(notes, machine)
+    tree = rewriter.function()
+    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+    cells[_TABLE] = CellType(rewriter.table)
+    outer = ast.FunctionDef(_TABLE, _parameters([ast.arg(name) for name in cells]), [tree], [])
+    module = ast.increment_lineno(ast.fix_missing_locations(ast.Module([outer], [])), source.above)
+    code = _inner(_inner(compile(module, source.file, "exec", dont_inherit=True)))
+    machine.codes[code] = function, source
+    defaults = tuple(map(machine.fixed, function.__defaults__ or ()))
+    closure = tuple([cells[name] for name in code.co_freevars])
+    found = FunctionType(code, function.__globals__, function.__name__, defaults, closure)
+    found.__kwdefaults__ = {name: machine.fixed(each) for name, each in (function.__kwdefaults__ or {}).items()}
+    return found
+
+
+def _inner(code: CodeType) -> CodeType:
+    return next(each for each in code.co_consts if isinstance(each, CodeType))
+
+
+def _parameters(args: list[ast.arg]) -> ast.arguments:
+    return ast.arguments(posonlyargs=[], args=args, kwonlyargs=[], kw_defaults=[], defaults=[])
+
+
+def _raw(value: Any) -> bool:
+    """Whether a value from outside has numpy's scalars in it, whose arithmetic is not a kernel's."""
+    return any(map(_raw, value)) if isinstance(value, tuple) else isinstance(value, np.generic)
+
+
+class Rewriter(ast.NodeTransformer):
+    """Rewrites one function.
+
+    Attributes:
+        table: what the rewritten function refers to by number.
+    """
+
+    def __init__(self, notes: Notes, machine: Machine) -> None:
+        self._notes, self._machine = notes, machine
+        self._copy = copy.deepcopy(notes.source.tree)
+        self._originals = dict(zip(ast.walk(self._copy), ast.walk(notes.source.tree), strict=True))
+        self.table: list[Any] = []
+
+    def function(self) -> ast.FunctionDef:
+        """The function's definition."""
+        tree, args = self._copy, self._copy.args
+        for each in (*args.posonlyargs, *args.args, *args.kwonlyargs, args.vararg, args.kwarg):
+            if each is not None:
+                each.annotation = None
+        args.defaults, args.kw_defaults = [], [None] * len(args.kwonlyargs)
+        tree.decorator_list, tree.returns = [], None
+        tree.body = self._block(tree.body)
+        return tree
+
+    def _value(self, node: ast.AST) -> Any:
+        """What the compiler found an expression to be; None also where it never came."""
+        return self._notes.values.get(self._originals[node])
+
+    def _entry(self, value: Any, like: ast.AST) -> ast.expr:
+        """An expression for this object."""
+        self.table.append(value)
+        found = ast.Subscript(ast.Name(_TABLE, ast.Load()), ast.Constant(len(self.table) - 1), ast.Load())
+        return cast(ast.expr, _placed(found, like))
+
+    def _settled(self, kind: Any, node: ast.expr) -> ast.expr:
+        """The expression in this type."""
+        if kind is None:
+            return node
+        call = ast.Call(self._entry(partial(self._machine.settled, kind), node), [node], [])
+        return cast(ast.expr, _placed(call, node))
+
+    def _assignments(self, types: dict[str, Any], like: ast.AST) -> list[ast.stmt]:
+        """Statements at this place that bring variables into their types."""
+        return [
+            _placed(ast.Assign([ast.Name(name, ast.Store())], self._variable(name, kind, like)), like)
+            for name, kind in types.items()
+        ]
+
+    def _variable(self, name: str, kind: Any, like: ast.AST) -> ast.expr:
+        return self._settled(kind, _placed(ast.Name(name, ast.Load()), like))
+
+    # -- statements ---------------------------------------------------------------------------------------------------
+
+    def _block(self, statements: list[ast.stmt]) -> list[ast.stmt]:
+        """Statements, and after branches and loops what joins the variables: at the line of what follows."""
+        found: list[ast.stmt] = []
+        for each, following in zip(statements, [*statements[1:], None], strict=False):
+            types = self._notes.joined.get(self._originals[each], {})
+            found += [self.visit(each), *self._assignments(types, following or each)]
+        return found
+
+    def visit_If(self, node: ast.If) -> ast.If:
+        """A branch."""
+        node.test, node.body, node.orelse = self.visit(node.test), self._block(node.body), self._block(node.orelse)
+        return node
+
+    def visit_While(self, node: ast.While) -> ast.While:
+        """A loop, whose variables are brought into their types before each test."""
+        heads = self._notes.heads.get(self._originals[node], {})
+        node.test, node.body = self.visit(node.test), self._block(node.body)
+        if heads:
+            names = [ast.NamedExpr(ast.Name(k, ast.Store()), self._variable(k, v, node.test)) for k, v in heads.items()]
+            both = ast.Tuple([*names, node.test], ast.Load())
+            node.test = _placed(ast.Subscript(both, ast.Constant(-1), ast.Load()), node.test)
+        return node
+
+    def visit_For(self, node: ast.For) -> ast.For:
+        """A loop over a range."""
+        heads = dict(self._notes.heads.get(self._originals[node], {}))
+        heads.pop(getattr(node.target, "id", ""), None)
+        assert isinstance(node.iter, ast.Call)
+        args = [self.visit(each) for each in node.iter.args]
+        node.iter = _placed(ast.Call(self._entry(self._machine.range, node.iter), args, []), node.iter)
+        node.body = [*self._assignments(heads, node.iter), *self._block(node.body)]
+        return node
+
+    # -- expressions --------------------------------------------------------------------------------------------------
+
+    def visit(self, node: ast.AST) -> Any:
+        """A node; numpy's scalars from outside become numbers of the kernel."""
+        value = self._value(node)
+        if _raw(value):
+            return self._entry(self._machine.fixed(value), node)
+        if type(value) is bool and any(_raw(self._value(each)) for each in ast.iter_child_nodes(node)):
+            return _placed(ast.Constant(value), node)
+        return super().visit(node)
+
+    def _joined(self, node: ast.expr) -> ast.expr:
+        kind = type_of(self._value(node))
+        return self._settled(kind, super().generic_visit(node))  # type: ignore[arg-type]
+
+    visit_BoolOp = visit_IfExp = visit_Compare = visit_UnaryOp = _joined  # noqa: N815
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        """A call of what the compiler found there; of others Python's own, untouched."""
+        function, original = self._value(node.func), self._originals[node]
+        kind = type_of(self._value(node))
+        if function is None or not (function in FUNCTIONS or original in self._notes.calls):
+            return node
+        target: Any = None
+        if function in FUNCTIONS:
+            target = partial(self._machine.invoke, original, function, kind)
+        else:
+            target, node.keywords = (
+                rewritten(self._notes.calls[original], self._machine),
+                [self.visit(each) for each in node.keywords],
+            )
+        node.func, node.args = self._entry(target, node.func), [self.visit(each) for each in node.args]
+        return node if function in FUNCTIONS else self._settled(kind, node)
+
+
+def _placed(node: Any, like: ast.AST) -> Any:
+    """A new node where another stands."""
+    return ast.fix_missing_locations(ast.copy_location(node, like))
