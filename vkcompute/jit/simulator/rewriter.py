@@ -12,6 +12,7 @@ import numpy as np
 
 from vkcompute.jit.functions import FUNCTIONS
 from vkcompute.jit.simulator.recorder import Notes, type_of
+from vkcompute.jit.values import is_static
 
 if TYPE_CHECKING:
     from vkcompute.jit.simulator.machine import Machine
@@ -47,7 +48,9 @@ def _parameters(args: list[ast.arg]) -> ast.arguments:
 
 def _raw(value: Any) -> bool:
     """Whether a value from outside has numpy's scalars in it, whose arithmetic is not a kernel's."""
-    return any(map(_raw, value)) if isinstance(value, tuple) else isinstance(value, np.generic)
+    if isinstance(value, tuple):
+        return is_static(value) and any(map(_raw, value))
+    return isinstance(value, np.generic)
 
 
 class Rewriter(ast.NodeTransformer):
@@ -141,11 +144,14 @@ class Rewriter(ast.NodeTransformer):
     def visit(self, node: ast.AST) -> Any:
         """A node; numpy's scalars from outside become numbers of the kernel."""
         value = self._value(node)
-        if _raw(value):
-            return self._entry(self._machine.fixed(value), node)
-        if type(value) is bool and any(_raw(self._value(each)) for each in ast.iter_child_nodes(node)):
-            return _placed(ast.Constant(value), node)
-        return super().visit(node)
+        known = type(value) is bool and any(_raw(self._value(each)) for each in ast.iter_child_nodes(node))
+        if not known and not _raw(value):
+            return super().visit(node)
+        found = self._machine.fixed(value)
+        if not any(self._originals[each] in self._notes.calls for each in ast.walk(node)):
+            return self._entry(found, node)
+        call = ast.Call(self._entry(lambda _: found, node), [super().visit(node)], [])  # for what it does
+        return _placed(call, node)
 
     def _joined(self, node: ast.expr) -> ast.expr:
         kind = type_of(self._value(node))
