@@ -16,7 +16,7 @@ import vkcompute
 from vkcompute import ir
 from vkcompute.jit.kernel import PythonKernel
 
-SIMULATED = ("test_language", "test_odd_kernels", "test_python_kernels", "test_types", "test_workgroup")
+SIMULATED = ("test_language", "test_odd_kernels", "test_python_kernels", "test_types", "test_vectors", "test_workgroup")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

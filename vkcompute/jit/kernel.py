@@ -142,6 +142,12 @@ def kernel(function: Callable[..., object]) -> PythonKernel:
     **Invocations** run in no order, side by side: what one writes, another may neither read nor write (`out[0] += x`
     loses sums), but for atomics, and for those of a workgroup with a barrier between.
 
+    **Simulation.** `saxpy.simulate(x, y, out, 2.0)`, or `saxpy.simulate[groups, local_size](…)`, runs the function by
+    Python itself, on numpy's arrays (or tensors), with no Vulkan: so do all launches where VKCOMPUTE_SIMULATE=1 is set.
+    Types and numbers are those of a device; `print`, `breakpoint()` and debuggers work. An error shows who does what
+    is undefined: an index out of bounds, a barrier to which not all come, a read of what was never written, two
+    invocations that race, a division of integers by zero, a float cast to an integer that does not hold it.
+
     **Loops.** lavapipe ends the loops of an invocation after 65,535 iterations, all of its loops together, and reports
     nothing: give each invocation less to do.
 

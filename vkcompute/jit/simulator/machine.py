@@ -16,12 +16,12 @@ from vkcompute.jit.expressions import Expressions, Frame
 from vkcompute.jit.functions import call
 from vkcompute.jit.simulator.invocations import Calls, Invocation
 from vkcompute.jit.simulator.memory import Cells, Touched
-from vkcompute.jit.simulator.numbers import Fixed, SimulatedArray, SimulatedNumber, plain
+from vkcompute.jit.simulator.numbers import Fixed, SimulatedArray, SimulatedNumber, SimulatedVector, plain
 from vkcompute.jit.simulator.operations import Evaluator
-from vkcompute.jit.simulator.recorder import Notes, Recorder
+from vkcompute.jit.simulator.recorder import Notes, Recorder, type_of
 from vkcompute.jit.simulator.rewriter import rewritten
 from vkcompute.jit.source import Source
-from vkcompute.jit.values import Array, Kind, Number
+from vkcompute.jit.values import Array, Kind, Number, Vector, like
 
 
 class Machine(Expressions):
@@ -70,7 +70,8 @@ class Machine(Expressions):
     def seen(self, value: Any) -> Any:
         """A value of the compiler's as the kernel sees it."""
         if isinstance(value, tuple):
-            return tuple(map(self.seen, value))
+            parts = map(self.seen, value)
+            return SimulatedVector(parts, self) if isinstance(value, Vector) else tuple(parts)
         return SimulatedNumber(value.value, value.kind, self) if type(value) is Number else value
 
     def fixed(self, value: Any) -> Any:
@@ -85,7 +86,7 @@ class Machine(Expressions):
     def settled(self, kind: Any, value: Any) -> Any:
         """A value in the type that the compiler found for it, as `type_of` gives it."""
         if isinstance(kind, tuple):
-            return tuple(self.settled(k, v) for k, v in zip(kind, value, strict=True))
+            return self.seen(like(kind, [self.settled(k, v) for k, v in zip(kind, value, strict=True)]))
         if kind is None or (type(value) is SimulatedNumber and value.kind == kind):
             return self.seen(value)
         return SimulatedNumber(self.cast(value, kind.type), kind, self)
@@ -114,11 +115,9 @@ class Machine(Expressions):
 
     def call(self, name: str, *args: Any) -> Any:
         """The result of a function of the library."""
-        key = name, *[each.kind if isinstance(each, Number) else repr(each) for each in args]
+        key = name, *[(type(each), type_of(each) or repr(each)) for each in args]
         if key not in self._library:
-            stand_ins = [Number(Value(e.kind.type), e.kind) if isinstance(e, Number) else e for e in args]
-            recorder = Recorder(Function(name), self.real)
-            notes, kind = recorder.note(getattr(library, name), stand_ins)
+            notes, kind = Recorder(Function(name), self.real).note(getattr(library, name), list(map(_stand_in, args)))
             self._library[key] = rewritten(notes, self), kind
         function, kind = self._library[key]
         return self.settled(kind, function(*map(self.seen, args)))
@@ -183,3 +182,10 @@ class Machine(Expressions):
             called = source.error(node, f"in this call of {inner}" if inner else text)
             text, inner = f"{text}\n{called}" if inner else str(called), function.__name__
         return KernelError(text)
+
+
+def _stand_in(value: Any) -> Any:
+    """A value of the same type, to compile with."""
+    if isinstance(value, tuple):
+        return like(value, map(_stand_in, value))
+    return Number(Value(value.kind.type), value.kind) if isinstance(value, Number) else value

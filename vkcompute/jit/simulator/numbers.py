@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from vkcompute.ir import Constant, Value
-from vkcompute.jit.values import Array, Kind, Number
+from vkcompute.jit.values import Array, Kind, Number, Vector
+from vkcompute.jit.vectors import element, sliced, swizzled
 
 if TYPE_CHECKING:
     from vkcompute.jit.simulator.machine import Machine
 
 
 def _binary(sign: str) -> tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]]:
-    def forward(self: SimulatedNumber, other: Any) -> Any:
+    def forward(self: Operators, other: Any) -> Any:
         return self.machine.operate(sign, self, other)
 
-    def backward(self: SimulatedNumber, other: Any) -> Any:
+    def backward(self: Operators, other: Any) -> Any:
         return self.machine.operate(sign, other, self)
 
     return forward, backward
@@ -32,22 +33,12 @@ def _unary(sign: str) -> Callable[[Any], Any]:
     return lambda self: self.machine.seen(self.machine.unary(sign, self))
 
 
-class SimulatedNumber(Number):
-    """A number that the device would compute, of the type that it has there; its operators are the compiler's."""
+class Operators:
+    """Python's operators, as the compiler has them."""
 
-    __slots__ = ("machine",)
+    __slots__ = ()
     machine: Machine
-    __array_ufunc__ = None  # numpy's scalars leave their operators to this
-
-    def __init__(self, value: Value, kind: Kind, machine: Machine) -> None:
-        super().__init__(value, kind)
-        object.__setattr__(self, "machine", machine)
-
-    @property
-    def scalar(self) -> Any:
-        """As a numpy scalar."""
-        assert isinstance(self.value, Constant)
-        return self.value.value
+    __array_ufunc__ = None  # numpy's scalars leave their operators to these
 
     __add__, __radd__ = _binary("+")
     __sub__, __rsub__ = _binary("-")
@@ -61,10 +52,26 @@ class SimulatedNumber(Number):
     __and__, __rand__ = _binary("&")
     __or__, __ror__ = _binary("|")
     __xor__, __rxor__ = _binary("^")
+    __matmul__, __rmatmul__ = _binary("@")
     __eq__, __ne__ = _compared("=="), _compared("!=")
     __lt__, __le__, __gt__, __ge__ = map(_compared, ("<", "<=", ">", ">="))
     __neg__, __pos__, __invert__ = map(_unary, "-+~")
-    __hash__ = None  # type: ignore[assignment]
+
+
+class SimulatedNumber(Operators, Number):
+    """A number that the device would compute, of the type that it has there; its operators are the compiler's."""
+
+    __slots__ = ("machine",)
+
+    def __init__(self, value: Value, kind: Kind, machine: Machine) -> None:
+        super().__init__(value, kind)
+        object.__setattr__(self, "machine", machine)
+
+    @property
+    def scalar(self) -> Any:
+        """As a numpy scalar."""
+        assert isinstance(self.value, Constant)
+        return self.value.value
 
     def __bool__(self) -> bool:
         return bool(self.scalar)
@@ -89,6 +96,26 @@ class Fixed(SimulatedNumber):
     """One of numpy's scalars from outside of the kernel, which the compiler knows."""
 
     __slots__ = ()
+
+
+class SimulatedVector(Operators, Vector):
+    """A vector of the device's numbers."""
+
+    def __new__(cls, parts: Iterable[Any], machine: Machine) -> SimulatedVector:
+        found = super().__new__(cls, parts)
+        found.machine = machine
+        return found
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return self.machine.seen(sliced(Vector(self), index))
+        return self.machine.seen(element(self.machine, Vector(self), index))
+
+    def __getattr__(self, name: str) -> Any:
+        return self.machine.seen(swizzled(Vector(self), name))
+
+    def __repr__(self) -> str:
+        return f"{type(self[0].scalar).__name__}x{len(self)}({', '.join(map(str, self))})"
 
 
 class SimulatedArray:
@@ -140,6 +167,6 @@ class SimulatedArray:
 
 def plain(value: Any) -> Any:
     """A value as the compiler's functions take it: what is known at compile time is Python's or numpy's own."""
-    if isinstance(value, tuple):
+    if isinstance(value, tuple) and not isinstance(value, Vector):
         return tuple(map(plain, value))
     return value.array if isinstance(value, SimulatedArray) else value.scalar if type(value) is Fixed else value

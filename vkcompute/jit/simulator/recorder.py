@@ -16,7 +16,7 @@ from vkcompute.jit.control import Way
 from vkcompute.jit.functions import FUNCTIONS
 from vkcompute.jit.source import Source, assigned
 from vkcompute.jit.statements import Statements
-from vkcompute.jit.values import Number, is_static
+from vkcompute.jit.values import Number, is_static, like
 
 SHOWS = tuple(each for each in (print, breakpoint, pdb.set_trace) if each not in FUNCTIONS)
 """What a simulated kernel may call for the sake of who looks on; the arguments are Python's own business."""
@@ -45,7 +45,7 @@ def type_of(value: Any) -> Any:
     """The type that a value is to have: a Kind, a tuple of such, or None for what stays as it is."""
     if isinstance(value, Number):
         return value.kind
-    return tuple(map(type_of, value)) if isinstance(value, tuple) and not is_static(value) else None
+    return like(value, map(type_of, value)) if isinstance(value, tuple) and not is_static(value) else None
 
 
 class Recorder(Statements):
@@ -55,7 +55,6 @@ class Recorder(Statements):
 
     def __init__(self, function: ir.Function, real: Scalar, *, folded: bool = False) -> None:
         super().__init__(function, real, folded=folded)
-        self._sources = {}
         self._mixed: set[str] = set()
 
     def run(self, function: FunctionType, source: Source, args: dict[str, Any]) -> None:
@@ -75,7 +74,7 @@ class Recorder(Statements):
         outer = self.notes
         inner = self.notes = outer.calls[node] = Notes(function)
         found = super().inline(function, args, named, node)
-        self.notes, inner.source = outer, self._sources[function]
+        self.notes, inner.source = outer, self.sources[function]
         return found
 
     def located(self, work: Callable[[Any], Any], node: ast.AST) -> Any:

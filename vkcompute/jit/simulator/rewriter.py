@@ -122,7 +122,7 @@ class Rewriter(ast.NodeTransformer):
     def visit_While(self, node: ast.While) -> ast.While:
         """A loop, whose variables are brought into their types before each test."""
         heads = self._notes.heads.get(self._originals[node], {})
-        node.test, node.body = self.visit(node.test), self._block(node.body)
+        node.test, node.body, node.orelse = self.visit(node.test), self._block(node.body), self._block(node.orelse)
         if heads:
             names = [ast.NamedExpr(ast.Name(k, ast.Store()), self._variable(k, v, node.test)) for k, v in heads.items()]
             both = ast.Tuple([*names, node.test], ast.Load())
@@ -137,6 +137,8 @@ class Rewriter(ast.NodeTransformer):
         args = [self.visit(each) for each in node.iter.args]
         node.iter = _placed(ast.Call(self._entry(self._machine.range, node.iter), args, []), node.iter)
         node.body = [*self._assignments(heads, node.iter), *self._block(node.body)]
+        if node.orelse:
+            node.orelse = [*self._assignments(heads, node.orelse[0]), *self._block(node.orelse)]
         return node
 
     # -- expressions --------------------------------------------------------------------------------------------------
