@@ -77,7 +77,7 @@ KINDS = ("ExecutionModel", "ExecutionMode", "StorageClass", "Dim", "ImageFormat"
 # whose names no message spells, what an interface is read from.
 KEEP = {
     "ExecutionMode": re.compile(r"^LocalSize"),
-    "BuiltIn": re.compile(r"^WorkgroupSize$"),
+    "BuiltIn": re.compile(r"^(NumWorkgroups|WorkgroupSize)$"),
     "Decoration": re.compile(
         r"^(SpecId|Block|BufferBlock|RowMajor|ArrayStride|MatrixStride|BuiltIn|Non(Read|Writ)able|Binding|DescriptorSet"
         r"|Offset)$"

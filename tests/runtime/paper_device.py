@@ -16,6 +16,7 @@ from happens_before import Access, Barrier, Event, Recorded, Replay, Seen, Submi
 
 from vkcompute.errors import VulkanError
 from vkcompute.runtime import lane, recording, scheduler
+from vkcompute.runtime.cost import NOTHING
 from vkcompute.runtime.graph_tasks import Task
 from vkcompute.runtime.recording import Recording
 from vkcompute.runtime.scheduler import Scheduler
@@ -167,7 +168,7 @@ class Paper:
 
     def launch(self, writes: Any, reads: Any, queue: Any = None) -> Any:
         kernel: Any = SimpleNamespace(name="launch")
-        return self.scheduler.dispatch((reads, writes), writes, reads, queue, (kernel, kernel))
+        return self.scheduler.dispatch((reads, writes), writes, reads, queue, (kernel, kernel, NOTHING))
 
     def copy(self, source: Any, target: Any, queue: Any = None) -> Any:
         return self.scheduler.copy(([source], [target]), 1, source, target, queue)

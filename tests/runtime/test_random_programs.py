@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -10,11 +11,17 @@ from machine import Machine, Step, check, programs
 
 import vkcompute as vc
 
+_OPTIONS: dict[str, dict[str, Any]] = {
+    "one timeline": {},
+    "three timelines": {"timelines": 3},
+    "timelines for copies": {"timelines": (2, 2)},
+    "launches divided": {"timelines": 2, "submit_limit_s": 1e-9},
+}
 
-@pytest.fixture(scope="module", params=[1, 3, (2, 2)], ids=["one timeline", "three timelines", "timelines for copies"])
+
+@pytest.fixture(scope="module", params=_OPTIONS.values(), ids=_OPTIONS.keys())
 def machine(request: pytest.FixtureRequest, rt: vc.Runtime) -> Iterator[Machine]:
-    staging = not rt.device.memory.unified
-    with vc.Runtime(timelines=request.param, staging=staging) as runtime:
+    with vc.Runtime(staging=not rt.device.memory.unified, **request.param) as runtime:
         yield Machine(runtime)
 
 

@@ -76,8 +76,8 @@ class Recorder:
     """
 
     __slots__ = (
-        "_bind_pipeline", "_bind_sets", "_bound", "_copy", "_dispatch", "_fill", "_fn", "_push", "_sets",
-        "ended", "handle", "transfer_only",
+        "_bind_pipeline", "_bind_sets", "_bound", "_copy", "_dispatch", "_dispatch_base", "_fill", "_fn", "_push",
+        "_sets", "ended", "handle", "transfer_only",
     )  # fmt: skip
 
     def __init__(self, queue: Queue, handle: Any, *, reusable: bool = False) -> None:
@@ -87,15 +87,26 @@ class Recorder:
         self._bound: Any = None
         self._sets: Any = None
         self._bind_pipeline, self._bind_sets = fn.vkCmdBindPipeline, fn.vkCmdBindDescriptorSets
-        self._push, self._dispatch = fn.vkCmdPushConstants, fn.vkCmdDispatch
+        self._push, self._dispatch, self._dispatch_base = fn.vkCmdPushConstants, fn.vkCmdDispatch, fn.vkCmdDispatchBase
         self._copy, self._fill = fn.vkCmdCopyBuffer, fn.vkCmdFillBuffer
         info = _BEGIN_REUSABLE if reusable else _BEGIN_ONCE
         vk.check(fn.vkBeginCommandBuffer(handle, info), "vkBeginCommandBuffer", queue)
 
     def dispatch(
-        self, pipeline: Any, layout: Any, n_sets: int, sets: Any, push: Any, push_bytes: int, grid: tuple[int, int, int]
+        self,
+        pipeline: Any,
+        layout: Any,
+        n_sets: int,
+        sets: Any,
+        push: Any,
+        push_bytes: int,
+        grid: tuple[int, int, int],
+        base: tuple[int, int, int] | None = None,
     ) -> None:
-        """Binds what is not bound yet and dispatches `grid` workgroups. `push` is read before the call returns."""
+        """Binds what is not bound yet and dispatches `grid` workgroups. `push` is read before the call returns.
+
+        With a `base`, the number of the first workgroup, they are a part of a larger grid; for divisible pipelines.
+        """
         handle = self.handle
         if pipeline is not self._bound:
             self._bound = None  # nothing is taken to be bound that an interruption kept from it
@@ -108,7 +119,10 @@ class Recorder:
             self._sets = sets
         if push_bytes:
             self._push(handle, layout, _COMPUTE_STAGE, 0, push_bytes, push)
-        self._dispatch(handle, *grid)
+        if base is None:
+            self._dispatch(handle, *grid)
+        else:
+            self._dispatch_base(handle, *base, *grid)
 
     def copy(self, source: Any, target: Any, regions: Any, n_regions: int) -> None:
         """Copies regions (a VkBufferCopy array) between VkBuffers, or within one where they do not overlap."""

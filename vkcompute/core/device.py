@@ -40,7 +40,7 @@ _FUNCTIONS = tuple(
     vkCreateCommandPool vkDestroyCommandPool vkAllocateCommandBuffers
     vkBeginCommandBuffer vkEndCommandBuffer vkResetCommandBuffer
     vkCmdBindPipeline vkCmdBindDescriptorSets vkCmdPushConstants
-    vkCmdDispatch vkCmdCopyBuffer vkCmdFillBuffer vkCmdPipelineBarrier vkCmdWriteTimestamp
+    vkCmdDispatch vkCmdDispatchBase vkCmdCopyBuffer vkCmdFillBuffer vkCmdPipelineBarrier vkCmdWriteTimestamp
     vkCreateQueryPool vkDestroyQueryPool vkGetQueryPoolResults vkResetQueryPool
     vkGetCalibratedTimestampsEXT vkGetCalibratedTimestampsKHR
     """.split()

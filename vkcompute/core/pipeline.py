@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("vkcompute.core")
 _COMPUTE_STAGE = 0x20
+_DISPATCH_BASE = 0x10  # VK_PIPELINE_CREATE_DISPATCH_BASE_BIT
 _HEADER = struct.Struct("<IIII16s")  # VkPipelineCacheHeaderVersionOne
 _LARGEST_CACHE_BYTES = 64 << 20
 
@@ -103,6 +104,7 @@ class ComputePipeline(DeviceChild):
 
     Args:
         constants: (constant id, value as its bytes) of each specialization constant to set.
+        divisible: whether dispatches may be parts of a larger grid; the shader must not ask for the size of that.
     """
 
     def __init__(
@@ -111,6 +113,8 @@ class ComputePipeline(DeviceChild):
         layout: PipelineLayout,
         entry_point: str = "main",
         constants: Sequence[tuple[int, bytes]] = (),
+        *,
+        divisible: bool = False,
     ) -> None:
         super().__init__(shader.device)
         self.layout = layout
@@ -136,7 +140,10 @@ class ComputePipeline(DeviceChild):
             pName=entry_point,
             pSpecializationInfo=special,
         )
-        info = vk.struct("VkComputePipelineCreateInfo", stage=stage, layout=layout.handle, basePipelineIndex=-1)
+        flags = _DISPATCH_BASE if divisible else 0
+        info = vk.struct(
+            "VkComputePipelineCreateInfo", flags=flags, stage=stage, layout=layout.handle, basePipelineIndex=-1
+        )
         self.handle = self.device.retry(self._make, info)
 
     def _make(self, info: Any) -> Any:

@@ -17,6 +17,7 @@ _ALL_STAGES = 0x10000  # VK_PIPELINE_STAGE_ALL_COMMANDS_BIT
 _COMMAND_BUFFERS = vk.ffi.typeof("VkCommandBuffer[]")
 _WAIT_INFO, _WAIT_INFO_TYPE = vk.ffi.typeof("VkSemaphoreWaitInfo*"), vk.structure_type("VkSemaphoreWaitInfo")
 _VALUE = vk.ffi.typeof("uint64_t*")
+_LONG_S = 1e-3  # as no wait takes for what has been reached
 _SLICE_S = 0.1  # a wait goes back to Python this often, so that Ctrl-C is answered
 
 
@@ -29,6 +30,7 @@ class Queue(Handle):
     Attributes:
         last_value: the value that the newest submit will signal.
         completed: a value known to be reached; `poll()` brings it up to date.
+        arrival: a value, and the moment (of `time.perf_counter`) when it was reached as a long wait for it showed.
         recording: whether commands are recorded that the next submit will carry.
     """
 
@@ -37,6 +39,7 @@ class Queue(Handle):
     def __init__(self, device: Device, handle: Any, family: int, index: int, role: str) -> None:
         self.device, self.handle, self.family, self.index, self.role = device, handle, family, index, role
         self.last_value = self.completed = 0
+        self.arrival = 0, 0.0
         self.recording = False
         self._waiters: list[int] = []
         kind = vk.struct("VkSemaphoreTypeCreateInfo", semaphoreType=vk.constant("VK_SEMAPHORE_TYPE_TIMELINE"))
@@ -136,19 +139,22 @@ class Queue(Handle):
             self._waiters.pop()
 
     def _wait(self, value: int, timeout_s: float | None) -> bool:
-        end = None if timeout_s is None else time.monotonic() + timeout_s
+        started = time.perf_counter()
+        end = None if timeout_s is None else started + timeout_s
         values = vk.ffi.new(_VALUE, value)
         info = vk.ffi.new(_WAIT_INFO)  # not by vk.struct: this is on the path of every wait
         info.sType, info.semaphoreCount, info.pSemaphores, info.pValues = _WAIT_INFO_TYPE, 1, self._signal, values
         while True:
             self._require_alive()
-            left = _SLICE_S if end is None else min(_SLICE_S, max(0.0, end - time.monotonic()))
+            left = _SLICE_S if end is None else min(_SLICE_S, max(0.0, end - time.perf_counter()))
             call = self.device.fn.vkWaitSemaphores
             result = self._check(call(self.device.handle, info, int(left * 1e9)), "vkWaitSemaphores")
             if result == 0:
                 self.completed = max(self.completed, value)
+                if (now := time.perf_counter()) - started > _LONG_S:
+                    self.arrival = value, now
                 return True
-            if end is not None and time.monotonic() >= end:
+            if end is not None and time.perf_counter() >= end:
                 return False
 
     def _require_alive(self) -> None:

@@ -23,11 +23,12 @@ class Plan:
     """
 
     __slots__ = (
-        "_command", "_extents", "_grid", "_kernel", "_pack", "_reads", "_reads_at", "_sets", "_values", "_writes_at",
+        "_command", "_cost", "_extents", "_grid", "_kernel", "_pack", "_reads", "_reads_at", "_sets",
+        "_values", "_writes_at",
     )  # fmt: skip
 
     def __init__(self, variant: Variant, args: Sequence[Any], extents: Sequence[int], launch: Launch) -> None:
-        command, _, _, (kernel, sets) = launch
+        command, _, _, (kernel, sets, self._cost) = launch
         *self._command, _, _, self._grid = command
         self._kernel, self._sets, self._pack = weakref.ref(kernel), weakref.ref(sets), kernel.push.packer or bytes
         tensors = [at for at, arg in enumerate(args) if type(arg) is Tensor]
@@ -48,7 +49,8 @@ class Plan:
         except (struct.error, TypeError, OverflowError):  # an int that needs a wider type, or the error for the user
             return None
         writes, reads = [args[at].span for at in self._writes_at], [args[at].span for at in self._reads_at]
-        return scheduler.dispatch((*self._command, push, len(push), self._grid), writes, reads, None, (kernel, sets))
+        keep = kernel, sets, self._cost
+        return scheduler.dispatch((*self._command, push, len(push), self._grid), writes, reads, None, keep)
 
 
 def _picker(at: list[int]) -> Callable[[tuple[Any, ...]], Sequence[Any]]:

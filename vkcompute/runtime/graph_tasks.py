@@ -16,7 +16,8 @@ from vkcompute.runtime.placeholders import Parameter
 from vkcompute.runtime.tensor import Tensor
 
 if TYPE_CHECKING:
-    from vkcompute.runtime.kernel import Grid, Kernel
+    from vkcompute.runtime.cost import Grid
+    from vkcompute.runtime.kernel import Kernel
     from vkcompute.runtime.scheduler import Range
 
 Places = dict[Buffer, tuple[Buffer, int]]
@@ -92,7 +93,7 @@ class Dispatch(Task):
         command: tuple[Any, ...],
         writes: Sequence[Range],
         reads: Sequence[Range],
-        kept: tuple[Kernel, DescriptorSets],
+        kept: tuple[Any, ...],
     ) -> None:
         super().__init__(writes, reads, kept)
         self._command, self.name = command, kept[0].name

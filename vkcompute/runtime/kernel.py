@@ -13,6 +13,7 @@ from vkcompute.core.quirks import quirks_of
 from vkcompute.errors import MissingFeature
 from vkcompute.runtime.arguments import Bound, bound_range, check_bindings
 from vkcompute.runtime.constants import PushConstants
+from vkcompute.runtime.cost import NOTHING, Cost, Costs, Grid
 from vkcompute.runtime.future import Future
 from vkcompute.runtime.program import Program
 from vkcompute.spirv.branches import decided
@@ -24,8 +25,7 @@ if TYPE_CHECKING:
     from vkcompute.runtime.runtime import Runtime
     from vkcompute.runtime.scheduler import Range
 
-Grid = tuple[int, int, int]
-Launch = tuple[tuple[Any, ...], "list[Range]", "list[Range]", "tuple[Kernel, DescriptorSets]"]
+Launch = tuple[tuple[Any, ...], "list[Range]", "list[Range]", "tuple[Kernel, DescriptorSets, Cost]"]
 _MANY_PLANS = 1024
 
 
@@ -65,12 +65,15 @@ class Kernel:
         self._layout = PipelineLayout(device, slots, self.push.nbytes)
         spirv = decided(program.spirv, values) if quirks_of(physical).masks_branches else program.spirv
         with ShaderModule(device, spirv) as shader:
-            self._pipeline = ComputePipeline(shader, self._layout, interface.entry_point, special)
+            self._pipeline = ComputePipeline(
+                shader, self._layout, interface.entry_point, special, divisible=not interface.counts_groups
+            )
+        self._costs = Costs(runtime.scheduler.submit_limit_s, divisible=not interface.counts_groups)
         self.program = self._pipeline.handle, self._layout.handle, self._layout.n_sets
         self.n_tensors = len(slots)
         self.writes = [i for i, binding in enumerate(self.bindings) if binding.writes]
         self.reads = [i for i, binding in enumerate(self.bindings) if binding.reads]
-        self._plans: dict[Any, tuple[DescriptorSets, Grid | None]] = {}
+        self._plans: dict[Any, tuple[DescriptorSets, Grid | None, Cost]] = {}
 
     def __call__(
         self,
@@ -105,27 +108,29 @@ class Kernel:
         tensors = args[: self.n_tensors]
         try:
             key = tuple([tensor.slot for tensor in tensors])
-            sets, chosen = self._plans[key]
+            sets, chosen, cost = self._plans[key]
         except (KeyError, AttributeError, TypeError):
-            sets, chosen = self._plan(tensors)
+            sets, chosen, cost = self._plan(tensors)
         if grid is not None or chosen is None:
             chosen = self.grid(tensors, grid)
+            cost = self._costs.of(chosen)
         push = self.packed(args[self.n_tensors :], named)
         writes = [tensors[i].span for i in self.writes]
         reads = [tensors[i].span for i in self.reads]
-        return (*self.program, sets.handles, push, len(push), chosen), writes, reads, (self, sets)
+        return (*self.program, sets.handles, push, len(push), chosen), writes, reads, (self, sets, cost)
 
     def packed(self, values: Sequence[Any], named: Mapping[str, Any]) -> bytes:
         """The bytes of the push constants, none where the kernel has none."""
         return self.push.pack(values, named) if self.push.nbytes or values or named else b""
 
-    def _plan(self, tensors: tuple[Any, ...]) -> tuple[DescriptorSets, Grid | None]:
+    def _plan(self, tensors: tuple[Any, ...]) -> tuple[DescriptorSets, Grid | None, Cost]:
         """Checks the tensors, and makes what a launch on them needs."""
         found = self.bound(tensors)
         with self.runtime.scheduler.lock:
             self.runtime.require_open()
             sets = self.sets([(buffer.block, buffer.offset + offset, nbytes) for buffer, offset, nbytes in found])
-            plan = sets, self._default_grid(tensors)
+            grid = self._default_grid(tensors)
+            plan = sets, grid, NOTHING if grid is None else self._costs.of(grid)
             if len(self._plans) >= _MANY_PLANS:
                 self._plans.pop(next(iter(self._plans)))
             self._plans[tuple([tensor.slot for tensor in tensors])] = plan

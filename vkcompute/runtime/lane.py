@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,10 +11,13 @@ from typing import Any
 from vkcompute.core.command import CommandPool, Recorder
 from vkcompute.core.queue import Point, Queue
 from vkcompute.errors import DeviceLost, VkComputeError, again
+from vkcompute.runtime.cost import NOTHING, Cost
 from vkcompute.runtime.hazards import After
 
 Clock = dict[int, int]
 """lane -> a value of its queue's timeline"""
+_Sent = tuple[float, float, Cost, bool]
+"""of a submit: when (`time.perf_counter`), how many launches, what they take, whether it could start at once"""
 _MANY_BATCHES, _MOST_BATCHES = 64, 512
 
 
@@ -73,26 +77,37 @@ class Lane(Strand):
         task: number of the newest task.
         n_batched: tasks in the open batch.
         batched_bytes: bytes that its copies move.
+        most: so many tasks it may have.
+        cost: of its slowest launches, as far as it is known which these are.
+        n_costly: how many of those it has.
+        portion: how much of a launch they are.
+        timed: whether it is noted how long submits take.
         failures: of all lanes of the scheduler, in the order in which they happened.
         failure: why the queue takes no more work, or None.
     """
 
-    __slots__ = ("_clocks", "_ended", "_failed", "_finished", "_first", "_marks", "_pool", "_values", "_waited",
-                 "_waits", "batched_bytes", "failure", "failures", "n_batched", "queue", "task")  # fmt: skip
+    __slots__ = ("_clocks", "_ended", "_failed", "_finished", "_first", "_marks", "_pool", "_seen_s", "_sent",
+                 "_usual", "_values", "_waited", "_waits", "batched_bytes", "cost", "failure", "failures",
+                 "most", "n_batched", "n_costly", "portion", "queue", "task", "timed")  # fmt: skip
 
-    def __init__(self, index: int, queue: Queue, failures: list[Failure]) -> None:
+    def __init__(self, index: int, queue: Queue, failures: list[Failure], most: int, *, timed: bool) -> None:
         super().__init__(index)
         self.queue, self.failures = queue, failures
         self._pool = CommandPool(queue)
         self._ended: Recorder | None = None  # of a batch whose submission was interrupted
         self._marks: list[int] = []  # the last task of each submitted batch that is not known to be finished,
         self._values: list[int] = []  # the value of the queue's timeline when it is,
-        self._clocks: list[Clock] = []  # and what comes before it on all lanes
+        self._clocks: list[Clock] = []  # what comes before it on all lanes,
+        self._sent: list[_Sent] = []  # and if it is timed when, and what
         self._waits: dict[Queue, int] = {}
         self._waited: Clock = {}  # what comes before all that is recorded next; replaced, never changed
         self._failed: list[Failure] = []  # the lane's own, by their tasks
         self.task, self._finished, self._first = 0, 0, 1
         self.n_batched = self.batched_bytes = 0
+        self.most = self._usual = most
+        self.timed, self.cost = timed, NOTHING
+        self.n_costly, self.portion = 0, 1.0
+        self._seen_s = 0.0
         self.failure: Exception | None = None
 
     def open(self) -> Recorder:
@@ -113,6 +128,15 @@ class Lane(Strand):
         except BaseException:
             self._pool.discard(command_buffer)
             raise
+
+    def make_room(self, cost: Cost) -> None:
+        """Before a launch that costs more than those in the open batch: submits what would be too much with it."""
+        if cost.most < self.most:
+            self.finished_task()  # which may tell more of it
+            if self.n_batched >= cost.most:
+                self.flush()
+            self.most = min(self.most, cost.most)
+        self.cost, self.n_costly = cost, 0
 
     def wait_for(self, lanes: Sequence[Lane], after: After) -> None:
         """Makes what is recorded next come after the tasks in `after`, which are of other lanes.
@@ -160,6 +184,8 @@ class Lane(Strand):
             raise again(self.failure)
         queue, recorder = self.queue, self._ended or self.recorder
         known, failed, alone = queue.last_value, None, slice(0)
+        cost = NOTHING if command_buffers else self.cost
+        sent = ((time.perf_counter(), self.n_costly * self.portion, cost, not self._waits),) if self.timed else ()
         try:
             if recorder is not None:
                 recorder.end()
@@ -179,6 +205,7 @@ class Lane(Strand):
                 self._marks += (task,)
                 self._values += (value,)
                 self._clocks += (self._waited,)
+                self._sent += sent
                 self.submitted = task
                 if recorder is not None:
                     self._pool.pending += ((value, recorder.handle),)
@@ -189,12 +216,13 @@ class Lane(Strand):
                 self._first, self.recorded = task + 1, task
                 self.recorder, self._ended, self._waits = None, None, {}
                 self.n_batched = self.batched_bytes = 0
+                self.most, self.cost, self.n_costly, self.portion = self._usual, NOTHING, 0, 1.0
                 queue.recording = False
             elif recorder is not None and recorder.ended:
                 self.recorder, self._ended = None, recorder
         if failed is not None and recorder is not None:
             self._pool.discard(recorder.handle)
-        if len(self._marks) > _MANY_BATCHES:
+        if self.timed or len(self._marks) > _MANY_BATCHES:
             self.finished_task()
         if len(self._marks) > _MOST_BATCHES:  # the host is far ahead: command buffers would fill its memory
             queue.wait(self._values[len(self._values) // 2])
@@ -227,9 +255,23 @@ class Lane(Strand):
     def seen_task(self) -> int:
         done = bisect_right(self._values, self.queue.completed)
         if done:
+            if self._sent:
+                self._learn(done)
             self._finished = self._marks[done - 1]
-            del self._marks[:done], self._values[:done], self._clocks[:done]
+            del self._marks[:done], self._values[:done], self._clocks[:done], self._sent[:done]
         return self._finished
+
+    def _learn(self, done: int) -> None:
+        """Takes note of how long the first `done` submits took, which are finished."""
+        value, now_s = self.queue.arrival
+        least_s, sent = 0.0, self._sent[:done]
+        if value != self._values[done - 1]:
+            now_s = time.perf_counter()
+        elif all(at_once for *_, at_once in sent):  # the queue was busy with them all the time
+            least_s = (now_s - max(self._seen_s, sent[0][0])) / done
+        for start_s, n, cost, _ in sent:
+            cost.note(n, least_s, now_s - start_s)
+        self._seen_s = now_s
 
     def value_of(self, task: int) -> int:
         """The value of the queue's timeline at which `task` is finished; submits the batch that holds it if need be.

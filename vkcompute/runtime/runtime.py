@@ -19,7 +19,7 @@ from vkcompute.core.buffer import Buffer
 from vkcompute.core.device import Device, QueuePlan
 from vkcompute.core.instance import Instance
 from vkcompute.core.lifetime import Handle
-from vkcompute.core.physical import choose, enumerate_devices
+from vkcompute.core.physical import PhysicalDevice, choose, enumerate_devices
 from vkcompute.errors import ClosedError, VulkanError, again
 from vkcompute.runtime import layout, program
 from vkcompute.runtime import stream as streaming
@@ -52,9 +52,10 @@ class Runtime(Handle):
             takes up to four and two; no transfer queues where the device's memory is the host's.
         timelines: at least this many compute queues, or (compute, transfer) queues; where the device has fewer, several
             share one. It makes nothing faster: it shows on a device with one queue what happens on one with many.
-        submit_limit_s: how long one submit of a graph's runs is to take: desktops end what occupies their GPU for
-            seconds (2 on Windows), and the device is lost. A single run, and launches, are not cut: launch less at a
-            time, or `flush()`. None for no limit.
+        submit_limit_s: how long one submit is to take: desktops end what occupies their GPU for seconds (2 on Windows),
+            and the device is lost. As far as earlier ones tell, fewer launches or runs of a graph go into one, and a
+            launch that is too long is divided by its workgroups. "auto" is 0.5, but on CPUs, whose work nobody ends,
+            None: no limit.
 
     Raises:
         NoDevice: none fits; the message gives each device's reasons.
@@ -71,11 +72,9 @@ class Runtime(Handle):
         staging: bool | None = None,
         queues: int | tuple[int, int] | str | None = None,
         timelines: int | tuple[int, int] = 1,
-        submit_limit_s: float | None = 0.5,
+        submit_limit_s: float | str | None = "auto",
     ) -> None:
         _check_options(features, memory_limit_bytes)
-        if submit_limit_s is not None and not submit_limit_s > 0:
-            raise ValueError(f"submit_limit_s is a positive number of seconds, or None; got {submit_limit_s!r}")
         least, most = _counts("timelines", timelines), None if queues is None else _counts("queues", queues)
         if device is None:
             device = os.environ.get("VKCOMPUTE_DEVICE") or None
@@ -92,8 +91,7 @@ class Runtime(Handle):
                     staging=staging,
                 )
             )
-            self.scheduler = Scheduler(self.device, self)
-            self.scheduler.submit_limit_s = submit_limit_s
+            self.scheduler = Scheduler(self.device, self, _limit_s(submit_limit_s, physical))
             self.transfers = Transfers(self.scheduler)
             undo.pop_all()
         self._kernels: dict[Any, Kernel] = {}
@@ -304,6 +302,14 @@ def _counts(name: str, given: Any) -> tuple[int, int]:
         kinds = "an int from 1, or (compute from 1, transfer from 0)" + ', or "all"' * (name == "queues")
         raise ValueError(f"{name} is {kinds}; got {given!r}")
     return counts
+
+
+def _limit_s(given: float | str | None, physical: PhysicalDevice) -> float | None:
+    if given == "auto":
+        return None if physical.kind == "cpu" else 0.5
+    if given is not None and (isinstance(given, str) or not given > 0):
+        raise ValueError(f'submit_limit_s is a positive number of seconds, "auto" or None; got {given!r}')
+    return given
 
 
 _default: list[Runtime] = []

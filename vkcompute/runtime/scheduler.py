@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 from vkcompute.core.buffer import Buffer
@@ -10,6 +11,7 @@ from vkcompute.core.device import Device
 from vkcompute.core.queue import Point
 from vkcompute.runtime import current
 from vkcompute.runtime.copying import sources
+from vkcompute.runtime.cost import MOST, NOTHING, Cost, divided
 from vkcompute.runtime.future import Future
 from vkcompute.runtime.graph_tasks import Copy, Fill, Task
 from vkcompute.runtime.hazards import After, Uses
@@ -19,6 +21,7 @@ from vkcompute.runtime.watcher import Watcher
 
 if TYPE_CHECKING:
     from vkcompute.core.descriptors import DescriptorSets
+    from vkcompute.runtime.cost import Grid
     from vkcompute.runtime.graph import Graph
     from vkcompute.runtime.kernel import Kernel
     from vkcompute.runtime.profile import Profile
@@ -26,8 +29,9 @@ if TYPE_CHECKING:
 Range = tuple[Buffer, int, int]
 """(buffer, start, stop), in bytes"""
 
-# A batch is submitted when somebody waits for it, when it has so many tasks, or when its copies move so many bytes.
-BATCH_TASKS = 64
+# A batch is submitted when somebody waits for it, when it has so many tasks (or fewer, where these take long), or when
+# its copies move so many bytes.
+BATCH_TASKS = MOST
 BATCH_BYTES = 16 << 20
 _MOST_MEASURED = 10_000  # tasks of a graph's submit that a profile takes apart
 
@@ -38,12 +42,15 @@ class Scheduler:
     Tasks with nothing in common may run at the same time, or in another order. Its lock is the device's.
     """
 
-    def __init__(self, device: Device, owner: object) -> None:
+    def __init__(self, device: Device, owner: object, submit_limit_s: float | None = None) -> None:
         self._owner = owner  # so that a future, which holds its scheduler, holds the runtime with the device
         self.device, self.lock = device, device.lock
         self.failures: list[Failure] = []
         self._n_settled = self._n_told = 0
-        self.lanes = [Lane(index, queue, self.failures) for index, queue in enumerate(device.queues)]
+        timed = submit_limit_s is not None
+        self.lanes = [
+            Lane(index, queue, self.failures, BATCH_TASKS, timed=timed) for index, queue in enumerate(device.queues)
+        ]
         self.placement = Placement(device, self.lanes)
         self.compute, self.transfer = self.placement.compute, self.placement.transfer
         self._only = self.lanes[0] if len(self.lanes) == 1 else None
@@ -51,7 +58,7 @@ class Scheduler:
         device.submit_recorded, device.refuse = self._flush_lanes, self._refuse
         self.watcher = Watcher()
         self.profile: Profile | None = None
-        self.submit_limit_s: float | None = None
+        self.submit_limit_s = submit_limit_s
 
     def recording(self) -> Graph | None:
         """The graph that records what is launched here (see `current`), if any."""
@@ -63,13 +70,18 @@ class Scheduler:
         writes: Sequence[Range],
         reads: Sequence[Range],
         queue: int | str | None,
-        keep: tuple[Kernel, DescriptorSets],
+        keep: tuple[Kernel, DescriptorSets, Cost],
     ) -> Future:
-        """Launches a kernel; `command` is what `Recorder.dispatch` takes, `keep` the kernel and what it points at."""
+        """Launches a kernel; `command` is what `Recorder.dispatch` takes, `keep` the kernel, what it points at, and
+        what it takes.
+        """
+        cost = keep[2]
         with self.lock:
             if queue is not None and (self.placement.allowed(queue)[0] not in self.compute or queue == "transfer"):
                 raise ValueError(f"queue {queue!r} of {self.device} only copies; a kernel needs a compute queue")
-            lane = self._begin(writes, reads, queue)
+            if cost is not NOTHING and cost.parts > 1 and len(parts := [*divided(command[-1], cost.parts)]) > 1:
+                return self._dispatch_parts(parts, command, writes, reads, queue, keep)
+            lane = self._begin(writes, reads, queue, cost)
             try:
                 dispatch = lane.recorder.dispatch  # type: ignore[union-attr]
                 if self.profile is None:
@@ -80,6 +92,27 @@ class Scheduler:
                 lane.fail(error)
                 raise
             return self._end(lane, 0)
+
+    def _dispatch_parts(
+        self,
+        parts: Sequence[tuple[Grid, Grid]],
+        command: Sequence[Any],
+        writes: Sequence[Range],
+        reads: Sequence[Range],
+        queue: int | str | None,
+        keep: tuple[Kernel, DescriptorSets, Cost],
+    ) -> Future:
+        """Launches a kernel in parts of its grid, each a task and a submit of its own; gives the last one's future."""
+        for base, grid in parts:
+            lane = self._begin(writes, reads, queue, keep[2])
+            why, lane.portion = self.placement.reason, prod(grid) / max(1, prod(command[-1]))
+            dispatch = lane.recorder.dispatch  # type: ignore[union-attr]
+            self._measured(lane, keep[0].name, writes, reads, dispatch, *command[:-1], grid, base)
+            future = self._end(lane, 0)
+            lane.flush()
+            # The next one on the same queue; and where one fails, those after it do.
+            queue, reads, future._why = lane.index, [*reads, *writes], why
+        return future
 
     def copy(
         self, regions: Any, n_regions: int, source: Range, target: Range, queue: int | str | None = None
@@ -167,9 +200,15 @@ class Scheduler:
                 lane.fail(error)
             raise
 
-    def _begin(self, writes: Sequence[Range], reads: Sequence[Range], queue: int | str | None) -> Lane:
+    def _begin(
+        self, writes: Sequence[Range], reads: Sequence[Range], queue: int | str | None, cost: Cost = NOTHING
+    ) -> Lane:
         """A lane whose recorder stands where a task with these ranges may be recorded."""
         lane = self._only or self.placement.choose(writes, reads, queue)
+        if cost is not NOTHING:
+            if cost.most < lane.most or lane.cost is NOTHING:
+                lane.make_room(cost)
+            lane.n_costly += cost is lane.cost
         try:
             own = self._note(lane, writes, reads)
             lane.open()
@@ -259,7 +298,7 @@ class Scheduler:
         lane.recorded = lane.task
         lane.n_batched += 1
         lane.batched_bytes += nbytes
-        if lane.n_batched >= BATCH_TASKS or lane.batched_bytes >= BATCH_BYTES:
+        if lane.n_batched >= lane.most or lane.batched_bytes >= BATCH_BYTES:
             lane.flush()
             self.device.retirement.collect()
         return future

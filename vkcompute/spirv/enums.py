@@ -66,7 +66,7 @@ class Decoration:
 class BuiltIn:
     """The values of SPIR-V's BuiltIn."""
 
-    WorkgroupSize = 25
+    NumWorkgroups, WorkgroupSize = range(24, 26)
 
 
 def name(kind: type, value: int) -> str:

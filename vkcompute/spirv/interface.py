@@ -251,6 +251,7 @@ class Interface:
         spec_constants: ordered by spec id.
         capabilities: names as in the SPIR-V specification, e.g. "Float64", in the order of declaration.
         extensions: names of the SPIR-V extensions, e.g. "SPV_KHR_storage_buffer_storage_class".
+        counts_groups: whether it may look at the number of workgroups.
     """
 
     entry_point: str
@@ -262,3 +263,4 @@ class Interface:
     spec_constants: tuple[SpecConstant, ...]
     capabilities: tuple[str, ...]
     extensions: tuple[str, ...]
+    counts_groups: bool

@@ -40,6 +40,9 @@ def reflect(module: Module, entry_point: str | None = None) -> Interface:
         spec_constants=_spec_constants(index),
         capabilities=tuple(map(name_of, module.capabilities)),
         extensions=tuple(string_at(each.operands, 0, each)[0] for each in module.extensions),
+        counts_groups=any(
+            each.get(Decoration.BuiltIn) == (BuiltIn.NumWorkgroups,) for each in index.decorations.values()
+        ),
     )
 
 

@@ -1,0 +1,198 @@
+"""Submits stay within the limit: launches on a device on paper, with a clock on paper beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+from math import prod
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from paper_device import PaperBuffer, PaperDevice, PaperQueue, PaperRecorder, on_paper
+
+from vkcompute.runtime import lane
+from vkcompute.runtime.cost import MOST, NOTHING, Costs, divided
+from vkcompute.runtime.scheduler import Scheduler
+
+pytestmark = pytest.mark.pure
+
+LIMIT_S, HOST_S = 0.5, 1e-5  # the latter is what a call takes the host
+
+
+@given(grid=st.tuples(*[st.integers(1, 40)] * 3), n_parts=st.integers(1, 64))
+def test_parts_are_the_grid(grid: tuple[int, int, int], n_parts: int) -> None:
+    parts = list(divided(grid, n_parts))
+    groups = [
+        tuple(first + i for first, i in zip(base, at, strict=True))
+        for base, size in parts
+        for at in product(*map(range, size))
+    ]
+    assert sorted(groups) == sorted(product(*map(range, grid)))
+    sizes = [prod(size) for _, size in parts]
+    assert len(parts) == min(n_parts, max(grid))
+    assert max(sizes) - min(sizes) <= prod(grid) // max(grid), "alike but for one row of groups"
+
+
+def test_no_workgroups_are_one_part() -> None:
+    assert list(divided((0, 1, 1), 16)) == [((0, 0, 0), (0, 1, 1))]
+    assert list(divided((0, 0, 0), 16)) == [((0, 0, 0), (0, 0, 0))]
+
+
+class TimedQueue(PaperQueue):
+    """Runs one submit after the other, each as long as its launches take."""
+
+    now = 0.0
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.arrival = 0, 0.0
+        self.ends, self.took = [0.0], [0.0]
+
+    def submit(self, command_buffers: Sequence[Any], waits: Any = ()) -> int:
+        seconds = sum(item for each in command_buffers for item in each if isinstance(item, float))
+        self.ends.append(max(self.now, self.ends[-1]) + seconds)
+        self.took.append(seconds)
+        return super().submit(command_buffers, waits)
+
+    def poll(self) -> int:
+        self.completed = sum(end <= self.now for end in self.ends) - 1
+        return self.completed
+
+    def wait(self, value: int, timeout_s: float | None = None) -> bool:
+        if self.ends[value] > self.now:
+            self.now = self.ends[value]
+            self.arrival = value, self.now
+        self.completed = max(self.completed, value)
+        return True
+
+
+class TimedRecorder(PaperRecorder):
+    """Takes down how long launches take."""
+
+    def dispatch(self, group_s: float, grid: Any, base: Any = None) -> None:
+        self.items.append(group_s * prod(grid))
+
+
+class Machine:
+    """A scheduler with a limit, and kernels whose workgroups take so long each."""
+
+    def __init__(self, group_s: Sequence[float], *, divisible: bool) -> None:
+        device = PaperDevice([(0, "compute")])
+        device.queues = (self.queue,) = [TimedQueue(device, 0, 0, "compute")]
+        self.scheduler = Scheduler(device, None, LIMIT_S)  # type: ignore[arg-type]
+        self.group_s, self.costs = group_s, [Costs(LIMIT_S, divisible=divisible) for _ in group_s]
+        self.data: Any = PaperBuffer()
+        lane.time = SimpleNamespace(perf_counter=lambda: self.queue.now)
+
+    def launch(self, kernel: int, n_groups: int, *, depends: bool) -> Any:
+        self.queue.now += HOST_S
+        grid = n_groups, 1, 1
+        name: Any = SimpleNamespace(name="launch")
+        ranges = [(self.data, 0, 4)] if depends else []
+        command = self.group_s[kernel], grid
+        return self.scheduler.dispatch(command, ranges, ranges, None, (name, name, self.costs[kernel].of(grid)))
+
+
+@pytest.fixture
+def _timed() -> Any:
+    time = lane.time
+    with on_paper() as _, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lane, "Recorder", TimedRecorder)
+        yield
+    lane.time = time
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.integers(0, 2), st.integers(0, 3), st.booleans(), st.integers(1, 100)),
+        st.sampled_from(["wait", "sleep", "flush"]),
+    ),
+    min_size=1,
+    max_size=30,
+)
+
+
+@pytest.mark.usefixtures("_timed")
+@pytest.mark.parametrize("divisible", [False, True])
+@given(
+    seconds=st.lists(st.floats(1e-6, 4.0), min_size=3, max_size=3),  # of a launch on the largest of the grids
+    steps=STEPS,
+)
+def test_no_submit_takes_longer_than_the_limit(seconds: list[float], steps: list[Any], divisible: bool) -> None:
+    grids = [16, 64, 256, 1024]
+    machine = Machine([each / grids[-1] for each in seconds], divisible=divisible)
+    longest = 0.0
+    for step in steps:
+        if step == "wait":
+            machine.scheduler.wait()
+        elif step == "sleep":
+            machine.queue.now += 3.0
+        elif step == "flush":
+            machine.scheduler.flush()
+        else:
+            kernel, size, depends, times = step
+            for _ in range(times):
+                machine.launch(kernel, grids[size], depends=depends)
+            longest = max(longest, machine.group_s[kernel] * grids[size])
+    machine.scheduler.wait()
+    # Four seconds in 16 parts are within it; what cannot be divided has a submit of its own.
+    assert max(machine.queue.took) <= max(LIMIT_S, 0.0 if divisible else longest) * (1 + 1e-6)
+
+
+@pytest.mark.usefixtures("_timed")
+@pytest.mark.parametrize("waits", [False, True])
+def test_short_launches_soon_go_in_full_batches_again(waits: bool) -> None:
+    machine = Machine([1e-7], divisible=True)
+    for _ in range(30):
+        machine.launch(0, 64, depends=True)
+        if waits:
+            machine.scheduler.wait()
+    known = machine.queue.last_value
+    for _ in range(10 * MOST):
+        machine.launch(0, 64, depends=True)
+    assert machine.queue.last_value - known <= 11
+
+
+@pytest.mark.usefixtures("_timed")
+def test_launches_that_become_long_are_cut_again() -> None:
+    machine = Machine([1e-6], divisible=True)
+    for _ in range(500):
+        machine.launch(0, 100, depends=True)
+    machine.scheduler.wait()
+    machine.group_s = [1e-2]
+    for _ in range(64):  # a batch of which nothing is known
+        machine.launch(0, 100, depends=True)
+    machine.scheduler.wait()
+    known = machine.queue.last_value
+    for _ in range(20):
+        for _ in range(64):
+            machine.launch(0, 100, depends=True)
+        machine.scheduler.wait()
+    took = machine.queue.took[known + 1 :]
+    assert took[0] == pytest.approx(1.0), "what the wait has shown is noted with the next launch"
+    assert max(took[1:]) <= LIMIT_S * 1.01
+
+
+def test_without_a_limit_nothing_is_learnt() -> None:
+    cost = Costs(None, divisible=True).of((1000, 1, 1))
+    cost.note(1, 100.0, 100.0)
+    assert cost is NOTHING
+    assert (cost.most, cost.parts) == (MOST, 1)
+
+
+@given(
+    notes=st.lists(st.tuples(st.integers(0, 1 << 20), st.floats(1e-6, 100.0)), max_size=10), n=st.integers(0, 1 << 20)
+)
+def test_larger_grids_are_taken_to_take_longer(notes: list[tuple[int, float]], n: int) -> None:
+    costs = Costs(LIMIT_S, divisible=True)
+    for n_groups, seconds in notes:
+        costs.of((n_groups, 1, 1)).note(1, seconds, seconds)
+    here, there = costs.of((n, 1, 1)), costs.of((2 * n + 1, 1, 1))
+    assert 1 <= here.most <= MOST
+    assert here.parts == 1 or here.most == 1
+    fresh = [n_groups for n_groups, _ in notes if n_groups.bit_length() in (n.bit_length(), (2 * n + 1).bit_length())]
+    if not fresh:
+        assert there.scaled(1) <= here.scaled(1)
