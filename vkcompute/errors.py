@@ -107,4 +107,4 @@ class IrError(VkComputeError, ValueError):
 
 
 class KomputeError(VkComputeError, ValueError, RuntimeError):
-    """`vkcompute.compat.kp` is used against its rules; a RuntimeError, as Kompute's own errors are."""
+    """`vkcompute.compat.kp` or `kp05` is used against its rules; a RuntimeError, as Kompute's own errors are."""
