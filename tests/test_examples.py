@@ -29,7 +29,7 @@ FACTS = {
     "matrix_product": ["equal to numpy: True"],
     "n_body": ["equal to numpy: True", "momentum is kept: "],
     "histogram": ["equal to numpy: True", "##########"],
-    "kompute_multiply": ["[2.0, 2.0, 2.0] * [1.0, 2.0, 3.0] = [2.0, 4.0, 6.0]", "from GLSL, and 1 more: [3.0, 5.0, 7.0]"],
+    "kompute_multiply": ["[2.0, 2.0, 2.0] * [1.0, 2.0, 3.0] = [2.0, 4.0, 6.0]", "1 more: [3.0, 5.0, 7.0]"],
     "kompute_logistic_regression": ["weights: 0.000", "predicted: [0, 0, 0, 1, 1] from [0.0, 0.0, 0.0, 1.0, 1.0]"],
     "logreg_five_rows": [],
     "logreg_breast_cancer": ["scikit-learn"],
