@@ -158,4 +158,12 @@ _RULES: tuple[Rule, ...] = (
         _speed(f"{name} in Python, speed over GLSL", f"python.{name}", "Python", "GLSL", 0.95)
         for name in ("saxpy", "gradients", "histogram", "mandelbrot", "matmul", "kick")
     ],
+    _time("kp: sync, dispatch, sync", "kompute.replay", "compat.kp", 146.0, "us", 1e6),
+    _time("kp: one operation", "kompute.eager", "compat.kp", 106.0, "us", 1e6),
+    _time("kp: 100 recorded dispatches", "kompute.many", "compat.kp", 3.2, "ms", 1e3),
+    _time("kp: construction of a Manager", "kompute.manager", "compat.kp", 20.0, "ms", 1e3),
+    *[
+        _time(f"kp: logistic, {n:,} rows", f"kompute.logistic.{n}", "compat.kp", limit, "ms", 1e3)
+        for n, limit in ((5, 7.0), (1_000, 8.0), (100_000, 174.0), (1_000_000, 1757.0))
+    ],
 )

@@ -39,6 +39,7 @@ BENCHMARKS = (
     "overlap",
     "devices",
     "python_kernels",
+    "kompute",
 )
 Results = list[tuple[Case, list[Row]]]
 

@@ -79,7 +79,9 @@ def test_every_benchmark_has_its_cases(outcome: tuple[str, dict[str, Any]]) -> N
     keys = [case["key"] for case in outcome[1]["cases"]]
     assert len(keys) == len(set(keys))
     found = {key.split(".")[0] for key in keys} - {"devices"}  # which takes two
-    assert found == {"multiply", "launch", "scheduling", "start", "logistic", "streaming", "overlap", "python"}
+    assert found == {
+        "multiply", "launch", "scheduling", "start", "logistic", "streaming", "overlap", "python", "kompute"
+    }  # fmt: skip
 
 
 def test_two_devices_are_set_against_one(all_drivers_env: dict[str, str], tmp_path: Path) -> None:

@@ -26,11 +26,11 @@ void main() {{
 
 
 class Peer:
-    """The device of the loader's index."""
+    """The device of the loader's index, by Kompute or what takes its place."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: Target, module: str = "kp") -> None:
         self.about = f"device {target.index} of the Vulkan loader"
-        self.kp = import_module("kp")
+        self.kp = import_module(module)
         self.manager = self.kp.Manager(target.index)
 
     def resident(self, a: Floats, b: Floats) -> Sequence:
@@ -43,7 +43,11 @@ class Peer:
 
 
 class Sequence(Blocking):
-    """Recorded once; `eval` submits it and waits."""
+    """Recorded once; `eval` submits it and waits.
+
+    Attributes:
+        manager, dispatch: what it is made with, and the operation that multiplies.
+    """
 
     def __init__(self, peer: Peer, a: Floats, b: Floats, *, transfers: bool) -> None:
         from vkcompute import glsl
@@ -51,6 +55,7 @@ class Sequence(Blocking):
         if a.size > WINDOW:
             raise Unavailable(f"it binds whole tensors and launches one dimension: at most {WINDOW:,} elements")
         kp, manager = peer.kp, peer.manager
+        self.manager = manager
         self._inputs = [manager.tensor(a), manager.tensor(b)]
         self._output: Any = manager.tensor(0 * a)
         self._host, self._transfers = (a, b), transfers
@@ -59,8 +64,8 @@ class Sequence(Blocking):
         upload, download = kp.OpTensorSyncDevice(tensors), kp.OpTensorSyncLocal([self._output])
         manager.sequence().record(upload).eval()
         self._download = manager.sequence().record(download)
-        self._sequence = manager.sequence()
-        for operation in (upload, kp.OpAlgoDispatch(program), download) if transfers else (kp.OpAlgoDispatch(program),):
+        self._sequence, self.dispatch = manager.sequence(), kp.OpAlgoDispatch(program)
+        for operation in (upload, self.dispatch, download) if transfers else (self.dispatch,):
             self._sequence.record(operation)
 
     def enqueue(self) -> None:
