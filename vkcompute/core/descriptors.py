@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from vkcompute.core.device import Device
     from vkcompute.core.memory import Block
 
-DESCRIPTOR_TYPES = {"storage_buffer": 7, "uniform_buffer": 6, "uniform_texel_buffer": 4}
+DESCRIPTOR_TYPES = {"storage_buffer": 7, "uniform_buffer": 6, "uniform_texel_buffer": 4, "storage_image": 3}
+_LAYOUT_GENERAL = 1
 TEXEL_BYTES = 16
 # What a texel buffer's elements are, by the type that the shader reads: four components of 32 bits.
 _TEXEL_FORMATS = {"uint32": 107, "int32": 108, "float32": 109}  # VK_FORMAT_R32G32B32A32_UINT, _SINT, _SFLOAT
@@ -133,13 +134,17 @@ class DescriptorSets:
         note(("DescriptorSets", +1))
         writes = vk.ffi.new("VkWriteDescriptorSet[]", len(ranges))
         infos = vk.ffi.new("VkDescriptorBufferInfo[]", len(ranges))
+        images = vk.ffi.new("VkDescriptorImageInfo[]", len(ranges))
         views = vk.ffi.new("VkBufferView[]", len(ranges))
         for i, (slot, (block, offset, nbytes)) in enumerate(zip(layout.slots, ranges, strict=True)):
             set_number, binding, kind, texel = slot
             write = writes[i]
             write.sType, write.dstSet, write.dstBinding = _WRITE_TYPE, self.handles[set_number], binding
             write.descriptorCount, write.descriptorType = 1, DESCRIPTOR_TYPES[kind]
-            if texel:
+            if kind == "storage_image":  # its "block" is a view
+                images[i].imageView, images[i].imageLayout = block.handle, _LAYOUT_GENERAL
+                write.pImageInfo = images + i
+            elif texel:
                 views[i] = layout.view(block, offset, nbytes, texel)
                 self._views.append(views[i])
                 write.pTexelBufferView = views + i

@@ -31,6 +31,8 @@ _FUNCTIONS = tuple(
     vkDestroyDevice vkGetDeviceQueue vkDeviceWaitIdle vkQueueSubmit
     vkCreateSemaphore vkDestroySemaphore vkGetSemaphoreCounterValue vkWaitSemaphores
     vkAllocateMemory vkFreeMemory vkMapMemory vkCreateBuffer vkDestroyBuffer vkBindBufferMemory
+    vkCreateImage vkDestroyImage vkBindImageMemory vkGetImageMemoryRequirements vkCreateImageView vkDestroyImageView
+    vkCmdCopyImage vkCmdCopyBufferToImage vkCmdCopyImageToBuffer
     vkGetBufferMemoryRequirements vkCreateBufferView vkDestroyBufferView
     vkCreateShaderModule vkDestroyShaderModule vkCreatePipelineLayout vkDestroyPipelineLayout
     vkCreateComputePipelines vkDestroyPipeline

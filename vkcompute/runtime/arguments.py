@@ -96,6 +96,7 @@ _PER_KERNEL = {
     "storage_buffer": ("maxPerStageDescriptorStorageBuffers", "storage buffers"),
     "uniform_buffer": ("maxPerStageDescriptorUniformBuffers", "uniform buffers"),
     "uniform_texel_buffer": ("maxPerStageDescriptorSampledImages", "texel buffers"),
+    "storage_image": ("maxPerStageDescriptorStorageImages", "storage images"),
 }
 
 

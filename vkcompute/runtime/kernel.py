@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vkcompute.core.descriptors import DESCRIPTOR_TYPES, DescriptorSets, PipelineLayout, Slot
+from vkcompute.core.descriptors import DescriptorSets, PipelineLayout, Slot
 from vkcompute.core.pipeline import ComputePipeline, ShaderModule
 from vkcompute.core.quirks import quirks_of
 from vkcompute.errors import MissingFeature
@@ -39,7 +39,10 @@ class Kernel:
         n_tensors, push: what the arguments are: so many tensors, then push constants.
         writes, reads: which of the tensors it writes and reads.
         program: the pipeline's handle, its layout's, and how many descriptor sets that has.
+        kinds: of bindings that it may have.
     """
+
+    kinds: tuple[str, ...] = ("storage_buffer", "uniform_buffer", "uniform_texel_buffer")
 
     def __init__(
         self, runtime: Runtime, program: Program, special: Sequence[tuple[int, bytes]], *, check_types: bool = True
@@ -51,7 +54,9 @@ class Kernel:
         physical = device.physical
         subgroup = {f"subgroup.{name}" for name in physical.subgroup_operations}
         missing = missing_features(interface, device.features | subgroup, device.extensions, physical.api_version[:2])
-        missing += [_unsupported(binding) for binding in interface.bindings if not _supported(binding)]
+        missing += [
+            self._unsupported(each) for each in interface.bindings if each.kind not in self.kinds or each.count != 1
+        ]
         if missing:
             raise MissingFeature(f"{device} cannot run {self.name}: {'; '.join(missing)}")
         values = {key: int.from_bytes(value, "little") for key, value in special}
@@ -223,21 +228,16 @@ class Kernel:
                 f"{most}; make its shared arrays smaller, or keep them in a tensor"
             )
 
+    def _unsupported(self, binding: Binding) -> str:
+        what = binding.kind
+        if binding.count != 1:
+            what = f"array of {binding.count or 'any number of'} {what}s"
+        article = "an" if what[0] in "ai" else "a"
+        return f"binding {binding.binding} is {article} {what}; kernels here take {', '.join(self.kinds)} bindings"
+
     def __repr__(self) -> str:
         return f"<kernel {self.name} on {self.runtime.device}>"
 
 
 def _slot(binding: Binding) -> Slot:
     return binding.set, binding.binding, binding.kind, binding.texel.dtype if binding.texel else ""
-
-
-def _supported(binding: Binding) -> bool:
-    return binding.kind in DESCRIPTOR_TYPES and binding.count == 1
-
-
-def _unsupported(binding: Binding) -> str:
-    what = binding.kind
-    if binding.count != 1:
-        what = f"array of {binding.count or 'any number of'} {what}s"
-    article = "an" if what[0] in "ai" else "a"
-    return f"binding {binding.binding} is {article} {what}; kernels here take {', '.join(DESCRIPTOR_TYPES)} bindings"

@@ -6,6 +6,7 @@ Names, signatures and defaults are Kompute's; docs/kompute.md says what differs.
 from __future__ import annotations
 
 from vkcompute.compat.kp.algorithm import Algorithm
+from vkcompute.compat.kp.image import Image, ImageTilings
 from vkcompute.compat.kp.manager import Manager
 from vkcompute.compat.kp.memory import DataTypes, Memory, MemoryTypes, Tensor
 from vkcompute.compat.kp.operations import OpAlgoDispatch, OpBase, OpCopy, OpMult, OpSyncDevice, OpSyncLocal
@@ -16,7 +17,7 @@ TensorTypes = MemoryTypes
 device, host, storage, deviceAndHost = MemoryTypes  # noqa: N816  # Kompute's name
 
 __all__ = [
-    "Algorithm", "DataTypes", "Manager", "Memory", "MemoryTypes", "OpAlgoDispatch", "OpBase", "OpCopy", "OpMult",
-    "OpSyncDevice", "OpSyncLocal", "OpTensorCopy", "OpTensorSyncDevice", "OpTensorSyncLocal", "Sequence", "Tensor",
-    "TensorTypes", "device", "deviceAndHost", "host", "storage",
+    "Algorithm", "DataTypes", "Image", "ImageTilings", "Manager", "Memory", "MemoryTypes", "OpAlgoDispatch", "OpBase",
+    "OpCopy", "OpMult", "OpSyncDevice", "OpSyncLocal", "OpTensorCopy", "OpTensorSyncDevice", "OpTensorSyncLocal",
+    "Sequence", "Tensor", "TensorTypes", "device", "deviceAndHost", "host", "storage",
 ]  # fmt: skip

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vkcompute.compat.kp.constants import push_bytes, specialization
+from vkcompute.compat.kp.image import Image
 from vkcompute.compat.kp.memory import Command, Memory
 from vkcompute.errors import KomputeError
 
 if TYPE_CHECKING:
     from vkcompute.compat.kp.manager import Manager
     from vkcompute.runtime.kernel import Kernel
-    from vkcompute.spirv.interface import Block
+    from vkcompute.spirv.interface import Binding, Block
 
 
 class Algorithm:
@@ -46,12 +47,20 @@ class Algorithm:
 
             interface = load(bytes(spirv)).interface
             constants = specialization(interface.spec_constants, spec_consts)
-            kernel = manager.opened().kernel(bytes(spirv), constants=constants, check_types=False)
+            kernel = self._kernel_of(bytes(spirv), constants, any(map(_is_image, interface.bindings)))
             self._block = interface.push_constants
             x, *others = workgroup or (0,)
             self._bind(kernel, memory, (x, *(n or 1 for n in others)) if x else (memory[0].size(),))
             self._push = push_bytes(self._block, push_consts) if np.size(push_consts) else None
         manager.add(self)
+
+    def _kernel_of(self, spirv: bytes, constants: dict[int | str, Any], has_images: bool) -> Kernel:
+        runtime = self.manager.opened()
+        if not has_images:
+            return runtime.kernel(spirv, constants=constants, check_types=False)
+        from vkcompute.compat.kp.texels import image_kernel
+
+        return image_kernel(runtime, spirv, constants)
 
     def _bind(self, kernel: Kernel, memory: tuple[Memory, ...], grid: tuple[int, ...] | None) -> None:
         """Points the kernel's bindings at memory objects: binding n of set 0 is the n-th."""
@@ -61,6 +70,7 @@ class Algorithm:
                     f"the shader has binding {binding.binding} ({binding.name or 'unnamed'}) in set {binding.set}; "
                     f"{len(memory)} memory objects are bindings 0 to {len(memory) - 1} of set 0"
                 )
+            _require_kind(binding, memory[binding.binding])
         self._bound = [memory[binding.binding].primary for binding in kernel.bindings]
         kernel.bound(self._bound)
         self._grid = kernel.grid(self._bound, grid)
@@ -84,6 +94,11 @@ class Algorithm:
             self.manager.n_destroyed += 1
         self._kernel, self._memory, self._bound = None, (), []
 
+    @property
+    def has_images(self) -> bool:
+        """Whether an image is among its memory objects."""
+        return any(isinstance(each, Image) for each in self._memory)
+
     # -- what operations do -------------------------------------------------------------------------------------------
 
     def require(self) -> None:
@@ -102,14 +117,15 @@ class Algorithm:
         assert self._kernel is not None, "its sequence requires it"
         if np.size(push_consts):
             self._push = push_bytes(self._block, push_consts)
-        if self._block is None:
-            return [partial(self._kernel, *self._bound, grid=self._grid)]
-        if self._push is None:
+        if self._block is not None and self._push is None:
             raise KomputeError(
                 f"the shader has {self._block.nbytes} bytes of push constants and none were given; give them to "
                 "Manager.algorithm or to OpAlgoDispatch"
             )
-        return [partial(self._kernel, *self._bound, self._push, grid=self._grid)]
+        push = () if self._push is None else (self._push,)
+        launch: Command = partial(self._kernel, *self._bound, *push, grid=self._grid)
+        before = [command for each in self._memory for command in each.enter()]
+        return [*before, launch, *(command for each in self._memory for command in each.leave())]
 
     def become_product(self, tensors: Sequence[Memory]) -> None:
         """Makes this the product of the first two of three float32 tensors into the third.
@@ -124,6 +140,20 @@ class Algorithm:
         kernel = self.manager.opened().kernel("multiply")
         self._block = None
         self._bind(kernel, memory, None)
+
+
+def _is_image(binding: Binding) -> bool:
+    return binding.kind == "storage_image"
+
+
+def _require_kind(binding: Binding, memory: Memory) -> None:
+    """Raises KomputeError if one of the two is an image and the other none, or one of another format."""
+    has = memory.texel_format() if isinstance(memory, Image) else "a tensor"
+    wants = binding.texel.format if binding.texel and _is_image(binding) else "a tensor"
+    if has != wants and (wants != "Unknown" or has == "a tensor"):
+        raise KomputeError(
+            f"binding {binding.binding} ({binding.name or 'unnamed'}) of the shader is {wants}; got {has}"
+        )
 
 
 def own(manager: Manager, what: str, objects: Iterable[Any]) -> tuple[Memory, ...]:

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vkcompute.compat.kp.algorithm import Algorithm
+from vkcompute.compat.kp.image import Image, ImageTilings
 from vkcompute.compat.kp.memory import Memory, MemoryTypes, Tensor
 from vkcompute.compat.kp.sequence import Sequence as Recorded
 from vkcompute.errors import KomputeError
@@ -106,6 +107,47 @@ class Manager:
             TypeError: none does.
         """
         return Tensor(self, np.ravel(np.asarray(data)), tensor_type or memory_type)
+
+    def image(
+        self,
+        data: npt.ArrayLike,
+        width: int,
+        height: int,
+        num_channels: int,
+        memory_type: MemoryTypes = MemoryTypes.device,
+        tiling: ImageTilings | None = None,
+    ) -> Image:
+        """An image of float32 texels of 1, 2 or 4 channels, whose numbers `data` has row by row.
+
+        Args:
+            tiling: checked, and no more: images are tiled as the device likes it best.
+
+        Raises:
+            KomputeError: there are too few numbers, or another number of channels.
+            MissingFeature: the device's shaders cannot store such texels.
+            ValueError: it is larger than the device's images.
+        """
+        extent = width, height, num_channels
+        return Image(self, np.ravel(np.asarray(data, np.float32)), extent, memory_type, tiling)
+
+    def image_t(
+        self,
+        data: npt.ArrayLike,
+        width: int,
+        height: int,
+        num_channels: int,
+        memory_type: MemoryTypes = MemoryTypes.device,
+        tiling: ImageTilings | None = None,
+    ) -> Image:
+        """The same in the data's own type: integers of 8, 16 or 32 bits, float16, float32.
+
+        Raises:
+            TypeError: it is another one.
+        """
+        flat = np.ravel(np.asarray(data))
+        if flat.dtype.kind not in "iuf" or flat.itemsize > 4:
+            raise TypeError(f"an image has integers or floats of up to 32 bits; got {flat.dtype}")
+        return Image(self, flat, (width, height, num_channels), memory_type, tiling)
 
     def algorithm(
         self,

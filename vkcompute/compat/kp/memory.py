@@ -22,12 +22,14 @@ Command = Callable[[], "Future"]
 """Gives work to the runtime, at once or into the graph that is being recorded."""
 
 
-class _Named(IntEnum):
+class Named(IntEnum):
+    """An enumeration that prints its names, and counts as ints."""
+
     __str__ = Enum.__str__
     __repr__ = Enum.__repr__
 
 
-class MemoryTypes(_Named):
+class MemoryTypes(Named):
     """Where a memory object lies: `device` has a copy on each side, `host` and `deviceAndHost` one that both sides see,
     `storage` one that only the device sees.
     """
@@ -38,7 +40,7 @@ class MemoryTypes(_Named):
     deviceAndHost = 3  # noqa: N815  # Kompute's name
 
 
-class DataTypes(_Named):
+class DataTypes(Named):
     """What elements are; `custom` stands for the types that Kompute has no name for (64-bit integers, float16)."""
 
     bool, int, uint, float, double, custom, short, ushort, char, uchar = range(10)
@@ -73,7 +75,7 @@ class Memory:
 
     Attributes:
         manager: whose it is.
-        primary: what algorithms see, as a tensor of vkcompute's runtime.
+        primary: what algorithms see: a tensor of vkcompute's runtime, or an image's texels.
     """
 
     def __init__(self, manager: Manager, data: Array, memory_type: MemoryTypes) -> None:
@@ -90,14 +92,11 @@ class Memory:
             self._host = runtime.tensor_on(lambda nbytes: buffer(nbytes, "download"), data.size, data.dtype)
             self._data = np.asarray(View(self._host))
             self._data[:] = data
-        if memory_type in (MemoryTypes.host, MemoryTypes.deviceAndHost):
-            assert self._host is not None, "only storage memory has none"
-            self.primary = self._host
-        else:
-            self.primary = runtime.empty(data.size, data.dtype)
-            if self._host is None:
-                self.primary.write(data)
+        self.primary = self._make_primary(data)
         manager.add(self)
+
+    def _make_primary(self, data: Array) -> Any:
+        raise NotImplementedError(f"{type(self).__name__} is made by a Manager, as a Tensor or an Image")
 
     # -- Kompute's ----------------------------------------------------------------------------------------------------
 
@@ -116,7 +115,7 @@ class Memory:
 
     def size(self) -> int:
         """Number of elements."""
-        return self.primary.size
+        return int(self.primary.size)
 
     __len__ = size
 
@@ -158,10 +157,16 @@ class Memory:
         """Copies the device's side to the host's; nothing where they are one."""
         return self._sync(self._host, self.primary)
 
-    def _sync(self, target: DeviceTensor | None, source: DeviceTensor | None) -> list[Command]:
-        if target is None or source is None or target is source:
-            return []
-        return [partial(target.copy_from, source)]
+    def enter(self) -> list[Command]:
+        """What comes before the device uses it, where both sides are to be one and are not."""
+        return []
+
+    def leave(self) -> list[Command]:
+        """What comes after the device has used it, likewise."""
+        return []
+
+    def _sync(self, target: Any, source: Any) -> list[Command]:
+        return [] if target is None or source is None or target is source else [_copy(target, source)]
 
     def copy_to(self, other: Memory) -> list[Command]:
         """Copies both sides to those of another object.
@@ -175,15 +180,28 @@ class Memory:
                 f"OpCopy is between memory objects of one size and type; got {mine.size} elements of {mine.dtype} to "
                 f"{theirs.size} of {theirs.dtype}"
             )
-        copies: list[Command] = [partial(theirs.copy_from, mine)]
+        copies = [*self.enter(), _copy(theirs, mine)]
         if self._host is not None and other._host is not None and theirs is not other._host:
-            copies.append(partial(other._host.copy_from, self._host))
-        return copies
+            copies.append(_copy(other._host, self._host))
+        return [*copies, *other.leave()]
 
     def __repr__(self) -> str:
         state = "" if self.is_init() else ", destroyed"
         return f"<kp.{type(self).__name__} of {self.size()} {self.primary.dtype}, {self._type.name}{state}>"
 
 
+def _copy(target: Any, source: Any) -> Command:
+    from_image = hasattr(source, "copy_into") and not hasattr(target, "copy_into")
+    return partial(source.copy_into, target) if from_image else partial(target.copy_from, source)
+
+
 class Tensor(Memory):
     """Made by `Manager.tensor` and `Manager.tensor_t`."""
+
+    def _make_primary(self, data: Array) -> Any:
+        if self._host is not None and self._type is not MemoryTypes.device:
+            return self._host
+        device_side = self.manager.opened().empty(data.size, data.dtype)
+        if self._host is None:
+            device_side.write(data)
+        return device_side

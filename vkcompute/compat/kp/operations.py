@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from vkcompute.compat.kp.algorithm import Algorithm, memory_only
+from vkcompute.compat.kp.image import Image
 from vkcompute.compat.kp.memory import Command, Memory
 from vkcompute.errors import KomputeError
 
@@ -18,6 +19,13 @@ class OpBase:
     """
 
     objects: tuple[Memory | Algorithm, ...] = ()
+
+    @property
+    def has_images(self) -> bool:
+        """Whether an image is among what it uses."""
+        return any(
+            isinstance(each, Image) or (isinstance(each, Algorithm) and each.has_images) for each in self.objects
+        )
 
     def commands(self) -> list[Command]:
         """What the operation does, as it stands now.

@@ -38,7 +38,7 @@ class Sequence:
         self._graph: Graph | None = None
         self._futures: list[Future] = []
         self._timestamps: Timestamps | None = None
-        self._recording = self._running = self._evaluated = False
+        self._recording = self._running = self._evaluated = self._has_images = False
         self._open = True
         self._seen = manager.n_destroyed
         if total_timestamps:
@@ -69,13 +69,14 @@ class Sequence:
             self._begin()
         self._operations.append(op)
         self._recorded.append(op)
+        self._has_images |= op.has_images
         self._commands += commands
         return self
 
     def _begin(self) -> None:
         self._recorded, self._commands = [], []
         self._close_graph()
-        self._recording, self._evaluated = True, False
+        self._recording, self._evaluated, self._has_images = True, False, False
 
     def rerecord(self) -> None:
         """Records all operations since the last `clear` anew, with their objects as they are now.
@@ -130,7 +131,7 @@ class Sequence:
     def _start(self) -> list[Future]:
         if self._timestamps is not None:
             self._timestamps.reset()
-        elif not self._evaluated:
+        elif not self._evaluated and not self._has_images:
             self._evaluated = True
             futures = [command() for command in self._commands]
             for future in futures:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
 from vkcompute.compat.kp.memory import Command
+from vkcompute.compat.kp.tasks import Plain
 from vkcompute.core.clock import TimestampPool
 from vkcompute.errors import KomputeError
-from vkcompute.runtime.graph_tasks import Places, Task, Values
 
 if TYPE_CHECKING:
     from vkcompute.core.command import Recorder
-    from vkcompute.runtime.future import Future
     from vkcompute.runtime.runtime import Runtime
 
 
@@ -40,13 +38,15 @@ class Timestamps:
         """
         if number > self._most:
             raise KomputeError(f"the sequence was made for {self._most} operations; this is one more")
-        first = [partial(self._stamp, 0)] if number == 1 else []
-        return [*first, *commands, partial(self._stamp, number)]
+        return [*([self._stamp(0)] if number == 1 else []), *commands, self._stamp(number)]
 
-    def _stamp(self, index: int) -> Future:
-        graph = self._runtime.scheduler.recording()
-        assert graph is not None, "a sequence with timestamps is evaluated as a graph"
-        return graph.add(_Stamp(self._pool, index))
+    def _stamp(self, index: int) -> Command:
+        pool = self._pool
+
+        def write(recorder: Recorder) -> None:
+            recorder.timestamp(pool.handle, index, "end")
+
+        return partial(Plain("timestamp", (), (), write, pool).add, self._runtime)
 
     def reset(self) -> None:
         """Makes them ready to be written again; none may be in use."""
@@ -67,24 +67,3 @@ class Timestamps:
         """The same in ns since the first."""
         first, *_ = found = self.ticks(n_stamps)
         return [(tick - first) % (1 << self._pool.bits) * self._pool.ns_per_tick for tick in found]
-
-
-class _Stamp(Task):
-    """Writes the time at which everything before has finished."""
-
-    __slots__ = ("_index", "_pool")
-    name = "timestamp"
-
-    def __init__(self, pool: TimestampPool, index: int) -> None:
-        super().__init__((), (), pool)
-        self._pool, self._index = pool, index
-
-    @property
-    def buffers(self) -> Sequence[object]:  # type: ignore[override]
-        return ()
-
-    def rebased(self, places: Places, values: Values) -> _Stamp:
-        return self
-
-    def record(self, recorder: Recorder) -> None:
-        recorder.timestamp(self._pool.handle, self._index, "end")
