@@ -6,6 +6,7 @@ import ast
 import functools
 import inspect
 import math
+from collections.abc import Sequence
 from types import FunctionType
 from typing import Any
 
@@ -42,28 +43,37 @@ def _parsed(given: str, arguments: str | None) -> Written:
     text = " ".join(given.split())
     try:
         body = ast.parse(text, mode="eval").body
+        order = _arguments(text, body, arguments)
+        source = _source(text, body, order)
+        tree = ast.copy_location(ast.Expression(ast.Lambda(source.tree.args, body)), body)
+        code = compile(ast.fix_missing_locations(tree), _FILE, "eval").co_consts[0]
     except SyntaxError as error:
-        place = ast.Pass(lineno=1, col_offset=(error.offset or len(text) + 1) - 1)
-        raise _source(text, [], ast.Constant(None, lineno=1, col_offset=0)).error(
-            place, f"this is no expression: {error.msg}"
+        end = ast.Constant(None, lineno=1, col_offset=(error.offset or len(text) + 1) - 1)
+        raise _source(text, end).error(end, f"this is no expression: {error.msg}") from None
+    except (MemoryError, RecursionError):  # the first is what the parser raises
+        start = ast.Constant(None, lineno=1, col_offset=0)
+        raise _source(text, start).error(
+            start, "this is nested too deeply; write a function for vc.vectorize"
         ) from None
-    names, found = known(), dict[str, ast.Name]()
-    nodes = sorted((node for node in ast.walk(body) if isinstance(node, ast.Name)), key=lambda node: node.col_offset)
+    return FunctionType(code, known(), text), source
+
+
+def _arguments(text: str, body: ast.expr, given: str | None) -> list[str]:
+    """The names in an expression that are arguments, in the order in which they appear or are `given`."""
     called = {id(node.func) for node in ast.walk(body) if isinstance(node, ast.Call)}
-    for node in nodes:
-        if node.id not in names:
-            found.setdefault(node.id, node)
-            if id(node) in called:
-                raise _source(text, [], body).error(node, f"kernels know no function {node.id}; see vc.kernel")
-    order = list(found) if arguments is None else arguments.replace(",", " ").split()
-    source = _source(text, order, body)
+    names = [node for node in ast.walk(body) if isinstance(node, ast.Name) and node.id not in known()]
+    for node in names:
+        if id(node) in called:
+            raise _source(text, body).error(node, f"kernels know no function {node.id}; see vc.kernel")
+    found = list(dict.fromkeys(node.id for node in sorted(names, key=lambda node: node.col_offset)))
+    order = found if given is None else given.replace(",", " ").split()
     if sorted(order) != sorted(found):
-        raise source.error(body, f"the arguments are {', '.join(found) or 'none'}; got {', '.join(order) or 'none'}")
-    code = compile(f"lambda {', '.join(order)}: ({text})", _FILE, "eval").co_consts[0]
-    return FunctionType(code, names, text), source
+        message = f"the arguments are {', '.join(found) or 'none'}; got {', '.join(order) or 'none'}"
+        raise _source(text, body).error(body, message)
+    return order
 
 
-def _source(text: str, arguments: list[str], body: ast.expr) -> Source:
+def _source(text: str, body: ast.expr, arguments: Sequence[str] = ()) -> Source:
     names = ast.arguments([], [ast.arg(each) for each in arguments], None, [], [], None, [])
     return Source(_FILE, [text], 0, 0, definition(names, body))
 
