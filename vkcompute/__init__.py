@@ -76,7 +76,9 @@ _HOMES = {
         "vkcompute.jit.names",
     ),
     **{f"{t}x{n}": "vkcompute.jit.names" for t in "float16 float32 float64 int32 uint32".split() for n in (2, 3, 4)},
-    **dict.fromkeys("int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64".split(), "numpy"),
+    **dict.fromkeys(
+        "int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64".split(), "vkcompute.jit.annotations"
+    ),
 }
 
 

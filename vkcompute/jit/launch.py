@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from vkcompute.jit import cache
+from vkcompute.jit.annotations import EXACT, annotations_of, converted
 from vkcompute.jit.arguments import Sizes, bound, grid_over, kind_of_array, kind_of_number
 from vkcompute.jit.compile import SIZE, TRUTH, VALUE, Signature, Variant, compiled
 from vkcompute.jit.plan import Plan
@@ -32,6 +33,7 @@ class Launcher:
     def __init__(self, function: FunctionType, source: Source, parameters: Parameters) -> None:
         self._function, self._source, self._parameters = function, source, parameters
         self._name, self._n_parameters = function.__name__, len(parameters.parameters)
+        self._annotations = annotations_of(function)
         self._variants: dict[Any, list[Variant]] = {}
         self._plans: dict[tuple[Any, ...], Plan] = {}
 
@@ -48,7 +50,7 @@ class Launcher:
     def _planned(self, key: tuple[Any, ...], args: tuple[Any, ...]) -> Future:
         """Launches, and keeps how, for launches that have as much in common as the key says."""
         groups, local, *_ = key
-        signature = tuple([kind_of(arg) for arg in args])
+        given, args, signature = args, *self._typed(args)
         tensors = [arg for arg in args if type(arg) is Tensor]
         if not tensors:
             raise TypeError(f"{self._name} takes a tensor, on whose device it runs; got none")
@@ -66,7 +68,10 @@ class Launcher:
             args[at] if what == VALUE else args[at].size if what == SIZE else pushed(args[at], what)
             for at, what in variant.pushes
         ]
-        plain = all(type(arg) is Tensor or type(arg) is kind for kind, arg in zip(signature, args, strict=True))
+        plain = all(
+            type(arg) is Tensor or type(arg) is kind or self._annotations.get(n) in EXACT
+            for n, (kind, arg) in enumerate(zip(signature, given, strict=True))
+        )
         if not plain or kernel.runtime.scheduler.n_recordings:
             return kernel(*tensors, *pushes, grid=grid)
         command, writes, reads, keep = launch = kernel.launch((*tensors, *pushes), {}, grid)
@@ -74,6 +79,14 @@ class Launcher:
             self._plans.clear()
         self._plans[key] = Plan(variant, args, pushes[len(args) - len(tensors) :], launch)
         return kernel.runtime.scheduler.dispatch(command, writes, reads, None, keep)
+
+    def _typed(self, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], Signature]:
+        """The arguments in the types that annotations give them, and what distinguishes these for the compiler."""
+        values = [arg.value if type(arg) is Parameter else arg for arg in args]
+        for n, kind in self._annotations.items():
+            values[n] = converted(f"{self._name}: {[*self._parameters.parameters][n]}", kind, values[n])
+        typed = [arg if type(arg) is Parameter else value for arg, value in zip(args, values, strict=True)]
+        return tuple(typed), tuple(map(kind_of, values))
 
     def _variant(
         self, signature: Signature, local: tuple[int, int, int] | None, runtime: Runtime, *, folded: bool = False

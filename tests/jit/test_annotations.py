@@ -1,0 +1,164 @@
+"""Annotations of kernels' parameters: what they accept, what they make of it, and what they refuse."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+from test_kernel_errors import module
+
+import vkcompute as vc
+from vkcompute.errors import MissingFeature
+from vkcompute.jit.annotations import TensorType, converted
+
+NAMES = "int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64".split()
+TEXT = """
+import numpy as np
+import vkcompute as vc
+@vc.kernel
+def saxpy(x: vc.float32[:], y: vc.float32[:], out: vc.float32[:], a: vc.float32, b: vc.Tensor = None) -> None:
+    i = vc.global_id(0)
+    if i < out.size:
+        out[i] = a * x[i] + y[i]
+@vc.kernel
+def kinds(x: vc.int32[:, :], m: int, f: float, flag: bool, small: np.uint32, out: "vc.float32[()]"):
+    out[()] = m / 2 + f + flag * 10 + small + x.shape[1] * 100
+@vc.kernel
+def wide(n: vc.int64, out: vc.int64[:]):
+    out[0] = n + 1
+@vc.kernel
+def narrow(n: vc.uint8, out: vc.int32[:]):
+    out[0] = n
+def make():
+    local = vc.uint32
+    @vc.kernel
+    def inner(out: "local[:]", other: "no_such_name[:]"):
+        out[0] = 7
+    return inner
+"""
+LATE = "from __future__ import annotations"
+
+
+@pytest.fixture(params=["", LATE], ids=["now", "as strings"])
+def kernels(tmp_path: Any, request: pytest.FixtureRequest) -> Any:
+    return module(tmp_path / "mine.py", request.param + TEXT.replace("b: vc.Tensor = None", 'b: "Thing" = 1'))
+
+
+def test_arguments_as_annotated(gpu: vc.Runtime, kernels: Any) -> None:
+    rng = np.random.default_rng(0)
+    x, y = rng.standard_normal(100, np.float32), rng.standard_normal(100, np.float32)
+    tensors = gpu.tensor(x), gpu.tensor(y)
+    for a in (2, 0.1, np.float64(0.1), np.int8(3), True, 0.1, 7):  # again, from what was kept of the launch
+        out = gpu.empty(100)
+        kernels.saxpy(*tensors, out, a)
+        expected = np.float32(a) * x + y
+        assert np.allclose(out.numpy(), expected, rtol=2e-7, atol=1e-7)
+    graph_out = gpu.zeros(100)
+    with gpu.record(a=0.5) as graph:
+        kernels.saxpy(*tensors, graph_out, graph["a"])
+    for a in (0.5, 3):
+        graph.run(a=a) if a != 0.5 else graph.run()
+        assert np.allclose(graph_out.numpy(), np.float32(a) * x + y, rtol=2e-7, atol=1e-7)
+
+
+def test_every_kind_of_annotation(gpu: vc.Runtime, kernels: Any) -> None:
+    x, out = gpu.zeros((2, 3), np.int32), gpu.zeros(())
+    for arguments in ((3, 1, True, 200), (np.int16(3), np.float32(1), np.True_, np.int64(200))):
+        kernels.kinds[1, 1](x, *arguments, out)
+        assert out.item() == 1.5 + 1 + 10 + 200 + 300
+    words = gpu.zeros(1, np.uint32)
+    kernels.make()[1, 1](words, 1)
+    assert words.item() == 7
+    longs, ints = gpu.tensor(np.zeros(1, np.int64)), gpu.zeros(1, np.int32)
+    try:
+        kernels.narrow[1, 1](200, ints)
+        with pytest.raises(
+            ValueError, match="n is uint8 by its annotation, which does not hold 300; take a wider type"
+        ):
+            kernels.narrow[1, 1](300, ints)
+        assert ints.item() == 200
+        kernels.wide[1, 1](2, longs)
+        kernels.wide[1, 1](2**40, longs)
+        assert longs.item() == 2**40 + 1
+    except MissingFeature as missing:
+        pytest.skip(str(missing))
+
+
+def test_what_does_not_fit(gpu: vc.Runtime, kernels: Any) -> None:
+    x, matrix, doubles = gpu.zeros(4), gpu.zeros((2, 2)), gpu.tensor(np.zeros(4))
+    wrong = [
+        ((doubles, x, x, 1), r"saxpy: x is float32\[:\] by its annotation; got float64\[:\]; pass such a tensor"),
+        ((x, matrix, x, 1), r"saxpy: y is float32\[:\] by its annotation; got float32\[:, :\]"),
+        ((x, 2.0, x, 1), r"saxpy: y is float32\[:\] by its annotation; got 2.0; pass"),
+        ((x, x, x, matrix), r"saxpy: a is a number by its annotation, float32; got float32\[:, :\]; pass a number"),
+        ((x, x, x, "1"), "a kernel takes tensors and numbers; got str"),
+        (([1.0], x, x, 1), "got list; make a tensor of it"),
+        ((x.numpy(), x, x, 1), "got ndarray; make a tensor of it"),
+    ]
+    for arguments, message in wrong:
+        with pytest.raises(TypeError, match=message):
+            kernels.saxpy(*arguments)
+    x, out = gpu.zeros((2, 3), np.int32), gpu.zeros(())
+    good = (3, 1.0, True, 200)
+    kernels.kinds[1, 1](x, *good, out)
+    wrong = [
+        ((3.0, *good[1:]), r"kinds: m is an integer by its annotation, int; got 3.0; convert it before"),
+        ((3, 1.0, 1, 200), r"kinds: flag is a bool by its annotation, bool; got 1"),
+        ((3, 1.0, True, np.float32(2)), r"kinds: small is an integer by its annotation, uint32; got np.float32\(2.0\)"),
+    ]
+    for arguments, message in wrong:
+        with pytest.raises(TypeError, match=message):
+            kernels.kinds[1, 1](x, *arguments, out)
+    for number in (2**32, -1):
+        with pytest.raises(ValueError, match=rf"small is uint32 by its annotation, which does not hold {number}"):
+            kernels.kinds[1, 1](x, 3, 1.0, True, number, out)
+    assert out.item() == 1.5 + 1 + 10 + 200 + 300
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize("name", NAMES)
+def test_the_types_are_numpys(name: str) -> None:
+    ours, numpys = getattr(vc, name), getattr(np, name)
+    assert ours == numpys
+    assert numpys == ours
+    assert ours == np.dtype(name)
+    assert ours != np.dtype("bool")
+    assert {numpys: 1}[ours] == {ours: 1}[numpys] == 1
+    assert type(ours(3)) is numpys
+    assert isinstance(numpys(3), ours)
+    assert not isinstance(3, ours)
+    assert np.dtype(ours) == np.zeros(2, ours).dtype == np.arange(3).astype(ours).dtype == np.dtype(name)
+    assert np.issubdtype(ours, np.number)
+    assert np.result_type(ours, np.int8) == np.result_type(numpys, np.int8)
+    assert pickle.loads(pickle.dumps(ours)) is ours
+    assert repr(ours) == f"vkcompute.{name}"
+
+
+@pytest.mark.pure
+def test_types_of_tensors() -> None:
+    assert vc.float32[:] == TensorType(np.dtype("float32"), 1)
+    assert [str(each) for each in (vc.int8[()], vc.int8[:], vc.int8[:, :, :])] == [
+        "int8[()]",
+        "int8[:]",
+        "int8[:, :, :]",
+    ]
+    for wrong in (3, slice(2), (slice(None), 0), "x"):
+        with pytest.raises(TypeError, match=r"a tensor's type is float32\[:\] or"):
+            vc.float32[wrong]
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize("name", NAMES)
+def test_numbers_become_what_is_annotated(name: str) -> None:
+    kind = getattr(np, name)
+    for number in (True, 7, 100.5, np.uint8(9), np.float64(0.25), np.int64(120)):
+        is_float = isinstance(number, float | np.floating)
+        if is_float and np.dtype(name).kind != "f":
+            with pytest.raises(TypeError, match="is an integer by its annotation"):
+                converted("x", kind, number)
+        else:
+            found = converted("x", kind, number)
+            assert type(found) is kind
+            assert found == kind(number)
