@@ -118,6 +118,15 @@ def test_what_does_not_fit(gpu: vc.Runtime, kernels: Any) -> None:
 
 
 @pytest.mark.pure
+def test_simulations_have_the_same_types(kernels: Any) -> None:
+    x, out = np.arange(4, dtype=np.float32), np.zeros(4, np.float32)
+    kernels.saxpy.simulate(x, x, out, 2)
+    assert np.array_equal(out, 3 * x)
+    with pytest.raises(TypeError, match=r"saxpy: x is float32\[:\] by its annotation; got float64\[:\]"):
+        kernels.saxpy.simulate(x.astype(float), x, out, 2)
+
+
+@pytest.mark.pure
 @pytest.mark.parametrize("name", NAMES)
 def test_the_types_are_numpys(name: str) -> None:
     ours, numpys = getattr(vc, name), getattr(np, name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import FunctionType
 from typing import Any, ClassVar
@@ -99,6 +100,14 @@ def _type(annotation: Any) -> Any:
         kind = np.dtype(annotation)
         return kind.type if kind in dtypes.BY_NUMPY else None
     return None
+
+
+def typed(function: FunctionType, kinds: Mapping[int, Any], args: Sequence[Any]) -> list[Any]:
+    """The arguments in the types that annotations give them; raises what `converted` does."""
+    found, names = list(args), function.__code__.co_varnames
+    for n, kind in kinds.items():
+        found[n] = converted(f"{function.__name__}: {names[n]}", kind, args[n])
+    return found
 
 
 def converted(name: str, kind: Any, arg: Any) -> Any:

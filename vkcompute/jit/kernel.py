@@ -111,6 +111,9 @@ def kernel(function: Callable[..., object]) -> PythonKernel:
     float64 if another argument is float64; both take the type of what they meet, as in NEP 50. Numpy's scalars keep
     their types. An index outside of the tensor is undefined; constants such as -1 count from the end.
 
+    Annotations say what arguments are: `x: vc.float32[:]`, `[:, :]` and so on tensors, `vc.float32`, int, float or
+    bool numbers, which are converted; what does not fit is refused.
+
     **Types** promote as numpy's; but a float64 that numpy makes of smaller operands (int32 / int32, int32 * float32) is
     float32, unless an argument is float64. Ids, lengths and ranges are int32 (a range of 64-bit ints is int64), so
     `uint32 + id` is int64: write `vc.uint32(id)`. A variable that has several types in a branch or a loop gets the one

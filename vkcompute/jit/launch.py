@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from vkcompute.jit import cache
-from vkcompute.jit.annotations import EXACT, annotations_of, converted
+from vkcompute.jit.annotations import EXACT, annotations_of, typed
 from vkcompute.jit.arguments import Sizes, bound, grid_over, kind_of_array, kind_of_number
 from vkcompute.jit.compile import SIZE, TRUTH, VALUE, Signature, Variant, compiled
 from vkcompute.jit.plan import Plan
@@ -83,10 +83,9 @@ class Launcher:
     def _typed(self, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], Signature]:
         """The arguments in the types that annotations give them, and what distinguishes these for the compiler."""
         values = [arg.value if type(arg) is Parameter else arg for arg in args]
-        for n, kind in self._annotations.items():
-            values[n] = converted(f"{self._name}: {[*self._parameters.parameters][n]}", kind, values[n])
-        typed = [arg if type(arg) is Parameter else value for arg, value in zip(args, values, strict=True)]
-        return tuple(typed), tuple(map(kind_of, values))
+        values = typed(self._function, self._annotations, values)
+        given = [arg if type(arg) is Parameter else value for arg, value in zip(args, values, strict=True)]
+        return tuple(given), tuple(map(kind_of, values))
 
     def _variant(
         self, signature: Signature, local: tuple[int, int, int] | None, runtime: Runtime, *, folded: bool = False

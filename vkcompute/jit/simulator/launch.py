@@ -14,6 +14,7 @@ import numpy as np
 
 from vkcompute import dtypes
 from vkcompute.ir.function import walk
+from vkcompute.jit.annotations import annotations_of, typed
 from vkcompute.jit.arguments import Sizes, bound, grid_over, kind_of_array, kind_of_number
 from vkcompute.jit.compile import build, too_deep
 from vkcompute.jit.simulator.invocations import grid
@@ -40,7 +41,7 @@ def simulate(
         KernelError: kernels cannot do what the function does, or it does what is undefined on a device.
     """
     name = function.__name__
-    given = bound(name, parameters, args, named)
+    given = typed(function, annotations_of(function), bound(name, parameters, args, named))
     tensor = getattr(sys.modules.get("vkcompute.runtime.tensor"), "Tensor", ())  # there are none before it is loaded
     arrays = [each.numpy() if isinstance(each, tensor) else each for each in given]
     signature = tuple([_kind(each) for each in arrays])
