@@ -27,6 +27,8 @@ _UNARY: dict[str, Callable[[Any], Any]] = {
     "atanh": np.arctanh, "isnan": np.isnan, "isinf": np.isinf, "rsqrt": lambda p: 1 / np.sqrt(p),
 }  # fmt: skip
 MAX_STEPS = 100_000
+Trace = dict[Op, list["Trace"]]
+"""The loops that an invocation came to, each with its passes, and the loops that it came to in these"""
 
 
 def compute(code: str, args: Sequence[Any], attribute: Any = None) -> Any:
@@ -50,9 +52,11 @@ class _Left(Exception):  # a way out, not an error
 
 class _Invocation:
     def __init__(
-        self, function: Function, arrays: Mapping[str, Any], invocation: int, pushes: Mapping[str, Any]
+        self, function: Function, arrays: Mapping[str, Any], invocation: int, n: int, pushes: Mapping[str, Any]
     ) -> None:
         self._arrays, self._steps = arrays, 0
+        self._groups = n // function.local_size[0], 1, 1
+        self.trace: Trace = {}
         self._where = {"global_id": invocation, "group_id": invocation // function.local_size[0]}
         self._where["local_id"] = self._where["local_index"] = invocation % function.local_size[0]
         self._values: dict[Value, Any] = {
@@ -91,7 +95,8 @@ class _Invocation:
             self._values[op] = np.uint32(len(self._array(op.attribute)))
         elif op.code == "builtin":
             name, axis = op.attribute
-            self._values[op] = np.uint32(0 if axis else self._where[name])
+            found = self._groups[axis] if name == "n_groups" else 0 if axis else self._where[name]
+            self._values[op] = np.uint32(found)
         else:
             self._values[op] = compute(op.code, args, op.attribute)
         if op.has_result:
@@ -99,16 +104,23 @@ class _Invocation:
             assert np.asarray(self._values[op]).dtype == op.type.numpy, f"{op.code} gives {op.type}"
 
     def _loop(self, op: Op, carried: tuple[Any, ...]) -> tuple[Any, ...]:
-        while True:
-            self._bind(op.params, carried)
-            try:
-                carried = self.region(op.regions[0])
-            except _Left as left:
-                if left.op.attribute is not op:
-                    raise
-                if left.op.code == "break":
-                    return left.values
-                carried = left.values
+        outer = self.trace
+        passes = outer[op] = []
+        try:
+            while True:
+                self.trace = {}
+                passes.append(self.trace)
+                self._bind(op.params, carried)
+                try:
+                    carried = self.region(op.regions[0])
+                except _Left as left:
+                    if left.op.attribute is not op:
+                        raise
+                    if left.op.code == "break":
+                        return left.values
+                    carried = left.values
+        finally:
+            self.trace = outer
 
     def _bind(self, values: Sequence[Value], numbers: tuple[Any, ...]) -> None:
         self._values.update(zip(values, numbers, strict=True))
@@ -119,8 +131,28 @@ class _Invocation:
 
 def run(
     function: Function, arrays: Mapping[str, np.ndarray[Any, Any]], n: int, pushes: Mapping[str, Any] | None = None
-) -> None:
-    """Runs `n` invocations along x on the arrays, by name of the memory; they are changed."""
-    for invocation in range(n):
+) -> list[Trace]:
+    """Runs `n` invocations along x on the arrays, by name of the memory; they are changed. Gives their loops."""
+    found = []
+    for number in range(n):
+        invocation = _Invocation(function, arrays, number, n, pushes or {})
+        found.append(invocation.trace)
         with contextlib.suppress(_Left):  # by a return; the verifier lets nothing else lead out of the body
-            _Invocation(function, arrays, invocation, pushes or {}).region(function.body)
+            invocation.region(function.body)
+    return found
+
+
+def passes_in_step(region: Region, traces: Sequence[Trace]) -> int:
+    """How often a driver that masks goes through bodies of loops, if it runs these invocations in step.
+
+    It goes through what is in branches whether they are taken or not, and at least once through each loop.
+    """
+    total = 0
+    for op in region.ops:
+        if op.code == "loop":
+            lists = [trace[op] for trace in traces if op in trace]
+            for n in range(max([1, *map(len, lists)])):
+                total += 1 + passes_in_step(op.regions[0], [each[n] for each in lists if n < len(each)])
+        else:
+            total += sum(passes_in_step(inner, traces) for inner in op.regions)
+    return total

@@ -10,9 +10,11 @@ from vkcompute.ir.builder import Branch, Builder, Loop
 from vkcompute.ir.divergence import divergent_barrier
 from vkcompute.ir.emulate import float_atomics, without_float_atomics
 from vkcompute.ir.function import Constant, Function, Memory, Value
+from vkcompute.ir.intervals import most_passes
 from vkcompute.ir.lower import lower
 from vkcompute.ir.passes import optimize
 from vkcompute.ir.printer import text
+from vkcompute.ir.resume import can_resume, resumable
 from vkcompute.ir.types import (
     BOOL,
     FLOAT16,
@@ -33,6 +35,7 @@ from vkcompute.ir.types import (
     vector,
 )
 from vkcompute.ir.verify import verify
+from vkcompute.ir.watch import watched
 
 __all__ = [
     "BOOL",
@@ -59,12 +62,16 @@ __all__ = [
     "Type",
     "Value",
     "Vector",
+    "can_resume",
     "divergent_barrier",
     "float_atomics",
     "lower",
+    "most_passes",
     "optimize",
+    "resumable",
     "text",
     "vector",
     "verify",
+    "watched",
     "without_float_atomics",
 ]

@@ -8,7 +8,19 @@ from typing import Any
 
 from vkcompute.errors import IrError
 from vkcompute.ir.fold import fold
-from vkcompute.ir.function import Constant, Function, Memory, Op, Param, Region, Result, Value, endings, falls_through
+from vkcompute.ir.function import (
+    TERMINATORS,
+    Constant,
+    Function,
+    Memory,
+    Op,
+    Param,
+    Region,
+    Result,
+    Value,
+    endings,
+    falls_through,
+)
 from vkcompute.ir.rules import result_type
 from vkcompute.ir.types import UINT32, Scalar, Type
 
@@ -67,6 +79,16 @@ class Builder:
     def builtin(self, name: str, axis: int = 0) -> Value:
         """`global_id`, `local_id`, `group_id`, `n_groups` along an axis, or another of rules.BUILTINS; uint32."""
         return self._value("builtin", (), (name, axis))
+
+    def linear_id(self) -> tuple[Value, Value]:
+        """The invocation's number in the whole grid, x fastest, and how many there are; uint32."""
+        index: Value = self.const(0, UINT32)
+        n: Value = self.const(1, UINT32)
+        for axis, size in reversed(tuple(enumerate(self.function.local_size))):
+            length = self.binary("mul", self.builtin("n_groups", axis), self.const(size, UINT32))
+            index = self.binary("add", self.binary("mul", index, length), self.builtin("global_id", axis))
+            n = self.binary("mul", n, length)
+        return index, n
 
     def subgroup(self, name: str, *args: Value) -> Value:
         """What the subgroup's invocations that come here compute together; `name` is one of rules.SUBGROUP.
@@ -131,6 +153,25 @@ class Builder:
     def return_(self) -> None:
         """Ends the region and the invocation."""
         self._append("return")
+
+    def copy(self, op: Op, env: dict[Value, Value]) -> None:
+        """Appends a copy of an operation; `env` has what stands for the values that it uses, and gets its results."""
+        args = [env.get(value, value) for value in op.args]
+        with self.at(op.loc):
+            if op.has_result:
+                env[op] = self._value(op.code, args, op.attribute)
+                return
+            leads = op.code in ("break", "continue")
+            attribute = env.get(op.attribute, op.attribute) if leads else op.attribute
+            regions = [Region() for _ in op.regions]
+            new = env[op] = self._append(op.code, args, attribute, regions, anyway=op.code in TERMINATORS)
+        new.params = tuple(Param(value.type) for value in op.params)
+        new.results = tuple(Result(value.type) for value in op.results)
+        env.update(zip((*op.params, *op.results), (*new.params, *new.results), strict=True))
+        for old, region in zip(op.regions, regions, strict=True):
+            with self.into(region):
+                for each in old.ops:
+                    self.copy(each, env)
 
     @property
     def reachable(self) -> bool:

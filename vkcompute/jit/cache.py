@@ -52,8 +52,8 @@ def _load(entry: Path, function: FunctionType) -> Variant | None:
         if read is None:
             return None
         reads.append(read)
-    pushes, first, linear, local_size, features = map(_frozen, fields)
-    return Variant(spirv, pushes, first, linear, local_size, tuple(reads), features)
+    pushes, first, linear, local_size, features, passes = map(_frozen, fields)
+    return Variant(spirv, pushes, first, linear, local_size, tuple(reads), features, passes)
 
 
 def _keep(entry: Path, function: FunctionType, variant: Variant) -> None:
@@ -61,7 +61,8 @@ def _keep(entry: Path, function: FunctionType, variant: Variant) -> None:
     stored = [(_place(owner, function), name, fingerprint.value(found)) for _, name, found, owner in variant.reads]
     if any(None in each for each in stored):
         return
-    fields = variant.pushes, variant.first, variant.linear, variant.local_size, variant.features
+    v = variant
+    fields = v.pushes, v.first, v.linear, v.local_size, v.features, v.passes
     disk.write_cached(entry, json.dumps((fields, stored)).encode() + b"\n" + variant.spirv)
     if entry.name[0] in PRUNING_DIGITS:
         disk.prune(entry.parent, LIMIT_NBYTES)

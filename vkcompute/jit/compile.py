@@ -20,8 +20,12 @@ from vkcompute.jit.values import Array, Kind, Number, same
 Signature = tuple[Any, ...]
 """Per argument: (dtype's character, ndim) of a tensor, the type of a scalar (int, float, bool or numpy's)"""
 
+Passes = tuple[int | None, int | None]
+"""How often loops run at most, and how often if all numbers that the launch gives are less than MODEST; or unknown"""
+
 LOCAL_SIZES = {2: (16, 8, 1), 3: (16, 4, 2)}
 """Number of axes -> the local size of a grid over them, if it is not (64, 1, 1)"""
+MODEST = 1024
 VALUE, TRUTH, SIZE = -3, -2, -1  # what a push constant is of its argument; else the length along an axis
 
 
@@ -37,6 +41,7 @@ class Variant:
         local_size: invocations per workgroup.
         reads: what was found outside of the function.
         features: of Vulkan, that its atomic operations on floats need.
+        passes: of its loops.
     """
 
     spirv: bytes
@@ -45,7 +50,8 @@ class Variant:
     linear: int | None
     local_size: tuple[int, int, int]
     reads: tuple[Read, ...]
-    features: tuple[str, ...] = ()
+    features: tuple[str, ...]
+    passes: Passes
 
     @property
     def current(self) -> bool:
@@ -99,22 +105,44 @@ def _compiled(
     folded: bool,
     emulated: bool,
 ) -> Variant:
-    built, compiler, first = build(function, source, signature, local_size, folded=folded)
-    check_barriers(built)
-    if emulated:
-        ir.without_float_atomics(built)
+    built, compiler, first = optimized(function, source, signature, local_size, folded, emulated)
     scalars = [
         (n, TRUTH if each in (bool, np.bool_) else VALUE) for n, each in enumerate(signature) if type(each) is not tuple
     ]
     return Variant(
-        ir.lower(ir.optimize(built)),
+        ir.lower(built),
         (*scalars, *compiler.extents),
         first,
         first if first is not None and signature[first][1] < 2 else None,
         built.local_size,
         tuple(compiler.reads.values()),
         tuple(sorted(ir.float_atomics(built))),
+        passes_of(built),
     )
+
+
+def optimized(
+    function: FunctionType,
+    source: Source,
+    signature: Signature,
+    local_size: tuple[int, int, int] | None,
+    folded: bool,
+    emulated: bool,
+) -> tuple[ir.Function, Statements, int | None]:
+    """What `compiled` lowers: as `build`, for the same arguments as that."""
+    built, compiler, first = build(function, source, signature, local_size, folded=folded)
+    check_barriers(built)
+    if emulated:
+        ir.without_float_atomics(built)
+    return ir.optimize(built), compiler, first
+
+
+def passes_of(function: ir.Function) -> Passes:
+    """How often its loops run at most, whatever the push constants, and if these are less than MODEST."""
+    always, _ = ir.most_passes(function, {})
+    if always is not None:
+        return always, always
+    return None, ir.most_passes(function, dict.fromkeys(function.pushes, (0, MODEST - 1)))[0]
 
 
 def build(

@@ -21,6 +21,8 @@ from vkcompute.jit.values import Kind, Unset, is_static, kind_of, like, same, un
 
 RETURNED, RESULT = "whether it has returned", "what it returned"
 """Variables of an inlined function that no program can name. While the first is False, the second means nothing."""
+LOOP = "this loop"
+"""The message of the error that is a loop's place, for whoever has something to say of it"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +71,11 @@ class Control(Expressions):
         before = dict(self.env)
         set_before = [name for name in before if name in names and not isinstance(before[name], Unset)]
         kinds = {name: self._settled(before[name]) for name in set_before}
-        mark, frame = self.builder.checkpoint(), self.frames[-1]
+        mark, frame, place = self.builder.checkpoint(), self.frames[-1], self.error(node, LOOP)
         while True:
             initial = [v for name, kind in kinds.items() for v in self.packed(before[name], kind)]
-            ways = LoopWays(self.builder.loop(*initial))
+            with self.builder.at(place):
+                ways = LoopWays(self.builder.loop(*initial))
             params = iter(ways.loop.params)
             self.env = before | {name: unpacked(kind, params) for name, kind in kinds.items()}
             frame.loops.append(ways)

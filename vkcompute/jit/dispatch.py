@@ -7,6 +7,7 @@ from typing import Any
 
 from vkcompute.jit.compile import unchanged
 from vkcompute.jit.elements import Built
+from vkcompute.jit.loops import loops_of
 from vkcompute.runtime.tensor import Tensor
 
 
@@ -31,11 +32,16 @@ def dispatch(
     runtime = tensors[0].runtime
     most = runtime.device.physical.limits["maxComputeWorkGroupCount"][0]
     n_rows = -(-n_groups // most)
-    spirv = program(n_rows > 1).spirv
-    if spirv not in runtime.memo:
-        runtime.memo[spirv] = runtime.kernel(spirv, name=name), most
-    kernel, _ = runtime.memo[spirv]
-    kernel(*tensors, *pushes, grid=(-(-n_groups // n_rows), n_rows))
+    built = program(n_rows > 1)
+    if built.spirv not in runtime.memo:
+        made = runtime.kernel(built.spirv, name=name)
+        runtime.memo[built.spirv] = made, most, loops_of(made, built.passes, lambda: built.function)
+    kernel, _, loops = runtime.memo[built.spirv]
+    grid = -(-n_groups // n_rows), n_rows, 1
+    if loops is None:
+        kernel(*tensors, *pushes, grid=grid)
+    else:
+        loops.launch(tensors, pushes, grid)
 
 
 def apart(tensors: Sequence[Any], masks: Sequence[tuple[bool, ...]], outs: Sequence[Tensor]) -> list[Any]:

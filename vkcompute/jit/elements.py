@@ -12,7 +12,7 @@ from vkcompute.errors import KernelError
 from vkcompute.ir import BOOL, SCALARS, UINT8, UINT32, Scalar, Value
 from vkcompute.jit import passes
 from vkcompute.jit.broadcasting import Mask, places
-from vkcompute.jit.compile import Signature, argument, check_barriers, real_of
+from vkcompute.jit.compile import Passes, Signature, argument, check_barriers, passes_of, real_of
 from vkcompute.jit.expressions import Read
 from vkcompute.jit.formula import Written, known
 from vkcompute.jit.functions import FUNCTIONS
@@ -31,12 +31,15 @@ class Built(NamedTuple):
         dtypes: of the results.
         single: whether the function gives a number, and no tuple of them.
         reads: what was found outside of the function.
+        function, passes: what was lowered, and of its loops.
     """
 
     spirv: bytes
     dtypes: tuple[np.dtype[Any], ...]
     single: bool
     reads: tuple[Read, ...]
+    function: ir.Function
+    passes: Passes
 
 
 class Body:
@@ -131,7 +134,8 @@ def finished(c: Statements, dtypes: tuple[np.dtype[Any], ...], *, single: bool =
     check_barriers(c.function)
     own = id(vars(passes)), id(known())  # which do not change
     reads = tuple([read for (owner, _), read in c.reads.items() if owner not in own])
-    return Built(ir.lower(ir.optimize(c.function)), dtypes, single, reads)
+    spirv = ir.lower(ir.optimize(c.function))
+    return Built(spirv, dtypes, single, reads, c.function, passes_of(c.function))
 
 
 def result(c: Statements, dtype: np.dtype[Any]) -> Array:

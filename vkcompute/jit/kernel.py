@@ -151,8 +151,10 @@ def kernel(function: Callable[..., object]) -> PythonKernel:
     is undefined: an index out of bounds, a barrier to which not all come, a read of what was never written, two
     invocations that race, a division of integers by zero, a float cast to an integer that does not hold it.
 
-    **Loops.** lavapipe ends the loops of an invocation after 65,535 iterations, all of its loops together, and reports
-    nothing: give each invocation less to do.
+    **Loops** may be as long as they like. lavapipe ends an invocation's after 65,535 iterations, all of its loops
+    together: there, what may pass that is launched in parts, each of which goes on where the one before stopped. If
+    `range` and the arguments do not tell how long it takes, the launch returns only when all is done, and graphs cannot
+    record it. With barriers, shared arrays or subgroups it cannot stop in between: passing the limit is an error then.
 
     Raises:
         KernelError: there is no source, or (at the first launch) it does something else; the message has the place.

@@ -13,7 +13,8 @@ import numpy as np
 from vkcompute.jit import cache
 from vkcompute.jit.annotations import EXACT, annotations_of, typed
 from vkcompute.jit.arguments import Sizes, bound, grid_over, kind_of_array, kind_of_number
-from vkcompute.jit.compile import SIZE, TRUTH, VALUE, Signature, Variant, compiled
+from vkcompute.jit.compile import SIZE, TRUTH, VALUE, Signature, Variant, compiled, optimized
+from vkcompute.jit.loops import Loops, loops_of
 from vkcompute.jit.plan import Plan
 from vkcompute.jit.source import Source
 from vkcompute.runtime.future import Future
@@ -54,20 +55,24 @@ class Launcher:
         tensors = [arg for arg in args if type(arg) is Tensor]
         if not tensors:
             raise TypeError(f"{self._name} takes a tensor, on whose device it runs; got none")
-        variant = self._variant(signature, local, tensors[0].runtime)
-        kernel, most = self._on(variant, tensors[0].runtime)
+        variant, kernel, most, loops = self._variant(signature, local, tensors[0].runtime)
         grid, linear = groups, variant.linear
         if grid is None and (linear is None or args[linear].size > most * variant.local_size[0]):
             shape = args[variant.first].shape if variant.first is not None else None
             grid = grid_over(self._name, shape, variant.local_size)  # else it is what the kernel would take itself
         if grid is not None and len(grid) == 1 and grid[0] > most:
-            kernel, _ = self._on(self._variant(signature, local, tensors[0].runtime, folded=True), tensors[0].runtime)
+            variant, kernel, _, loops = self._variant(signature, local, tensors[0].runtime, folded=True)
             n_rows = -(-grid[0] // most)
             grid = -(-grid[0] // n_rows), n_rows
         pushes = [
             args[at] if what == VALUE else args[at].size if what == SIZE else pushed(args[at], what)
             for at, what in variant.pushes
         ]
+        if loops is not None:
+            grid = kernel.grid(tensors, grid)
+            known = zip(pushes, variant.pushes, strict=True)  # for a plan, what is no int argument
+            if not loops.harmless([x if what >= SIZE or type(x) is float else None for x, (_, what) in known], grid):
+                return loops.launch(tensors, pushes, grid)
         plain = all(
             type(arg) is Tensor or type(arg) is kind or self._annotations.get(n) in EXACT
             for n, (kind, arg) in enumerate(zip(signature, given, strict=True))
@@ -89,12 +94,23 @@ class Launcher:
 
     def _variant(
         self, signature: Signature, local: tuple[int, int, int] | None, runtime: Runtime, *, folded: bool = False
-    ) -> Variant:
-        """What is compiled for a signature and a local size, folded or not, such that this device can run it."""
-        variant = self._compiled((signature, local, folded, False))
-        if not runtime.device.features.issuperset(variant.features):
-            variant = self._compiled((signature, local, folded, True))
-        return variant
+    ) -> tuple[Variant, Kernel, int, Loops | None]:
+        """What is compiled for a signature and a local size, folded or not, such that this device can run it.
+
+        With it: the kernel on the device, the most groups that this launches along x, and loops that it may end.
+        """
+        for emulated in (False, True):
+            key = signature, local, folded, emulated
+            variant = self._compiled(key)
+            if runtime.device.features.issuperset(variant.features):
+                break
+        if variant.spirv not in runtime.memo:
+            # Types are those that it was compiled for; memory may hold bits of floats as integers.
+            kernel = runtime.kernel(variant.spirv, name=self._name, check_types=False)
+            most = runtime.device.physical.limits["maxComputeWorkGroupCount"][0]
+            loops = loops_of(kernel, variant.passes, lambda: optimized(self._function, self._source, *key)[0])
+            runtime.memo[variant.spirv] = kernel, most, loops
+        return (variant, *runtime.memo[variant.spirv])
 
     def _compiled(self, key: tuple[Signature, tuple[int, int, int] | None, bool, bool]) -> Variant:
         found = self._variants.get(key) or []
@@ -106,17 +122,6 @@ class Launcher:
         variant = cache.kept(make, self._function, *key)
         self._variants[key] = [variant, *found[: _MOST_VARIANTS - 1]]
         return variant
-
-    def _on(self, variant: Variant, runtime: Runtime) -> tuple[Kernel, int]:
-        """The variant on a device, and the most groups that this launches along x."""
-        try:
-            return runtime.memo[variant.spirv]  # type: ignore[no-any-return]
-        except KeyError:
-            # Types are those that it was compiled for; memory may hold bits of floats as integers.
-            kernel = runtime.kernel(variant.spirv, name=self._name, check_types=False)
-            most = runtime.device.physical.limits["maxComputeWorkGroupCount"][0]
-            runtime.memo[variant.spirv] = kernel, most
-            return kernel, most
 
 
 def kind_of(arg: Any) -> Any:

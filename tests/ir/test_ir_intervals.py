@@ -1,0 +1,119 @@
+"""How often loops run at most: never less than a driver that runs invocations in step goes through them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import interpreter
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from programs import N_INVOCATIONS, N_SOURCE, SLOTS, functions
+
+from vkcompute import ir
+from vkcompute.ir import Builder, Value
+
+pytestmark = pytest.mark.pure
+SOURCE = np.arange(N_SOURCE, dtype=np.int32) * 40503 - 7
+
+
+@given(function=functions(), bias=st.integers(-3, 3), known=st.booleans(), optimized=st.booleans())
+def test_the_bound_is_never_passed(function: ir.Function, bias: int, known: bool, optimized: bool) -> None:
+    if optimized:
+        ir.optimize(function)
+    most, _ = ir.most_passes(function, {function.pushes[0]: (bias, bias)} if known else {})
+    out = np.arange(N_INVOCATIONS * SLOTS, dtype=np.int32)
+    traces = interpreter.run(function, {"src": SOURCE, "out": out}, N_INVOCATIONS, {"bias": bias})
+    assert most is not None  # every loop of these programs counts to a constant
+    assert most >= interpreter.passes_in_step(function.body, traces), ir.text(function)
+
+
+Step = Callable[[Builder, Value], Value]
+_I = ir.INT32
+ONE_LOOP: dict[str, tuple[int, str, Any, Step, int | None]] = {  # first, comparison, bound, step; the trips
+    "up": (0, "lt", 10, lambda b, p: b.binary("add", p, b.const(1, _I)), 10),
+    "up to and with": (3, "le", 10, lambda b, p: b.binary("add", b.const(2, _I), p), 4),
+    "down": (10, "gt", 0, lambda b, p: b.binary("sub", p, b.const(3, _I)), 4),
+    "down by adding": (10, "ge", 0, lambda b, p: b.binary("add", p, b.const(-5, _I)), 3),
+    "halved": (1000, "gt", 0, lambda b, p: b.binary("div", p, b.const(2, _I)), 10),
+    "shifted": (1000, "ne", 0, lambda b, p: b.binary("shr", p, b.const(3, _I)), 10),
+    "doubled": (1, "lt", 1000, lambda b, p: b.binary("mul", p, b.const(2, _I)), 10),
+    "doubled from 0": (0, "lt", 1000, lambda b, p: b.binary("mul", p, b.const(2, _I)), None),
+    "away": (0, "lt", 10, lambda b, p: b.binary("sub", p, b.const(1, _I)), None),
+    "never more": (0, "lt", 10, lambda b, p: p, None),
+    "may wrap": (0, "le", 2**31 - 1, lambda b, p: b.binary("add", p, b.const(1, _I)), None),
+    "may jump over": (0, "lt", 2**31 - 2, lambda b, p: b.binary("add", p, b.const(5, _I)), None),
+    "not at all": (20, "lt", 10, lambda b, p: b.binary("add", p, b.const(1, _I)), 0),
+    "negative, shifted": (-5, "ne", 0, lambda b, p: b.binary("shr", p, b.const(1, _I)), None),
+}
+
+
+def one_loop(first: int, comparison: str, bound: int | None, step: Step) -> ir.Function:
+    """A loop that goes on while the comparison holds, with a push constant `n` where there is no bound."""
+    function = ir.Function("loop", (1, 1, 1))
+    out, n = function.buffer("out", _I), function.push("n", _I)
+    b = Builder(function)
+    loop = b.loop(b.const(first, _I))
+    with loop.body:
+        goes_on = b.if_(b.binary(comparison, loop.params[0], n if bound is None else b.const(bound, _I)))
+        with goes_on.otherwise:
+            b.break_(loop)
+        b.store(out, b.const(0, _I), loop.params[0])
+        b.yield_(step(b, loop.params[0]))
+    ir.verify(function)
+    return function
+
+
+@pytest.mark.parametrize("name", ONE_LOOP)
+def test_trips_of_a_loop(name: str) -> None:
+    first, comparison, bound, step, trips = ONE_LOOP[name]
+    function = one_loop(first, comparison, bound, step)
+    most, loop = ir.most_passes(function, {})
+    assert most == (None if trips is None else trips + 1)
+    assert loop is not None
+    assert loop.code == "loop"
+
+
+@given(first=st.integers(-5, 5), n=st.integers(-20, 20), width=st.integers(0, 5), step=st.integers(1, 4))
+def test_bounds_that_the_launch_knows(first: int, n: int, width: int, step: int) -> None:
+    function = one_loop(first, "lt", None, lambda b, p: b.binary("add", p, b.const(step, _I)))
+    assert (ir.most_passes(function, {})[0] or 2**31) > 2**31 // 5
+    most, _ = ir.most_passes(function, {function.pushes[0]: (n, n + width)})
+    assert most == len(range(first, n + width, step)) + 1
+
+
+def test_ranges_of_a_kernel(tmp_path: Path) -> None:
+    """What `range` compiles to is bounded by what the launch knows, ids included, also where loops are nested."""
+    from types import FunctionType
+
+    from vkcompute.jit.compile import optimized
+    from vkcompute.jit.source import read
+
+    def passes(body: str, n: int) -> int | None:
+        function = _function(tmp_path, body)
+        assert isinstance(function, FunctionType)
+        built = optimized(function, read(function), (("i", 1), int), (8, 1, 1), folded=False)
+        (push,) = built.pushes
+        return ir.most_passes(built, {push: (n, n), ("global_id", 0): (0, 31)})[0]
+
+    assert passes("for k in range(n): x[i] += k", 100) == 101
+    assert passes("for k in range(2, n, 3): x[i] += k", 100) == 34
+    assert passes("for k in range(n, 2, -3): x[i] += k", 100) == 34
+    assert passes("for k in range(i): x[i] += k", 0) == 32
+    assert passes("for k in range(i, n): x[i] += k", 100) == 101
+    assert passes("for k in range(n):\n        for j in range(k): x[i] += j", 10) == 11 * (1 + 11)
+    assert passes("for k in range(x[i]): x[i] += k", 10) == 2**31
+    assert passes("k = 0\n    while k < n and x[i] > 0:\n        k += 2", 10) == 6
+    assert passes("k = n\n    while k > 0:\n        x[k] = 0\n        k //= 2", 1000) == 11
+    assert passes("x[i] = x[i] ** n", 5) == 4
+
+
+def _function(folder: Path, body: str) -> object:
+    path = folder / f"kernel_{abs(hash(body))}.py"
+    path.write_text(f"import vkcompute as vc\ndef kernel(x, n):\n    i = vc.global_id(0)\n    {body}\n")
+    scope: dict[str, object] = {}
+    exec(compile(path.read_text(), str(path), "exec"), scope)
+    return scope["kernel"]

@@ -1,0 +1,332 @@
+"""How often loops run at most: arithmetic on the intervals that values lie in."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from vkcompute.ir.function import Constant, Function, Op, Param, Region, Result, Value, endings, walk
+from vkcompute.ir.types import BOOL, Scalar, Type
+
+Interval = tuple[Any, Any]
+"""The least and the greatest number, both included; bools are 0 and 1, floats anything"""
+Comparison = tuple[str, Value, Value]
+
+_LARGEST_SUBGROUP = 128  # the specification's bound of subgroupSize
+_NEGATED = {"lt": "ge", "ge": "lt", "gt": "le", "le": "gt", "eq": "ne", "ne": "eq"}
+_SWAPPED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le", "eq": "eq", "ne": "ne"}
+
+
+def most_passes(function: Function, given: Mapping[Any, Interval]) -> tuple[int | None, Op | None]:
+    """How often invocations that run in step pass through the bodies of loops at most, all loops together.
+
+    A driver that masks what is not taken passes once through a loop that no invocation comes to, and once more through
+    each for the way out; invocations in different iterations of an outer loop wait for each other.
+
+    Args:
+        function: the kernel.
+        given: what is known of push constants, and of builtins by (name, axis).
+
+    Returns:
+        How often, and a loop that passes most often; None for the one of which no bound is found, and that loop.
+    """
+    intervals = _Intervals(function, given)
+    try:
+        return intervals.passes(function.body), intervals.worst
+    except RecursionError:
+        return None, next((op for op in walk(function.body) if op.code == "loop"), None)
+
+
+class _Intervals:
+    """What is known of the values of one function.
+
+    Attributes:
+        worst: the loop of which no bound has been found, or that with the most passes.
+    """
+
+    def __init__(self, function: Function, given: Mapping[Any, Interval]) -> None:
+        size = math.prod(function.local_size)
+        self._given = {
+            **{("local_id", axis): (0, n - 1) for axis, n in enumerate(function.local_size)},
+            **dict.fromkeys((("local_index", 0), ("subgroup_id", 0)), (0, size - 1)),
+            ("n_subgroups", 0): (1, size),
+            ("subgroup_size", 0): (1, _LARGEST_SUBGROUP),
+            ("subgroup_local_id", 0): (0, _LARGEST_SUBGROUP - 1),
+            **given,
+        }
+        self.worst: Op | None = None
+        self._most = 0
+        self._known: dict[Value, Interval] = {}
+        self._refined: dict[Value, Interval] = {}  # the same under an assumption
+        self._open: set[Value] = set()
+        self._less: set[tuple[Value, Value]] = set()  # the first is assumed to be less than the second
+        self._owners = {
+            value: (op, at)
+            for op in walk(function.body)
+            for values in (op.params, op.results)
+            for at, value in enumerate(values)
+        }
+
+    def passes(self, region: Region) -> int | None:
+        """The sum over the loops of a region and of what is inside of it."""
+        total = 0
+        for op in region.ops:
+            n = 0
+            for each in op.regions:
+                inner = self.passes(each)
+                if inner is None:
+                    return None
+                n += inner
+            if op.code == "loop":
+                trips = self._trips(op)
+                n = (trips + 1) * (n + 1) if trips is not None else 0
+                if n == 0 or n > self._most:
+                    self._most, self.worst = n, op
+                if n == 0:
+                    return None
+            total += n
+        return total
+
+    # -- loops --------------------------------------------------------------------------------------------------------
+
+    def _trips(self, loop: Op) -> int | None:
+        """How often the loop starts over at most."""
+        if next(endings(loop, back=True), None) is None:
+            return 0
+        found = (self._counted(loop, *each) for each in self._conditions(loop))
+        return next((each[0] for each in found if each), None)
+
+    def _conditions(self, loop: Op) -> Iterator[Comparison]:
+        """What holds of one of its params whenever the loop starts over."""
+        for op in loop.regions[0].ops:
+            if any(each.code == "continue" and each.attribute is loop for inner in op.regions for each in walk(inner)):
+                return
+            for region, stays in zip(op.regions, (False, True), strict=False):
+                end = region.end() if op.code == "if" else None
+                if end is not None and end.code in ("break", "return"):
+                    for code, one, other in self._holding(op.args[0], stays):
+                        for each in ((code, one, other), (_SWAPPED[code], other, one)):
+                            if each[1] in loop.params and _is_whole(each[1].type):
+                                yield each
+
+    def _holding(self, condition: Value, truth: bool) -> Iterator[Comparison]:
+        """What holds where a bool has this value."""
+        parts: tuple[Value, ...] = ()
+        if isinstance(condition, Result):
+            branch, at = self._owners[condition]
+            ends = [end.args[at] for end in endings(branch)]
+            if branch.code == "if" and len(ends) == 2:
+                first, (then, otherwise) = branch.args[0], ends
+                parts = _both(first, then, otherwise, truth)
+        elif isinstance(condition, Op) and condition.code in _NEGATED:
+            yield (condition.code if truth else _NEGATED[condition.code], *condition.args)  # type: ignore[misc]
+        elif isinstance(condition, Op) and condition.code == "not":
+            yield from self._holding(condition.args[0], not truth)
+        elif isinstance(condition, Op) and condition.code == ("and" if truth else "or"):
+            parts = condition.args
+        elif isinstance(condition, Op) and condition.code == "select":
+            first, then, otherwise = condition.args
+            parts = _both(first, then, otherwise, truth)
+        for each in parts:
+            yield from self._holding(each, truth)
+
+    def _counted(self, loop: Op, code: str, counter: Value, bound: Value) -> tuple[int, Interval] | None:
+        """The most trips of a loop that starts over only while this holds, and the counter's interval."""
+        at = self._owners[counter][1]
+        following = [end.args[at] for end in endings(loop, back=True)]
+        (least, most), (low, high) = self.of(loop.args[at]), self.of(bound)
+        lowest, highest = _limits(counter.type)
+        if code in ("gt", "ne") and (low, high) == (0, 0) <= (least, 0):
+            halves = [_factor(v, counter, ("shr", "div"), rounded=code == "gt") for v in following]
+            if all(halves):
+                return most.bit_length(), (-1, most)
+        if code in ("lt", "le") and least > 0:
+            end, doubles = max(high + (code == "le"), 1), [_factor(v, counter, ("shl", "mul")) for v in following]
+            reach = least, max(most, (end - 1) * max(doubles, default=1))
+            if all(doubles) and reach[1] <= highest:
+                return (end - 1).bit_length(), reach
+        step = _union([self._change(each, counter) for each in following])
+        if step is None:
+            return None
+        if code in ("lt", "le") and step[0] > 0:
+            end = high + (code == "le")
+            trips, reach = -((least - end) // step[0]), (least, max(most, end - 1 + step[1]))
+        elif code in ("gt", "ge") and step[1] < 0:
+            end = low - (code == "ge")
+            trips, reach = -((end - most) // -step[1]), (min(least, end + 1 + step[0]), most)
+        else:
+            return None
+        return (max(trips, 0), reach) if lowest <= reach[0] and reach[1] <= highest else None
+
+    def _change(self, value: Value, counter: Value) -> Interval | None:
+        """What is added to the counter to give the value."""
+        if value is counter:
+            return 0, 0
+        if isinstance(value, Result) and self._owners[value][0].code == "if":
+            op, at = self._owners[value]
+            return _union([self._change(end.args[at], counter) for end in endings(op)])
+        if not isinstance(value, Op) or value.code not in ("add", "sub", "select"):
+            return None
+        if value.code == "select":
+            return _union([self._change(each, counter) for each in value.args[1:]])
+        for one, other in (value.args, value.args[::-1])[: 2 if value.code == "add" else 1]:
+            before = self._change(one, counter)
+            if before is not None:
+                return _RULES[value.code](before, self.of(other))
+        return None
+
+    # -- values -------------------------------------------------------------------------------------------------------
+
+    def of(self, value: Value) -> Interval:
+        """The interval of a value, wherever it is computed; all that its type holds where it depends on itself."""
+        limits, less = _limits(value.type), self._less
+        if less and value in self._refined:
+            return self._refined[value]
+        if not isinstance(value, Op):  # it may come from another iteration, where the assumption does not hold
+            self._less = set()
+        known = self._refined if self._less else self._known
+        if value not in known and value not in self._open and _is_whole(value.type):
+            self._open.add(value)
+            found = self._found(value)
+            self._open.discard(value)
+            fits = found is not None and limits[0] <= found[0] and found[1] <= limits[1]
+            known[value] = found if found is not None and fits else limits
+        self._less = less
+        return known.get(value, limits)
+
+    def _found(self, value: Value) -> Interval | None:
+        if isinstance(value, Constant):
+            return int(value.value), int(value.value)
+        if isinstance(value, Param):
+            return self._carried(value)
+        if isinstance(value, Result):
+            op, at = self._owners[value]
+            return _union([self.of(end.args[at]) for end in endings(op)])
+        if not isinstance(value, Op):
+            return self._given.get(value)
+        if value.code == "builtin":
+            return self._given.get(value.attribute)
+        if value.code == "select":
+            return self._selected(*value.args)
+        rule = _RULES.get(value.code)
+        found = rule(*map(self.of, value.args)) if rule is not None else None
+        if found is not None and value.code == "sub" and (value.args[1], value.args[0]) in self._less:
+            return max(found[0], 1), found[1]
+        return found
+
+    def _carried(self, param: Param) -> Interval | None:
+        loop, at = self._owners[param]
+        following = [end.args[at] for end in endings(loop, back=True)]
+        if all(each is param for each in following):
+            return self.of(loop.args[at])
+        found = (self._counted(loop, *each) for each in self._conditions(loop) if each[1] is param)
+        return next((each[1] for each in found if each), None)
+
+    def _selected(self, condition: Value, one: Value, other: Value) -> Interval | None:
+        least, most = self.of(condition)
+        if least == most:
+            return self.of(one if least else other)
+        if self._less:
+            return _union([self.of(one), self.of(other)])
+        holding = self._holding(condition, True)
+        pairs = {(a, b) if c == "lt" else (b, a) for c, a, b in holding if c in ("lt", "gt") and _is_whole(a.type)}
+        for less, more in pairs:
+            (low, high), (least, most) = self.of(less), self.of(more)
+            if low < most:
+                self._refined |= {less: (low, min(high, most - 1)), more: (max(least, low + 1), most)}
+        self._less = pairs
+        taken = self.of(one)
+        self._less, self._refined = set(), {}
+        return _union([taken, self.of(other)])
+
+
+def _both(condition: Value, one: Value, other: Value, truth: bool) -> tuple[Value, ...]:
+    """What has this value, too, if `condition ? one : other` has."""
+    short, long = (other, one) if truth else (one, other)
+    decided = isinstance(short, Constant) and bool(short.value) is not truth
+    return (condition, long) if short is condition or decided else ()
+
+
+def _factor(value: Value, counter: Value, codes: tuple[str, str], *, rounded: bool = False) -> int:
+    """By what constant above 1 the counter is shifted, multiplied or divided to give the value; 0 if it is not.
+
+    If `rounded`, a bool may be subtracted from that, as divisions that round down do.
+    """
+    if not isinstance(value, Op):
+        return 0
+    if rounded and value.code == "sub":
+        one, less = value.args
+        is_bool = isinstance(less, Op) and less.code == "cast" and less.args[0].type is BOOL
+        return _factor(one, counter, codes) if is_bool else 0
+    if value.code not in codes or value.args[0] is not counter or not isinstance(by := value.args[1], Constant):
+        return 0
+    factor = 1 << min(int(by.value), 64) if value.code == codes[0] else int(by.value)
+    return factor if factor > 1 else 0
+
+
+def _is_whole(kind: Type) -> bool:
+    return isinstance(kind, Scalar) and kind.kind in "biu"
+
+
+def _limits(kind: Type) -> Interval:
+    if not isinstance(kind, Scalar) or kind.kind not in "iu":
+        return (0, 1) if _is_whole(kind) else (-np.inf, np.inf)
+    limits = np.iinfo(kind.name)
+    return int(limits.min), int(limits.max)
+
+
+def _union(found: Iterable[Interval | None]) -> Interval | None:
+    every = list(found)
+    known = [each for each in every if each is not None]
+    return (min(x[0] for x in known), max(x[1] for x in known)) if known and len(known) == len(every) else None
+
+
+def _corners(compute: Callable[[Any, Any], Any], x: Interval, y: Interval) -> Interval:
+    found = [compute(a, b) for a in x for b in y]
+    return min(found), max(found)
+
+
+def _decided(always: bool, never: bool) -> Interval:
+    return int(always), int(not never)
+
+
+def _divided(x: Interval, y: Interval) -> Interval | None:
+    return _corners(lambda a, b: abs(a) // b * (1 if a > 0 else -1), x, y) if y[0] > 0 else None
+
+
+def _rest(x: Interval, y: Interval) -> Interval | None:
+    return (0, min(x[1], y[1] - 1) if x[0] >= 0 else y[1] - 1) if y[0] > 0 else None
+
+
+def _common(x: Interval, y: Interval) -> Interval | None:
+    tops = [each[1] for each in (x, y) if each[0] >= 0]
+    return (0, min(tops)) if tops else None
+
+
+_RULES: dict[str, Callable[..., Interval | None]] = {
+    "add": lambda x, y: (x[0] + y[0], x[1] + y[1]),
+    "sub": lambda x, y: (x[0] - y[1], x[1] - y[0]),
+    "mul": lambda x, y: _corners(lambda a, b: a * b, x, y),
+    "div": _divided,
+    "mod": _rest,
+    "rem": lambda x, y: _rest(x, y) if x[0] >= 0 else None,
+    "min": lambda x, y: (min(x[0], y[0]), min(x[1], y[1])),
+    "max": lambda x, y: (max(x[0], y[0]), max(x[1], y[1])),
+    "and": _common,
+    "shl": lambda x, y: _corners(lambda a, b: a << b, x, y) if 0 <= y[0] <= y[1] < 64 else None,
+    "shr": lambda x, y: _corners(lambda a, b: a >> b, x, y) if 0 <= y[0] <= y[1] < 64 else None,
+    "neg": lambda x: (-x[1], -x[0]),
+    "abs": lambda x: (0 if x[0] <= 0 <= x[1] else min(map(abs, x)), max(map(abs, x))),
+    "cast": lambda x: x,
+    "bitcast": lambda x: x,
+    "not": lambda x: None,
+    "lt": lambda x, y: _decided(x[1] < y[0], x[0] >= y[1]),
+    "le": lambda x, y: _decided(x[1] <= y[0], x[0] > y[1]),
+    "gt": lambda x, y: _decided(x[0] > y[1], x[1] <= y[0]),
+    "ge": lambda x, y: _decided(x[0] >= y[1], x[1] < y[0]),
+    "eq": lambda x, y: _decided(x[0] == x[1] == y[0] == y[1], x[1] < y[0] or x[0] > y[1]),
+    "ne": lambda x, y: _decided(x[1] < y[0] or x[0] > y[1], x[0] == x[1] == y[0] == y[1]),
+}

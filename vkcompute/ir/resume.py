@@ -1,0 +1,386 @@
+"""Kernels that stop after so many passes through their loops, and go on in another launch where they stopped.
+
+All loops become one. The kernel is cut into parts that begin where a loop starts over, where it has ended, and where
+the branches around a loop meet; a number says which part comes next. The one loop goes through the parts in order, so
+that each pass takes every invocation to the start of its next iteration, whichever loop that is of: invocations in
+different loops do not wait for each other, and an invocation's passes are those of all that run in step with it. What
+one part computes and another uses is carried, and so it is all that has to be kept from one launch to the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from vkcompute.ir.builder import Builder
+from vkcompute.ir.function import EFFECTS, Constant, Function, Op, Push, Value, endings, walk
+from vkcompute.ir.types import SCALARS, UINT32, UINT64, Type, Vector
+
+_COMPUTED = EFFECTS | {"load", "div", "rem", "mod"}  # all others may be computed again in each launch
+
+
+@dataclass(slots=True, eq=False)
+class _Part:
+    """A piece without loops; `nodes` are operations, forks, and at last a jump."""
+
+    nodes: list[_Node] = field(default_factory=list)
+    number: int = -1
+
+
+@dataclass(slots=True, eq=False)
+class _Fork:
+    """A branch whose ways lead to different parts; nothing follows it."""
+
+    condition: Value
+    ways: list[list[_Node]]
+
+
+@dataclass(slots=True, eq=False)
+class _Jump:
+    """What comes next, None at the end of the kernel, and values that others become there."""
+
+    to: _Part | None
+    values: dict[Value, Value]
+
+
+@dataclass(slots=True, eq=False)
+class _Names:
+    """Results of a branch of which one way only goes on here."""
+
+    values: dict[Value, Value]
+
+
+_Node = Op | _Fork | _Jump | _Names
+_Follow = Callable[[Sequence[Value]], list[_Node]]
+
+
+def can_resume(function: Function) -> bool:
+    """Whether an invocation may stop while others of its workgroup go on."""
+    together = {"barrier", "subgroup"}
+    return not function.shared_memory and not any(op.code in together for op in walk(function.body))
+
+
+def resumable(function: Function, budget: int, *, again: bool) -> tuple[Function, int]:
+    """A kernel that does the same, but stops after `budget` passes.
+
+    It has two more buffers of uint32: `state`, in which what an invocation goes on from is kept, and `status`, whose
+    element becomes 1 if an invocation has not come to its end.
+
+    Args:
+        function: that `can_resume`.
+        budget: at least 1.
+        again: whether it goes on from the state rather than from its beginning.
+
+    Returns:
+        The kernel, and the words of state per invocation.
+    """
+    return _Machine(function, _Parts(function)).build(budget, again=again)
+
+
+class _Parts:
+    """A function cut into parts.
+
+    Attributes:
+        first: from the beginning to the first loop.
+        looping: those from which control may come to a loop, in the order in which a pass goes through them.
+        final: those that come after all loops.
+        certain: whether there is one looping part only, with which every invocation begins.
+        prologue: operations that every launch may compute.
+        carried: values that one part leaves to another; `fixed` are those that the first one leaves to all.
+    """
+
+    def __init__(self, function: Function) -> None:
+        self._list: list[_Part] = []
+        self._ways: dict[Op, tuple[_Part, _Part]] = {}
+        self.first = _Part(self._run(function.body.ops, lambda _: [_Jump(None, {})]))
+        heads = {head for head, _ in self._ways.values()}
+        self.looping = [part for part in self._list if heads & _reached(part)]
+        self.final = [part for part in self._list if part not in self.looping]
+        for number, part in enumerate((*self.looping, *self.final)):
+            part.number = number
+        self.certain = len(self.looping) == 1 and {*_targets(self.first.nodes)} == {*self.looping}
+        self.prologue = list(_prologue(function))
+        self._find_carried()
+
+    def _run(self, ops: Sequence[Op], follow: _Follow) -> list[_Node]:
+        """Operations as nodes, up to where another part takes over; `follow` continues behind a yield."""
+        nodes: list[_Node] = []
+        for n, op in enumerate(ops):
+            if op.code == "loop":
+                return [*nodes, self._loop(op, ops[n + 1 :], follow)]
+            if op.code == "if" and any(each.code in _LEADS for region in op.regions for each in walk(region)):
+                return [*nodes, self._fork(op, ops[n + 1 :], follow)]
+            if op.code == "yield":
+                return nodes + follow(op.args)
+            if op.code in ("return", "unreachable"):
+                return [*nodes, _Jump(None, {})]
+            if op.code in ("break", "continue"):
+                loop, leaves = op.attribute, op.code == "break"
+                names = loop.results if leaves else loop.params
+                return [*nodes, _Jump(self._ways[loop][leaves], dict(zip(names, op.args, strict=False)))]
+            nodes.append(op)
+        return nodes + follow(())
+
+    def _loop(self, op: Op, rest: Sequence[Op], follow: _Follow) -> _Jump:
+        def start(values: Sequence[Value]) -> _Jump:
+            return _Jump(head, dict(zip(op.params, values, strict=True)))
+
+        head, after = self._ways[op] = _Part(), _Part()
+        self._list.append(head)
+        head.nodes = self._run(op.regions[0].ops, lambda values: [start(values)])
+        self._list.append(after)
+        after.nodes = self._run(rest, follow)
+        return start(op.args)
+
+    def _fork(self, op: Op, rest: Sequence[Op], follow: _Follow) -> _Fork:
+        def named(values: Sequence[Value]) -> dict[Value, Value]:
+            return dict(zip(op.results, values, strict=False))
+
+        if sum(1 for _ in endings(op)) < 2:
+            return self._ways_of(op, lambda values: [_Names(named(values)), *self._run(rest, follow)])
+        join = _Part()
+        fork = self._ways_of(op, lambda values: [_Jump(join, named(values))])
+        self._list.append(join)
+        join.nodes = self._run(rest, follow)
+        return fork
+
+    def _ways_of(self, op: Op, follow: _Follow) -> _Fork:
+        return _Fork(op.args[0], [self._run(region.ops, follow) for region in op.regions])
+
+    def _find_carried(self) -> None:
+        everywhere = set(self.prologue)
+        used: dict[Value, None] = {}
+        given: dict[_Part, set[Value]] = {}
+        for part in (self.first, *self._list):
+            given[part] = set()
+            for value, defined in _uses(part.nodes, set(), given[part]):
+                if value not in defined and value not in everywhere and not isinstance(value, (Constant, Push)):
+                    used[value] = None
+        changed = set().union(*(given[part] for part in self._list))
+        self.carried = [value for value in used if value in changed]
+        self.fixed = [value for value in used if value not in changed]
+
+
+_LEADS = frozenset({"loop", "return", "break", "continue"})
+
+
+def _reached(part: _Part) -> set[_Part]:
+    """The parts that control may come to after this one, and this one."""
+    found, todo = {part}, [part]
+    while todo:
+        for to in _targets(todo.pop().nodes):
+            if to is not None and to not in found:
+                found.add(to)
+                todo.append(to)
+    return found
+
+
+def _targets(nodes: list[_Node]) -> Iterator[_Part | None]:
+    for node in nodes:
+        if isinstance(node, _Jump):
+            yield node.to
+        elif isinstance(node, _Fork):
+            for way in node.ways:
+                yield from _targets(way)
+
+
+def _uses(nodes: list[_Node], defined: set[Value], given: set[Value]) -> Iterator[tuple[Value, set[Value]]]:
+    """The values that nodes use, each with those that the part has defined before; `given` gets all it defines."""
+    for node in nodes:
+        if isinstance(node, Op):
+            inner = [op for region in node.regions for op in walk(region)]
+            defined.update(inner, *[op.results for op in inner])
+            for op in (node, *inner):
+                for value in op.args:
+                    yield value, defined
+            new: set[Value] = {node, *node.results}
+        elif isinstance(node, _Fork):
+            yield node.condition, defined
+            for way in node.ways:
+                yield from _uses(way, set(defined), given)
+            new = set()
+        else:
+            for value in node.values.values():
+                yield value, defined
+            new = set(node.values)
+        given |= new
+        defined |= new
+
+
+def _prologue(function: Function) -> Iterator[Op]:
+    """Operations at the top that depend on nothing but the launch."""
+    known: set[Value] = set()
+    for op in function.body.ops:
+        if op.code not in _COMPUTED and all(isinstance(v, (Constant, Push)) or v in known for v in op.args):
+            known.add(op)
+            yield op
+
+
+class _Machine:
+    """Builds a function of parts."""
+
+    def __init__(self, function: Function, parts: _Parts) -> None:
+        self._function, self._parts = Function(function.name, function.local_size), parts
+        self._function.buffers, self._function.pushes = [*function.buffers], function.pushes
+        self._b = Builder(self._function)
+        self._env: dict[Value, Value] = {}
+        self._state = self._function.buffer("state", UINT32)
+        self._status = self._function.buffer("status", UINT32)
+
+    def build(self, budget: int, *, again: bool) -> tuple[Function, int]:
+        """The function, and the words of state per invocation."""
+        parts, b = self._parts, self._b
+        for op in parts.prologue:
+            b.copy(op, self._env)
+        self._index, self._stride = self._b.linear_id()
+        if again:
+            part = b.load(self._state, self._index)
+            with b.if_(b.binary("lt", part, self._number(len(parts.looping)))).then:
+                return self._function, self._go_on(budget, part, self._loaded(), certain=len(parts.looping) == 1)
+        zeros = {value: self._zero(value.type) for value in (*parts.carried, *parts.fixed)}
+        part, changed = self._way(parts.first.nodes, self._env | zeros, zeros)
+        return self._function, self._go_on(budget, part, zeros | changed, certain=parts.certain)
+
+    def _go_on(self, budget: int, part: Value, values: dict[Value, Value], *, certain: bool) -> int:
+        """The loop, what follows it, and the state that is left."""
+        b, parts = self._b, self._parts
+        self._env |= {value: values[value] for value in parts.fixed}
+        loop = b.loop(self._number(0), part, *[values[value] for value in parts.carried])
+        with loop.body:
+            count, part = loop.params[:2]
+            current: dict[Value, Value] = dict(zip(parts.carried, loop.params[2:], strict=True))
+            part, current = self._through(parts.looping, part, current, certain=certain)
+            following = b.binary("add", count, self._number(1))
+            ended = b.binary("ge", part, self._number(len(parts.looping)))
+            leave = b.if_(b.binary("or", ended, b.binary("ge", following, self._number(budget))))
+            with leave.then:
+                b.break_(loop, part, *current.values())
+            b.yield_(following, part, *current.values())
+        part, current = loop.results[0], dict(zip(parts.carried, loop.results[1:], strict=True))
+        part, current = self._through(parts.final, part, current)
+        return self._save(part, [*current.values(), *[self._env[value] for value in parts.fixed]])
+
+    def _through(
+        self, parts: Sequence[_Part], number: Value, current: dict[Value, Value], *, certain: bool = False
+    ) -> tuple[Value, dict[Value, Value]]:
+        """Those of the parts whose turn comes; gives the number of the next, and what is carried there."""
+        b = self._b
+        for part in parts:
+            if certain:
+                number, changed = self._way(part.nodes, self._env | current, current)
+                current = current | changed
+                continue
+            before = number, dict(current)
+            branch = b.if_(b.binary("eq", number, self._number(part.number)))
+            with branch.then:
+                number, changed = self._way(part.nodes, self._env | current, current)
+                b.yield_(number, *changed.values())
+            with branch.otherwise:
+                b.yield_(before[0], *[current[value] for value in changed])
+            number, *results = branch.results
+            current = current | dict(zip(changed, results, strict=True))
+        return number, current
+
+    def _way(
+        self, nodes: list[_Node], env: dict[Value, Value], before: dict[Value, Value]
+    ) -> tuple[Value, dict[Value, Value]]:
+        """Nodes up to a jump: the number of the part that it leads to, and what is not as `before` there."""
+        b = self._b
+        for node in nodes:
+            if isinstance(node, Op):
+                b.copy(node, env)
+            elif isinstance(node, _Names):
+                env |= {value: env.get(each, each) for value, each in node.values.items()}
+            elif isinstance(node, _Fork):
+                return self._both(node, env, before)
+            else:
+                env = env | {value: env.get(each, each) for value, each in node.values.items()}
+                changed = {value: env[value] for value in before if env[value] is not before[value]}
+                return self._number(node.to.number if node.to else self._done), changed
+        raise AssertionError("a part ends with a jump or a fork")
+
+    def _both(
+        self, fork: _Fork, env: dict[Value, Value], before: dict[Value, Value]
+    ) -> tuple[Value, dict[Value, Value]]:
+        b, found, marks = self._b, [], []
+        branch = b.if_(env.get(fork.condition, fork.condition))
+        for region, way in zip((branch.then, branch.otherwise), fork.ways, strict=True):
+            with region:
+                found.append(self._way(way, dict(env), before))
+                marks.append(b.checkpoint())
+        here = b.checkpoint()
+        names = [value for value in before if any(value in changed for _, changed in found)]
+        for mark, (number, changed) in zip(marks, found, strict=True):
+            b.rewind(mark)
+            b.yield_(number, *[changed.get(value, before[value]) for value in names])
+        b.rewind(here)
+        number, *results = branch.results
+        return number, dict(zip(names, results, strict=True))
+
+    # -- state --------------------------------------------------------------------------------------------------------
+
+    @property
+    def _done(self) -> int:
+        return len(self._parts.looping) + len(self._parts.final)
+
+    def _number(self, value: int) -> Value:
+        return self._b.const(value, UINT32)
+
+    def _zero(self, kind: Type) -> Value:
+        if isinstance(kind, Vector):
+            return self._b.vector(*[self._b.const(0, kind.element)] * kind.n)
+        return self._b.const(0, kind)
+
+    def _word(self, n: int) -> Value:
+        """Where word n of the invocation's state lies: those of all invocations side by side."""
+        return self._b.binary("add", self._index, self._b.binary("mul", self._stride, self._number(n)))
+
+    def _save(self, part: Value, values: Sequence[Value]) -> int:
+        b = self._b
+        b.store(self._state, self._index, part)
+        unfinished = b.if_(b.binary("lt", part, self._number(len(self._parts.looping))))
+        with unfinished.then:
+            b.store(self._status, self._number(0), self._number(1))
+            words = [word for value in values for word in _words(b, value)]
+            for n, word in enumerate(words):
+                b.store(self._state, self._word(n + 1), word)
+        return len(words) + 1
+
+    def _loaded(self) -> dict[Value, Value]:
+        def words() -> Iterator[Value]:
+            n = 0
+            while True:
+                n += 1
+                yield self._b.load(self._state, self._word(n))
+
+        following = words()
+        return {value: _value(self._b, value.type, following) for value in (*self._parts.carried, *self._parts.fixed)}
+
+
+def _words(b: Builder, value: Value) -> Iterator[Value]:
+    """A value as numbers of 32 bits."""
+    kind = value.type
+    if isinstance(kind, Vector):
+        for n in range(kind.n):
+            yield from _words(b, b.extract(value, n))
+        return
+    if kind.kind == "f":
+        value = b.bitcast(value, SCALARS[f"uint{kind.bits}"])
+    if kind.bits == 64:
+        value = b.cast(value, UINT64)
+        yield b.cast(value, UINT32)
+        value = b.binary("shr", value, b.const(32, UINT64))
+    yield b.cast(value, UINT32)
+
+
+def _value(b: Builder, kind: Type, words: Iterator[Value]) -> Value:
+    """The value of which `_words` made these."""
+    if isinstance(kind, Vector):
+        return b.vector(*[_value(b, kind.element, words) for _ in range(kind.n)])
+    number = next(words)
+    if kind.bits == 64:
+        high = b.binary("shl", b.cast(next(words), UINT64), b.const(32, UINT64))
+        number = b.binary("or", b.cast(number, UINT64), high)
+    if kind.kind == "f":
+        return b.bitcast(b.cast(number, SCALARS[f"uint{kind.bits}"]), kind)
+    return b.cast(number, kind)
