@@ -95,7 +95,7 @@ def test_ranges_of_a_kernel(tmp_path: Path) -> None:
     def passes(body: str, n: int) -> int | None:
         function = _function(tmp_path, body)
         assert isinstance(function, FunctionType)
-        built = optimized(function, read(function), (("i", 1), int), (8, 1, 1), folded=False)
+        built = optimized(function, read(function), (("i", 1), int), (8, 1, 1), False, False)[0]
         (push,) = built.pushes
         return ir.most_passes(built, {push: (n, n), ("global_id", 0): (0, 31)})[0]
 

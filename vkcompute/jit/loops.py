@@ -34,7 +34,7 @@ def loops_of(kernel: Kernel, passes: Passes, make: Callable[[], ir.Function]) ->
 
 
 def _is_modest(push: Any) -> bool:
-    return isinstance(push, (float, np.floating)) or (isinstance(push, (int, np.integer)) and 0 <= push < MODEST)
+    return isinstance(push, (float, np.floating)) or (isinstance(push, (int, np.integer)) and bool(0 <= push < MODEST))
 
 
 class Loops:
