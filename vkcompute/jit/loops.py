@@ -15,8 +15,9 @@ from vkcompute.errors import KernelError
 from vkcompute.ir.intervals import Interval
 from vkcompute.jit.compile import MODEST, Passes
 from vkcompute.jit.control import LOOP
+from vkcompute.runtime.cost import Grid
 from vkcompute.runtime.future import Future
-from vkcompute.runtime.kernel import Grid, Kernel
+from vkcompute.runtime.kernel import Kernel
 from vkcompute.runtime.tensor import Tensor
 
 _AT_ONCE = 64
