@@ -56,6 +56,13 @@ def test_the_page_on_the_language_of_kernels(clean_handles: None) -> None:
     names["gpu"].close()
 
 
+def test_the_page_for_those_who_come_from_kompute(clean_handles: None) -> None:
+    names: dict[str, Any] = {"__name__": "kompute.md"}
+    assert run_blocks(ROOT / "docs/kompute.md", names) == 3
+    assert 0 == names["start"] <= names["dispatched"] <= names["copied"]
+    names.clear()
+
+
 def test_every_sentence_on_the_language_of_kernels_has_an_example() -> None:
     page = (ROOT / "docs/kernels.md").read_text(encoding="utf-8")
     for section in re.split(r"^## .*$", page, flags=re.MULTILINE)[1:]:
@@ -67,7 +74,7 @@ def test_every_sentence_on_the_language_of_kernels_has_an_example() -> None:
 
 def test_pages_without_samples_to_run_have_none() -> None:
     with_samples = {path.name for path in (ROOT / "docs").glob("*.md") if "```python" in path.read_text("utf-8")}
-    assert with_samples == {"scheduling.md", "kernels.md"}
+    assert with_samples == {"scheduling.md", "kernels.md", "kompute.md"}
 
 
 def test_links_within_the_documentation_lead_somewhere() -> None:

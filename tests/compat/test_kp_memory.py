@@ -55,6 +55,7 @@ def test_enumerations_are_ints_and_names_of_the_module() -> None:
     assert kp.TensorTypes is kp.MemoryTypes
     assert str(kp.MemoryTypes.host) == "MemoryTypes.host"
     assert int(kp.DataTypes.uchar) == 9
+    assert getattr(kp, "float") is kp.DataTypes.float  # noqa: B009  # no attribute that a checker knows of
 
 
 def test_the_two_sides_are_apart_until_they_are_synced(mgr: kp.Manager) -> None:

@@ -93,6 +93,11 @@ def test_clear_forgets(mgr: kp.Manager, adding: tuple[kp.Tensor, kp.OpAlgoDispat
     sequence.rerecord()
     sequence.eval()
     assert _value(mgr, tensor) == 0
+    sequence.record(add).eval_async()
+    sequence.clear()
+    assert sequence.is_running()
+    sequence.eval_await()
+    assert _value(mgr, tensor) == 1
 
 
 def test_rerecording_takes_what_the_objects_are_now(mgr: kp.Manager, spirv: Compile) -> None:
