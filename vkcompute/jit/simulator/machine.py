@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 import sys
 from types import CodeType, FunctionType
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from vkcompute.errors import KernelError
-from vkcompute.ir import INT32, Constant, Function, Memory, Scalar, Value
+from vkcompute.ir import INT32, INT64, Constant, Function, Memory, Scalar, Value
 from vkcompute.jit import library, workgroup
 from vkcompute.jit.expressions import Expressions, Frame
 from vkcompute.jit.functions import call
@@ -107,7 +108,7 @@ class Machine(Expressions):
     def range(self, *args: Any) -> Any:
         """The numbers of a range: int32, or int64 where an argument has 64 bits."""
         wide = any(self.kind(each).type.bits == 64 for each in args)
-        kind = Kind(self.kind(np.int64(0)).type if wide else INT32)
+        kind = Kind(INT64 if wide else INT32)
         numbers = [int(self.converted(each, kind.type).value.value) for each in args]  # type: ignore[attr-defined]
         if len(numbers) < 3 or numbers[2] != 0:
             for each in range(*numbers):
@@ -132,27 +133,24 @@ class Machine(Expressions):
         """The length along an axis, or with -1 the number of elements."""
         if array.shape is not None or array.ndim == 0:
             return super().extent(array, axis)
-        found = np.prod(self.shape(array), dtype=np.int64) if axis < 0 else self.shape(array)[axis]
+        found = math.prod(self.shape(array)) if axis < 0 else self.shape(array)[axis]
         return Number(Constant(INT32, np.int32(found)), Kind(INT32))
 
     def place(self, array: Any, index: Any) -> Value:
         """Where an element lies; the indices are in range."""
-        found, shape = super().place(array, index), self.shape(array)
-        indices = index if isinstance(index, tuple) else (index,)
-        along = [
-            int(plain(each)) if not isinstance(each, Number) else int(each.value.value)  # type: ignore[attr-defined]
-            for each in indices
-        ]
-        at = [
-            n + length if n < 0 and not isinstance(each, Number) else n
-            for each, n, length in zip(indices, along, shape, strict=True)
-        ]
-        if not all(0 <= n < length for n, length in zip(at, shape, strict=True)):
+        along, flat, shape = [], 0, self.shape(array)
+        for each, length in zip(index if isinstance(index, tuple) else (index,), shape, strict=True):
+            known = not isinstance(each, Number)
+            n = int(each if known else each.value.value)
+            along.append(n)
+            n += length if known and n < 0 else 0
+            flat = flat * length + n if 0 <= n < length else -1 << 99
+        if flat < 0:
             raise self.fault(
                 f"{array.name}[{', '.join(map(str, along))}] is out of bounds: {array.name} has the shape {shape}; "
                 "compare the index before"
             )
-        return found
+        return Constant(INT64, np.int64(flat))
 
     # -- places in the source -----------------------------------------------------------------------------------------
 

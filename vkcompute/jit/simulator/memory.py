@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from vkcompute.jit.simulator.machine import Machine
 
 READ, WRITE, ATOMIC = range(3)
-_RACES_WITH = {READ: (WRITE, ATOMIC), WRITE: (READ, WRITE, ATOMIC), ATOMIC: (READ, WRITE)}
+_RACES_WITH = {READ: range(3, 9), WRITE: range(9), ATOMIC: range(6)}  # where `Touched` keeps the others
 _PAST = {READ: "read", WRITE: "wrote", ATOMIC: "changed (atomically)"}
 _PRESENT = {READ: "reads", WRITE: "writes", ATOMIC: "changes (atomically)"}
 
@@ -35,27 +35,27 @@ class Touched:
     """
 
     def __init__(self) -> None:
-        self._elements: dict[int, list[list[Access | None]]] = {}
+        self._elements: dict[int, list[Access | None]] = {}
 
     def add(self, address: int, kind: int, access: Access) -> tuple[int, Access] | None:
         """Notes an access; gives the one that it races with, and of which kind that is."""
-        kinds = self._elements.get(address)
-        if kinds is None:
-            kinds = self._elements[address] = [[None] * 3 for _ in range(3)]
+        kept = self._elements.get(address)
+        if kept is None:
+            kept = self._elements[address] = [None] * 9  # of each kind three
         me, phase = access.invocation, access.phase
-        for other in _RACES_WITH[kind]:
-            for each in kinds[other]:
-                if each is None or each.invocation is me:
-                    continue
-                if each.invocation.group is not me.group or each.phase == phase:
-                    return other, each
-        last, beside, elsewhere = kinds[kind]
+        for at in _RACES_WITH[kind]:
+            each = kept[at]
+            if each is None or each.invocation is me:
+                continue
+            if each.invocation.group is not me.group or each.phase == phase:
+                return at // 3, each
+        last, beside, elsewhere = kept[3 * kind : 3 * kind + 3]
         if last is not None and last.invocation is not me:
             if last.invocation.group is not me.group:
                 beside, elsewhere = None, last
             else:
                 beside = last if last.phase == phase else None
-        kinds[kind] = [access, beside, elsewhere]
+        kept[3 * kind : 3 * kind + 3] = access, beside, elsewhere
         return None
 
 

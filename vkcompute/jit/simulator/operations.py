@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vkcompute.ir import BOOL, Builder, Constant, Function
+from vkcompute.ir import BOOL, SCALARS, Builder, Constant, Function
 from vkcompute.ir.function import Op, Region, Value
-from vkcompute.ir.rules import BINARY, COMPARISONS, TESTS, UNARY, result_type
-from vkcompute.ir.types import element_of
+from vkcompute.ir.rules import BINARY, COMPARISONS, TESTS, UNARY
+from vkcompute.ir.types import element_of, vector
 
 if TYPE_CHECKING:
     from vkcompute.jit.simulator.machine import Machine
 
 Operation = Callable[["Machine", list[Any], Any], Any]
 """(the machine, the operands as numpy's scalars or, of a vector, an array, the attribute) -> the same of the result"""
+_TYPES = {kind.numpy: kind for kind in SCALARS.values()}
 
 
 class Evaluator(Builder):
@@ -28,7 +29,8 @@ class Evaluator(Builder):
 
     def _value(self, code: str, args: Sequence[Value], attribute: Any = None) -> Constant:
         found = self._done(code, args, attribute)
-        return Constant(result_type(code, args, attribute), found)  # type: ignore[arg-type]
+        kind = _TYPES[found.dtype]
+        return Constant(vector(kind, found.size) if found.ndim else kind, found)  # type: ignore[arg-type]
 
     def _append(
         self,
