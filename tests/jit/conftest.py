@@ -16,12 +16,12 @@ import vkcompute
 from vkcompute import ir
 from vkcompute.jit.kernel import PythonKernel
 
-SIMULATED = ("test_language", "test_odd_kernels", "test_python_kernels", "test_types", "test_vectors", "test_workgroup")
+_SIMULATED = "float_atomics language odd_kernels python_kernels subgroups types vectors workgroup".split()
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Runs the tests of these files in both ways, but for those that only concern a device."""
-    both = metafunc.module.__name__.rpartition(".")[2] in SIMULATED and "gpu" in metafunc.fixturenames
+    both = metafunc.module.__name__.rpartition("test_")[2] in _SIMULATED and "gpu" in metafunc.fixturenames
     if both and not metafunc.definition.get_closest_marker("device_only"):
         metafunc.parametrize("gpu", ["device", "simulated"], indirect=True, scope="session")
 

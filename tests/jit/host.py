@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+
+from vkcompute.jit.simulator.lanes import SUBGROUP_SIZE
 
 Shape = int | tuple[int, ...]
 
@@ -29,3 +32,4 @@ class SimulatedRuntime:
         return self.full(shape, 0, dtype)
 
     empty = zeros
+    device = SimpleNamespace(physical=SimpleNamespace(subgroup_size=SUBGROUP_SIZE))

@@ -189,7 +189,6 @@ def sums(x, out):
         out[1, 0], out[1, 1] = first
 
 
-@pytest.mark.device_only
 def test_subgroups_of_vectors(gpu: vc.Runtime) -> None:
     n = gpu.device.physical.subgroup_size
     x, out = np.arange(2 * n, dtype=np.int32).reshape(n, 2), gpu.zeros((2, 2), np.int32)

@@ -8,11 +8,12 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from types import CodeType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from vkcompute.errors import KernelError
+from vkcompute.jit.simulator.lanes import SUBGROUP_SIZE, together
 
 if TYPE_CHECKING:
     from vkcompute.jit.simulator.machine import Machine
@@ -56,14 +57,35 @@ class Workgroup:
                 each.stop()
 
     def _step(self) -> bool:
-        """Lets each go on to where it waits or ends; whether all wait at one place."""
-        for each in self.invocations:
-            each.go_on()
+        """Lets each go on to a barrier or its end; whether all wait at one barrier."""
+        released = self.invocations
+        while released:
+            for each in released:
+                each.go_on()
+            released = self._met()
         first = self.invocations[0]
         for each in self.invocations:
             if each.waits_at != first.waits_at:
                 raise each.divergence(first) if each.waits_at else first.divergence(each)
         return bool(first.waits_at)
+
+    def _met(self) -> list[Invocation]:
+        """Of each subgroup those that have come the least far, with what they compute together."""
+        found = []
+        for _, lanes in itertools.groupby(self.invocations, lambda each: each.builtin("subgroup_id")):
+            waiting = [each for each in lanes if each.asks is not None]
+            least = min((each.progress for each in waiting), default=())
+            found += _answer([each for each in waiting if each.progress == least])
+        return found
+
+
+def _answer(lanes: list[Invocation]) -> list[Invocation]:
+    """Gives these, which wait at one place, their results."""
+    asked = {each.builtin("subgroup_local_id"): each.asks[1] for each in lanes if each.asks}
+    answers = together(lanes[0].asks[0], asked) if lanes and lanes[0].asks else {}
+    for each in lanes:
+        each.answer, each.asks = answers.get(each.builtin("subgroup_local_id")), None
+    return lanes
 
 
 class Invocation:
@@ -71,17 +93,25 @@ class Invocation:
 
     Attributes:
         waits_at: the calls that led to where it waits, the innermost first; empty once it has ended.
+        asks: the operation of its subgroup and the arguments for which it waits; None at a barrier.
+        answer: its result.
+        progress: how far it has come there: of two that wait, the lesser one is behind.
+        trips: iterations of the loops that it is in, by how deep the call is and the line where they start.
     """
 
     def __init__(self, group: Workgroup, local: Place) -> None:
         self.group, self.local = group, local
         self.waits_at: Calls = ()
+        self.asks: tuple[str, list[Any]] | None = None
+        self.answer: Any = None
+        self.progress: tuple[tuple[int, ...], ...] = ()
+        self.trips: dict[tuple[int, int], int] = {}
         self._error: BaseException | None = None
         self._thread: threading.Thread | None = None
         self._go_on = threading.Semaphore(0)
         self._stopped = False
 
-    def builtin(self, name: str, axis: int) -> int:
+    def builtin(self, name: str, axis: int = 0) -> int:
         """An id, or the number of workgroups."""
         group, size = self.group, self.group.local_size
         match name:
@@ -93,6 +123,14 @@ class Invocation:
                 return self.local[axis]
             case "local_index":
                 return self.local[0] + size[0] * (self.local[1] + size[1] * self.local[2])
+            case "subgroup_size":
+                return SUBGROUP_SIZE
+            case "n_subgroups":
+                return -(-len(group.invocations) // SUBGROUP_SIZE)
+            case "subgroup_id":
+                return self.builtin("local_index") // SUBGROUP_SIZE
+            case "subgroup_local_id":
+                return self.builtin("local_index") % SUBGROUP_SIZE
         return group.place[axis] * size[axis] + self.local[axis]
 
     def __str__(self) -> str:
@@ -139,6 +177,15 @@ class Invocation:
         self._go_on.acquire()
         if self._stopped:
             raise _Stopped
+
+    def ask(self, name: str, args: list[Any]) -> Any:
+        """What the subgroup computes together, of those that come to this place."""
+        machine = self.group.machine
+        self.asks, self.progress = (name, args), machine.progress()
+        self.wait()
+        if self.answer is None:
+            raise machine.fault(f"this asks for the value of lane {args[1]}, which does not come here, or is none")
+        return self.answer
 
     def divergence(self, other: Invocation) -> KernelError:
         """The error of this one, which waits where the other does not come."""

@@ -53,16 +53,16 @@ def simulate(
         if groups is None:
             shape = None if first is None else arrays[first].shape
             groups = grid_over(name, shape, recorder.function.local_size)
-        machine = Machine(recorder.notes, recorder.real, recorder.function.local_size)
+        codes = {op.code for op in walk(recorder.function.body)}
+        machine = Machine(recorder.notes, recorder.real, recorder.function.local_size, counts="subgroup" in codes)
         kernel = partial(rewritten(recorder.notes, machine), *_values(machine, recorder, arrays))
     except RecursionError:
         raise too_deep(source) from None
     x, y, z = (*groups, 1, 1)[:3]
-    waits = any(op.code in WAITS for op in walk(recorder.function.body))
     with np.errstate(all="ignore"):
         for group in grid(machine, (x, y, z), machine.function.local_size):
             machine.begin()
-            group.run(kernel, waits=waits)
+            group.run(kernel, waits=not WAITS.isdisjoint(codes))
     for position in recorder.written:
         if isinstance(given[position], tensor):
             given[position].write(arrays[position])

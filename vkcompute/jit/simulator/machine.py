@@ -6,7 +6,7 @@ import ast
 import math
 import sys
 from types import CodeType, FunctionType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,21 +25,30 @@ from vkcompute.jit.source import Source
 from vkcompute.jit.values import Array, Kind, Number, Vector, like
 
 
+class Run(NamedTuple):
+    """A function that is run, and the first and last lines of its loops, outer ones first."""
+
+    function: FunctionType
+    source: Source
+    loops: list[tuple[int, int]]
+
+
 class Machine(Expressions):
     """Does at once what the compiler would emit.
 
     Attributes:
         current: the invocation whose turn it is.
-        codes: of the functions that are run, with the function and its source.
+        codes: of the functions that are run.
+        counts: whether to count how often loops go round, which matters to the operations of subgroups.
     """
 
     current: Invocation
 
-    def __init__(self, notes: Notes, real: Scalar, local_size: tuple[int, int, int]) -> None:
+    def __init__(self, notes: Notes, real: Scalar, local_size: tuple[int, int, int], *, counts: bool) -> None:
         super().__init__(Function(notes.function.__name__, local_size), real, folded=False)
         self.builder = Evaluator(self.function, self)
         self.frames.append(Frame(notes.function, notes.source, set()))
-        self.codes: dict[CodeType, tuple[FunctionType, Source]] = {}
+        self.codes, self.counts = dict[CodeType, Run](), counts
         self._kernel = notes.function.__name__
         self._touched, self._library = Touched(), dict[Any, tuple[FunctionType, Any]]()
         self._shapes: dict[int, tuple[int, ...]] = {}
@@ -52,6 +61,16 @@ class Machine(Expressions):
         self._tensors[array.memory] = Cells(self, array.name, flat, data.shape, self._touched)
         self._shapes[array.position] = data.shape
         return SimulatedArray(array, self)
+
+    def runs(self, code: CodeType, notes: Notes) -> None:
+        """Notes the code of a function."""
+        above, nodes = notes.source.above, ast.walk(notes.source.tree)
+        loops = [
+            (node.lineno + above, (node.body[-1].end_lineno or 0) + above)
+            for node in nodes
+            if isinstance(node, (ast.For, ast.While))
+        ]
+        self.codes[code] = Run(notes.function, notes.source, sorted(loops))
 
     def begin(self) -> None:
         """A workgroup begins, whose shared arrays hold nothing."""
@@ -105,13 +124,25 @@ class Machine(Expressions):
             self._shared[node] = SimulatedArray(call(self, function, list(map(plain, args))), self)
         return self._shared[node]
 
-    def range(self, *args: Any) -> Any:
-        """The numbers of a range: int32, or int64 where an argument has 64 bits."""
+    def begin_loop(self, line: int) -> None:
+        """The invocation comes to a loop; `progress` asks how often it has gone round."""
+        if self.counts:
+            self.current.trips[len(self.calls()), line] = 0
+
+    def trip(self, line: int) -> None:
+        """An iteration of the loop begins."""
+        if self.counts:
+            self.current.trips[len(self.calls()), line] += 1
+
+    def range(self, line: int, *args: Any) -> Any:
+        """The numbers of a range for a loop: int32, or int64 where an argument has 64 bits."""
         wide = any(self.kind(each).type.bits == 64 for each in args)
         kind = Kind(INT64 if wide else INT32)
         numbers = [int(self.converted(each, kind.type).value.value) for each in args]  # type: ignore[attr-defined]
         if len(numbers) < 3 or numbers[2] != 0:
+            self.begin_loop(line)
             for each in range(*numbers):
+                self.trip(line)
                 yield SimulatedNumber(Constant(kind.type, kind.type.numpy.type(each)), kind, self)
 
     def call(self, name: str, *args: Any) -> Any:
@@ -160,11 +191,21 @@ class Machine(Expressions):
         frame = sys._getframe(1)
         while frame.f_back is not None and len(found) < most:
             if frame.f_code in self.codes:
-                if self.codes[frame.f_code][0].__module__ != library.__name__:
+                if self.codes[frame.f_code].function.__module__ != library.__name__:
                     found.append((frame.f_code, frame.f_lineno, frame.f_lasti))
             elif frame.f_code.co_name == "<module>" and not found:
                 return ()
             frame = frame.f_back
+        return tuple(found)
+
+    def progress(self) -> tuple[tuple[int, ...], ...]:
+        """How far the invocation has come, call by call: the loops that it is in, their iterations, and the line."""
+        found, trips = list[tuple[int, ...]](), self.current.trips
+        for depth, (code, line, instruction) in enumerate(reversed(self.calls()), 1):
+            for start, end in self.codes[code].loops:
+                if start <= line <= end and (depth, start) in trips:
+                    found.append((start, 0, trips[depth, start]))
+            found.append((line, 1, instruction))
         return tuple(found)
 
     def fault(self, message: str, invocation: Invocation | None = None, calls: Calls | None = None) -> KernelError:
@@ -173,7 +214,7 @@ class Machine(Expressions):
         text = f"{self._kernel}, {who} of workgroup {who.group.place}: {message}"
         inner = ""
         for code, line, instruction in calls or self.calls():
-            function, source = self.codes[code]
+            function, source, _ = self.codes[code]
             positions = getattr(code, "co_positions", None)  # since Python 3.11
             column = list(positions())[instruction // 2][2] if positions else None
             node = ast.Pass(lineno=line - source.above, col_offset=column or 0)

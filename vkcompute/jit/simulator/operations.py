@@ -142,6 +142,7 @@ OPERATIONS: dict[str, Operation] = {
     "atomic": _atomic,
     "compare_exchange": _compare_exchange,
     "barrier": lambda machine, args, _: machine.current.wait(),
+    "subgroup": lambda machine, args, name: machine.current.ask(name, args),
 }
-WAITS = frozenset({"barrier"})
+WAITS = frozenset({"barrier", "subgroup"})
 """Operations at which an invocation waits for others."""

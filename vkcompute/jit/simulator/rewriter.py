@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import copy
+from collections.abc import Callable
 from functools import partial
 from types import CellType, CodeType, FunctionType
 from typing import TYPE_CHECKING, Any, cast
@@ -30,7 +31,7 @@ def rewritten(notes: Notes, machine: Machine) -> FunctionType:
     outer = ast.FunctionDef(_TABLE, _parameters([ast.arg(name) for name in cells]), [tree], [])
     module = ast.increment_lineno(ast.fix_missing_locations(ast.Module([outer], [])), source.above)
     code = _inner(_inner(compile(module, source.file, "exec", dont_inherit=True)))
-    machine.codes[code] = function, source
+    machine.runs(code, notes)
     defaults = tuple(map(machine.fixed, function.__defaults__ or ()))
     closure = tuple([cells[name] for name in code.co_freevars])
     found = FunctionType(code, function.__globals__, function.__name__, defaults, closure)
@@ -111,8 +112,17 @@ class Rewriter(ast.NodeTransformer):
         found: list[ast.stmt] = []
         for each, following in zip(statements, [*statements[1:], None], strict=False):
             types = self._notes.joined.get(self._originals[each], {})
+            if isinstance(each, ast.While) and self._machine.counts:
+                found.append(_placed(ast.Expr(self._call(self._machine.begin_loop, each)), each))
             found += [self.visit(each), *self._assignments(types, following or each)]
         return found
+
+    def _call(self, function: Callable[[int], object], loop: ast.AST) -> ast.expr:
+        """A call with the line of a loop."""
+        return cast(ast.expr, _placed(ast.Call(self._entry(partial(function, self._line(loop)), loop), [], []), loop))
+
+    def _line(self, node: ast.AST) -> int:
+        return cast(int, self._originals[node].lineno) + self._notes.source.above  # type: ignore[attr-defined]
 
     def visit_If(self, node: ast.If) -> ast.If:
         """A branch."""
@@ -123,9 +133,14 @@ class Rewriter(ast.NodeTransformer):
         """A loop, whose variables are brought into their types before each test."""
         heads = self._notes.heads.get(self._originals[node], {})
         node.test, node.body, node.orelse = self.visit(node.test), self._block(node.body), self._block(node.orelse)
-        if heads:
-            names = [ast.NamedExpr(ast.Name(k, ast.Store()), self._variable(k, v, node.test)) for k, v in heads.items()]
-            both = ast.Tuple([*names, node.test], ast.Load())
+        first: list[ast.expr] = [
+            ast.NamedExpr(ast.Name(name, ast.Store()), self._variable(name, kind, node.test))
+            for name, kind in heads.items()
+        ]
+        if self._machine.counts:
+            first.append(self._call(self._machine.trip, node))
+        if first:
+            both = ast.Tuple([*first, node.test], ast.Load())
             node.test = _placed(ast.Subscript(both, ast.Constant(-1), ast.Load()), node.test)
         return node
 
@@ -135,7 +150,8 @@ class Rewriter(ast.NodeTransformer):
         heads.pop(getattr(node.target, "id", ""), None)
         assert isinstance(node.iter, ast.Call)
         args = [self.visit(each) for each in node.iter.args]
-        node.iter = _placed(ast.Call(self._entry(self._machine.range, node.iter), args, []), node.iter)
+        numbers = partial(self._machine.range, self._line(node))
+        node.iter = _placed(ast.Call(self._entry(numbers, node.iter), args, []), node.iter)
         node.body = [*self._assignments(heads, node.iter), *self._block(node.body)]
         if node.orelse:
             node.orelse = [*self._assignments(heads, node.orelse[0]), *self._block(node.orelse)]
