@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from host import SimulatedRuntime
 
 import vkcompute as vc
 from vkcompute import ir
