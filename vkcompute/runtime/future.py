@@ -56,13 +56,15 @@ class Future(concurrent.futures.Future[None]):
 
     @property
     def failed(self) -> bool:
-        """Whether it is known that the work could not be submitted."""
+        """Whether it is known that the work could not be submitted, or what error it has reported."""
         return self._lane is not None and self._lane.failure_of(self._task) is not None
 
     def done(self) -> bool:
         """Whether the work is finished, or has failed; does not wait."""
         try:
-            return self.point().done()
+            if finished := self.point().done():
+                self._scheduler.arrive()
+            return finished
         except ValueError:  # it has no point, or its runtime is closed
             raise
         except Exception:
@@ -84,11 +86,15 @@ class Future(concurrent.futures.Future[None]):
         Raises:
             TimeoutError: it is not finished within `timeout_s` seconds; it goes on, and the future stays valid.
             VulkanError: it could not be submitted: a batch is submitted as a whole, or fails as a whole.
+            KernelError: a kernel written in Python has reported an error.
             DeviceLost: the device stopped working.
         """
         seconds = timeout if timeout_s is None else timeout_s
         if not self.point().wait(seconds):
             raise TimeoutError(f"the work is not finished after {seconds} s; it goes on, wait again for it")
+        self._scheduler.arrive()
+        if self._scheduler.failures:
+            self.point()  # which tells them
 
     def exception(  # type: ignore[override]
         self, timeout_s: float | None = None, *, timeout: float | None = None
@@ -128,10 +134,11 @@ class Future(concurrent.futures.Future[None]):
         return self.__dict__[name]
 
     def _finish(self, error: Exception | None) -> None:
-        if error is None:
+        found = error or self.exception()
+        if found is None:
             self.set_result(None)
         else:
-            self.set_exception(error)
+            self.set_exception(found)
 
     def __await__(self) -> Generator[Any, None, None]:
         import asyncio  # here, because it takes longer to import than all of vkcompute

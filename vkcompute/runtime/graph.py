@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -139,6 +139,13 @@ class Graph:
         self._require_recording()
         self._arrays.staged(self._arrays.down, tensor, array).copy_from(tensor)
 
+    def report(self, n_words: int, land: Callable[[Array], Exception | None]) -> Tensor:
+        """A tensor of uint32 for the launch that is recorded next: `land` takes what it holds after each run.
+
+        It is zero before the launch. The size is a multiple of 256 bytes, at which any device binds.
+        """
+        return self._arrays.staged(self._arrays.reports, np.empty(n_words, np.uint32), land).fill(0)
+
     def add(self, task: Task) -> Future:
         """Records a task, after the checks of a run with the inputs that were given first."""
         self._check(task)
@@ -173,7 +180,7 @@ class Graph:
             for buffer in task.buffers:
                 used[buffer] = used.get(buffer, (number, number))[0], number
         alive = [buffer for buffer in self._temporaries if buffer in used]
-        for pairs in (self._arrays.up, self._arrays.down):  # what used the others could not be recorded
+        for pairs in self._arrays.lists:  # what used the others could not be recorded
             pairs[:] = [pair for pair in pairs if pair[0].buffer in used]
         device = self.runtime.device
         offsets, nbytes = assign([(*used[buffer], buffer.nbytes) for buffer in alive], device.memory.align)
@@ -207,9 +214,11 @@ class Graph:
         scheduler = self.runtime.scheduler
         if scheduler.n_recordings and (outer := scheduler.recording()) is not None:
             return self._append_to(outer, times, inputs)
-        if self._arrays.used:
-            return self._submit_with_arrays(times, inputs)
-        return self._replay(times, inputs)
+        if not self._arrays.used:
+            return self._replay(times, inputs)
+        for _ in range(times - 1 if self._arrays.reports else 0):  # what a run reports is seen before the next one
+            self._submit_with_arrays(1, inputs).result()
+        return self._submit_with_arrays(1 if self._arrays.reports else times, inputs)
 
     def _submit_with_arrays(self, times: int, inputs: Mapping[str, Any]) -> Future:
         self.runtime.require_open()  # in a forked child, the lock may be held by a thread that is not there
@@ -221,7 +230,8 @@ class Graph:
             staging = recording.staging
             assert staging is not None
             self._arrays.send(staging)
-            return self._arrays.expect(staging, self._replay(times, inputs, recording))
+            with self._arrays.expecting(staging):
+                return self._arrays.expect(staging, self._replay(times, inputs, recording))
 
     def _replay(self, times: int, inputs: Mapping[str, Any], recording: Recording | None = None) -> Future:
         """Starts runs, several of them in submits that stay within the runtime's limit by the time that one takes.
@@ -295,11 +305,13 @@ class Graph:
 
     def _append_to(self, outer: Graph, times: int, given: Mapping[str, Any]) -> Future:
         """Records the work into another graph."""
+        if self._arrays.reports and times > 1:  # of which each has its own
+            return [self._append_to(outer, 1, given) for _ in range(times)][-1]
         self._inputs.key(given)
         places, values = self._inputs.resolved(given)
         for buffer in self._temporaries:
             places[buffer] = outer._temporary(buffer.used_bytes), 0
-        for mine, theirs in ((self._arrays.up, outer._arrays.up), (self._arrays.down, outer._arrays.down)):
+        for mine, theirs in zip(self._arrays.lists, outer._arrays.lists, strict=True):
             for tensor, array in mine:
                 places[tensor.buffer] = outer._arrays.staged(theirs, tensor, array).buffer, 0
         tasks = [task.rebased(places, values) for task in self._tasks]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
     from vkcompute.runtime.runtime import Runtime
 
 Array = npt.NDArray[Any]
-Pairs = Sequence[tuple[Tensor, Array]]
+Pairs = Sequence[tuple[Tensor, Any]]
+Report = Callable[[Array], Exception | None]
 
 
 class Arrival(Future):
@@ -40,14 +42,6 @@ class Arrival(Future):
         super().result(timeout_s, timeout=timeout)
         self._land()
 
-    def _finish(self, error: Exception | None) -> None:
-        if error is None:
-            try:
-                self._land()
-            except Exception as failure:
-                error = failure
-        super()._finish(error)
-
 
 class Staging:
     """What one recording's runs pass arrays through: so one run at a time.
@@ -62,7 +56,7 @@ class Staging:
         self.places: Places = {}
         self.run: Future | None = None
         self.number, self.fetched = 0, False
-        self.up, self.down = (self._make(runtime, use, pairs) for use, pairs in (("upload", up), ("download", down)))
+        self.up, self.down = self._make(runtime, "upload", up), self._make(runtime, "download", down)
 
     def _make(self, runtime: Runtime, use: str, pairs: Pairs) -> Buffer | None:
         if not pairs:
@@ -79,12 +73,16 @@ class Arrays:
 
     Attributes:
         up, down: pairs of a tensor in staging memory and the array that it is filled from, or that it goes to.
+        reports: pairs of such a tensor, which launches write, and what takes its words (as `Graph.report`).
+        lists: all three.
     """
 
     def __init__(self, runtime: Runtime, owner: object) -> None:
         self._runtime, self._owner = runtime, owner
         self.up: list[tuple[Tensor, Array]] = []
         self.down: list[tuple[Tensor, Array]] = []
+        self.reports: list[tuple[Tensor, Report]] = []
+        self.lists: tuple[list[tuple[Tensor, Any]], ...] = self.up, self.down, self.reports
         self.sending = threading.Lock()
         self._landing = threading.Lock()
         self._n_runs = self._landed = 0
@@ -92,10 +90,10 @@ class Arrays:
     @property
     def used(self) -> bool:
         """Whether there are any."""
-        return bool(self.up or self.down)
+        return any(self.lists)
 
-    def staged(self, pairs: list[tuple[Tensor, Array]], like: Tensor, array: Array) -> Tensor:
-        """A new tensor in staging memory, of the shape and dtype of `like`, for an array."""
+    def staged(self, pairs: list[tuple[Tensor, Any]], like: Tensor | Array, array: Any) -> Tensor:
+        """A new tensor in staging memory, of the shape and dtype of `like`, for an array or what takes it."""
         what = "the staging memory of a graph"
         tensor = self._runtime.tensor_on(lambda n: Placeholder(self._owner, what, n), like.shape, like.dtype)
         pairs.append((tensor, array))
@@ -128,6 +126,19 @@ class Arrays:
                         array[...] = _part(memory, staging, tensor)
                 self._landed = number
             staging.fetched = False
+
+    def expecting(self, staging: Staging) -> AbstractContextManager[None]:
+        """Inside, a run is launched whose reports are handed on when they arrive, if there are any."""
+        if not self.reports or staging.down is None:
+            return nullcontext()
+        return self._runtime.scheduler.expecting(staging.down, lambda: self._reported(staging))
+
+    def _reported(self, staging: Staging) -> Exception | None:
+        """The first error that launches of a finished run have reported."""
+        assert staging.down is not None
+        with self._runtime.transfers.view(staging.down, write=False) as memory:
+            errors = [report(_part(memory, staging, tensor)) for tensor, report in self.reports]
+        return next(filter(None, errors), None)
 
 
 def _part(memory: npt.NDArray[np.uint8], staging: Staging, tensor: Tensor) -> Array:

@@ -228,14 +228,16 @@ class Lane(Strand):
             queue.wait(self._values[len(self._values) // 2])
             self.finished_task()
 
-    def fail(self, error: BaseException) -> None:
-        """Notes that the newest task came to nothing; its batch goes on without it."""
-        if self.failure is None and self.failure_of(self.task) is None:
+    def fail(self, error: BaseException, task: int = 0, *, told: bool = True) -> None:
+        """Notes that `task`, or the newest one, came to nothing; its batch goes on without it."""
+        task = task or self.task
+        if self.failure is None and self.failure_of(task) is None:
             if not isinstance(error, Exception):
                 error = VkComputeError(f"this work was not launched: interrupted by {type(error).__name__}; repeat it")
-            failed = Failure(self.index, self.task, self.task, again(error), told=True)
+            failed = Failure(self.index, task, task, again(error), told)
+            at = bisect_right(self._failed, task, key=_first_of)
             self.failures += (failed,)
-            self._failed += (failed,)
+            self._failed[at:at] = (failed,)
 
     def settle(self) -> None:
         """Notes a newest task that was interrupted before anything could be noted of it."""

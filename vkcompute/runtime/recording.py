@@ -124,7 +124,7 @@ class Recordings:
     def _record(self, given: Mapping[str, Any]) -> Recording:
         inputs, places, staging = self._inputs.resolved(given), self._memory, None
         if self._arrays.used:
-            staging = Staging(self._runtime, self._arrays.up, self._arrays.down)
+            staging = Staging(self._runtime, self._arrays.up, [*self._arrays.reports, *self._arrays.down])
             places = {**places, **staging.places}
         bindings: Bindings = {}
         return Recording(self._pool, [task.rebased(*inputs).placed(places, bindings) for task in self._tasks], staging)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import atexit
-import contextlib
 import os
 import threading
+import warnings
 import weakref
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
@@ -20,7 +20,7 @@ from vkcompute.core.device import Device, QueuePlan
 from vkcompute.core.instance import Instance
 from vkcompute.core.lifetime import Handle
 from vkcompute.core.physical import PhysicalDevice, choose, enumerate_devices
-from vkcompute.errors import ClosedError, VulkanError, again
+from vkcompute.errors import ClosedError, KernelError, VulkanError, again
 from vkcompute.runtime import layout, program
 from vkcompute.runtime import stream as streaming
 from vkcompute.runtime.constants import specialize
@@ -278,8 +278,12 @@ class Runtime(Handle):
             last.callback(self.scheduler.close, ClosedError("the runtime is closed; open a new one"))
             # On a lost device there is nothing left to do, nor on one that the collector has finalized already.
             if not self.device.closed and not self.scheduler.failed:
-                with contextlib.suppress(VulkanError):
+                try:
                     self.scheduler.wait()
+                except VulkanError:
+                    pass
+                except KernelError as error:  # which nobody has been told of
+                    warnings.warn(str(error), RuntimeWarning, stacklevel=2)
 
     def __repr__(self) -> str:
         return f"<runtime on {self.device}{'' if self._open else ', closed'}>"

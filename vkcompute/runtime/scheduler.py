@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +38,20 @@ BATCH_BYTES = 16 << 20
 _MOST_MEASURED = 10_000  # tasks of a graph's submit that a profile takes apart
 
 
+@dataclass(slots=True, eq=False)
+class Arrival:
+    """What a launch leaves in a buffer for the host.
+
+    Attributes:
+        land: called once, when what writes the buffer has finished; gives the error that this ended with, if any.
+        tasks: (lane, task) of what writes it, and of what depends on that: they fail together.
+    """
+
+    buffer: Buffer
+    land: Callable[[], Exception | None]
+    tasks: dict[tuple[int, int], None] = field(default_factory=dict)
+
+
 class Scheduler:
     """All work of one device goes through here, in the order of the calls.
 
@@ -46,6 +62,8 @@ class Scheduler:
         self._owner = owner  # so that a future, which holds its scheduler, holds the runtime with the device
         self.device, self.lock = device, device.lock
         self.failures: list[Failure] = []
+        self.arrivals: list[Arrival] = []
+        self._is_landing = False
         self._n_settled = self._n_told = 0
         timed = submit_limit_s is not None
         self.lanes = [
@@ -76,6 +94,7 @@ class Scheduler:
         what it takes.
         """
         cost = keep[2]
+        self.arrive()
         with self.lock:
             if queue is not None and (self.placement.allowed(queue)[0] not in self.compute or queue == "transfer"):
                 raise ValueError(f"queue {queue!r} of {self.device} only copies; a kernel needs a compute queue")
@@ -234,13 +253,15 @@ class Scheduler:
             failure = self._failure_of(reads)
         after: After = {}
         strand = lane.index
+        if self.arrivals:
+            self._follow((strand, task), writes, reads)
         for buffer, start, stop in writes:
             self.uses(buffer).write(start, stop, strand, task, after)
         for buffer, start, stop in reads:
             self.uses(buffer).read(start, stop, strand, task, after)
         if failure is not None:
             raise failure.raised()
-        own = after.pop(lane.index, 0)
+        own = after.pop(strand, 0)
         if after:
             self._wait_for_others(lane, after, own, reads)
         return own
@@ -253,17 +274,60 @@ class Scheduler:
             if n_failures == len(self.failures):
                 self._n_settled = n_failures
 
+    @contextmanager
+    def expecting(self, buffer: Buffer, land: Callable[[], Exception | None]) -> Iterator[None]:
+        """Inside, work is launched that leaves something in the buffer (see `Arrival`)."""
+        self.arrivals.append(arrival := Arrival(buffer, land))
+        try:
+            yield
+        except BaseException:
+            with self.lock:
+                if arrival in self.arrivals:
+                    self.arrivals.remove(arrival)
+            raise
+
+    def arrive(self) -> None:
+        """Lands what has arrived, in the order of the launches."""
+        if not self.arrivals:
+            return
+        with self.lock:
+            if self._is_landing:  # which has led here
+                return
+            self._is_landing = True
+            try:
+                for arrival in self.arrivals[:]:
+                    self._land(arrival)
+            finally:
+                self._is_landing = False
+
+    def _land(self, arrival: Arrival) -> None:
+        whole = [(arrival.buffer, 0, arrival.buffer.nbytes)]
+        failure, error = self._failure_of(whole), None
+        running = failure is None and any(task > self.lanes[lane].finished_task() for lane, task in _writers(whole))
+        if running or not arrival.tasks:
+            return
+        try:
+            if failure is None and (error := arrival.land()) is not None:
+                for told, (lane, task) in enumerate(arrival.tasks):  # the first one tells it to who waits for all
+                    self.lanes[lane].fail(error, task, told=told > 0)
+        finally:
+            self.arrivals.remove(arrival)
+            arrival.buffer.uses = None
+
+    def _follow(self, task: tuple[int, int], writes: Sequence[Range], reads: Sequence[Range]) -> None:
+        """Notes a task that writes what is expected to arrive, or that depends on one which does."""
+        writers = {*_writers(reads)}
+        for arrival in self.arrivals:
+            if not writers.isdisjoint(arrival.tasks) or any(where[0] is arrival.buffer for where in writes):
+                arrival.tasks[task] = None
+
     def _failure_of(self, ranges: Sequence[Range]) -> Failure | None:
         """Why some of these bytes are not what they should be: the task that was to write them failed."""
-        for buffer, start, stop in ranges:
-            uses: Uses | None = buffer.uses
-            for writer, task in uses.writers(start, stop) if uses else ():
-                if (failure := self.lanes[writer].failure_of(task)) is not None:
-                    return failure
-        return None
+        found = (self.lanes[writer].failure_of(task) for writer, task in _writers(ranges))
+        return next(filter(None, found), None)
 
     def require_written(self, buffer: Buffer, start: int, stop: int) -> None:
-        """Raises the error of the task that was to write these bytes, if that has failed. It has been submitted."""
+        """Raises the error of the task that was to write these bytes, if that has failed. It has finished."""
         with self.lock:
             failure = self._failure_of([(buffer, start, stop)]) if self.failures else None
         if failure is not None:
@@ -345,11 +409,16 @@ class Scheduler:
             self._settle()
             return [Point(lane.queue, value) for lane, value in fewest(moments).items()]
 
-    def wait(self) -> None:
-        """Waits for all work given so far. Raises as `flush`."""
+    def finish(self) -> None:
+        """Waits for all work given so far."""
         self.submit()
         for lane in self.lanes:
             lane.queue.wait(lane.queue.last_value)
+        self.arrive()
+
+    def wait(self) -> None:
+        """Waits for all work given so far. Raises as `flush`."""
+        self.finish()
         self._tell()
 
     def close(self, error: Exception) -> None:
@@ -373,3 +442,10 @@ class Scheduler:
     def _refuse(self, error: Exception) -> None:
         for lane in self.lanes:
             lane.failure = lane.failure or error
+
+
+def _writers(ranges: Iterable[Range]) -> Iterator[tuple[int, int]]:
+    """(lane, task) of those that wrote these bytes last."""
+    for buffer, start, stop in ranges:
+        if buffer.uses:
+            yield from buffer.uses.writers(start, stop)

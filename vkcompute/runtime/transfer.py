@@ -62,10 +62,11 @@ class Transfers:
             uses = self._scheduler.uses(buffer)
             find = uses.before_host_writes if write else uses.last_writers
             points = self._scheduler.points(find(start, stop))
-            if not write:
-                self._scheduler.require_written(buffer, start, stop)
         for point in points:
             point.wait()
+        self._scheduler.arrive()
+        if not write:
+            self._scheduler.require_written(buffer, start, stop)
 
     @contextmanager
     def view(self, buffer: Buffer, *, write: bool) -> Iterator[Bytes]:
@@ -132,6 +133,8 @@ class Transfers:
             flying.append((slot, self._copy(buffer, offset + start, slot, 0, part.nbytes), part))
         while flying:
             self._land(*flying.popleft())
+        self._scheduler.arrive()
+        self._scheduler.require_written(buffer, offset, offset + out.nbytes)
 
     def _land(self, slot: Buffer, point: Point, part: Bytes) -> None:
         point.wait()
