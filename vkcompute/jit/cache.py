@@ -18,6 +18,7 @@ from vkcompute import disk
 from vkcompute.jit import fingerprint
 from vkcompute.jit.compile import Variant
 from vkcompute.jit.expressions import Read, lookup_in
+from vkcompute.jit.report import Site
 
 LIMIT_NBYTES = 64 << 20
 PRUNING_DIGITS = "0"  # looking through a full cache takes as long as compiling: entries whose key begins so do it
@@ -52,8 +53,9 @@ def _load(entry: Path, function: FunctionType) -> Variant | None:
         if read is None:
             return None
         reads.append(read)
-    pushes, first, linear, local_size, features, passes = map(_frozen, fields)
-    return Variant(spirv, pushes, first, linear, local_size, tuple(reads), features, passes)
+    pushes, first, linear, local_size, features, passes, sites = map(_frozen, fields)
+    places = tuple([Site(*each) for each in sites])
+    return Variant(spirv, pushes, first, linear, local_size, tuple(reads), features, passes, places)
 
 
 def _keep(entry: Path, function: FunctionType, variant: Variant) -> None:
@@ -62,7 +64,7 @@ def _keep(entry: Path, function: FunctionType, variant: Variant) -> None:
     if any(None in each for each in stored):
         return
     v = variant
-    fields = v.pushes, v.first, v.linear, v.local_size, v.features, v.passes
+    fields = v.pushes, v.first, v.linear, v.local_size, v.features, v.passes, v.sites
     disk.write_cached(entry, json.dumps((fields, stored)).encode() + b"\n" + variant.spirv)
     if entry.name[0] in PRUNING_DIGITS:
         disk.prune(entry.parent, LIMIT_NBYTES)

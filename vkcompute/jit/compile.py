@@ -13,6 +13,7 @@ from vkcompute import ir
 from vkcompute.errors import KernelError
 from vkcompute.ir import BOOL, FLOAT32, FLOAT64, INT32, SCALARS, UINT8, UINT32, Scalar
 from vkcompute.jit.expressions import Read
+from vkcompute.jit.report import Site
 from vkcompute.jit.source import Source
 from vkcompute.jit.statements import Statements
 from vkcompute.jit.values import Array, Kind, Number, same
@@ -42,6 +43,7 @@ class Variant:
         reads: what was found outside of the function.
         features: of Vulkan, that its atomic operations on floats need.
         passes: of its loops.
+        sites: where it reports, into a buffer that is bound behind the tensors if there are any.
     """
 
     spirv: bytes
@@ -52,6 +54,7 @@ class Variant:
     reads: tuple[Read, ...]
     features: tuple[str, ...]
     passes: Passes
+    sites: tuple[Site, ...]
 
     @property
     def current(self) -> bool:
@@ -75,18 +78,20 @@ def compiled(
     *,
     folded: bool = False,
     emulated: bool = False,
+    checked: bool = False,
 ) -> Variant:
     """The variant for these arguments; without a local size, it is that for the first tensor that is written.
 
     Args:
         folded: whether groups along the first axis go on along the second.
         emulated: whether it does without atomic operations on floats.
+        checked: whether indices are compared with the shape.
 
     Raises:
         KernelError: kernels cannot do what the function does.
     """
     try:
-        return _compiled(function, source, signature, local_size, folded=folded, emulated=emulated)
+        return _compiled(function, source, signature, local_size, folded=folded, emulated=emulated, checked=checked)
     except RecursionError:
         raise too_deep(source) from None
 
@@ -104,8 +109,9 @@ def _compiled(
     *,
     folded: bool,
     emulated: bool,
+    checked: bool,
 ) -> Variant:
-    built, compiler, first = optimized(function, source, signature, local_size, folded, emulated)
+    built, compiler, first = optimized(function, source, signature, local_size, folded, emulated, checked)
     scalars = [
         (n, TRUTH if each in (bool, np.bool_) else VALUE) for n, each in enumerate(signature) if type(each) is not tuple
     ]
@@ -118,6 +124,7 @@ def _compiled(
         tuple(compiler.reads.values()),
         tuple(sorted(ir.float_atomics(built))),
         passes_of(built),
+        tuple(compiler.sites),
     )
 
 
@@ -128,9 +135,10 @@ def optimized(
     local_size: tuple[int, int, int] | None,
     folded: bool,
     emulated: bool,
+    checked: bool,
 ) -> tuple[ir.Function, Statements, int | None]:
     """What `compiled` lowers: as `build`, for the same arguments as that."""
-    built, compiler, first = build(function, source, signature, local_size, folded=folded)
+    built, compiler, first = build(function, source, signature, local_size, folded=folded, checked=checked)
     check_barriers(built)
     if emulated:
         ir.without_float_atomics(built)
@@ -152,6 +160,7 @@ def build(
     local_size: tuple[int, int, int] | None,
     *,
     folded: bool = False,
+    checked: bool | None = None,
     using: type[Statements] = Statements,
 ) -> tuple[ir.Function, Statements, int | None]:
     """The function in the intermediate form, what compiled it, and the first tensor that it writes.
@@ -161,13 +170,14 @@ def build(
     """
     built = ir.Function(function.__name__, local_size or (64, 1, 1))
     compiler = using(built, real_of(signature), folded=folded)
+    compiler.checked = checked
     names = function.__code__.co_varnames
     args = {names[n]: argument(compiler, names[n], n, each) for n, each in enumerate(signature)}
     compiler.run(function, source, args)
     first = min(compiler.written, default=None)
     wanted = LOCAL_SIZES.get(signature[first][1]) if first is not None else None
     if local_size is None and wanted is not None:
-        return build(function, source, signature, wanted, folded=folded, using=using)
+        return build(function, source, signature, wanted, folded=folded, checked=checked, using=using)
     return built, compiler, first
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from types import FunctionType, ModuleType
@@ -18,7 +18,9 @@ from vkcompute.errors import IrError, KernelError
 from vkcompute.ir import BOOL, INT32, INT64, UINT32, Scalar, Value
 from vkcompute.jit import library, passes
 from vkcompute.jit.arithmetic import Arithmetic
+from vkcompute.jit.bounds import access, checked
 from vkcompute.jit.functions import FUNCTIONS, Function, call
+from vkcompute.jit.report import Site
 from vkcompute.jit.source import Refused, Source
 from vkcompute.jit.values import Array, Kind, Number, Unset, Vector, describe
 from vkcompute.jit.vectors import element, sliced, swizzled
@@ -86,6 +88,9 @@ class Expressions(Arithmetic):
         alive: whether control comes to the present place.
         folded: whether groups along the first axis go on along the second.
         sources: of the functions that have been inlined.
+        sites: places that report, and `reports` the buffer in which they do, if there are any.
+        checked: whether indices are compared with the shape; None where nothing can be reported.
+        inside: by the place, whether there is an element, where that has been checked.
         reads: constants and functions from outside, by the id of what has them and the name.
         extents: push constants for lengths, by (position of the tensor, axis or -1 for the whole).
     """
@@ -93,6 +98,10 @@ class Expressions(Arithmetic):
     def __init__(self, function: ir.Function, real: Scalar, *, folded: bool) -> None:
         super().__init__(function, real)
         self.function, self.folded = function, folded
+        self.checked: bool | None = None
+        self.inside: dict[Value, Value] = {}
+        self.sites: list[Site] = []
+        self.reports: ir.Memory | None = None
         self.frames: list[Frame] = []
         self.sources: dict[FunctionType, Source] = {}
         self.node: ast.AST = ast.Pass()
@@ -305,11 +314,20 @@ class Expressions(Arithmetic):
         for each, length in zip(indices, array.shape or (), strict=False):
             if isinstance(each, int) and not -length <= each < length:
                 raise Refused(f"{array.name} has {length} elements along this axis; got {each}")
+        along = [self._from_end(array, axis, each) for axis, each in enumerate(indices)]
+        return checked(self, array, along) if self.checked and along else self.offset(array, along)
+
+    def _from_end(self, array: Array, axis: int, index: Any) -> Any:
+        """An index along an axis; a negative constant counts from the end."""
+        if isinstance(index, (int, np.integer)) and index < 0:
+            return self.binary("+", self.extent(array, axis), int(index))
+        return index
+
+    def offset(self, array: Array, indices: Sequence[Any]) -> Value:
+        """Where the element lies, by indices that count from the start."""
         found: Any = 0
         for axis, each in enumerate(indices):
-            from_end = isinstance(each, (int, np.integer)) and each < 0
-            along = self.binary("+", self.extent(array, axis), int(each)) if from_end else each
-            at = self.index(along)
+            at = self.index(each)
             if len(indices) == 1:
                 return at
             at = self.builder.cast(at, INT32 if at.type in (INT32, UINT32) else INT64)
@@ -319,13 +337,14 @@ class Expressions(Arithmetic):
 
     def load(self, array: Array, place: Value) -> Number:
         """An element."""
-        return Number(self.builder.cast(self.builder.load(array.memory, place), array.element), Kind(array.element))
+        found = access(self, place, lambda: self.builder.load(array.memory, place), array.memory.element)
+        return Number(self.builder.cast(found, array.element), Kind(array.element))
 
     def store(self, array: Array, place: Value, value: Any) -> None:
         """Writes an element, converted as numpy's `astype` does."""
         self.mark_written(array)
-        number = self.cast(value, array.element)
-        self.builder.store(array.memory, place, self.builder.cast(number, array.memory.element))
+        number = self.builder.cast(self.cast(value, array.element), array.memory.element)
+        access(self, place, lambda: self.builder.store(array.memory, place, number))
 
     def mark_written(self, array: Array) -> None:
         """Notes a tensor that the kernel writes."""

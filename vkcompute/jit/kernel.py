@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable
 from functools import cached_property, partial
 from types import FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from vkcompute.runtime.future import Future
 
 Sizes = tuple[int, ...]
+PRINT_LIMIT = 10_000
+_MOST_PRINTS = 10_000_000
 
 
 class Launchable:
@@ -50,7 +52,8 @@ class Launchable:
 class PythonKernel(Launchable):
     """Made by `vc.kernel`; called, it launches."""
 
-    def __init__(self, function: FunctionType) -> None:
+    def __init__(self, function: FunctionType, *, check_bounds: bool | None, print_limit: int) -> None:
+        self._check_bounds, self._print_limit = check_bounds, print_limit
         functools.update_wrapper(self, function)
         self.__name__ = function.__name__
         self._function, self._source = function, read(function)
@@ -61,11 +64,12 @@ class PythonKernel(Launchable):
 
     @cached_property
     def _launch(self) -> Callable[..., Future]:  # type: ignore[override]
-        if os.environ.get("VKCOMPUTE_SIMULATE", "0") not in ("", "0"):
+        if _is_set("VKCOMPUTE_SIMULATE"):
             return self.simulate._launch
         from vkcompute.jit.launch import Launcher  # here, because it loads the driver
 
-        return Launcher(self._function, self._source, self._signature)
+        checked = _is_set("VKCOMPUTE_CHECK_BOUNDS") if self._check_bounds is None else self._check_bounds
+        return Launcher(self._function, self._source, self._signature, checked=checked, print_limit=self._print_limit)
 
     @cached_property
     def simulate(self) -> Simulation:
@@ -86,7 +90,19 @@ class Simulation(Launchable):
         self._launch = partial(simulate, function, source, signature)
 
 
-def kernel(function: Callable[..., object]) -> PythonKernel:
+@overload
+def kernel(function: Callable[..., object]) -> PythonKernel: ...
+
+
+@overload
+def kernel(
+    *, check_bounds: bool | None = None, print_limit: int = PRINT_LIMIT
+) -> Callable[[Callable[..., object]], PythonKernel]: ...
+
+
+def kernel(
+    function: Callable[..., object] | None = None, *, check_bounds: bool | None = None, print_limit: int = PRINT_LIMIT
+) -> PythonKernel | Callable[[Callable[..., object]], PythonKernel]:
     """Compiles a Python function for the device; calling the result launches it.
 
         @vc.kernel
@@ -109,7 +125,8 @@ def kernel(function: Callable[..., object]) -> PythonKernel:
     **Arguments** are contiguous tensors of fewer than 2**31 elements, indexed by as many ints as they have axes; and
     numbers. A Python int is int32 (else the first of uint32, int64, uint64 that holds it), a Python float float32, or
     float64 if another argument is float64; both take the type of what they meet, as in NEP 50. Numpy's scalars keep
-    their types. An index outside of the tensor is undefined; constants such as -1 count from the end.
+    their types. An index outside of the tensor is undefined, unless it is checked; constants such as -1 count from the
+    end.
 
     Annotations say what arguments are: `x: vc.float32[:]`, `[:, :]` and so on tensors, `vc.float32`, int, float or
     bool numbers, which are converted; what does not fit is refused.
@@ -151,6 +168,12 @@ def kernel(function: Callable[..., object]) -> PythonKernel:
     is undefined: an index out of bounds, a barrier to which not all come, a read of what was never written, two
     invocations that race, a division of integers by zero, a float cast to an integer that does not hold it.
 
+    **Checked indices.** With `@vc.kernel(check_bounds=True)`, or VKCOMPUTE_CHECK_BOUNDS=1 in the environment for all
+    kernels that do not say, each index is compared with the shape. Outside of it nothing is written and zero is read,
+    and the launch fails: its future, whoever reads what it wrote or what came of that, and `runtime.wait()` raise a
+    KernelError with the place in the source, the index, the shape and the first invocation in the order of the grid.
+    All else goes on.
+
     **Loops** may be as long as they like. lavapipe ends an invocation's after 65,535 iterations, all of its loops
     together: there, what may pass that is launched in parts, each of which goes on where the one before stopped. If
     `range` and the arguments do not tell how long it takes, the launch returns only when all is done, and graphs cannot
@@ -159,11 +182,23 @@ def kernel(function: Callable[..., object]) -> PythonKernel:
     Raises:
         KernelError: there is no source, or (at the first launch) it does something else; the message has the place.
     """
+    if function is None:
+        return partial(_made, check_bounds, print_limit)
+    return _made(check_bounds, print_limit, function)
+
+
+def _is_set(switch: str) -> bool:
+    return os.environ.get(switch, "0") not in ("", "0")
+
+
+def _made(check_bounds: bool | None, print_limit: int, function: Callable[..., object]) -> PythonKernel:
     if not isinstance(function, FunctionType):
         raise TypeError(f"vc.kernel takes a function written in Python; got {type(function).__name__}")
     if function.__name__ == "<lambda>":
         raise KernelError("a lambda stores nothing; write the kernel with def, or use vc.vectorize")
-    return PythonKernel(function)
+    if type(print_limit) is not int or not 1 <= print_limit <= _MOST_PRINTS:
+        raise ValueError(f"print_limit is an int from 1 to {_MOST_PRINTS}; got {print_limit!r}")
+    return PythonKernel(function, check_bounds=check_bounds, print_limit=print_limit)
 
 
 def _sizes(given: Any) -> Sizes:

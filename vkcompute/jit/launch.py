@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from inspect import Signature as Parameters
 from types import FunctionType
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute.jit import cache
+from vkcompute.jit import cache, records
 from vkcompute.jit.annotations import EXACT, annotations_of, typed
 from vkcompute.jit.arguments import Sizes, bound, grid_over, kind_of_array, kind_of_number
 from vkcompute.jit.compile import SIZE, TRUTH, VALUE, Signature, Variant, compiled, optimized
@@ -31,7 +31,10 @@ _MOST_VARIANTS = 16  # of one signature, for different constants from outside
 class Launcher:
     """Launches a function, and keeps what has been compiled of it."""
 
-    def __init__(self, function: FunctionType, source: Source, parameters: Parameters) -> None:
+    def __init__(
+        self, function: FunctionType, source: Source, parameters: Parameters, *, checked: bool, print_limit: int
+    ) -> None:
+        self._checked, self._print_limit = checked, print_limit
         self._function, self._source, self._parameters = function, source, parameters
         self._name, self._n_parameters = function.__name__, len(parameters.parameters)
         self._annotations = annotations_of(function)
@@ -68,6 +71,9 @@ class Launcher:
             args[at] if what == VALUE else args[at].size if what == SIZE else pushed(args[at], what)
             for at, what in variant.pushes
         ]
+        if variant.sites:
+            run = partial(self._reporting, kernel, loops, pushes, grid)
+            return records.launch(kernel, variant.sites, self._print_limit, tensors, run)
         if loops is not None:
             grid = kernel.grid(tensors, grid)
             known = zip(pushes, variant.pushes, strict=True)  # for a plan, what is no int argument
@@ -85,6 +91,14 @@ class Launcher:
         self._plans[key] = Plan(variant, args, pushes[len(args) - len(tensors) :], launch)
         return kernel.runtime.scheduler.dispatch(command, writes, reads, None, keep)
 
+    def _reporting(
+        self, kernel: Kernel, loops: Loops | None, pushes: list[Any], grid: Any, tensors: Sequence[Tensor]
+    ) -> Future:
+        """Launches on tensors of which the last is for reports."""
+        if loops is None:
+            return kernel(*tensors, *pushes, grid=grid)
+        return loops.launch(tensors, pushes, kernel.grid(tensors, grid))
+
     def _typed(self, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], Signature]:
         """The arguments in the types that annotations give them, and what distinguishes these for the compiler."""
         values = [arg.value if type(arg) is Parameter else arg for arg in args]
@@ -100,7 +114,7 @@ class Launcher:
         With it: the kernel on the device, the most groups that this launches along x, and loops that it may end.
         """
         for emulated in (False, True):
-            key = signature, local, folded, emulated
+            key = signature, local, folded, emulated, self._checked
             variant = self._compiled(key)
             if runtime.device.features.issuperset(variant.features):
                 break
@@ -112,14 +126,14 @@ class Launcher:
             runtime.memo[variant.spirv] = kernel, most, loops
         return (variant, *runtime.memo[variant.spirv])
 
-    def _compiled(self, key: tuple[Signature, tuple[int, int, int] | None, bool, bool]) -> Variant:
+    def _compiled(self, key: tuple[Signature, tuple[int, int, int] | None, bool, bool, bool]) -> Variant:
         found = self._variants.get(key) or []
         for variant in found:
             if not variant.reads or variant.current:
                 return variant
-        signature, local, folded, emulated = key
+        signature, local, folded, emulated, checked = key
         make = partial(compiled, self._function, self._source, signature, local, folded=folded, emulated=emulated)
-        variant = cache.kept(make, self._function, *key)
+        variant = cache.kept(partial(make, checked=checked), self._function, *key)
         self._variants[key] = [variant, *found[: _MOST_VARIANTS - 1]]
         return variant
 

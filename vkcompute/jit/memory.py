@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 import math
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from vkcompute.ir import BOOL, SCALARS, UINT8, Scalar
 from vkcompute.ir.rules import FLOAT_ATOMICS
+from vkcompute.jit.bounds import access
 from vkcompute.jit.source import Refused
 from vkcompute.jit.values import Array, Kind, Number, describe
 
@@ -80,10 +82,10 @@ def atomic(name: str, c: Expressions, array: Any, index: Any, *values: Any) -> N
     c.mark_written(array)
     numbers = [c.cast(each, array.element) for each in values]
     if name == "compare_exchange":
-        found = c.builder.compare_exchange(array.memory, place, *numbers)
+        change = partial(c.builder.compare_exchange, array.memory, place, *numbers)
     else:
-        found = c.builder.atomic(name, array.memory, place, *numbers)
-    return Number(found, Kind(array.element))
+        change = partial(c.builder.atomic, name, array.memory, place, *numbers)
+    return Number(access(c, place, change, array.element), Kind(array.element))
 
 
 def _check_atomic(name: str, array: Array) -> None:

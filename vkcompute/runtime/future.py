@@ -6,6 +6,7 @@ import concurrent.futures
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
+from vkcompute.errors import KernelError
 from vkcompute.runtime.placement import ONLY, RECORDED
 
 if TYPE_CHECKING:
@@ -65,9 +66,9 @@ class Future(concurrent.futures.Future[None]):
             if finished := self.point().done():
                 self._scheduler.arrive()
             return finished
-        except ValueError:  # it has no point, or its runtime is closed
-            raise
-        except Exception:
+        except Exception as error:
+            if _is_misuse(error):
+                raise
             return True
 
     def running(self) -> bool:
@@ -118,9 +119,9 @@ class Future(concurrent.futures.Future[None]):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         try:  # first: where it raises, nothing has been made that nobody would ever finish
             point, error = self.point(), None
-        except ValueError:
-            raise
         except Exception as caught:
+            if _is_misuse(caught):
+                raise
             point, error = None, caught
         with self._scheduler.lock:
             made = "_condition" not in self.__dict__
@@ -147,3 +148,8 @@ class Future(concurrent.futures.Future[None]):
 
     def __repr__(self) -> str:
         return f"<future of task {self._task}{'' if self._lane is None else f' on {self._lane.queue}'}>"
+
+
+def _is_misuse(error: Exception) -> bool:
+    """Whether there is no moment to ask about, or the runtime is closed; else the work has failed."""
+    return isinstance(error, ValueError) and not isinstance(error, KernelError)

@@ -23,7 +23,10 @@ _MANY_BATCHES, _MOST_BATCHES = 64, 512
 
 @dataclass(slots=True)
 class Failure:
-    """Tasks `first` to `last` of a lane came to nothing, and why; `told` once somebody has been told."""
+    """Tasks `first` to `last` of a lane came to nothing, and why; `told` once somebody has been told.
+
+    What failed together, on several lanes, has one and the same error.
+    """
 
     lane: int
     first: int
@@ -228,13 +231,13 @@ class Lane(Strand):
             queue.wait(self._values[len(self._values) // 2])
             self.finished_task()
 
-    def fail(self, error: BaseException, task: int = 0, *, told: bool = True) -> None:
-        """Notes that `task`, or the newest one, came to nothing; its batch goes on without it."""
-        task = task or self.task
+    def fail(self, error: BaseException, late: int = 0) -> None:
+        """Notes that the newest task came to nothing, or a `late` one; its batch goes on without it."""
+        task = late or self.task
         if self.failure is None and self.failure_of(task) is None:
             if not isinstance(error, Exception):
                 error = VkComputeError(f"this work was not launched: interrupted by {type(error).__name__}; repeat it")
-            failed = Failure(self.index, task, task, again(error), told)
+            failed = Failure(self.index, task, task, error if late else again(error), told=not late)
             at = bisect_right(self._failed, task, key=_first_of)
             self.failures += (failed,)
             self._failed[at:at] = (failed,)

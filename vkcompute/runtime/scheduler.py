@@ -45,11 +45,13 @@ class Arrival:
     Attributes:
         land: called once, when what writes the buffer has finished; gives the error that this ended with, if any.
         tasks: (lane, task) of what writes it, and of what depends on that: they fail together.
+        launched: whether all that writes it has been launched.
     """
 
     buffer: Buffer
     land: Callable[[], Exception | None]
     tasks: dict[tuple[int, int], None] = field(default_factory=dict)
+    launched: bool = False
 
 
 class Scheduler:
@@ -280,11 +282,10 @@ class Scheduler:
         self.arrivals.append(arrival := Arrival(buffer, land))
         try:
             yield
-        except BaseException:
-            with self.lock:
-                if arrival in self.arrivals:
-                    self.arrivals.remove(arrival)
-            raise
+            arrival.launched = True
+        finally:
+            if not arrival.launched:
+                self.arrivals.remove(arrival)
 
     def arrive(self) -> None:
         """Lands what has arrived, in the order of the launches."""
@@ -295,7 +296,7 @@ class Scheduler:
                 return
             self._is_landing = True
             try:
-                for arrival in self.arrivals[:]:
+                for arrival in [each for each in self.arrivals if each.launched]:
                     self._land(arrival)
             finally:
                 self._is_landing = False
@@ -304,12 +305,12 @@ class Scheduler:
         whole = [(arrival.buffer, 0, arrival.buffer.nbytes)]
         failure, error = self._failure_of(whole), None
         running = failure is None and any(task > self.lanes[lane].finished_task() for lane, task in _writers(whole))
-        if running or not arrival.tasks:
+        if running:
             return
         try:
             if failure is None and (error := arrival.land()) is not None:
-                for told, (lane, task) in enumerate(arrival.tasks):  # the first one tells it to who waits for all
-                    self.lanes[lane].fail(error, task, told=told > 0)
+                for lane, task in arrival.tasks:
+                    self.lanes[lane].fail(error, task)
         finally:
             self.arrivals.remove(arrival)
             arrival.buffer.uses = None
@@ -390,8 +391,9 @@ class Scheduler:
 
     def _tell(self) -> None:
         with self.lock:
-            untold = [failure.raised() for failure in self.failures[self._n_told :] if not failure.told]
-            self._n_told = len(self.failures)
+            told = {id(failure.error) for failure in self.failures if failure.told}
+            fresh, self._n_told = self.failures[self._n_told :], len(self.failures)
+            untold = [failure.raised() for failure in fresh if id(failure.error) not in told]
         if untold:
             raise untold[0]
 

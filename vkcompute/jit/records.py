@@ -1,0 +1,116 @@
+"""What the host does with reports: it prints them, or makes errors of them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+
+from vkcompute.errors import KernelError
+from vkcompute.jit.report import N_FAILED, N_HEADER, Site
+from vkcompute.runtime.future import Future
+from vkcompute.runtime.kernel import Kernel
+from vkcompute.runtime.runtime import Runtime
+from vkcompute.runtime.tensor import Tensor
+from vkcompute.runtime.transfer import host_view
+
+Words = npt.NDArray[np.uint32]
+_START = N_HEADER + N_FAILED  # of what is printed
+_MOST_PENDING = 64  # launches whose reports have not been read
+
+
+def launch(
+    kernel: Kernel,
+    sites: Sequence[Site],
+    print_limit: int,
+    tensors: Sequence[Tensor],
+    run: Callable[[Sequence[Tensor]], Future],
+) -> Future:
+    """Has `run` launch a kernel that reports on these tensors and a buffer, which is read once all has finished."""
+    runtime = kernel.runtime
+    scheduler = runtime.scheduler
+    largest = max([site.n_words for site in sites if not site.fails], default=0)
+    n_words = -(-(_START + print_limit * largest) // 64) * 64  # whole multiples of 256 bytes, see Graph.report
+    read = partial(_read, kernel.name, sites, print_limit)
+    if scheduler.n_recordings and (graph := scheduler.recording()) is not None:
+        return run([*tensors, graph.report(n_words, read)])
+    if len(scheduler.arrivals) >= _MOST_PENDING:
+        scheduler.finish()
+    free = _free(runtime).setdefault(n_words, [])
+    buffer = free.pop() if free else _new(runtime, n_words)
+    words = host_view(buffer.buffer, 0, buffer.nbytes).view(np.uint32)
+
+    def land() -> Exception | None:
+        try:
+            return read(words)
+        finally:
+            free.append(buffer)
+
+    with scheduler.expecting(buffer.buffer, land):
+        return run([*tensors, buffer])
+
+
+def _free(runtime: Runtime) -> dict[int, list[Tensor]]:
+    """By their size the buffers that nothing uses, which are zero; dropped where memory is short."""
+    memo = runtime.memo
+    if "reports" not in memo:
+        memo["reports"] = {}
+        runtime.device.caches.append(lambda: memo.get("reports", {}).clear())
+    return memo["reports"]  # type: ignore[no-any-return]
+
+
+def _new(runtime: Runtime, n_words: int) -> Tensor:
+    """A buffer of zeros that the host sees."""
+    tensor = runtime.tensor_on(lambda nbytes: runtime.device.buffer(nbytes, "download"), n_words, np.uint32)
+    host_view(tensor.buffer, 0, tensor.nbytes)[:] = 0
+    return tensor
+
+
+def _read(name: str, sites: Sequence[Site], print_limit: int, memory: Words) -> Exception | None:
+    """Prints what was reported, in the order of the invocations, and gives the error of the first one that failed.
+
+    The memory is zero afterwards.
+    """
+    taken, lost, taken_by_failures, _, n_failures, *_ = memory[:N_HEADER].tolist()
+    stop = min(_START + taken, len(memory))
+    words: list[int] = memory[:stop].tolist()
+    memory[:stop] = 0
+    printed = sorted(_records(words, _START, stop, sites))
+    print("".join([_text(words, at, sites[site - 1]) for *_, at, site in printed]), end="")
+    if lost:
+        warnings.warn(
+            f"{name}: {lost} of its {len(printed) + lost} prints were lost; print less, or give it a larger buffer, by "
+            f"@vc.kernel(print_limit={print_limit + lost})",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    if not n_failures:
+        return None
+    z, y, x, at, site = min(_records(words, N_HEADER, min(N_HEADER + taken_by_failures, _START), sites))
+    more = f", the first of {n_failures} failures" if n_failures > 1 else ""
+    return KernelError(_text(words, at, sites[site - 1], invocation=f"invocation ({x}, {y}, {z})", more=more))
+
+
+def _records(
+    words: list[int], start: int, stop: int, sites: Sequence[Site]
+) -> Iterator[tuple[int, int, int, int, int]]:
+    """(z, y, x, where it lies, number of the site) of each record; sorted, they are in the order of the invocations."""
+    while start < stop and words[start]:
+        number, x, y, z = words[start : start + 4]
+        yield z, y, x, start, number
+        start += sites[number - 1].n_words
+
+
+def _text(words: Sequence[int], at: int, site: Site, **named: str) -> str:
+    """What the record at this place says."""
+    values, at = [], at + 4
+    for kind in map(np.dtype, site.kinds):
+        n_words = 2 if kind.itemsize == 8 else 1
+        bits = words[at] | (words[at + 1] << 32 if n_words == 2 else 0)
+        wide = kind if kind.itemsize >= 4 else np.dtype(np.float32 if kind.kind == "f" else np.uint32)
+        values.append(np.array(bits, f"u{wide.itemsize}").view(wide).astype(kind)[()])
+        at += n_words
+    return site.text.format(*values, **named)
