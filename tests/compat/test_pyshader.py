@@ -205,7 +205,7 @@ def wide_compute(
     index=INDEX, a=("buffer", 0, Array(i64)), small=("buffer", 1, Array(i16)), b=("buffer", 2, Array(f64))
 ):
     small[index.x] = i16(a[index.x])
-    b[index.x] = f64(a[index.x]) * f64(0.1) + sqrt(b[index.x])
+    b[index.x] = f64(a[index.x] + i64(3000000000)) * f64(0.1) + sqrt(b[index.x])
 
 
 def bytes_compute(index=INDEX, a=("buffer", 0, Array(i8)), b=("buffer", 1, Array(u8)), c=("buffer", 2, Array(u32))):
@@ -226,7 +226,7 @@ def test_other_widths(gpu: vc.Runtime) -> None:
     b = np.arange(N, dtype=np.float64)
     _, small, found = run(gpu, wide_compute, a, np.zeros(N, np.int16), b, grid=N)
     np.testing.assert_array_equal(small, a.astype(np.int16))
-    np.testing.assert_allclose(found, a * 0.1 + np.sqrt(b), rtol=1e-15)
+    np.testing.assert_allclose(found, (a + 3000000000) * 0.1 + np.sqrt(b), rtol=1e-15)
 
 
 def test_bytes(gpu: vc.Runtime) -> None:

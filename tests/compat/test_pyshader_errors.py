@@ -193,7 +193,7 @@ def inside_compute(index=INDEX, x=FLOATS):
 
 
 def large_compute(index=INDEX, n=INTS):
-    n[0] = 3000000000  # 3000000000 does not fit i32
+    n[0] = 3000000000  # 3000000000 does not fit i32; write i64(3000000000)
 
 
 def returned_compute(index=INDEX, x=FLOATS):
@@ -252,7 +252,7 @@ def shader(*resources: Any) -> Callable[[], object]:
     [
         (("uniform", 0, Array(f32)), 'a uniform; write .*"buffer", slot'),
         (("uniform", (0, 1), Struct(a=f32)), "a uniform"),
-        (("texture", 0, "2d rgba8"), "textures; write"),
+        (("Texture", 0, "2d rgba8"), "textures; write"),
         (("sampler", 0, ""), "textures"),
         (("output", 0, vec3), "an output; a compute shader writes to buffers"),
         (("input", "VertexId", i32), "the inputs of a compute shader are GlobalInvocationId, .*got 'VertexId'"),

@@ -17,19 +17,16 @@ from vkcompute.jit import library
 from vkcompute.jit.expressions import SIGNS
 from vkcompute.jit.source import Refused
 from vkcompute.jit.statements import Statements
-from vkcompute.jit.values import Array, Kind, Number, Vector, describe, is_python, like
+from vkcompute.jit.values import Array, Kind, Number, Vector, describe, fits, is_python, like
 
 _SWIZZLES = {letter: place for letters in ("xyzw", "rgba", "stpq") for place, letter in enumerate(letters)}
 _FUNCTIONS = {name: getattr(stdlib, name) for name in stdlib.__all__}
 NAMES: dict[str, Any] = {**TYPES, **MAKERS, **_FUNCTIONS, "math": math, "stdlib": stdlib, "range": range}
 """What a name means in a shader wherever it is no variable, imported or not"""
-# One operation each; by object, so that `math.floor` is found as well as `floor`.
-_CODES = {
-    function: {"round_even": "round"}.get(name, name)
-    for name, function in _FUNCTIONS.items()
-    if {"round_even": "round"}.get(name, name) in (*ir.rules.UNARY, "atan2", "min", "max")
-}
-_ANY_NUMBER = ("abs", "sign", "min", "max")
+_OF_TWO, _OF_INTEGERS = ("atan2", "min", "max"), ("abs", "sign", "min", "max")
+_CODES = {function: name for name, function in _FUNCTIONS.items() if name in (*ir.rules.UNARY, *_OF_TWO)}
+_CODES[stdlib.round_even] = "round"
+"""What is one operation each; by object, so that `math.floor` is found as well as `floor`"""
 _INLINED = {function: name in stdlib.GEOMETRIC for name, function in _FUNCTIONS.items() if function not in _CODES}
 _CALLED = (*_CODES, *_INLINED, *MAKERS.values())
 
@@ -65,7 +62,7 @@ class Language(Statements):
             raise Refused(f"this takes one number; got {self.type_of(value)}; name an element, as v.x")
         found = super().kind(value)
         if type(value) is int and found.type is not INT32 and self._own:
-            raise Refused(f"{value} does not fit i32; write i64(…) of parts that do")
+            raise Refused(f"{value} does not fit i32; write i64({value})")
         return found
 
     def type_of(self, value: Any) -> str:
@@ -231,15 +228,21 @@ class Language(Statements):
         numbers = [number for each in args for number in (each if isinstance(each, tuple) else (each,))]
         if len(numbers) != n:
             raise Refused(f"{kind} takes {n} number{'s' * (n > 1)}; got {len(numbers)}")
-        made = Vector([self.converted(each, scalar.number) for each in numbers])
+        made = Vector([self._made(each, scalar.number) for each in numbers])
         return made if isinstance(kind, types.Vector) else made[0]
+
+    def _made(self, value: Any, kind: ir.Scalar) -> Number:
+        if type(value) is int and kind.kind in "iu" and fits(value, kind):
+            return Number(self.builder.const(value, kind), Kind(kind))
+        return self.converted(value, kind)
 
     def _operation(self, code: str, *args: Any) -> Number:
         """One of the functions that the device has."""
-        if len(args) != 1 + (code in ("atan2", "min", "max")):
-            raise Refused(f"{code} takes {1 + (code in ('atan2', 'min', 'max'))} of numbers; got {len(args)}")
+        wanted = 2 if code in _OF_TWO else 1
+        if len(args) != wanted:
+            raise Refused(f"{code} takes {wanted} number{'s' * (wanted - 1)}; got {len(args)}")
         kind = self._alike(code, *args)
-        if kind.kind not in ("fiu" if code in _ANY_NUMBER else "f"):
+        if kind.kind not in ("fiu" if code in _OF_INTEGERS else "f"):
             raise Refused(f"{code} takes floats; got {self.type_of(args[0])}; write f32(x)")
         numbers = [self.cast(each, kind) for each in args]
         made = self.builder.unary(code, *numbers) if len(args) == 1 else self.builder.binary(code, *numbers)

@@ -8,12 +8,13 @@ from types import FunctionType
 from typing import Any
 
 from vkcompute import ir
+from vkcompute.compat.pyshader import types
 from vkcompute.compat.pyshader.language import Buffer, Language
-from vkcompute.compat.pyshader.types import Array, Scalar, ShaderType, Vector, type_named
+from vkcompute.compat.pyshader.types import Scalar, ShaderType, type_named
 from vkcompute.errors import KernelError
-from vkcompute.jit import values
+from vkcompute.jit.compile import too_deep
 from vkcompute.jit.source import read
-from vkcompute.jit.values import Kind, Number
+from vkcompute.jit.values import Kind, Number, Vector
 
 RES_INPUT, RES_OUTPUT, RES_UNIFORM, RES_BUFFER = "input", "output", "uniform", "buffer"
 RES_SAMPLER, RES_TEXTURE = "sampler", "texture"
@@ -96,7 +97,7 @@ def python2shader(func: Callable[..., object]) -> ShaderModule:
     try:
         language.run(func, source, args)
     except RecursionError:
-        raise source.error(source.tree, "this is nested too deeply; divide it into loops and variables") from None
+        raise too_deep(source) from None
     return ShaderModule(func, ir.lower(ir.optimize(function)))
 
 
@@ -112,8 +113,8 @@ def _resources(func: FunctionType) -> dict[str, tuple[str, Any, ShaderType]]:
         if not isinstance(given, tuple) or len(given) != 3:
             raise TypeError(f'parameter {name} is given as ("buffer", 0, Array(f32)); got {given!r}')
         resource, slot, kind = given
-        kind = type_named(kind) if isinstance(kind, str) and resource not in _INSTEAD else kind
         resource = resource.lower() if isinstance(resource, str) else resource
+        kind = type_named(kind) if isinstance(kind, str) and resource not in _INSTEAD else kind
         known = resource in (RES_INPUT, RES_BUFFER, *_INSTEAD)
         if not known or not (isinstance(kind, ShaderType) or resource in _INSTEAD):
             raise TypeError(f"parameter {name} is given as (resource, slot, type); got {given!r}")
@@ -136,7 +137,7 @@ def _parameter(language: Language, name: str, resource: str, slot: Any, kind: An
 
 def _input(language: Language, name: str, slot: Any, kind: Any) -> Any:
     builtin = _BUILTINS.get(slot) if isinstance(slot, str) else None
-    scalar, n = (kind.subtype, kind.length) if isinstance(kind, Vector) else (kind, 1)
+    scalar, n = (kind.subtype, kind.length) if isinstance(kind, types.Vector) else (kind, 1)
     n_axes = 1 if builtin == "local_index" else 3
     if builtin is None:
         raise _Unsupported(f"the inputs of a compute shader are {', '.join(_BUILTINS)}; got {slot!r} ({name})")
@@ -144,12 +145,12 @@ def _input(language: Language, name: str, slot: Any, kind: Any) -> Any:
         raise _Unsupported(f"{slot} is an {'i32' if n_axes == 1 else 'ivec3'}; got {kind} ({name})")
     b, number = language.builder, scalar.number
     axes = [Number(b.cast(b.builtin(builtin, axis), number), Kind(number)) for axis in range(n_axes)]
-    return values.Vector(axes) if isinstance(kind, Vector) else axes[0]
+    return Vector(axes) if isinstance(kind, types.Vector) else axes[0]
 
 
 def _buffer(language: Language, name: str, slot: tuple[int, int], kind: Any) -> Buffer:
-    element = kind.subtype if isinstance(kind, Array) else None
-    scalar, n = (element.subtype, element.length) if isinstance(element, Vector) else (element, 1)
+    element = kind.subtype if isinstance(kind, types.Array) else None
+    scalar, n = (element.subtype, element.length) if isinstance(element, types.Vector) else (element, 1)
     if not isinstance(scalar, Scalar) or scalar.number is ir.BOOL:
         raise _Unsupported(f"a buffer is an Array of numbers or of vectors of them; got {kind} ({name})")
     memory = language.function.buffer(name, scalar.number, slot)

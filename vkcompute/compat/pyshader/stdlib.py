@@ -35,7 +35,6 @@ from math import (
 from typing import Any
 
 GEOMETRIC = ("length", "distance", "cross", "normalize", "face_forward", "reflect")
-TEXTURES = ("read", "write", "sample", "imageLoad", "imageStore")
 __all__ = [
     "abs", "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "ceil", "clamp", "cos", "cosh", "degrees", "exp",
     "exp2", "floor", "fract", "log", "log2", "max", "min", "mix", "nclamp", "nmax", "nmin", "pow", "radians", "round",
