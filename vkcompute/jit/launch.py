@@ -10,11 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from vkcompute.errors import MissingFeature
 from vkcompute.jit import cache, records
 from vkcompute.jit.annotations import EXACT, annotations_of, typed
 from vkcompute.jit.arguments import Sizes, bound, grid_over, kind_of_array, kind_of_number
 from vkcompute.jit.compile import SIZE, TRUTH, VALUE, Signature, Variant, compiled, optimized
 from vkcompute.jit.loops import Loops, loops_of
+from vkcompute.jit.missing import explained
 from vkcompute.jit.plan import Plan
 from vkcompute.jit.source import Source
 from vkcompute.runtime.future import Future
@@ -120,7 +122,10 @@ class Launcher:
                 break
         if variant.spirv not in runtime.memo:
             # Types are those that it was compiled for; memory may hold bits of floats as integers.
-            kernel = runtime.kernel(variant.spirv, name=self._name, check_types=False)
+            try:
+                kernel = runtime.kernel(variant.spirv, name=self._name, check_types=False)
+            except MissingFeature as missing:
+                raise explained(missing, self._function, self._source, signature, local) from None
             most = runtime.device.physical.limits["maxComputeWorkGroupCount"][0]
             loops = loops_of(kernel, variant.passes, lambda: optimized(self._function, self._source, *key)[0])
             runtime.memo[variant.spirv] = kernel, most, loops

@@ -1,0 +1,68 @@
+"""A kernel that needs a type which its device lacks says where."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from test_kernel_errors import module
+
+import vkcompute as vc
+from vkcompute.errors import MissingFeature
+from vkcompute.jit.missing import explained
+from vkcompute.jit.source import read
+
+TEXT = """
+import numpy as np
+import vkcompute as vc
+HALF = np.float64(0.5)
+def longer(v):
+    return v + vc.int64(3)
+def scaled(x, out):
+    i = vc.global_id(0)
+    out[i] = x[i] * 2.0 + HALF
+def called(x, out):
+    out[0] = longer(x[0])
+def small(x, out):
+    out[0] = x[0] + vc.float16(1)
+def wide(x, out):
+    out[0] = x[0]
+"""
+PLACES = {
+    "scaled": ("Float64", "mine.py:9:27: this is float64\n        out[i] = x[i] * 2.0 + HALF\n" + 30 * " " + "^"),
+    "called": ("Int64", "mine.py:6:16: this is int64"),
+    "small": ("Float16", "mine.py:13:21: this is float16"),
+}
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize("name", PLACES)
+def test_the_place_of_what_is_missing(tmp_path: Any, name: str) -> None:
+    capability, place = PLACES[name]
+    function = getattr(module(tmp_path / "mine.py", TEXT), name)
+    missing = MissingFeature(f"it cannot run f: capability {capability} needs a feature")
+    signature = ("i", 1), ("i", 1)
+    found = str(explained(missing, function, read(function), signature, None))
+    assert found.startswith(f"{missing}; where that comes in:\n")
+    assert place in found
+    assert ("in this call of longer" in found) == (name == "called")
+
+
+@pytest.mark.pure
+def test_arguments_and_other_features_speak_for_themselves(tmp_path: Any) -> None:
+    function = module(tmp_path / "mine.py", TEXT).wide
+    for message in ("capability Float64 needs shaderFloat64", "capability GroupNonUniform needs it"):
+        missing = MissingFeature(message)
+        assert explained(missing, function, read(function), (("d", 1), ("i", 1)), None) is missing
+
+
+def test_a_launch_says_it(gpu: vc.Runtime, tmp_path: Any) -> None:
+    kernel = vc.kernel(module(tmp_path / "mine.py", TEXT).scaled)
+    x, out = gpu.tensor(np.arange(8, dtype=np.int32)), gpu.zeros(8)
+    if "shaderFloat64" in gpu.device.features:
+        kernel(x, out)
+        assert np.array_equal(out.numpy(), np.arange(8) * 2 + 0.5)
+    else:
+        with pytest.raises(MissingFeature, match=r"mine\.py:9:27: this is float64"):
+            kernel(x, out)
