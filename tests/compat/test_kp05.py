@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import logging
+import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -222,6 +223,9 @@ def test_states_and_their_misuse(mgr: kp.Manager, three: list[kp.Tensor]) -> Non
     assert (sequence.is_init(), sequence.is_rec(), sequence.is_running()) == (True, False, False)
     with pytest.raises(KomputeError, match=r"records between begin\(\) and end\(\)"):
         sequence.record_tensor_sync_local(three)
+    with pytest.raises(KomputeError, match=r"records between begin\(\) and end\(\)"):
+        sequence.record_tensor_create([never := kp.Tensor([1])])
+    assert not never.is_init()
     with pytest.raises(KomputeError, match="is not recording"):
         sequence.end()
     sequence.begin()
@@ -352,7 +356,9 @@ def test_nothing_is_left() -> None:
     manager.eval_async_algo_data([a], "named", SLOW)
     manager.rebuild(b)
     view = a.numpy()
+    ended = weakref.ref(manager), weakref.ref(b)
     del manager, b
+    assert [each() for each in ended] == [None, None]  # without the collector
     gc.collect()
     a.destroy()
     assert view.shape == (64,)

@@ -22,7 +22,7 @@ def _anonymous(name: str, *, wait: bool = True) -> Callable[..., bool]:
     """The method that evaluates an operation in a sequence of its own."""
 
     def evaluate(self: Manager, tensors: Any, *args: Any, **named: Any) -> bool:
-        operation = OPERATIONS[name](self, tensors, *args, **named)
+        operation = OPERATIONS[name](self.current, tensors, *args, **named)
         return self.create_sequence().evaluate(operation, wait=wait)
 
     return _described(evaluate, name, f"eval_{'' if wait else 'async_'}{name}_def", _ANONYMOUS + _STARTED * (not wait))
@@ -32,7 +32,7 @@ def _named(name: str, *, wait: bool = True) -> Callable[..., bool]:
     """The method that evaluates an operation in a sequence that has a name."""
 
     def evaluate(self: Manager, tensors: Any, sequence_name: str, *args: Any, **named: Any) -> bool:
-        operation = OPERATIONS[name](self, tensors, *args, **named)
+        operation = OPERATIONS[name](self.current, tensors, *args, **named)
         return self.get_create_sequence(sequence_name).evaluate(operation, wait=wait)
 
     return _described(evaluate, name, f"eval_{'' if wait else 'async_'}{name}", _NAMED + _STARTED * (not wait))
@@ -107,7 +107,7 @@ class Manager:
         Raises:
             KomputeError: the manager has no such queue, or is destroyed.
         """
-        sequence = Sequence(self, queueIndex)
+        sequence = Sequence(self.current, queueIndex)
         if name:
             self._sequences.setdefault(name, sequence)
         else:
@@ -156,7 +156,7 @@ class Manager:
         """Gives tensors memory on this manager's device, in place of what they had, and copies their numbers there."""
         given = [tensors] if isinstance(tensors, Tensor) else list(tensors)
         for each in given:
-            each.create(self)
+            each.create(self.current)
         if syncDataToGPU and given:
             self.eval_tensor_sync_device_def(given)
 

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from vkcompute.compat import kp
 from vkcompute.compat.kp05.shader import from_data, from_file
 from vkcompute.compat.kp05.tensor import Tensor
 from vkcompute.errors import KomputeError
-
-if TYPE_CHECKING:
-    from vkcompute.compat.kp05.manager import Manager
 
 Tensors = Sequence[Tensor]
 
@@ -23,7 +20,7 @@ def _memory(tensors: Any) -> list[kp.Tensor]:
     return [each.memory() for each in tensors]
 
 
-def tensor_create(manager: Manager, tensors: Tensors) -> kp.OpBase:
+def tensor_create(manager: kp.Manager, tensors: Tensors) -> kp.OpBase:
     """Gives the tensors memory on the device, and copies their numbers there.
 
     Raises:
@@ -36,28 +33,28 @@ def tensor_create(manager: Manager, tensors: Tensors) -> kp.OpBase:
     return kp.OpSyncDevice(_memory(tensors))
 
 
-def tensor_copy(manager: Manager, tensors: Tensors) -> kp.OpBase:
+def tensor_copy(manager: kp.Manager, tensors: Tensors) -> kp.OpBase:
     """Copies the first tensor to all others, both sides of it."""
     return kp.OpCopy(_memory(tensors))
 
 
-def tensor_sync_device(manager: Manager, tensors: Tensors) -> kp.OpBase:
+def tensor_sync_device(manager: kp.Manager, tensors: Tensors) -> kp.OpBase:
     """Copies the tensors from the host's side to the device's."""
     return kp.OpSyncDevice(_memory(tensors))
 
 
-def tensor_sync_local(manager: Manager, tensors: Tensors) -> kp.OpBase:
+def tensor_sync_local(manager: kp.Manager, tensors: Tensors) -> kp.OpBase:
     """Copies the tensors from the device's side to the host's."""
     return kp.OpSyncLocal(_memory(tensors))
 
 
-def algo_mult(manager: Manager, tensors: Tensors) -> kp.OpBase:
+def algo_mult(manager: kp.Manager, tensors: Tensors) -> kp.OpBase:
     """Multiplies the first tensor by the second into the third."""
-    return kp.OpMult(_memory(tensors), manager.current.algorithm())
+    return kp.OpMult(_memory(tensors), manager.algorithm())
 
 
 def algo_data(
-    manager: Manager,
+    manager: kp.Manager,
     tensors: Tensors,
     data: Any,
     workgroup: Sequence[int] = (0, 0, 0),
@@ -77,7 +74,7 @@ def algo_data(
 
 
 def algo_file(
-    manager: Manager,
+    manager: kp.Manager,
     tensors: Tensors,
     file_path: str | os.PathLike[str],
     workgroup: Sequence[int] = (0, 0, 0),
@@ -90,9 +87,9 @@ def algo_file(
 
 
 def _dispatch(
-    manager: Manager, tensors: Tensors, spirv: bytes, workgroup: Sequence[int], constants: Sequence[float]
+    manager: kp.Manager, tensors: Tensors, spirv: bytes, workgroup: Sequence[int], constants: Sequence[float]
 ) -> kp.OpBase:
-    return kp.OpAlgoDispatch(manager.current.algorithm(_memory(tensors), spirv, workgroup, constants))
+    return kp.OpAlgoDispatch(manager.algorithm(_memory(tensors), spirv, workgroup, constants))
 
 
 OPERATIONS: dict[str, Callable[..., kp.OpBase]] = {

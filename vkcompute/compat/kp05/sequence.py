@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from vkcompute.compat import kp
 from vkcompute.compat.kp05.operations import OPERATIONS
 from vkcompute.errors import KomputeError
-
-if TYPE_CHECKING:
-    from vkcompute.compat.kp05.manager import Manager
 
 FOREVER = (1 << 64) - 1
 
@@ -19,7 +16,8 @@ def _recording(name: str) -> Callable[..., bool]:
     """The method that records an operation."""
 
     def record(self: Sequence, tensors: Any, *args: Any, **named: Any) -> bool:
-        return self.record(OPERATIONS[name](self.manager, tensors, *args, **named))
+        self.require_recording()
+        return self.record(OPERATIONS[name](self._manager, tensors, *args, **named))
 
     record.__name__, record.__doc__ = f"record_{name}", OPERATIONS[name].__doc__
     return record
@@ -30,14 +28,10 @@ class Sequence:
 
     The `record_` methods take a list of tensors, and what the operation takes besides; they raise KomputeError outside
     of `begin` and `end`, and where a tensor has no memory on the device.
-
-    Attributes:
-        manager: whose it is.
     """
 
-    def __init__(self, manager: Manager, queue_index: int) -> None:
-        self.manager = manager
-        self._current = manager.current.sequence(queue_index)
+    def __init__(self, manager: kp.Manager, queue_index: int) -> None:
+        self._manager, self._current = manager, manager.sequence(queue_index)
         self._recording = False
 
     record_tensor_create = _recording("tensor_create")
@@ -63,9 +57,13 @@ class Sequence:
 
     def record(self, operation: kp.OpBase) -> bool:
         """Adds an operation; True."""
-        self._demand(self._recording, "records between begin() and end(); call begin() first")
+        self.require_recording()
         self._current.record(operation)
         return True
+
+    def require_recording(self) -> None:
+        """Raises KomputeError outside of `begin` and `end`."""
+        self._demand(self._recording, "records between begin() and end(); call begin() first")
 
     def end(self) -> bool:
         """Ends the recording; True."""

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from vkcompute.compat import kp
 from vkcompute.errors import KomputeError
-
-if TYPE_CHECKING:
-    from vkcompute.compat.kp05.manager import Manager
 
 
 class TensorTypes(Enum):
@@ -102,11 +99,11 @@ class Tensor:
 
     # -- what managers do ---------------------------------------------------------------------------------------------
 
-    def create(self, manager: Manager) -> None:
+    def create(self, manager: kp.Manager) -> None:
         """Gives it memory on the manager's device, and lets go of what it had; the numbers are the host's."""
         self.destroy()
         storage = self._type is TensorTypes.storage
-        self._memory = manager.current.tensor(self._data, kp.storage if storage else kp.device)
+        self._memory = manager.tensor(self._data, kp.storage if storage else kp.device)
         if not storage:
             self._data = self._memory.data()
 
