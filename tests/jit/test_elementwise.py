@@ -214,6 +214,26 @@ def test_closures(gpu: vc.Runtime) -> None:
     assert np.array_equal(made[0](x).numpy(), x.numpy() + 10)
 
 
+@vc.kernel
+def calls(x, out):
+    i = vc.global_id(0)
+    if i < out.size:
+        out[i] = collatz(x[i], most=7) + axpy(x[i], 2, y=x[i]) + lambda_of(x[i])
+
+
+lambda_of = vc.vectorize(lambda v: scaled(v) + 1)
+
+
+def test_kernels_and_others_call_them(gpu: vc.Runtime) -> None:
+    x = np.arange(1, 50, dtype=np.int32)
+    out, simulated = gpu.empty(49, np.int32), np.empty_like(x)
+    calls(gpu.tensor(x), out)
+    expected = [collatz.__wrapped__(each, 7) + 3 * each + 2 * each + 1 for each in x.tolist()]
+    assert out.tolist() == expected
+    calls.simulate(x, simulated)
+    assert simulated.tolist() == expected
+
+
 def test_graphs(clean_handles: None) -> None:
     with vc.Runtime() as runtime:
         record_and_run(runtime)

@@ -15,8 +15,8 @@ from vkcompute.jit.broadcasting import Broadcast, broadcast
 from vkcompute.jit.compile import TRUTH, VALUE, Signature
 from vkcompute.jit.dispatch import Programs, apart, dispatch
 from vkcompute.jit.elements import LOCAL_SIZE, elementwise
-from vkcompute.jit.formula import Written
 from vkcompute.jit.launch import kind_of, pushed
+from vkcompute.jit.source import Written
 from vkcompute.runtime.tensor import Tensor
 
 _MOST_CALLS = 256
@@ -101,7 +101,7 @@ class ElementLauncher:
     """Applies a function, and keeps what has been compiled of it."""
 
     def __init__(self, written: Written) -> None:
-        self._arguments = Arguments(written[0], written[0].__name__)
+        self._arguments = Arguments(written.function, written.function.__name__)
         self._programs = Programs(partial(elementwise, written))
 
     def __call__(self, args: tuple[Any, ...], named: Mapping[str, Any], out: Any) -> Any:

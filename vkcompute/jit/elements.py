@@ -14,10 +14,10 @@ from vkcompute.jit import passes
 from vkcompute.jit.broadcasting import Mask, places
 from vkcompute.jit.compile import Passes, Signature, argument, check_barriers, passes_of, real_of
 from vkcompute.jit.expressions import Read
-from vkcompute.jit.formula import Written, known
+from vkcompute.jit.formula import known
 from vkcompute.jit.functions import FUNCTIONS
 from vkcompute.jit.ids import global_id
-from vkcompute.jit.source import Refused
+from vkcompute.jit.source import Refused, Written
 from vkcompute.jit.statements import Statements
 from vkcompute.jit.values import Array, Number, describe
 
@@ -51,7 +51,7 @@ class Body:
     """
 
     def __init__(self, written: Written, signature: Signature, masks: Sequence[Mask]) -> None:
-        self.function, self.source = written
+        self.function, self.source = written.function, written.source
         self._signature, self._masks = signature, masks
 
     def compiler(self, local_size: int, real: Scalar, *, folded: bool = False) -> Statements:

@@ -11,20 +11,24 @@ if TYPE_CHECKING:
 
 
 class Elementwise:
-    """Made by `vc.elementwise` and `vc.vectorize`; called, it launches."""
+    """Made by `vc.elementwise` and `vc.vectorize`; called, it launches, and in kernels it is a function of numbers.
+
+    Attributes:
+        written: the function, and where it is written.
+    """
 
     def __init__(self, given: Any, arguments: str | None = None) -> None:
         from vkcompute.jit.formula import function_of  # here, because it loads the compiler
 
-        self._written = function_of(given, "the function", arguments)
-        self.__wrapped__ = self._written[0]
+        self.written = function_of(given, "the function", arguments)
+        self.__wrapped__ = self.written.function
         self.__name__, self.__doc__ = self.__wrapped__.__name__, self.__wrapped__.__doc__
 
     @cached_property
     def _launch(self) -> ElementLauncher:
         from vkcompute.jit.element_launch import ElementLauncher  # here, because it loads the driver
 
-        return ElementLauncher(self._written)
+        return ElementLauncher(self.written)
 
     def __call__(self, *args: Any, out: Any = None, **named: Any) -> Any:
         """Applies the function to each element; returns at once.

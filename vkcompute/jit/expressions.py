@@ -21,7 +21,7 @@ from vkcompute.jit.arithmetic import Arithmetic
 from vkcompute.jit.bounds import access, checked
 from vkcompute.jit.functions import FUNCTIONS, Function, call
 from vkcompute.jit.report import Site
-from vkcompute.jit.source import Refused, Source
+from vkcompute.jit.source import Refused, Source, Written
 from vkcompute.jit.values import Array, Kind, Number, Unset, Vector, describe
 from vkcompute.jit.vectors import element, sliced, swizzled
 
@@ -363,6 +363,10 @@ class Expressions(Arithmetic):
             return call(self, function, args)
         if isinstance(function, Function):  # of the compiler itself, handed to what it inlines
             return function.emit(self, *args)
+        written = getattr(function, "written", None)
+        if isinstance(written, Written):  # of vc.vectorize
+            function = written.function
+            self.sources[function] = written.source
         if isinstance(function, FunctionType):
             return self.inline(function, args, named, node)
         remedy = _CALLS.get(getattr(function, "__name__", ""), "call Python functions, or those that vc.kernel lists")

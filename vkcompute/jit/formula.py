@@ -13,10 +13,8 @@ from typing import Any
 import numpy as np
 
 from vkcompute.jit.functions import FUNCTIONS
-from vkcompute.jit.source import Source, definition, read
+from vkcompute.jit.source import Source, Written, definition, read
 
-Written = tuple[FunctionType, Source]
-"""A function, and where it is written"""
 _FILE = "<expression>"
 
 
@@ -35,7 +33,7 @@ def function_of(given: Any, what: str, arguments: str | None = None) -> Written:
     for parameter in inspect.signature(given).parameters.values():
         if parameter.kind is not parameter.POSITIONAL_OR_KEYWORD:
             raise source.error(source.tree, f"{what} takes plain parameters; {parameter} is none")
-    return given, source
+    return Written(given, source)
 
 
 def _parsed(given: str, arguments: str | None) -> Written:
@@ -55,7 +53,7 @@ def _parsed(given: str, arguments: str | None) -> Written:
         raise _source(text, start).error(
             start, "this is nested too deeply; write a function for vc.vectorize"
         ) from None
-    return FunctionType(code, known(), text), source
+    return Written(FunctionType(code, known(), text), source)
 
 
 def _arguments(text: str, body: ast.expr, given: str | None) -> list[str]:

@@ -12,8 +12,8 @@ from vkcompute.jit.compile import real_of
 from vkcompute.jit.dispatch import Programs, apart, dispatch
 from vkcompute.jit.element_launch import Arguments, check_out, values
 from vkcompute.jit.elements import Built
-from vkcompute.jit.formula import Written
 from vkcompute.jit.reductions import ITSELF, Stage, reduction, stages
+from vkcompute.jit.source import Written
 from vkcompute.runtime.runtime import Runtime
 from vkcompute.runtime.tensor import Tensor
 
@@ -23,7 +23,7 @@ class ReduceLauncher:
 
     def __init__(self, combine: Written, initial: Any, each: Written | None) -> None:
         self._initial = initial
-        self._arguments = Arguments((each or ITSELF)[0], combine[0].__name__)
+        self._arguments = Arguments((each or ITSELF).function, combine.function.__name__)
         self._later = Programs(partial(reduction, combine, initial, ITSELF))
         self._first = Programs(partial(reduction, combine, initial, each)) if each else self._later
 

@@ -20,13 +20,13 @@ class Reduction:
         from vkcompute.jit.formula import function_of  # here, because it loads the compiler
 
         combine = function_of(given, "the function", "a, b" if isinstance(given, str) else None)
-        n = combine[0].__code__.co_argcount
+        n = combine.function.__code__.co_argcount
         if n != 2:
-            raise TypeError(f"vc.reduce takes a function of two numbers; {combine[0].__name__} takes {n}")
+            raise TypeError(f"vc.reduce takes a function of two numbers; {combine.function.__name__} takes {n}")
         if not isinstance(initial, (bool, int, float, np.number, np.bool_)) or np.iscomplexobj(initial):
             raise TypeError(f"the initial value is a number; got {type(initial).__name__}")
         self._written = combine, initial, None if each is None else function_of(each, "map")
-        self.__name__, self.__doc__ = combine[0].__name__, combine[0].__doc__
+        self.__name__, self.__doc__ = combine.function.__name__, combine.function.__doc__
 
     @cached_property
     def _launch(self) -> ReduceLauncher:

@@ -13,15 +13,14 @@ from vkcompute.jit import passes
 from vkcompute.jit.broadcasting import Mask
 from vkcompute.jit.compile import Signature
 from vkcompute.jit.elements import Body, Built, finished, result
-from vkcompute.jit.formula import Written
 from vkcompute.jit.functions import Function
-from vkcompute.jit.source import read
+from vkcompute.jit.source import Written, read
 from vkcompute.jit.statements import Statements
 from vkcompute.jit.values import Kind, Number, joined
 
 _ALONE, _TOGETHER, _ITSELF = (cast(FunctionType, each) for each in (passes.alone, passes.together, passes.itself))
 _SOURCES = {each: read(each) for each in (_ALONE, _TOGETHER, _ITSELF)}
-ITSELF: Written = _ITSELF, _SOURCES[_ITSELF]
+ITSELF = Written(_ITSELF, _SOURCES[_ITSELF])
 
 
 class Stage(NamedTuple):
@@ -83,7 +82,7 @@ def reduction(
     body, pair, (together, last) = Body(each, signature, masks), Body(combine, (), ()), stage
     kind = _kind(body, pair, initial, real)
     c = body.compiler(passes.WIDTH, real, folded=folded)
-    c.sources |= _SOURCES | {combine[0]: combine[1]}
+    c.sources |= _SOURCES | {combine.function: combine.source}
     arguments = body.arguments(c)
     dtype = wanted or kind.numpy
     out = result(c, dtype)

@@ -50,6 +50,14 @@ class Source:
         return self.lines[line - 1 - self.shift].rstrip()
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Written:
+    """A function, and where it is written."""
+
+    function: FunctionType
+    source: Source
+
+
 def read(function: FunctionType) -> Source:
     """The source of a function. Decorators may have noted it somewhere, but not put another in its place.
 
