@@ -58,7 +58,7 @@ def test_the_page_on_the_language_of_kernels(clean_handles: None) -> None:
 
 def test_the_page_for_those_who_come_from_kompute(clean_handles: None) -> None:
     names: dict[str, Any] = {"__name__": "kompute.md"}
-    assert run_blocks(ROOT / "docs/kompute.md", names) == 3
+    assert run_blocks(ROOT / "docs/kompute.md", names) == 4
     assert 0 == names["start"] <= names["dispatched"] <= names["copied"]
     names.clear()
 
