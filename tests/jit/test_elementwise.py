@@ -214,6 +214,22 @@ def test_closures(gpu: vc.Runtime) -> None:
     assert np.array_equal(made[0](x).numpy(), x.numpy() + 10)
 
 
+@vc.vectorize
+def thirds(n):
+    total = 0
+    for i in range(n):
+        total += i % 3
+    return total
+
+
+def test_loops_beyond_what_lavapipe_runs(gpu: vc.Runtime) -> None:
+    """It ends an invocation's loops after 65,535 iterations, which is a matter of all invocations of a reduction."""
+    n = np.array([5, 70_000, 40_000, 40_000], np.int32)
+    expected = [sum(i % 3 for i in range(each)) for each in n.tolist()]
+    assert thirds(gpu.tensor(n)).tolist() == expected
+    assert vc.reduce(lambda a, b: a + b, 0, map=thirds)(gpu.tensor(n)).item() == sum(expected)
+
+
 @vc.kernel
 def calls(x, out):
     i = vc.global_id(0)

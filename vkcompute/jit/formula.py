@@ -27,6 +27,8 @@ def function_of(given: Any, what: str, arguments: str | None = None) -> Written:
     """
     if isinstance(given, str):
         return _parsed(given, arguments)
+    if isinstance(written := getattr(given, "written", None), Written):  # of vc.vectorize
+        return written
     if not isinstance(given, FunctionType) or arguments is not None:
         raise TypeError(f"{what} is a function written in Python or an expression; got {type(given).__name__}")
     source = read(given)
