@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, partial
 
 import pytest
 
@@ -17,6 +17,22 @@ _FLOATS = "layout(std430, set = 0, binding = {}) buffer B{} {{ float v{}[]; }};\
 def mgr(_silence_at_the_end: None) -> Iterator[kp.Manager]:
     """On the driver under test. Tests of lifetimes make one of their own."""
     manager = kp.Manager()
+    yield manager
+    manager.destroy()
+
+
+@pytest.fixture(scope="session", params=["as it is", "three queues, staged"])
+def any_mgr(request: pytest.FixtureRequest, mgr: kp.Manager) -> Iterator[kp.Manager]:
+    """The same, and one whose device has three queues, and memory that the host does not see."""
+    if request.param == "as it is":
+        yield mgr
+        return
+    from vkcompute.runtime import runtime
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(runtime, "Runtime", partial(vc.Runtime, timelines=(3, 1), staging=True))
+        manager = kp.Manager()
+    assert len(manager.runtime.device.queues) == 4
     yield manager
     manager.destroy()
 

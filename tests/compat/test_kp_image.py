@@ -68,10 +68,10 @@ def test_an_image_is_float32(mgr: kp.Manager) -> None:
 
 
 @pytest.mark.parametrize("kind", list(kp.MemoryTypes))
-def test_kinds_of_memory(mgr: kp.Manager, spirv: Compile, kind: kp.MemoryTypes) -> None:
-    source, target = mgr.image([1, 2, 3, 4], 2, 2, 1, kind), mgr.image([0] * 4, 2, 2, 1)
-    algorithm = mgr.algorithm([source, target], spirv(DOUBLE, 0, _declared("float32", 1, 2)), (2, 2, 1))
-    sequence = mgr.sequence().record(kp.OpSyncDevice([source])).record(kp.OpAlgoDispatch(algorithm))
+def test_kinds_of_memory(any_mgr: kp.Manager, spirv: Compile, kind: kp.MemoryTypes) -> None:
+    source, target = any_mgr.image([1, 2, 3, 4], 2, 2, 1, kind), any_mgr.image([0] * 4, 2, 2, 1)
+    algorithm = any_mgr.algorithm([source, target], spirv(DOUBLE, 0, _declared("float32", 1, 2)), (2, 2, 1))
+    sequence = any_mgr.sequence().record(kp.OpSyncDevice([source])).record(kp.OpAlgoDispatch(algorithm))
     sequence.record(kp.OpCopy([target, source])).record(kp.OpSyncLocal([source, target])).eval()
     assert target.data().tolist() == [2, 4, 6, 8]
     if kind is kp.storage:
@@ -89,17 +89,17 @@ COPIES = st.lists(st.permutations(range(4)).map(lambda p: p[:2]), min_size=1, ma
 
 @given(COPIES, st.sampled_from([(3, 2, 4), (1, 7, 1), (16, 1, 2)]), st.sampled_from(["float32", "int32", "uint32"]))
 def test_copies_between_images_and_tensors(
-    mgr: kp.Manager, copies: list[list[int]], extent: tuple[int, int, int], dtype: str
+    any_mgr: kp.Manager, copies: list[list[int]], extent: tuple[int, int, int], dtype: str
 ) -> None:
     size = int(np.prod(extent))
     model = [(np.arange(size) + 1000 * n).astype(dtype) for n in range(4)]
-    memory: list[kp.Memory] = [mgr.tensor_t(each) for each in model[:2]]
+    memory: list[kp.Memory] = [any_mgr.tensor_t(each) for each in model[:2]]
     try:
-        memory += [mgr.image_t(each, *extent) for each in model[2:]]
+        memory += [any_mgr.image_t(each, *extent) for each in model[2:]]
     except vc.MissingFeature:  # of two channels
         return
-    mgr.sequence().eval(kp.OpSyncDevice(memory))
-    sequence = mgr.sequence()
+    any_mgr.sequence().eval(kp.OpSyncDevice(memory))
+    sequence = any_mgr.sequence()
     for source, target in copies:
         sequence.record(kp.OpCopy([memory[source], memory[target]]))
         model[target] = model[source]

@@ -30,12 +30,12 @@ def test_a_tensor_is_float32_and_flat(mgr: kp.Manager) -> None:
 
 
 @pytest.mark.parametrize("name", TYPES)
-def test_a_typed_tensor_keeps_its_type(mgr: kp.Manager, name: str) -> None:
+def test_a_typed_tensor_keeps_its_type(any_mgr: kp.Manager, name: str) -> None:
     given = np.array([[0, 1], [1, 3]], name)
-    tensor = mgr.tensor_t(given)
-    mgr.sequence().eval(kp.OpSyncDevice([tensor]))
+    tensor = any_mgr.tensor_t(given)
+    any_mgr.sequence().eval(kp.OpSyncDevice([tensor]))
     tensor.data()[:] = 0
-    mgr.sequence().eval(kp.OpSyncLocal([tensor]))
+    any_mgr.sequence().eval(kp.OpSyncLocal([tensor]))
     assert tensor.data().dtype == given.dtype
     assert tensor.data().tolist() == given.ravel().tolist()
     assert tensor.data_type() is kp.DataTypes[TYPES[name]]
@@ -68,21 +68,21 @@ def test_the_two_sides_are_apart_until_they_are_synced(mgr: kp.Manager) -> None:
 
 
 @pytest.mark.parametrize("kind", [kp.host, kp.deviceAndHost])
-def test_host_memory_has_one_side(mgr: kp.Manager, kind: kp.MemoryTypes) -> None:
-    tensor = mgr.tensor([1, 2], memory_type=kind)
+def test_host_memory_has_one_side(any_mgr: kp.Manager, kind: kp.MemoryTypes) -> None:
+    tensor = any_mgr.tensor([1, 2], memory_type=kind)
     assert tensor.memory_type() is tensor.tensor_type() is kind
     tensor.data()[1] = 5
     assert tensor.primary.numpy().tolist() == [1, 5]
-    mgr.sequence().eval(kp.OpSyncDevice([tensor]))
-    mgr.sequence().eval(kp.OpSyncLocal([tensor]))
+    any_mgr.sequence().eval(kp.OpSyncDevice([tensor]))
+    any_mgr.sequence().eval(kp.OpSyncLocal([tensor]))
     assert tensor.data().tolist() == [1, 5]
 
 
-def test_storage_memory_is_the_devices_alone(mgr: kp.Manager) -> None:
-    storage, seen = mgr.tensor([1, 2], tensor_type=kp.storage), mgr.tensor([0, 0])
+def test_storage_memory_is_the_devices_alone(any_mgr: kp.Manager) -> None:
+    storage, seen = any_mgr.tensor([1, 2], tensor_type=kp.storage), any_mgr.tensor([0, 0])
     with pytest.raises(RuntimeError, match="storage"):
         storage.data()
-    mgr.sequence().record(kp.OpSyncLocal([storage])).record(kp.OpCopy([storage, seen])).record(
+    any_mgr.sequence().record(kp.OpSyncLocal([storage])).record(kp.OpCopy([storage, seen])).record(
         kp.OpSyncLocal([seen])
     ).eval()
     assert seen.data().tolist() == [1, 2]

@@ -139,6 +139,10 @@ def test_waiting_for_nothing_is_noted(mgr: kp.Manager, caplog: pytest.LogCapture
         assert sequence.eval_await() is sequence
         assert sequence.eval_await(5) is sequence
     assert [record.name for record in caplog.records] == ["kp", "kp"]
+    with pytest.raises(RuntimeError, match="got -1"):
+        sequence.eval_await(-1)
+    with pytest.raises(RuntimeError, match="got -2"):
+        mgr.sequence(0, -2)
     assert sequence.eval() is sequence
     assert not sequence.is_running()
 
@@ -271,17 +275,17 @@ class Model:
 
 @given(st.lists(st.lists(TOUCH | COPY | ADD, min_size=1, max_size=6), min_size=1, max_size=4), st.lists(WRITE))
 def test_random_programs(
-    mgr: kp.Manager, spirv: Compile, programs: list[list[tuple[str, Any]]], writes: list[tuple[str, Any]]
+    any_mgr: kp.Manager, spirv: Compile, programs: list[list[tuple[str, Any]]], writes: list[tuple[str, Any]]
 ) -> None:
     """Each sequence is evaluated three times: given one by one, and replayed twice."""
-    tensors, model = [mgr.tensor([n] * 3, kind) for n, kind in enumerate(KINDS)], Model()
-    mgr.sequence().eval(kp.OpSyncDevice(tensors))
+    tensors, model = [any_mgr.tensor([n] * 3, kind) for n, kind in enumerate(KINDS)], Model()
+    any_mgr.sequence().eval(kp.OpSyncDevice(tensors))
     shader = spirv("v1[i] += v0[i];", 2)
     make: dict[str, Callable[..., kp.OpBase]] = {
         "up": kp.OpSyncDevice, "down": kp.OpSyncLocal, "copy": kp.OpCopy,
-        "add": lambda pair: kp.OpAlgoDispatch(mgr.algorithm(pair, shader)),
+        "add": lambda pair: kp.OpAlgoDispatch(any_mgr.algorithm(pair, shader)),
     }  # fmt: skip
-    sequences = [mgr.sequence() for _ in programs]
+    sequences = [any_mgr.sequence() for _ in programs]
     for sequence, program in zip(sequences, programs, strict=True):
         for what, where in program:
             sequence.record(make[what]([tensors[n] for n in where]))

@@ -182,12 +182,16 @@ class Manager:
             total_timestamps: the most operations whose times are kept.
 
         Raises:
-            KomputeError: there is no such queue.
+            KomputeError: there is no such queue, or fewer timestamps than none.
             MissingFeature: the device has no timestamps.
         """
         self.opened()
         if not 0 <= queue_index < self._n_queues:
             raise KomputeError(f"queue_index {queue_index} is none of the manager's {self._n_queues} queues, from 0")
+        if total_timestamps < 0:
+            raise KomputeError(
+                f"total_timestamps is the most operations that are timed, from 0; got {total_timestamps}"
+            )
         return Recorded(self, total_timestamps)
 
     def list_devices(self) -> list[dict[str, Any]]:

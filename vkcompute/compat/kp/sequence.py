@@ -151,9 +151,12 @@ class Sequence:
         once. Either is noted in the log "kp".
 
         Raises:
+            KomputeError: `wait_for` is negative.
             VulkanError: the work could not be done.
         """
         self._require_open()
+        if wait_for < 0:
+            raise KomputeError(f"eval_await waits for so many ns, from 0; got {wait_for}")
         if not self._running:
             logger.warning("eval_await of a sequence that is not running")
             return self
