@@ -91,7 +91,10 @@ class CompileError(VkComputeError, ValueError):
 
 
 class KernelError(CompileError):
-    """A function cannot be compiled by `vc.kernel`; the message shows file, line and column, the source and a caret."""
+    """A function cannot be compiled by `vc.kernel`, or did what a check of its launch found.
+
+    The message shows file, line and column, the source and a caret.
+    """
 
 
 class NoCompiler(VkComputeError, RuntimeError):

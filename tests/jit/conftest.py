@@ -16,7 +16,7 @@ import vkcompute
 from vkcompute import ir
 from vkcompute.jit.kernel import PythonKernel
 
-_SIMULATED = "float_atomics language odd_kernels python_kernels subgroups types vectors workgroup".split()
+_SIMULATED = "float_atomics language odd_kernels printing python_kernels subgroups types vectors workgroup".split()
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -20,6 +20,7 @@ from vkcompute.jit import library, passes
 from vkcompute.jit.arithmetic import Arithmetic
 from vkcompute.jit.bounds import access, checked
 from vkcompute.jit.functions import FUNCTIONS, Function, call
+from vkcompute.jit.printing import formatted, printed
 from vkcompute.jit.report import Site
 from vkcompute.jit.source import Refused, Source, Written
 from vkcompute.jit.values import Array, Kind, Number, Unset, Vector, describe
@@ -48,7 +49,6 @@ _INSTEAD: dict[type[ast.AST], str] = {
     ast.List: "a list; use a tuple",
     ast.Dict: "a dict; use variables",
     ast.Set: "a set; use a tuple",
-    ast.JoinedStr: "a string; write values to a tensor",
     ast.Lambda: "a lambda; write a function with def outside of the kernel",
     ast.NamedExpr: "an assignment in an expression; write a statement of its own",
     ast.Starred: "unpacking with *; name each value",
@@ -353,6 +353,8 @@ class Expressions(Arithmetic):
 
     def _call(self, node: ast.Call) -> Any:
         function = self.value(node.func)
+        if function is print:
+            return printed(self, node)
         args = [self.value(each) for each in node.args]
         if any(each.arg is None for each in node.keywords):
             raise Refused("not supported in kernels: unpacking with **; name each argument")
@@ -386,10 +388,10 @@ def _is_plain(*nodes: ast.expr) -> bool:
 
 _CALLS = {
     "range": "it stands in 'for i in range(n):' only",
-    "print": "write values to a tensor",
 }
 _NODES: dict[type[ast.AST], Callable[[Expressions, Any], Any]] = {
     ast.Constant: Expressions._constant,
+    ast.JoinedStr: formatted,
     ast.Name: Expressions._name,
     ast.Attribute: Expressions._attribute,
     ast.Subscript: Expressions._subscript,

@@ -168,6 +168,11 @@ def kernel(
     is undefined: an index out of bounds, a barrier to which not all come, a read of what was never written, two
     invocations that race, a division of integers by zero, a float cast to an integer that does not hold it.
 
+    **Prints**, as `print(i, x[i])` and `print(f"{i}: {x[i]:.3f}")`, come when the launch is first seen to be finished,
+    by a result, a download or a wait: in the order of the grid, those of an invocation in that of the program, with
+    numbers as numpy prints its scalars. `sep` and `end` are constants. At least 10,000 prints of a launch find room, or
+    what `@vc.kernel(print_limit=…)` says; a warning tells how many were lost.
+
     **Checked indices.** With `@vc.kernel(check_bounds=True)`, or VKCOMPUTE_CHECK_BOUNDS=1 in the environment for all
     kernels that do not say, each index is compared with the shape. Outside of it nothing is written and zero is read,
     and the launch fails: its future, whoever reads what it wrote or what came of that, and `runtime.wait()` raise a

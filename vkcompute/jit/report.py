@@ -63,8 +63,9 @@ def report(
         raise Refused("only what vc.kernel launches can report to the host; write values to a tensor")
     kinds = [c.kind(value).type for value in values]
     if fails:
-        place = str(c.error(node or c.node, "\0")).replace("{", "{{").replace("}", "}}")
-        text = place.replace("\0", f"{text}, in {{invocation}} of {c.function.name}{{more}}")
+        text = escaped(str(c.error(node or c.node, "\0"))).replace(
+            "\0", f"{text}, in {{invocation}} of {c.function.name}{{more}}"
+        )
     site = Site(text, tuple([kind.name for kind in kinds]), fails)
     if site not in c.sites:
         c.sites.append(site)
@@ -79,6 +80,11 @@ def report(
     else:
         start = c.builder.const(N_HEADER + N_FAILED, UINT32)
         _record(c, words, PRINTED, start, c.builder.binary("sub", c.builder.length(_memory(c)), start))
+
+
+def escaped(text: str) -> str:
+    """What `str.format` gives as this text."""
+    return text.replace("{", "{{").replace("}", "}}")
 
 
 def _memory(c: Expressions) -> Memory:

@@ -142,6 +142,6 @@ class Arrays:
 
 
 def _part(memory: npt.NDArray[np.uint8], staging: Staging, tensor: Tensor) -> Array:
-    start = staging.places[tensor.buffer][1]
+    start = staging.places[tensor.span[0]][1]  # also while the runtime is being closed
     part: Array = memory[start : start + tensor.nbytes].view(tensor.dtype).reshape(tensor.shape)
     return part
