@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from run_shader import run
 
 import vkcompute as vc
-from shaders import run
 from vkcompute.compat.pyshader import (
     Array,
     Vector,
@@ -348,13 +348,17 @@ def test_slots_are_honoured(gpu: vc.Runtime) -> None:
 
 def ids_compute(
     index=INDEX,
-    group: ("input", "WorkgroupId", ivec3) = None,  # noqa: UP037
+    group: ("input", "WorkgroupId", ivec2) = None,  # noqa: UP037
     n_groups=("input", "NumWorkgroups", ivec3),
     local=("input", "LocalInvocationId", ivec3),
     number=("input", "LocalInvocationIndex", i32),
     flat=("input", "GlobalInvocationId", i32),
-    out=("BUFFER", 0, Array(ivec4)),
+    out: np.ndarray = ("BUFFER", 0, Array(ivec4)),
 ):
+    """Writes where the invocation stands.
+
+    A docstring is no statement.
+    """
     i = group.x * n_groups.y + group.y
     out[i] = ivec4(index.x, index.y, flat + 100 * number, local.x + local.y + local.z)
 

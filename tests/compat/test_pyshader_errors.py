@@ -258,7 +258,7 @@ def shader(*resources: Any) -> Callable[[], object]:
         (("input", "VertexId", i32), "the inputs of a compute shader are GlobalInvocationId, .*got 'VertexId'"),
         (("input", 0, i32), "the inputs of a compute shader are .*got 0"),
         (("input", "GlobalInvocationId", vec3), "GlobalInvocationId is an ivec3; got vec3"),
-        (("input", "GlobalInvocationId", Vector(2, i32)), "GlobalInvocationId is an ivec3; got ivec2"),
+        (("input", "GlobalInvocationId", Vector(4, i32)), "GlobalInvocationId is an ivec3; got ivec4"),
         (("input", "LocalInvocationIndex", ivec3), "LocalInvocationIndex is an i32; got ivec3"),
         (("buffer", 0, f32), "a buffer is an Array of numbers or of vectors of them; got f32"),
         (("buffer", 0, Array(ps.boolean)), r"got Array\(boolean\)"),

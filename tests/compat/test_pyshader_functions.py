@@ -6,9 +6,9 @@ import math
 from typing import Any
 
 import numpy as np
+from run_shader import run
 
 import vkcompute as vc
-from shaders import run
 from vkcompute.compat.pyshader import Array, f32, i32, ivec3, ivec4, stdlib, vec2, vec3
 
 INDEX = ("input", "GlobalInvocationId", ivec3)

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from run_shader import run
 
 import vkcompute as vc
-from shaders import run
 
 N = 7
 HEAD = """

@@ -109,9 +109,9 @@ def _resources(func: FunctionType) -> dict[str, tuple[str, Any, ShaderType]]:
     """Per parameter: what it is, its slot and its type; slots are taken once."""
     notes, found, taken = inspect.get_annotations(func, eval_str=True), {}, dict[Any, str]()
     for name, parameter in inspect.signature(func).parameters.items():
-        given = notes.get(name, parameter.default)
-        if not isinstance(given, tuple) or len(given) != 3:
-            raise TypeError(f'parameter {name} is given as ("buffer", 0, Array(f32)); got {given!r}')
+        given = next((each for each in (notes.get(name), parameter.default) if isinstance(each, tuple)), None)
+        if given is None or len(given) != 3:
+            raise TypeError(f'parameter {name} is given as {name}=("buffer", 0, Array(f32)); got {parameter}')
         resource, slot, kind = given
         resource = resource.lower() if isinstance(resource, str) else resource
         kind = type_named(kind) if isinstance(kind, str) and resource not in _INSTEAD else kind
@@ -141,11 +141,11 @@ def _input(language: Language, name: str, slot: Any, kind: Any) -> Any:
     n_axes = 1 if builtin == "local_index" else 3
     if builtin is None:
         raise _Unsupported(f"the inputs of a compute shader are {', '.join(_BUILTINS)}; got {slot!r} ({name})")
-    if not isinstance(scalar, Scalar) or str(scalar) not in ("i32", "u32") or n not in (1, n_axes):
+    if not isinstance(scalar, Scalar) or str(scalar) not in ("i32", "u32") or n > n_axes:
         raise _Unsupported(f"{slot} is an {'i32' if n_axes == 1 else 'ivec3'}; got {kind} ({name})")
     b, number = language.builder, scalar.number
     axes = [Number(b.cast(b.builtin(builtin, axis), number), Kind(number)) for axis in range(n_axes)]
-    return Vector(axes) if isinstance(kind, types.Vector) else axes[0]
+    return Vector(axes[:n]) if isinstance(kind, types.Vector) else axes[0]
 
 
 def _buffer(language: Language, name: str, slot: tuple[int, int], kind: Any) -> Buffer:
