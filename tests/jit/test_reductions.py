@@ -113,6 +113,18 @@ def test_the_type_of_the_result(gpu: vc.Runtime, dtype: str, initial: Any, expec
     np.testing.assert_array_equal(found.numpy(), x.sum(1, expected))
 
 
+def gcd(a, b):
+    while b != 0:
+        a, b = b, a % b
+    return a
+
+
+@pytest.mark.parametrize("n", [5, 100, 5000])
+def test_a_function_with_loops(gpu: vc.Runtime, n: int) -> None:
+    x = np.random.default_rng(n).integers(1, 1000, n).astype(np.int32) * 6
+    assert vc.reduce(gcd, 0)(gpu.tensor(x)).item() == functools.reduce(math.gcd, x.tolist(), 0)
+
+
 def test_the_function_may_widen(gpu: vc.Runtime) -> None:
     found = vc.reduce(lambda a, b: a + b * 1.0, 0)(gpu.tensor(np.arange(2000, dtype=np.int32)))
     assert (found.dtype, found.item()) == (np.float32, 1999000.0)
@@ -198,6 +210,7 @@ def test_errors(gpu: vc.Runtime) -> None:
         (TypeError, "a function of two numbers; <lambda> takes 1", lambda: vc.reduce(lambda a: a, 0)),
         (TypeError, "the initial value is a number; got str", lambda: vc.reduce("a + b", "0")),
         (TypeError, "the initial value is a number; got complex", lambda: vc.reduce("a + b", 0j)),
+        (TypeError, "or an expression; got builtin_.*; write a lambda that calls it", lambda: vc.reduce(max, 0)),
         (vc.KernelError, "the arguments are x, y; got a, b", lambda: vc.reduce("x + y", 0)),
         (TypeError, "got none", lambda: total(3)),
         (TypeError, "got ndarray", lambda: total(np.zeros(3))),

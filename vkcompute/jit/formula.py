@@ -30,7 +30,8 @@ def function_of(given: Any, what: str, arguments: str | None = None) -> Written:
     if isinstance(written := getattr(given, "written", None), Written):  # of vc.vectorize
         return written
     if not isinstance(given, FunctionType) or arguments is not None:
-        raise TypeError(f"{what} is a function written in Python or an expression; got {type(given).__name__}")
+        remedy = "; write a lambda that calls it" if callable(given) else ""
+        raise TypeError(f"{what} is a function written in Python or an expression; got {type(given).__name__}{remedy}")
     source = read(given)
     for parameter in inspect.signature(given).parameters.values():
         if parameter.kind is not parameter.POSITIONAL_OR_KEYWORD:
