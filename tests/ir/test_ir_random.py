@@ -16,6 +16,8 @@ from programs import N_INVOCATIONS, N_SOURCE, SLOTS, functions
 import vkcompute as vc
 from vkcompute import ir
 from vkcompute.ir import passes
+from vkcompute.ir.function import walk
+from vkcompute.ir.unroll import unroll
 
 SOURCE = np.arange(N_SOURCE, dtype=np.int32) * 40503 - 7
 SPIRV_VAL = shutil.which("spirv-val")
@@ -39,7 +41,7 @@ def on_device(gpu: vc.Runtime, function: ir.Function, bias: int) -> np.ndarray[t
 def test_no_pass_changes_what_is_computed(function: ir.Function, bias: int) -> None:
     ir.verify(function)
     expected = interpreted(function, bias)
-    for step in (passes.decide, passes.hoist, passes.share, passes.drop, ir.optimize):
+    for step in (unroll, passes.decide, passes.hoist, passes.share, passes.drop, ir.optimize):
         step(function)
         ir.verify(function)
         assert np.array_equal(interpreted(function, bias), expected), step.__name__
@@ -93,3 +95,42 @@ def test_a_branch_on_a_constant_that_starts_a_loop_over(gpu: vc.Runtime, known: 
     tensor = gpu.full(2, -1, np.int32)
     gpu.kernel(ir.lower(function))(tensor, grid=1)
     assert tensor.numpy().tolist() == ([3, -1] if known else [4, 2])
+
+
+def _counting(n: int, step: int, *, inner: bool = False) -> ir.Function:
+    """A loop of so many trips that sums into out[0]; `inner`, another in it that counts to the counter."""
+    function = ir.Function("counting", (1, 1, 1))
+    out = function.buffer("out", ir.INT32)
+    b = ir.Builder(function)
+    zero = b.const(0, ir.INT32)
+
+    def count(limit: ir.Value, start: ir.Value, depth: int) -> ir.Value:
+        loop = b.loop(zero, start)
+        with loop.body:
+            i, total = loop.params
+            more = b.if_(b.binary("lt", i, limit))
+            with more.otherwise:
+                b.break_(loop, total)
+            total = count(i, total, depth - 1) if depth else b.binary("add", total, b.binary("mul", i, i))
+            b.yield_(b.binary("add", i, b.const(step, ir.INT32)), total)
+        return loop.results[0]
+
+    b.store(out, zero, count(b.const(n * step, ir.INT32), b.load(out, zero), int(inner)))
+    return function
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize(
+    ("n", "inner", "flat"), [(0, False, True), (32, False, True), (33, False, False), (6, True, True)]
+)
+@pytest.mark.parametrize("step", [1, 3])
+def test_short_loops_are_unrolled(n: int, inner: bool, flat: bool, step: int) -> None:
+    function, out = _counting(n, step, inner=inner), np.full(1, 5, np.int32)
+    ir.verify(function)
+    unroll(function)
+    ir.verify(function)
+    assert flat is not any(op.code == "loop" for op in walk(function.body))
+    interpreter.run(function, {"out": out}, 1)
+    counted = range(0, n * step, step)
+    sums = [k * k for i in counted for k in range(0, i, step)] if inner else [i * i for i in counted]
+    assert out[0] == 5 + sum(sums)

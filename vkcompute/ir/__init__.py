@@ -12,7 +12,7 @@ from vkcompute.ir.emulate import float_atomics, without_float_atomics
 from vkcompute.ir.function import Constant, Function, Memory, Value
 from vkcompute.ir.intervals import most_passes
 from vkcompute.ir.lower import lower
-from vkcompute.ir.passes import optimize
+from vkcompute.ir.optimize import optimize
 from vkcompute.ir.printer import text
 from vkcompute.ir.resume import can_resume, resumable
 from vkcompute.ir.types import (

@@ -33,30 +33,33 @@ def most_passes(function: Function, given: Mapping[Any, Interval]) -> tuple[int 
     Returns:
         How often, and a loop that passes most often; None for the one of which no bound is found, and that loop.
     """
-    intervals = _Intervals(function, given)
-    try:
-        return intervals.passes(function.body), intervals.worst
-    except RecursionError:
-        return None, next((op for op in walk(function.body) if op.code == "loop"), None)
-
-
-class _Intervals:
-    """What is known of the values of one function.
-
-    Attributes:
-        worst: the loop of which no bound has been found, or that with the most passes.
-    """
-
-    def __init__(self, function: Function, given: Mapping[Any, Interval]) -> None:
-        size = math.prod(function.local_size)
-        self._given = {
+    size = math.prod(function.local_size)
+    intervals = Intervals(
+        function.body,
+        {
             **{("local_id", axis): (0, n - 1) for axis, n in enumerate(function.local_size)},
             **dict.fromkeys((("local_index", 0), ("subgroup_id", 0)), (0, size - 1)),
             ("n_subgroups", 0): (1, size),
             ("subgroup_size", 0): (1, _LARGEST_SUBGROUP),
             ("subgroup_local_id", 0): (0, _LARGEST_SUBGROUP - 1),
             **given,
-        }
+        },
+    )
+    try:
+        return intervals.passes(function.body), intervals.worst
+    except RecursionError:
+        return None, next((op for op in walk(function.body) if op.code == "loop"), None)
+
+
+class Intervals:
+    """What is known of the values in a region.
+
+    Attributes:
+        worst: the loop of which no bound has been found, or that with the most passes.
+    """
+
+    def __init__(self, region: Region, given: Mapping[Any, Interval]) -> None:
+        self._given = given
         self.worst: Op | None = None
         self._most = 0
         self._known: dict[Value, Interval] = {}
@@ -65,7 +68,7 @@ class _Intervals:
         self._less: set[tuple[Value, Value]] = set()  # the first is assumed to be less than the second
         self._owners = {
             value: (op, at)
-            for op in walk(function.body)
+            for op in walk(region)
             for values in (op.params, op.results)
             for at, value in enumerate(values)
         }
@@ -81,7 +84,7 @@ class _Intervals:
                     return None
                 n += inner
             if op.code == "loop":
-                trips = self._trips(op)
+                trips = self.trips(op)
                 n = (trips + 1) * (n + 1) if trips is not None else 0
                 if n == 0 or n > self._most:
                     self._most, self.worst = n, op
@@ -92,7 +95,7 @@ class _Intervals:
 
     # -- loops --------------------------------------------------------------------------------------------------------
 
-    def _trips(self, loop: Op) -> int | None:
+    def trips(self, loop: Op) -> int | None:
         """How often the loop starts over at most."""
         if next(endings(loop, back=True), None) is None:
             return 0
@@ -115,7 +118,7 @@ class _Intervals:
     def _holding(self, condition: Value, truth: bool) -> Iterator[Comparison]:
         """What holds where a bool has this value."""
         parts: tuple[Value, ...] = ()
-        if isinstance(condition, Result):
+        if isinstance(condition, Result) and condition in self._owners:
             branch, at = self._owners[condition]
             ends = [end.args[at] for end in endings(branch)]
             if branch.code == "if" and len(ends) == 2:
@@ -165,8 +168,8 @@ class _Intervals:
         """What is added to the counter to give the value."""
         if value is counter:
             return 0, 0
-        if isinstance(value, Result) and self._owners[value][0].code == "if":
-            op, at = self._owners[value]
+        op, at = self._owners.get(value, (None, 0))
+        if op is not None and op.code == "if":
             return _union([self._change(end.args[at], counter) for end in endings(op)])
         if not isinstance(value, Op) or value.code not in ("add", "sub", "select"):
             return None
@@ -200,9 +203,9 @@ class _Intervals:
     def _found(self, value: Value) -> Interval | None:
         if isinstance(value, Constant):
             return int(value.value), int(value.value)
-        if isinstance(value, Param):
+        if isinstance(value, Param) and value in self._owners:
             return self._carried(value)
-        if isinstance(value, Result):
+        if isinstance(value, Result) and value in self._owners:
             op, at = self._owners[value]
             return _union([self.of(end.args[at]) for end in endings(op)])
         if not isinstance(value, Op):

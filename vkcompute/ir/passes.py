@@ -9,14 +9,6 @@ _NOT_EQUAL = EFFECTS | {"load", "subgroup"}
 _MAY_TRAP = frozenset({"div", "rem", "mod"})  # by zero; where it is not asked for, it is not done
 
 
-def optimize(function: Function) -> Function:
-    """Moves what a loop need not repeat out of it, computes nothing twice, and drops what nobody uses."""
-    hoist(function)
-    share(function)
-    drop(function)
-    return function
-
-
 def decide(function: Function) -> None:
     """Branches on constants: what is taken stands in the branch's place, and what cannot be reached is dropped."""
     replaced: dict[Value, Value] = {}
