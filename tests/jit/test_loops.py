@@ -221,15 +221,25 @@ def waiting(x, out, n):
     out[i] = s
 
 
+@vc.kernel
+def until(x, out):
+    i = vc.global_id(0)
+    while out[i] < x[i]:
+        out[i] += 1
+
+
 @pytest.mark.parametrize("n", [90, LONG])
 def test_a_loop_with_barriers_is_right_or_an_error(gpu: vc.Runtime, n: int) -> None:
     x, out = np.arange(8, dtype=np.int32), gpu.zeros(8, np.int32)
     limit = quirks_of(gpu.device.physical).max_loop_iterations
     if limit is not None and n > limit:
+        future = waiting[1, 8](gpu.tensor(x), out, n)
         with pytest.raises(
             vc.KernelError, match=r"(?s)test_loops.py:\d+:5: waiting was ended in .* the barriers' loop"
         ):
-            waiting[1, 8](gpu.tensor(x), out, n)
+            future.result()
+        with pytest.raises(vc.KernelError, match="waiting was ended"):
+            out.numpy()
     else:
         waiting[1, 8](gpu.tensor(x), out, n)
         assert np.array_equal(out.numpy(), (x[::-1] * n + np.arange(n).sum()).astype(np.int32))
@@ -254,20 +264,32 @@ def test_graphs_record_the_parts(gpu: vc.Runtime, limited: Limit) -> None:
         assert np.array_equal(out.numpy(), counted(300, 20))
 
 
-def test_graphs_refuse_what_they_cannot_divide(gpu: vc.Runtime, limited: Limit) -> None:
-    limited(40)
-
-    @vc.kernel
-    def until(x, out):
-        i = vc.global_id(0)
-        while out[i] < x[i]:
-            out[i] += 1
-
-    x, out = gpu.full(5, 99, np.int32), gpu.zeros(5, np.int32)
-    with gpu.record(), pytest.raises(vc.KernelError, match=r"as often as its data.* 40 iterations.*a graph rec"):
+@pytest.mark.parametrize("n", [99, LONG])
+def test_graphs_that_do_not_know_how_long_it_takes(gpu: vc.Runtime, limited: Limit, n: int) -> None:
+    limit = quirks_of(gpu.device.physical).max_loop_iterations
+    limited(limit or 40)
+    x, out = gpu.full(5, n, np.int32), gpu.zeros(5, np.int32)
+    with gpu.record() as graph:
         until[1, 5](x, out)
+    if limit is not None and n > limit:
+        with pytest.raises(vc.KernelError, match=r"until was ended in this loop.*a graph has recorded it"):
+            graph.run().result()
+        out.fill(0)
+    else:
+        graph.run()
+        assert out.numpy().tolist() == [n] * 5
     until[1, 5](x, out)
-    assert out.numpy().tolist() == [99] * 5
+    assert out.numpy().tolist() == [n] * 5
+
+
+def test_graphs_with_an_input_that_loops_count_to(gpu: vc.Runtime, limited: Limit) -> None:
+    limited(60)
+    out = gpu.zeros(20, np.int32)
+    with gpu.record(n=5) as graph:
+        count(out, graph["n"])
+    for n in (7, 40):
+        graph.run(n=n)
+        assert np.array_equal(out.numpy(), counted(n, 20))
 
 
 def test_kept_state_that_is_too_large_is_an_error(gpu: vc.Runtime, limited: Limit) -> None:

@@ -20,7 +20,7 @@ _NEGATED = {"lt": "ge", "ge": "lt", "gt": "le", "le": "gt", "eq": "ne", "ne": "e
 _SWAPPED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le", "eq": "eq", "ne": "ne"}
 
 
-def most_passes(function: Function, given: Mapping[Any, Interval]) -> tuple[int | None, Op | None]:
+def most_passes(function: Function, given: Mapping[Any, Interval]) -> int | None:
     """How often invocations that run in step pass through the bodies of loops at most, all loops together.
 
     A driver that masks what is not taken passes once through a loop that no invocation comes to, and once more through
@@ -31,7 +31,7 @@ def most_passes(function: Function, given: Mapping[Any, Interval]) -> tuple[int 
         given: what is known of push constants, and of builtins by (name, axis).
 
     Returns:
-        How often, and a loop that passes most often; None for the one of which no bound is found, and that loop.
+        None where no bound is found.
     """
     size = math.prod(function.local_size)
     intervals = Intervals(
@@ -46,22 +46,16 @@ def most_passes(function: Function, given: Mapping[Any, Interval]) -> tuple[int 
         },
     )
     try:
-        return intervals.passes(function.body), intervals.worst
+        return intervals.passes(function.body)
     except RecursionError:
-        return None, next((op for op in walk(function.body) if op.code == "loop"), None)
+        return None
 
 
 class Intervals:
-    """What is known of the values in a region.
-
-    Attributes:
-        worst: the loop of which no bound has been found, or that with the most passes.
-    """
+    """What is known of the values in a region."""
 
     def __init__(self, region: Region, given: Mapping[Any, Interval]) -> None:
         self._given = given
-        self.worst: Op | None = None
-        self._most = 0
         self._known: dict[Value, Interval] = {}
         self._refined: dict[Value, Interval] = {}  # the same under an assumption
         self._open: set[Value] = set()
@@ -85,11 +79,9 @@ class Intervals:
                 n += inner
             if op.code == "loop":
                 trips = self.trips(op)
-                n = (trips + 1) * (n + 1) if trips is not None else 0
-                if n == 0 or n > self._most:
-                    self._most, self.worst = n, op
-                if n == 0:
+                if trips is None:
                     return None
+                n = (trips + 1) * (n + 1)
             total += n
         return total
 

@@ -147,10 +147,10 @@ def optimized(
 
 def passes_of(function: ir.Function) -> Passes:
     """How often its loops run at most, whatever the push constants, and if these are less than MODEST."""
-    always, _ = ir.most_passes(function, {})
+    always = ir.most_passes(function, {})
     if always is not None:
         return always, always
-    return None, ir.most_passes(function, dict.fromkeys(function.pushes, (0, MODEST - 1)))[0]
+    return None, ir.most_passes(function, dict.fromkeys(function.pushes, (0, MODEST - 1)))
 
 
 def build(

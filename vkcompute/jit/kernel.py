@@ -181,8 +181,9 @@ def kernel(
 
     **Loops** may be as long as they like. lavapipe ends an invocation's after 65,535 iterations, all of its loops
     together: there, what may pass that is launched in parts, each of which goes on where the one before stopped. If
-    `range` and the arguments do not tell how long it takes, the launch returns only when all is done, and graphs cannot
-    record it. With barriers, shared arrays or subgroups it cannot stop in between: passing the limit is an error then.
+    `range` and the arguments do not tell how long it takes, the launch returns only when all is done. With barriers,
+    shared arrays or subgroups it cannot stop in between, nor in a graph that does not know how long it takes: there the
+    launch fails if it comes to the limit.
 
     Raises:
         KernelError: there is no source, or (at the first launch) it does something else; the message has the place.

@@ -13,6 +13,7 @@ from vkcompute import ir
 from vkcompute.core.quirks import quirks_of
 from vkcompute.errors import KernelError
 from vkcompute.ir.intervals import Interval
+from vkcompute.jit import records
 from vkcompute.jit.compile import MODEST, Passes
 from vkcompute.jit.control import LOOP
 from vkcompute.runtime.cost import Grid
@@ -23,6 +24,7 @@ from vkcompute.runtime.tensor import Tensor
 _AT_ONCE = 64
 """So many parts are launched without a look at whether they are needed: what has nothing to do costs little"""
 _MOST_KNOWN = 1024
+_STATUS_WORDS = 64
 
 
 def loops_of(kernel: Kernel, passes: Passes, make: Callable[[], ir.Function]) -> Loops | None:
@@ -48,13 +50,13 @@ class Loops:
     def __init__(self, kernel: Kernel, make: Callable[[], ir.Function], limit: int, modest: bool) -> None:
         self._kernel, self._make, self._limit, self._modest = kernel, make, limit, modest
         self._budget = max(limit // 2, 1)
-        self._known: dict[tuple[Any, ...], tuple[int | None, Any]] = {}
+        self._known: dict[tuple[Any, ...], int | None] = {}
 
     def harmless(self, pushes: Sequence[Any], grid: Grid) -> bool:
         """Whether a launch on this grid stays within the limit; of the push constants, None may be any number."""
         if self._modest and all(map(_is_modest, pushes)):
             return True
-        n, _ = self._most(pushes, grid)
+        n = self._most(pushes, grid)
         return n is not None and n <= self._limit
 
     def launch(self, tensors: Sequence[Tensor], pushes: Sequence[Any], grid: Grid) -> Future:
@@ -63,19 +65,22 @@ class Loops:
         If the number of parts is not known before, it returns when all is done.
 
         Raises:
-            KernelError: it comes to the limit, and cannot be launched in parts.
+            KernelError: what is kept between the parts is more than a binding may have. If it comes to the limit and
+                cannot be launched in parts, whoever waits for the launch finds the error.
         """
         if self.harmless(pushes, grid):
             return self._kernel(*tensors, *pushes, grid=grid)
-        n, _ = self._most(pushes, grid)
+        n, runtime = self._most(pushes, grid), self._kernel.runtime
         n_parts = _AT_ONCE + 1 if n is None else n // self._budget + 1
-        graph = self._kernel.runtime.scheduler.recording()
         if not ir.can_resume(self._function):
-            return self._watch(tensors, pushes, grid)
-        if graph is not None and n_parts > _AT_ONCE:
-            raise self._error(pushes, grid, "a graph records it")
+            return self._watch(tensors, pushes, grid, "its invocations share memory, or wait for each other")
+        if n_parts > _AT_ONCE and runtime.scheduler.recording() is not None:
+            return self._watch(tensors, pushes, grid, "a graph has recorded it, without knowing how often")
         first, again, n_words = self._parts
-        state, status = self._memory(n_words, grid)
+        state, status = (
+            self._memory(n_words, grid),
+            (runtime.scheduler.recording() or runtime).empty(1, np.uint32).fill(0),
+        )
         args = (*tensors, state, status, *pushes)
         last = first(*args, grid=grid)
         if n_parts <= _AT_ONCE:
@@ -87,18 +92,18 @@ class Loops:
             last = again(*args, grid=grid)
         return last
 
-    def _watch(self, tensors: Sequence[Tensor], pushes: Sequence[Any], grid: Grid) -> Future:
-        """Launches a kernel that cannot stop, and looks whether it stayed within the limit."""
-        why = "its invocations share memory, or wait for each other"
-        if self._kernel.runtime.scheduler.recording() is not None:
-            raise self._error(pushes, grid, why)
+    def _watch(self, tensors: Sequence[Tensor], pushes: Sequence[Any], grid: Grid, why: str) -> Future:
+        """Launches the kernel such that it fails if it comes to the limit; `why` it cannot go on then."""
         kernel, loops = self._watched
-        left, status = self._memory(1, grid)
-        done = kernel(*tensors, left.fill(0), status, *pushes, grid=grid)
-        number = int(status.numpy()[0])
-        if number:
-            raise self._error(pushes, grid, why, loops[number - 1])
-        return done
+
+        def read(words: records.Words) -> Exception | None:
+            number, words[0] = int(words[0]), 0
+            return self._error(loops[number - 1], why) if number else None
+
+        def run(status: Tensor) -> Future:
+            return kernel(*tensors, self._memory(1, grid).fill(0), status, *pushes, grid=grid)
+
+        return records.expect(kernel.runtime, _STATUS_WORDS, read, run)
 
     # -- what is known ------------------------------------------------------------------------------------------------
 
@@ -106,8 +111,8 @@ class Loops:
     def _function(self) -> ir.Function:
         return self._make()
 
-    def _most(self, pushes: Sequence[Any], grid: Grid) -> tuple[int | None, Any]:
-        """The most passes, and the loop that has most of them; as `ir.most_passes`."""
+    def _most(self, pushes: Sequence[Any], grid: Grid) -> int | None:
+        """As `ir.most_passes`."""
         numbers = [int(each) if isinstance(each, (int, np.integer, np.bool_)) else None for each in pushes]
         key = *numbers, grid
         if key not in self._known:
@@ -144,8 +149,8 @@ class Loops:
         spirv = ir.lower(ir.optimize(function))
         return self._kernel.runtime.kernel(spirv, name=self._kernel.name, check_types=False)
 
-    def _memory(self, n_words: int, grid: Grid) -> tuple[Tensor, Tensor]:
-        """So many words per invocation, and the status."""
+    def _memory(self, n_words: int, grid: Grid) -> Tensor:
+        """So many words per invocation."""
         runtime = self._kernel.runtime
         n_invocations = math.prod(grid) * math.prod(self._kernel.local_size)
         nbytes, most = n_words * n_invocations * 4, runtime.device.physical.limits["maxStorageBufferRange"]
@@ -155,18 +160,13 @@ class Loops:
                 f"them; to go on in another launch, it keeps {n_words * 4} bytes per invocation, {nbytes} bytes in "
                 f"all, and a binding has at most {most}; launch fewer invocations at a time, on views of the tensors"
             )
-        graph = runtime.scheduler.recording()
-        empty = (runtime if graph is None else graph).empty
-        return empty(n_words * n_invocations, np.uint32), empty(1, np.uint32).fill(0)
+        return (runtime.scheduler.recording() or runtime).empty(n_words * n_invocations, np.uint32)
 
-    def _error(self, pushes: Sequence[Any], grid: Grid, why: str, loop: Any = None) -> KernelError:
-        n, worst = self._most(pushes, grid)
-        times = "as often as its data say" if n is None else f"up to {n} times"
-        went = f"may go through loops {times}, most often this one" if loop is None else "was ended in this loop"
+    def _error(self, loop: Any, why: str) -> KernelError:
         message = (
-            f"{self._kernel.name} {went}; {self._kernel.runtime.device} ends an invocation's loops after {self._limit} "
-            f"iterations in all, and this kernel cannot go on in another launch: {why}; give each invocation less to "
-            "do, or loop over range(n) with an n that the launch knows"
+            f"{self._kernel.name} was ended in this loop: {self._kernel.runtime.device} ends an invocation's loops "
+            f"after {self._limit} iterations in all, and this launch could not go on in another: {why}; give each "
+            "invocation less to do"
         )
-        place = str(getattr(loop or worst, "loc", LOOP))
+        place = str(loop.loc)
         return KernelError(place.replace(LOOP, message, 1) if LOOP in place else message)

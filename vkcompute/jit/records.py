@@ -30,13 +30,22 @@ def launch(
     run: Callable[[Sequence[Tensor]], Future],
 ) -> Future:
     """Has `run` launch a kernel that reports on these tensors and a buffer, which is read once all has finished."""
-    runtime = kernel.runtime
-    scheduler = runtime.scheduler
     largest = max([site.n_words for site in sites if not site.fails], default=0)
-    n_words = -(-(_START + print_limit * largest) // 64) * 64  # whole multiples of 256 bytes, see Graph.report
+    n_words = -(-(_START + print_limit * largest) // 64) * 64
     read = partial(_read, kernel.name, sites, print_limit)
+    return expect(kernel.runtime, n_words, read, lambda buffer: run([*tensors, buffer]))
+
+
+def expect(
+    runtime: Runtime, n_words: int, read: Callable[[Words], Exception | None], run: Callable[[Tensor], Future]
+) -> Future:
+    """Has `run` launch what leaves something in a buffer of so many zeros, a multiple of 64 (as `Graph.report`).
+
+    `read` takes that when all has finished, fills it with zeros again, and gives an error if there is one.
+    """
+    scheduler = runtime.scheduler
     if scheduler.n_recordings and (graph := scheduler.recording()) is not None:
-        return run([*tensors, graph.report(n_words, read)])
+        return run(graph.report(n_words, read))
     if len(scheduler.arrivals) >= _MOST_PENDING:
         scheduler.finish()
     free = _free(runtime).setdefault(n_words, [])
@@ -50,7 +59,7 @@ def launch(
             free.append(buffer)
 
     with scheduler.expecting(buffer.buffer, land):
-        return run([*tensors, buffer])
+        return run(buffer)
 
 
 def _free(runtime: Runtime) -> dict[int, list[Tensor]]:
