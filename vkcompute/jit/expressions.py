@@ -139,7 +139,7 @@ class Expressions(Arithmetic):
     def error(self, node: ast.AST, message: object) -> KernelError:
         """An error at a node, with the calls that led there; what the library itself calls is where it was called."""
         frames = list(self.frames)
-        while frames[-1].function.__module__ == library.__name__:
+        while len(frames) > 1 and frames[-1].function.__module__ == library.__name__:
             node = frames.pop().call or node
         frames = [frame for frame in frames if frame.function.__module__ != passes.__name__] or frames
         text = str(frames[-1].source.error(node, message))
