@@ -78,6 +78,7 @@ NOT_FOUND = [
     "for k in range(group + 1):\n        if k < 1: vc.barrier()\n        else: vc.barrier()",
     "if x[group] < 3: vc.barrier()",
     "add(out, i, 3)",
+    "out[i] = 3**i",
 ]
 
 
