@@ -12,6 +12,7 @@ from run_shader import run
 import vkcompute as vc
 from vkcompute.compat.pyshader import (
     Array,
+    ShaderError,
     Vector,
     f32,
     f64,
@@ -327,6 +328,45 @@ def helper_compute(index=INDEX, out=("buffer", 1, FLOATS)):
 
 def test_helpers_and_constants_from_outside(gpu: vc.Runtime) -> None:
     np.testing.assert_allclose(floats(gpu, helper_compute), of_index(lambda i: 2.5 * i - 3 + math.pi), rtol=1e-6)
+
+
+def counting_compute(out=("buffer", 0, INTS)):
+    n = vc.atomic_add(out, 0, 1)
+    if any(ivec2(n, n) < ivec2(3, 2)):
+        out[vc.global_id(0) + 1] = sum(ivec3(n, 1, 1)) - n
+
+
+def test_what_kernels_have_besides(gpu: vc.Runtime) -> None:
+    out = run(gpu, counting_compute, np.zeros(8, np.int32), grid=6)[0]
+    assert out[0] == 6
+    assert sorted(out[1:]) == [0, 0, 0, 0, 2, 2, 2]
+
+
+def reporting_compute(index=INDEX, out=("buffer", 0, FLOATS)):
+    out[0] = 1.0
+    print(out[0])
+
+
+def test_a_shader_reports_nothing() -> None:
+    with pytest.raises(ShaderError, match="write values to a tensor"):
+        python2shader(reporting_compute)
+
+
+def lists_compute(index=INDEX, x=("buffer", 0, FLOATS), out=("buffer", 1, Array(vec3))):
+    weights = [0.25, 0.5, 0.125]
+    places = [vec2(1.0, 2.0), vec2(f32(index.x), 3.0)]
+    found = 0.0
+    for k in range(3):
+        found += weights[k] * x[index.x + k]
+    out[index.x] = vec3(places[index.x % 2], found + weights[1])
+
+
+def test_lists(gpu: vc.Runtime) -> None:
+    x = np.arange(7, dtype=np.float32) ** 2
+    out = run(gpu, lists_compute, x, np.zeros((5, 3), np.float32), grid=5)[1]
+    i = np.arange(5)
+    sums = 0.25 * x[:5] + 0.5 * x[1:6] + 0.125 * x[2:] + 0.5
+    np.testing.assert_array_equal(out, np.stack([np.where(i % 2, i, 1), 2 + i % 2, sums], axis=1))
 
 
 # -- parameters -------------------------------------------------------------------------------------------------------

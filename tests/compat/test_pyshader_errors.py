@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -101,7 +102,7 @@ def ways_compute(index=INDEX, x=FLOATS):
     value = 0.0
     if index.x > 2:
         value = 1
-    x[0] = value  # f32 on one way and i32 on another
+    x[0] = value  # i32 on one way and f32 on another
 
 
 def conditional_compute(index=INDEX, x=FLOATS):
@@ -136,7 +137,7 @@ def set_element_compute(index=INDEX, v=TRIPLES):
 
 
 def float_index_compute(index=INDEX, x=FLOATS):
-    x[x[0]] = 1.0  # an index is an integer; got float32
+    x[x[0]] = 1.0  # an index is an integer; got f32; write i32(x)
 
 
 def vector_index_compute(index=INDEX, x=FLOATS):
@@ -201,8 +202,28 @@ def returned_compute(index=INDEX, x=FLOATS):
 
 
 def list_compute(index=INDEX, x=FLOATS):
-    a = [1.0, 2.0]  # not supported in kernels: a list
+    a = [1.0, 2]  # a list is of values of one type; got f32 and i32
     x[0] = a[0]
+
+
+def empty_list_compute(index=INDEX, x=FLOATS):
+    a = []  # a list is of values of one type; got none
+    x[0] = a[0]
+
+
+def list_index_compute(index=INDEX, x=FLOATS):
+    a = [1.0, 2.0]
+    x[0] = a[x[1]]  # an index is an integer; got f32
+
+
+def list_range_compute(index=INDEX, x=FLOATS):
+    a = [1.0, 2.0]
+    x[0] = a[2]  # is indexed by a constant in range; got 2
+
+
+def set_list_compute(index=INDEX, x=FLOATS):
+    a = [1.0, 2.0]
+    a[0] = 1.0  # the elements of a tuple cannot be assigned
 
 
 def texture_compute(index=INDEX, v=TRIPLES):
@@ -217,11 +238,10 @@ def test_refused(function: Any) -> None:
     """Each has a comment with part of the message, in the line that the message points at."""
     with pytest.raises(ShaderError) as caught:
         python2shader(function)
-    file, line, source = re.match(r"(.*):(\d+):\d+: .*\n    (.*)\n", str(caught.value)).groups()  # type: ignore[union-attr]
-    wanted = re.findall("# (.*)", re.findall(r"\n    (.*# .*)", str(caught.value))[-1])
-    assert wanted, f"the error is at another line: {caught.value}"
-    assert wanted[0] in str(caught.value)
-    assert source in open(file, encoding="utf-8").read().splitlines()[int(line) - 1]  # noqa: SIM115
+    *_, (file, line, message, source) = re.findall(r"(.*):(\d+):\d+: (.*)\n    (.*)\n", str(caught.value))
+    assert Path(file).read_text(encoding="utf-8").splitlines()[int(line) - 1].strip() == source.strip()
+    assert "# " in source, f"the error is at another line: {caught.value}"
+    assert source.partition("# ")[2] in message
 
 
 def test_mixed_lengths_of_a_joined_vector() -> None:

@@ -38,6 +38,12 @@ class Buffer(Array):
     n: int = 1
 
 
+class Listed(tuple[Any, ...]):
+    """A list that a shader writes out, of values of one type."""
+
+    __slots__ = ()
+
+
 class Language(Statements):
     """Compiles a shader. Of the functions of `jit/library.py`, which it calls, it leaves the rules as they are."""
 
@@ -108,7 +114,7 @@ class Language(Statements):
 
     def _typed(self, value: Any) -> Any:
         """A variable's value: Python's numbers become i32, f32 and booleans."""
-        if isinstance(value, tuple):
+        if isinstance(value, tuple) and not isinstance(value, Listed):
             return like(value, map(self._typed, value))
         return self.converted(value, self.kind(value).type) if is_python(value) and self._own else value
 
@@ -148,6 +154,12 @@ class Language(Statements):
 
     # -- elements -----------------------------------------------------------------------------------------------------
 
+    def index(self, value: Any) -> Value:
+        """A number as an index."""
+        if self._own and self.kind(value).type.kind not in "iu":
+            raise Refused(f"an index is an integer; got {self.type_of(value)}; write i32(x)")
+        return super().index(value)
+
     def extent(self, array: Array, axis: int) -> Any:
         """Lengths are not known."""
         raise Refused(f"the length of {array.name} is not known in a shader; count from the start, or pass it")
@@ -176,6 +188,24 @@ class Language(Statements):
         b, kind = self.builder, place.type
         first = b.binary("mul", place, b.const(n, kind))  # type: ignore[arg-type]
         return [b.binary("add", first, b.const(k, kind)) for k in range(n)]  # type: ignore[arg-type]
+
+    def _list(self, node: ast.List) -> Listed:
+        found = Listed([self._typed(self.value(each)) for each in node.elts])
+        names = {self.type_of(each): None for each in found}
+        if len(names) != 1:
+            raise Refused(f"a list is of values of one type; got {' and '.join(names) or 'none'}")
+        return found
+
+    def _subscripted(self, node: ast.Subscript) -> Any:
+        base = self.value(node.value)
+        index = self.value(node.slice) if isinstance(base, Listed) else None
+        if not isinstance(index, Number):
+            return self._subscript(node)
+        self.index(index)
+        found = base[0]
+        for n, each in enumerate(base[1:], 1):
+            found = self.where(self.compare("==", index, n), each, found)
+        return found
 
     # -- names and calls ----------------------------------------------------------------------------------------------
 
@@ -252,5 +282,7 @@ class Language(Statements):
 _NODES: dict[type[ast.AST], Callable[[Language, Any], Any]] = {
     ast.Name: Language._named,
     ast.Attribute: Language._attribute_of,
+    ast.Subscript: Language._subscripted,
+    ast.List: Language._list,
     ast.Call: Language._called,
 }
