@@ -129,7 +129,7 @@ class Texels(DeviceChild):
             self._add("layout", (self.span,), (), "vkCmdPipelineBarrier", *stages, *others, 1, barrier)
             if first is not None:
                 self.copy_from(first)
-        graph.submit()
+        graph.submit().point()  # which raises where it cannot be submitted: the layout would be another
         graph.close()
 
     def copy_from(self, source: Tensor | Texels) -> Future:
