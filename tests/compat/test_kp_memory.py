@@ -7,6 +7,7 @@ import gc
 import numpy as np
 import pytest
 
+import vkcompute as vc
 from vkcompute.compat import kp
 from vkcompute.core.lifetime import live_counts
 
@@ -48,6 +49,15 @@ def test_types_that_no_tensor_holds(mgr: kp.Manager) -> None:
         mgr.tensor([1.0], "device")  # type: ignore[arg-type]
     with pytest.raises(RuntimeError, match="at least one element"):
         mgr.tensor([])
+
+
+def test_sizes_beyond_32_bits_are_not_wrapped(mgr: kp.Manager) -> None:
+    n = 5 << 30
+    if mgr.runtime.device.max_allocation_bytes > n:
+        pytest.skip("it would take that memory")
+    with pytest.raises(vc.OutOfDeviceMemory) as caught:
+        kp.Tensor(mgr, np.broadcast_to(np.uint8(0), (n,)), kp.device)
+    assert caught.value.asked >= n
 
 
 def test_enumerations_are_ints_and_names_of_the_module() -> None:

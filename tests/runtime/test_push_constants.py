@@ -140,6 +140,13 @@ def test_what_does_not_fit_a_vector(gpu: vc.Runtime, name: str, value: object, k
         received(gpu, MIXED, 18, **(GOOD | {name: value}))
 
 
+def test_the_bytes_of_the_block_are_taken_as_they_are(gpu: vc.Runtime) -> None:
+    block = struct.pack("<iIII", -5, 7, 0x7FA00001, 9)  # a signaling NaN, which Python's float would make a quiet one
+    assert received(gpu, SCALARS, 4, block) == block
+    with pytest.raises(TypeError, match="takes 4 push constants"):
+        received(gpu, SCALARS, 4, block[:-1])
+
+
 def test_infinities_and_nans_are_floats(gpu: vc.Runtime) -> None:
     for value in (np.inf, -np.inf, np.nan, np.float32(-0.0)):
         assert received(gpu, SCALARS, 4, 0, 0, value, 0) == struct.pack("<iIfi", 0, 0, value, 0)

@@ -90,7 +90,8 @@ class Kernel:
         """Launches the kernel; returns at once.
 
         Args:
-            args: one contiguous tensor per binding, ordered by (set, binding); then the push constants, in order.
+            args: one contiguous tensor per binding, ordered by (set, binding); then the push constants, in order, or
+                the bytes of their block.
             grid: workgroups along x, y and z. Without it, one invocation per element of the first tensor that the
                 kernel writes.
             queue: the index of one of `runtime.device.queues`, or "compute"; without it the scheduler chooses. Not in
