@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -111,3 +116,190 @@ def test_what_is_found(statements: str, message: str, who: int, at: str) -> None
 def test_what_is_allowed(statements: str) -> None:
     kernel, _ = kernel_of(statements)
     kernel.simulate[2, GROUP](np.zeros(8, np.int32), np.zeros(8, np.int32))
+
+
+FILE = """
+import sys, threading
+sys.modules["vulkan"] = None  # importing it is an error
+import numpy as np
+import vkcompute as vc
+
+def twice(v):
+    result = v * 2
+    return result
+
+@vc.kernel
+def kernel(x, out, a):
+    i = vc.global_id(0)
+    part = vc.shared(4, vc.float32)
+    part[vc.local_id(0)] = a
+    vc.barrier()
+    out[i] = twice(x[i]) + part[3 - vc.local_id(0)]
+    if i < 2:
+        {}
+
+if __name__ == "__main__":
+    x, out = np.arange(8, dtype=np.float32), np.zeros(8, np.float32)
+    future = kernel[2, 4](x, out, 0.5)
+    assert future.done() and future.result() is None
+    print(*out, threading.active_count(), "vkcompute.core.vk" in sys.modules)
+"""
+COMPUTED = "0.5 2.5 4.5 6.5 8.5 10.5 12.5 14.5 1 False"
+
+
+def ran(path: Path, statement: str, *options: str, said: str = "", simulate: str = "1") -> str:
+    """What the program says in a process without a Vulkan driver."""
+    path.write_text(FILE.format(statement), encoding="utf-8")
+    env = os.environ | {"VKCOMPUTE_SIMULATE": simulate, "VK_ICD_FILENAMES": "", "VK_DRIVER_FILES": ""}
+    command = [sys.executable, *options, str(path)]
+    done = subprocess.run(command, env=env, input=said, capture_output=True, text=True, timeout=120, check=False)
+    return done.stdout + done.stderr
+
+
+@pytest.mark.pure
+def test_all_launches_are_simulated_without_vulkan(tmp_path: Path) -> None:
+    assert ran(tmp_path / "mine.py", "pass").split("\n")[0] == COMPUTED
+    for off in ("", "0"):
+        assert "import of vulkan halted" in ran(tmp_path / "mine.py", "pass", simulate=off)
+
+
+@pytest.mark.pure
+def test_prints_come_in_order(tmp_path: Path) -> None:
+    said = ran(tmp_path / "mine.py", "print(i, f'{x[i]:.3f}', vc.group_id(0), x.shape, sep=';')").split("\n")
+    assert said[:3] == ["0;0.000;0;(8,)", "1;1.000;0;(8,)", COMPUTED]
+
+
+@pytest.mark.pure
+def test_breakpoints_in_the_kernel(tmp_path: Path) -> None:
+    said = ran(tmp_path / "mine.py", "breakpoint()", said="up\ndown\np i, out[i], a\np x\nc\np i + 1, x[i]\nc\n")
+    assert f"{tmp_path}/mine.py(19)" in said
+    for expected in ("(0, 0.5, 0.5)", "x: array([0., 1., 2.", "(2, 1.0)", COMPUTED):
+        assert expected in said, said
+
+
+@pytest.mark.pure
+def test_a_debugger_steps_through_kernel_and_functions(tmp_path: Path) -> None:
+    """Lines of the user's file and no others; a breakpoint of a line inside of a function is met in every thread."""
+    said = ran(tmp_path / "mine.py", "pass", "-m", "pdb", said="b 8\nc\np v\nn\np result\nr\nn\nc\ncl 1\nc\nq\n")
+    text = (tmp_path / "mine.py").read_text(encoding="utf-8").split("\n")
+    shown = re.findall(r"mine\.py\((\d+)\).*\n(?:\(Pdb\) )?-> (.*)", said)
+    assert {int(line) for line, _ in shown} >= {8, 9}
+    assert all(text[int(line) - 1].strip() == shows.strip() for line, shows in shown), said
+    assert COMPUTED.rpartition(" 1 ")[0] in said
+
+
+@pytest.mark.pure
+def test_a_tracer_sees_the_lines_that_run() -> None:
+    text = """
+import numpy as np
+import vkcompute as vc
+def kernel(x, out):
+    i = vc.global_id(0)
+    k = 0
+    for j in range(3):
+        if x[j] > 1:
+            k = k + 0.5
+        elif j == 1:
+            k += 1
+    t = (
+        k,
+        i)
+    while k > 1:
+        k = k - 1
+    out[i] = t[0] + k
+"""
+    kernel, seen = vc.kernel(module(text)["kernel"]), list[int]()
+    file = kernel.__wrapped__.__code__.co_filename
+
+    def trace(frame: Any, event: str, _: Any) -> Any:
+        if frame.f_code.co_filename == file and event == "line":
+            seen.append(frame.f_lineno)
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        kernel.simulate[1, 1](np.array([0, 1, 2], np.float32), np.zeros(1, np.float32))
+    finally:
+        sys.settrace(before)
+    lines = [line for n, line in enumerate(seen) if n == 0 or seen[n - 1] != line]
+    loop = [7, 8, 10, 7, 8, 10, 11, 7, 8, 9, 7]
+    assert [line for line in lines if line not in (12, 13, 14)] == [5, 6, *loop, 15, 16, 15, 17]
+
+
+@vc.kernel
+def halves(x, out):
+    i = vc.global_id(0)
+    if i < out.size:
+        out[i] = x[i] / 2
+
+
+def test_tensors_are_downloaded_and_written_back(gpu: vc.Runtime) -> None:
+    x, out = gpu.tensor(np.arange(5, dtype=np.int32)), gpu.zeros(5)
+    before = out.numpy()
+    halves.simulate(x, out)
+    assert before.tolist() == [0] * 5
+    assert out.numpy().tolist() == [0, 0.5, 1, 1.5, 2]
+    mixed = np.zeros(5, np.float32)
+    halves.simulate(x, mixed)
+    assert np.array_equal(mixed, out.numpy())
+    with pytest.raises(ValueError, match="graph"), gpu.record():
+        halves.simulate(x, out)
+
+
+@vc.kernel
+def faulty(x):
+    if vc.global_id(0) == 2:
+        vc.atomic_add(x, 70, 1)
+    vc.barrier()
+
+
+@pytest.mark.pure
+def test_what_a_simulation_takes() -> None:
+    x, frozen = np.zeros(8, np.float32), np.zeros(8, np.float32)
+    frozen.flags.writeable = False
+    halves.simulate(frozen, x)
+    for args, error, message in [
+        ((x, frozen), ValueError, "the kernel writes out, and the array given for it is read-only; copy it"),
+        ((x[::2], x[:4]), ValueError, r"contiguous arrays; got strides \(8,\)"),
+        ((x, [0.0]), TypeError, "takes arrays of numpy's, tensors and numbers; got list"),
+        ((x, x.astype(complex)), TypeError, "got an array of complex128"),
+        ((x, x.astype(">f4")), TypeError, "got an array of >f4"),
+        ((x,), TypeError, r"halves\(\): missing a required argument: 'out'"),
+        ((x, 1), KernelError, "a Python int has no attribute size"),
+    ]:
+        with pytest.raises(error, match=message):
+            halves.simulate(*args)
+    with pytest.raises(ValueError, match="writes no tensor: give the grid"):
+        vc.kernel(nothing).simulate(x)
+    with pytest.raises(ValueError, match=r"workgroups of \(0, 1, 1\) invocations"):
+        halves.simulate[1, 0](x, x.copy())
+    n_threads = threading.active_count()
+    for _ in range(2):
+        with pytest.raises(KernelError, match=r"invocation \(2, 0, 0\) of workgroup \(0, 0, 0\): x\[70\] is out"):
+            faulty.simulate[1, 64](np.zeros(8, np.int32))
+    assert threading.active_count() == n_threads
+
+
+def nothing(x):
+    pass
+
+
+@pytest.mark.pure
+def test_one_array_as_two_arguments_is_one_memory() -> None:
+    x = np.arange(8, dtype=np.float32)
+    halves.simulate(x, x)
+    assert x.tolist() == [n / 2 for n in range(8)]
+    with pytest.raises(KernelError, match="a race"):
+        halves.simulate(x[:4], x[1:5])
+
+
+@pytest.mark.pure
+def test_simulations_in_threads_know_nothing_of_each_other() -> None:
+    def run(n: int) -> list[float]:
+        x, out = np.full(50, n, np.float32), np.zeros(50, np.float32)
+        halves.simulate(x, out)
+        return list(set(out.tolist()))
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(run, range(8))) == [[n / 2] for n in range(8)]

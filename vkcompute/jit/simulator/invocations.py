@@ -96,6 +96,7 @@ class Invocation:
         asks: the operation of its subgroup and the arguments for which it waits; None at a barrier.
         answer: its result.
         progress: how far it has come there: of two that wait, the lesser one is behind.
+        stopped: whether it is to end at its next operation, as the launch has failed.
         trips: iterations of the loops that it is in, by how deep the call is and the line where they start.
     """
 
@@ -109,7 +110,7 @@ class Invocation:
         self._error: BaseException | None = None
         self._thread: threading.Thread | None = None
         self._go_on = threading.Semaphore(0)
-        self._stopped = False
+        self.stopped = False
 
     def builtin(self, name: str, axis: int = 0) -> int:
         """An id, or the number of workgroups."""
@@ -146,7 +147,7 @@ class Invocation:
                 sys.settrace(trace)  # a debugger's
             try:
                 with np.errstate(all="ignore"):
-                    if not self._stopped:
+                    if not self.stopped:
                         kernel()
             except BaseException as error:
                 self._error = None if isinstance(error, _Stopped) else error
@@ -175,7 +176,11 @@ class Invocation:
         self.waits_at = self.group.machine.calls()
         self.group.turn.release()
         self._go_on.acquire()
-        if self._stopped:
+        self.check()
+
+    def check(self) -> None:
+        """Ends it here if it is to end."""
+        if self.stopped:
             raise _Stopped
 
     def ask(self, name: str, args: list[Any]) -> Any:
@@ -199,7 +204,7 @@ class Invocation:
 
     def stop(self) -> None:
         """Ends it where it waits."""
-        thread, self._stopped = self._thread, True
+        thread, self.stopped = self._thread, True
         if thread is not None:
             self._go_on.release()
             thread.join(1)

@@ -45,6 +45,7 @@ class Evaluator(Builder):
         return Op(code, None)
 
     def _done(self, code: str, args: Sequence[Value], attribute: Any) -> Any:
+        self._machine.current.check()
         operation = OPERATIONS.get(code)
         if operation is None:
             raise self._machine.fault(f"the simulator cannot do this: it has no {code}; run it on a device")

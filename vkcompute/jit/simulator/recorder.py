@@ -19,7 +19,7 @@ from vkcompute.jit.statements import Statements
 from vkcompute.jit.values import Number, is_static, like
 
 SHOWS = tuple(each for each in (print, breakpoint, pdb.set_trace) if each not in FUNCTIONS)
-"""What a simulated kernel may call for the sake of who looks on; the arguments are Python's own business."""
+"""What a simulated kernel may call for the sake of who looks on."""
 
 
 @dataclass(slots=True)
@@ -84,7 +84,11 @@ class Recorder(Statements):
             super().located(work, node)
             self.notes.joined[node] = self._types(assigned([node]) & self._mixed) if self.alive else {}
             self._mixed |= outer
-        elif not isinstance(node, ast.Expr) or not self._shows(node.value):
+        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and self._tried(node.value.func) in SHOWS:
+            for each in ast.walk(node.value):
+                if isinstance(each, ast.Call) and each is not node.value:
+                    self._tried(each)
+        else:
             found = super().located(work, node)
             if isinstance(node, ast.expr):
                 self.notes.values[node] = found
@@ -111,9 +115,9 @@ class Recorder(Statements):
             self._mixed.update(name for name in kinds if type_of(way.env.get(name)) != kinds[name])
         super()._hand_over(ways, kinds)
 
-    def _shows(self, node: ast.expr) -> bool:
-        """Whether an expression is a call of one of SHOWS."""
+    def _tried(self, node: ast.expr) -> Any:
+        """The value of an expression, None where kernels have none: then it is Python's own business."""
         try:
-            return isinstance(node, ast.Call) and self.value(node.func) in SHOWS
+            return self.value(node)
         except KernelError:
-            return False
+            return None

@@ -182,7 +182,7 @@ class Rewriter(ast.NodeTransformer):
         function, original = self._value(node.func), self._originals[node]
         kind = type_of(self._value(node))
         if function is None or not (function in FUNCTIONS or original in self._notes.calls):
-            return node
+            return cast(ast.expr, super().generic_visit(node))
         target: Any = None
         if function in FUNCTIONS:
             target = partial(self._machine.invoke, original, function, kind)
