@@ -149,7 +149,8 @@ class Machine(Expressions):
         """The result of a function of the library."""
         key = name, *[(type(each), type_of(each) or repr(each)) for each in args]
         if key not in self._library:
-            notes, kind = Recorder(Function(name), self.real).note(getattr(library, name), list(map(_stand_in, args)))
+            function, stand_ins = getattr(library, name), list(map(_stand_in, args))
+            notes, kind = Recorder(Function(name), self.real).note(self.frames[0], function, stand_ins)
             self._library[key] = rewritten(notes, self), kind
         function, kind = self._library[key]
         return self.settled(kind, function(*map(self.seen, args)))

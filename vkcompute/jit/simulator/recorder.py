@@ -13,12 +13,12 @@ from vkcompute import ir
 from vkcompute.errors import KernelError
 from vkcompute.ir import Scalar
 from vkcompute.jit.control import Way
-from vkcompute.jit.functions import FUNCTIONS
+from vkcompute.jit.expressions import Frame
 from vkcompute.jit.source import Source, assigned
 from vkcompute.jit.statements import Statements
 from vkcompute.jit.values import Number, is_static, like
 
-SHOWS = tuple(each for each in (print, breakpoint, pdb.set_trace) if each not in FUNCTIONS)
+SHOWS = print, breakpoint, pdb.set_trace
 """What a simulated kernel may call for the sake of who looks on."""
 
 
@@ -63,8 +63,9 @@ class Recorder(Statements):
         self.notes.source = source
         super().run(function, source, args)
 
-    def note(self, function: FunctionType, args: list[Any]) -> tuple[Notes, Any]:
-        """Compiles a function by itself; its notes, and the type of its result."""
+    def note(self, frame: Frame, function: FunctionType, args: list[Any]) -> tuple[Notes, Any]:
+        """Compiles a function for the kernel of this frame; its notes, and the type of its result."""
+        self.frames.append(frame)
         self.notes, node = Notes(function), ast.Pass()
         result = self.inline(function, args, {}, node)
         return self.notes.calls[node], type_of(result)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from vkcompute.jit.functions import FUNCTIONS
-from vkcompute.jit.simulator.recorder import Notes, type_of
+from vkcompute.jit.simulator.recorder import SHOWS, Notes, type_of
 from vkcompute.jit.values import is_static
 
 if TYPE_CHECKING:
@@ -181,7 +181,7 @@ class Rewriter(ast.NodeTransformer):
         """A call of what the compiler found there; of others Python's own, untouched."""
         function, original = self._value(node.func), self._originals[node]
         kind = type_of(self._value(node))
-        if function is None or not (function in FUNCTIONS or original in self._notes.calls):
+        if function in (None, *SHOWS) or not (function in FUNCTIONS or original in self._notes.calls):
             return cast(ast.expr, super().generic_visit(node))
         target: Any = None
         if function in FUNCTIONS:
