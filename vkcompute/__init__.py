@@ -64,7 +64,7 @@ _HOMES = {
     "multiply_files": "vkcompute.pipelines.multiply_files",
     **dict.fromkeys(
         """
-        kernel elementwise vectorize reduce global_id group_id local_id local_size num_groups shared barrier
+        kernel function elementwise vectorize reduce global_id group_id local_id local_size num_groups shared barrier
         atomic_add atomic_and atomic_compare_exchange atomic_exchange atomic_max atomic_min atomic_or atomic_xor
         num_subgroups subgroup_add subgroup_all subgroup_and subgroup_any subgroup_ballot subgroup_broadcast
         subgroup_broadcast_first subgroup_elect subgroup_exclusive_add subgroup_exclusive_max subgroup_exclusive_min

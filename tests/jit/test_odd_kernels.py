@@ -222,3 +222,28 @@ def test_values_of_loops_that_are_left_in_the_middle(gpu: vc.Runtime, limits: li
         k, rounds = max(limit % 3, 1), limit // 2 + 1
         inner = x[k - 1] + rounds - 1
         assert found == [x[limit] * 10, inner, inner * 100 + k]
+
+
+@vc.function
+def clamped(v, low, high=5):
+    return min(max(v, low), high)
+
+
+@vc.kernel
+def clamps(x, out):
+    i = vc.global_id(0)
+    out[i] = clamped(x[i], -1)
+
+
+def test_marked_functions(gpu: vc.Runtime) -> None:
+    x, out = np.arange(-4, 8, dtype=np.int32), gpu.zeros(12, np.int32)
+    clamps[1, 12](gpu.tensor(x), out)
+    assert np.array_equal(out.numpy(), np.clip(x, -1, 5))
+    assert clamped(9, 0) == 5  # it is what it was
+    for wrong in (len, 3, clamps):
+        with pytest.raises(TypeError, match=r"vc\.function takes a function written in Python; got"):
+            vc.function(wrong)  # type: ignore[type-var]
+    found: dict[str, Any] = {}
+    exec("def nowhere(x): return x", found)
+    with pytest.raises(KernelError, match="the source of nowhere is not found"):
+        vc.function(found["nowhere"])

@@ -196,6 +196,44 @@ def test_subgroups_of_vectors(gpu: vc.Runtime) -> None:
     assert out.numpy().tolist() == [x.sum(0).tolist(), x[0].tolist()]
 
 
+RANDOM = """
+import numpy as np
+import vkcompute as vc
+def kernel(x, out):
+    i = vc.global_id(0)
+    a, b, k = vc.int32x4(x[i, 0], x[i, 1], x[i, 2], x[i, 3]), vc.int32x4(x[i, 4], x[i, 5], x[i, 6], x[i, 7]), x[i, 8]
+    c = {expression}
+    out[i, 0], out[i, 1], out[i, 2], out[i, 3] = c
+"""
+_SCALARS = st.sampled_from(["k", "3", "-7", "a[1]", "b[-1]", "(k & 15)", "np.int32(65537)"])
+_VECTORS = st.recursive(
+    st.sampled_from(["a", "b", "a[::-1]", "b[::-1]"]),
+    lambda inner: st.one_of(
+        st.builds("({} {} {})".format, inner, st.sampled_from("+-*&|^"), inner | _SCALARS),
+        st.builds("({} {} {})".format, _SCALARS, st.sampled_from("+-*&|^"), inner),
+        st.builds("np.where({} < {}, {}, {})".format, inner, inner | _SCALARS, inner, inner | _SCALARS),
+        st.builds("({} if {} else {})".format, inner, st.sampled_from(["k > 3", "a[0] < b[1]"]), inner),
+        st.builds("np.minimum({}, {})".format, inner, inner | _SCALARS),
+        st.builds("({} // (({} & 7) + 1))".format, inner, inner),
+        st.builds("(-{})".format, inner),
+        st.builds("(~{})".format, inner),
+    ),
+    max_leaves=8,
+)
+
+
+@given(_VECTORS, st.integers(0, 2**32))
+def test_random_expressions(gpu: vc.Runtime, tmp_path_factory: Any, expression: str, seed: int) -> None:
+    """Numpy's arrays have the same operators: the same text is the oracle."""
+    path = tmp_path_factory.mktemp("vectors") / "mine.py"
+    kernel = vc.kernel(module(path, RANDOM.format(expression=expression)).kernel)
+    x = np.random.default_rng(seed).integers(-(2**31), 2**31, (ROWS, 9)).astype(np.int32)
+    x[::2] %= 9
+    with np.errstate(all="ignore"):
+        expected = [eval(expression, {"np": np, "a": row[:4], "b": row[4:8], "k": row[8]}) for row in x]
+    assert np.array_equal(result(gpu, kernel, x, shape=(ROWS, 4), dtype="int32"), np.array(expected, np.int32))
+
+
 SMALL = """
 import math
 import numpy as np

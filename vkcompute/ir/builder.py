@@ -115,7 +115,7 @@ class Builder:
         return self._value("length", (), memory)
 
     def atomic(self, name: str, memory: Memory, index: Value, value: Value) -> Value:
-        """Combines an element with `value` in one step (add min max and or xor exchange); gives the one before."""
+        """Combines an element with `value` in one step (rules.ATOMICS or SIGNED); gives the one before."""
         return self._value("atomic", (index, value), (name, memory))
 
     def compare_exchange(self, memory: Memory, index: Value, expected: Value, new: Value) -> Value:

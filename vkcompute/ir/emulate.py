@@ -21,7 +21,8 @@ def float_atomics(function: Function) -> frozenset[str]:
 def without_float_atomics(function: Function) -> Function:
     """Makes the function one that needs none of these: in memory, floats that atomic operations change become integers.
 
-    What adds, or takes the smaller or larger, tries again until nobody has come between: a loop of compare-exchanges.
+    What adds tries again until nobody has come between: a loop of compare-exchanges. The smaller and the larger of two
+    are found by their bits: as signed integers, these go up with floats from 0 on, and as unsigned ones down below 0.
     """
     words = {}
     for _, memory in _uses(function):
@@ -72,6 +73,14 @@ def _on_words(b: Builder, op: Op, floats: Memory, words: Memory) -> Value | None
     name = op.attribute[0]
     if name == "exchange":
         return b.bitcast(b.atomic(name, words, place, b.bitcast(value, words.element)), element)
+    if name in ("min", "max"):
+        bits = b.bitcast(value, words.element)
+        branch = b.if_(b.binary("ge", bits, b.const(1 << words.element.bits - 1, words.element)))
+        with branch.then:
+            b.yield_(b.atomic({"min": "max", "max": "min"}[name], words, place, bits))
+        with branch.otherwise:
+            b.yield_(b.atomic(f"signed_{name}", words, place, bits))
+        return b.bitcast(branch.results[0], element)
     loop = b.loop(b.load(words, place))
     with loop.body:
         expected = loop.params[0]

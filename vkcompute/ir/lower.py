@@ -17,7 +17,7 @@ _CONSTRUCT, _EXTRACT, _BITCAST, _SELECT = 80, 81, 124, 169
 _CONTROL_BARRIER, _COMPARE_EXCHANGE = 224, 230
 _PHI, _LOOP_MERGE, _SELECTION_MERGE, _LABEL, _BRANCH, _BRANCH_CONDITIONAL = 245, 246, 247, 248, 249, 250
 _RETURN, _UNREACHABLE = 253, 255
-_ATOMICS = {"exchange": 229, "add": 234, "and": 240, "or": 241, "xor": 242}
+_ATOMICS = {"exchange": 229, "signed_min": 236, "signed_max": 238, "add": 234, "and": 240, "or": 241, "xor": 242}
 _ATOMICS_BY_KIND = {
     "imin": 236, "umin": 237, "imax": 238, "umax": 239, "fmin": 5614, "fmax": 5615, "fadd": 6035,
 }  # fmt: skip

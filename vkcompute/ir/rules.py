@@ -49,6 +49,8 @@ UP_TO_32_BITS = frozenset(
 
 _REDUCTIONS = ("add", "mul", "min", "max")
 ATOMICS = frozenset({"add", "min", "max", "and", "or", "xor", "exchange"})
+SIGNED = frozenset({"signed_min", "signed_max"})
+"""Atomic operations on unsigned integers, which they take for signed ones."""
 FLOAT_ATOMICS = {"exchange": "Atomics", "add": "AtomicAdd", "min": "AtomicMinMax", "max": "AtomicMinMax"}
 """Those of them that floats have, too -> how Vulkan's features for them end."""
 SUBGROUP = {
@@ -114,7 +116,12 @@ def _memory(code: str, kinds: list[Type], memory: Any) -> Type | None:
 
 def _atomic(code: str, kinds: list[Type], attribute: Any) -> Type | None:
     name, memory = attribute if code == "atomic" else ("exchange", attribute)
-    _demand(name in ATOMICS, code, [name], f"is one of {', '.join(sorted(ATOMICS))}")
+    _demand(
+        name in ATOMICS or (name in SIGNED and memory.element.kind == "u"),
+        code,
+        [name],
+        f"is one of {', '.join(sorted(ATOMICS))}",
+    )
     floats = name in FLOAT_ATOMICS and code == "atomic"
     element = memory.element
     fits = element.bits >= 32 and (element.kind in "iu" or (floats and element.kind == "f"))

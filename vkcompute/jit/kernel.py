@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable
 from functools import cached_property, partial
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from vkcompute.runtime.future import Future
 
 Sizes = tuple[int, ...]
+_Function = TypeVar("_Function", bound=Callable[..., object])
 PRINT_LIMIT = 10_000
 _MOST_PRINTS = 10_000_000
 
@@ -157,7 +158,7 @@ def kernel(
     **The language**: assignments, if, while, for over range(), break, continue, return, tuples, conditional
     expressions, and, or, not, chained comparisons; min, max, abs, round, pow, divmod, len, int, float, bool; numpy's
     scalar types; math's and numpy's functions of numbers; functions and lambdas in Python, which are inlined and
-    may not call themselves; numbers, strings and tuples from outside, as they are at compile time.
+    may not call themselves (`vc.function` marks them, if you like); numbers, strings and tuples from outside, as they are at compile time.
 
     **Invocations** run in no order, side by side: what one writes, another may neither read nor write (`out[0] += x`
     loses sums), but for atomics, and for those of a workgroup with a barrier between.
@@ -191,6 +192,25 @@ def kernel(
     if function is None:
         return partial(_made, check_bounds, print_limit)
     return _made(check_bounds, print_limit, function)
+
+
+def function(given: _Function) -> _Function:
+    """Marks a Python function as one that kernels call; it stays what it is.
+
+        @vc.function
+        def clamped(v, low, high):
+            return min(max(v, low), high)
+
+    Kernels call others as well. Of a marked one, it is said where it is made that it cannot be compiled at all.
+
+    Raises:
+        TypeError: it is not written in Python.
+        KernelError: its source is not found.
+    """
+    if not isinstance(given, FunctionType):
+        raise TypeError(f"vc.function takes a function written in Python; got {type(given).__name__}")
+    read(given)
+    return given
 
 
 def _is_set(switch: str) -> bool:

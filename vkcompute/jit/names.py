@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from vkcompute.jit.elementwise import elementwise, vectorize
 from vkcompute.jit.ids import global_id, group_id, local_id, local_size, num_groups
-from vkcompute.jit.kernel import kernel
+from vkcompute.jit.kernel import function, kernel
 from vkcompute.jit.library import cross, dot, length, normalize
 from vkcompute.jit.reduction import reduce
 from vkcompute.jit.subgroup import (
@@ -69,7 +69,7 @@ from vkcompute.jit.workgroup import (
 )
 
 __all__: list[str] = [  # its type is said because the package asks for it in a circle
-    "kernel", "elementwise", "vectorize", "reduce", "shared", "barrier",
+    "kernel", "function", "elementwise", "vectorize", "reduce", "shared", "barrier",
     "global_id", "group_id", "local_id", "local_size", "num_groups",
     "atomic_add", "atomic_and", "atomic_compare_exchange", "atomic_exchange", "atomic_max", "atomic_min", "atomic_or",
     "atomic_xor",
