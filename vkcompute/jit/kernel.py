@@ -158,7 +158,8 @@ def kernel(
     **The language**: assignments, if, while, for over range(), break, continue, return, tuples, conditional
     expressions, and, or, not, chained comparisons; min, max, abs, round, pow, divmod, len, int, float, bool; numpy's
     scalar types; math's and numpy's functions of numbers; functions and lambdas in Python, which are inlined and
-    may not call themselves (`vc.function` marks them, if you like); numbers, strings and tuples from outside, as they are at compile time.
+    may not call themselves (`vc.function` marks them, if you like); numbers, strings and tuples from outside, as they
+    are at compile time.
 
     **Invocations** run in no order, side by side: what one writes, another may neither read nor write (`out[0] += x`
     loses sums), but for atomics, and for those of a workgroup with a barrier between.
