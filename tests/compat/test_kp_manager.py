@@ -7,7 +7,9 @@ import logging
 import os
 import subprocess
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pytest
 
 import vkcompute as vc
@@ -35,6 +37,13 @@ def test_a_device_is_chosen_by_index_or_name(mgr: kp.Manager) -> None:
         manager.destroy()
     with pytest.raises(vc.NoDevice):
         kp.Manager(99)
+
+
+def test_the_environment_names_a_device_where_the_program_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VKCOMPUTE_DEVICE", "of another world")
+    with pytest.raises(vc.NoDevice, match="of another world"):
+        kp.Manager()
+    kp.Manager(0).destroy()
 
 
 def test_queues_and_extensions(caplog: pytest.LogCaptureFixture) -> None:
@@ -78,6 +87,38 @@ def test_any_order_of_destruction(product: bytes, order: tuple[int, ...]) -> Non
     ]  # fmt: skip
     for which in order * 2:
         destroy[which]()
+
+
+def test_threads_share_a_manager(mgr: kp.Manager, spirv: Callable[..., bytes]) -> None:
+    """Each with tensors and sequences of its own, made and replayed meanwhile, on one common input."""
+    common, shader = mgr.tensor(np.arange(100)), spirv("v1[i] += v0[i];", 2)
+    mgr.sequence().eval(kp.OpSyncDevice([common]))
+
+    def work(n: int) -> bool:
+        own = mgr.tensor(np.full(100, n))
+        add = kp.OpAlgoDispatch(mgr.algorithm([common, own], shader))
+        mgr.sequence().eval(kp.OpSyncDevice([own]))
+        sequence = mgr.sequence().record(add).record(add)
+        for _ in range(10):
+            sequence.eval()
+        mgr.sequence().eval(kp.OpSyncLocal([own]))
+        return bool(np.array_equal(own.data(), n + 20 * np.arange(100)))
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(work, range(12)))
+
+
+def test_sequences_are_profiled(mgr: kp.Manager, product: bytes) -> None:
+    tensors = [mgr.tensor([3, 4]) for _ in range(3)]
+    sequence = mgr.sequence(total_timestamps=3).record(kp.OpSyncDevice(tensors))
+    sequence.record(kp.OpAlgoDispatch(mgr.algorithm(tensors, product))).record(kp.OpSyncLocal(tensors[2:]))
+    with mgr.runtime.profile() as profile:
+        sequence.eval().eval()
+    assert tensors[2].data().tolist() == [9, 16]
+    names = [task.name for task in profile.tasks]
+    assert (names.count("copy"), names.count("timestamp"), names.count("<spirv>")) == (8, 8, 2)
+    ticks = sequence.get_timestamps()
+    assert ticks == sorted(ticks)
 
 
 @pytest.mark.usefixtures("clean_handles")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
@@ -27,7 +28,8 @@ class Manager:
     """Opens a device.
 
     Args:
-        device: its place in the loader's order, or part of its name.
+        device: its place in the loader's order, or part of its name; without it what `VKCOMPUTE_DEVICE` names, or the
+            first one.
         family_queue_indices: one queue for each; without them there is one. They are counted: which queue of the device
             runs what follows from the data, and families that the device does not have are noted in the log "kp".
         desired_extensions: noted in the log where the device lacks one. Features, and the extensions that they need,
@@ -43,7 +45,7 @@ class Manager:
 
     def __init__(
         self,
-        device: int | str = 0,
+        device: int | str | None = None,
         family_queue_indices: Collection[int] = (),
         desired_extensions: Collection[str] = (),
     ) -> None:
@@ -51,6 +53,8 @@ class Manager:
 
         self.n_destroyed = 0
         self._n_queues = max(1, len(family_queue_indices))
+        if device is None:
+            device = os.environ.get("VKCOMPUTE_DEVICE") or 0
         self.runtime: Runtime = Runtime(device, queues=self._n_queues)
         self._made: WeakSet[Memory | Algorithm | Recorded] = WeakSet()
         physical = self.runtime.device.physical
