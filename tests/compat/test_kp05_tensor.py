@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vkcompute.compat import kp05 as kp
+from vkcompute.core.lifetime import live_counts
 from vkcompute.errors import KomputeError
 
 FLOATS = st.floats(width=32, allow_nan=False)
@@ -116,6 +118,22 @@ def test_mapping(mgr: kp.Manager) -> None:
     assert tensor.data() == [3, 4]
     with pytest.raises(KomputeError, match="no memory on a device"):
         kp.Tensor([1]).map_data_from_host()
+
+
+def test_destroying_gives_memory_back_at_once(mgr: kp.Manager) -> None:
+    def n_buffers() -> int:
+        gc.collect()
+        mgr.current.opened().wait()
+        return live_counts().get("Buffer", 0)
+
+    mgr.create_sequence()  # without a name, in place of the last one with its tensors
+    before = n_buffers()
+    tensor = mgr.build_tensor([1, 2])
+    mgr.create_sequence()
+    assert n_buffers() > before
+    mgr.destroy(tensor)
+    assert n_buffers() == before
+    assert tensor.data() == [1, 2]
 
 
 def test_states(mgr: kp.Manager) -> None:

@@ -120,6 +120,14 @@ def swizzle_compute(index=INDEX, v=TRIPLES):
     v[0] = v[1].xyw  # vec3 has no elements xyw
 
 
+def long_swizzle_compute(index=INDEX, x=FLOATS, v=TRIPLES):
+    x[0] = v[1].xyzxy.x  # vec3 has no elements xyzxy
+
+
+def third_axis_compute(index=("input", "GlobalInvocationId", Vector(2, i32)), n=INTS):
+    n[0] = index.z  # ivec2 has no elements z
+
+
 def attribute_compute(index=INDEX, x=FLOATS, v=TRIPLES):
     x[0] = v[1].norm  # vec3 has no elements norm
 

@@ -75,7 +75,7 @@ class Tensor:
         return reversed(self.data())
 
     def __contains__(self, value: Any) -> bool:
-        return bool((self._data == np.float32(value)).any())
+        return bool((self._data == value).any())
 
     def tensor_type(self) -> TensorTypes:
         """Where it lies."""

@@ -70,8 +70,8 @@ def python2shader(func: Callable[..., object]) -> ShaderModule:
     **Types** are never promoted: both sides of an operator, and both ways that give a variable its value, have the
     same. Convert by `f32(x)`. A Python int is an i32, a float an f32. `/` divides floats; `//` integers, towards zero;
     `%` has the divisor's sign. Vectors add, multiply and compare by element, also with a number; `@` is the dot
-    product; `v.x`, `v.zyx`, `v.rgb` and `v[0]` are elements. A list that is written out, as `[0.5, 0.25]`, is read at any
-    index.
+    product; `v.x`, `v.zyx`, `v.rgb` and `v[0]` are elements. A list that is written out, as `[0.5, 0.25]`, is read
+    at any index.
 
     **Names** of types, of PyShader's functions, `math` and `stdlib` mean those, imported or not. Statements, branches,
     loops, other functions and constants are those of `vc.kernel`.
