@@ -89,7 +89,7 @@ class SimulatedNumber(Operators, Number):
         return str(self.scalar)
 
     def __format__(self, spec: str) -> str:
-        return format(self.scalar, spec) if spec else str(self.scalar)
+        return format(self.scalar, spec)
 
 
 class Fixed(SimulatedNumber):
