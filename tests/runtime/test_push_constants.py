@@ -100,7 +100,7 @@ WRONG: list[tuple[tuple, dict, type[Exception], str]] = [
     ((1, 2, "3", 4), {}, TypeError, r"c .* is float32; got '3' \(str\)"),
     ((1, 2, 3.0, None), {}, TypeError, r"d .* is int32, .*; got None"),
     ((1, 2, 1j, 4), {}, TypeError, "c .* is float32"),
-    ((1, 2, [3.0], 4), {}, TypeError, "c .* is float32"),
+    ((1, 2, [3.0], 4), {}, ValueError, r"c .* has shape \(\); got \(1,\)"),
     ((1 << 31, 2, 3.0, 4), {}, ValueError, "a .* is int32, .*; got 2147483648"),
     ((1, -2, 3.0, 4), {}, ValueError, "b .* is uint32, .*; got -2"),
     ((1, 2, 1e300, 4), {}, ValueError, r"c .* is float32; got 1e\+300"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -30,16 +31,13 @@ class PushConstants:
         members = block.members if block else ()
         self.nbytes = block.nbytes if block else 0
         self.names = tuple(member.name or f"f{i}" for i, member in enumerate(members))
-        self._dtype: np.dtype[np.void] | None = None
         self.packer: Callable[..., bytes] | None = None
         if block is None:
             return
+        self._dtype = block.dtype
         offsets = [member.offset_bytes for member in members]
         if offsets == sorted(offsets) and all(member.dtype in _CODES and not member.shape for member in members):
-            self._codes = [_CODES[member.dtype] for member in members]
             self.packer = struct.Struct(_struct_format(block)).pack
-        else:
-            self._dtype = block.dtype
 
     def pack(self, values: Sequence[Any], named: Mapping[str, Any]) -> bytes:
         """The bytes of the block; `values` may be these bytes.
@@ -58,10 +56,8 @@ class PushConstants:
                 f"tensors; got {len(values)}"
             )
         if self.packer is not None:
-            try:
+            with suppress(struct.error, OverflowError, TypeError):
                 return self.packer(*values)
-            except (struct.error, OverflowError, TypeError) as error:
-                raise self._misfit(values, error) from None
         return self._structured(values)
 
     def in_order(self, values: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
@@ -79,18 +75,6 @@ class PushConstants:
             )
         return [*values, *(named[name] for name in rest)]
 
-    def _misfit(self, values: Sequence[Any], error: Exception) -> Exception:
-        """The error for the first value that does not fit, with its member's name."""
-        for name, code, value in zip(self.names, self._codes, values, strict=True):
-            if not _fits(code, value):
-                dtype = next(dtype for dtype, known in _CODES.items() if known == code)
-                where = f"push constant {name} of {self.kernel}"
-                limits = (
-                    f", {np.iinfo(dtype).min} to {np.iinfo(dtype).max}" if dtype.strip("u").startswith("int") else ""
-                )
-                return _wrong(dtype, value)(f"{where} is {dtype}{limits}; got {value!r} ({type(value).__name__})")
-        return error
-
     def _structured(self, values: Sequence[Any]) -> bytes:
         record = np.zeros((), self._dtype)
         for field, name, value in zip(record.dtype.names or (), self.names, values, strict=True):
@@ -105,21 +89,23 @@ def _array(where: str, field: np.dtype[Any], value: Any) -> np.ndarray[Any, Any]
     except ValueError:  # nested sequences of different lengths
         raise ValueError(f"{where} has shape {field.shape}; got {value!r}") from None
     base = field.base
+    limits = np.iinfo(base) if base.kind in "iu" else None
+    kind = f"{base}, {limits.min} to {limits.max}" if limits else f"{base}"
+    refusal = f"{where} is {kind}; got {value!r} ({type(value).__name__})"
     if given.dtype == object:
         item = next((each for each in given.flat if not _fits(_CODES.get(base.name, "I"), each)), None)
-        raise _wrong(base.name, item)(f"{where} is {base}; got {value!r}")
-    if base.kind in "iu" and given.dtype.kind in "iu":
-        limits = np.iinfo(base)
+        raise _wrong(base.name, item)(refusal)
+    if limits and given.dtype.kind in "iu":
         if given.size and not limits.min <= int(given.min()) <= int(given.max()) <= limits.max:
-            raise ValueError(f"{where} is {base}, {limits.min} to {limits.max}; got {value!r}")
+            raise ValueError(refusal)
     elif not np.can_cast(given.dtype, base, "same_kind"):
-        raise TypeError(f"{where} is {base}; got {given.dtype}")
+        raise TypeError(refusal)
     if given.shape != field.shape:
         raise ValueError(f"{where} has shape {field.shape}; got {given.shape}")
     with np.errstate(over="ignore"):
         cast: np.ndarray[Any, Any] = given.astype(base)
     if base.kind == "f" and (np.isinf(cast) & np.isfinite(given)).any():
-        raise ValueError(f"{where} is {base}, at most {np.finfo(base).max}; got {value!r}")
+        raise ValueError(refusal)
     return cast
 
 
