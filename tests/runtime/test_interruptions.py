@@ -219,3 +219,101 @@ def test_a_storm_of_signals(staging: bool, run_python: Callable[..., Any]) -> No
     done = run_python(STORM.replace("SOURCE", repr(ADD)).replace("STAGING", str(staging)), timeout_s=100)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout.split()[-1]) > 10
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=["direct", "staging"])
+def test_ctrl_c_while_a_runtime_is_closed(options: dict[str, Any]) -> None:
+    """Whoever closes it again ends what is left, once."""
+    spirv = vc.glsl(ADD)
+    with watched():
+        for after in range(0, 100_000, 11):
+            runtime = vc.Runtime(**options)
+            kernel, (a, b) = runtime.kernel(spirv), (runtime.zeros(LENGTH, np.int32) for _ in range(2))
+            with runtime.record() as graph:
+                kernel(a, b)
+            graph.submit()
+            del a
+            with interrupted(after) as come:
+                runtime.close()
+            with interrupted(after + 5):
+                runtime.close()
+            runtime.close()
+            assert runtime.closed
+            if not come:
+                break
+        assert after > 100
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=["direct", "staging"])
+def test_ctrl_c_while_tensors_come_and_go(options: dict[str, Any]) -> None:
+    """Memory that no tensor has is free again."""
+    with watched(), vc.Runtime(**options) as runtime:
+        memory, nbytes = runtime.device.memory, runtime.device.memory.block_bytes
+        for after in itertools.count():
+            kept = [runtime.empty(n, np.uint8) for n in (1000, 2000, 3000)]
+            del kept[1]
+            runtime.wait()
+            with interrupted(after) as come:
+                kept += [runtime.empty(500, np.uint8), runtime.empty(nbytes, np.uint8)]
+                kept.pop(0)
+                runtime.flush()
+                kept.append(runtime.empty(1500, np.uint8))
+                kept.clear()
+                runtime.flush()
+            kept.clear()
+            runtime.flush()
+            runtime.device.collect(wait=True)
+            assert memory.used_bytes == 0, after
+            for block in memory.blocks:
+                assert block.ranges.largest_free == block.nbytes, after
+            memory.drop_empty(0)
+            if not come:
+                break
+        assert after > 50
+
+
+LONG = """
+import signal, threading, time
+import numpy as np
+import vkcompute as vc
+
+WORK = '''
+layout(local_size_x = 64) in;
+layout(binding = 0) buffer A { uint a[]; };
+void main() {
+    uint x = a[gl_GlobalInvocationID.x];
+    for (int i = 0; i < 60000; i++) x = x * 1664525u + 1013904223u;
+    a[gl_GlobalInvocationID.x] = x;
+}
+'''
+runtime = vc.Runtime()
+kernel, a = runtime.kernel(vc.glsl(WORK)), runtime.zeros(1 << 14, np.uint32)
+kernel(a).result()
+started = time.perf_counter()
+kernel(a).result()
+once_s = time.perf_counter() - started
+n = int(8 / once_s)
+for _ in range(n):
+    last = kernel(a)
+runtime.flush()
+
+def interrupted(wait):
+    timer = threading.Timer(0.1, signal.raise_signal, [signal.SIGINT])
+    timer.start()
+    try:
+        wait()
+    except KeyboardInterrupt:
+        return True
+    return False
+
+waits = [last.result, runtime.wait, a.numpy, lambda: a.write(np.zeros(a.size, np.uint32)), runtime.close, runtime.close]
+print([interrupted(wait) for wait in waits], last._scheduler.device.queues[0].poll() < last._lane.queue.last_value)
+runtime.close()
+print(runtime.closed)
+"""
+
+
+def test_ctrl_c_gets_out_of_every_wait(run_python: Callable[..., Any]) -> None:
+    done = run_python(LONG, timeout_s=100)
+    assert done.stdout.split("\n")[:2] == [f"{[True] * 6} True", "True"], done.stderr
+    assert done.returncode == 0, done.stderr

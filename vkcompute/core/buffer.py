@@ -8,6 +8,7 @@ from vkcompute.core.lifetime import count, note
 
 if TYPE_CHECKING:
     from vkcompute.core.device import Device
+    from vkcompute.core.memory import Place
 
 PADDING = 64  # so that kernels may load and store whole vectors, of up to 64 bytes, at the end
 
@@ -23,18 +24,27 @@ class Buffer:
         uses: a place for the scheduler's notes of who reads and writes it.
     """
 
-    __slots__ = ("__weakref__", "_open", "address", "block", "device", "nbytes", "offset", "used_bytes", "uses")
+    __slots__ = (
+        "__weakref__", "_open", "_places", "address", "block", "device", "nbytes", "offset", "used_bytes", "uses",
+    )  # fmt: skip
 
     def __init__(self, device: Device, nbytes: int, use: str = "device") -> None:
         self._open = False
         self.device = device
         self.used_bytes = nbytes
         self.nbytes = -(-max(nbytes, 1) // PADDING) * PADDING
-        with device.lock:
-            device.require_open()
-            self.block, self.offset = device.memory.take(self.nbytes, use)
-            self._open = True  # without a call in between, at which Ctrl-C could come
-            note(("Buffer", +1))
+        self._places: list[Place] = []
+        try:
+            with device.lock:
+                device.require_open()
+                device.memory.take(self.nbytes, use, self._places)
+                self.block, self.offset = self._places[0]
+                self._open = True  # without a call in between, at which Ctrl-C could come
+                note(("Buffer", +1))
+        except BaseException:
+            if not self._open:  # else its finalizer gives the range back
+                device.retirement.append((device.memory.give, self._places))
+            raise
         # Where transfers are to be staged, device memory that happens to be visible is left to the device too.
         visible = self.block.address and (use != "device" or device.memory.unified)
         self.address = self.block.address + self.offset if visible else 0
@@ -45,7 +55,8 @@ class Buffer:
         if self._open:
             self._open = False
             count("Buffer", -1)
-            self.device.retirement.append((self.device.memory.give, self.block, self.offset))
+            self.device.retirement.append((self.device.memory.give, self._places))
 
     def __del__(self) -> None:
-        self.close()
+        if hasattr(self, "_open"):  # else it has been interrupted before anything
+            self.close()

@@ -56,7 +56,7 @@ class CommandPool(DeviceChild):
 
     def give(self, value: int, command_buffer: Any) -> None:
         """Takes a command buffer back that is in use until the queue reaches `value`; values never decrease."""
-        self.pending.append((value, command_buffer))
+        self.pending += ((value, command_buffer),)
 
     def _grow(self) -> None:
         info = vk.struct("VkCommandBufferAllocateInfo", commandPool=self.handle, commandBufferCount=_GROWTH)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from vkcompute.core import vk
-from vkcompute.core.lifetime import DeviceChild, count, note
+from vkcompute.core.lifetime import DeviceChild, call_once, count, note
 
 if TYPE_CHECKING:
     from vkcompute.core.device import Device
@@ -79,10 +79,11 @@ class PipelineLayout(DeviceChild):
     def give(self, sets: Any, views: Sequence[Any]) -> None:
         """Takes sets back that no pending work uses, and destroys the views that they pointed at."""
         if self._open:
-            self._free.append(sets)
             for view in views:
-                self.owned.remove(("vkDestroyBufferView", view))
-                self.device.destroy("vkDestroyBufferView", view)
+                entry = self.device.fn.vkDestroyBufferView, self.device.handle, view, vk.NULL
+                if entry in self.owned:
+                    call_once(self.owned, self.owned.index(entry))
+            self._free += (sets,)
 
     def view(self, block: Block, offset: int, nbytes: int, texel: str) -> Any:
         """A buffer view for a texel binding, to be given back with the sets that point at it."""

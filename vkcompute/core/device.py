@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from vkcompute.core import clock, features, vk
 from vkcompute.core.buffer import Buffer
-from vkcompute.core.lifetime import Handle, Owned
+from vkcompute.core.lifetime import Handle, Owned, destroy_all
 from vkcompute.core.memory import MIB, MemoryPool
 from vkcompute.core.physical import PhysicalDevice, QueueFamily
 from vkcompute.core.pipeline import PipelineCache
@@ -85,6 +85,10 @@ class QueuePlan:
         return cls.of(physical.queue_families, max(4, compute), transfer if unified or transfer > 2 else None)
 
 
+def _undoing(call: str) -> str:
+    return call.replace("Create", "Destroy").replace("Allocate", "Free")
+
+
 def _nothing() -> None:
     """Nothing is recorded."""
 
@@ -135,7 +139,7 @@ class Device(Handle):
         self.children: dict[int, tuple[weakref.ref[Handle], list[Owned]]] = {}
         plan = plan or QueuePlan.usual(physical, timelines)
         self.handle: Any = self._open_handle(plan)
-        physical.instance.add_user()
+        physical.instance.n_users += 1
         self._opened()
         with ExitStack() as undo:
             undo.callback(self.close)
@@ -218,23 +222,18 @@ class Device(Handle):
 
     def create(self, kind: str, call: str, info: Any, owned: list[Owned] | None = None) -> Any:
         """A new driver object of type `kind` by the function `call`; noted in `owned`, to be destroyed."""
-        pointer, destroy = vk.ffi.new(f"{kind}*"), call.replace("Create", "Destroy").replace("Allocate", "Free")
+        pointer, destroy = vk.ffi.new(f"{kind}*"), getattr(self.fn, _undoing(call))
         step = map(getattr(self.fn, call), (self.handle,), (info,), (vk.NULL,), (pointer,))
         results: list[int] = []
         results += step  # in one step with the next, as in Queue.submit
         if owned is not None and results[0] == 0:
-            owned += ((destroy, pointer[0]),)
+            owned += ((destroy, self.handle, pointer[0], vk.NULL),)
         vk.check(results[0], call, self)
         return pointer[0]
 
     def destroy(self, call: str, handle: Any) -> None:
         """Destroys a driver object by the function `call`."""
         getattr(self.fn, call)(self.handle, handle, vk.NULL)
-
-    def destroy_all(self, owned: list[Owned]) -> None:
-        """Destroys driver objects, the newest first."""
-        while owned:
-            self.destroy(*owned.pop())
 
     def collect(self, *, wait: bool = False) -> None:
         """Frees what is dead and no longer in use; with `wait`, first submits all that is recorded and waits for it."""
@@ -288,15 +287,23 @@ class Device(Handle):
 
     def _destroy(self) -> None:
         with self.lock:
-            with contextlib.suppress(DeviceLost):  # nothing runs on a lost device, and its objects may be destroyed
-                self.wait_idle()
+            if not self._ended:
+                with contextlib.suppress(DeviceLost):  # nothing runs on a lost device, and its objects may be destroyed
+                    self.wait_idle()
             if not self._lent:
                 self._end()
 
     def _end(self) -> None:
-        if self._ended:  # a lent memory's last holder may go while the device is being closed
-            return
-        self._ended = True
+        if not self._ended:  # a lent memory's last holder may go while the device is being closed
+            self._end_children()
+            done: list[Any] = []
+            step = map(self.fn.vkDestroyDevice, (self.handle,), (vk.NULL,))
+            done += step  # in one step with the next, as in Queue.submit
+            self._ended = True
+            self.physical.instance.n_users -= 1
+        self.physical.instance.settle()
+
+    def _end_children(self) -> None:
         self.fn.vkDeviceWaitIdle(self.handle)  # for a submit whose value is not known: the call was objected to
         children = list(self.children.values())
         for child, _ in children:
@@ -305,15 +312,13 @@ class Device(Handle):
         if hasattr(self, "retirement"):
             self.retirement.empty()
         for _, owned in children:  # of those that are being finalized at this moment
-            self.destroy_all(owned)
+            destroy_all(owned)
         if hasattr(self, "pipeline_cache"):
             self.pipeline_cache.close()
         if hasattr(self, "memory"):
             self.memory.close()
         for queue in self.queues:
             queue.close()
-        self.fn.vkDestroyDevice(self.handle, vk.NULL)
-        self.physical.instance.drop_user()
 
     def __str__(self) -> str:
         return self.name

@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 from vkcompute.core import validation, vk
-from vkcompute.core.lifetime import Handle
+from vkcompute.core.lifetime import Handle, Owned, destroy_all
 from vkcompute.errors import MissingFeature, NoDevice, VulkanError
 
 _API_VERSION = vk.packed_version(1, 3)
@@ -42,12 +42,15 @@ class Instance(Handle):
     Raises:
         MissingFeature: validation is asked for and the layer is not installed.
         NoDevice: the loader has no driver at all.
+
+    Attributes:
+        n_users: devices of this instance, which need the driver's object.
     """
 
     def __init__(self, mode: str | None = None) -> None:
         self.validation = validation.mode_from_environment() if mode is None else mode
-        self._messenger: Any = vk.NULL
-        self._n_users = 0
+        self.n_users = 0
+        self._owned: list[Owned] = []
         info = self._create_info()
         pointer = vk.ffi.new("VkInstance*")
         try:
@@ -57,6 +60,7 @@ class Instance(Handle):
                 raise NoDevice(f"the Vulkan loader finds no driver; {INSTALL_A_DRIVER}") from error
             raise
         self.handle: Any = pointer[0]
+        self._owned.append((vk.lib.vkDestroyInstance, self.handle, vk.NULL))
         self._opened()
         if self.validation != "off":
             self._listen()
@@ -101,30 +105,20 @@ class Instance(Handle):
         vk.check(
             create(self.handle, validation.messenger_info(), vk.NULL, pointer), "vkCreateDebugUtilsMessengerEXT", self
         )
-        self._messenger = pointer[0]
+        destroy = self.function("vkDestroyDebugUtilsMessengerEXT")
+        self._owned.append((destroy, self.handle, pointer[0], vk.NULL))
 
     def physical_handles(self) -> list[Any]:
         """The VkPhysicalDevice handles, in the loader's order."""
         return vk.enumerate_all("vkEnumeratePhysicalDevices", "VkPhysicalDevice", self.handle)
 
-    def add_user(self) -> None:
-        """Notes a device of this instance: the driver's object stays until it is destroyed."""
-        self._n_users += 1
-
-    def drop_user(self) -> None:
-        """Notes that a device of this instance has been destroyed."""
-        self._n_users -= 1
-        self._end()
+    def settle(self) -> None:
+        """Ends the driver's object if nobody needs it any more."""
+        if not self._open and not self.n_users:
+            destroy_all(self._owned)
 
     def _destroy(self) -> None:
-        self._end()
-
-    def _end(self) -> None:
-        if self._open or self._n_users:
-            return
-        if self._messenger != vk.NULL:
-            self.function("vkDestroyDebugUtilsMessengerEXT")(self.handle, self._messenger, vk.NULL)
-        vk.lib.vkDestroyInstance(self.handle, vk.NULL)
+        self.settle()
 
     def __str__(self) -> str:
         return f"the instance (validation {self.validation})"

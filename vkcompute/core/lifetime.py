@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 _H = TypeVar("_H", bound="Handle")
 
-Owned = tuple[str, Any]
-"""The function that destroys a driver object, and its handle."""
+Owned = tuple[Any, ...]
+"""The function that destroys a driver object, and its arguments."""
 
 _changes: deque[tuple[str, int]] = deque()
 note = _changes.append  # one step: where nothing may come between it and the line before
@@ -53,14 +53,33 @@ def live_counts() -> dict[str, int]:
         return {kind: n for kind, n in sorted(_counts.items()) if n}
 
 
+def destroy_all(owned: list[Owned], first: int = -1) -> None:
+    """Destroys driver objects, the newest first, or with 0 the oldest; after Ctrl-C `owned` has those that are left."""
+    while owned:
+        call_once(owned, first)
+
+
+def call_once(calls: list[Owned] | deque[Owned], at: int) -> None:
+    """Makes the call (function, arguments…) at this place, and takes it out, in one step that Ctrl-C cannot divide."""
+    function, *arguments = calls[at]
+    done: list[Any] = []
+    step = map(function, *zip(arguments))
+    try:
+        done += step  # in one step with the next, as in Queue.submit
+    except Exception:  # the validation layer's objection, say
+        del calls[at]
+        raise
+    del calls[at]
+
+
 class Handle:
     """Owns something of the driver's; ends by `close()`, by `with`, or at last by its finalizer.
 
-    A subclass frees what it owns in `_destroy`, which runs exactly once. It holds its parent in an attribute, so that
-    the parent outlives it.
+    A subclass frees what it owns in `_destroy`, which may be interrupted by Ctrl-C: then another `close()` calls it
+    again for what is left. It holds its parent in an attribute, so that the parent outlives it.
     """
 
-    _open = False
+    _open = _undone = False
     _pid = 0
     _finalized = True  # False where an owner always ends the object: then the finalizer leaves that to it
 
@@ -81,13 +100,20 @@ class Handle:
         return not self._open
 
     def close(self) -> None:
-        """Ends the object; a second call does nothing. In a forked child nothing of the parent's is touched."""
+        """Ends the object; a second call does nothing, but what Ctrl-C kept a first one from. In a forked child nothing
+        of the parent's is touched.
+        """
         kind = type(self).__name__
         if self._open:
-            self._open = False
+            self._open, self._undone = False, True
             note((kind, -1))
-            if not self.inherited:
+        if self._undone and not self.inherited:
+            self._undone = False  # on another thread, a second call does nothing
+            try:
                 self._destroy()
+            except BaseException:
+                self._undone = True
+                raise
 
     def _destroy(self) -> None:
         raise TypeError(f"{type(self).__name__} defines no _destroy")
@@ -144,5 +170,5 @@ class DeviceChild(Handle):
 
     def _destroy(self) -> None:
         if id(self.owned) in self.device.children:  # where Ctrl-C comes in between, the device's end finds it there
-            self.device.retirement.append((self.device.destroy_all, self.owned))
+            self.device.retirement.append((destroy_all, self.owned))
             self.device.children.pop(id(self.owned), None)

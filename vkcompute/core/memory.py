@@ -11,7 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from vkcompute.core import vk
-from vkcompute.core.lifetime import Handle, Owned
+from vkcompute.core.lifetime import Handle, Owned, destroy_all
 from vkcompute.core.physical import MemoryType
 from vkcompute.core.suballoc import Suballocator
 from vkcompute.errors import OUT_OF_MEMORY, OutOfDeviceMemory, VulkanError
@@ -65,8 +65,8 @@ class Block(Handle):
             pQueueFamilyIndices=families,
         )
         self.owned: list[Owned] = []
-        self._opened()
         try:
+            self._opened()
             self.handle = device.create("VkBuffer", "vkCreateBuffer", info, self.owned)
             self._bind()
         except BaseException:
@@ -89,8 +89,11 @@ class Block(Handle):
                 _advise_huge_pages(self.address, self.nbytes)
 
     def _destroy(self) -> None:
-        for call, handle in self.owned:  # the buffer before its memory
-            self.device.destroy(call, handle)
+        destroy_all(self.owned, first=0)  # the buffer before its memory
+
+
+Place = tuple[Block, int]
+"""A block, and an offset in it, in bytes."""
 
 
 class MemoryPool:
@@ -127,8 +130,8 @@ class MemoryPool:
         """Bytes held by buffers."""
         return sum(block.ranges.used_bytes for block in self.blocks)
 
-    def take(self, nbytes: int, use: str) -> tuple[Block, int]:
-        """A range of `nbytes` (a multiple of 16) in memory for `use`: its block and its offset there, in bytes.
+    def take(self, nbytes: int, use: str, places: list[Place]) -> None:
+        """Adds a range of `nbytes` (a multiple of 16) in memory for `use` to `places`, in one step with taking it.
 
         Raises:
             OutOfDeviceMemory: it does not fit, even after what is dead has been collected.
@@ -136,20 +139,18 @@ class MemoryPool:
         kind = self.kinds[use]
         if len(self.device.retirement) > _MANY_DEAD:
             self.device.collect()
-        found = self._from_blocks(nbytes, kind)
-        if found is None:
+        if not self._from_blocks(nbytes, kind, places):
             self.device.collect()
             # A host that runs far ahead of the device is held back, or the dead would fill the heap.
             if self._dead_bytes() > self.keep_bytes:
                 self.device.collect(wait=True)
-            found = self._from_blocks(nbytes, kind)
-        if found is None:
-            try:
-                found = self._from_new_block(nbytes, kind)
-            except OutOfDeviceMemory:
-                self._reclaim()
-                found = self._from_blocks(nbytes, kind) or self._from_new_block(nbytes, kind)
-        return found
+            if not self._from_blocks(nbytes, kind, places):
+                try:
+                    self._from_new_block(nbytes, kind, places)
+                except OutOfDeviceMemory:
+                    self._reclaim()
+                    if not self._from_blocks(nbytes, kind, places):
+                        self._from_new_block(nbytes, kind, places)
 
     def _reclaim(self) -> None:
         """Frees all that can be: circles of garbage, what pending work holds, idle caches, empty blocks."""
@@ -160,11 +161,13 @@ class MemoryPool:
         self.device.collect()
         self.drop_empty(0)
 
-    def give(self, block: Block, offset: int) -> None:
-        """Takes a range back; a block left empty is kept for the next use, or freed."""
-        block.ranges.give(offset)
-        if block.ranges.used_bytes == 0:
-            self.drop_empty(self.keep_bytes)
+    def give(self, places: list[Place]) -> None:
+        """Takes ranges back; a block left empty is kept for the next use, or freed."""
+        while places:
+            block, offset = places[-1]
+            block.ranges.give(offset, places)
+            if block.ranges.used_bytes == 0:
+                self.drop_empty(self.keep_bytes)
 
     def drop_empty(self, keep_bytes: int) -> None:
         """Frees empty blocks, the newest first, until at most `keep_bytes` of them are left."""
@@ -173,8 +176,8 @@ class MemoryPool:
         while empty and total > keep_bytes:
             block = empty.pop()
             total -= block.nbytes
-            self.blocks.remove(block)
             block.close()
+            self.blocks.remove(block)
 
     def free_bytes(self, kind: MemoryType) -> int:
         """What may still be allocated from the heap of `kind`: the driver's budget, the heap and our own limit."""
@@ -191,17 +194,16 @@ class MemoryPool:
     def _dead_bytes(self) -> int:
         """Bytes of closed buffers that the device has not finished with."""
         dead = (item for item in self.device.retirement.waiting() if item[0] == self.give)
-        return sum(block.ranges.length(offset) for _, block, offset in dead)
+        return sum(block.ranges.length(offset) for _, places in dead for block, offset in places)
 
-    def _from_blocks(self, nbytes: int, kind: MemoryType) -> tuple[Block, int] | None:
+    def _from_blocks(self, nbytes: int, kind: MemoryType, places: list[Place]) -> bool:
         for block in self.blocks:
-            if block.kind is kind and block.ranges.largest_free >= nbytes:
-                offset = block.ranges.take(nbytes, self.align)
-                if offset is not None:
-                    return block, offset
-        return None
+            fits = block.kind is kind and block.ranges.largest_free >= nbytes and not block.closed
+            if fits and block.ranges.take(nbytes, self.align, places, block) is not None:
+                return True
+        return False
 
-    def _from_new_block(self, nbytes: int, kind: MemoryType) -> tuple[Block, int]:
+    def _from_new_block(self, nbytes: int, kind: MemoryType, places: list[Place]) -> None:
         free = self.free_bytes(kind)
         shared = min(self.block_bytes, free)
         wanted = nbytes if nbytes > shared // 2 else shared
@@ -210,21 +212,19 @@ class MemoryPool:
         if wanted > min(free, largest):
             raise OutOfDeviceMemory(nbytes, free, min(total, largest), str(self.device))
         try:
-            block = Block(self.device, kind, wanted)
+            self.blocks += map(Block, (self.device,), (kind,), (wanted,))  # in one step, as in Queue.submit
         except VulkanError as error:
             if error.result in OUT_OF_MEMORY:
                 raise OutOfDeviceMemory(nbytes, free, total, str(self.device), error.call) from error
             raise
-        self.blocks.append(block)
-        offset = block.ranges.take(nbytes, self.align)
-        if offset is None:
+        if self.blocks[-1].ranges.take(nbytes, self.align, places, self.blocks[-1]) is None:
             raise OutOfDeviceMemory(nbytes, free, total, str(self.device))
-        return block, offset
 
     def close(self) -> None:
         """Frees every block."""
         while self.blocks:
-            self.blocks.pop().close()
+            self.blocks[-1].close()
+            del self.blocks[-1]
 
 
 def _fit_for_buffers(device: Device, types: tuple[MemoryType, ...]) -> tuple[MemoryType, ...]:

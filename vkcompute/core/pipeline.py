@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from vkcompute import disk
 from vkcompute.core import vk
 from vkcompute.core.descriptors import PipelineLayout
-from vkcompute.core.lifetime import DeviceChild, Handle
+from vkcompute.core.lifetime import DeviceChild, Handle, Owned, destroy_all
 from vkcompute.errors import VulkanError
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ class PipelineCache(Handle):
         identity = physical.pipeline_cache_uuid + driver
         self._path = disk.cache_folder() / "pipelines" / f"{hashlib.sha256(identity).hexdigest()[:32]}.bin"
         found = disk.read_cached(self._path) or b""
+        self._owned: list[Owned] = []
         try:
             self.handle = self._create(found if self._fits(found) else b"")
         except VulkanError as error:
@@ -52,7 +53,7 @@ class PipelineCache(Handle):
     def _create(self, data: bytes) -> object:
         initial = vk.ffi.from_buffer(data)
         info = vk.struct("VkPipelineCacheCreateInfo", initialDataSize=len(data), pInitialData=initial)
-        return self.device.create("VkPipelineCache", "vkCreatePipelineCache", info)
+        return self.device.create("VkPipelineCache", "vkCreatePipelineCache", info, self._owned)
 
     def _fits(self, data: bytes) -> bool:
         if len(data) < _HEADER.size:
@@ -86,7 +87,7 @@ class PipelineCache(Handle):
             self.save()
         except VulkanError as error:
             logger.warning("the pipeline cache is not saved: %s", error)
-        self.device.destroy("vkDestroyPipelineCache", self.handle)
+        destroy_all(self._owned)
 
 
 class ShaderModule(DeviceChild):
@@ -149,10 +150,11 @@ class ComputePipeline(DeviceChild):
     def _make(self, info: Any) -> Any:
         pointer, device = vk.ffi.new("VkPipeline*"), self.device
         arguments = device.handle, device.pipeline_cache.handle, 1, info, vk.NULL, pointer
+        destroy = device.fn.vkDestroyPipeline
         step = map(device.fn.vkCreateComputePipelines, *zip(arguments, strict=False))
         results: list[int] = []
         results += step  # in one step with the next, as in Queue.submit
         if results[0] == 0:
-            self.owned += (("vkDestroyPipeline", pointer[0]),)
+            self.owned += ((destroy, device.handle, pointer[0], vk.NULL),)
         vk.check(results[0], "vkCreateComputePipelines", device)
         return pointer[0]

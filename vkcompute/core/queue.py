@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from vkcompute.core import vk
-from vkcompute.core.lifetime import Handle
+from vkcompute.core.lifetime import Handle, Owned, destroy_all
 from vkcompute.errors import DeviceLost, again
 
 if TYPE_CHECKING:
@@ -43,9 +43,9 @@ class Queue(Handle):
         self.recording = False
         self._waiters: list[int] = []
         kind = vk.struct("VkSemaphoreTypeCreateInfo", semaphoreType=vk.constant("VK_SEMAPHORE_TYPE_TIMELINE"))
-        self.semaphore = device.create(
-            "VkSemaphore", "vkCreateSemaphore", vk.struct("VkSemaphoreCreateInfo", pNext=kind)
-        )
+        info = vk.struct("VkSemaphoreCreateInfo", pNext=kind)
+        self._owned: list[Owned] = []
+        self.semaphore = device.create("VkSemaphore", "vkCreateSemaphore", info, self._owned)
         self._counter = vk.ffi.new("uint64_t*")
         self._signal_value = vk.ffi.new("uint64_t*")
         self._signal = vk.ffi.new("VkSemaphore[]", [self.semaphore])
@@ -165,7 +165,7 @@ class Queue(Handle):
     def _destroy(self) -> None:
         while self._waiters:  # on their way back: the device is idle
             time.sleep(0.001)
-        self.device.destroy("vkDestroySemaphore", self.semaphore)
+        destroy_all(self._owned)
 
     def __str__(self) -> str:
         return f"{self.role} queue {self.index} (family {self.family}) of {self.device}"

@@ -6,6 +6,8 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from vkcompute.core.lifetime import call_once
+
 if TYPE_CHECKING:
     from vkcompute.core.queue import Queue
 
@@ -15,6 +17,8 @@ Item = tuple[Any, ...]
 
 class Retirement:
     """Items (function, arguments…) to be called after everything submitted or recorded so far.
+
+    A call that Ctrl-C interrupts is made again: what is called leaves out what it has done, and does it last.
 
     `append` is one atomic append to a deque, so a finalizer may call it on any thread at any moment. Everything else is
     called with the device's lock held.
@@ -33,13 +37,15 @@ class Retirement:
     def collect(self) -> None:
         """Calls the items whose moment has passed; neither waits nor submits."""
         if self._fresh:
-            items = [self._fresh.popleft() for _ in range(len(self._fresh))]
+            items: list[Item] = []
             self._waiting.append((tuple(queue.horizon for queue in self._queues), items))
+            for _ in range(len(self._fresh)):
+                items += (self._fresh[0],)
+                del self._fresh[0]
         while self._waiting and self._reached(self._waiting[0][0]):
             items = self._waiting[0][1]
             while items:  # one by one: where one fails, the rest is not forgotten
-                function, *arguments = items.pop(0)
-                function(*arguments)
+                call_once(items, 0)
             self._waiting.popleft()
 
     def waiting(self) -> Iterator[Item]:
@@ -56,6 +62,8 @@ class Retirement:
     def empty(self) -> None:
         """Calls every item: the device is idle, or lost."""
         while self._fresh or self._waiting:
-            items = self._waiting.popleft()[1] if self._waiting else [self._fresh.popleft()]
-            for function, *arguments in items:
-                function(*arguments)
+            items = self._waiting[0][1] if self._waiting else self._fresh
+            if items:
+                call_once(items, 0)
+            else:
+                self._waiting.popleft()

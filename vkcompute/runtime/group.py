@@ -187,10 +187,10 @@ class DeviceGroup(Handle):
     def __init__(self, devices: Iterable[Runtime | int | str] | None = None) -> None:
         if isinstance(devices, (str, int, Runtime)):
             raise TypeError(f"a group is of several devices; got {devices!r}; pass a list")
-        with ExitStack() as owned:
+        with ExitStack() as opening:
             given = [*(_usable() if devices is None else devices)]
             self.runtimes = tuple(
-                each if isinstance(each, Runtime) else owned.enter_context(Runtime(each)) for each in given
+                each if isinstance(each, Runtime) else opening.enter_context(Runtime(each)) for each in given
             )
             keys = [
                 each if each is runtime else runtime.device.physical.index
@@ -200,7 +200,8 @@ class DeviceGroup(Handle):
                 raise ValueError(f"a group has at least one device, and each once; got {given}")
             for runtime in self.runtimes:
                 runtime.require_open()
-            self._owned = owned.pop_all()
+            self._owned = [runtime for each, runtime in zip(given, self.runtimes, strict=True) if each is not runtime]
+            opening.pop_all()
         self._n_measured, self.launched = 0, [0] * len(keys)
         self._shares = fractions([1.0] * len(keys), len(keys))
         self._opened()
@@ -309,7 +310,8 @@ class DeviceGroup(Handle):
             every.callback(self.flush)
 
     def _destroy(self) -> None:
-        self._owned.close()
+        for runtime in self._owned:
+            runtime.close()
 
     def __repr__(self) -> str:
         names = " and ".join(runtime.device.physical.name for runtime in self.runtimes)

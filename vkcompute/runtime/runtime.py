@@ -271,19 +271,19 @@ class Runtime(Handle):
     def _destroy(self) -> None:
         self._kernels.clear()
         self.memo.clear()
+        # On a lost device there is nothing left to do, nor on one that the collector has finalized already.
+        if not self.device.closed and not self.scheduler.failed:
+            try:
+                self.scheduler.wait()  # Ctrl-C gets out; then a second close() waits for the rest
+            except VulkanError:
+                pass
+            except KernelError as error:  # which nobody has been told of
+                warnings.warn(str(error), RuntimeWarning, stacklevel=2)
         with ExitStack() as last:
             last.callback(self._instance.close)
             last.callback(self.device.close)
             last.callback(self.transfers.close)
             last.callback(self.scheduler.close, ClosedError("the runtime is closed; open a new one"))
-            # On a lost device there is nothing left to do, nor on one that the collector has finalized already.
-            if not self.device.closed and not self.scheduler.failed:
-                try:
-                    self.scheduler.wait()
-                except VulkanError:
-                    pass
-                except KernelError as error:  # which nobody has been told of
-                    warnings.warn(str(error), RuntimeWarning, stacklevel=2)
 
     def __repr__(self) -> str:
         return f"<runtime on {self.device}{'' if self._open else ', closed'}>"
