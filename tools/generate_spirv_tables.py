@@ -19,10 +19,6 @@ from typing import Any
 GRAMMAR = Path("/usr/include/spirv/unified1/spirv.core.grammar.json")
 PACKAGE = Path(__file__).resolve().parent.parent / "vkcompute" / "spirv"
 VENDORS = re.compile(r"(INTEL|NV|NVX|AMD|QCOM|ARM|HUAWEI|GOOGLE)$|(INTEL|ALTERA)")
-NOT_COMPUTE = re.compile(
-    r"Ray|Intersection|Callable|HitObject|AccelerationStructure|Reorder|EmitMesh|SetMesh|Interlock"
-)
-
 # One letter per operand kind; vkcompute/spirv/operands.py reads them.
 LETTERS = {
     "IdResultType": "T", "IdResult": "R", "IdRef": "i", "IdScope": "i", "IdMemorySemantics": "i",
@@ -190,20 +186,10 @@ def instructions(grammar: dict[str, Any]) -> dict[int, tuple[str, str]]:
     return dict(sorted(table.items()))
 
 
-def kernel_only(grammar: dict[str, Any]) -> set[str]:
-    """Names of the instructions that only an OpenCL (or a vendor's non-Vulkan) capability declares."""
-    kinds = {kind["kind"]: kind for kind in grammar["operand_kinds"]}
-    needs = {entry["enumerant"]: entry.get("capabilities", []) for entry in kinds["Capability"]["enumerants"]}
-
-    def only(capability: str) -> bool:
-        parents = needs.get(capability, [])
-        return capability == "Kernel" or "INTEL" in capability or (bool(parents) and all(map(only, parents)))
-
-    return {
-        entry["opname"]
-        for entry in grammar["instructions"]
-        if entry.get("capabilities") and all(map(only, entry["capabilities"]))
-    }
+def looked_at() -> set[str]:
+    """Names of the opcodes that the package's code speaks of."""
+    sources = [path for path in PACKAGE.parent.rglob("*.py") if path.name != "opcodes.py"]
+    return {name for path in sources for name in re.findall(r"\bop(?:codes)?\.(Op\w+)", path.read_text("utf-8"))}
 
 
 def parameter_table(grammar: dict[str, Any], kind: str) -> str:
@@ -215,13 +201,11 @@ def parameter_table(grammar: dict[str, Any], kind: str) -> str:
 
 
 def opcodes_source(grammar: dict[str, Any], version: str) -> str:
-    table, kernel = instructions(grammar), kernel_only(grammar)
+    table, names = instructions(grammar), looked_at()
     named: dict[int, str] = {}
     others: dict[int, str] = {}
     for opcode, (name, operands) in table.items():
-        vendor = name not in NEWER_OPCODES and VENDORS.search(name)
-        foreign = name in kernel or vendor or NOT_COMPUTE.search(name)
-        (others if foreign else named)[opcode] = operands
+        (named if name in names else others)[opcode] = operands
     more = """
 A shape has one letter per operand: T result type, R result, i id, n literal word, s string, N literal number to the
 end, O opcode of OpSpecConstantOp, p pair (id, id), P pair (literal, id), Q pair (id, literal), and enumerants that
@@ -231,14 +215,12 @@ optional operand, * is any number of them.
     lines = [HEAD.format(title="Every SPIR-V opcode, with the shape of its operands.", version=version, more=more)]
     lines.append(READERS)
     for operands, numbers in by_value(named).items():
-        names = [table[opcode][0] for opcode in numbers]
-        if len(names) == 1:
-            lines.append(f'{names[0]} = _op("{operands}", {numbers[0]})')
+        group = [table[opcode][0] for opcode in numbers]
+        if len(group) == 1:
+            lines.append(f'{group[0]} = _op("{operands}", {numbers[0]})')
         else:
-            lines.append(f'{targets(names, "")} = _ops("{operands}", {quoted(runs(numbers))})')
-    lines.append(
-        "# Opcodes that no Vulkan compute shader of ours emits: known, so that a module with them can be read."
-    )
+            lines.append(f'{targets(group, "")} = _ops("{operands}", {quoted(runs(numbers))})')
+    lines.append("# Opcodes that nothing here looks at: known, so that a module with them can be read.")
     lines.append(f"SHAPES.update(_table({{\n{shape_rows(others)}\n}}))")
     declared = [opcode for opcode, (name, _) in table.items() if re.match("Op(Type|Constant|SpecConstant)", name)]
     lines.append("# Types and constants: they stand outside of functions.")
@@ -247,7 +229,7 @@ optional operand, * is any number of them.
     lines += [parameter_table(grammar, kind) for kind in PARAMETERS]
     lines.append(
         "# fmt: on\n_NAMES: dict[int, str] = {}\n\n\ndef name(opcode: int) -> str:\n"
-        '    """The name of an opcode, e.g. "OpLoad"; "opcode 5699" for one outside of the named ones."""\n'
+        '    """The name of an opcode, e.g. "OpLoad"; "opcode 5699" for one that nothing here looks at."""\n'
         "    if not _NAMES:\n"
         '        _NAMES.update({value: key for key, value in globals().items() if key.startswith("Op")})\n'
         '    return _NAMES.get(opcode, f"opcode {opcode}")\n'

@@ -63,10 +63,15 @@ def test_an_array_of_another_type_is_refused() -> None:
 
 
 def test_instructions_are_those_that_spirv_dis_lists(corpus: dict[str, bytes]) -> None:
+    known: dict[int, str] = {}  # of those that have a number only here, what spirv-dis calls them
     for name, data in corpus.items():
         text = disassemble(data, "--no-header", "--no-indent", "--raw-id")
         listed = [re.sub(r"^%\S+ = ", "", line).split()[0] for line in re.sub(r'"[^"]*"', '""', text).splitlines()]
-        assert [opcodes.name(each.opcode) for each in Module.parse(data)] == listed, name
+        found = [each.opcode for each in Module.parse(data)]
+        for opcode, wanted in zip(found, listed, strict=True):
+            own = opcodes.name(opcode)
+            assert (own if own.startswith("Op") else known.setdefault(opcode, wanted)) == wanted, name
+    assert len({*known.values()}) == len(known)
 
 
 def test_sections_hold_what_they_are_named_for(glsl: Callable[..., bytes]) -> None:

@@ -38,14 +38,10 @@ def _op(shape: str, opcode: int) -> int:
 
 # fmt: off
 
+OpNop, OpFunctionEnd, OpKill, OpReturn, OpUnreachable, OpNoLine, OpTerminateInvocation = _ops("", "0 56 252-253 255 317 4416")
 (
-    OpNop, OpFunctionEnd, OpEmitVertex, OpEndPrimitive, OpKill, OpReturn, OpUnreachable, OpNoLine,
-    OpTerminateInvocation, OpDemoteToHelperInvocation,
-) = _ops("", "0 56 218-219 252-253 255 317 4416 5380")
-(
-    OpUndef, OpConstantTrue, OpConstantFalse, OpConstantNull, OpSpecConstantTrue, OpSpecConstantFalse,
-    OpFunctionParameter, OpIsHelperInvocationEXT,
-) = _ops("TR", "1 41-42 46 48-49 55 5381")
+    OpUndef, OpConstantTrue, OpConstantFalse, OpSpecConstantTrue, OpSpecConstantFalse, OpFunctionParameter,
+) = _ops("TR", "1 41-42 48-49 55")
 OpSourceContinued, OpSourceExtension, OpExtension, OpModuleProcessed = _ops("s", "2 4 10 330")
 OpSource = _op("nni?s?", 3)
 OpName = _op("is", 5)
@@ -69,18 +65,12 @@ OpTypePointer = _op("Rni", 32)
 OpTypeFunction = _op("Rii*", 33)
 OpTypeForwardPointer, OpSelectionMerge = _ops("in", "39 247")
 OpConstant, OpSpecConstant = _ops("TRN", "43 50")
-OpConstantComposite, OpSpecConstantComposite, OpCompositeConstruct = _ops("TRi*", "44 51 80")
+OpConstantComposite, OpSpecConstantComposite = _ops("TRi*", "44 51")
 OpSpecConstantOp = _op("TRO", 52)
 OpFunction = _op("TRni", 54)
 OpFunctionCall, OpAccessChain, OpInBoundsAccessChain = _ops("TRii*", "57 65-66")
 OpVariable = _op("TRni?", 59)
-(
-    OpImageTexelPointer, OpVectorInsertDynamic, OpSelect, OpBitFieldSExtract, OpBitFieldUExtract, OpAtomicLoad,
-    OpAtomicIIncrement, OpAtomicIDecrement, OpGroupBroadcast, OpGroupNonUniformBroadcast,
-    OpGroupNonUniformBallotBitExtract, OpGroupNonUniformShuffle, OpGroupNonUniformShuffleXor,
-    OpGroupNonUniformShuffleUp, OpGroupNonUniformShuffleDown, OpGroupNonUniformQuadBroadcast,
-    OpGroupNonUniformQuadSwap, OpFmaKHR,
-) = _ops("TRiii", "60 78 169 202-203 227 232-233 263 337 341 345-348 365-366 4427")
+OpImageTexelPointer, OpSelect, OpAtomicLoad = _ops("TRiii", "60 169 227")
 OpLoad = _op("TRiM?", 61)
 OpStore = _op("iiM?", 62)
 OpCopyMemory = _op("iiM?M?", 63)
@@ -94,127 +84,83 @@ OpMemberDecorate, OpMemberDecorateString = _ops("inD", "72 5633")
 OpGroupDecorate = _op("ii*", 74)
 OpGroupMemberDecorate = _op("iQ*", 75)
 (
-    OpVectorExtractDynamic, OpSampledImage, OpImageQuerySizeLod, OpImageQueryLod, OpIAdd, OpFAdd, OpISub, OpFSub,
-    OpIMul, OpFMul, OpUDiv, OpSDiv, OpFDiv, OpUMod, OpSRem, OpSMod, OpFRem, OpFMod, OpVectorTimesScalar,
-    OpMatrixTimesScalar, OpVectorTimesMatrix, OpMatrixTimesVector, OpMatrixTimesMatrix, OpOuterProduct, OpDot,
-    OpIAddCarry, OpISubBorrow, OpUMulExtended, OpSMulExtended, OpLogicalEqual, OpLogicalNotEqual, OpLogicalOr,
-    OpLogicalAnd, OpIEqual, OpINotEqual, OpUGreaterThan, OpSGreaterThan, OpUGreaterThanEqual, OpSGreaterThanEqual,
-    OpULessThan, OpSLessThan, OpULessThanEqual, OpSLessThanEqual, OpFOrdEqual, OpFUnordEqual, OpFOrdNotEqual,
-    OpFUnordNotEqual, OpFOrdLessThan, OpFUnordLessThan, OpFOrdGreaterThan, OpFUnordGreaterThan, OpFOrdLessThanEqual,
-    OpFUnordLessThanEqual, OpFOrdGreaterThanEqual, OpFUnordGreaterThanEqual, OpShiftRightLogical,
-    OpShiftRightArithmetic, OpShiftLeftLogical, OpBitwiseOr, OpBitwiseXor, OpBitwiseAnd, OpGroupAll, OpGroupAny,
-    OpGroupNonUniformAll, OpGroupNonUniformAny, OpGroupNonUniformAllEqual, OpGroupNonUniformBroadcastFirst,
-    OpGroupNonUniformBallot, OpGroupNonUniformInverseBallot, OpGroupNonUniformBallotFindLSB,
-    OpGroupNonUniformBallotFindMSB, OpPtrEqual, OpPtrNotEqual, OpPtrDiff, OpSubgroupReadInvocationKHR, OpExpectKHR,
-) = _ops("TRii", """
-    77 86 103 105 128-152 164-167 170-191 194-199 261-262 334-336 338-340 343-344 401-403 4432 5631
-""")
+    OpVectorExtractDynamic, OpSampledImage, OpImageQuerySizeLod, OpIAdd, OpFAdd, OpISub, OpFSub, OpIMul, OpFMul,
+    OpUDiv, OpSDiv, OpFDiv, OpUMod, OpSRem, OpSMod, OpFRem, OpFMod, OpLogicalEqual, OpLogicalNotEqual, OpLogicalOr,
+    OpLogicalAnd, OpIEqual, OpINotEqual, OpBitwiseOr, OpBitwiseXor, OpBitwiseAnd, OpPtrEqual, OpPtrNotEqual,
+    OpPtrDiff,
+) = _ops("TRii", "77 86 103 128-141 164-167 170-171 197-199 401-403")
 OpVectorShuffle, OpCompositeInsert = _ops("TRiin*", "79 82")
 OpCompositeExtract = _op("TRin*", 81)
 (
-    OpCopyObject, OpTranspose, OpImage, OpImageQuerySize, OpImageQueryLevels, OpImageQuerySamples, OpConvertFToU,
-    OpConvertFToS, OpConvertSToF, OpConvertUToF, OpUConvert, OpSConvert, OpFConvert, OpQuantizeToF16, OpConvertPtrToU,
-    OpConvertUToPtr, OpBitcast, OpSNegate, OpFNegate, OpAny, OpAll, OpIsNan, OpIsInf, OpLogicalNot, OpNot,
-    OpBitReverse, OpBitCount, OpDPdx, OpDPdy, OpFwidth, OpDPdxFine, OpDPdyFine, OpFwidthFine, OpDPdxCoarse,
-    OpDPdyCoarse, OpFwidthCoarse, OpImageSparseTexelsResident, OpSizeOf, OpGroupNonUniformElect, OpCopyLogical,
-    OpSubgroupBallotKHR, OpSubgroupFirstInvocationKHR, OpSubgroupAllKHR, OpSubgroupAnyKHR, OpSubgroupAllEqualKHR,
-    OpCooperativeMatrixLengthKHR, OpConstantCompositeReplicateEXT, OpSpecConstantCompositeReplicateEXT,
-    OpCompositeConstructReplicateEXT, OpReadClockKHR, OpGroupNonUniformQuadAllKHR, OpGroupNonUniformQuadAnyKHR,
-    OpCooperativeMatrixConvertNV, OpCooperativeMatrixTransposeNV,
-) = _ops("TRi", """
-    83-84 100 104 106-107 109-117 120 124 126-127 154-157 168 200 204-205 207-215 316 321 333 400 4421-4422 4428-4430
-    4460-4463 5056 5110-5111 5293 5390
-""")
-(
-    OpImageSampleImplicitLod, OpImageSampleProjImplicitLod, OpImageFetch, OpImageRead, OpImageSparseSampleImplicitLod,
-    OpImageSparseSampleProjImplicitLod, OpImageSparseFetch, OpImageSparseRead,
-) = _ops("TRiiI?", "87 91 95 98 305 309 313 320")
-(
-    OpImageSampleExplicitLod, OpImageSampleProjExplicitLod, OpImageSparseSampleExplicitLod,
-    OpImageSparseSampleProjExplicitLod,
-) = _ops("TRiiI", "88 92 306 310")
-(
-    OpImageSampleDrefImplicitLod, OpImageSampleProjDrefImplicitLod, OpImageGather, OpImageDrefGather,
-    OpImageSparseSampleDrefImplicitLod, OpImageSparseSampleProjDrefImplicitLod, OpImageSparseGather,
-    OpImageSparseDrefGather,
-) = _ops("TRiiiI?", "89 93 96-97 307 311 314-315")
-(
-    OpImageSampleDrefExplicitLod, OpImageSampleProjDrefExplicitLod, OpImageSparseSampleDrefExplicitLod,
-    OpImageSparseSampleProjDrefExplicitLod,
-) = _ops("TRiiiI", "90 94 308 312")
+    OpCopyObject, OpTranspose, OpImage, OpImageQuerySamples, OpConvertFToU, OpBitcast, OpSNegate, OpFNegate,
+    OpLogicalNot, OpNot, OpBitCount,
+) = _ops("TRi", "83-84 100 107 109 124 126-127 168 200 205")
+OpImageSampleImplicitLod, OpImageRead, OpImageSparseSampleImplicitLod, OpImageSparseRead = _ops("TRiiI?", "87 98 305 320")
 OpImageWrite = _op("iiiI?", 99)
-(
-    OpBitFieldInsert, OpAtomicExchange, OpAtomicIAdd, OpAtomicISub, OpAtomicSMin, OpAtomicUMin, OpAtomicSMax,
-    OpAtomicUMax, OpAtomicAnd, OpAtomicOr, OpAtomicXor, OpAtomicFMinEXT, OpAtomicFMaxEXT, OpAtomicFAddEXT,
-) = _ops("TRiiii", "201 229 234-242 5614-5615 6035")
-OpEmitStreamVertex, OpEndStreamPrimitive, OpBranch, OpReturnValue, OpAssumeTrueKHR = _ops("i", "220-221 249 254 5630")
-OpControlBarrier = _op("iii", 224)
-OpMemoryBarrier = _op("ii", 225)
 OpAtomicStore = _op("iiii", 228)
-OpAtomicCompareExchange = _op("TRiiiiii", 230)
+OpAtomicExchange, OpAtomicXor, OpAtomicFMinEXT, OpAtomicFMaxEXT, OpAtomicFAddEXT = _ops("TRiiii", "229 242 5614-5615 6035")
 OpPhi = _op("TRp*", 245)
 OpLoopMerge = _op("iiL", 246)
+OpBranch, OpReturnValue = _ops("i", "249 254")
 OpBranchConditional = _op("iiin*", 250)
 OpSwitch = _op("iiP*", 251)
-(
-    OpGroupIAdd, OpGroupFAdd, OpGroupFMin, OpGroupUMin, OpGroupSMin, OpGroupFMax, OpGroupUMax, OpGroupSMax,
-    OpGroupNonUniformBallotBitCount, OpGroupIMulKHR, OpGroupFMulKHR, OpGroupBitwiseAndKHR, OpGroupBitwiseOrKHR,
-    OpGroupBitwiseXorKHR, OpGroupLogicalAndKHR, OpGroupLogicalOrKHR, OpGroupLogicalXorKHR,
-) = _ops("TRini", "264-271 342 6401-6408")
-(
-    OpGroupNonUniformIAdd, OpGroupNonUniformFAdd, OpGroupNonUniformIMul, OpGroupNonUniformFMul, OpGroupNonUniformSMin,
-    OpGroupNonUniformUMin, OpGroupNonUniformFMin, OpGroupNonUniformSMax, OpGroupNonUniformUMax, OpGroupNonUniformFMax,
-    OpGroupNonUniformBitwiseAnd, OpGroupNonUniformBitwiseOr, OpGroupNonUniformBitwiseXor, OpGroupNonUniformLogicalAnd,
-    OpGroupNonUniformLogicalOr, OpGroupNonUniformLogicalXor,
-) = _ops("TRinii?", "349-364")
+OpImageSparseDrefGather = _op("TRiiiI?", 315)
 OpTypeUntypedPointerKHR = _op("Rn", 4417)
 OpUntypedVariableKHR = _op("TRni?i?", 4418)
 OpUntypedPtrAccessChainKHR, OpUntypedInBoundsPtrAccessChainKHR = _ops("TRiiii*", "4423-4424")
 OpUntypedArrayLengthKHR = _op("TRiin", 4425)
 OpUntypedPrefetchKHR = _op("iii?i?i?", 4426)
-OpGroupNonUniformRotateKHR = _op("TRiiii?", 4431)
-OpSDot, OpUDot, OpSUDot = _ops("TRiin?", "4450-4452")
-OpSDotAccSat, OpUDotAccSat, OpSUDotAccSat, OpCooperativeMatrixMulAddKHR = _ops("TRiiin?", "4453-4455 4459")
 OpTypeCooperativeMatrixKHR = _op("Riiiii", 4456)
 OpCooperativeMatrixLoadKHR = _op("TRiii?M?", 4457)
 OpCooperativeMatrixStoreKHR = _op("iiii?M?", 4458)
 OpRawAccessChainNV = _op("TRiiiin?", 5398)
-# Opcodes that no Vulkan compute shader of ours emits: known, so that a module with them can be read.
+# Opcodes that nothing here looks at: known, so that a module with them can be read.
 SHAPES.update(_table({
     "Rs": "31",
     "R": "34-37 322 327 4472 5281 5341 5701-5712",
     "Rn": "38 6086",
     "TRnnn": "45 323",
+    "TR": "46 299 303 5381 5721-5723 5726-5727 5819",
     "TRi": """
-    69 101-102 118-119 121-122 158-160 282 300 324 328 4447 4477 5252-5255 5257-5258 5265 5267-5278 5296 5362
-    5391-5396 5575 5585-5586 5600 5728 5732-5745 5752 5754 5765-5769 5777-5780 5783-5785 5790-5791 5796 5800 5808-5816
-    5818 5934 5938 6016-6017 6026 6029-6030
+    69 101-102 104 106 110-122 154-160 204 207-215 282 300 316 321 324 328 333 400 4421-4422 4428-4430 4447 4460-4463
+    4477 5056 5110-5111 5252-5255 5257-5258 5265 5267-5278 5293 5296 5362 5390-5396 5575 5585-5586 5600 5728 5732-5745
+    5752 5754 5765-5769 5777-5780 5783-5785 5790-5791 5796 5800 5808-5816 5818 5934 5938 6016-6017 6026 6029-6030
+""",
+    "TRiii": """
+    78 202-203 232-233 263 283-284 304 318 337 341 345-348 365-366 4427 5012 5361 5572-5573 5731 5746-5748 5757 5761
+    5773-5775 5786 5788 5804 5806
+""",
+    "TRi*": "80 5601",
+    "TRiiI": "88 92 306 310",
+    "TRiiiI?": "89 93 96-97 307 311 314",
+    "TRiiiI": "90 94 308 312",
+    "TRiiI?": "91 95 309 313",
+    "TRii": """
+    105 142-152 161-163 172-191 194-196 261-262 334-336 338-340 343-344 4432 4479 5011 5334 5571 5574 5577 5587-5598
+    5631 5699 5713-5720 5725 5729-5730 5750 5753 5755-5756 5770-5772 5776 5795 5797 5799 5801-5803 5946-5947 5949
+    6018-6025 6027-6028 6031-6032
 """,
     "TRin": "123",
-    "TRii": """
-    161-163 4479 5011 5334 5571 5574 5577 5587-5598 5699 5713-5720 5725 5729-5730 5750 5753 5755-5756 5770-5772 5776
-    5795 5797 5799 5801-5803 5946-5947 5949 6018-6025 6027-6028 6031-6032
-""",
-    "TRiiiiii": "231 259 276-277 5792",
-    "in": "256-257",
-    "iii": "260 302 319 329 5578 6142-6143",
     "TRiiii": """
-    274-275 278-279 291 295-296 326 5580 5724 5749 5751 5758-5759 5762-5763 5787 5789 5798 5805 5807
+    201 234-241 274-275 278-279 291 295-296 326 5580 5724 5749 5751 5758-5759 5762-5763 5787 5789 5798 5805 5807
 """,
+    "": "218-219 4448-4449 5335-5336 5364-5365 5380",
+    "i": "220-221 297-298 4474 4476 5259 5630 5820",
+    "iii": "224 260 302 319 329 5578 6142-6143",
+    "ii": "225 301 4446 4475 5264 5266 5280 5295 5299 5344 5576",
+    "TRiiiiii": "230-231 259 276-277 5792",
+    "in": "256-257",
+    "TRini": "264-271 342 5000-5007 6401-6408",
     "iiii": "280-281",
-    "TRiii": """
-    283-284 304 318 5012 5361 5572-5573 5731 5746-5748 5757 5761 5773-5775 5786 5788 5804 5806
-""",
     "TRiiiii": "285-286 293-294 325 5760 5764",
     "iiiii": "287-288 5581",
     "TRiiiiiiiiiii*": "292",
-    "i": "297-298 4474 4476 5259 5820",
-    "TR": "299 303 5721-5723 5726-5727 5819",
-    "ii": "301 4446 4475 5264 5266 5280 5295 5299 5344 5576",
+    "TRinii?": "349-364",
+    "TRiiii?": "4431",
     "iiiiiiiiiii": "4445 5337",
-    "": "4448-4449 5335-5336 5364-5365",
+    "TRiin?": "4450-4452",
+    "TRiiin?": "4453-4455 4459",
     "iiiiiiii": "4473",
-    "TRini": "5000-5007",
     "iiiiiiiiiiiiii": "5249",
     "iiiiiiiiiiiii": "5250 5256 5261",
     "iiiiiii": "5251",
@@ -227,7 +173,6 @@ SHAPES.update(_table({
     "TRiiiM?": "5359",
     "iiiiM?": "5360",
     "n": "5397",
-    "TRi*": "5601",
     "TRs": "5609",
     "TRiiss": "5610",
     "TRii*": "5611",
@@ -296,7 +241,7 @@ _NAMES: dict[int, str] = {}
 
 
 def name(opcode: int) -> str:
-    """The name of an opcode, e.g. "OpLoad"; "opcode 5699" for one outside of the named ones."""
+    """The name of an opcode, e.g. "OpLoad"; "opcode 5699" for one that nothing here looks at."""
     if not _NAMES:
         _NAMES.update({value: key for key, value in globals().items() if key.startswith("Op")})
     return _NAMES.get(opcode, f"opcode {opcode}")
