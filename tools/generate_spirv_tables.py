@@ -170,7 +170,7 @@ def quoted(text: str) -> str:
 
 def targets(names: list[str], indent: str) -> str:
     """`names` as what a sequence is assigned to."""
-    if len(one := ", ".join(names)) < 90:
+    if len(one := ", ".join(names)) < 70:
         return one
     return "\n".join(["(", *wrap([f"{name}," for name in names], f"{indent}    "), f"{indent})"])
 

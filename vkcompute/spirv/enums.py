@@ -15,7 +15,9 @@ class ExecutionModel:
     (
         Vertex, TessellationControl, TessellationEvaluation, Geometry, Fragment, GLCompute, Kernel,
     ) = range(7)
-    RayGenerationKHR, IntersectionKHR, AnyHitKHR, ClosestHitKHR, MissKHR, CallableKHR = range(5313, 5319)
+    (
+        RayGenerationKHR, IntersectionKHR, AnyHitKHR, ClosestHitKHR, MissKHR, CallableKHR,
+    ) = range(5313, 5319)
     TaskEXT, MeshEXT = range(5364, 5366)
 
 

@@ -38,7 +38,9 @@ def _op(shape: str, opcode: int) -> int:
 
 # fmt: off
 
-OpNop, OpFunctionEnd, OpKill, OpReturn, OpUnreachable, OpNoLine, OpTerminateInvocation = _ops("", "0 56 252-253 255 317 4416")
+(
+    OpNop, OpFunctionEnd, OpKill, OpReturn, OpUnreachable, OpNoLine, OpTerminateInvocation,
+) = _ops("", "0 56 252-253 255 317 4416")
 (
     OpUndef, OpConstantTrue, OpConstantFalse, OpSpecConstantTrue, OpSpecConstantFalse, OpFunctionParameter,
 ) = _ops("TR", "1 41-42 48-49 55")
@@ -95,10 +97,14 @@ OpCompositeExtract = _op("TRin*", 81)
     OpCopyObject, OpTranspose, OpImage, OpImageQuerySamples, OpConvertFToU, OpBitcast, OpSNegate, OpFNegate,
     OpLogicalNot, OpNot, OpBitCount,
 ) = _ops("TRi", "83-84 100 107 109 124 126-127 168 200 205")
-OpImageSampleImplicitLod, OpImageRead, OpImageSparseSampleImplicitLod, OpImageSparseRead = _ops("TRiiI?", "87 98 305 320")
+(
+    OpImageSampleImplicitLod, OpImageRead, OpImageSparseSampleImplicitLod, OpImageSparseRead,
+) = _ops("TRiiI?", "87 98 305 320")
 OpImageWrite = _op("iiiI?", 99)
 OpAtomicStore = _op("iiii", 228)
-OpAtomicExchange, OpAtomicXor, OpAtomicFMinEXT, OpAtomicFMaxEXT, OpAtomicFAddEXT = _ops("TRiiii", "229 242 5614-5615 6035")
+(
+    OpAtomicExchange, OpAtomicXor, OpAtomicFMinEXT, OpAtomicFMaxEXT, OpAtomicFAddEXT,
+) = _ops("TRiiii", "229 242 5614-5615 6035")
 OpPhi = _op("TRp*", 245)
 OpLoopMerge = _op("iiL", 246)
 OpBranch, OpReturnValue = _ops("i", "249 254")
