@@ -20,16 +20,16 @@ except ImportError:
     zopfli = None
 
 
-_ONLY_IN_THE_CLONE = "## Two commands", "## Settings", "## Limits", "## Working"
+_LEFT_OUT = "## Two commands", "## What else", "## Settings", "## Limits", "## Working"
 
 
 class DescriptionHook(MetadataHookInterface):
-    """The package's description: the sections of the README that someone needs who has no clone yet."""
+    """The package's description: of the README what it is, how it is installed, and a first program."""
 
     def update(self, metadata: dict[str, Any]) -> None:
         """Called by hatchling for what pyproject.toml calls dynamic."""
         sections = re.split("^(?=## )", (Path(self.root) / "README.md").read_text("utf-8"), flags=re.MULTILINE)
-        text = "".join(section for section in sections if not section.startswith(_ONLY_IN_THE_CLONE))
+        text = "".join(section for section in sections if not section.startswith(_LEFT_OUT))
         metadata["readme"] = {"content-type": "text/markdown", "text": text}
 
 

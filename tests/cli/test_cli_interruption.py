@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from vkcompute.cli import interruption, progress, stderr
+from vkcompute.cli import interruption, stderr
 from vkcompute.cli.interruption import Stopped
 
 pytestmark = [pytest.mark.pure, pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")]
@@ -112,7 +112,7 @@ def test_other_threads_leave_signals_alone() -> None:
 
 def test_the_progress_of_quiet_work_is_where_it_stops() -> None:
     def work() -> None:
-        with progress.bar("work", unit="", quiet=True) as update:
+        with interruption.bar("work", unit="", quiet=True) as update:
             update(1, 3)
             _send(signal.SIGINT)
             update(2, 3)

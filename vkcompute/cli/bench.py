@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from vkcompute._version import __version__
-from vkcompute.cli import page, progress
+from vkcompute.cli import interruption, page
 from vkcompute.cli.options import Commands, Parser
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
     from vkcompute.runtime.runtime import Runtime
 
     n_repeats = _QUICK_REPEATS if args.quick else _REPEATS
-    with Runtime(args.device) as runtime, progress.bar("bench", unit=" samples", quiet=args.quiet) as update:
+    with Runtime(args.device) as runtime, interruption.bar("bench", unit=" samples", quiet=args.quiet) as update:
         found = measure(runtime, n_repeats, update)
         physical = runtime.device.physical
     page.show(_json(found, physical) if args.json else _text(found, physical))

@@ -1,4 +1,4 @@
-"""Ctrl-C, and the signals that ask a process to end, as exceptions: so that unfinished files go.
+"""Progress of long work, and its end by Ctrl-C or another signal: as an exception, so that unfinished files go.
 
 An exception out of nowhere can come at a bad moment: between a driver's object being made and being noted down, or in
 a C function that swallows it. So work that reports its progress is left to finish its current step first.
@@ -7,10 +7,17 @@ a C function that swallows it. So work that reports its progress is left to fini
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
+
+_USUAL, _WIDEST = 80, 100
+_ROWS = 24  # any number: tqdm draws nothing where it asks a terminal that has no size
+
+Update = Callable[[int, int], None]
 
 
 class Stopped(BaseException):
@@ -78,3 +85,48 @@ def between_steps() -> Iterator[Callable[[], None]]:
     finally:
         _signals.deferring = False
     _signals.check()
+
+
+@contextlib.contextmanager
+def bar(what: str, *, unit: str, quiet: bool = False) -> Iterator[Update]:
+    """Gives a function to be called with (done, total) after each step of the work; Ctrl-C ends the work in it.
+
+    It draws a bar on stderr, if that is a terminal, tqdm is there, and `quiet` is not asked for.
+    """
+    with between_steps() as check, _drawn(what, unit, quiet) as draw:
+
+        def update(done: int, total: int) -> None:
+            check()
+            if draw is not None:
+                draw(done, total)
+
+        yield update
+
+
+@contextlib.contextmanager
+def _drawn(what: str, unit: str, quiet: bool) -> Iterator[Update | None]:
+    if quiet or sys.stderr is None or not sys.stderr.isatty():
+        yield None
+        return
+    try:
+        from tqdm import tqdm
+    except ImportError:
+        yield None
+        return
+    shape = {"ncols": _columns(), "nrows": _ROWS}
+    with tqdm(desc=what, unit=unit, unit_scale=True, leave=False, file=sys.stderr, **shape) as drawn:
+
+        def draw(done: int, total: int) -> None:
+            drawn.total = total
+            drawn.update(done - drawn.n)
+
+        yield draw
+
+
+def _columns() -> int:
+    """The width of the terminal behind stderr, within reason; some terminals do not tell theirs."""
+    try:
+        columns = os.get_terminal_size(sys.stderr.fileno()).columns
+    except OSError:
+        columns = 0
+    return min(columns or _USUAL, _WIDEST)

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, TextIO
 
 from vkcompute import disk
-from vkcompute.cli import output, page, plot, progress
+from vkcompute.cli import interruption, output, page, plot
 from vkcompute.cli.options import Commands, Parser, number, whole
 from vkcompute.errors import DataError
 
@@ -89,7 +89,7 @@ def _train(args: argparse.Namespace) -> int:
     from vkcompute.runtime.runtime import Runtime
 
     data = table.read(args.data, target=args.target, ignore=args.ignore)
-    with Runtime(args.device) as runtime, progress.bar("train", unit=" epochs", quiet=args.quiet) as update:
+    with Runtime(args.device) as runtime, interruption.bar("train", unit=" epochs", quiet=args.quiet) as update:
         result = regress(data, args, runtime, lambda done: update(done, args.max_iter))
         device = runtime.device.name
     if args.model is not None:

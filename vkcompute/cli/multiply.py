@@ -7,7 +7,7 @@ import contextlib
 import os
 import time
 
-from vkcompute.cli import output, page, progress
+from vkcompute.cli import interruption, output, page
 from vkcompute.cli.options import Commands, Parser, byte_count
 
 
@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
     from vkcompute.runtime.runtime import Runtime
 
     options = {} if args.chunk_bytes is None else {"chunk_bytes": args.chunk_bytes}
-    with Runtime(args.device) as runtime, progress.bar("multiply", unit="B", quiet=args.quiet) as update:
+    with Runtime(args.device) as runtime, interruption.bar("multiply", unit="B", quiet=args.quiet) as update:
         start = time.perf_counter()
         result = multiply_files(a, b, args.output, runtime=runtime, progress=update, **options)
         seconds = time.perf_counter() - start
