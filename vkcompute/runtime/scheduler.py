@@ -96,7 +96,8 @@ class Scheduler:
         what it takes.
         """
         cost = keep[2]
-        self.arrive()
+        if self.arrivals:
+            self.arrive()
         with self.lock:
             if queue is not None and (self.placement.allowed(queue)[0] not in self.compute or queue == "transfer"):
                 raise ValueError(f"queue {queue!r} of {self.device} only copies; a kernel needs a compute queue")
