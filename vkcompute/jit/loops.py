@@ -13,7 +13,7 @@ from vkcompute import ir
 from vkcompute.core.quirks import quirks_of
 from vkcompute.errors import KernelError
 from vkcompute.ir.intervals import Interval
-from vkcompute.jit import records
+from vkcompute.jit import arrivals
 from vkcompute.jit.compile import MODEST, Passes
 from vkcompute.jit.control import LOOP
 from vkcompute.runtime.cost import Grid
@@ -96,14 +96,14 @@ class Loops:
         """Launches the kernel such that it fails if it comes to the limit; `why` it cannot go on then."""
         kernel, loops = self._watched
 
-        def read(words: records.Words) -> Exception | None:
+        def read(words: arrivals.Words) -> Exception | None:
             number, words[0] = int(words[0]), 0
             return self._error(loops[number - 1], why) if number else None
 
         def run(status: Tensor) -> Future:
             return kernel(*tensors, self._memory(1, grid).fill(0), status, *pushes, grid=grid)
 
-        return records.expect(kernel.runtime, _STATUS_WORDS, read, run)
+        return arrivals.expect(kernel.runtime, _STATUS_WORDS, read, run)
 
     # -- what is known ------------------------------------------------------------------------------------------------
 

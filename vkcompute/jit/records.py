@@ -7,19 +7,15 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 
 from vkcompute.errors import KernelError
+from vkcompute.jit.arrivals import Words, expect
 from vkcompute.jit.report import N_FAILED, N_HEADER, Site
 from vkcompute.runtime.future import Future
 from vkcompute.runtime.kernel import Kernel
-from vkcompute.runtime.runtime import Runtime
 from vkcompute.runtime.tensor import Tensor
-from vkcompute.runtime.transfer import host_view
 
-Words = npt.NDArray[np.uint32]
 _START = N_HEADER + N_FAILED  # of what is printed
-_MOST_PENDING = 64  # launches whose reports have not been read
 
 
 def launch(
@@ -34,48 +30,6 @@ def launch(
     n_words = -(-(_START + print_limit * largest) // 64) * 64
     read = partial(_read, kernel.name, sites, print_limit)
     return expect(kernel.runtime, n_words, read, lambda buffer: run([*tensors, buffer]))
-
-
-def expect(
-    runtime: Runtime, n_words: int, read: Callable[[Words], Exception | None], run: Callable[[Tensor], Future]
-) -> Future:
-    """Has `run` launch what leaves something in a buffer of so many zeros, a multiple of 64 (as `Graph.report`).
-
-    `read` takes that when all has finished, fills it with zeros again, and gives an error if there is one.
-    """
-    scheduler = runtime.scheduler
-    if scheduler.n_recordings and (graph := scheduler.recording()) is not None:
-        return run(graph.report(n_words, read))
-    if len(scheduler.arrivals) >= _MOST_PENDING:
-        scheduler.finish()
-    free = _free(runtime).setdefault(n_words, [])
-    buffer = free.pop() if free else _new(runtime, n_words)
-    words = host_view(buffer.buffer, 0, buffer.nbytes).view(np.uint32)
-
-    def land() -> Exception | None:
-        try:
-            return read(words)
-        finally:
-            free.append(buffer)
-
-    with scheduler.expecting(buffer.buffer, land):
-        return run(buffer)
-
-
-def _free(runtime: Runtime) -> dict[int, list[Tensor]]:
-    """By their size the buffers that nothing uses, which are zero; dropped where memory is short."""
-    memo = runtime.memo
-    if "reports" not in memo:
-        memo["reports"] = {}
-        runtime.device.caches.append(lambda: memo.get("reports", {}).clear())
-    return memo["reports"]  # type: ignore[no-any-return]
-
-
-def _new(runtime: Runtime, n_words: int) -> Tensor:
-    """A buffer of zeros that the host sees."""
-    tensor = runtime.tensor_on(lambda nbytes: runtime.device.buffer(nbytes, "download"), n_words, np.uint32)
-    host_view(tensor.buffer, 0, tensor.nbytes)[:] = 0
-    return tensor
 
 
 def _read(name: str, sites: Sequence[Site], print_limit: int, memory: Words) -> Exception | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -127,11 +127,10 @@ class Arrays:
                 self._landed = number
             staging.fetched = False
 
-    def expecting(self, staging: Staging) -> AbstractContextManager[None]:
-        """Inside, a run is launched whose reports are handed on when they arrive, if there are any."""
-        if not self.reports or staging.down is None:
-            return nullcontext()
-        return self._runtime.scheduler.expecting(staging.down, lambda: self._reported(staging))
+    def expecting(self, staging: Staging) -> Any:
+        """A context in which a run is launched, whose reports are handed on when they arrive."""
+        arrivals = self._runtime.scheduler.arrivals
+        return arrivals.expecting(staging.down, lambda: self._reported(staging)) if self.reports else nullcontext()
 
     def _reported(self, staging: Staging) -> Exception | None:
         """The first error that launches of a finished run have reported."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -38,22 +36,6 @@ BATCH_BYTES = 16 << 20
 _MOST_MEASURED = 10_000  # tasks of a graph's submit that a profile takes apart
 
 
-@dataclass(slots=True, eq=False)
-class Arrival:
-    """What a launch leaves in a buffer for the host.
-
-    Attributes:
-        land: called once, when what writes the buffer has finished; gives the error that this ended with, if any.
-        tasks: (lane, task) of what writes it, and of what depends on that: they fail together.
-        launched: whether all that writes it has been launched.
-    """
-
-    buffer: Buffer
-    land: Callable[[], Exception | None]
-    tasks: dict[tuple[int, int], None] = field(default_factory=dict)
-    launched: bool = False
-
-
 class Scheduler:
     """All work of one device goes through here, in the order of the calls.
 
@@ -64,8 +46,7 @@ class Scheduler:
         self._owner = owner  # so that a future, which holds its scheduler, holds the runtime with the device
         self.device, self.lock = device, device.lock
         self.failures: list[Failure] = []
-        self.arrivals: list[Arrival] = []
-        self._is_landing = False
+        self.arrivals: Any = ()  # that launches leave for the host: Arrivals, of the floor above, where there are any
         self._n_settled = self._n_told = 0
         timed = submit_limit_s is not None
         self.lanes = [
@@ -253,11 +234,11 @@ class Scheduler:
         failure = None
         if self.failures:
             self._settle()
-            failure = self._failure_of(reads)
+            failure = self.failure_of(reads)
         after: After = {}
         strand = lane.index
         if self.arrivals:
-            self._follow((strand, task), writes, reads)
+            self.arrivals.follow((strand, task), writes, reads)
         for buffer, start, stop in writes:
             self.uses(buffer).write(start, stop, strand, task, after)
         for buffer, start, stop in reads:
@@ -277,61 +258,24 @@ class Scheduler:
             if n_failures == len(self.failures):
                 self._n_settled = n_failures
 
-    @contextmanager
-    def expecting(self, buffer: Buffer, land: Callable[[], Exception | None]) -> Iterator[None]:
-        """Inside, work is launched that leaves something in the buffer (see `Arrival`)."""
-        self.arrivals.append(arrival := Arrival(buffer, land))
-        try:
-            yield
-            arrival.launched = True
-        finally:
-            if not arrival.launched:
-                self.arrivals.remove(arrival)
+    def failure_of(self, ranges: Sequence[Range]) -> Failure | None:
+        """Why some of these bytes are not what they should be: the task that was to write them failed."""
+        for buffer, start, stop in ranges:
+            uses: Uses | None = buffer.uses
+            for writer, task in uses.writers(start, stop) if uses else ():
+                if (failure := self.lanes[writer].failure_of(task)) is not None:
+                    return failure
+        return None
 
     def arrive(self) -> None:
-        """Lands what has arrived, in the order of the launches."""
-        if not self.arrivals:
-            return
-        with self.lock:
-            if self._is_landing:  # which has led here
-                return
-            self._is_landing = True
-            try:
-                for arrival in [each for each in self.arrivals if each.launched]:
-                    self._land(arrival)
-            finally:
-                self._is_landing = False
-
-    def _land(self, arrival: Arrival) -> None:
-        whole = [(arrival.buffer, 0, arrival.buffer.nbytes)]
-        failure, error = self._failure_of(whole), None
-        running = failure is None and any(task > self.lanes[lane].finished_task() for lane, task in _writers(whole))
-        if running:
-            return
-        try:
-            if failure is None and (error := arrival.land()) is not None:
-                for lane, task in arrival.tasks:
-                    self.lanes[lane].fail(error, task)
-        finally:
-            self.arrivals.remove(arrival)
-            arrival.buffer.uses = None
-
-    def _follow(self, task: tuple[int, int], writes: Sequence[Range], reads: Sequence[Range]) -> None:
-        """Notes a task that writes what is expected to arrive, or that depends on one which does."""
-        writers = {*_writers(reads)}
-        for arrival in self.arrivals:
-            if not writers.isdisjoint(arrival.tasks) or any(where[0] is arrival.buffer for where in writes):
-                arrival.tasks[task] = None
-
-    def _failure_of(self, ranges: Sequence[Range]) -> Failure | None:
-        """Why some of these bytes are not what they should be: the task that was to write them failed."""
-        found = (self.lanes[writer].failure_of(task) for writer, task in _writers(ranges))
-        return next(filter(None, found), None)
+        """Has the host take what finished work has left for it."""
+        if self.arrivals:
+            self.arrivals.land()
 
     def require_written(self, buffer: Buffer, start: int, stop: int) -> None:
         """Raises the error of the task that was to write these bytes, if that has failed. It has finished."""
         with self.lock:
-            failure = self._failure_of([(buffer, start, stop)]) if self.failures else None
+            failure = self.failure_of([(buffer, start, stop)]) if self.failures else None
         if failure is not None:
             raise failure.raised()
 
@@ -346,7 +290,7 @@ class Scheduler:
         uses: Uses | None = buffer.uses
         if uses is None:
             uses = buffer.uses = Uses()
-        elif uses.crowded and self._failure_of([(buffer, 0, buffer.nbytes)]) is None:
+        elif uses.crowded and self.failure_of([(buffer, 0, buffer.nbytes)]) is None:
             uses.forget({lane.index: lane.finished_task() for lane in self.lanes})
         return uses
 
@@ -445,10 +389,3 @@ class Scheduler:
     def _refuse(self, error: Exception) -> None:
         for lane in self.lanes:
             lane.failure = lane.failure or error
-
-
-def _writers(ranges: Iterable[Range]) -> Iterator[tuple[int, int]]:
-    """(lane, task) of those that wrote these bytes last."""
-    for buffer, start, stop in ranges:
-        if buffer.uses:
-            yield from buffer.uses.writers(start, stop)
