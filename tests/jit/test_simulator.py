@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import math
 import os
 import re
 import subprocess
@@ -321,3 +322,87 @@ def test_the_page_on_the_language_simulated(monkeypatch: pytest.MonkeyPatch) -> 
         block = block.replace("only some invocations of a workgroup may come to this barrier", "a barrier together")
         linecache.cache[page.name] = len(block), None, block.splitlines(keepends=True), page.name
         exec(compile(block, page.name, "exec"), names)
+
+
+@vc.kernel
+def float_arithmetic(x, y, k, out):
+    i = vc.global_id(0)
+    a, b = x[i], y[i]
+    out[0, i], out[1, i], out[2, i], out[3, i] = a + b, a - b, a * b, a / b
+    out[4, i], out[5, i], out[6, i] = math.sqrt(abs(a)), a + k[i], k[i] / 3
+    out[7, i], out[8, i], out[9, i] = np.floor(a) + round(b), k[i] * 0.1, float(k[i]) - b
+    out[10, i], out[11, i], out[12, i] = abs(a) ** 0.5, 1 / a, min(a, b) - max(a, 1.5)
+
+
+def test_floats_are_the_devices(gpu: vc.Runtime) -> None:
+    """Each operation to 2 units in the last place, the widest that Vulkan leaves to a division."""
+    rng, n = np.random.default_rng(0), 512
+    x, y = ((rng.standard_normal(n) * 10.0 ** rng.uniform(-6, 6, n)).astype(np.float32) for _ in range(2))
+    k = rng.integers(-(2**31), 2**31, n).astype(np.int32)
+    out, simulated = gpu.zeros((13, n)), np.zeros((13, n), np.float32)
+    float_arithmetic[n // 64, 64](gpu.tensor(x), gpu.tensor(y), gpu.tensor(k), out)
+    float_arithmetic.simulate[n // 64, 64](x, y, k, simulated)
+    np.testing.assert_array_max_ulp(out.numpy(), simulated, 3)
+
+
+MODE, HALF = 3, np.float32(0.5)
+
+
+@vc.kernel
+def with_what_is_never_compiled(out):
+    i = vc.global_id(0)
+    if MODE == 4:
+        for name in ("a", "b"):
+            with open(name) as file:
+                out[i] = [file.read() for _ in range(3)]
+        while nonsense:  # noqa: F821
+            out.nonsense += lambda x: x
+    if i < out.size:
+        out[i] = i if MODE == 3 else {}
+        return
+        print({i: f"{i}"})
+
+
+@pytest.mark.pure
+def test_what_is_never_compiled_is_never_run() -> None:
+    out = np.zeros(3, np.int32)
+    with_what_is_never_compiled.simulate(out)
+    assert out.tolist() == [0, 1, 2]
+
+
+class Pair:
+    """Functions and constants of a class, with numpy's scalars."""
+
+    STEP = np.int32(3)
+    SIZES = (np.int32(2), 5)
+
+    @staticmethod
+    def scaled(value, by=HALF, *, plus=STEP) -> Any:
+        by *= 2
+        return value * by + plus
+
+
+def made(step: Any) -> Any:
+    first, *_ = np.int64(7), step
+
+    @vc.kernel
+    def kernel(x, out):
+        i = vc.global_id(0)
+        for j in range(Pair.SIZES[0]):
+            out[i, j] = Pair.scaled(x[i]) + step / 2 if x[i] > Pair.STEP else Pair.STEP // Pair.SIZES[0]
+        a, b = Pair.SIZES
+        out[i, Pair.SIZES[0]] = Pair.scaled(i, plus=a) + (Pair.STEP == 3) + (not Pair.STEP) + b % Pair.STEP
+        out[i, -1] = (Pair.STEP and i) + Pair.STEP**2 + first - Pair.STEP / Pair.SIZES[0]
+
+    return kernel
+
+
+def test_constants_and_functions_of_classes_and_closures(gpu: vc.Runtime) -> None:
+    kernel, x = made(np.uint8(5)), np.arange(8, dtype=np.float32)
+    out, simulated = gpu.zeros((8, 4)), np.zeros((8, 4), np.float32)
+    try:
+        kernel[1, 8](gpu.tensor(x), out)
+    except vc.MissingFeature as missing:
+        pytest.skip(str(missing))
+    kernel.simulate[1, 8](x, simulated)
+    assert np.array_equal(out.numpy(), simulated)

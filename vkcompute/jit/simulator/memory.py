@@ -92,12 +92,12 @@ class Cells:
 
     def _touch(self, index: int, kind: int) -> None:
         machine = self._machine
+        if kind == WRITE and self._written.size:
+            self._written[index] = True
         calls = machine.calls(1)
         if not calls:  # a debugger looks
             return
-        if kind == WRITE and self._written.size:
-            self._written[index] = True
-        elif self._written.size and not self._written[index]:
+        if self._written.size and not self._written[index]:
             raise machine.fault(
                 f"{self._element(index)} is read, and no invocation of the workgroup has written it; a shared array "
                 "holds anything at first: write it, and put vc.barrier() between"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -114,11 +115,10 @@ def _compare_exchange(machine: Machine, args: list[Any], memory: Any) -> Any:
     return before
 
 
-_UFUNCS = {
-    "add": np.add, "sub": np.subtract, "mul": np.multiply, "min": np.minimum, "max": np.maximum,
-    "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor, "shl": np.left_shift, "shr": np.right_shift,
-    "pow": np.power, "atan2": np.arctan2, "lt": np.less, "le": np.less_equal, "gt": np.greater,
-    "ge": np.greater_equal, "eq": np.equal, "ne": np.not_equal, "neg": np.negative, "not": np.invert,
+_UFUNCS: dict[str, Callable[..., Any]] = {
+    **{code: getattr(operator, code) for code in "add sub mul xor lt le gt ge eq ne neg abs".split()},
+    "and": operator.and_, "or": operator.or_, "not": operator.invert, "shl": operator.lshift, "shr": operator.rshift,
+    "min": np.minimum, "max": np.maximum, "pow": np.power, "atan2": np.arctan2,
     "round": np.rint, "rsqrt": lambda x: 1 / np.sqrt(x),
     **{name: getattr(np, f"arc{name[1:]}") for name in ("asin", "acos", "atan", "asinh", "acosh", "atanh")},
 }  # fmt: skip

@@ -146,9 +146,10 @@ class Rewriter(ast.NodeTransformer):
 
     def visit_For(self, node: ast.For) -> ast.For:
         """A loop over a range."""
-        heads = dict(self._notes.heads.get(self._originals[node], {}))
+        if not isinstance(node.iter, ast.Call) or self._originals[node] not in self._notes.heads:
+            return node  # the compiler never came here
+        heads = dict(self._notes.heads[self._originals[node]])
         heads.pop(getattr(node.target, "id", ""), None)
-        assert isinstance(node.iter, ast.Call)
         args = [self.visit(each) for each in node.iter.args]
         numbers = partial(self._machine.range, self._line(node))
         node.iter = _placed(ast.Call(self._entry(numbers, node.iter), args, []), node.iter)
