@@ -64,7 +64,7 @@ def test_stopped_programs_on_a_device(gpu: vc.Runtime, function: ir.Function, bi
     state = gpu.full(n_words * N_INVOCATIONS, 0xDEADBEEF, np.uint32)
     for n in range(MOST_LAUNCHES):
         status.fill(0)
-        kernels[n > 0](source, out, state, status, bias, grid=N_INVOCATIONS // function.local_size[0])
+        kernels[n > 0](source, out, status, state, bias, grid=N_INVOCATIONS // function.local_size[0])
         if not status.numpy()[0]:
             break
     assert np.array_equal(out.numpy(), expected), ir.text(function)

@@ -292,6 +292,23 @@ def test_graphs_with_an_input_that_loops_count_to(gpu: vc.Runtime, limited: Limi
         assert np.array_equal(out.numpy(), counted(n, 20))
 
 
+@vc.kernel
+def climb(x, out):
+    n = 0
+    while x[0] < 100:
+        out[0] = x[0] + 3
+        n += 1
+        out[1] = n
+
+
+@pytest.mark.parametrize("limit", [2, 7, 10**6])
+def test_what_reads_what_it_writes_does_not_begin_again(gpu: vc.Runtime, limited: Limit, limit: int) -> None:
+    limited(limit)
+    both = gpu.zeros(2, np.int32)
+    climb[1, 1](both, both)
+    assert both.numpy().tolist() == [102, 34]
+
+
 def test_kept_state_that_is_too_large_is_an_error(gpu: vc.Runtime, limited: Limit) -> None:
     limited(2)
     out = gpu.zeros(3, np.int32)

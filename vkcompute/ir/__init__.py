@@ -14,7 +14,7 @@ from vkcompute.ir.intervals import most_passes
 from vkcompute.ir.lower import lower
 from vkcompute.ir.optimize import optimize
 from vkcompute.ir.printer import text
-from vkcompute.ir.resume import can_resume, resumable
+from vkcompute.ir.resume import can_resume, repeatable, resumable
 from vkcompute.ir.types import (
     BOOL,
     FLOAT16,
@@ -68,6 +68,7 @@ __all__ = [
     "lower",
     "most_passes",
     "optimize",
+    "repeatable",
     "resumable",
     "text",
     "vector",

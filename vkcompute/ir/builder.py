@@ -159,7 +159,8 @@ class Builder:
         args = [env.get(value, value) for value in op.args]
         with self.at(op.loc):
             if op.has_result:
-                env[op] = self._value(op.code, args, op.attribute)
+                folded = fold(self.function, op.code, args, op.attribute)
+                env[op] = folded or self._add(Op(op.code, op.type, args, op.attribute, (), op.loc))
                 return
             leads = op.code in ("break", "continue")
             attribute = env.get(op.attribute, op.attribute) if leads else op.attribute

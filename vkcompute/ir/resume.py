@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from vkcompute.ir.builder import Builder
-from vkcompute.ir.function import EFFECTS, Constant, Function, Op, Push, Value, endings, walk
+from vkcompute.ir.function import EFFECTS, Constant, Function, Memory, Op, Push, Value, endings, walk
 from vkcompute.ir.types import SCALARS, UINT32, UINT64, Type, Vector
 
 _COMPUTED = EFFECTS | {"load", "div", "rem", "mod"}  # all others may be computed again in each launch
@@ -60,21 +60,31 @@ def can_resume(function: Function) -> bool:
     return not function.shared_memory and not any(op.code in together for op in walk(function.body))
 
 
-def resumable(function: Function, budget: int, *, again: bool) -> tuple[Function, int]:
+def repeatable(function: Function) -> bool:
+    """Whether what was begun may begin again: it reads nothing that it writes."""
+    ops = list(walk(function.body))
+    written = {op.attribute for op in ops if op.code == "store"}
+    return not any(
+        op.code in ("atomic", "compare_exchange") or (op.code == "load" and op.attribute in written) for op in ops
+    )
+
+
+def resumable(function: Function, budget: int, *, again: bool = False, keep: bool = True) -> tuple[Function, int]:
     """A kernel that does the same, but stops after `budget` passes.
 
-    It has two more buffers of uint32: `state`, in which what an invocation goes on from is kept, and `status`, whose
-    element becomes 1 if an invocation has not come to its end.
+    It has two more buffers of uint32: `status`, whose element becomes 1 if an invocation has not come to its end, and
+    `state`, in which what it goes on from is kept.
 
     Args:
         function: that `can_resume`.
         budget: at least 1.
         again: whether it goes on from the state rather than from its beginning.
+        keep: whether there is a state.
 
     Returns:
         The kernel, and the words of state per invocation.
     """
-    return _Machine(function, _Parts(function)).build(budget, again=again)
+    return _Machine(function, _Parts(function), keep=keep).build(budget, again=again)
 
 
 class _Parts:
@@ -219,13 +229,14 @@ def _prologue(function: Function) -> Iterator[Op]:
 class _Machine:
     """Builds a function of parts."""
 
-    def __init__(self, function: Function, parts: _Parts) -> None:
+    def __init__(self, function: Function, parts: _Parts, *, keep: bool) -> None:
         self._function, self._parts = Function(function.name, function.local_size), parts
         self._function.buffers, self._function.pushes = [*function.buffers], function.pushes
         self._b = Builder(self._function)
         self._env: dict[Value, Value] = {}
-        self._state = self._function.buffer("state", UINT32)
         self._status = self._function.buffer("status", UINT32)
+        self._state, self._keep = Memory("state", UINT32), keep
+        self._function.buffers += [self._state] * keep
 
     def build(self, budget: int, *, again: bool) -> tuple[Function, int]:
         """The function, and the words of state per invocation."""
@@ -243,33 +254,71 @@ class _Machine:
 
     def _go_on(self, budget: int, part: Value, values: dict[Value, Value], *, certain: bool) -> int:
         """The loop, what follows it, and the state that is left."""
-        b, parts = self._b, self._parts
+        parts = self._parts
         self._env |= {value: values[value] for value in parts.fixed}
-        loop = b.loop(self._number(0), part, *[values[value] for value in parts.carried])
+        initial = [values[value] for value in parts.carried]
+        run = self._all_parts if len(parts.looping) > 1 else self._one_part if certain else self._one_part_or_none
+        part, *carried = run(budget, part, initial)
+        part, current = self._through(parts.final, part, dict(zip(parts.carried, carried, strict=True)))
+        return self._save(part, [*current.values(), *[self._env[value] for value in parts.fixed]])
+
+    def _all_parts(self, budget: int, part: Value, initial: Sequence[Value]) -> Sequence[Value]:
+        """A loop through all parts; gives the next part and what is carried there, as the next two do."""
+        b, parts = self._b, self._parts
+        loop = b.loop(self._number(0), part, *initial)
         with loop.body:
             count, part = loop.params[:2]
-            current: dict[Value, Value] = dict(zip(parts.carried, loop.params[2:], strict=True))
-            part, current = self._through(parts.looping, part, current, certain=certain)
+            part, current = self._through(parts.looping, part, dict(zip(parts.carried, loop.params[2:], strict=True)))
             following = b.binary("add", count, self._number(1))
             ended = b.binary("ge", part, self._number(len(parts.looping)))
             leave = b.if_(b.binary("or", ended, b.binary("ge", following, self._number(budget))))
             with leave.then:
                 b.break_(loop, part, *current.values())
             b.yield_(following, part, *current.values())
-        part, current = loop.results[0], dict(zip(parts.carried, loop.results[1:], strict=True))
-        part, current = self._through(parts.final, part, current)
-        return self._save(part, [*current.values(), *[self._env[value] for value in parts.fixed]])
+        return loop.results
+
+    def _one_part_or_none(self, budget: int, part: Value, initial: Sequence[Value]) -> Sequence[Value]:
+        """A loop through the only part, for those who come to it."""
+        b = self._b
+        branch = b.if_(b.binary("eq", part, self._number(0)))
+        with branch.then:
+            b.yield_(*self._one_part(budget, part, initial))
+        with branch.otherwise:
+            b.yield_(part, *initial)
+        return branch.results
+
+    def _one_part(self, budget: int, _: Value, initial: Sequence[Value]) -> Sequence[Value]:
+        """A loop through the only part, which leaves it and starts over where that does."""
+        b, parts = self._b, self._parts
+
+        def run(nodes: list[_Node], env: dict[Value, Value]) -> None:
+            end = self._straight(nodes, env)
+            if isinstance(end, _Fork):
+                branch = b.if_(env.get(end.condition, end.condition))
+                for region, way in zip((branch.then, branch.otherwise), end.ways, strict=True):
+                    with region:
+                        run(way, dict(env))
+                return
+            carried, number = [env[value] for value in parts.carried], self._number_of(end)
+            if end.to is parts.looping[0]:
+                following = b.binary("add", loop.params[0], self._number(1))
+                with b.if_(b.binary("ge", following, self._number(budget))).then:
+                    b.break_(loop, number, *carried)
+                b.continue_(loop, following, *carried)
+            else:
+                b.break_(loop, number, *carried)
+
+        loop = b.loop(self._number(0), *initial)
+        with loop.body:
+            run(parts.looping[0].nodes, self._env | dict(zip(parts.carried, loop.params[1:], strict=True)))
+        return loop.results
 
     def _through(
-        self, parts: Sequence[_Part], number: Value, current: dict[Value, Value], *, certain: bool = False
+        self, parts: Sequence[_Part], number: Value, current: dict[Value, Value]
     ) -> tuple[Value, dict[Value, Value]]:
         """Those of the parts whose turn comes; gives the number of the next, and what is carried there."""
         b = self._b
         for part in parts:
-            if certain:
-                number, changed = self._way(part.nodes, self._env | current, current)
-                current = current | changed
-                continue
             before = number, dict(current)
             branch = b.if_(b.binary("eq", number, self._number(part.number)))
             with branch.then:
@@ -285,18 +334,22 @@ class _Machine:
         self, nodes: list[_Node], env: dict[Value, Value], before: dict[Value, Value]
     ) -> tuple[Value, dict[Value, Value]]:
         """Nodes up to a jump: the number of the part that it leads to, and what is not as `before` there."""
-        b = self._b
+        end = self._straight(nodes, env)
+        if isinstance(end, _Fork):
+            return self._both(end, env, before)
+        return self._number_of(end), {value: env[value] for value in before if env[value] is not before[value]}
+
+    def _straight(self, nodes: list[_Node], env: dict[Value, Value]) -> _Fork | _Jump:
+        """Nodes up to a fork or a jump, which it gives; `env` is as there."""
         for node in nodes:
             if isinstance(node, Op):
-                b.copy(node, env)
-            elif isinstance(node, _Names):
-                env |= {value: env.get(each, each) for value, each in node.values.items()}
+                self._b.copy(node, env)
             elif isinstance(node, _Fork):
-                return self._both(node, env, before)
+                return node
             else:
-                env = env | {value: env.get(each, each) for value, each in node.values.items()}
-                changed = {value: env[value] for value in before if env[value] is not before[value]}
-                return self._number(node.to.number if node.to else self._done), changed
+                env |= {value: env.get(each, each) for value, each in node.values.items()}
+                if isinstance(node, _Jump):
+                    return node
         raise AssertionError("a part ends with a jump or a fork")
 
     def _both(
@@ -319,9 +372,9 @@ class _Machine:
 
     # -- state --------------------------------------------------------------------------------------------------------
 
-    @property
-    def _done(self) -> int:
-        return len(self._parts.looping) + len(self._parts.final)
+    def _number_of(self, jump: _Jump) -> Value:
+        """The number of the part that comes next, or the one after the last."""
+        return self._number(jump.to.number if jump.to else len(self._parts.looping) + len(self._parts.final))
 
     def _number(self, value: int) -> Value:
         return self._b.const(value, UINT32)
@@ -337,11 +390,12 @@ class _Machine:
 
     def _save(self, part: Value, values: Sequence[Value]) -> int:
         b = self._b
-        b.store(self._state, self._index, part)
+        if self._keep:
+            b.store(self._state, self._index, part)
         unfinished = b.if_(b.binary("lt", part, self._number(len(self._parts.looping))))
         with unfinished.then:
             b.store(self._status, self._number(0), self._number(1))
-            words = [word for value in values for word in _words(b, value)]
+            words = [word for value in values for word in _words(b, value)] if self._keep else []
             for n, word in enumerate(words):
                 b.store(self._state, self._word(n + 1), word)
         return len(words) + 1

@@ -148,9 +148,9 @@ def optimized(
 def passes_of(function: ir.Function) -> Passes:
     """How often its loops run at most, whatever the push constants, and if these are less than MODEST."""
     always = ir.most_passes(function, {})
-    if always is not None:
+    if always is not None and always < MODEST:
         return always, always
-    return None, ir.most_passes(function, dict.fromkeys(function.pushes, (0, MODEST - 1)))
+    return always, ir.most_passes(function, dict.fromkeys(function.pushes, (0, MODEST - 1)))
 
 
 def build(

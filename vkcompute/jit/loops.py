@@ -40,6 +40,12 @@ def _is_modest(push: Any) -> bool:
     return isinstance(push, (float, np.floating)) or (isinstance(push, (int, np.integer)) and bool(0 <= push < MODEST))
 
 
+def _overlap(kernel: Kernel, tensors: Sequence[Tensor]) -> bool:
+    """Whether the kernel writes a tensor and reads another one that shares bytes with it."""
+    pairs = [(tensors[i].range, tensors[j].range) for i in kernel.writes for j in kernel.reads if i != j]
+    return any(one is other and a < d and c < b for (one, a, b), (other, c, d) in pairs)
+
+
 class Loops:
     """The loops of a kernel, on a device whose driver leaves them after `limit` passes through bodies of loops.
 
@@ -70,24 +76,37 @@ class Loops:
         """
         if self.harmless(pushes, grid):
             return self._kernel(*tensors, *pushes, grid=grid)
-        n, runtime = self._most(pushes, grid), self._kernel.runtime
+        n, graph = self._most(pushes, grid), self._kernel.runtime.scheduler.recording()
         n_parts = _AT_ONCE + 1 if n is None else n // self._budget + 1
         if not ir.can_resume(self._function):
             return self._watch(tensors, pushes, grid, "its invocations share memory, or wait for each other")
-        if n_parts > _AT_ONCE and runtime.scheduler.recording() is not None:
-            return self._watch(tensors, pushes, grid, "a graph has recorded it, without knowing how often")
-        first, again, n_words = self._parts
-        state, status = (
-            self._memory(n_words, grid),
-            (runtime.scheduler.recording() or runtime).empty(1, np.uint32).fill(0),
-        )
-        args = (*tensors, state, status, *pushes)
-        last = first(*args, grid=grid)
         if n_parts <= _AT_ONCE:
-            for _ in range(n_parts - 1):
-                last = again(*args, grid=grid)
-            return last
-        while status.numpy()[0]:
+            return self._launch_parts(tensors, pushes, grid, n_parts)
+        if graph is not None:
+            return self._watch(tensors, pushes, grid, "a graph has recorded it, without knowing how often")
+        return self._try(tensors, pushes, grid) or self._launch_parts(tensors, pushes, grid, None)
+
+    def _try(self, tensors: Sequence[Tensor], pushes: Sequence[Any], grid: Grid) -> Future | None:
+        """Launches what notices when it comes to its end too late; None if it did, or cannot begin again then.
+
+        It takes less time than what keeps its state.
+        """
+        if not ir.repeatable(self._function) or _overlap(self._kernel, tensors):
+            return None
+        status = tensors[0].runtime.zeros(1, np.uint32)
+        done = self._short(*tensors, status, *pushes, grid=grid)
+        return None if status.numpy()[0] else done
+
+    def _launch_parts(self, tensors: Sequence[Tensor], pushes: Sequence[Any], grid: Grid, n: int | None) -> Future:
+        """Launches `n` parts, or as many as it takes."""
+        runtime = self._kernel.runtime
+        first, again, n_words = self._parts
+        status = (runtime.scheduler.recording() or runtime).empty(1, np.uint32).fill(0)
+        args = (*tensors, status, self._memory(n_words, grid), *pushes)
+        last = first(*args, grid=grid)
+        for _ in range(n - 1 if n else 0):
+            last = again(*args, grid=grid)
+        while n is None and status.numpy()[0]:
             status.fill(0)
             last = again(*args, grid=grid)
         return last
@@ -135,9 +154,14 @@ class Loops:
     @cached_property
     def _parts(self) -> tuple[Kernel, Kernel, int]:
         """The kernel that begins, the one that goes on, and the words of state per invocation."""
-        first, n_words = ir.resumable(self._function, self._budget, again=False)
+        first, n_words = ir.resumable(self._function, self._budget)
         again, _ = ir.resumable(self._function, self._budget, again=True)
         return self._lowered(first), self._lowered(again), n_words
+
+    @cached_property
+    def _short(self) -> Kernel:
+        """The kernel that stops."""
+        return self._lowered(ir.resumable(self._function, self._budget, keep=False)[0])
 
     @cached_property
     def _watched(self) -> tuple[Kernel, list[Any]]:
