@@ -189,6 +189,19 @@ def test_more_groups_than_fit_along_x(gpu: vc.Runtime) -> None:
     assert np.array_equal(weighted(gpu.tensor(x), gpu.tensor(y), 3).numpy(), (x - y) * 3)
 
 
+def test_more_than_the_device_binds(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where a binding has 1 MiB at most: in windows, but for arrays that are repeated."""
+    monkeypatch.setattr(type(gpu.device), "max_binding_bytes", property(lambda _: 1 << 20))
+    x, one = np.arange(1_000_001, dtype=np.int32), np.array([[5]], np.int32)
+    tensor = gpu.tensor(x)
+    assert np.array_equal(weighted(tensor, gpu.tensor(one), tensor).numpy()[0], (x - 5) * x)
+    weighted(tensor, 1, 2, out=tensor)
+    assert np.array_equal(tensor.numpy(), (x - 1) * 2)
+    assert vc.reduce("a + b", 0, map="x ^ y")(tensor, 7).item() == ((x - 1) * 2 ^ 7).sum(dtype=np.int32)
+    with pytest.raises(ValueError, match="binds at most 1048576; bind views of it"):
+        weighted(tensor, gpu.tensor(np.array([[1], [2]], np.int32)), 1)
+
+
 FACTOR = 2
 
 

@@ -84,6 +84,28 @@ def test_more_groups_than_fit_along_x(gpu: vc.Runtime) -> None:
     assert np.array_equal(total(gpu.tensor(wide), axis=0).numpy(), wide.sum(0, np.int32))
 
 
+def test_more_than_the_device_binds(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where a binding has 1 MiB at most: the same, in windows."""
+    x = gpu.tensor(np.random.default_rng(0).integers(0, 2**32, 1_500_001, np.uint32))
+    y = gpu.tensor(np.random.default_rng(1).normal(size=1_500_001).astype(np.float32))
+    whole = vc.reduce(composed, 1 << 16)(x).item(), total(y).item()
+    monkeypatch.setattr(type(gpu.device), "max_binding_bytes", property(lambda _: 1 << 20))
+    assert (vc.reduce(composed, 1 << 16)(x).item(), total(y).item()) == whole
+    with gpu.record() as step:
+        recorded = total(y)
+    step.run()
+    assert recorded.item() == whole[1]
+    assert dot(x, 1).item() == x.numpy().sum(dtype=np.uint32)
+    with pytest.raises(ValueError, match="binds at most 1048576; bind views of it"):
+        total(y[:1_500_000].reshape(3, -1), axis=1)
+    monkeypatch.undo()
+    monkeypatch.setattr("vkcompute.jit.dispatch.MOST_ELEMENTS", 1 << 20)
+    monkeypatch.setattr("vkcompute.jit.element_launch.MOST_ELEMENTS", 1 << 20)
+    assert total(y).item() == whole[1]
+    with pytest.raises(ValueError, match="<lambda> is given 1500000 elements; Python kernels count in int32"):
+        total(y[:1_500_000].reshape(3, -1), axis=1)
+
+
 @pytest.mark.parametrize(
     ("dtype", "initial", "expected"),
     [

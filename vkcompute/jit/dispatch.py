@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from vkcompute.jit.arguments import MOST_ELEMENTS
 from vkcompute.jit.compile import unchanged
 from vkcompute.jit.elements import Built
 from vkcompute.jit.loops import loops_of
 from vkcompute.runtime.tensor import Tensor
+
+_STEP = 1 << 18  # windows begin at multiples: those of what a pass reduces to one, and in bytes of every alignment
 
 
 class Programs:
@@ -42,6 +45,24 @@ def dispatch(
         kernel(*tensors, *pushes, grid=grid)
     else:
         loops.launch(tensors, pushes, grid)
+
+
+def windows(n: int, tensors: Sequence[Tensor]) -> list[tuple[int, int]]:
+    """(start, stop) of the elements to see at a time: all of `n`, or as many as the device binds and int32 counts.
+
+    Where a tensor has neither `n` elements nor one, it is all: what does not fit is refused at the launch.
+    """
+    widest = max([tensor.dtype.itemsize for tensor in tensors])
+    most = min(tensors[0].runtime.device.max_binding_bytes // widest, MOST_ELEMENTS)
+    step = max(most // _STEP, 1) * _STEP
+    if n <= most or any(tensor.size not in (1, n) for tensor in tensors):
+        step = max(n, 1)
+    return [(start, min(start + step, n)) for start in range(0, n, step)]
+
+
+def window(tensor: Tensor, start: int, stop: int, n: int) -> Tensor:
+    """What is seen of a tensor of `n` elements, and all of one that has others."""
+    return tensor if tensor.size != n or stop - start == n else tensor.reshape(-1)[start:stop]
 
 
 def apart(tensors: Sequence[Any], masks: Sequence[tuple[bool, ...]], outs: Sequence[Tensor]) -> list[Any]:

@@ -13,7 +13,7 @@ import numpy as np
 from vkcompute.jit.arguments import MOST_ELEMENTS, bound
 from vkcompute.jit.broadcasting import Broadcast, broadcast
 from vkcompute.jit.compile import TRUTH, VALUE, Signature
-from vkcompute.jit.dispatch import Programs, apart, dispatch
+from vkcompute.jit.dispatch import Programs, apart, dispatch, window, windows
 from vkcompute.jit.elements import LOCAL_SIZE, elementwise
 from vkcompute.jit.launch import kind_of, pushed
 from vkcompute.jit.source import Written
@@ -68,8 +68,8 @@ class Arguments:
         found = self._calls.get(key)
         if found is None:
             together = broadcast([kind[1] for kind in kinds if type(kind) is tuple] + [out.shape for out in outs])
-            if together.size > MOST_ELEMENTS:
-                raise ValueError(f"{together.size} elements; Python kernels count in int32: pass parts of them")
+            if len(together.lengths) > 1:
+                check_size(self.name, together.size)
             signature = tuple([(kind[0], 1) if type(kind) is tuple else kind for kind in kinds])
             if len(self._calls) >= _MOST_CALLS:
                 self._calls.clear()
@@ -81,6 +81,12 @@ def values(args: tuple[Any, ...]) -> list[Any]:
     """The push constants for the numbers among arguments."""
     numbers = [arg for arg in args if type(arg) is not Tensor]
     return [pushed(arg, TRUTH if isinstance(arg, (bool, np.bool_)) else VALUE) for arg in numbers]
+
+
+def check_size(name: str, n: int) -> None:
+    """Raises ValueError where so many elements cannot be seen in windows, and are too many for one."""
+    if n > MOST_ELEMENTS:
+        raise ValueError(f"{name} is given {n} elements; Python kernels count in int32: pass parts of them")
 
 
 def check_out(name: str, out: Tensor, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
@@ -120,8 +126,10 @@ class ElementLauncher:
             for each, dtype in zip(given, built.dtypes, strict=True):
                 check_out(name, each, shape, dtype)
             tensors, outs, wanted = apart(tensors, masks, given), given, tuple([each.dtype for each in given])
-        if together.size:
-            program = partial(self._programs, signature, masks, wanted if wanted != built.dtypes else ())
-            pushes = [*values(args), *together.lengths[1:], together.size]
-            dispatch(name, program, [*tensors, *outs], pushes, -(-together.size // LOCAL_SIZE))
+        n, lengths, bound = together.size, together.lengths[1:], [*tensors, *outs]
+        program = partial(self._programs, signature, masks, wanted if wanted != built.dtypes else ())
+        for start, stop in windows(n, bound):
+            seen = [window(each, start, stop, n) for each in bound]
+            pushes = [*values(args), *lengths, stop - start]
+            dispatch(name, program, seen, pushes, -(-(stop - start) // LOCAL_SIZE))
         return outs[0] if built.single else outs

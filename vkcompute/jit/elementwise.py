@@ -45,7 +45,8 @@ class Elementwise:
         Raises:
             KernelError: kernels cannot do what the function does with these types.
             TypeError: there is no tensor, an argument is something else, or `out` holds another kind of number.
-            ValueError: shapes do not fit, a tensor is not contiguous, or there are 2**31 elements or more.
+            ValueError: shapes do not fit; a tensor is not contiguous; or there are 2**31 elements, or more bytes than
+                the device binds, and not all tensors of more than one element have the result's shape.
         """
         return self._launch(args, named, out)
 

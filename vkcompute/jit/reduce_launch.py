@@ -9,8 +9,8 @@ from operator import index
 from typing import Any
 
 from vkcompute.jit.compile import real_of
-from vkcompute.jit.dispatch import Programs, apart, dispatch
-from vkcompute.jit.element_launch import Arguments, check_out, values
+from vkcompute.jit.dispatch import Programs, apart, dispatch, window, windows
+from vkcompute.jit.element_launch import Arguments, check_out, check_size, values
 from vkcompute.jit.elements import Built
 from vkcompute.jit.reductions import ITSELF, Stage, reduction, stages
 from vkcompute.jit.source import Written
@@ -33,6 +33,8 @@ class ReduceLauncher:
         tensors, numbers = [arg for arg in args if type(arg) is Tensor], values(args)
         signature, (shape, lengths, masks) = self._arguments.call(args)
         n_rows, n, n_columns, left = _divided(name, shape, axis)
+        if n_rows * n_columns > 1:
+            check_size(name, prod(shape))
         runtime = tensors[0].runtime
         passes = stages(n_rows, max(n, 1), n_columns, groups=takes_groups(runtime))
         program = partial(self._first, real_of(signature), signature, masks)
@@ -58,15 +60,25 @@ class ReduceLauncher:
         out: Tensor,
     ) -> None:
         """Launches the passes; what is between them lasts as long as a graph that records them runs."""
-        runtime = out.runtime
+        runtime, real = out.runtime, program.args[0]
         for stage in passes:
             last = stage is passes[-1]
-            part = out if last else (runtime.scheduler.recording() or runtime).empty(stage.n_results, dtype)
+            part = out if last else (runtime.scheduler.recording() or runtime).empty(stage.pushes[0], dtype)
             wanted = out.dtype if last and out.dtype != dtype else None
-            way = partial(program, (stage.together, last), wanted)
-            dispatch(self._arguments.name, way, [*tensors, part], [*pushes, *stage[1:]], stage.n_groups)
-            program = partial(self._later, program.args[0], ((dtype.char, 1),), ((True,),))
+            self._pass(stage, partial(program, (stage.together, last), wanted), tensors, pushes, part)
+            program = partial(self._later, real, ((dtype.char, 1),), ((True,),))
             tensors, pushes = [part], []
+
+    def _pass(
+        self, stage: Stage, program: partial[Built], tensors: list[Tensor], pushes: list[Any], part: Tensor
+    ) -> None:
+        """Launches one; of a single row in windows."""
+        for start, stop in windows(stage.n, tensors):
+            seen, at = stage._replace(n=stop - start), start // stage.chunk
+            n_results = seen.pushes[0]
+            bound = [window(each, start, stop, stage.n) for each in tensors]
+            result = window(part, at, at + n_results, stage.pushes[0])
+            dispatch(self._arguments.name, program, [*bound, result], [*pushes, *seen.pushes], seen.n_groups)
 
 
 def takes_groups(runtime: Runtime) -> bool:

@@ -48,8 +48,8 @@ class Reduction:
         Raises:
             KernelError: kernels cannot do what the function does with these types.
             TypeError: there is no tensor, an argument is something else, or `out` holds another kind of number.
-            ValueError: shapes do not fit, there is no such axis, a tensor is not contiguous, or there are 2**31
-                elements or more.
+            ValueError: shapes do not fit; there is no such axis; a tensor is not contiguous; or there are 2**31
+                elements, or more bytes than the device binds, and an axis is left or some tensors are repeated.
         """
         return self._launch(args, named, axis, out)
 

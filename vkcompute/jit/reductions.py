@@ -24,22 +24,32 @@ ITSELF = Written(_ITSELF, _SOURCES[_ITSELF])
 
 
 class Stage(NamedTuple):
-    """One pass: (rows, n, n_columns) elements become (rows, n_chunks, n_columns).
+    """One pass: (n_rows, n, n_columns) elements become (n_rows, n_chunks, n_columns).
 
     Attributes:
         together: whether workgroups do it, else single invocations.
     """
 
     together: bool
-    n_results: int
+    n_rows: int
     n: int
-    n_chunks: int
     n_columns: int
+
+    @property
+    def chunk(self) -> int:
+        """Elements that are reduced to one."""
+        return passes.WIDTH * passes.EACH if self.together else passes.CHUNK
+
+    @property
+    def pushes(self) -> tuple[int, int, int, int]:
+        """The kernel's numbers: n_results, n, n_chunks, n_columns."""
+        n_chunks = -(-self.n // self.chunk)
+        return self.n_rows * n_chunks * self.n_columns, self.n, n_chunks, self.n_columns
 
     @property
     def n_groups(self) -> int:
         """Workgroups to launch."""
-        return -(-self.n_results // (1 if self.together else passes.WIDTH))
+        return -(-self.pushes[0] // (1 if self.together else passes.WIDTH))
 
 
 def stages(n_rows: int, n: int, n_columns: int, *, groups: bool) -> list[Stage]:
@@ -50,10 +60,8 @@ def stages(n_rows: int, n: int, n_columns: int, *, groups: bool) -> list[Stage]:
     """
     found: list[Stage] = []
     while not found or n > 1:
-        together = groups and n_columns == 1 and n > passes.CHUNK
-        n_chunks = -(-n // (passes.WIDTH * passes.EACH if together else passes.CHUNK))
-        found.append(Stage(together, n_rows * n_chunks * n_columns, n, n_chunks, n_columns))
-        n = n_chunks
+        found.append(Stage(groups and n_columns == 1 and n > passes.CHUNK, n_rows, n, n_columns))
+        n = found[-1].pushes[2]
     return found
 
 
@@ -97,7 +105,9 @@ def reduction(
         value = combined(c, pair.typed(c, initial, kind), value) if last else value
         c.store(out, c.index(place), value)
 
-    numbers = [Number(c.function.push(name, INT32), Kind(INT32)) for name in Stage._fields[1:]]
+    numbers = [
+        Number(c.function.push(name, INT32), Kind(INT32)) for name in ("n_results", "n", "n_chunks", "n_columns")
+    ]
     emitted = [Function(each, 0, None) for each in (element, combined, store)]
     c.inline(_TOGETHER if together else _ALONE, [*emitted, kind.numpy.type, *numbers], {}, ast.Pass())
     return finished(c, (dtype,))
