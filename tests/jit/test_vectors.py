@@ -196,6 +196,37 @@ def test_subgroups_of_vectors(gpu: vc.Runtime) -> None:
     assert out.numpy().tolist() == [x.sum(0).tolist(), x[0].tolist()]
 
 
+@vc.kernel
+def rows(x, y, out):
+    i = vc.global_id(0)
+    tile = vc.shared((5, 3), vc.float32)
+    v = vc.float32x3(x[i])
+    tile[vc.local_id(0)] = v * 2
+    vc.barrier()
+    out[i, 0] = vc.float32x4(x[i], 7) - (1 if i > 2 else 2)
+    row = y[-1, i]
+    out[i, 1] = vc.float32x4(1, row)
+    out[i, 1, 0] += row[2]
+    out[i, 1] += 0.5 * vc.float32x4(tile[4 - i, :], len(row))
+    out[i, 2] = tuple4(v - x[4 - i])
+    out[i, 2, 3] += v @ y[0, i]
+
+
+def tuple4(v):
+    return v.x, v.y, v.z, 1
+
+
+def test_rows(gpu: vc.Runtime) -> None:
+    x, y = numbers("float32", 3, 6), np.stack([numbers("float32", 3, 7), numbers("float32", 3, 8)])
+    out = gpu.zeros((ROWS, 3, 4))
+    rows[1, ROWS](gpu.tensor(x), gpu.tensor(y), out)
+    found = out.numpy()
+    less = np.where(np.arange(ROWS) > 2, 1, 2)[:, None]
+    assert np.array_equal(found[:, 0], np.c_[x, np.full(ROWS, 7)] - less)
+    assert np.array_equal(found[:, 1], np.c_[1 + y[1][:, 2], y[1]] + 0.5 * np.c_[2 * x[::-1], np.full(ROWS, 3)])
+    assert np.array_equal(found[:, 2], np.c_[x - x[::-1], 1 + (x * y[0]).sum(1)])
+
+
 RANDOM = """
 import numpy as np
 import vkcompute as vc
@@ -238,7 +269,7 @@ SMALL = """
 import math
 import numpy as np
 import vkcompute as vc
-def kernel(x, c, n):
+def kernel(x, c, n, m):
     i = vc.global_id(0)
     v, w = vc.float32x3(1, n, 2), vc.int32x2(i, n)
     {statement}
@@ -270,6 +301,18 @@ REFUSED = [
     ("if v > 1: x[i] = 1", "boolx3 is neither true nor false; write any(v) or all(v)"),
     ("if n > 1: v = w\n    x[0] = v.x", "v has no value that can be used here"),
     ("sum(n)", "this takes a vector or a tuple; got a Python int; go over elements in a for loop"),
+    ("m[i] = 1", "a row of the tensor m (float32, 2-D) takes a vector or a tuple; got a Python int"),
+    (
+        "x[0] = m[i] + 1",
+        "this takes numbers; got a row of the tensor m (float32, 2-D); give it a length, as vc.float32x3(m",
+    ),
+    ("x[0] = m[i] @ m[0]", "@ takes two vectors; got a row of the tensor m"),
+    ("vc.float32x4(m[i], m[0])", "float32x4 takes one row, and numbers for 4 in all; make vectors of the others"),
+    ("vc.float32x2(1, 2, m[0])", "float32x2 takes one row"),
+    ("m[i, 0, 0] = 1", "m takes 2 indices, one per axis; got 3; write m[i, j]"),
+    ("x[:] = v", "only vectors and tuples have slices"),
+    ("t = vc.shared((2, 4), vc.float32); t[0] = v", "rows of the shared array t (float32, 2-D) have 4 elements; got 3"),
+    ("m[i][0][0] = 1", "only tensors, shared arrays and tuples are indexed; got float32"),
     ("vc.cross(w, w)", "int32x2 has no attribute yzx"),
     ("x[1:2]", "only vectors and tuples have slices; index single elements, in a for loop"),
 ]
@@ -280,7 +323,7 @@ REFUSED = [
 def test_what_is_refused(tmp_path: Any, statement: str, message: str) -> None:
     kernel = module(tmp_path / "mine.py", SMALL.format(statement=statement)).kernel
     with pytest.raises(KernelError) as raised:
-        compiled(kernel, ("f", 1), ("i", 1), int)
+        compiled(kernel, ("f", 1), ("i", 1), int, ("f", 2))
     first, _, caret, *_ = str(raised.value).split("\n")
     assert message in first
     assert "^" in caret

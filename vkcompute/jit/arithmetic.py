@@ -16,6 +16,7 @@ from vkcompute.jit.values import (
     Array,
     Kind,
     Number,
+    Row,
     Vector,
     describe,
     fits,
@@ -118,8 +119,13 @@ class Arithmetic:
             got = " and ".join(map(describe, vectors))
             raise Refused(f"vectors of one length go together; got {got}; take parts, as v.xy")
         n = len(vectors[0])
+        values = tuple([self.loaded(value, n) if isinstance(value, Row) else value for value in values])
         rows = [value if isinstance(value, Vector) else (value,) * n for value in values]
         return Vector([work(*row) for row in zip(*rows, strict=True)])
+
+    def loaded(self, row: Row, n: int) -> Vector:
+        """The first elements of a row, which are to be all that it has."""
+        raise NotImplementedError
 
     def where(self, condition: Any, one: Any, other: Any) -> Any:
         """`one if condition else other`, of which both have been computed."""
@@ -158,7 +164,8 @@ class Arithmetic:
         return Number(self._floor_divide(x, y, kind.type), kind)
 
     def _dot(self, one: Any, other: Any) -> Any:
-        if not isinstance(one, Vector) or not isinstance(other, Vector):
+        rows = [isinstance(each, Row) for each in (one, other)]
+        if all(rows) or not all(isinstance(each, (Vector, Row)) for each in (one, other)):
             got = f"{describe(one)} and {describe(other)}"
             raise Refused(f"@ takes two vectors; got {got}; multiply and add elements of tensors in loops")
         return reduce(partial(self.binary, "+"), self.each(partial(self.binary, "*"), one, other))
@@ -298,4 +305,6 @@ def _folded(sign: str, one: Any, other: Any) -> Any:
 def _remedy(value: Any) -> str:
     if isinstance(value, Vector):
         return "; take an element, as v.x"
+    if isinstance(value, Row):
+        return f"; give it a length, as vc.{value.array.element}x3({value.array.name}[i])"
     return f"; index it, as {value.name}[{', '.join('ijklmn'[: value.ndim])}]" if isinstance(value, Array) else ""

@@ -23,7 +23,7 @@ from vkcompute.jit.functions import FUNCTIONS, Function, call
 from vkcompute.jit.printing import formatted, printed
 from vkcompute.jit.report import Site
 from vkcompute.jit.source import Refused, Source, Written
-from vkcompute.jit.values import Array, Kind, Number, Unset, Vector, describe
+from vkcompute.jit.values import Array, Kind, Number, Row, Unset, Vector, describe
 from vkcompute.jit.vectors import element, sliced, swizzled
 
 Build = Callable[[], object]
@@ -296,7 +296,29 @@ class Expressions(Arithmetic):
         base, index = self.value(node.value), self.value(node.slice)
         if isinstance(base, tuple):
             return sliced(base, index) if isinstance(index, slice) else element(self, base, index)
-        return self.load(base, self.place(base, index))
+        return self.item(base, index)
+
+    def item(self, base: Any, index: Any) -> Any:
+        """An element, or without the last index a row."""
+        array, indices, is_row = indexed(base, index)
+        return Row(array, indices) if is_row else self.load(array, self.place(array, indices))
+
+    def assign(self, base: Any, index: Any, value: Any) -> None:
+        """Writes an element, or a vector (or tuple) to a row, which is as long."""
+        array, indices, is_row = indexed(base, index)
+        if not is_row:
+            self.store(array, self.place(array, indices), value)
+            return
+        if not isinstance(value, tuple):
+            raise Refused(f"{describe(Row(array, indices))} takes a vector or a tuple; got {describe(value)}")
+        _demand_length(array, len(value))
+        for k, each in enumerate(value):
+            self.store(array, self.place(array, (*indices, k)), each)
+
+    def loaded(self, row: Row, n: int) -> Vector:
+        """The first elements of a row, which are to be all that it has."""
+        _demand_length(row.array, n)
+        return Vector([self.load(row.array, self.place(row.array, (*row.indices, k))) for k in range(n)])
 
     def _slice(self, node: ast.Slice) -> slice:
         return slice(*[each and self.value(each) for each in (node.lower, node.upper, node.step)])
@@ -378,6 +400,21 @@ class Expressions(Arithmetic):
 def lookup_in(owner: Any) -> Callable[[str], Any]:
     """Gives what has this name in a module's variables, or as an attribute of anything else."""
     return owner.get if isinstance(owner, dict) else partial(getattr, owner)
+
+
+def indexed(base: Any, index: Any) -> tuple[Any, tuple[Any, ...], bool]:
+    """The array, all indices so far, and whether they name a row: all but the last one, which may be `:`."""
+    indices = index if isinstance(index, tuple) else (index,)
+    if isinstance(base, Row):
+        base, indices = base.array, (*base.indices, *indices)
+    if len(indices) > 1 and isinstance(indices[-1], slice) and indices[-1] == slice(None):
+        indices = indices[:-1]
+    return base, indices, isinstance(base, Array) and base.ndim == len(indices) + 1 > 1
+
+
+def _demand_length(array: Array, n: int) -> None:
+    if array.shape is not None and array.shape[-1] != n:
+        raise Refused(f"rows of {describe(array)} have {array.shape[-1]} elements; got {n}")
 
 
 def _is_plain(*nodes: ast.expr) -> bool:

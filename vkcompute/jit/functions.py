@@ -15,7 +15,7 @@ from vkcompute.ir.rules import ATOMICS, UP_TO_32_BITS
 from vkcompute.jit import ids, lanes, library, memory, subgroup, vectors, workgroup
 from vkcompute.jit.arithmetic import Arithmetic
 from vkcompute.jit.source import Refused
-from vkcompute.jit.values import Array, Kind, Number, Vector, describe, floating, is_python
+from vkcompute.jit.values import Array, Kind, Number, Row, Vector, describe, floating, is_python
 
 if TYPE_CHECKING:
     from vkcompute.jit.expressions import Expressions
@@ -138,6 +138,8 @@ def _round(c: Expressions, x: Any, digits: Any = None) -> Any:
 def _len(c: Expressions, x: Any) -> Any:
     if isinstance(x, Array) and x.ndim:
         return c.extent(x, 0)
+    if isinstance(x, Row):
+        return c.extent(x.array, x.array.ndim - 1)
     if not isinstance(x, tuple):
         raise Refused(f"{describe(x)} has no length")
     return len(x)

@@ -143,7 +143,8 @@ def kernel(
     **Vectors** of 2 to 4 float16, float32, float64, int32 or uint32: `v = vc.float32x3(x, y, 0)`. Operators and
     functions work on each element, a number meets all of them; `v.x`, `v.zy` (of xyzw or rgba), `v[0]`, `v[i]` and
     `v[1:3]` take parts; there are `a @ b`, `vc.dot`, `vc.cross`, `vc.length`, `vc.normalize`, sum, min, max, any and
-    all. A vector does not change.
+    all. A vector does not change. It is loaded from and stored to the last axis of a tensor, which is as long, by
+    `vc.float32x3(x[i])` and `x[i] = v`, `x[i] += v`.
 
     **Workgroups.** `tile = vc.shared((16, 16), vc.float32)` is an array that the invocations of a workgroup share,
     `vc.barrier()` waits for all of them, and `vc.atomic_add(array, index, value)`, min, max, and, or, xor, exchange and

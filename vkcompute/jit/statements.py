@@ -13,9 +13,9 @@ from vkcompute.errors import KernelError
 from vkcompute.ir import INT32, INT64, SCALARS, Scalar, Value
 from vkcompute.jit import library
 from vkcompute.jit.control import RESULT, RETURNED, Control, LoopWays
-from vkcompute.jit.expressions import SIGNS, Build, Frame
+from vkcompute.jit.expressions import SIGNS, Build, Frame, indexed
 from vkcompute.jit.source import Refused, Source, assigned, read
-from vkcompute.jit.values import Kind, Number, Vector, describe, is_python
+from vkcompute.jit.values import Kind, Number, Row, Vector, describe, is_python
 
 _INSTEAD: dict[type[ast.AST], str] = {
     **dict.fromkeys((ast.Assert, ast.Raise), "assert and raise; write to a tensor, and check it on the host"),
@@ -127,7 +127,7 @@ class Statements(Control):
                 self.env[target.id] = value
             case ast.Subscript():
                 array = self._assignable(target)
-                self.store(array, self.place(array, self.value(target.slice)), value)
+                self.assign(array, self.value(target.slice), value)
             case ast.Tuple() | ast.List() if isinstance(value, tuple) and len(value) == len(target.elts):
                 for each, part in zip(target.elts, value, strict=True):
                     self._store(each, part)
@@ -147,7 +147,11 @@ class Statements(Control):
         sign, target = SIGNS[type(node.op)], node.target
         if isinstance(target, ast.Subscript):
             array = self._assignable(target)
-            place = self.place(array, self.value(target.slice))
+            array, indices, is_row = indexed(array, self.value(target.slice))
+            if is_row:
+                self.assign(array, indices, self.binary(sign, Row(array, indices), self.value(node.value)))
+                return
+            place = self.place(array, indices)
             self.store(array, place, self.binary(sign, self.load(array, place), self.value(node.value)))
         else:
             self._store(target, self.binary(sign, self.value(target), self.value(node.value)))

@@ -59,6 +59,14 @@ class Array:
     shape: tuple[int, ...] | None = None
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Row:
+    """The elements along an array's last axis, where the other indices are given: loaded and stored as vectors are."""
+
+    array: Array
+    indices: tuple[Any, ...]
+
+
 class Vector(tuple[Any, ...]):
     """Two to four numbers of one type, or such types: operators and functions work on each; else it is as a tuple."""
 
@@ -179,6 +187,8 @@ def describe(value: Any) -> str:
         case Array():
             what = "tensor" if value.shape is None else "shared array"
             return f"the {what} {value.name} ({value.element}, {value.ndim}-D)"
+        case Row():
+            return f"a row of {describe(value.array)}"
         case Vector():
             first = value[0] if isinstance(value[0], Kind) else kind_of(value[0], FLOAT32)
             return f"{first.type}x{len(value)}"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from vkcompute.ir import SCALARS
 from vkcompute.jit.ids import outside
 from vkcompute.jit.source import Refused
-from vkcompute.jit.values import Number, Vector, describe
+from vkcompute.jit.values import Number, Row, Vector, describe
 
 if TYPE_CHECKING:
     from vkcompute.jit.expressions import Expressions
@@ -42,6 +42,12 @@ TYPES = {name: kind for name, kind in globals().items() if isinstance(kind, Vect
 
 def made(kind: VectorType, c: Expressions, *parts: Any) -> Vector:
     """A call of the type."""
+    rows = [part for part in parts if isinstance(part, Row)]
+    if rows:  # what is left for it is its length
+        n = kind.n - sum(len(part) if isinstance(part, tuple) else not isinstance(part, Row) for part in parts)
+        if len(rows) > 1 or n < 1:
+            raise Refused(f"{kind.__name__} takes one row, and numbers for {kind.n} in all; make vectors of the others")
+        parts = tuple([c.loaded(part, n) if isinstance(part, Row) else part for part in parts])
     numbers = [x for part in parts for x in (part if isinstance(part, tuple) else (part,))]
     if len(numbers) == 1 and not isinstance(parts[0], tuple):
         numbers *= kind.n

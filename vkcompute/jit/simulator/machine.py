@@ -17,12 +17,12 @@ from vkcompute.jit.expressions import Expressions, Frame
 from vkcompute.jit.functions import call
 from vkcompute.jit.simulator.invocations import Calls, Invocation
 from vkcompute.jit.simulator.memory import Cells, Touched
-from vkcompute.jit.simulator.numbers import Fixed, SimulatedArray, SimulatedNumber, SimulatedVector, plain
+from vkcompute.jit.simulator.numbers import Fixed, SimulatedArray, SimulatedNumber, SimulatedRow, SimulatedVector, plain
 from vkcompute.jit.simulator.operations import Evaluator
 from vkcompute.jit.simulator.recorder import Notes, Recorder, type_of
 from vkcompute.jit.simulator.rewriter import rewritten
 from vkcompute.jit.source import Source
-from vkcompute.jit.values import Array, Kind, Number, Vector, like
+from vkcompute.jit.values import Array, Kind, Number, Row, Vector, like
 
 
 class Run(NamedTuple):
@@ -92,6 +92,8 @@ class Machine(Expressions):
         if isinstance(value, tuple):
             parts = map(self.seen, value)
             return SimulatedVector(parts, self) if isinstance(value, Vector) else tuple(parts)
+        if type(value) is Row:
+            return SimulatedRow(value, self)
         return SimulatedNumber(value.value, value.kind, self) if type(value) is Number else value
 
     def fixed(self, value: Any) -> Any:

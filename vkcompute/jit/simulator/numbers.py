@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vkcompute.ir import Constant, Value
-from vkcompute.jit.values import Array, Kind, Number, Vector
+from vkcompute.jit.values import Array, Kind, Number, Row, Vector
 from vkcompute.jit.vectors import element, sliced, swizzled
 
 if TYPE_CHECKING:
@@ -118,6 +118,28 @@ class SimulatedVector(Operators, Vector):
         return f"{type(self[0].scalar).__name__}x{len(self)}({', '.join(map(str, self))})"
 
 
+class SimulatedRow(Operators, Row):
+    """A row of an array."""
+
+    __slots__ = ("machine",)
+
+    def __init__(self, row: Row, machine: Machine) -> None:
+        super().__init__(row.array, row.indices)
+        object.__setattr__(self, "machine", machine)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.machine.seen(self.machine.item(self, plain(index)))
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self.machine.assign(self, plain(index), value)
+
+    def __len__(self) -> int:
+        return self.machine.shape(self.array)[-1]
+
+    def __repr__(self) -> str:
+        return f"{self.array.name}[{', '.join(map(str, self.indices))}]"
+
+
 class SimulatedArray:
     """A tensor or a shared array of a simulated kernel.
 
@@ -129,12 +151,10 @@ class SimulatedArray:
         self.array, self._machine = array, machine
 
     def __getitem__(self, index: Any) -> Any:
-        machine, array = self._machine, self.array
-        return machine.seen(machine.load(array, machine.place(array, plain(index))))
+        return self._machine.seen(self._machine.item(self.array, plain(index)))
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        machine, array = self._machine, self.array
-        machine.store(array, machine.place(array, plain(index)), value)
+        self._machine.assign(self.array, plain(index), value)
 
     @property
     def shape(self) -> tuple[Any, ...]:
