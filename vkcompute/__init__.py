@@ -37,7 +37,7 @@ from vkcompute.errors import (
 from vkcompute.glsl import glsl
 
 if TYPE_CHECKING:
-    from numpy import float16, float32, float64, int8, int16, int32, int64, uint8, uint16, uint32, uint64
+    from numpy import bool_, float16, float32, float64, int8, int16, int32, int64, uint8, uint16, uint32, uint64
 
     from vkcompute.jit import names
     from vkcompute.jit.names import *  # noqa: F403
@@ -77,7 +77,8 @@ _HOMES = {
     ),
     **{f"{t}x{n}": "vkcompute.jit.names" for t in "float16 float32 float64 int32 uint32".split() for n in (2, 3, 4)},
     **dict.fromkeys(
-        "int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64".split(), "vkcompute.jit.annotations"
+        "bool_ int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64".split(),
+        "vkcompute.jit.annotations",
     ),
 }
 
@@ -96,7 +97,7 @@ __all__ = [
     # what one works with
     "DeviceGroup", "Future", "Graph", "Kernel", "Runtime", "Tensor", "default_runtime", "glsl",
     # kernels in Python: these types, and jit/names.py
-    "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64",
+    "bool_", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64",
     # pipelines
     "LogisticRegression", "multiply", "multiply_files",
     # what can go wrong

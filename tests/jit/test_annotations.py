@@ -29,8 +29,8 @@ def kinds(x: vc.int32[:, :], m: int, f: float, flag: bool, small: np.uint32, out
 def wide(n: vc.int64, out: vc.int64[:]):
     out[0] = n + 1
 @vc.kernel
-def narrow(n: vc.uint8, out: vc.int32[:]):
-    out[0] = n
+def narrow(n: vc.uint8, flags: vc.bool_[:], out: vc.int32[:]):
+    out[0] = n + vc.bool_(n) + flags[1]
 def make():
     local = vc.uint32
     @vc.kernel
@@ -72,13 +72,14 @@ def test_every_kind_of_annotation(gpu: vc.Runtime, kernels: Any) -> None:
     kernels.make()[1, 1](words, 1)
     assert words.item() == 7
     longs, ints = gpu.tensor(np.zeros(1, np.int64)), gpu.zeros(1, np.int32)
+    flags = gpu.tensor(np.array([False, True]))
     try:
-        kernels.narrow[1, 1](200, ints)
+        kernels.narrow[1, 1](200, flags, ints)
         with pytest.raises(
             ValueError, match="n is uint8 by its annotation, which does not hold 300; take a wider type"
         ):
-            kernels.narrow[1, 1](300, ints)
-        assert ints.item() == 200
+            kernels.narrow[1, 1](300, flags, ints)
+        assert ints.item() == 202
         kernels.wide[1, 1](2, longs)
         kernels.wide[1, 1](2**40, longs)
         assert longs.item() == 2**40 + 1
@@ -148,6 +149,8 @@ def test_the_types_are_numpys(name: str) -> None:
 @pytest.mark.pure
 def test_types_of_tensors() -> None:
     assert vc.float32[:] == TensorType(np.dtype("float32"), 1)
+    assert vc.bool_ == np.bool_
+    assert vc.bool_[:] == TensorType(np.dtype(bool), 1)
     assert [str(each) for each in (vc.int8[()], vc.int8[:], vc.int8[:, :, :])] == [
         "int8[()]",
         "int8[:]",

@@ -60,12 +60,13 @@ class ScalarType(type):
 
 
 def _scalars(*names: str) -> list[Any]:
-    return [ScalarType(name, (), {"dtype": np.dtype(name), "__module__": __name__}) for name in names]
+    return [ScalarType(name, (), {"dtype": np.dtype(getattr(np, name)), "__module__": __name__}) for name in names]
 
 
 int8, int16, int32, int64 = _scalars("int8", "int16", "int32", "int64")
 uint8, uint16, uint32, uint64 = _scalars("uint8", "uint16", "uint32", "uint64")
 float16, float32, float64 = _scalars("float16", "float32", "float64")
+(bool_,) = _scalars("bool_")
 EXACT = frozenset({float, *(np.dtype(name).type for name in "int32 int64 uint32 uint64 float32 float64".split())})
 """Numbers of which push constants take any value that converts, as it is, and refuse the others"""
 
