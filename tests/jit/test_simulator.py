@@ -175,9 +175,13 @@ def test_prints_come_in_order(tmp_path: Path) -> None:
 
 @pytest.mark.pure
 def test_breakpoints_in_the_kernel(tmp_path: Path) -> None:
-    said = ran(tmp_path / "mine.py", "breakpoint()", said="up\ndown\np i, out[i], a\np x\nc\np i + 1, x[i]\nc\n")
+    said = ran(
+        tmp_path / "mine.py",
+        "breakpoint()",
+        said="up\ndown\np i, out[i], a\np x\nc\np i + 1, x[i], vc.global_id(), vc.group_id(0), vc.local_size()\nc\n",
+    )
     assert f"{tmp_path}/mine.py(19)" in said
-    for expected in ("(0, 0.5, 0.5)", "x: array([0., 1., 2.", "(2, 1.0)", COMPUTED):
+    for expected in ("(0, 0.5, 0.5)", "x: array([0., 1., 2.", "(2, 1.0, 1, 0, 4)", COMPUTED):
         assert expected in said, said
 
 

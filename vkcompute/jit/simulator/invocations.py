@@ -113,11 +113,13 @@ class Invocation:
         self.stopped = False
 
     def builtin(self, name: str, axis: int = 0) -> int:
-        """An id, or the number of workgroups."""
+        """An id or a size."""
         group, size = self.group, self.group.local_size
         match name:
-            case "n_groups":
+            case "n_groups" | "num_groups":
                 return group.n_groups[axis]
+            case "local_size":
+                return size[axis]
             case "group_id":
                 return group.place[axis]
             case "local_id":

@@ -17,6 +17,7 @@ from vkcompute.ir.function import walk
 from vkcompute.jit.annotations import annotations_of, typed
 from vkcompute.jit.arguments import Sizes, bound, grid_over, kind_of_array, kind_of_number
 from vkcompute.jit.compile import build, too_deep
+from vkcompute.jit.ids import SIMULATED
 from vkcompute.jit.simulator.invocations import grid
 from vkcompute.jit.simulator.machine import Machine
 from vkcompute.jit.simulator.operations import WAITS
@@ -59,10 +60,14 @@ def simulate(
     except RecursionError:
         raise too_deep(source) from None
     x, y, z = (*groups, 1, 1)[:3]
-    with np.errstate(all="ignore"):
-        for group in grid(machine, (x, y, z), machine.function.local_size):
-            machine.begin()
-            group.run(kernel, waits=not WAITS.isdisjoint(codes))
+    token = SIMULATED.set(lambda name, axis: machine.current.builtin(name, axis))
+    try:
+        with np.errstate(all="ignore"):
+            for group in grid(machine, (x, y, z), machine.function.local_size):
+                machine.begin()
+                group.run(kernel, waits=not WAITS.isdisjoint(codes))
+    finally:
+        SIMULATED.reset(token)
     for position in recorder.written:
         if isinstance(given[position], tensor):
             given[position].write(arrays[position])
