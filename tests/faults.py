@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import gc
+import itertools
+import os
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -67,3 +70,37 @@ def watched() -> Iterator[Faults]:
     gc.collect()
     assert +faults.alive == Counter(), "driver objects that nobody destroyed"
     assert -faults.alive == Counter(), "driver objects destroyed twice"
+
+
+PACKAGE = os.path.dirname(vk.__file__).rpartition(os.sep)[0]
+
+
+def finalizing(frame: Any) -> bool:
+    """Whether a finalizer is at work, in which Python drops whatever is raised."""
+    while frame is not None and frame.f_code.co_name != "__del__":
+        frame = frame.f_back
+    return frame is not None
+
+
+@contextmanager
+def interrupted(after: int) -> Iterator[list[bool]]:
+    """Ctrl-C after so many of the moments in the block when it may come; gives whether it has."""
+    come: list[bool] = []
+    left = itertools.count(after, -1)
+
+    def at(frame: Any, event: str, argument: Any) -> None:
+        if event not in ("call", "c_return") or not frame.f_code.co_filename.startswith(PACKAGE):
+            return
+        if not finalizing(frame) and next(left) == 0:
+            come.append(True)
+            raise KeyboardInterrupt
+
+    sys.setprofile(at)
+    try:
+        yield come
+    except KeyboardInterrupt as error:
+        sys.setprofile(None)
+        assert come
+        error.__traceback__ = None
+    finally:
+        sys.setprofile(None)

@@ -7,16 +7,14 @@ and raises there in place of the signal's handler: at each of them in turn.
 from __future__ import annotations
 
 import itertools
-import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
-from faults import watched
+from faults import interrupted, watched
 
 import vkcompute as vc
 
@@ -33,38 +31,6 @@ layout(binding = 1) writeonly buffer O { int o[]; };
 void main() { uint i = gl_GlobalInvocationID.x; if (i < o.length()) o[i] = a[i] + added; }
 """
 LENGTH = 64
-PACKAGE = os.path.dirname(vc.__file__)
-
-
-def finalizing(frame: Any) -> bool:
-    """Whether a finalizer is at work, in which Python drops whatever is raised."""
-    while frame is not None and frame.f_code.co_name != "__del__":
-        frame = frame.f_back
-    return frame is not None
-
-
-@contextmanager
-def interrupted(after: int) -> Iterator[list[bool]]:
-    """Ctrl-C after so many of the moments in the block when it may come; gives whether it has."""
-    come: list[bool] = []
-    left = itertools.count(after, -1)
-
-    def at(frame: Any, event: str, argument: Any) -> None:
-        if event not in ("call", "c_return") or not frame.f_code.co_filename.startswith(PACKAGE):
-            return
-        if not finalizing(frame) and next(left) == 0:
-            come.append(True)
-            raise KeyboardInterrupt
-
-    sys.setprofile(at)
-    try:
-        yield come
-    except KeyboardInterrupt as error:
-        sys.setprofile(None)
-        assert come
-        error.__traceback__ = None
-    finally:
-        sys.setprofile(None)
 
 
 def held(tensor: vc.Tensor) -> set[int | str]:

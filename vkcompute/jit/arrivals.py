@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -41,13 +40,11 @@ def expect(
     words = host_view(buffer.buffer, 0, buffer.nbytes).view(np.uint32)
 
     def land() -> Exception | None:
-        try:
-            return read(words)
-        finally:
-            free.append(buffer)
+        error = read(words)
+        free.append(buffer)  # if it was read to the end, it is zero
+        return error
 
-    with scheduler.arrivals.expecting(buffer.buffer, land):
-        return run(buffer)
+    return scheduler.arrivals.expect(buffer.buffer, land, lambda: run(buffer))
 
 
 def _free(runtime: Runtime) -> dict[int, list[Tensor]]:
@@ -73,13 +70,16 @@ class Arrival:
     Attributes:
         land: called once, when all that writes the buffer has finished; gives the error that this ended with, if any.
         tasks: (lane, task) of what writes it, and of what depends on that: they fail together.
-        launched: whether all that writes it has been launched.
+        launched: whether all that writes it has been launched, as far as it will be.
+        landed, error: whether `land` was called, and what it gave or raised.
     """
 
     buffer: Buffer
     land: Land
     tasks: dict[tuple[int, int], None] = field(default_factory=dict)
     launched: bool = False
+    landed: bool = False
+    error: BaseException | None = None
 
 
 class Arrivals(list[Arrival]):
@@ -89,22 +89,22 @@ class Arrivals(list[Arrival]):
         super().__init__()
         self._scheduler, self._is_landing = scheduler, False
 
-    @contextmanager
-    def expecting(self, buffer: Buffer, land: Land) -> Iterator[None]:
-        """Inside, work is launched that leaves something in the buffer."""
-        self.append(arrival := Arrival(buffer, land))
-        try:
-            yield
-            arrival.launched = True
+    def expect(self, buffer: Buffer, land: Land, run: Callable[[], Future]) -> Future:
+        """Has `run` launch work that leaves something in the buffer."""
+        arrival = Arrival(buffer, land)
+        try:  # with the append inside, and first: no interruption comes between
+            self.append(arrival)
+            return run()
         finally:
-            if not arrival.launched:
+            arrival.launched = True
+            if not arrival.tasks and arrival in self:  # nothing was launched
                 self.remove(arrival)
 
     def follow(self, task: tuple[int, int], writes: Sequence[Range], reads: Sequence[Range]) -> None:
         """Notes a task that writes what is expected, or that depends on one which does; with the lock held."""
-        writers = {*_writers(reads)}
+        writers, written = {*_writers(reads)}, [buffer for buffer, _, _ in writes]
         for arrival in self:
-            if not writers.isdisjoint(arrival.tasks) or any(where[0] is arrival.buffer for where in writes):
+            if not writers.isdisjoint(arrival.tasks) or arrival.buffer in written:
                 arrival.tasks[task] = None
 
     def land(self) -> None:
@@ -120,26 +120,26 @@ class Arrivals(list[Arrival]):
                 self._is_landing = False
 
     def _land(self, arrival: Arrival) -> None:
+        """Goes on where it was interrupted, if it was: what is half noted is noted again."""
         lanes, whole = self._scheduler.lanes, [(arrival.buffer, 0, arrival.buffer.nbytes)]
-        error: BaseException | None = None
-        failure = self._scheduler.failure_of(whole)
-        if failure is None and any(task > lanes[lane].finished_task() for lane, task in _writers(whole)):
-            return
-        try:
-            error = arrival.land() if failure is None else None
-        except BaseException as caught:  # nobody will know what it would have been
-            error = caught
-            raise
-        finally:
-            if error is not None:
-                for lane, task in arrival.tasks:
-                    lanes[lane].fail(error, task)
-            self.remove(arrival)
-            arrival.buffer.uses = None
+        if not arrival.landed:
+            failed = self._scheduler.failure_of(whole) is not None
+            if not failed and [task for lane, task in _writers(whole) if task > lanes[lane].finished_task()]:
+                return
+            try:
+                arrival.error = None if failed else arrival.land()
+            except BaseException as caught:  # nobody will know what it would have been
+                arrival.error = caught
+                raise
+            finally:
+                arrival.landed = True
+        if arrival.error is not None:
+            for lane, task in arrival.tasks:
+                lanes[lane].fail(arrival.error, task)
+        arrival.buffer.uses = None
+        self.remove(arrival)
 
 
-def _writers(ranges: Iterable[Range]) -> Iterator[tuple[int, int]]:
+def _writers(ranges: Sequence[Range]) -> list[tuple[int, int]]:
     """(lane, task) of those that wrote these bytes last."""
-    for buffer, start, stop in ranges:
-        if buffer.uses:
-            yield from buffer.uses.writers(start, stop)
+    return [each for buffer, start, stop in ranges if buffer.uses for each in buffer.uses.writers(start, stop)]

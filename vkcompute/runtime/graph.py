@@ -230,8 +230,8 @@ class Graph:
             staging = recording.staging
             assert staging is not None
             self._arrays.send(staging)
-            with self._arrays.expecting(staging):
-                return self._arrays.expect(staging, self._replay(times, inputs, recording))
+            run = self._arrays.launch(staging, lambda: self._replay(times, inputs, recording))
+            return self._arrays.expect(staging, run)
 
     def _replay(self, times: int, inputs: Mapping[str, Any], recording: Recording | None = None) -> Future:
         """Starts runs, several of them in submits that stay within the runtime's limit by the time that one takes.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -127,10 +126,12 @@ class Arrays:
                 self._landed = number
             staging.fetched = False
 
-    def expecting(self, staging: Staging) -> Any:
-        """A context in which a run is launched, whose reports are handed on when they arrive."""
-        arrivals = self._runtime.scheduler.arrivals
-        return arrivals.expecting(staging.down, lambda: self._reported(staging)) if self.reports else nullcontext()
+    def launch(self, staging: Staging, run: Callable[[], Future]) -> Future:
+        """Has `run` start a run, whose reports are handed on when they arrive."""
+        if not self.reports:
+            return run()
+        expect = self._runtime.scheduler.arrivals.expect
+        return expect(staging.down, lambda: self._reported(staging), run)  # type: ignore[no-any-return]
 
     def _reported(self, staging: Staging) -> Exception | None:
         """The first error that launches of a finished run have reported."""
