@@ -7,7 +7,7 @@ from random import Random
 import numpy as np
 import pytest
 from host import SimulatedRuntime
-from hypothesis import assume, given
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from oracle import check, module
 from random_kernels import N, Program
@@ -15,8 +15,14 @@ from random_kernels import N, Program
 import vkcompute as vc
 
 
+# 1,000 on each driver in the normal run; 100,000 by `make fuzz`. In parts, each of which ends in time where it is slow.
+@pytest.mark.parametrize("part", range(5))
+@settings(
+    max_examples=20_000 if settings().max_examples >= 1000 else 200,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+)
 @given(random=st.randoms(use_true_random=True), seed=st.integers(0, 1000))
-def test_random_programs(gpu: vc.Runtime, random: Random, seed: int) -> None:
+def test_random_programs(gpu: vc.Runtime, part: int, random: Random, seed: int) -> None:
     kernel = vc.kernel(module(Program(random).text())["kernel"])
     data = np.random.default_rng(seed)
     x = np.where(data.random(N) < 0.6, data.integers(-20, 20, N), data.integers(-(2**31) + 1, 2**31, N)).astype(
