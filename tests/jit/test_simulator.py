@@ -253,6 +253,20 @@ def test_tensors_are_downloaded_and_written_back(gpu: vc.Runtime) -> None:
     assert np.array_equal(mixed, out.numpy())
     with pytest.raises(ValueError, match="graph"), gpu.record():
         halves.simulate(x, out)
+    both = gpu.full(6, 4)
+    summed.simulate[1, 6](both, both)  # what is read in one is written in the other
+    assert both.numpy().tolist() == [8] * 6
+    for args, message in [((both[:4], both[1:5]), "share a part"), ((both[::2], out), "contiguous tensors")]:
+        with pytest.raises(ValueError, match=message):
+            halves.simulate(*args)
+
+
+@vc.kernel
+def summed(x, out):
+    i = vc.global_id(0)
+    out[i] /= 2
+    out[i] += x[i]
+    out[i] += x[i]
 
 
 @vc.kernel

@@ -169,7 +169,9 @@ def kernel(
     Python itself, on numpy's arrays (or tensors), with no Vulkan: so do all launches where VKCOMPUTE_SIMULATE=1 is set.
     Types and numbers are those of a device; `print`, `breakpoint()` and debuggers work. An error shows who does what
     is undefined: an index out of bounds, a barrier to which not all come, a read of what was never written, two
-    invocations that race, a division of integers by zero, a float cast to an integer that does not hold it.
+    invocations that race (even to write the same), a division of integers by zero, a float cast to an integer that
+    does not hold it. Workgroups and invocations go one after the other; subgroups have 16 lanes; `math.sin` and the
+    like are as exact as numpy's; NaN and infinity are as numpy has them. vc.elementwise and its like need a device.
 
     **Prints**, as `print(i, x[i])` and `print(f"{i}: {x[i]:.3f}")`, come when the launch is first seen to be finished,
     by a result, a download or a wait: in the order of the grid, those of an invocation in that of the program, with

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import itertools
 import sys
 from collections.abc import Mapping
 from functools import partial
@@ -44,7 +45,7 @@ def simulate(
     name = function.__name__
     given = typed(function, annotations_of(function), bound(name, parameters, args, named))
     tensor = getattr(sys.modules.get("vkcompute.runtime.tensor"), "Tensor", ())  # there are none before it is loaded
-    arrays = [each.numpy() if isinstance(each, tensor) else each for each in given]
+    arrays = _on_host(given, tensor)
     signature = tuple([_kind(each) for each in arrays])
     if local is not None and 0 in local:
         raise ValueError(f"{name} has workgroups of {local} invocations; give at least 1 along each axis")
@@ -54,26 +55,48 @@ def simulate(
         if groups is None:
             shape = None if first is None else arrays[first].shape
             groups = grid_over(name, shape, recorder.function.local_size)
-        codes = {op.code for op in walk(recorder.function.body)}
-        machine = Machine(recorder.notes, recorder.real, recorder.function.local_size, counts="subgroup" in codes)
-        kernel = partial(rewritten(recorder.notes, machine), *_values(machine, recorder, arrays))
+        _run(recorder, arrays, groups)
     except RecursionError:
         raise too_deep(source) from None
-    x, y, z = (*groups, 1, 1)[:3]
-    token = SIMULATED.set(lambda name, axis: machine.current.builtin(name, axis))
-    try:
-        with np.errstate(all="ignore"):
-            for group in grid(machine, (x, y, z), machine.function.local_size):
-                machine.begin()
-                group.run(kernel, waits=not WAITS.isdisjoint(codes))
-    finally:
-        SIMULATED.reset(token)
     for position in recorder.written:
         if isinstance(given[position], tensor):
             given[position].write(arrays[position])
     done = concurrent.futures.Future[None]()
     done.set_result(None)
     return done
+
+
+def _run(recorder: Recorder, arrays: list[Any], groups: Sizes) -> None:
+    """Runs what has been read, workgroup by workgroup."""
+    codes, local_size = {op.code for op in walk(recorder.function.body)}, recorder.function.local_size
+    machine = Machine(recorder.notes, recorder.real, local_size, counts="subgroup" in codes)
+    kernel = partial(rewritten(recorder.notes, machine), *_values(machine, recorder, arrays))
+    x, y, z = (*groups, 1, 1)[:3]
+    token = SIMULATED.set(lambda name, axis: machine.current.builtin(name, axis))
+    try:
+        with np.errstate(all="ignore"):
+            for group in grid(machine, (x, y, z), local_size):
+                machine.begin()
+                group.run(kernel, waits=not WAITS.isdisjoint(codes))
+    finally:
+        SIMULATED.reset(token)
+
+
+def _on_host(args: list[Any], tensor: Any) -> list[Any]:
+    """The arguments, with arrays for tensors: one array for those that are the same.
+
+    Raises:
+        ValueError: a tensor is not contiguous, or two of them share some of their bytes.
+    """
+    tensors = {each.slot: each for each in args if isinstance(each, tensor)}
+    arrays = {slot: each.numpy() for slot, each in tensors.items()}
+    for one, other in itertools.combinations(tensors.values(), 2):
+        (buffer, start, stop), (its, first, last) = one.range, other.range
+        if buffer is its and start < last and first < stop:
+            raise ValueError("tensors that share a part of their memory are not simulated; pass arrays of numpy's")
+    if any(not each.contiguous for each in tensors.values()):
+        raise ValueError("a kernel takes contiguous tensors; copy() it")
+    return [arrays[each.slot] if isinstance(each, tensor) else each for each in args]
 
 
 def _kind(arg: Any) -> Any:
