@@ -28,6 +28,8 @@ def test_a_tensor_per_binding_and_one_workgroup_per_element(mgr: kp.Manager, pro
     algorithm = mgr.algorithm(tensors, product)
     assert algorithm.is_init()
     assert algorithm.get_tensors() == algorithm.get_mem_objects() == tensors
+    assert not mgr.algorithm(tensors).is_init()
+    assert not mgr.algorithm([], product).is_init()
     mgr.sequence().record(kp.OpSyncDevice(tensors)).record(kp.OpAlgoDispatch(algorithm)).record(
         kp.OpSyncLocal([tensors[2]])
     ).eval()
