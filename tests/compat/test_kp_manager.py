@@ -62,7 +62,10 @@ def test_queues_and_extensions(caplog: pytest.LogCaptureFixture) -> None:
 def test_a_destroyed_manager_makes_nothing() -> None:
     manager = kp.Manager()
     tensor, algorithm, sequence = manager.tensor([1]), manager.algorithm(), manager.sequence()
+    product = kp.OpMult([tensor] * 2 + [manager.tensor([0])], algorithm)
+    sequence.record(product).eval_async()
     manager.destroy()
+    assert (sequence.is_running(), algorithm.get_tensors()) == (False, [])
     assert not any(each.is_init() for each in (tensor, algorithm, sequence))
     makers: list[Callable[[], object]] = [
         lambda: manager.tensor([1]), lambda: manager.tensor_t([1]), manager.sequence, manager.list_devices,
