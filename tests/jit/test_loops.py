@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from random import Random
 from typing import Any
 
+sys.path.append(str(Path(__file__).parent.parent / "ir"))
+import interpreter
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from oracle import check, module
 from random_kernels import N, Program
 
 import vkcompute as vc
+from vkcompute import ir
 from vkcompute.core.quirks import quirks_of
 from vkcompute.jit import loops
+from vkcompute.jit.compile import optimized
+from vkcompute.jit.source import read
 
 LONG = 70_000
 Limit = Callable[[int], None]
@@ -54,6 +61,26 @@ def test_seventy_thousand(gpu: vc.Runtime) -> None:
     out = gpu.zeros(20, np.int32)
     count(out, LONG)
     assert np.array_equal(out.numpy(), counted(LONG, 20))
+
+
+def test_long_and_short_launches_take_turns(gpu: vc.Runtime) -> None:
+    out = gpu.zeros(20, np.int32)
+    for n in (3, LONG, 5, 5, LONG, 1000, 1100):
+        count(out, n)
+        assert np.array_equal(out.numpy(), counted(n, 20))
+
+
+@vc.vectorize
+def steps(n):
+    k = vc.uint32(0)
+    while k * k != n:
+        k += 1
+    return k
+
+
+def test_functions_of_elements(gpu: vc.Runtime) -> None:
+    roots = np.array([0, 7, 65_000, LONG, 400], np.uint32)
+    assert np.array_equal(steps(gpu.tensor(roots * roots)).numpy(), roots)
 
 
 def test_five_million(gpu: vc.Runtime) -> None:
@@ -184,6 +211,32 @@ def test_random_programs_in_parts(gpu: vc.Runtime, random: Random, seed: int, li
             check(gpu, kernel, x, y, z, *out, local_size=(N, 1, 1), rtol=0, atol=0)
         except (OverflowError, pytest.skip.Exception):  # a Python int is beyond int32; 64 bits where there are none
             return
+
+
+@pytest.mark.pure
+@given(random=st.randoms(use_true_random=True), seed=st.integers(0, 1000))
+def test_bounds_of_random_programs(random: Random, seed: int) -> None:
+    """What `ir.most_passes` says of them is not less than what a driver that runs invocations in step does."""
+    function = module(Program(random).text())["kernel"]
+    data = np.random.default_rng(seed)
+    signature = ("i", 1), ("I", 1), ("f", 1), ("i", 2), ("I", 1), ("f", 2)
+    built = optimized(function, read(function), signature, (N, 1, 1), False, False, False)[0]
+    lengths = {push.name: 6 if "out" in push.name and "1" in push.name else N for push in built.pushes}
+    lengths["fo.shape[1]"] = 4
+    assume(not {*lengths}.difference({"x.shape[0]", "out.shape[0]", "out.shape[1]", "fo.shape[0]", "fo.shape[1]"}))
+    given_: dict[Any, Any] = {push: (lengths[push.name],) * 2 for push in built.pushes}
+    most = ir.most_passes(built, given_ | {("global_id", 0): (0, N - 1)})
+    arrays = {
+        "x": data.integers(-(2**31) + 1, 2**31, N).astype(np.int32),
+        "y": data.integers(0, 2**32, N).astype(np.uint32),
+        "z": (data.integers(-32, 33, N) * 0.25).astype(np.float32),
+        "out": np.full(N * 6, -7, np.int32),
+        "uo": np.full(N, 7, np.uint32),
+        "fo": np.full(N * 4, -7, np.float32),
+    }
+    traces = interpreter.run(built, arrays, N, {push.name: lengths[push.name] for push in built.pushes})
+    if most is not None:
+        assert most >= interpreter.passes_in_step(built.body, traces), ir.text(built)
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 50, 10**9])

@@ -78,8 +78,7 @@ class Launcher:
             return records.launch(kernel, variant.sites, self._print_limit, tensors, run)
         if loops is not None:
             grid = kernel.grid(tensors, grid)
-            known = zip(pushes, variant.pushes, strict=True)  # for a plan, what is no int argument
-            if not loops.harmless([x if what >= SIZE or type(x) is float else None for x, (_, what) in known], grid):
+            if not loops.harmless(pushes, grid):
                 return loops.launch(tensors, pushes, grid)
         plain = all(
             type(arg) is Tensor or type(arg) is kind or self._annotations.get(n) in EXACT
@@ -90,7 +89,7 @@ class Launcher:
         command, writes, reads, keep = launch = kernel.launch((*tensors, *pushes), {}, grid)
         if len(self._plans) >= _MOST_PLANS:
             self._plans.clear()
-        self._plans[key] = Plan(variant, args, pushes[len(args) - len(tensors) :], launch)
+        self._plans[key] = Plan(variant, args, pushes[len(args) - len(tensors) :], launch, loops)
         return kernel.runtime.scheduler.dispatch(command, writes, reads, None, keep)
 
     def _reporting(

@@ -13,6 +13,7 @@ from vkcompute.runtime.future import Future
 from vkcompute.runtime.tensor import Tensor
 
 if TYPE_CHECKING:
+    from vkcompute.jit.loops import Loops
     from vkcompute.runtime.kernel import Launch
 
 
@@ -23,11 +24,13 @@ class Plan:
     """
 
     __slots__ = (
-        "_command", "_cost", "_extents", "_grid", "_kernel", "_pack", "_reads", "_reads_at", "_sets",
+        "_command", "_cost", "_extents", "_grid", "_harmless", "_kernel", "_pack", "_reads", "_reads_at", "_sets",
         "_values", "_writes_at",
     )  # fmt: skip
 
-    def __init__(self, variant: Variant, args: Sequence[Any], extents: Sequence[int], launch: Launch) -> None:
+    def __init__(
+        self, variant: Variant, args: Sequence[Any], extents: Sequence[int], launch: Launch, loops: Loops | None
+    ) -> None:
         command, _, _, (kernel, sets, self._cost) = launch
         *self._command, _, _, self._grid = command
         self._kernel, self._sets, self._pack = weakref.ref(kernel), weakref.ref(sets), kernel.push.packer or bytes
@@ -35,6 +38,7 @@ class Plan:
         self._writes_at, self._reads_at = ([tensors[i] for i in which] for which in (kernel.writes, kernel.reads))
         self._values = _picker([at for at, arg in enumerate(args) if type(arg) is not Tensor])
         self._extents, self._reads = extents, variant.reads
+        self._harmless = weakref.WeakMethod(loops.harmless) if loops is not None else None
 
     def launch(self, args: tuple[Any, ...]) -> Future | None:
         """Launches, if nothing has changed that would make it another launch, and no graph may want it."""
@@ -44,8 +48,11 @@ class Plan:
         for lookup, name, found, _ in self._reads:
             if lookup(name) is not found:
                 return None
+        values = [*self._values(args), *self._extents]
+        if self._harmless is not None and not ((harmless := self._harmless()) and harmless(values, self._grid)):
+            return None
         try:
-            push = self._pack(*self._values(args), *self._extents)
+            push = self._pack(*values)
         except (struct.error, TypeError, OverflowError):  # an int that needs a wider type, or the error for the user
             return None
         writes, reads = [args[at].span for at in self._writes_at], [args[at].span for at in self._reads_at]
