@@ -17,13 +17,13 @@ pytestmark = pytest.mark.pure
 
 @pytest.mark.parametrize(
     ("text", "nbytes"),
-    [("1", 1), ("512k", 512 << 10), ("8M", 8 << 20), ("8MiB", 8 << 20), ("1 GB", 1 << 30), (" 64KB ", 64 << 10)],
+    [("1024", 1024), ("512k", 512 << 10), ("8M", 8 << 20), ("8MiB", 8 << 20), ("1 GB", 1 << 30), (" 64KB ", 64 << 10)],
 )
 def test_byte_counts(text: str, nbytes: int) -> None:
     assert byte_count(text) == nbytes
 
 
-@pytest.mark.parametrize("text", ["", "0", "-1", "1.5M", "8X", "M", "8 M M", "1e6", "\uff18M"])
+@pytest.mark.parametrize("text", ["", "0", "-1", "3", "1023", "1.5M", "8X", "M", "8 M M", "1e6", "\uff18M"])
 def test_no_byte_counts(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError):
         byte_count(text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -217,3 +218,26 @@ def test_work_that_cannot_be_submitted_is_not_lost_in_silence(call: str) -> None
         a.fill(3)
         kernel(a, out)
         assert out.numpy().tolist() == [6] * 1000
+
+
+@pytest.mark.parametrize("name", ["vkCreateShaderModule", "vkCreateComputePipelines", "vkCreateDescriptorPool"])
+def test_what_is_made_and_then_objected_to_is_destroyed(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    objecting: list[bool] = []
+
+    def wrap(called: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any) -> Any:
+            function(*args)
+            if objecting:
+                raise vc.ValidationError("the layer objects", "VUID-of-a-test", "here")
+            return 0
+
+        return call if called == name else function
+
+    with watched():
+        vk.interceptors.append(wrap)
+        with vc.Runtime() as runtime:
+            objecting.append(True)
+            with pytest.raises(vc.ValidationError, match="objects"):
+                runtime.kernel("multiply")(*[runtime.zeros(4)] * 3)
+            objecting.clear()
+            runtime.kernel("multiply")(*[runtime.zeros(4)] * 3).result()

@@ -237,3 +237,14 @@ def test_the_plain_kernel_stays_within_the_shortest_tensor(gpu: vc.Runtime) -> N
     x, y, out = gpu.full(100, 3.0), gpu.full(10, 2.0), gpu.zeros(100)
     gpu.kernel("multiply")(x, y, out)
     assert out.numpy().tolist() == [6.0] * 10 + [0.0] * 90
+
+
+def test_a_groups_tensor_and_a_graphs_number_are_refused_in_plain_words() -> None:
+    with vc.Runtime() as gpu, vc.DeviceGroup([gpu]) as group:
+        x = group.tensor(np.ones(8, np.float32))
+        for operands in ((x, 2), (2, x), (x, x), (np.ones(8, np.float32), 2, x)):
+            with pytest.raises(TypeError, match=r"group's tensors .* group\.kernel"):
+                vc.multiply(*operands)
+        a = gpu.zeros(8)
+        with gpu.record(k=2.0) as graph, pytest.raises(TypeError, match="input 'k' of a graph> goes to a kernel"):
+            vc.multiply(a, graph["k"])

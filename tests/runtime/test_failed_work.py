@@ -270,11 +270,11 @@ class Program:
         elif name == "add":
             a, b, out, queue = args
             if out not in (a, b):
-                queue %= len(machine.runtime.scheduler.compute)
+                queue %= len(machine.runtime.scheduler.placement.compute)
                 self.note(lambda x, y: x * 3 + y, (a, b), out,
                           lambda: machine.add(tensors[a], tensors[b], tensors[out], queue=queue))  # fmt: skip
         elif name == "bump":
-            a, queue = args[0], args[1] % len(machine.runtime.scheduler.compute)
+            a, queue = args[0], args[1] % len(machine.runtime.scheduler.placement.compute)
             self.note(lambda x: x * 2 + 1, (a,), a, lambda: machine.bump(tensors[a], queue=queue))
         elif name == "copy" and args[0] != args[1]:
             self.note(lambda x: x.copy(), (args[0],), args[1], lambda: tensors[args[1]].copy_from(tensors[args[0]]))

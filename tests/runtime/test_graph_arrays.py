@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import gc
+import itertools
 import threading
 import weakref
 from typing import Any
@@ -381,3 +382,20 @@ def test_flags_that_are_none(rt: vc.Runtime) -> None:
     for times, every in ((0, 1), (3, 0), (2.5, 1), (3, 1.5)):
         with pytest.raises(ValueError, match="from 1"):
             graph.run(times, until=flag, every=every)
+
+
+@pytest.mark.parametrize("asked", list(itertools.permutations(range(4))))
+def test_the_later_run_of_two_graphs_has_the_last_word(asked: tuple[int, ...], rt: vc.Runtime) -> None:
+    tensors, out = [rt.zeros(8, np.int32) for _ in range(2)], np.zeros(8, np.int32)
+    graphs = []
+    for tensor in tensors:
+        with rt.record() as graph:
+            tensor.read(out)
+        graphs.append(graph)
+    futures = []
+    for number in range(4):
+        tensors[number % 2].fill(number + 1)
+        futures.append(graphs[number % 2].submit())
+    for number in asked:
+        futures[number].result()
+    assert set(out.tolist()) == {4}

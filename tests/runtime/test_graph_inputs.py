@@ -463,3 +463,20 @@ def test_a_recording_left_in_another_context(rt: vc.Runtime, scale: vc.Kernel) -
     assert content(x) == 2
     graph.run()
     assert content(x) == 200
+
+
+def test_choices_of_inputs_are_given_up_where_memory_is_short() -> None:
+    n = 1 << 20
+    with vc.Runtime(memory_limit_bytes=40 << 20) as gpu:
+        x, y = gpu.full(n, 1, np.int32), gpu.zeros(n, np.int32)
+        with gpu.record(x=x) as graph:
+            y.copy_from(graph["x"])
+        for value in range(2, 6):
+            graph.run(x=gpu.full(n, value, np.int32))
+            assert content(y) == value
+        large = gpu.full(6 * n, 7, np.int32)  # 24 of 40 MiB: not beside those of four choices
+        assert content(large) == 7
+        graph.run()
+        assert content(y) == 1
+        graph.run(x=gpu.full(n, 8, np.int32))
+        assert content(y) == 8

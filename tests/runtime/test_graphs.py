@@ -208,20 +208,29 @@ def test_a_graph_runs_on_the_queue_family_that_it_was_recorded_for() -> None:
     with vc.Runtime(timelines=3) as gpu:
         scale = gpu.kernel(vc.glsl(SCALE))
         tensors = [gpu.zeros(10, np.int32) for _ in range(3)]
-        for lane, tensor in zip(gpu.scheduler.compute, tensors, strict=True):
+        for lane, tensor in zip(gpu.scheduler.placement.compute, tensors, strict=True):
             scale(tensor, 1, 1, queue=lane.index)
-        for lane in gpu.scheduler.compute[1:]:
+        for lane in gpu.scheduler.placement.compute[1:]:
             lane.queue.family = 7
         graphs = []
         for tensor in tensors:
             with gpu.record() as graph:
                 scale(tensor, 1, 10)
             graphs.append(graph)
-        submits = [lane.queue.last_value for lane in gpu.scheduler.compute]
+        submits = [lane.queue.last_value for lane in gpu.scheduler.placement.compute]
         for graph in graphs:
             graph.submit()
         gpu.scheduler.wait()
-        for lane in gpu.scheduler.compute:
+        for lane in gpu.scheduler.placement.compute:
             lane.queue.family = 0
-        assert gpu.scheduler.compute[0].queue.last_value >= submits[0] + 3
+        assert gpu.scheduler.placement.compute[0].queue.last_value >= submits[0] + 3
         assert [tensor.numpy().tolist() for tensor in tensors] == [[11] * 10] * 3
+
+
+def test_every_goes_with_until(gpu: vc.Runtime) -> None:
+    a, flag = gpu.zeros(4), gpu.zeros(1, np.int32)
+    with gpu.record() as graph:
+        a.fill(1)
+    with pytest.raises(ValueError, match=r"every=4 .* `until`"):
+        graph.run(8, every=4)
+    assert graph.run(8, until=flag, every=4) == 8

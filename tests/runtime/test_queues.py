@@ -28,7 +28,7 @@ def many(request: pytest.FixtureRequest) -> Iterator[vc.Runtime]:
 def test_chains_cross_queues_by_hand(many: vc.Runtime) -> None:
     kernel = many.kernel("multiply")
     a, b = many.full(1000, 1.0), many.full(1000, 2.0)
-    compute = [lane.index for lane in many.scheduler.compute]
+    compute = [lane.index for lane in many.scheduler.placement.compute]
     for i in range(20):  # each launch needs the result of the one before, which another queue runs
         kernel(a, b, a, queue=compute[i % len(compute)])
     assert np.array_equal(a.numpy(), np.full(1000, 2.0**20, np.float32))
@@ -44,7 +44,7 @@ def test_independent_chains_go_to_different_queues_and_meet_again(many: vc.Runti
     for chain in chains:
         vc.multiply(total, chain, total)
     assert np.array_equal(total.numpy(), np.full(1 << 16, 720 * 2.0**60, np.float32))
-    assert len(used) == len(many.scheduler.compute)
+    assert len(used) == len(many.scheduler.placement.compute)
 
 
 def test_uploads_and_downloads_larger_than_the_staging_slots(many: vc.Runtime) -> None:
@@ -66,7 +66,7 @@ def test_staged_transfers_run_on_transfer_queues() -> None:
 
 def test_kernels_are_not_sent_to_transfer_queues(many: vc.Runtime) -> None:
     kernel, a = many.kernel("multiply"), many.full(10, 1.0)
-    for queue in ("transfer", many.scheduler.transfer[0].index):
+    for queue in ("transfer", many.scheduler.placement.transfer[0].index):
         with pytest.raises(ValueError, match="only copies; a kernel needs a compute queue"):
             kernel(a, a, a, queue=queue)
 
@@ -132,7 +132,7 @@ def test_every_queue_that_there_is() -> None:
         assert len(gpu.device.queues) == able
         kernel = gpu.kernel("multiply")
         a = gpu.full(100, 1.0)
-        for lane in gpu.scheduler.compute:
+        for lane in gpu.scheduler.placement.compute:
             kernel(a, a, a, queue=lane.index)
         assert np.array_equal(a.numpy(), np.ones(100, np.float32))
 
@@ -170,7 +170,7 @@ def test_the_queues_change_no_bit(few_and_many: list[vc.Runtime], program: list[
         kernel = gpu.kernel(vc.glsl(CHAOTIC))
         tensors = [gpu.tensor(np.random.default_rng(i).random(100, np.float32)) for i in range(4)]
         for a, b, out, k, pin in program:
-            queue = None if pin is None else pin % len(gpu.scheduler.compute)
+            queue = None if pin is None else pin % len(gpu.scheduler.placement.compute)
             kernel(tensors[a], tensors[b], tensors[out], k, queue=queue)
         results.append([tensor.numpy().tobytes() for tensor in tensors])
     assert results[0] == results[1] == results[2]

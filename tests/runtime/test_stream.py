@@ -495,3 +495,9 @@ def test_no_stream_in_a_recording_nor_on_a_closed_runtime() -> None:
             gpu.stream(ONES, copy, ONES)
     with pytest.raises(vc.ClosedError):
         gpu.stream(ONES, copy, ONES)
+
+
+@pytest.mark.parametrize("sink", [[], ()])
+def test_no_sinks_are_none(gpu: vc.Runtime, sink: Any) -> None:
+    with pytest.raises(ValueError, match="without a sink is given None"):
+        gpu.stream(np.zeros(4, np.float32), lambda x: None, sink)

@@ -14,6 +14,7 @@ Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
 """What a command adds its parser to."""
 
 _NEGATIVE = re.compile(r"-(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?$|-inf$", re.IGNORECASE)
+_LEAST_BYTES = 1024  # less at a time would take for ever
 _UNITS = {"": 0, "K": 10, "M": 20, "G": 30}
 
 
@@ -80,6 +81,6 @@ def byte_count(text: str) -> int:
     """The argument type of sizes in bytes: 65536, 512K, 8M, 1G, 8MiB (powers of 1024)."""
     match = re.fullmatch(r"([0-9]+) ?([KMG]?)(?:i?B)?", text.strip(), re.IGNORECASE)
     nbytes = int(match[1]) << _UNITS[match[2].upper()] if match else 0
-    if nbytes < 1:
-        raise argparse.ArgumentTypeError(f"a size is a number of bytes, or one with K, M or G behind it; got {text!r}")
+    if nbytes < _LEAST_BYTES:
+        raise argparse.ArgumentTypeError(f"a size is {_LEAST_BYTES} bytes or more, or with K, M or G; got {text!r}")
     return nbytes

@@ -86,7 +86,7 @@ class QueuePlan:
 
 
 def _undoing(call: str) -> str:
-    return call.replace("Create", "Destroy").replace("Allocate", "Free")
+    return call.replace("Create", "Destroy").replace("Allocate", "Free").replace("ComputePipelines", "Pipeline")
 
 
 def _nothing() -> None:
@@ -127,7 +127,7 @@ class Device(Handle):
         self.physical = physical
         self.name = physical.name
         self.features = frozenset(require) | {name for name in features.WANTED if physical.features.get(name)}
-        self._ended = False
+        self._owned: list[Owned] = []  # the device, until it is destroyed
         self.lock = threading.RLock()
         self.submit_recorded: Callable[[], None] = _nothing  # whoever records commands puts its own here, and here
         self.refuse: Callable[[Exception], None] = _accept
@@ -139,11 +139,12 @@ class Device(Handle):
         self.children: dict[int, tuple[weakref.ref[Handle], list[Owned]]] = {}
         plan = plan or QueuePlan.usual(physical, timelines)
         self.handle: Any = self._open_handle(plan)
-        physical.instance.n_users += 1
         self._opened()
         with ExitStack() as undo:
             undo.callback(self.close)
             self.fn = self._load_functions()
+            self._owned.append((self.fn.vkDestroyDevice, self.handle, vk.NULL))
+            physical.instance.users.append(self._owned)
             self._make_queues(plan, timelines)
             self.retirement = Retirement(self.queues)
             self.memory = MemoryPool(self, memory_limit_bytes, 64 * MIB, bool(staging))
@@ -222,12 +223,23 @@ class Device(Handle):
 
     def create(self, kind: str, call: str, info: Any, owned: list[Owned] | None = None) -> Any:
         """A new driver object of type `kind` by the function `call`; noted in `owned`, to be destroyed."""
-        pointer, destroy = vk.ffi.new(f"{kind}*"), getattr(self.fn, _undoing(call))
-        step = map(getattr(self.fn, call), (self.handle,), (info,), (vk.NULL,), (pointer,))
+        pointer = vk.ffi.new(f"{kind}*")
+        return self.make(call, (self.handle, info, vk.NULL, pointer), pointer, owned)
+
+    def make(self, call: str, arguments: tuple[Any, ...], pointer: Any, owned: list[Owned] | None) -> Any:
+        """What the function `call` puts where `pointer` points; noted in `owned`, to be destroyed."""
+        destroy = getattr(self.fn, _undoing(call))
+        step = map(getattr(self.fn, call), *zip(arguments))
         results: list[int] = []
-        results += step  # in one step with the next, as in Queue.submit
-        if owned is not None and results[0] == 0:
-            owned += ((destroy, self.handle, pointer[0], vk.NULL),)
+        try:
+            results += step  # in one step with the next, as in Queue.submit
+            made = results[0] == 0
+        except BaseException:  # the validation layer's objection: it may have been made all the same
+            made = pointer[0] != vk.NULL
+            raise
+        finally:
+            if owned is not None and made:
+                owned += ((destroy, self.handle, pointer[0], vk.NULL),)
         vk.check(results[0], call, self)
         return pointer[0]
 
@@ -287,20 +299,16 @@ class Device(Handle):
 
     def _destroy(self) -> None:
         with self.lock:
-            if not self._ended:
+            if self._owned:
                 with contextlib.suppress(DeviceLost):  # nothing runs on a lost device, and its objects may be destroyed
                     self.wait_idle()
             if not self._lent:
                 self._end()
 
     def _end(self) -> None:
-        if not self._ended:  # a lent memory's last holder may go while the device is being closed
+        if self._owned:  # a lent memory's last holder may go while the device is being closed
             self._end_children()
-            done: list[Any] = []
-            step = map(self.fn.vkDestroyDevice, (self.handle,), (vk.NULL,))
-            done += step  # in one step with the next, as in Queue.submit
-            self._ended = True
-            self.physical.instance.n_users -= 1
+            destroy_all(self._owned)
         self.physical.instance.settle()
 
     def _end_children(self) -> None:

@@ -44,12 +44,12 @@ class Instance(Handle):
         NoDevice: the loader has no driver at all.
 
     Attributes:
-        n_users: devices of this instance, which need the driver's object.
+        users: what devices of this instance own as long as they need the driver's object.
     """
 
     def __init__(self, mode: str | None = None) -> None:
         self.validation = validation.mode_from_environment() if mode is None else mode
-        self.n_users = 0
+        self.users: list[list[Owned]] = []
         self._owned: list[Owned] = []
         info = self._create_info()
         pointer = vk.ffi.new("VkInstance*")
@@ -114,7 +114,7 @@ class Instance(Handle):
 
     def settle(self) -> None:
         """Ends the driver's object if nobody needs it any more."""
-        if not self._open and not self.n_users:
+        if not self._open and not any(self.users):
             destroy_all(self._owned)
 
     def _destroy(self) -> None:

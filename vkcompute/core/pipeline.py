@@ -150,11 +150,4 @@ class ComputePipeline(DeviceChild):
     def _make(self, info: Any) -> Any:
         pointer, device = vk.ffi.new("VkPipeline*"), self.device
         arguments = device.handle, device.pipeline_cache.handle, 1, info, vk.NULL, pointer
-        destroy = device.fn.vkDestroyPipeline
-        step = map(device.fn.vkCreateComputePipelines, *zip(arguments, strict=False))
-        results: list[int] = []
-        results += step  # in one step with the next, as in Queue.submit
-        if results[0] == 0:
-            self.owned += ((destroy, device.handle, pointer[0], vk.NULL),)
-        vk.check(results[0], "vkCreateComputePipelines", device)
-        return pointer[0]
+        return device.make("vkCreateComputePipelines", arguments, pointer, self.owned)

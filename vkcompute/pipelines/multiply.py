@@ -12,7 +12,9 @@ import numpy.typing as npt
 from vkcompute import dtypes
 from vkcompute.core.quirks import quirks_of
 from vkcompute.runtime.future import Future
+from vkcompute.runtime.group import GroupTensor
 from vkcompute.runtime.kernel import Kernel
+from vkcompute.runtime.placeholders import Parameter
 from vkcompute.runtime.runtime import Runtime, default_runtime
 from vkcompute.runtime.stream import CHUNK_BYTES, clash
 from vkcompute.runtime.tensor import Tensor
@@ -77,7 +79,7 @@ class Multiplier:
         else:
             flat = [tensor.reshape(-1).view(np.uint8) for tensor in tensors]
             scheduler = self.runtime.scheduler  # one queue for all windows: the last one's future is the future
-            lane = None if scheduler.recording() is not None else scheduler.compute[0].index
+            lane = None if scheduler.recording() is not None else scheduler.placement.compute[0].index
             for start in range(0, out.nbytes, self._window_bytes):
                 window = slice(start, min(start + self._window_bytes, out.nbytes))
                 future = self._launch([tensor[window] for tensor in flat], scalar, array_b, lane)
@@ -143,6 +145,8 @@ def multiply(
         ValueError: shapes do not match.
         TypeError: dtypes differ, or no tensor holds them.
     """
+    if any(isinstance(operand, GroupTensor) for operand in (a, b, out)):
+        raise TypeError("a group's tensors are multiplied by group.kernel('multiply')(a, b, out), or part by part")
     if isinstance(a, Tensor) or isinstance(b, Tensor):
         if runtime not in (None, *(operand.runtime for operand in (a, b) if isinstance(operand, Tensor))):
             raise ValueError("tensors are multiplied on their own runtime; leave `runtime` out, or pass arrays")
@@ -261,6 +265,8 @@ def _scalar(value: Any, dtype: np.dtype[Any]) -> np.generic:
         TypeError: a float for an integer array, another numpy dtype, more than one element.
         ValueError: an integer beyond the dtype's range.
     """
+    if isinstance(value, Parameter):
+        raise TypeError(f"a scalar is fixed when it is recorded; {value} goes to a kernel of your own, or as a tensor")
     array = np.asarray(value)
     if array.size != 1:
         raise TypeError(f"a tensor is multiplied by a tensor or a scalar; got an array of shape {array.shape}")

@@ -261,21 +261,23 @@ class Graph:
             recording = recording or (recordings.choose(inputs) if inputs else recordings.first)
             return recordings.replay(recording, times, most)
 
-    def run(self, times: int = 1, *, until: Tensor | None = None, every: int = 16, **inputs: Any) -> int:
+    def run(self, times: int = 1, *, until: Tensor | None = None, every: int | None = None, **inputs: Any) -> int:
         """Runs the recorded work, `times` times in a row, and waits for it; gives the number of runs made.
 
         Args:
             until: a tensor of one element, bool, int32 or uint32: runs end when it is not zero. It is looked at after
                 each `every` runs, while the next `every` are on their way; so up to 2 * every - 1 runs may follow the
                 one that sets it, and what is recorded must do no harm in them.
-            every: how many runs are one submit, where `until` is given.
+            every: how many runs are one submit; for `until`, 16 where it is not given.
             inputs: as for `submit`.
 
         Raises:
             as `submit`, and ValueError, TypeError for a flag that is none.
         """
         if until is not None:
-            return self._run_until(until, times, every, inputs)
+            return self._run_until(until, times, 16 if every is None else every, inputs)
+        if every is not None:
+            raise ValueError(f"every={every!r} tells how often to look at `until`; give that too, or leave both out")
         future, scheduler = self.submit(times, **inputs), self.runtime.scheduler
         if not scheduler.n_recordings or scheduler.recording() is None:
             future.result()

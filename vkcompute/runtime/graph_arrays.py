@@ -27,8 +27,8 @@ class Arrival(Future):
     """A run whose results reach arrays of the host before it counts as done."""
 
     def __init__(self, run: Future, land: Callable[[], None]) -> None:
-        self.__dict__.update(run.__dict__)  # the same work
-        self._land = land
+        super().__init__(run._scheduler, run._lane, run._task)
+        self._why, self._land = run._why, land
 
     def done(self) -> bool:
         if finished := super().done():
@@ -47,7 +47,7 @@ class Staging:
 
     Attributes:
         places: where the tensors of the arrays are.
-        run, number: the last run and its number among the graph's, or None and 0.
+        run, number: the last run and its number among the runtime's, or None and 0.
         fetched: whether the results of that run are here and nowhere else.
     """
 
@@ -83,8 +83,6 @@ class Arrays:
         self.reports: list[tuple[Tensor, Report]] = []
         self.lists: tuple[list[tuple[Tensor, Any]], ...] = self.up, self.down, self.reports
         self.sending = threading.Lock()
-        self._landing = threading.Lock()
-        self._n_runs = self._landed = 0
 
     @property
     def used(self) -> bool:
@@ -109,21 +107,21 @@ class Arrays:
 
     def expect(self, staging: Staging, run: Future) -> Future:
         """The run's future, that lands its results; to be called in the order of the runs."""
-        self._n_runs += 1
-        number = staging.number = self._n_runs
+        number = staging.number = next(self._runtime.transfers.run_numbers)
         staging.run, staging.fetched = run, staging.down is not None
         return Arrival(run, lambda: self.land(staging, number)) if staging.fetched else run
 
     def land(self, staging: Staging, number: int) -> None:
-        """Copies the results of a finished run to the arrays: once, and never over those of a later run."""
-        with self._landing:
+        """Copies the results of a finished run to the arrays: once, and never over those of any graph's later run."""
+        landed = self._runtime.transfers.landed
+        with self._runtime.transfers.landing:
             if staging.down is None or staging.number != number or not staging.fetched:
                 return
-            if number > self._landed:
-                with self._runtime.transfers.view(staging.down, write=False) as memory:
-                    for tensor, array in self.down:
+            with self._runtime.transfers.view(staging.down, write=False) as memory:
+                for tensor, array in self.down:
+                    if number > landed.get(id(array), 0):
                         array[...] = _part(memory, staging, tensor)
-                self._landed = number
+                        landed[id(array)] = number
             staging.fetched = False
 
     def launch(self, staging: Staging, run: Callable[[], Future]) -> Future:

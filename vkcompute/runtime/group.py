@@ -123,7 +123,8 @@ class GroupKernel:
 
         Arguments are as of `Kernel`, with tensors of the group. Each device sees its part of a split one, whose first
         row is its row 0. A push constant or a grid that depends on the rows is given as a function of them:
-        `first_row=lambda rows: rows.start, grid=lambda rows: (len(rows),)`.
+        `first_row=lambda rows: rows.start, grid=lambda rows: (len(rows),)`. Where one device refuses a launch, those
+        before it have made it.
 
         Raises:
             ValueError: no tensor is split, two are split in different ways, or one is of another group.

@@ -16,6 +16,7 @@ from vkcompute.runtime.constants import PushConstants
 from vkcompute.runtime.cost import NOTHING, Cost, Costs, Grid
 from vkcompute.runtime.future import Future
 from vkcompute.runtime.program import Program
+from vkcompute.runtime.tensor import Tensor
 from vkcompute.spirv.branches import decided
 from vkcompute.spirv.capabilities import missing_features
 from vkcompute.spirv.interface import Binding
@@ -127,7 +128,12 @@ class Kernel:
 
     def packed(self, values: Sequence[Any], named: Mapping[str, Any]) -> bytes:
         """The bytes of the push constants, none where the kernel has none."""
-        return self.push.pack(values, named) if self.push.nbytes or values or named else b""
+        try:
+            return self.push.pack(values, named) if self.push.nbytes or values or named else b""
+        except TypeError:
+            if any(isinstance(value, Tensor) for value in values):
+                raise TypeError(f"{self.name} takes {self.n_tensors} tensors; got more") from None
+            raise
 
     def _plan(self, tensors: tuple[Any, ...]) -> tuple[DescriptorSets, Grid | None, Cost]:
         """Checks the tensors, and makes what a launch on them needs."""

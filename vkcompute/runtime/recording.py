@@ -85,6 +85,7 @@ class Recordings:
         queue = runtime.scheduler.placement.recorded_for
         self._pool, self.family = CommandPool(queue), queue.family
         self.first = self.choose({})
+        runtime.recordings.add(self)
 
     def choose(self, given: Mapping[str, Any]) -> Recording:
         """A recording for these inputs, whose staging memory is free, or is so before that of others like it."""
@@ -100,9 +101,10 @@ class Recordings:
         try:
             recording = self._record(given)
         except OutOfDeviceMemory:
-            if oldest is None:
+            if oldest is None or oldest not in self._kept.get(key, []):
                 raise
             return oldest
+        alike = self._kept.get(key, [])  # which may have been given up for its memory
         if not alike and len(self._kept) > _MOST_KEPT:
             self._give_up(next(key for key in self._kept if key != self._inputs.default_key))
         self._kept[key] = [*alike, recording]
@@ -134,8 +136,14 @@ class Recordings:
         for recording in self._kept.pop(key):
             self._runtime.device.retirement.append((self._pool.give, 0, recording.handle))
 
+    def drop_others(self) -> None:
+        """Gives up all but those for the first inputs: memory is short."""
+        for key in self._kept.keys() - {self._inputs.default_key}:
+            self._give_up(key)
+
     def close(self) -> None:
         """Lets go of them, once no run is pending."""
+        self._runtime.recordings.discard(self)
         self._pool.close()
 
 

@@ -27,6 +27,7 @@ from vkcompute.runtime.constants import specialize
 from vkcompute.runtime.graph import Graph
 from vkcompute.runtime.kernel import Kernel
 from vkcompute.runtime.profile import Profile
+from vkcompute.runtime.recording import Recordings
 from vkcompute.runtime.scheduler import Scheduler
 from vkcompute.runtime.tensor import Array, Tensor
 from vkcompute.runtime.transfer import Transfers
@@ -41,6 +42,7 @@ class Runtime(Handle):
     Attributes:
         device: what it runs on.
         memo: what pipelines keep to use again on this runtime; gone when it is closed.
+        recordings: those of its graphs.
 
     Args:
         device: an index, part of a name, or None for the best one; `VKCOMPUTE_DEVICE` overrides None.
@@ -93,6 +95,8 @@ class Runtime(Handle):
             )
             self.scheduler = Scheduler(self.device, self, _limit_s(submit_limit_s, physical))
             self.transfers = Transfers(self.scheduler)
+            self.recordings: weakref.WeakSet[Recordings] = weakref.WeakSet()
+            self.device.caches.append(self._drop_recordings)
             undo.pop_all()
         self._kernels: dict[Any, Kernel] = {}
         self.memo: dict[Any, Any] = {}
@@ -246,6 +250,10 @@ class Runtime(Handle):
         Python 3.11 as its cause).
         """
         return streaming.stream(self, source, work, sink, outputs, depth, chunk_bytes, progress)
+
+    def _drop_recordings(self) -> None:
+        for recordings in list(self.recordings):
+            recordings.drop_others()
 
     def profile(self) -> Profile:
         """A measurement of the tasks launched inside of `with runtime.profile() as profile: …`."""

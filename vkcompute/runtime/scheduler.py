@@ -53,7 +53,6 @@ class Scheduler:
             Lane(index, queue, self.failures, BATCH_TASKS, timed=timed) for index, queue in enumerate(device.queues)
         ]
         self.placement = Placement(device, self.lanes)
-        self.compute, self.transfer = self.placement.compute, self.placement.transfer
         self._only = self.lanes[0] if len(self.lanes) == 1 else None
         self.n_recordings = 0  # graphs being recorded, wherever
         device.submit_recorded, device.refuse = self._flush_lanes, self._refuse
@@ -80,7 +79,9 @@ class Scheduler:
         if self.arrivals:
             self.arrive()
         with self.lock:
-            if queue is not None and (self.placement.allowed(queue)[0] not in self.compute or queue == "transfer"):
+            if queue is not None and (
+                self.placement.allowed(queue)[0] not in self.placement.compute or queue == "transfer"
+            ):
                 raise ValueError(f"queue {queue!r} of {self.device} only copies; a kernel needs a compute queue")
             if cost is not NOTHING and cost.parts > 1 and len(parts := [*divided(command[-1], cost.parts)]) > 1:
                 return self._dispatch_parts(parts, command, writes, reads, queue, keep)

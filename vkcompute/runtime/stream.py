@@ -230,6 +230,8 @@ class _Stream:
 def _sinks(sink: Sink | Sequence[Sink] | None, outputs: Any) -> list[tuple[Sink, Row | None]]:
     """Each sink and what its rows are; None for rows like those of the first source."""
     several = isinstance(sink, (tuple, list))
+    if several and not sink:
+        raise ValueError(f"a stream without a sink is given None; got {sink!r}")
     sinks: Any = sink if several else () if sink is None else (sink,)
     if outputs is None:
         outputs = [None] * len(sinks)

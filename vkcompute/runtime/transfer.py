@@ -7,6 +7,7 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import count
 
 import numpy as np
 import numpy.typing as npt
@@ -39,7 +40,12 @@ class _Holder:
 
 
 class Transfers:
-    """Uploads and downloads of one runtime."""
+    """Uploads and downloads of one runtime.
+
+    Attributes:
+        run_numbers: of graphs' runs that pass arrays, in their order.
+        landed: id of an array -> the last run whose results it has, under the lock `landing`.
+    """
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
@@ -47,6 +53,8 @@ class Transfers:
         self._down = StagingRing(scheduler.device, "download")
         self._busy: dict[object, int] = {}  # transfers on their way, whose memory must not be freed, and their threads
         self._closed = False
+        self.landing, self.run_numbers = threading.Lock(), count(1)
+        self.landed: dict[int, int] = {}  # another array with the id of one that is gone has later runs
 
     def mapped(self, buffer: Buffer, offset: int, nbytes: int, *, write: bool) -> Bytes | None:
         """The memory itself, once the host may read (or write) it; None where the host cannot see it."""
