@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import copy
 from collections.abc import Callable
 from functools import partial
 from types import CellType, CodeType, FunctionType
@@ -54,8 +53,8 @@ def _raw(value: Any) -> bool:
     return isinstance(value, np.generic)
 
 
-class Rewriter(ast.NodeTransformer):
-    """Rewrites one function.
+class Rewriter(ast.NodeVisitor):
+    """Rewrites one function: each node's visit gives a new one for it.
 
     Attributes:
         table: what the rewritten function refers to by number.
@@ -63,24 +62,33 @@ class Rewriter(ast.NodeTransformer):
 
     def __init__(self, notes: Notes, machine: Machine) -> None:
         self._notes, self._machine = notes, machine
-        self._copy = copy.deepcopy(notes.source.tree)
-        self._originals = dict(zip(ast.walk(self._copy), ast.walk(notes.source.tree), strict=True))
         self.table: list[Any] = []
 
     def function(self) -> ast.FunctionDef:
         """The function's definition."""
-        tree, args = self._copy, self._copy.args
-        for each in (*args.posonlyargs, *args.args, *args.kwonlyargs, args.vararg, args.kwarg):
-            if each is not None:
-                each.annotation = None
+        tree = self._notes.source.tree
+        args = cast(ast.arguments, self.generic_visit(tree.args))
         args.defaults, args.kw_defaults = [], [None] * len(args.kwonlyargs)
-        tree.decorator_list, tree.returns = [], None
-        tree.body = self._block(tree.body)
-        return tree
+        return cast(ast.FunctionDef, _placed(ast.FunctionDef(tree.name, args, self._block(tree.body), []), tree))
+
+    def generic_visit(self, node: ast.AST) -> Any:
+        """The node with what is visited in it."""
+        found = type(node)()
+        found.__dict__.update(node.__dict__)
+        for name, value in ast.iter_fields(node):
+            if isinstance(value, ast.AST):
+                setattr(found, name, self.visit(value))
+            elif isinstance(value, list):
+                setattr(found, name, [self.visit(each) if isinstance(each, ast.AST) else each for each in value])
+        return found
+
+    def visit_arg(self, node: ast.arg) -> ast.arg:
+        """A parameter, without its annotation."""
+        return ast.copy_location(ast.arg(node.arg), node)
 
     def _value(self, node: ast.AST) -> Any:
         """What the compiler found an expression to be; None also where it never came."""
-        return self._notes.values.get(self._originals[node])
+        return self._notes.values.get(node)
 
     def _entry(self, value: Any, like: ast.AST) -> ast.expr:
         """An expression for this object."""
@@ -111,7 +119,7 @@ class Rewriter(ast.NodeTransformer):
         """Statements, and after branches and loops what joins the variables: at the line of what follows."""
         found: list[ast.stmt] = []
         for each, following in zip(statements, [*statements[1:], None], strict=False):
-            types = self._notes.joined.get(self._originals[each], {})
+            types = self._notes.joined.get(each, {})
             if isinstance(each, ast.While) and self._machine.counts:
                 found.append(_placed(ast.Expr(self._call(self._machine.begin_loop, each)), each))
             found += [self.visit(each), *self._assignments(types, following or each)]
@@ -122,17 +130,16 @@ class Rewriter(ast.NodeTransformer):
         return cast(ast.expr, _placed(ast.Call(self._entry(partial(function, self._line(loop)), loop), [], []), loop))
 
     def _line(self, node: ast.AST) -> int:
-        return cast(int, self._originals[node].lineno) + self._notes.source.above  # type: ignore[attr-defined]
+        return cast(int, node.lineno) + self._notes.source.above  # type: ignore[attr-defined]
 
     def visit_If(self, node: ast.If) -> ast.If:
         """A branch."""
-        node.test, node.body, node.orelse = self.visit(node.test), self._block(node.body), self._block(node.orelse)
-        return node
+        parts = self.visit(node.test), self._block(node.body), self._block(node.orelse)
+        return ast.copy_location(ast.If(*parts), node)
 
     def visit_While(self, node: ast.While) -> ast.While:
         """A loop, whose variables are brought into their types before each test."""
-        heads = self._notes.heads.get(self._originals[node], {})
-        node.test, node.body, node.orelse = self.visit(node.test), self._block(node.body), self._block(node.orelse)
+        heads, test = self._notes.heads.get(node, {}), self.visit(node.test)
         first: list[ast.expr] = [
             ast.NamedExpr(ast.Name(name, ast.Store()), self._variable(name, kind, node.test))
             for name, kind in heads.items()
@@ -140,23 +147,22 @@ class Rewriter(ast.NodeTransformer):
         if self._machine.counts:
             first.append(self._call(self._machine.trip, node))
         if first:
-            both = ast.Tuple([*first, node.test], ast.Load())
-            node.test = _placed(ast.Subscript(both, ast.Constant(-1), ast.Load()), node.test)
-        return node
+            both = ast.Tuple([*first, test], ast.Load())
+            test = _placed(ast.Subscript(both, ast.Constant(-1), ast.Load()), node.test)
+        return ast.copy_location(ast.While(test, self._block(node.body), self._block(node.orelse)), node)
 
     def visit_For(self, node: ast.For) -> ast.For:
         """A loop over a range."""
-        if not isinstance(node.iter, ast.Call) or self._originals[node] not in self._notes.heads:
-            return node  # the compiler never came here
-        heads = dict(self._notes.heads[self._originals[node]])
+        if not isinstance(node.iter, ast.Call) or node not in self._notes.heads:
+            return cast(ast.For, self.generic_visit(node))  # the compiler never came here
+        heads = dict(self._notes.heads[node])
         heads.pop(getattr(node.target, "id", ""), None)
         args = [self.visit(each) for each in node.iter.args]
         numbers = partial(self._machine.range, self._line(node))
-        node.iter = _placed(ast.Call(self._entry(numbers, node.iter), args, []), node.iter)
-        node.body = [*self._assignments(heads, node.iter), *self._block(node.body)]
-        if node.orelse:
-            node.orelse = [*self._assignments(heads, node.orelse[0]), *self._block(node.orelse)]
-        return node
+        call = _placed(ast.Call(self._entry(numbers, node.iter), args, []), node.iter)
+        body = [*self._assignments(heads, node.iter), *self._block(node.body)]
+        orelse = [*self._assignments(heads, node.orelse[0]), *self._block(node.orelse)] if node.orelse else []
+        return ast.copy_location(ast.For(self.visit(node.target), call, body, orelse), node)
 
     # -- expressions --------------------------------------------------------------------------------------------------
 
@@ -167,33 +173,30 @@ class Rewriter(ast.NodeTransformer):
         if not known and not _raw(value):
             return super().visit(node)
         found = self._machine.fixed(value)
-        if not any(self._originals[each] in self._notes.calls for each in ast.walk(node)):
+        if not any(each in self._notes.calls for each in ast.walk(node)):
             return self._entry(found, node)
         call = ast.Call(self._entry(lambda _: found, node), [super().visit(node)], [])  # for what it does
         return _placed(call, node)
 
     def _joined(self, node: ast.expr) -> ast.expr:
         kind = type_of(self._value(node))
-        return self._settled(kind, super().generic_visit(node))  # type: ignore[arg-type]
+        return self._settled(kind, self.generic_visit(node))
 
     visit_BoolOp = visit_IfExp = visit_Compare = visit_UnaryOp = _joined  # noqa: N815
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         """A call of what the compiler found there; of others Python's own, untouched."""
-        function, original = self._value(node.func), self._originals[node]
-        kind = type_of(self._value(node))
-        if function in (None, *SHOWS) or not (function in FUNCTIONS or original in self._notes.calls):
-            return cast(ast.expr, super().generic_visit(node))
-        target: Any = None
-        if function in FUNCTIONS:
-            target = partial(self._machine.invoke, original, function, kind)
+        function, kind = self._value(node.func), type_of(self._value(node))
+        emitted = function in FUNCTIONS
+        if function in (None, *SHOWS) or not (emitted or node in self._notes.calls):
+            return cast(ast.expr, self.generic_visit(node))
+        if emitted:
+            target: Any = partial(self._machine.invoke, node, function, kind)
         else:
-            target, node.keywords = (
-                rewritten(self._notes.calls[original], self._machine),
-                [self.visit(each) for each in node.keywords],
-            )
-        node.func, node.args = self._entry(target, node.func), [self.visit(each) for each in node.args]
-        return node if function in FUNCTIONS else self._settled(kind, node)
+            target = rewritten(self._notes.calls[node], self._machine)
+        args, named = ([self.visit(each) for each in given] for given in (node.args, node.keywords))
+        call = _placed(ast.Call(self._entry(target, node.func), args, named), node)
+        return call if emitted else self._settled(kind, call)
 
 
 def _placed(node: Any, like: ast.AST) -> Any:
