@@ -198,6 +198,12 @@ def test_what_no_algorithm_can_be_made_of(mgr: kp.Manager, product: bytes, spirv
         mgr.algorithm([1, 2, 3], product)  # type: ignore[list-item]
     with pytest.raises(ValueError, match="at most"):
         mgr.algorithm(tensors, product, (1, 1 << 31, 1))
+    most = mgr.runtime.device.physical.limits["maxComputeWorkGroupCount"][0]
+    if most < 1 << 20:
+        long = [mgr.tensor(np.zeros(most + n)) for n in range(2)]
+        assert mgr.algorithm([long[0]] * 3, product).is_init()
+        with pytest.raises(RuntimeError, match=f"at most {most} along x; give the shader a local_size_x"):
+            mgr.algorithm([long[1]] * 3, product)
     tensors[1].destroy()
     with pytest.raises(RuntimeError, match="Tensor is destroyed"):
         mgr.algorithm(tensors, product)

@@ -122,6 +122,16 @@ def test_data_outlives_its_tensor_and_its_manager() -> None:
     del kept
 
 
+def test_a_destroyed_manager_holds_no_device_though_its_objects_live() -> None:
+    before = live_counts()
+    manager = kp.Manager()
+    objects = [manager.tensor([1]), manager.image([1], 1, 1, 1), manager.algorithm(), manager.sequence(0, 3)]
+    assert live_counts() != before
+    manager.destroy()
+    assert live_counts() == before
+    del objects
+
+
 @pytest.mark.usefixtures("clean_handles")
 def test_destroying_gives_the_memory_back() -> None:
     manager = kp.Manager()

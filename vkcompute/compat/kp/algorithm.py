@@ -50,9 +50,19 @@ class Algorithm:
             kernel = self._kernel_of(bytes(spirv), constants, any(map(_is_image, interface.bindings)))
             self._block = interface.push_constants
             x, *others = workgroup or (0,)
-            self._bind(kernel, memory, (x, *(n or 1 for n in others)) if x else (memory[0].size(),))
+            self._bind(kernel, memory, (x, *(n or 1 for n in others)) if x else self._one_per_element(memory[0]))
             self._push = push_bytes(self._block, push_consts) if np.size(push_consts) else None
         manager.add(self)
+
+    def _one_per_element(self, memory: Memory) -> tuple[int]:
+        device = self.manager.opened().device
+        most = device.physical.limits["maxComputeWorkGroupCount"][0]
+        if memory.size() > most:
+            raise KomputeError(
+                f"without workgroup= there is one for each of {memory.size()} elements, and {device} launches at most "
+                f"{most} along x; give the shader a local_size_x of 64, say, and workgroup=(elements / 64, 1, 1)"
+            )
+        return (memory.size(),)
 
     def _kernel_of(self, spirv: bytes, constants: dict[int | str, Any], has_images: bool) -> Kernel:
         runtime = self.manager.opened()
