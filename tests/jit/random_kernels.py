@@ -193,8 +193,13 @@ class Program:
     def _while(self, depth: int, loops: int, end: str) -> list[str]:
         counter = f"n{loops}{depth}{self._random.randrange(1000)}"
         body = [f"{counter} += 1", *self._block(depth, loops + 1, end)]
-        if self._random.random() < 0.3:
+        kind = self._random.random()
+        if kind < 0.25:
             head = ["while True:", f"    if {counter} >= 4: break"]
+        elif kind < 0.5:  # left in the middle, with what was computed before
+            before = [self._filled(self._random.choice(_split(_SIMPLE)), 2) for _ in range(self._random.randint(1, 3))]
+            leave = self._filled(f"if {counter} >= 3 or (B): break", 2)
+            head, body = ["while True:"], [body[0], *before, leave, *body[1:]]
         else:
             head = [self._filled(f"while {counter} < 5 and (B):", 2)]
         return [f"{counter} = 0", *head, *indented(body)]
