@@ -1,57 +1,19 @@
 """Kernels that stop after so many passes through their loops, and go on in another launch where they stopped.
 
-All loops become one. The kernel is cut into parts that begin where a loop starts over, where it has ended, and where
-the branches around a loop meet; a number says which part comes next. The one loop goes through the parts in order, so
-that each pass takes every invocation to the start of its next iteration, whichever loop that is of: invocations in
-different loops do not wait for each other, and an invocation's passes are those of all that run in step with it. What
-one part computes and another uses is carried, and so it is all that has to be kept from one launch to the next.
+All loops become one, which goes through the parts of the kernel in order; a number says which part comes next. So each
+pass takes every invocation to the start of its next iteration, whichever loop that is of: invocations in different
+loops do not wait for each other, and an invocation's passes are those of all that run in step with it. What one part
+computes and another uses is carried, and so it is all that has to be kept from one launch to the next.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
 
 from vkcompute.ir.builder import Builder
-from vkcompute.ir.function import EFFECTS, Constant, Function, Memory, Op, Push, Value, endings, walk
+from vkcompute.ir.function import Function, Memory, Op, Value, walk
+from vkcompute.ir.parts import Fork, Jump, Node, Part, Parts
 from vkcompute.ir.types import SCALARS, UINT32, UINT64, Type, Vector
-
-_COMPUTED = EFFECTS | {"load", "div", "rem", "mod"}  # all others may be computed again in each launch
-
-
-@dataclass(slots=True, eq=False)
-class _Part:
-    """A piece without loops; `nodes` are operations, forks, and at last a jump."""
-
-    nodes: list[_Node] = field(default_factory=list)
-    number: int = -1
-
-
-@dataclass(slots=True, eq=False)
-class _Fork:
-    """A branch whose ways lead to different parts; nothing follows it."""
-
-    condition: Value
-    ways: list[list[_Node]]
-
-
-@dataclass(slots=True, eq=False)
-class _Jump:
-    """What comes next, None at the end of the kernel, and values that others become there."""
-
-    to: _Part | None
-    values: dict[Value, Value]
-
-
-@dataclass(slots=True, eq=False)
-class _Names:
-    """Results of a branch of which one way only goes on here."""
-
-    values: dict[Value, Value]
-
-
-_Node = Op | _Fork | _Jump | _Names
-_Follow = Callable[[Sequence[Value]], list[_Node]]
 
 
 def can_resume(function: Function) -> bool:
@@ -84,152 +46,13 @@ def resumable(function: Function, budget: int, *, again: bool = False, keep: boo
     Returns:
         The kernel, and the words of state per invocation.
     """
-    return _Machine(function, _Parts(function), keep=keep).build(budget, again=again)
-
-
-class _Parts:
-    """A function cut into parts.
-
-    Attributes:
-        first: from the beginning to the first loop.
-        looping: those from which control may come to a loop, in the order in which a pass goes through them.
-        final: those that come after all loops.
-        certain: whether there is one looping part only, with which every invocation begins.
-        prologue: operations that every launch may compute.
-        carried: values that one part leaves to another; `fixed` are those that the first one leaves to all.
-    """
-
-    def __init__(self, function: Function) -> None:
-        self._list: list[_Part] = []
-        self._ways: dict[Op, tuple[_Part, _Part]] = {}
-        self.first = _Part(self._run(function.body.ops, lambda _: [_Jump(None, {})]))
-        heads = {head for head, _ in self._ways.values()}
-        self.looping = [part for part in self._list if heads & _reached(part)]
-        self.final = [part for part in self._list if part not in self.looping]
-        for number, part in enumerate((*self.looping, *self.final)):
-            part.number = number
-        self.certain = len(self.looping) == 1 and {*_targets(self.first.nodes)} == {*self.looping}
-        self.prologue = list(_prologue(function))
-        self._find_carried()
-
-    def _run(self, ops: Sequence[Op], follow: _Follow) -> list[_Node]:
-        """Operations as nodes, up to where another part takes over; `follow` continues behind a yield."""
-        nodes: list[_Node] = []
-        for n, op in enumerate(ops):
-            if op.code == "loop":
-                return [*nodes, self._loop(op, ops[n + 1 :], follow)]
-            if op.code == "if" and any(each.code in _LEADS for region in op.regions for each in walk(region)):
-                return [*nodes, self._fork(op, ops[n + 1 :], follow)]
-            if op.code == "yield":
-                return nodes + follow(op.args)
-            if op.code in ("return", "unreachable"):
-                return [*nodes, _Jump(None, {})]
-            if op.code in ("break", "continue"):
-                loop, leaves = op.attribute, op.code == "break"
-                names = loop.results if leaves else loop.params
-                return [*nodes, _Jump(self._ways[loop][leaves], dict(zip(names, op.args, strict=False)))]
-            nodes.append(op)
-        return nodes + follow(())
-
-    def _loop(self, op: Op, rest: Sequence[Op], follow: _Follow) -> _Jump:
-        def start(values: Sequence[Value]) -> _Jump:
-            return _Jump(head, dict(zip(op.params, values, strict=True)))
-
-        head, after = self._ways[op] = _Part(), _Part()
-        self._list.append(head)
-        head.nodes = self._run(op.regions[0].ops, lambda values: [start(values)])
-        self._list.append(after)
-        after.nodes = self._run(rest, follow)
-        return start(op.args)
-
-    def _fork(self, op: Op, rest: Sequence[Op], follow: _Follow) -> _Fork:
-        def named(values: Sequence[Value]) -> dict[Value, Value]:
-            return dict(zip(op.results, values, strict=False))
-
-        if sum(1 for _ in endings(op)) < 2:
-            return self._ways_of(op, lambda values: [_Names(named(values)), *self._run(rest, follow)])
-        join = _Part()
-        fork = self._ways_of(op, lambda values: [_Jump(join, named(values))])
-        self._list.append(join)
-        join.nodes = self._run(rest, follow)
-        return fork
-
-    def _ways_of(self, op: Op, follow: _Follow) -> _Fork:
-        return _Fork(op.args[0], [self._run(region.ops, follow) for region in op.regions])
-
-    def _find_carried(self) -> None:
-        everywhere = set(self.prologue)
-        used: dict[Value, None] = {}
-        given: dict[_Part, set[Value]] = {}
-        for part in (self.first, *self._list):
-            given[part] = set()
-            for value, defined in _uses(part.nodes, set(), given[part]):
-                if value not in defined and value not in everywhere and not isinstance(value, (Constant, Push)):
-                    used[value] = None
-        changed = set().union(*(given[part] for part in self._list))
-        self.carried = [value for value in used if value in changed]
-        self.fixed = [value for value in used if value not in changed]
-
-
-_LEADS = frozenset({"loop", "return", "break", "continue"})
-
-
-def _reached(part: _Part) -> set[_Part]:
-    """The parts that control may come to after this one, and this one."""
-    found, todo = {part}, [part]
-    while todo:
-        for to in _targets(todo.pop().nodes):
-            if to is not None and to not in found:
-                found.add(to)
-                todo.append(to)
-    return found
-
-
-def _targets(nodes: list[_Node]) -> Iterator[_Part | None]:
-    for node in nodes:
-        if isinstance(node, _Jump):
-            yield node.to
-        elif isinstance(node, _Fork):
-            for way in node.ways:
-                yield from _targets(way)
-
-
-def _uses(nodes: list[_Node], defined: set[Value], given: set[Value]) -> Iterator[tuple[Value, set[Value]]]:
-    """The values that nodes use, each with those that the part has defined before; `given` gets all it defines."""
-    for node in nodes:
-        if isinstance(node, Op):
-            inner = [op for region in node.regions for op in walk(region)]
-            defined.update(inner, *[op.results for op in inner])
-            for op in (node, *inner):
-                for value in op.args:
-                    yield value, defined
-            new: set[Value] = {node, *node.results}
-        elif isinstance(node, _Fork):
-            yield node.condition, defined
-            for way in node.ways:
-                yield from _uses(way, set(defined), given)
-            new = set()
-        else:
-            for value in node.values.values():
-                yield value, defined
-            new = set(node.values)
-        given |= new
-        defined |= new
-
-
-def _prologue(function: Function) -> Iterator[Op]:
-    """Operations at the top that depend on nothing but the launch."""
-    known: set[Value] = set()
-    for op in function.body.ops:
-        if op.code not in _COMPUTED and all(isinstance(v, (Constant, Push)) or v in known for v in op.args):
-            known.add(op)
-            yield op
+    return _Machine(function, Parts(function), keep=keep).build(budget, again=again)
 
 
 class _Machine:
     """Builds a function of parts."""
 
-    def __init__(self, function: Function, parts: _Parts, *, keep: bool) -> None:
+    def __init__(self, function: Function, parts: Parts, *, keep: bool) -> None:
         self._function, self._parts = Function(function.name, function.local_size), parts
         self._function.buffers, self._function.pushes = [*function.buffers], function.pushes
         self._b = Builder(self._function)
@@ -291,9 +114,9 @@ class _Machine:
         """A loop through the only part, which leaves it and starts over where that does."""
         b, parts = self._b, self._parts
 
-        def run(nodes: list[_Node], env: dict[Value, Value]) -> None:
+        def run(nodes: list[Node], env: dict[Value, Value]) -> None:
             end = self._straight(nodes, env)
-            if isinstance(end, _Fork):
+            if isinstance(end, Fork):
                 branch = b.if_(env.get(end.condition, end.condition))
                 for region, way in zip((branch.then, branch.otherwise), end.ways, strict=True):
                     with region:
@@ -314,7 +137,7 @@ class _Machine:
         return loop.results
 
     def _through(
-        self, parts: Sequence[_Part], number: Value, current: dict[Value, Value]
+        self, parts: Sequence[Part], number: Value, current: dict[Value, Value]
     ) -> tuple[Value, dict[Value, Value]]:
         """Those of the parts whose turn comes; gives the number of the next, and what is carried there."""
         b = self._b
@@ -331,29 +154,29 @@ class _Machine:
         return number, current
 
     def _way(
-        self, nodes: list[_Node], env: dict[Value, Value], before: dict[Value, Value]
+        self, nodes: list[Node], env: dict[Value, Value], before: dict[Value, Value]
     ) -> tuple[Value, dict[Value, Value]]:
         """Nodes up to a jump: the number of the part that it leads to, and what is not as `before` there."""
         end = self._straight(nodes, env)
-        if isinstance(end, _Fork):
+        if isinstance(end, Fork):
             return self._both(end, env, before)
         return self._number_of(end), {value: env[value] for value in before if env[value] is not before[value]}
 
-    def _straight(self, nodes: list[_Node], env: dict[Value, Value]) -> _Fork | _Jump:
+    def _straight(self, nodes: list[Node], env: dict[Value, Value]) -> Fork | Jump:
         """Nodes up to a fork or a jump, which it gives; `env` is as there."""
         for node in nodes:
             if isinstance(node, Op):
                 self._b.copy(node, env)
-            elif isinstance(node, _Fork):
+            elif isinstance(node, Fork):
                 return node
             else:
                 env |= {value: env.get(each, each) for value, each in node.values.items()}
-                if isinstance(node, _Jump):
+                if isinstance(node, Jump):
                     return node
         raise AssertionError("a part ends with a jump or a fork")
 
     def _both(
-        self, fork: _Fork, env: dict[Value, Value], before: dict[Value, Value]
+        self, fork: Fork, env: dict[Value, Value], before: dict[Value, Value]
     ) -> tuple[Value, dict[Value, Value]]:
         b, found, marks = self._b, [], []
         branch = b.if_(env.get(fork.condition, fork.condition))
@@ -372,7 +195,7 @@ class _Machine:
 
     # -- state --------------------------------------------------------------------------------------------------------
 
-    def _number_of(self, jump: _Jump) -> Value:
+    def _number_of(self, jump: Jump) -> Value:
         """The number of the part that comes next, or the one after the last."""
         return self._number(jump.to.number if jump.to else len(self._parts.looping) + len(self._parts.final))
 

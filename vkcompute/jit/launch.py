@@ -61,10 +61,7 @@ class Launcher:
         if not tensors:
             raise TypeError(f"{self._name} takes a tensor, on whose device it runs; got none")
         variant, kernel, most, loops = self._variant(signature, local, tensors[0].runtime)
-        grid, linear = groups, variant.linear
-        if grid is None and (linear is None or args[linear].size > most * variant.local_size[0]):
-            shape = args[variant.first].shape if variant.first is not None else None
-            grid = grid_over(self._name, shape, variant.local_size)  # else it is what the kernel would take itself
+        grid = groups or self._grid(variant, args, most)
         if grid is not None and len(grid) == 1 and grid[0] > most:
             variant, kernel, _, loops = self._variant(signature, local, tensors[0].runtime, folded=True)
             n_rows = -(-grid[0] // most)
@@ -91,6 +88,13 @@ class Launcher:
             self._plans.clear()
         self._plans[key] = Plan(variant, args, pushes[len(args) - len(tensors) :], launch, loops)
         return kernel.runtime.scheduler.dispatch(command, writes, reads, None, keep)
+
+    def _grid(self, variant: Variant, args: tuple[Any, ...], most: int) -> Sizes | None:
+        """One invocation per element of the tensor that is written; None where the kernel would take that itself."""
+        if variant.linear is not None and args[variant.linear].size <= most * variant.local_size[0]:
+            return None
+        shape = args[variant.first].shape if variant.first is not None else None
+        return grid_over(self._name, shape, variant.local_size)
 
     def _reporting(
         self, kernel: Kernel, loops: Loops | None, pushes: list[Any], grid: Any, tensors: Sequence[Tensor]
