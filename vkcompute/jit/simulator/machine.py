@@ -18,7 +18,7 @@ from vkcompute.jit.functions import call
 from vkcompute.jit.simulator.invocations import Calls, Invocation
 from vkcompute.jit.simulator.memory import Cells, Touched
 from vkcompute.jit.simulator.numbers import Fixed, SimulatedArray, SimulatedNumber, SimulatedRow, SimulatedVector, plain
-from vkcompute.jit.simulator.operations import Evaluator
+from vkcompute.jit.simulator.operations import DIRECT, Evaluator
 from vkcompute.jit.simulator.recorder import Notes, Recorder, type_of
 from vkcompute.jit.simulator.rewriter import rewritten
 from vkcompute.jit.source import Source
@@ -64,7 +64,7 @@ class Machine(Expressions):
 
     def runs(self, code: CodeType, notes: Notes) -> None:
         """Notes the code of a function."""
-        above, nodes = notes.source.above, ast.walk(notes.source.tree)
+        above, nodes = notes.source.above, ast.walk(notes.source.tree) if self.counts else ()
         loops = [
             (node.lineno + above, (node.body[-1].end_lineno or 0) + above)
             for node in nodes
@@ -115,6 +115,10 @@ class Machine(Expressions):
 
     def operate(self, sign: str, one: Any, other: Any) -> Any:
         """`one sign other` of numbers as the kernel sees them."""
+        if sign in DIRECT and type(one) is type(other) is SimulatedNumber and one.kind == other.kind:
+            kind = one.kind  # what is most frequent is done at once
+            if kind.type.kind != "b":
+                return SimulatedNumber(Constant(kind.type, DIRECT[sign](one.scalar, other.scalar)), kind, self)
         return self.seen(self.binary(sign, one, other))
 
     def invoke(self, node: ast.AST, function: Any, kind: Any, *args: Any) -> Any:

@@ -145,5 +145,7 @@ OPERATIONS: dict[str, Operation] = {
     "barrier": lambda machine, args, _: machine.current.wait(),
     "subgroup": lambda machine, args, name: machine.current.ask(name, args),
 }
+DIRECT = {"+": operator.add, "-": operator.sub, "*": operator.mul}
+"""Operators that on numbers of one type are one operation."""
 WAITS = frozenset({"barrier", "subgroup"})
 """Operations at which an invocation waits for others."""

@@ -14,7 +14,7 @@ from vkcompute.errors import KernelError
 from vkcompute.ir import Scalar
 from vkcompute.jit.control import Way
 from vkcompute.jit.expressions import Frame
-from vkcompute.jit.source import Source, assigned
+from vkcompute.jit.source import Source
 from vkcompute.jit.statements import Statements
 from vkcompute.jit.values import Number, is_static, like
 
@@ -83,7 +83,7 @@ class Recorder(Statements):
         if isinstance(node, (ast.If, ast.While, ast.For)):
             outer, self._mixed = self._mixed, set()
             super().located(work, node)
-            self.notes.joined[node] = self._types(assigned([node]) & self._mixed) if self.alive else {}
+            self.notes.joined[node] = self._types(self._mixed) if self.alive else {}
             self._mixed |= outer
         elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and self._tried(node.value.func) in SHOWS:
             for each in ast.walk(node.value):
