@@ -151,6 +151,29 @@ def test_more_groups_than_the_device_has_along_an_axis(gpu: vc.Runtime) -> None:
     assert np.array_equal(ids.numpy()[:, 2], expected % 2 + 10)
 
 
+@vc.kernel(check_bounds=True)
+def corners(out, past):
+    i, y, z = vc.global_id(0), vc.global_id(1), vc.global_id(2)
+    if i < out.shape[0]:
+        out[i, y, z] = vc.local_id(1) + 10 * vc.local_id(2) + 100 * vc.group_id(1)
+        if i == out.shape[0] - 1 and y == 1:
+            out[i + past, y, z] = -1
+
+
+@pytest.mark.device_only
+def test_more_groups_than_an_axis_has_with_invocations_along_others(gpu: vc.Runtime) -> None:
+    n = gpu.device.physical.limits["maxComputeWorkGroupCount"][0] + 2
+    if n > 1 << 20:
+        pytest.skip(f"this device has {n - 2}")
+    out = gpu.zeros((n, 2, 2), np.int32)
+    corners[n, (1, 2, 2)](out, 0)
+    assert np.array_equal(out.numpy()[: n - 1], np.broadcast_to([[0, 10], [1, 11]], (n - 1, 2, 2)))
+    assert out.numpy()[n - 1].tolist() == [[0, 10], [-1, -1]]
+    failed = corners[n, (1, 2, 2)](out, 1)
+    with pytest.raises(vc.KernelError, match=rf"index \({n}, 1, 0\).*in invocation \({n - 1}, 1, 0\) of corners"):
+        failed.result()
+
+
 @vc.kernel
 def places(out):
     i = vc.global_id(0)

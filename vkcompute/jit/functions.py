@@ -158,7 +158,7 @@ def _id(name: str, c: Expressions, axis: Any = 0) -> Any:
     if not c.folded or axis > 1 or name == "local_id":
         return number(name, axis)
     if axis == 1:
-        return 1 if name == "n_groups" else 0
+        return 1 if name == "n_groups" else 0 if name == "group_id" else number("local_id", 1)
     n_columns = number("n_groups", 0)
     if name == "n_groups":
         return c.binary("*", n_columns, number("n_groups", 1))

@@ -69,10 +69,7 @@ def report(
     site = Site(text, tuple([kind.name for kind in kinds]), fails)
     if site not in c.sites:
         c.sites.append(site)
-    x, y, z = (c.builder.builtin("global_id", axis) for axis in range(3))
-    if c.folded:
-        x, y = _number(c, 2), c.builder.const(0, UINT32)
-    words = [c.builder.const(c.sites.index(site) + 1, UINT32), x, y, z]
+    words = [c.builder.const(c.sites.index(site) + 1, UINT32), *_place(c)]
     for value, kind in zip(values, kinds, strict=True):
         words += _words(c, c.cast(value, kind))
     if fails:
@@ -105,20 +102,20 @@ def _words(c: Expressions, value: Value) -> list[Value]:
     return [b.cast(bits, UINT32), b.cast(b.binary("shr", bits, b.const(32, UINT64)), UINT32)]
 
 
-def _number(c: Expressions, n_axes: int) -> Value:
-    """The invocation's number in the grid, along its first axes."""
-    b, number = c.builder, c.builder.builtin("global_id", n_axes - 1)
-    for axis in range(n_axes - 2, -1, -1):
-        size = b.binary("mul", b.builtin("n_groups", axis), b.const(c.function.local_size[axis], UINT32))
-        number = b.binary("add", b.binary("mul", number, size), b.builtin("global_id", axis))
-    return number
+def _place(c: Expressions) -> list[Value]:
+    """The invocation's place in the grid, in which groups along the first axis do not go on along the second."""
+    b, place = c.builder, [c.builder.builtin("global_id", axis) for axis in range(3)]
+    if c.folded:
+        row = b.binary("mul", b.builtin("n_groups"), b.const(c.function.local_size[0], UINT32))
+        place[:2] = b.binary("add", place[0], b.binary("mul", b.builtin("group_id", 1), row)), b.builtin("local_id", 1)
+    return place
 
 
 def _fail(c: Expressions, words: list[Value]) -> None:
     """Counts a failure, and records it if none before it is known."""
     b, memory = c.builder, _memory(c)
     b.atomic("add", memory, b.const(N_FAILURES, UINT32), b.const(1, UINT32))
-    ahead = b.unary("not", _number(c, 3))  # so that zero is the last
+    ahead = b.unary("not", b.linear_id()[0])  # so that zero is the last
     branch = b.if_(b.binary("lt", b.atomic("max", memory, b.const(AHEAD, UINT32), ahead), ahead))
     with branch.then:
         _record(c, words, FAILED, b.const(N_HEADER, UINT32), b.const(N_FAILED, UINT32))
