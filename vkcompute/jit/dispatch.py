@@ -69,13 +69,9 @@ def apart(tensors: Sequence[Any], masks: Sequence[tuple[bool, ...]], outs: Seque
     """The tensors, with copies of those that share bytes with a result and are not read just where it is written."""
     found = []
     for tensor, mask in zip(tensors, masks, strict=True):
-        shared = any(_overlap(tensor.span, out.span, equal=all(mask)) for out in outs)
+        # What is not contiguous is refused at the launch; a copy of it would not be.
+        shared = tensor.contiguous and any(
+            tensor.overlaps(out) and not (all(mask) and tensor.span == out.span) for out in outs
+        )
         found.append(tensor.copy() if shared else tensor)
     return found
-
-
-def _overlap(one: Any, other: Any, *, equal: bool) -> bool:
-    """Whether two spans share bytes, other than all if they may be `equal`; what has none is refused at the launch."""
-    if one is None or other is None or one[0] is not other[0] or (equal and one[1:] == other[1:]):
-        return False
-    return bool(one[1] < other[2] and other[1] < one[2])

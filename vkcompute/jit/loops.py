@@ -42,8 +42,7 @@ def _is_modest(push: Any) -> bool:
 
 def _overlap(kernel: Kernel, tensors: Sequence[Tensor]) -> bool:
     """Whether the kernel writes a tensor and reads another one that shares bytes with it."""
-    pairs = [(tensors[i].range, tensors[j].range) for i in kernel.writes for j in kernel.reads if i != j]
-    return any(one is other and a < d and c < b for (one, a, b), (other, c, d) in pairs)
+    return any(tensors[i].overlaps(tensors[j]) for i in kernel.writes for j in kernel.reads if i != j)
 
 
 class Loops:

@@ -113,9 +113,7 @@ class Multiplier:
 
 def _shifted(tensor: Tensor, out: Tensor) -> bool:
     """Whether `out` overlaps an input in another way than being the same elements."""
-    first, second = tensor.range, out.range
-    overlap = first[0] is second[0] and first[1] < second[2] and second[1] < first[2]
-    return overlap and (tensor.offset, tensor.strides) != (out.offset, out.strides)
+    return tensor.overlaps(out) and (tensor.offset, tensor.strides) != (out.offset, out.strides)
 
 
 def multiply(

@@ -92,6 +92,11 @@ class Tensor(Scalars):
         low, high = layout.extent(self.shape, self.strides, self.dtype.itemsize)
         return self.buffer, self.offset + low, self.offset + high
 
+    def overlaps(self, other: Tensor) -> bool:
+        """Whether the bytes from its first element to its last, and those of another tensor's, have some in common."""
+        (mine, start, stop), (its, first, last) = self.range, other.range
+        return mine is its and start < last and first < stop
+
     def close(self) -> None:
         """Lets go of the memory, which is given back after its last use, once no view holds it either."""
         self._buffer = None

@@ -91,8 +91,7 @@ def _on_host(args: list[Any], tensor: Any) -> list[Any]:
     tensors = {each.slot: each for each in args if isinstance(each, tensor)}
     arrays = {slot: each.numpy() for slot, each in tensors.items()}
     for one, other in itertools.combinations(tensors.values(), 2):
-        (buffer, start, stop), (its, first, last) = one.range, other.range
-        if buffer is its and start < last and first < stop:
+        if one.overlaps(other):
             raise ValueError("tensors that share a part of their memory are not simulated; pass arrays of numpy's")
     if any(not each.contiguous for each in tensors.values()):
         raise ValueError("a kernel takes contiguous tensors; copy() it")
