@@ -123,6 +123,7 @@ def test_data_outlives_its_tensor_and_its_manager() -> None:
 
 
 def test_a_destroyed_manager_holds_no_device_though_its_objects_live() -> None:
+    gc.collect()
     before = live_counts()
     manager = kp.Manager()
     objects = [manager.tensor([1]), manager.image([1], 1, 1, 1), manager.algorithm(), manager.sequence(0, 3)]

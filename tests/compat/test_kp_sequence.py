@@ -113,7 +113,9 @@ def test_rerecording_takes_what_the_objects_are_now(mgr: kp.Manager, spirv: Comp
     assert _value(mgr, tensor) == 5
 
 
-def test_async_returns_before_the_work_is_done(mgr: kp.Manager, spirv: Compile) -> None:
+def test_async_returns_before_the_work_is_done(
+    mgr: kp.Manager, spirv: Compile, caplog: pytest.LogCaptureFixture
+) -> None:
     n = 1 << 9
     tensor = mgr.tensor(np.zeros(n))
     slow = kp.OpAlgoDispatch(mgr.algorithm([tensor], spirv(SLOW, 1), (n,)))
@@ -124,6 +126,7 @@ def test_async_returns_before_the_work_is_done(mgr: kp.Manager, spirv: Compile) 
         assert not tensor.data().any()
         assert sequence.eval_await(1000) is sequence
         assert sequence.is_running()
+        assert caplog.records.pop().getMessage() == "eval_await: not finished after 1000 ns; the sequence goes on"
         for misuse in (sequence.eval, sequence.eval_async, sequence.rerecord, lambda: sequence.record(slow)):
             with pytest.raises(RuntimeError, match=r"running; call eval_await\(\)"):
                 misuse()
