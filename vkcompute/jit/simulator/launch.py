@@ -5,6 +5,7 @@ from __future__ import annotations
 import concurrent.futures
 import itertools
 import sys
+import threading
 from collections.abc import Mapping
 from functools import partial
 from inspect import Signature as Parameters
@@ -27,6 +28,8 @@ from vkcompute.jit.simulator.rewriter import rewritten
 from vkcompute.jit.source import Source
 from vkcompute.jit.values import Array
 
+_ONE_AT_A_TIME = threading.RLock()  # what threads launch on one tensor keeps an order, as on a device
+
 
 def simulate(
     function: FunctionType,
@@ -44,26 +47,34 @@ def simulate(
     """
     name = function.__name__
     given = typed(function, annotations_of(function), bound(name, parameters, args, named))
-    tensor = getattr(sys.modules.get("vkcompute.runtime.tensor"), "Tensor", ())  # there are none before it is loaded
-    arrays = _on_host(given, tensor)
-    signature = tuple([_kind(each) for each in arrays])
     if local is not None and 0 in local:
         raise ValueError(f"{name} has workgroups of {local} invocations; give at least 1 along each axis")
     try:
-        _, recorder, first = build(function, source, signature, local, using=Recorder)
-        assert isinstance(recorder, Recorder)
-        if groups is None:
-            shape = None if first is None else arrays[first].shape
-            groups = grid_over(name, shape, recorder.function.local_size)
-        _run(recorder, arrays, groups)
+        with _ONE_AT_A_TIME:
+            _simulated(function, source, given, groups, local)
     except RecursionError:
         raise too_deep(source) from None
-    for position in recorder.written:
-        if isinstance(given[position], tensor):
-            given[position].write(arrays[position])
     done = concurrent.futures.Future[None]()
     done.set_result(None)
     return done
+
+
+def _simulated(
+    function: FunctionType, source: Source, given: list[Any], groups: Sizes | None, local: tuple[int, int, int] | None
+) -> None:
+    """Downloads the tensors, runs the kernel, and uploads what it has written."""
+    tensor = getattr(sys.modules.get("vkcompute.runtime.tensor"), "Tensor", ())  # there are none before it is loaded
+    arrays = _on_host(given, tensor)
+    signature = tuple([_kind(each) for each in arrays])
+    _, recorder, first = build(function, source, signature, local, using=Recorder)
+    assert isinstance(recorder, Recorder)
+    if groups is None:
+        shape = None if first is None else arrays[first].shape
+        groups = grid_over(function.__name__, shape, recorder.function.local_size)
+    _run(recorder, arrays, groups)
+    for position in recorder.written:
+        if isinstance(given[position], tensor):
+            given[position].write(arrays[position])
 
 
 def _run(recorder: Recorder, arrays: list[Any], groups: Sizes) -> None:
@@ -86,9 +97,13 @@ def _on_host(args: list[Any], tensor: Any) -> list[Any]:
     """The arguments, with arrays for tensors: one array for those that are the same.
 
     Raises:
-        ValueError: a tensor is not contiguous, or two of them share some of their bytes.
+        ValueError: a graph is being recorded, a tensor is not contiguous, or two of them share some of their bytes.
     """
     tensors = {each.slot: each for each in args if isinstance(each, tensor)}
+    for each in tensors.values():
+        each.runtime.refuse_in_graph(
+            "a simulated launch", "launch it without gpu.record(), or set no VKCOMPUTE_SIMULATE"
+        )
     arrays = {slot: each.numpy() for slot, each in tensors.items()}
     for one, other in itertools.combinations(tensors.values(), 2):
         if one.overlaps(other):
