@@ -65,7 +65,7 @@ def test_seventy_thousand(gpu: vc.Runtime) -> None:
 
 def test_long_and_short_launches_take_turns(gpu: vc.Runtime) -> None:
     out = gpu.zeros(20, np.int32)
-    for n in (3, LONG, 5, 5, LONG, 1000, 1100):
+    for n in (3, LONG, 5, 5, LONG, 1000, 1100, 65_534, 65_535, 65_536):
         count(out, n)
         assert np.array_equal(out.numpy(), counted(n, 20))
 
@@ -81,6 +81,25 @@ def steps(n):
 def test_functions_of_elements(gpu: vc.Runtime) -> None:
     roots = np.array([0, 7, 65_000, LONG, 400], np.uint32)
     assert np.array_equal(steps(gpu.tensor(roots * roots)).numpy(), roots)
+
+
+@vc.kernel(check_bounds=True)
+def checked(x, out, n):
+    s = 0
+    for k in range(n):
+        s += x[k]
+        if k % 20_000 == 3:
+            print(k, s)
+    out[vc.global_id(0)] = s
+
+
+def test_reports_come_from_all_parts(gpu: vc.Runtime, capfd: pytest.CaptureFixture[str]) -> None:
+    x, out = gpu.full(LONG, 2, np.int32), gpu.zeros(1, np.int32)
+    checked[1, 1](x, out, LONG)
+    assert out.numpy().tolist() == [2 * LONG]
+    assert capfd.readouterr().out.splitlines() == [f"{k} {2 * k + 2}" for k in (3, 20_003, 40_003, 60_003)]
+    with pytest.raises(vc.KernelError, match=r"index \(?70000.* is outside of x"):
+        checked[1, 1](x, out, LONG + 1).result()
 
 
 def test_five_million(gpu: vc.Runtime) -> None:
