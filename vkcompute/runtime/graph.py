@@ -42,6 +42,8 @@ class Graph:
     is recorded; `graph.run(x=other)` is a run with another tensor of the same shape and dtype, or other push constants.
     The few last choices of inputs are kept in recorded form, with their tensors; a new one costs the host about as
     much as the recording did. What the device runs is never changed.
+
+    `launch`, `upload`, `download`, `report`, `add` and `recording` are the library's own, and may change.
     """
 
     def __init__(self, runtime: Runtime, inputs: Mapping[str, Any]) -> None:

@@ -41,6 +41,8 @@ class Kernel:
         writes, reads: which of the tensors it writes and reads.
         program: the pipeline's handle, its layout's, and how many descriptor sets that has.
         kinds: of bindings that it may have.
+
+    `launch`, `packed`, `bound`, `sets`, `program` and `push` are the library's own, and may change.
     """
 
     kinds: tuple[str, ...] = ("storage_buffer", "uniform_buffer", "uniform_texel_buffer")

@@ -42,7 +42,6 @@ class Runtime(Handle):
     Attributes:
         device: what it runs on.
         memo: what pipelines keep to use again on this runtime; gone when it is closed.
-        recordings: those of its graphs.
 
     Args:
         device: an index, part of a name, or None for the best one; `VKCOMPUTE_DEVICE` overrides None.
@@ -62,6 +61,8 @@ class Runtime(Handle):
     Raises:
         NoDevice: none fits; the message gives each device's reasons.
         MissingFeature: the device lacks one of `features`.
+
+    `scheduler`, `transfers`, `recordings`, `tensor_on` and `refuse_in_graph` are the library's own, and may change.
     """
 
     def __init__(

@@ -33,6 +33,8 @@ class Tensor(Scalars):
         shape, dtype, size, nbytes, ndim: as numpy's; nbytes counts the elements, not gaps between them.
         strides: distance of neighbours along each axis, in bytes.
         offset: of the first element in the buffer, in bytes.
+
+    `slot` and `span` are the library's own, and may change.
     """
 
     __slots__ = (
