@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import concurrent.futures
 import linecache
 import math
 import os
@@ -320,6 +322,16 @@ def test_what_a_simulation_takes() -> None:
 
 def nothing(x):
     pass
+
+
+@pytest.mark.pure
+def test_a_simulated_launch_is_waited_for_like_others() -> None:
+    async def launched() -> Any:
+        return await halves.simulate(np.ones(4), np.ones(4))
+
+    future = halves.simulate(np.ones(4), np.ones(4))
+    assert (future.result(timeout_s=1), future.done(), asyncio.run(launched())) == (None, True, None)
+    assert concurrent.futures.wait([future], 1).done == {future}
 
 
 @pytest.mark.pure

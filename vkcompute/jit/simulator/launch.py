@@ -6,7 +6,7 @@ import concurrent.futures
 import itertools
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from inspect import Signature as Parameters
 from types import FunctionType
@@ -29,6 +29,22 @@ from vkcompute.jit.source import Source
 from vkcompute.jit.values import Array
 
 _ONE_AT_A_TIME = threading.RLock()  # what threads launch on one tensor keeps an order, as on a device
+
+
+class Done(concurrent.futures.Future[None]):
+    """What a simulated launch gives back, where a device's gives a Future: it has ended."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.set_result(None)
+
+    def result(  # type: ignore[override]
+        self, timeout_s: float | None = None, *, timeout: float | None = None
+    ) -> None:
+        """Nothing, at once."""
+
+    def __await__(self) -> Iterator[None]:
+        return iter(())
 
 
 def simulate(
@@ -54,9 +70,7 @@ def simulate(
             _simulated(function, source, given, groups, local)
     except RecursionError:
         raise too_deep(source) from None
-    done = concurrent.futures.Future[None]()
-    done.set_result(None)
-    return done
+    return Done()
 
 
 def _simulated(
