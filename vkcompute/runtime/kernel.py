@@ -73,10 +73,10 @@ class Kernel:
         self._layout = PipelineLayout(device, slots, self.push.nbytes)
         spirv = decided(program.spirv, values) if quirks_of(physical).masks_branches else program.spirv
         with ShaderModule(device, spirv) as shader:
-            self._pipeline = ComputePipeline(
-                shader, self._layout, interface.entry_point, special, divisible=not interface.counts_groups
-            )
-        self._costs = Costs(runtime.scheduler.submit_limit_s, divisible=not interface.counts_groups)
+            limit_s = runtime.scheduler.submit_limit_s
+            divisible = limit_s is not None and not interface.counts_groups
+            self._pipeline = ComputePipeline(shader, self._layout, interface.entry_point, special, divisible=divisible)
+        self._costs = Costs(limit_s, divisible=divisible)
         self.program = self._pipeline.handle, self._layout.handle, self._layout.n_sets
         self.n_tensors = len(slots)
         self.writes = [i for i, binding in enumerate(self.bindings) if binding.writes]
