@@ -363,6 +363,21 @@ def test_nothing_grows(runtime: vc.Runtime) -> None:
     assert [held() for _ in range(3)] == [before] * 3
 
 
+def test_reports_are_read_while_nobody_waits(runtime: vc.Runtime) -> None:
+    """However long the row of what depends on a launch, it is not kept for longer than the launch takes."""
+    x, out = runtime.zeros(N), runtime.zeros(N)
+    with runtime.record() as graph:
+        x.copy_from(out)
+        out.copy_from(x)
+    for depend in (graph.submit, lambda: x.copy_from(out)):
+        copy(x, out, 0)
+        for _ in range(20_000):
+            depend()
+            if not runtime.scheduler.arrivals:
+                break
+        assert not runtime.scheduler.arrivals
+
+
 def test_launches_that_are_not_submitted_report_nothing(clean_handles: None) -> None:
     with watched() as faults, vc.Runtime() as runtime:
         x, out = runtime.zeros(N), runtime.zeros(N)

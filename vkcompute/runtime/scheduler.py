@@ -76,8 +76,6 @@ class Scheduler:
         what it takes.
         """
         cost = keep[2]
-        if self.arrivals:
-            self.arrive()
         with self.lock:
             if queue is not None and (
                 self.placement.allowed(queue)[0] not in self.placement.compute or queue == "transfer"
@@ -160,6 +158,7 @@ class Scheduler:
         With a profile, the `tasks` that are in each are launched one by one, so that each is measured.
         """
         with self.lock:
+            self.arrive()
             lane = self._only or self.placement.choose(writes, reads, None, family)
             if self.profile is not None and 0 < len(tasks) * len(command_buffers) <= _MOST_MEASURED:
                 future = [self._launch(each, lane) for _ in command_buffers for each in tasks][-1]
@@ -208,6 +207,8 @@ class Scheduler:
         self, writes: Sequence[Range], reads: Sequence[Range], queue: int | str | None, cost: Cost = NOTHING
     ) -> Lane:
         """A lane whose recorder stands where a task with these ranges may be recorded."""
+        if self.arrivals:
+            self.arrive()
         lane = self._only or self.placement.choose(writes, reads, queue)
         if cost is not NOTHING:
             if cost.most < lane.most or lane.cost is NOTHING:
