@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from vkcompute.ir.builder import Builder
 from vkcompute.ir.function import Function, Memory, Op, Region, Value, walk
+from vkcompute.ir.passes import rewrite
 from vkcompute.ir.rules import FLOAT_ATOMICS
 from vkcompute.ir.types import SCALARS
 
@@ -29,27 +30,20 @@ def without_float_atomics(function: Function) -> Function:
         words[memory] = Memory(memory.name, SCALARS[f"uint{memory.element.bits}"], memory.length)
     for memories in (function.buffers, function.shared_memory):
         memories[:] = [words.get(memory, memory) for memory in memories]
-    builder, replaced = Builder(function), dict[Value, Value]()
+    builder = Builder(function)
 
-    def visit(region: Region) -> None:
-        kept: list[Op] = []
-        for op in region.ops:
-            op.args = tuple([replaced.get(value, value) for value in op.args])
-            for inner in op.regions:
-                visit(inner)
-            memory = op.attribute[1] if op.code == "atomic" else op.attribute
-            if not isinstance(memory, Memory) or memory not in words:
-                kept.append(op)
-                continue
-            instead = Region()
-            with builder.into(instead), builder.at(op.loc):
-                found = _on_words(builder, op, memory, words[memory])
-            kept += instead.ops[:-1]  # the last one ends the region
-            if found is not None:
-                replaced[op] = found
-        region.ops = kept
+    def instead(op: Op, replaced: dict[Value, Value]) -> list[Op] | None:
+        memory = op.attribute[1] if op.code == "atomic" else op.attribute
+        if not isinstance(memory, Memory) or memory not in words:
+            return None
+        region = Region()
+        with builder.into(region), builder.at(op.loc):
+            found = _on_words(builder, op, memory, words[memory])
+        if found is not None:
+            replaced[op] = found
+        return region.ops[:-1]  # the last one ends the region
 
-    visit(function.body)
+    rewrite(function, instead)
     return function
 
 

@@ -125,7 +125,7 @@ class Function:
     Attributes:
         buffers: bound at set 0, bindings 0, 1, …
         pushes: push constants in order.
-        shared: workgroup memory.
+        shared_memory: that of a workgroup.
         body: what an invocation does.
     """
 

@@ -2,11 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from vkcompute.ir.function import EFFECTS, Constant, Function, Op, Region, Value, falls_through, walk
 
 # Two of these in different places may differ, though their arguments do not; subgroups by who comes there.
 _NOT_EQUAL = EFFECTS | {"load", "subgroup"}
 _MAY_TRAP = frozenset({"div", "rem", "mod"})  # by zero; where it is not asked for, it is not done
+
+
+def rewrite(function: Function, instead: Callable[[Op, dict[Value, Value]], list[Op] | None]) -> None:
+    """Puts other operations in the place of some, inner regions first.
+
+    `instead(op, replaced)` gives them, or None where the operation stays, and notes in `replaced` what stands for its
+    results from then on.
+    """
+    replaced: dict[Value, Value] = {}
+
+    def visit(region: Region) -> None:
+        kept: list[Op] = []
+        for op in region.ops:
+            op.args = tuple([replaced.get(value, value) for value in op.args])
+            for inner in op.regions:
+                visit(inner)
+            ops = instead(op, replaced)
+            kept += [op] if ops is None else ops
+        region.ops = kept
+
+    visit(function.body)
 
 
 def decide(function: Function) -> None:

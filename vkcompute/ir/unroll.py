@@ -5,7 +5,7 @@ from __future__ import annotations
 from vkcompute.ir.builder import Builder
 from vkcompute.ir.function import Constant, Function, Op, Region, Value, falls_through, walk
 from vkcompute.ir.intervals import Intervals
-from vkcompute.ir.passes import decide
+from vkcompute.ir.passes import decide, rewrite
 
 MOST_TRIPS, MOST_OPS = 32, 512
 """Of a loop, and of what it becomes. SwiftShader then takes a half to a tenth of the time; lavapipe's compiler does the
@@ -28,21 +28,12 @@ class _Unrolling:
     def __init__(self, function: Function) -> None:
         self.any = False
         self._builder = Builder(function)
-        self._replaced: dict[Value, Value] = {}
-        self._visit(function.body)
+        rewrite(function, self._unrolled)
 
-    def _visit(self, region: Region) -> None:
-        kept: list[Op] = []
-        for op in region.ops:
-            op.args = tuple([self._replaced.get(value, value) for value in op.args])
-            for inner in op.regions:
-                self._visit(inner)
-            flat = self._unrolled(op) if op.code == "loop" else None
-            kept += [op] if flat is None else flat
-        region.ops = kept
-
-    def _unrolled(self, loop: Op) -> list[Op] | None:
-        """What the loop becomes; None if it stays."""
+    def _unrolled(self, loop: Op, replaced: dict[Value, Value]) -> list[Op] | None:
+        """What a loop becomes; None if it stays."""
+        if loop.code != "loop":
+            return None
         n_ops, leaves = sum(1 for _ in walk(loop.regions[0])), _only_exit(loop)
         trips = Intervals(Region([loop]), {}).trips(loop) if leaves is not None else None
         if leaves is None or trips is None or trips > MOST_TRIPS or trips * n_ops > MOST_OPS:
@@ -59,7 +50,7 @@ class _Unrolling:
                     break
             else:
                 return None
-        self._replaced.update(zip(loop.results, carried, strict=False))
+        replaced.update(zip(loop.results, carried, strict=False))
         self.any = True
         return instead.ops[:-1]  # the last one ends the region
 
