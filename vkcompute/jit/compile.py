@@ -75,7 +75,6 @@ def compiled(
     source: Source,
     signature: Signature,
     local_size: tuple[int, int, int] | None,
-    *,
     folded: bool = False,
     emulated: bool = False,
     checked: bool = False,
@@ -91,7 +90,23 @@ def compiled(
         KernelError: kernels cannot do what the function does.
     """
     try:
-        return _compiled(function, source, signature, local_size, folded=folded, emulated=emulated, checked=checked)
+        built, compiler, first = optimized(function, source, signature, local_size, folded, emulated, checked)
+        scalars = [
+            (n, TRUTH if each in (bool, np.bool_) else VALUE)
+            for n, each in enumerate(signature)
+            if type(each) is not tuple
+        ]
+        return Variant(
+            ir.lower(built),
+            (*scalars, *compiler.extents),
+            first,
+            first if first is not None and signature[first][1] < 2 else None,
+            built.local_size,
+            tuple(compiler.reads.values()),
+            tuple(sorted(ir.float_atomics(built))),
+            passes_of(built),
+            tuple(compiler.sites),
+        )
     except RecursionError:
         raise too_deep(source) from None
 
@@ -99,33 +114,6 @@ def compiled(
 def too_deep(source: Source) -> KernelError:
     """The error for a function whose parts Python's own stack does not hold."""
     return source.error(source.tree, "this is nested too deeply; divide it into loops and variables")
-
-
-def _compiled(
-    function: FunctionType,
-    source: Source,
-    signature: Signature,
-    local_size: tuple[int, int, int] | None,
-    *,
-    folded: bool,
-    emulated: bool,
-    checked: bool,
-) -> Variant:
-    built, compiler, first = optimized(function, source, signature, local_size, folded, emulated, checked)
-    scalars = [
-        (n, TRUTH if each in (bool, np.bool_) else VALUE) for n, each in enumerate(signature) if type(each) is not tuple
-    ]
-    return Variant(
-        ir.lower(built),
-        (*scalars, *compiler.extents),
-        first,
-        first if first is not None and signature[first][1] < 2 else None,
-        built.local_size,
-        tuple(compiler.reads.values()),
-        tuple(sorted(ir.float_atomics(built))),
-        passes_of(built),
-        tuple(compiler.sites),
-    )
 
 
 def optimized(

@@ -12,7 +12,7 @@ from vkcompute.errors import KernelError
 from vkcompute.ir import BOOL, SCALARS, UINT8, UINT32, Scalar, Value
 from vkcompute.jit import passes
 from vkcompute.jit.broadcasting import Mask, places
-from vkcompute.jit.compile import Passes, Signature, argument, check_barriers, passes_of, real_of
+from vkcompute.jit.compile import Passes, Signature, argument, check_barriers, passes_of, real_of, too_deep
 from vkcompute.jit.expressions import Read
 from vkcompute.jit.formula import known
 from vkcompute.jit.functions import FUNCTIONS
@@ -83,7 +83,7 @@ class Body:
         except Refused as refusal:
             raise self._error(refusal) from None
         except RecursionError:
-            raise self._error("this is nested too deeply; divide it into loops and variables") from None
+            raise too_deep(self.source) from None
 
     def number(self, c: Statements, value: Any) -> Scalar:
         """The type of a number that it gave."""

@@ -393,7 +393,8 @@ class Expressions(Arithmetic):
             self.sources[function] = written.source
         if isinstance(function, FunctionType):
             return self.inline(function, args, named, node)
-        remedy = _CALLS.get(getattr(function, "__name__", ""), "call Python functions, or those that vc.kernel lists")
+        remedy = "call Python functions, or those that vc.kernel lists"
+        remedy = "it stands in 'for i in range(n):' only" if function is range else remedy
         raise Refused(f"{getattr(function, '__name__', describe(function))} cannot be called in a kernel; {remedy}")
 
 
@@ -423,9 +424,6 @@ def _is_plain(*nodes: ast.expr) -> bool:
     return not any(isinstance(each, costly) for node in nodes for each in ast.walk(node))
 
 
-_CALLS = {
-    "range": "it stands in 'for i in range(n):' only",
-}
 _NODES: dict[type[ast.AST], Callable[[Expressions, Any], Any]] = {
     ast.Constant: Expressions._constant,
     ast.JoinedStr: formatted,

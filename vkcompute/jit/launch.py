@@ -139,9 +139,7 @@ class Launcher:
         for variant in found:
             if not variant.reads or variant.current:
                 return variant
-        signature, local, folded, emulated, checked = key
-        make = partial(compiled, self._function, self._source, signature, local, folded=folded, emulated=emulated)
-        variant = cache.kept(partial(make, checked=checked), self._function, *key)
+        variant = cache.kept(partial(compiled, self._function, self._source, *key), self._function, *key)
         self._variants[key] = [variant, *found[: _MOST_VARIANTS - 1]]
         return variant
 
