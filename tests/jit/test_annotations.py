@@ -95,8 +95,8 @@ def test_what_does_not_fit(gpu: vc.Runtime, kernels: Any) -> None:
         ((x, 2.0, x, 1), r"saxpy: y is float32\[:\] by its annotation; got 2.0; pass"),
         ((x, x, x, matrix), r"saxpy: a is a number by its annotation, float32; got float32\[:, :\]; pass a number"),
         ((x, x, x, "1"), "a kernel takes tensors and numbers; got str"),
-        (([1.0], x, x, 1), "got list; make a tensor of it"),
-        ((x.numpy(), x, x, 1), "got ndarray; make a tensor of it"),
+        (([1.0], x, x, 1), "got list for x; make a tensor of it"),
+        ((x.numpy(), x, x, 1), "got ndarray for x; make a tensor of it"),
     ]
     for arguments, message in wrong:
         with pytest.raises(TypeError, match=message):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import concurrent.futures
+import copy
 import gc
+import pickle
 import weakref
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ import pytest
 from oracle import check
 
 import vkcompute as vc
+from vkcompute.errors import KernelError
 
 
 @vc.kernel
@@ -318,9 +321,9 @@ def test_the_call_is_pythons(gpu: vc.Runtime) -> None:
         ((x, x, x, 1, 2), {}, r"saxpy\(\): too many positional arguments"),
         ((x, x, x, 1), {"b": 2}, r"saxpy\(\): got an unexpected keyword argument 'b'"),
         ((x, x, x, 1), {"x": 2}, r"saxpy\(\): multiple values for argument 'x'"),
-        ((x, x, x, "1"), {}, "a kernel takes tensors and numbers; got str"),
+        ((x, x, x, "1"), {}, "a kernel takes tensors and numbers; got str for a"),
         ((x, x, x, None), {}, "a kernel takes tensors and numbers; got NoneType"),
-        ((x, x, np.zeros(4), 1), {}, r"got ndarray; make a tensor of it, with runtime.tensor\(data\)"),
+        ((x, x, np.zeros(4), 1), {}, r"got ndarray for out; make a tensor of it, with runtime.tensor\(data\)"),
         ((x, x, x, 1j), {}, "got complex"),
     ]:
         with pytest.raises(TypeError, match=message):
@@ -421,3 +424,27 @@ def test_a_group_of_devices(group: vc.DeviceGroup) -> None:
         kernel(x, out, 3, 0, grid=1)
     with pytest.raises(TypeError, match="no options here; got name"):
         group.kernel(rows_of, name="thrice")
+
+
+@pytest.mark.pure
+def test_kernels_are_pickled_and_copied_by_their_names_as_functions_are() -> None:
+    for again in (pickle.loads(pickle.dumps(saxpy)), copy.copy(saxpy), copy.deepcopy([saxpy])[0]):
+        assert again is saxpy
+
+    @vc.kernel
+    def inner(x):
+        x[0] = 1
+
+    with pytest.raises((pickle.PicklingError, AttributeError), match="inner"):
+        pickle.dumps(inner)
+
+
+@pytest.mark.device_only
+def test_an_element_without_axes_is_written_so(gpu: vc.Runtime) -> None:
+    whole = vc.kernel(assigned)
+    with pytest.raises(KernelError, match=r"the tensor x \(float32, 0-D\); index it, as x\[\(\)\]"):
+        whole[1, 1](gpu.full((), 1), gpu.zeros(1))
+
+
+def assigned(x, out):
+    out[0] = x

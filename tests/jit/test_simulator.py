@@ -301,8 +301,8 @@ def test_what_a_simulation_takes() -> None:
     for args, error, message in [
         ((x, frozen), ValueError, "the kernel writes out, and the array given for it is read-only; copy it"),
         ((x[::2], x[:4]), ValueError, r"contiguous arrays; got strides \(8,\)"),
-        ((x, [0.0]), TypeError, "takes arrays of numpy's, tensors and numbers; got list"),
-        ((x, x.astype(complex)), TypeError, "got an array of complex128"),
+        ((x, [0.0]), TypeError, "takes arrays of numpy's, tensors and numbers; got list for out"),
+        ((x, x.astype(complex)), TypeError, "got an array of complex128 for out"),
         ((x, x.astype(">f4")), TypeError, "got an array of >f4"),
         ((x,), TypeError, r"halves\(\): missing a required argument: 'out'"),
         ((x, 1), KernelError, "a Python int has no attribute size"),

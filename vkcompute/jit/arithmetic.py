@@ -307,4 +307,6 @@ def _remedy(value: Any) -> str:
         return "; take an element, as v.x"
     if isinstance(value, Row):
         return f"; give it a length, as vc.{value.array.element}x3({value.array.name}[i])"
-    return f"; index it, as {value.name}[{', '.join('ijklmn'[: value.ndim])}]" if isinstance(value, Array) else ""
+    if not isinstance(value, Array):
+        return ""
+    return f"; index it, as {value.name}[{', '.join('ijklmn'[: value.ndim]) or '()'}]"

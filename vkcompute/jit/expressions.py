@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import difflib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -245,7 +246,8 @@ class Expressions(Arithmetic):
         if hasattr(builtins, name):
             self._read(function.__globals__, name, name)  # which may hide it later
             return getattr(builtins, name)
-        raise Refused(f"the name {name} is not defined")
+        known = *frame.locals, *function.__globals__, *dir(builtins)
+        raise Refused(f"the name {name} is not defined{_meant(name, known)}")
 
     def _read(self, owner: Any, key: str, name: str) -> Any:
         """A value from outside of the kernel; the launch looks whether it has changed."""
@@ -253,7 +255,7 @@ class Expressions(Arithmetic):
         try:
             found = lookup(key)
         except AttributeError:
-            raise Refused(f"{name.rpartition('.')[0]} has no attribute {key}") from None
+            raise Refused(f"{name.rpartition('.')[0]} has no attribute {key}{_meant(key, dir(owner))}") from None
         except ValueError:
             raise Refused(f"{name} has no value when the kernel is compiled") from None
         if hasattr(found, "__array__") and not isinstance(found, (np.generic, type)):
@@ -396,6 +398,12 @@ class Expressions(Arithmetic):
         remedy = "call Python functions, or those that vc.kernel lists"
         remedy = "it stands in 'for i in range(n):' only" if function is range else remedy
         raise Refused(f"{getattr(function, '__name__', describe(function))} cannot be called in a kernel; {remedy}")
+
+
+def _meant(name: str, known: Sequence[str]) -> str:
+    """The known name that is most like one that is not, for the end of an error's first line."""
+    near = difflib.get_close_matches(name, known, 1)
+    return f"; did you mean {near[0]}?" if near else ""
 
 
 def lookup_in(owner: Any) -> Callable[[str], Any]:

@@ -148,7 +148,8 @@ def _len(c: Expressions, x: Any) -> Any:
 def _id(name: str, c: Expressions, axis: Any = 0) -> Any:
     """A place in the grid, int32. Groups along the first axis go on along the second if the grid is folded."""
     if not isinstance(axis, int) or not 0 <= axis < 3:
-        raise Refused(f"an axis is 0, 1 or 2, known at compile time; got {describe(axis)}")
+        got = axis if isinstance(axis, int) else describe(axis)
+        raise Refused(f"an axis is 0, 1 or 2, known at compile time; got {got}")
     if name == "local_size":
         return c.function.local_size[axis]
 

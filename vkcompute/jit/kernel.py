@@ -80,6 +80,9 @@ class PythonKernel(Launchable):
     def __repr__(self) -> str:
         return f"<Python kernel {self.__name__}>"
 
+    def __reduce__(self) -> str:
+        return self._function.__qualname__  # pickled and copied by its name, as functions are
+
 
 class Simulation(Launchable):
     """A kernel as Python runs it: on numpy's arrays, which need no driver, or tensors; it has ended when it returns."""

@@ -109,7 +109,7 @@ class Launcher:
         values = [arg.value if type(arg) is Parameter else arg for arg in args]
         values = typed(self._function, self._annotations, values)
         given = [arg if type(arg) is Parameter else value for arg, value in zip(args, values, strict=True)]
-        return tuple(given), tuple(map(kind_of, values))
+        return tuple(given), tuple(map(kind_of, values, self._parameters.parameters))
 
     def _variant(
         self, signature: Signature, local: tuple[int, int, int] | None, runtime: Runtime, *, folded: bool = False
@@ -144,8 +144,8 @@ class Launcher:
         return variant
 
 
-def kind_of(arg: Any) -> Any:
-    """What distinguishes an argument for the compiler."""
+def kind_of(arg: Any, name: str = "") -> Any:
+    """What distinguishes an argument for the compiler; errors tell its parameter's name."""
     kind = type(arg)
     if kind is Tensor:
         return kind_of_array(arg)
@@ -153,10 +153,11 @@ def kind_of(arg: Any) -> Any:
     if number is not None:
         return number
     if kind is Parameter:
-        return kind_of(arg.value)
+        return kind_of(arg.value, name)
     remedy = "; make a tensor of it, with runtime.tensor(data)" if isinstance(arg, (np.ndarray, list)) else ""
     remedy = "; launch group.kernel(function) on it" if isinstance(arg, GroupTensor) else remedy
-    raise TypeError(f"a kernel takes tensors and numbers; got {kind.__name__}{remedy}")
+    place = name and f" for {name}"
+    raise TypeError(f"a kernel takes tensors and numbers; got {kind.__name__}{place}{remedy}")
 
 
 def pushed(arg: Any, what: int) -> Any:

@@ -79,7 +79,7 @@ def _simulated(
     """Downloads the tensors, runs the kernel, and uploads what it has written."""
     tensor = getattr(sys.modules.get("vkcompute.runtime.tensor"), "Tensor", ())  # there are none before it is loaded
     arrays = _on_host(given, tensor)
-    signature = tuple([_kind(each) for each in arrays])
+    signature = tuple(map(_kind, arrays, function.__code__.co_varnames))
     _, recorder, first = build(function, source, signature, local, using=Recorder)
     assert isinstance(recorder, Recorder)
     if groups is None:
@@ -127,7 +127,7 @@ def _on_host(args: list[Any], tensor: Any) -> list[Any]:
     return [arrays[each.slot] if isinstance(each, tensor) else each for each in args]
 
 
-def _kind(arg: Any) -> Any:
+def _kind(arg: Any, name: str) -> Any:
     """What distinguishes an argument for the compiler."""
     if isinstance(arg, np.ndarray) and arg.dtype in dtypes.BY_NUMPY:
         if not arg.flags.c_contiguous:
@@ -136,7 +136,7 @@ def _kind(arg: Any) -> Any:
     found = kind_of_number(arg)
     if found is None:
         got = f"an array of {arg.dtype}" if isinstance(arg, np.ndarray) else type(arg).__name__
-        raise TypeError(f"a simulated kernel takes arrays of numpy's, tensors and numbers; got {got}")
+        raise TypeError(f"a simulated kernel takes arrays of numpy's, tensors and numbers; got {got} for {name}")
     return found
 
 
