@@ -20,7 +20,7 @@ except ImportError:
     zopfli = None
 
 
-_LEFT_OUT = "## Two commands", "## What else", "## Settings", "## Limits", "## Working"
+_LEFT_OUT = "## Two commands", "## Containers", "## What else", "## Settings", "## Limits", "## Working"
 
 
 class DescriptionHook(MetadataHookInterface):
