@@ -184,6 +184,9 @@ def test_what_cannot_be_recorded(mgr: kp.Manager, adding: tuple[kp.Tensor, kp.Op
         kp.OpAlgoDispatch(tensor)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="tensors and images"):
         kp.OpSyncLocal([1])  # type: ignore[list-item]
+    for op in (kp.OpSyncDevice, kp.OpSyncLocal, kp.OpCopy):
+        with pytest.raises(TypeError, match=r"takes a list .* got one without a list; write \[tensor\]"):
+            op(tensor)  # type: ignore[arg-type]
     for wrong in (lambda: kp.OpSyncDevice([]), lambda: kp.OpSyncLocal([]), lambda: kp.OpCopy([tensor])):
         with pytest.raises(RuntimeError, match="at least"):
             wrong()

@@ -421,3 +421,32 @@ def places(out):
 
 def test_places_in_three_dimensions(gpu: vc.Runtime) -> None:
     check(gpu, places, np.zeros((6, 4, 8), np.int32), grid=(2, 2, 3), local_size=(4, 2, 2))
+
+
+@vc.kernel
+def operators_by_name(x, y, out):
+    i = vc.global_id(0)
+    if i < x.size:
+        a, b = x[i], y[i]
+        out[i, 0] = np.add(a, b)
+        out[i, 1] = np.subtract(a, b)
+        out[i, 2] = np.multiply(a, 3)
+        out[i, 3] = np.divide(a, np.float32(4))
+        out[i, 4] = np.floor_divide(a, b)
+        out[i, 5] = np.mod(a, b)
+        out[i, 6] = np.power(a, 2)
+        out[i, 7] = np.square(a)
+        out[i, 8] = np.clip(a, -2, b)
+        out[i, 9] = sum(np.clip(vc.float32x2(a, b), 0, vc.float32x2(1, 2)))
+        out[i, 10] = np.clip(7, 1, 3) + np.square(3) + np.add(1, 2)
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.float32])
+def test_operators_by_their_names_in_numpy(gpu: vc.Runtime, dtype: type) -> None:
+    x, y = np.array([-7, -2, 0, 3, 5, 9], dtype), np.array([2, 3, -1, -2, 4, 7], dtype)
+    out = gpu.zeros((6, 11))
+    operators_by_name[1, 6](gpu.tensor(x), gpu.tensor(y), out)
+    parts = np.clip(np.stack([x, y]), 0, [[1], [2]]).sum(0)
+    named = [x + y, x - y, x * 3, x / np.float32(4), x // y, x % y, x**2, x * x, np.clip(x, -2, y), parts]
+    expected = np.stack([*named, np.full(6, 15)], 1)
+    assert out.numpy().tolist() == expected.tolist()

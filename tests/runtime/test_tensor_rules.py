@@ -26,7 +26,7 @@ def test_negative_lengths(gpu: vc.Runtime, shape: object) -> None:
 
 @pytest.mark.parametrize("shape", [2.0, (2.5,), ("3",), None, (None,)])
 def test_lengths_are_ints(gpu: vc.Runtime, shape: object) -> None:
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match="integer"):
         gpu.empty(shape)
 
 

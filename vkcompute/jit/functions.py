@@ -194,10 +194,12 @@ def _rows() -> Iterator[tuple[list[Any], Callable[..., Any], int, int | None]]:
     yield _named("abs", "fabs", "absolute"), partial(_size, "abs"), 1, 1
     yield [np.sign], partial(_size, "sign"), 1, 1
     yield [divmod], lambda c, x, y: (c.binary("//", x, y), c.binary("%", x, y)), 2, 2
-    yield [pow, np.power], lambda c, x, y: c.binary("**", x, y), 2, 2
+    yield [pow], partial(_operator, "**"), 2, 2
     yield [math.pow], lambda c, x, y: c.binary("**", _float(c, x), y), 2, 2
-    yield [np.mod], lambda c, x, y: c.binary("%", x, y), 2, 2
-    for name in "hypot log10 log1p expm1 degrees radians copysign cbrt isfinite".split():
+    names = "add subtract multiply divide floor_divide mod power".split()
+    for name, sign in zip(names, "+ - * / // % **".split(), strict=True):
+        yield [getattr(np, name)], partial(_operator, sign), 2, 2
+    for name in "hypot log10 log1p expm1 degrees radians copysign cbrt isfinite clip square".split():
         n = getattr(library, name).__code__.co_argcount
         yield _named(name), partial(_library, name), n, n
     yield [int], _int, 1, 1
@@ -205,6 +207,10 @@ def _rows() -> Iterator[tuple[list[Any], Callable[..., Any], int, int | None]]:
     yield [bool], lambda c, x: c.boolean(x), 1, 1
     for scalar in SCALARS.values():
         yield [scalar.numpy.type], partial(Arithmetic.converted, target=scalar), 1, 1
+
+
+def _operator(sign: str, c: Expressions, x: Any, y: Any) -> Any:
+    return c.binary(sign, x, y)
 
 
 def _library(name: str, c: Expressions, *args: Any) -> Any:

@@ -103,6 +103,16 @@ def isfinite(x: Any) -> Any:
     return not (math.isinf(x) or math.isnan(x))
 
 
+def clip(x: Any, low: Any, high: Any) -> Any:
+    """The number of those from low to high that is next to x; high where there is none, as numpy's."""
+    return min(max(x, low), high)
+
+
+def square(x: Any) -> Any:
+    """x²."""
+    return x * x
+
+
 def dot(a: Any, b: Any) -> Any:
     """The sum of the products of two vectors' elements."""
     return a @ b

@@ -15,7 +15,7 @@ Shape = tuple[int, ...]
 
 def lengths(shape: int | Sequence[int]) -> Shape:
     """A shape as a tuple of ints, from one length or several; TypeError for what is no integer."""
-    return tuple(to_int(n) for n in ((shape,) if isinstance(shape, (int, np.integer)) else shape))
+    return tuple(to_int(n) for n in (shape if np.iterable(shape) else (shape,)))
 
 
 def contiguous_strides(shape: Shape, itemsize: int) -> Shape:

@@ -176,6 +176,8 @@ def own(manager: Manager, what: str, objects: Iterable[Any]) -> tuple[Memory, ..
 
 def memory_only(what: str, objects: Iterable[Any]) -> tuple[Memory, ...]:
     """The objects, all of them memory."""
+    if isinstance(objects, Memory):
+        raise TypeError(f"{what} takes a list of tensors and images; got one without a list; write [tensor]")
     memory = tuple(objects)
     for each in memory:
         if not isinstance(each, Memory):
