@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import copy
+import enum
 import gc
 import pickle
 import weakref
@@ -313,6 +314,10 @@ def test_graphs_record_python_kernels(gpu: vc.Runtime) -> None:
     assert set(out.numpy().tolist()) == {2 * (2 + 2 + 2 + 2) + 2 + 2}
 
 
+class Scale(enum.IntEnum):
+    TWO = 2
+
+
 @pytest.mark.device_only
 def test_the_call_is_pythons(gpu: vc.Runtime) -> None:
     x = gpu.zeros(4)
@@ -325,6 +330,7 @@ def test_the_call_is_pythons(gpu: vc.Runtime) -> None:
         ((x, x, x, None), {}, "a kernel takes tensors and numbers; got NoneType"),
         ((x, x, np.zeros(4), 1), {}, r"got ndarray for out; make a tensor of it, with runtime.tensor\(data\)"),
         ((x, x, x, 1j), {}, "got complex"),
+        ((x, x, x, Scale.TWO), {}, r"got Scale for a; pass int\(a\)"),
     ]:
         with pytest.raises(TypeError, match=message):
             saxpy(*args, **named)

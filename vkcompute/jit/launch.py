@@ -156,6 +156,8 @@ def kind_of(arg: Any, name: str = "") -> Any:
         return kind_of(arg.value, name)
     remedy = "; make a tensor of it, with runtime.tensor(data)" if isinstance(arg, (np.ndarray, list)) else ""
     remedy = "; launch group.kernel(function) on it" if isinstance(arg, GroupTensor) else remedy
+    if isinstance(arg, (int, float)):  # a class of one's own, or of enum
+        remedy = f"; pass {'int' if isinstance(arg, int) else 'float'}({name or 'it'})"
     place = name and f" for {name}"
     raise TypeError(f"a kernel takes tensors and numbers; got {kind.__name__}{place}{remedy}")
 
