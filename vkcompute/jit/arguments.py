@@ -45,7 +45,7 @@ def kind_of_number(arg: Any) -> Any:
         for wider, limits in _LARGE.items():
             if arg in limits:
                 return wider
-        raise ValueError(f"an int argument has at most 64 bits; got {arg}")
+        raise ValueError(f"an int argument has at most 64 bits; got {arg}; pass a float")
     return kind if isinstance(arg, np.generic) and arg.dtype in dtypes.BY_NUMPY else None
 
 

@@ -90,7 +90,7 @@ def holder(number: int) -> Scalar:
     for kind in (INT32, UINT32, INT64, UINT64):
         if fits(number, kind):
             return kind
-    raise Refused(f"integers have at most 64 bits in kernels; this takes {number.bit_length()}")
+    raise Refused(f"integers have at most 64 bits in kernels; this takes {number.bit_length()}; write a float")
 
 
 def fits(number: int, kind: Scalar) -> bool:
