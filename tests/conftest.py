@@ -66,8 +66,16 @@ def _fail_on_messages(when: str) -> None:
 def _silence_at_the_end() -> Iterator[None]:
     """Fail the last test for what is said while the session's fixtures close and what is left over is finalized."""
     yield
+    gc.unfreeze()
     gc.collect()
     _fail_on_messages("at the end of the session")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _settled_heap() -> None:
+    """Spare a module's collections what was alive before it: tests ask for thousands, and old heaps are large."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

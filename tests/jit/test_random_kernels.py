@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from random import Random
 
 import numpy as np
@@ -15,6 +16,13 @@ from random_kernels import N, Program
 import vkcompute as vc
 
 
+@pytest.fixture(scope="module")
+def own(_silence_at_the_end: None) -> Iterator[vc.Runtime]:
+    """A runtime for this module, so that a thousand kernels end with it."""
+    with vc.Runtime() as runtime:
+        yield runtime
+
+
 # 1,000 on each driver in the normal run; 100,000 by `make fuzz`. In parts, each of which ends in time where it is slow.
 @pytest.mark.parametrize("part", range(5))
 @settings(
@@ -22,7 +30,7 @@ import vkcompute as vc
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
 @given(random=st.randoms(use_true_random=True), seed=st.integers(0, 1000))
-def test_random_programs(gpu: vc.Runtime, part: int, random: Random, seed: int) -> None:
+def test_random_programs(own: vc.Runtime, part: int, random: Random, seed: int) -> None:
     kernel = vc.kernel(module(Program(random).text())["kernel"])
     data = np.random.default_rng(seed)
     x = np.where(data.random(N) < 0.6, data.integers(-20, 20, N), data.integers(-(2**31) + 1, 2**31, N)).astype(
@@ -32,7 +40,7 @@ def test_random_programs(gpu: vc.Runtime, part: int, random: Random, seed: int) 
     z = (data.integers(-32, 33, N) * 0.25).astype(np.float32)
     out = np.full((N, 6), -7, np.int32), np.full(N, 7, np.uint32), np.full((N, 4), -7, np.float32)
     try:
-        check(gpu, kernel, x, y, z, *out, local_size=(N, 1, 1), rtol=0, atol=0)
+        check(own, kernel, x, y, z, *out, local_size=(N, 1, 1), rtol=0, atol=0)
         check(SimulatedRuntime(), kernel.simulate, x, y, z, *out, local_size=(N, 1, 1), rtol=0, atol=0)
     except (OverflowError, pytest.skip.Exception):  # a Python int is beyond int32; 64 bits where there are none
         assume(False)

@@ -77,17 +77,20 @@ class Launcher:
             grid = kernel.grid(tensors, grid)
             if not loops.harmless(pushes, grid):
                 return loops.launch(tensors, pushes, grid)
-        plain = all(
-            type(arg) is Tensor or type(arg) is kind or self._annotations.get(n) in EXACT
-            for n, (kind, arg) in enumerate(zip(signature, given, strict=True))
-        )
-        if not plain or kernel.runtime.scheduler.n_recordings:
+        if not self._tells_all(given, signature) or kernel.runtime.scheduler.n_recordings:
             return kernel(*tensors, *pushes, grid=grid)
         command, writes, reads, keep = launch = kernel.launch((*tensors, *pushes), {}, grid)
         if len(self._plans) >= _MOST_PLANS:
             self._plans.clear()
         self._plans[key] = Plan(variant, args, pushes[len(args) - len(tensors) :], launch, loops)
         return kernel.runtime.scheduler.dispatch(command, writes, reads, None, keep)
+
+    def _tells_all(self, args: Sequence[Any], signature: Signature) -> bool:
+        """Whether the types of the numbers, as they are given, distinguish the launch: not of ints beyond int32."""
+        pairs = enumerate(zip(signature, args, strict=True))
+        return all(
+            type(arg) is Tensor or type(arg) is kind or self._annotations.get(n) in EXACT for n, (kind, arg) in pairs
+        )
 
     def _grid(self, variant: Variant, args: tuple[Any, ...], most: int) -> Sizes | None:
         """One invocation per element of the tensor that is written; None where the kernel would take that itself."""
