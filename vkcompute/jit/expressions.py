@@ -312,7 +312,8 @@ class Expressions(Arithmetic):
             self.store(array, self.place(array, indices), value)
             return
         if not isinstance(value, tuple):
-            raise Refused(f"{describe(Row(array, indices))} takes a vector or a tuple; got {describe(value)}")
+            remedy = "give an index per axis for a single element"
+            raise Refused(f"{describe(Row(array, indices))} takes a vector or a tuple; got {describe(value)}; {remedy}")
         _demand_length(array, len(value))
         for k, each in enumerate(value):
             self.store(array, self.place(array, (*indices, k)), each)
