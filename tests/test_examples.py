@@ -17,7 +17,7 @@ FACTS = {
     "saxpy": [
         "saxpy equals numpy: True",
         "saxpy on a grid equals numpy: True",
-        "saxpy.py:15:9: a row of the tensor out (float32, 2-D) takes a vector or a tuple; got float32; give an index",
+        "saxpy.py:15:9: out takes 2 indices; a row, with one less, takes a vector or a tuple; got float32",
     ],
     "multiply_kernel": [
         *(f"{dtype} equals numpy: True" for dtype in ("float32", "int32  ", "uint32 ")),

@@ -301,7 +301,7 @@ REFUSED = [
     ("if v > 1: x[i] = 1", "boolx3 is neither true nor false; write any(v) or all(v)"),
     ("if n > 1: v = w\n    x[0] = v.x", "v has no value that can be used here"),
     ("sum(n)", "this takes a vector or a tuple; got a Python int; go over elements in a for loop"),
-    ("m[i] = 1", "a row of the tensor m (float32, 2-D) takes a vector or a tuple; got a Python int"),
+    ("m[i] = 1", "m takes 2 indices; a row, with one less, takes a vector or a tuple; got a Python int"),
     (
         "x[0] = m[i] + 1",
         "this takes numbers; got a row of the tensor m (float32, 2-D); give it a length, as vc.float32x3(m",

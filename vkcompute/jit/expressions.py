@@ -312,8 +312,8 @@ class Expressions(Arithmetic):
             self.store(array, self.place(array, indices), value)
             return
         if not isinstance(value, tuple):
-            remedy = "give an index per axis for a single element"
-            raise Refused(f"{describe(Row(array, indices))} takes a vector or a tuple; got {describe(value)}; {remedy}")
+            rule = f"{array.name} takes {array.ndim} indices; a row, with one less, takes a vector or a tuple"
+            raise Refused(f"{rule}; got {describe(value)}")
         _demand_length(array, len(value))
         for k, each in enumerate(value):
             self.store(array, self.place(array, (*indices, k)), each)
