@@ -13,10 +13,9 @@ void main() {
     if (row < rows) {
         float z = weights[0] * x_i[row] + weights[1] * x_j[row] + weights[2];
         float p = 1 / (1 + exp(-z));
-        float slope = p - y[row];
-        parts[row] = slope * x_i[row];
-        parts[rows + row] = slope * x_j[row];
-        parts[2 * rows + row] = slope;
+        parts[row] = (p - y[row]) * x_i[row];
+        parts[rows + row] = (p - y[row]) * x_j[row];
+        parts[2 * rows + row] = p - y[row];
         losses[row] = -y[row] * log(p) - (1 - y[row]) * log(1 - p);
     }
 }
