@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import product
 from math import prod
@@ -58,7 +59,7 @@ class TimedQueue(PaperQueue):
         return super().submit(command_buffers, waits)
 
     def poll(self) -> int:
-        self.completed = sum(end <= self.now for end in self.ends) - 1
+        self.completed = bisect_right(self.ends, self.now) - 1
         return self.completed
 
     def wait(self, value: int, timeout_s: float | None = None) -> bool:
