@@ -289,7 +289,7 @@ REFUSED = [
     ("y = make()", "at the top level of the kernel", "vc.shared"),
     ("y = vc.shared(2)", "shared takes 2 arguments; got 1", "vc.shared"),
     ("y = vc.shared(2, vc.int8)[2]", "has 2 elements along this axis; got 2", "vc.shared"),
-    ("y = vc.shared((2, 3), vc.int8); y[1] = 2", "a row of the shared array y (int8, 2-D) takes a vector", "y[1]"),
+    ("y = vc.shared((2, 3), vc.int8); y[1] = 2", "y takes 2 indices; a row, with one less, takes a vector", "y[1]"),
     ("y = vc.shared(2, vc.int8) + 1", "got the shared array shared (int8, 1-D); index it", "vc.shared"),
     ("y = vc.shared(2, vc)", "numpy's types, as vc.float32; got the module vkcompute", "vc.shared"),
     ("vc.atomic_and(x, 0, 1)", "atomic_and takes int32, uint32, int64 and uint64; got the tensor x", "vc.atomic_and"),
