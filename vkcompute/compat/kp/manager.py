@@ -96,7 +96,7 @@ class Manager:
             KomputeError: there is no element.
             OutOfDeviceMemory: it does not fit.
         """
-        return Tensor(self, np.ravel(np.asarray(data, np.float32)), tensor_type or memory_type)
+        return self.tensor_t(np.asarray(data, np.float32), memory_type, tensor_type=tensor_type)
 
     def tensor_t(
         self,
@@ -131,8 +131,7 @@ class Manager:
             MissingFeature: the device's shaders cannot store such texels.
             ValueError: it is larger than the device's images.
         """
-        extent = width, height, num_channels
-        return Image(self, np.ravel(np.asarray(data, np.float32)), extent, memory_type, tiling)
+        return self.image_t(np.asarray(data, np.float32), width, height, num_channels, memory_type, tiling)
 
     def image_t(
         self,
