@@ -126,10 +126,9 @@ class ElementLauncher:
             for each, dtype in zip(given, built.dtypes, strict=True):
                 check_out(name, each, shape, dtype)
             tensors, outs, wanted = apart(tensors, masks, given), given, tuple([each.dtype for each in given])
-        n, lengths, bound = together.size, together.lengths[1:], [*tensors, *outs]
+        n, pushes, bound = together.size, [*values(args), *together.lengths[1:]], [*tensors, *outs]
         program = partial(self._programs, signature, masks, wanted if wanted != built.dtypes else ())
         for start, stop in windows(n, bound):
             seen = [window(each, start, stop, n) for each in bound]
-            pushes = [*values(args), *lengths, stop - start]
-            dispatch(name, program, seen, pushes, -(-(stop - start) // LOCAL_SIZE))
+            dispatch(name, program, seen, [*pushes, stop - start], -(-(stop - start) // LOCAL_SIZE))
         return outs[0] if built.single else outs
