@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from vkcompute.jit.arguments import MOST_ELEMENTS
 from vkcompute.jit.compile import unchanged
 from vkcompute.jit.elements import Built
-from vkcompute.jit.loops import loops_of
+from vkcompute.jit.loops import on_device
 from vkcompute.runtime.tensor import Tensor
 
 _STEP = 1 << 18  # windows begin at multiples: those of what a pass reduces to one, and in bytes of every alignment
@@ -36,10 +37,8 @@ def dispatch(
     most = runtime.device.physical.limits["maxComputeWorkGroupCount"][0]
     n_rows = -(-n_groups // most)
     built = program(n_rows > 1)
-    if built.spirv not in runtime.memo:
-        made = runtime.kernel(built.spirv, name=name)
-        runtime.memo[built.spirv] = made, most, loops_of(made, built.passes, lambda: built.function)
-    kernel, _, loops = runtime.memo[built.spirv]
+    load = partial(runtime.kernel, built.spirv, name=name)
+    kernel, _, loops = on_device(runtime, built.spirv, built.passes, load, lambda: built.function)
     grid = -(-n_groups // n_rows), n_rows, 1
     if loops is None:
         kernel(*tensors, *pushes, grid=grid)

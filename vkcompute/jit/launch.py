@@ -15,7 +15,7 @@ from vkcompute.jit import cache, records
 from vkcompute.jit.annotations import EXACT, annotations_of, typed
 from vkcompute.jit.arguments import Sizes, bound, grid_over, kind_of_array, kind_of_number
 from vkcompute.jit.compile import SIZE, TRUTH, VALUE, Signature, Variant, compiled, optimized
-from vkcompute.jit.loops import Loops, loops_of
+from vkcompute.jit.loops import Loops, on_device
 from vkcompute.jit.missing import explained
 from vkcompute.jit.plan import Plan
 from vkcompute.jit.source import Source
@@ -126,16 +126,15 @@ class Launcher:
             variant = self._compiled(key)
             if runtime.device.features.issuperset(variant.features):
                 break
-        if variant.spirv not in runtime.memo:
-            # Types are those that it was compiled for; memory may hold bits of floats as integers.
-            try:
-                kernel = runtime.kernel(variant.spirv, name=self._name, check_types=False)
-            except MissingFeature as missing:
-                raise explained(missing, self._function, self._source, signature, local) from None
-            most = runtime.device.physical.limits["maxComputeWorkGroupCount"][0]
-            loops = loops_of(kernel, variant.passes, lambda: optimized(self._function, self._source, *key)[0])
-            runtime.memo[variant.spirv] = kernel, most, loops
-        return (variant, *runtime.memo[variant.spirv])
+        # Types are those that it was compiled for; memory may hold bits of floats as integers.
+        load = partial(runtime.kernel, variant.spirv, name=self._name, check_types=False)
+        try:
+            placed = on_device(
+                runtime, variant.spirv, variant.passes, load, lambda: optimized(self._function, self._source, *key)[0]
+            )
+        except MissingFeature as missing:
+            raise explained(missing, self._function, self._source, signature, local) from None
+        return (variant, *placed)
 
     def _compiled(self, key: tuple[Signature, tuple[int, int, int] | None, bool, bool, bool]) -> Variant:
         found = self._variants.get(key) or []

@@ -19,6 +19,7 @@ from vkcompute.jit.control import LOOP
 from vkcompute.runtime.cost import Grid
 from vkcompute.runtime.future import Future
 from vkcompute.runtime.kernel import Kernel
+from vkcompute.runtime.runtime import Runtime
 from vkcompute.runtime.tensor import Tensor
 
 _AT_ONCE = 64
@@ -27,7 +28,18 @@ _MOST_KNOWN = 1024
 _STATUS_WORDS = 64
 
 
-def loops_of(kernel: Kernel, passes: Passes, make: Callable[[], ir.Function]) -> Loops | None:
+def on_device(
+    runtime: Runtime, spirv: bytes, passes: Passes, load: Callable[[], Kernel], make: Callable[[], ir.Function]
+) -> tuple[Kernel, int, Loops | None]:
+    """A compiled kernel, the most groups that the device launches along x, and its loops; loaded once per runtime."""
+    if spirv not in runtime.memo:
+        kernel = load()
+        most = runtime.device.physical.limits["maxComputeWorkGroupCount"][0]
+        runtime.memo[spirv] = kernel, most, _loops_of(kernel, passes, make)
+    return runtime.memo[spirv]  # type: ignore[no-any-return]
+
+
+def _loops_of(kernel: Kernel, passes: Passes, make: Callable[[], ir.Function]) -> Loops | None:
     """The loops of a kernel; None where its device never ends them. `make` gives what it was lowered from."""
     limit = quirks_of(kernel.runtime.device.physical).max_loop_iterations
     always, modest = passes
