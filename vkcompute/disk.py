@@ -20,6 +20,9 @@ from pathlib import Path
 logger = logging.getLogger(__name__)
 
 MAGIC = b"vkcache1"
+LIMIT_NBYTES = 64 << 20
+# Looking through a full cache takes as long as compiling does, so only entries whose key begins so do it: one in 16.
+PRUNING_DIGITS = "0"
 _HEADER_NBYTES = len(MAGIC) + hashlib.sha256().digest_size
 _TEMPORARY_PREFIX = ".writing-"
 _ABANDONED_AFTER_S = 3600.0  # a temporary file this old belongs to a process that died
@@ -108,6 +111,13 @@ def write_cached(path: Path, data: bytes) -> None:
         level = logging.DEBUG if _warned else logging.WARNING
         _warned = True
         logger.log(level, "cannot write the cache entry %s: %s; VKCOMPUTE_CACHE_DIR names another folder", path, error)
+
+
+def keep_cached(path: Path, data: bytes) -> None:
+    """`write_cached`, in a folder that holds LIMIT_NBYTES at most; the name begins with a hexadecimal digit."""
+    write_cached(path, data)
+    if path.name[0] in PRUNING_DIGITS:
+        prune(path.parent, LIMIT_NBYTES)
 
 
 def prune(folder: Path, limit_nbytes: int) -> None:

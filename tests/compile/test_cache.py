@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from vkcompute import disk
-from vkcompute.compilers import cache, chain
+from vkcompute.compilers import chain
 from vkcompute.glsl import glsl
 
 pytestmark = pytest.mark.pure
@@ -102,8 +102,8 @@ def test_a_cache_that_cannot_be_written_is_no_obstacle(
 
 
 def test_the_cache_is_bounded(options: dict[str, Any], empty_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cache, "LIMIT_NBYTES", 1000)
-    monkeypatch.setattr(cache, "PRUNING_DIGITS", "0123456789abcdef")
+    monkeypatch.setattr(disk, "LIMIT_NBYTES", 1000)
+    monkeypatch.setattr(disk, "PRUNING_DIGITS", "0123456789abcdef")
     for i in range(40):
         glsl(TEXT, **(options | {"defines": {"A": i}}))
     total = sum(path.stat().st_size for path in empty_cache.iterdir())

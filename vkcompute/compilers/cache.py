@@ -10,10 +10,6 @@ from vkcompute import disk
 from vkcompute.compilers import chain, programs
 from vkcompute.compilers.source import SourceFile, Unit, read
 
-LIMIT_NBYTES = 64 << 20
-# Looking through a full cache takes as long as compiling does, so only entries whose key begins so do it: one in 16.
-PRUNING_DIGITS = "0"
-
 _FORMAT = "glsl-1"  # part of every key: raise it when the same input is to give another output
 
 
@@ -27,9 +23,7 @@ def compiled(unit: Unit, tool: chain.Compiler, target: str, optimize: bool) -> b
     spirv = disk.read_cached(path)
     if spirv is None:
         spirv = chain.compile_unit(unit, tool, target, optimize)
-        disk.write_cached(path, spirv)
-        if path.name[0] in PRUNING_DIGITS:
-            disk.prune(path.parent, LIMIT_NBYTES)
+        disk.keep_cached(path, spirv)
     return spirv
 
 

@@ -20,8 +20,6 @@ from vkcompute.jit.compile import Variant
 from vkcompute.jit.expressions import Read, lookup_in
 from vkcompute.jit.report import Site
 
-LIMIT_NBYTES = 64 << 20
-PRUNING_DIGITS = "0"  # looking through a full cache takes as long as compiling: entries whose key begins so do it
 Place = tuple[str, Any]
 """("globals" or "attributes", a module's name) or ("cell", its number among the function's)"""
 
@@ -65,9 +63,7 @@ def _keep(entry: Path, function: FunctionType, variant: Variant) -> None:
         return
     v = variant
     fields = v.pushes, v.first, v.linear, v.local_size, v.features, v.passes, v.sites
-    disk.write_cached(entry, json.dumps((fields, stored)).encode() + b"\n" + variant.spirv)
-    if entry.name[0] in PRUNING_DIGITS:
-        disk.prune(entry.parent, LIMIT_NBYTES)
+    disk.keep_cached(entry, json.dumps((fields, stored)).encode() + b"\n" + variant.spirv)
 
 
 def _place(owner: Any, function: FunctionType) -> Place | None:
