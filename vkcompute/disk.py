@@ -106,7 +106,8 @@ def write_cached(path: Path, data: bytes) -> None:
     global _warned
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # what drivers execute is for its owner to write
-        write_atomic(path, _header(data) + data)
+        with contextlib.suppress(FileNotFoundError):  # somebody has deleted the folder meanwhile
+            write_atomic(path, _header(data) + data)
     except OSError as error:
         level = logging.DEBUG if _warned else logging.WARNING
         _warned = True

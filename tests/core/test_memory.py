@@ -96,7 +96,7 @@ def test_the_driver_refuses_and_it_is_out_of_memory_too() -> None:
     """No limit of ours: the heap's own size, or the driver's word."""
     with vc.Runtime() as gpu:
         heap = max(heap.nbytes for heap in gpu.device.physical.memory[0])
-        most = gpu.device.max_allocation_bytes
+        most = gpu.device.physical.max_allocation_bytes
         with pytest.raises(vc.OutOfDeviceMemory):
             gpu.empty(min(heap, most) + 4096, np.uint8)
         assert gpu.full(3, 1.0).numpy().tolist() == [1, 1, 1]

@@ -58,12 +58,9 @@ def read_both(device: Device) -> Reading | None:
 
 def _domains(device: Device, suffix: str) -> set[int]:
     """The clocks that the device reads together, as VkTimeDomainKHR."""
-    call = device.physical.instance.function(f"vkGetPhysicalDeviceCalibrateableTimeDomains{suffix}")
-    count = vk.ffi.new("uint32_t*")
-    vk.check(call(device.physical.handle, count, vk.NULL), "vkGetPhysicalDeviceCalibrateableTimeDomains", device)
-    found = vk.ffi.new("VkTimeDomainEXT[]", count[0])
-    vk.check(call(device.physical.handle, count, found), "vkGetPhysicalDeviceCalibrateableTimeDomains", device)
-    return {int(domain) for domain in found}
+    physical, call = device.physical, f"vkGetPhysicalDeviceCalibrateableTimeDomains{suffix}"
+    function = physical.instance.function(call)
+    return set(vk.enumerate_all(call, "VkTimeDomainEXT", physical.handle, function=function))
 
 
 class Clock:

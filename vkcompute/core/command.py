@@ -21,7 +21,7 @@ _GROWTH = 8
 _STAGE_COMPUTE, _STAGE_TRANSFER, _STAGE_HOST = 0x800, 0x1000, 0x4000
 _SHADER_READ, _SHADER_WRITE, _UNIFORM_READ = 0x20, 0x40, 0x8
 _TRANSFER_READ, _TRANSFER_WRITE, _HOST_READ = 0x800, 0x1000, 0x2000
-_TIMESTAMP_STAGES = {"start": 0x1, "end": 0x10000}  # TOP_OF_PIPE, ALL_COMMANDS
+_ALL_COMMANDS = 0x10000
 
 
 class CommandPool(DeviceChild):
@@ -150,9 +150,9 @@ class Recorder:
         self.ended = True
         vk.check(results[0], "vkEndCommandBuffer")
 
-    def timestamp(self, pool: Any, index: int, when: str) -> None:
-        """Writes the time at "start" (before what follows begins) or "end" (after all before has finished)."""
-        self._fn.vkCmdWriteTimestamp(self.handle, _TIMESTAMP_STAGES[when], pool, index)
+    def timestamp(self, pool: Any, index: int) -> None:
+        """Writes the time when all before has finished."""
+        self._fn.vkCmdWriteTimestamp(self.handle, _ALL_COMMANDS, pool, index)
 
 
 _NULL = vk.NULL

@@ -194,12 +194,6 @@ class Device(Handle):
             self.queues.append(Queue(self, pointer[0], family, index, role))
 
     @property
-    def max_allocation_bytes(self) -> int:
-        """The most bytes that one allocation may have."""
-        properties = self.physical.properties
-        return int(min(properties["maxMemoryAllocationSize"], properties.get("maxBufferSize") or 1 << 62))
-
-    @property
     def max_binding_bytes(self) -> int:
         """The most bytes of a buffer that a kernel sees through one storage-buffer binding."""
         return int(self.physical.limits["maxStorageBufferRange"])
@@ -242,10 +236,6 @@ class Device(Handle):
                 owned += ((destroy, self.handle, pointer[0], vk.NULL),)
         vk.check(results[0], call, self)
         return pointer[0]
-
-    def destroy(self, call: str, handle: Any) -> None:
-        """Destroys a driver object by the function `call`."""
-        getattr(self.fn, call)(self.handle, handle, vk.NULL)
 
     def collect(self, *, wait: bool = False) -> None:
         """Frees what is dead and no longer in use; with `wait`, first submits all that is recorded and waits for it."""

@@ -50,7 +50,8 @@ WANTED: frozenset[str] = frozenset(
 )
 
 
-def _chain(version: tuple[int, int, int], extensions: Collection[str]) -> list[Any]:
+def _chain(version: tuple[int, int, int], extensions: Collection[str]) -> tuple[Any, list[Any]]:
+    """VkPhysicalDeviceFeatures2, and the structures that follow it."""
     structures = []
     for name, needs in _STRUCTURES:
         if isinstance(needs, str):
@@ -61,7 +62,7 @@ def _chain(version: tuple[int, int, int], extensions: Collection[str]) -> list[A
             structures.append(vk.struct(name))
     for this, following in pairwise(structures):
         this.pNext = following
-    return structures
+    return vk.struct("VkPhysicalDeviceFeatures2", pNext=structures[0] if structures else vk.NULL), structures
 
 
 def _names(structure: Any) -> list[str]:
@@ -70,8 +71,7 @@ def _names(structure: Any) -> list[str]:
 
 def query(physical: Any, version: tuple[int, int, int], extensions: Collection[str]) -> dict[str, bool]:
     """Every feature that the library knows of, and whether the device has it."""
-    structures = _chain(version, extensions)
-    head = vk.struct("VkPhysicalDeviceFeatures2", pNext=structures[0] if structures else vk.NULL)
+    head, structures = _chain(version, extensions)
     vk.lib.vkGetPhysicalDeviceFeatures2(physical, head)
     found = {name: bool(value) for name, value in vk.to_python(head.features).items()}
     for structure in structures:
@@ -83,8 +83,7 @@ def enabling(
     names: Collection[str], version: tuple[int, int, int], extensions: Collection[str]
 ) -> tuple[Any, frozenset[str], list[Any]]:
     """The pNext chain that switches `names` on, the extensions it needs, and what must stay alive with it."""
-    structures = _chain(version, extensions)
-    head = vk.struct("VkPhysicalDeviceFeatures2", pNext=structures[0] if structures else vk.NULL)
+    head, structures = _chain(version, extensions)
     core = {name for name, _ in vk.ffi.typeof(head.features).fields}
     for name in core.intersection(names):
         setattr(head.features, name, 1)

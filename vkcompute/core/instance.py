@@ -9,7 +9,7 @@ from vkcompute.core import validation, vk
 from vkcompute.core.lifetime import Handle, Owned, destroy_all
 from vkcompute.errors import MissingFeature, NoDevice, VulkanError
 
-_API_VERSION = vk.packed_version(1, 3)
+_API_VERSION = 1 << 22 | 3 << 12  # 1.3
 _PORTABILITY_BIT = 0x1  # VK_INSTANCE_CREATE_ENUMERATE_PORTABILITY_BIT_KHR
 _DEBUG_UTILS = "VK_EXT_debug_utils"
 _PORTABILITY = "VK_KHR_portability_enumeration"

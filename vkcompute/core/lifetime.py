@@ -7,7 +7,7 @@ import threading
 import weakref
 from collections import Counter, deque
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from vkcompute.errors import ClosedError
 
@@ -72,6 +72,22 @@ def call_once(calls: list[Owned] | deque[Owned], at: int) -> None:
     del calls[at]
 
 
+def left_behind(what: str, pid: int) -> ClosedError:
+    """The error for what belongs to the process that forked this one."""
+    return ClosedError(
+        f"{what} belongs to process {pid}, and drivers do not survive a fork; start workers with multiprocessing's "
+        "'spawn' method, or open devices only in them"
+    )
+
+
+def unpicklable(self: object) -> NoReturn:
+    """The `__reduce__` of what is a driver's."""
+    raise TypeError(
+        f"a {type(self).__name__} lives on its device and cannot be pickled or copied by copy.copy; use .numpy(), "
+        ".copy() of tensors, and open a runtime in each process"
+    )
+
+
 class Handle:
     """Owns something of the driver's; ends by `close()`, by `with`, or at last by its finalizer.
 
@@ -123,10 +139,9 @@ class Handle:
         if not self._open:
             raise ClosedError(f"this {type(self).__name__} is closed; make a new one")
         if self.inherited:
-            raise ClosedError(
-                f"this {type(self).__name__} belongs to process {self._pid}, and drivers do not survive a fork; "
-                f"open a new one in process {os.getpid()}, or start workers with multiprocessing's 'spawn' method"
-            )
+            raise left_behind(f"this {type(self).__name__}", self._pid)
+
+    __reduce__ = unpicklable
 
     def __enter__(self: _H) -> _H:
         self.require_open()

@@ -207,8 +207,9 @@ class MemoryPool:
         free = self.free_bytes(kind)
         shared = min(self.block_bytes, free)
         wanted = nbytes if nbytes > shared // 2 else shared
-        total = self.device.physical.memory[0][kind.heap].nbytes
-        largest = min(self.device.max_allocation_bytes, total if self.limit_bytes is None else self.limit_bytes)
+        physical = self.device.physical
+        total = physical.memory[0][kind.heap].nbytes
+        largest = min(physical.max_allocation_bytes, total if self.limit_bytes is None else self.limit_bytes)
         if wanted > min(free, largest):
             raise OutOfDeviceMemory(nbytes, free, min(total, largest), str(self.device))
         try:
@@ -217,8 +218,7 @@ class MemoryPool:
             if error.result in OUT_OF_MEMORY:
                 raise OutOfDeviceMemory(nbytes, free, total, str(self.device), error.call) from error
             raise
-        if self.blocks[-1].ranges.take(nbytes, self.align, places, self.blocks[-1]) is None:
-            raise OutOfDeviceMemory(nbytes, free, total, str(self.device))
+        self._from_blocks(nbytes, kind, places)  # the new one: it has the room
 
     def close(self) -> None:
         """Frees every block."""
@@ -229,10 +229,11 @@ class MemoryPool:
 
 def _fit_for_buffers(device: Device, types: tuple[MemoryType, ...]) -> tuple[MemoryType, ...]:
     """The types that a buffer of our usage may be bound to, found with a small one."""
-    probe = device.create("VkBuffer", "vkCreateBuffer", vk.struct("VkBufferCreateInfo", size=16, usage=BUFFER_USAGE))
+    info, owned = vk.struct("VkBufferCreateInfo", size=16, usage=BUFFER_USAGE), list[Owned]()
+    probe = device.create("VkBuffer", "vkCreateBuffer", info, owned)
     needs = vk.ffi.new("VkMemoryRequirements*")
     device.fn.vkGetBufferMemoryRequirements(device.handle, probe, needs)
-    device.destroy("vkDestroyBuffer", probe)
+    destroy_all(owned)
     return tuple(kind for kind in types if needs.memoryTypeBits & (1 << kind.index) and not kind.bits & _NEVER)
 
 

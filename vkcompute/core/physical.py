@@ -156,11 +156,9 @@ class PhysicalDevice:
     @cached_property
     def queue_families(self) -> tuple[QueueFamily, ...]:
         """The queue families, in the driver's order."""
-        count = vk.ffi.new("uint32_t*")
-        vk.lib.vkGetPhysicalDeviceQueueFamilyProperties(self.handle, count, vk.NULL)
-        found = vk.ffi.new("VkQueueFamilyProperties[]", count[0])
-        vk.lib.vkGetPhysicalDeviceQueueFamilyProperties(self.handle, count, found)
-        return tuple(_family(index, found[index]) for index in range(count[0]))
+        call = "vkGetPhysicalDeviceQueueFamilyProperties"
+        found = vk.enumerate_all(call, "VkQueueFamilyProperties", self.handle)
+        return tuple(_family(index, entry) for index, entry in enumerate(found))
 
     @cached_property
     def memory(self) -> tuple[tuple[MemoryHeap, ...], tuple[MemoryType, ...]]:
@@ -177,6 +175,11 @@ class PhysicalDevice:
             for entry in (found.memoryTypes[i],)
         )
         return heaps, types
+
+    @property
+    def max_allocation_bytes(self) -> int:
+        """The most bytes that one allocation may have."""
+        return int(min(self.properties["maxMemoryAllocationSize"], self.properties.get("maxBufferSize") or 1 << 62))
 
     @property
     def score(self) -> tuple[int, int]:

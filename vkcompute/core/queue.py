@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,9 @@ _COMMAND_BUFFERS = vk.ffi.typeof("VkCommandBuffer[]")
 _WAIT_INFO, _WAIT_INFO_TYPE = vk.ffi.typeof("VkSemaphoreWaitInfo*"), vk.structure_type("VkSemaphoreWaitInfo")
 _VALUE = vk.ffi.typeof("uint64_t*")
 _LONG_S = 1e-3  # as no wait takes for what has been reached
+_WAKING_S = 5e-5  # what it takes to wake a thread
 _SLICE_S = 0.1  # a wait goes back to Python this often, so that Ctrl-C is answered
+_give_way: Any = getattr(os, "sched_yield", lambda: time.sleep(0))
 
 
 class Queue(Handle):
@@ -42,6 +45,7 @@ class Queue(Handle):
         self.arrival = 0, 0.0
         self.recording = False
         self._waiters: list[int] = []
+        self._n_asleep = 0  # so many waits to come sleep at once
         kind = vk.struct("VkSemaphoreTypeCreateInfo", semaphoreType=vk.constant("VK_SEMAPHORE_TYPE_TIMELINE"))
         info = vk.struct("VkSemaphoreCreateInfo", pNext=kind)
         self._owned: list[Owned] = []
@@ -141,6 +145,8 @@ class Queue(Handle):
     def _wait(self, value: int, timeout_s: float | None) -> bool:
         started = time.perf_counter()
         end = None if timeout_s is None else started + timeout_s
+        if self._reached_soon(value, started + (_WAKING_S if timeout_s is None else min(_WAKING_S, timeout_s))):
+            return True
         values = vk.ffi.new(_VALUE, value)
         info = vk.ffi.new(_WAIT_INFO)  # not by vk.struct: this is on the path of every wait
         info.sType, info.semaphoreCount, info.pSemaphores, info.pValues = _WAIT_INFO_TYPE, 1, self._signal, values
@@ -156,6 +162,20 @@ class Queue(Handle):
                 return True
             if end is not None and time.perf_counter() >= end:
                 return False
+
+    def _reached_soon(self, value: int, end: float) -> bool:
+        """Whether `value` is reached by `end`, asked again and again: a thread that sleeps has to be woken.
+
+        Where others need the processor, who sleeps gets it back before who gives way: the next waits sleep at once.
+        """
+        if self._n_asleep:
+            self._n_asleep -= 1
+            return False
+        while not (reached := self.poll() >= value) and time.perf_counter() < end:
+            _give_way()
+        if time.perf_counter() > end + _LONG_S:
+            self._n_asleep = 1000
+        return reached
 
     def _require_alive(self) -> None:
         self.require_open()

@@ -45,11 +45,6 @@ class Suballocator:
         return self._used_bytes
 
     @property
-    def free_bytes(self) -> int:
-        """Bytes not in use, in however many pieces."""
-        return self.nbytes - self.used_bytes
-
-    @property
     def largest_free(self) -> int:
         """Bytes of the longest free range."""
         if self._torn:

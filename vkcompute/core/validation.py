@@ -115,8 +115,9 @@ def raising(_name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         results: list[Any] = []
         step = map(function, *zip(args))
         results += step  # for a submit, the result is not to be lost to Ctrl-C: see Queue.submit
-        if _unraised:
-            raise_unraised()
+        if not _unraised:  # no jump, at which Python 3.10 looks for signals
+            return results[0]
+        raise_unraised()
         return results[0]
 
     return call

@@ -95,9 +95,9 @@ def array(item: str, values: Iterable[Any]) -> Any:
     return result
 
 
-def enumerate_all(call: str, item: str, *args: Any) -> list[Any]:
-    """The items of a two-call enumeration (how many, then which) by the loader's function `call`."""
-    function = getattr(lib, call)
+def enumerate_all(call: str, item: str, *args: Any, function: Any = None) -> list[Any]:
+    """The items of a two-call enumeration (how many, then which) by the function `call`: the loader's, or the given."""
+    function = function or getattr(lib, call)
     count = ffi.new("uint32_t*")
     check(function(*args, count, NULL) or 0, call)
     items = ffi.new(f"{item}[]", count[0])
@@ -107,12 +107,7 @@ def enumerate_all(call: str, item: str, *args: Any) -> list[Any]:
     check(function(*args, count, items) or 0, call)
     if ffi.typeof(item).kind != "struct":
         return list(items[0 : count[0]])
-    return [struct_copy(item, items[i]) for i in range(count[0])]
-
-
-def struct_copy(name: str, value: Any) -> Any:
-    """A structure of its own, so that it does not die with the array it came from."""
-    return ffi.new(f"{name}*", value)[0]
+    return [ffi.new(f"{item}*", items[i])[0] for i in range(count[0])]  # of their own: the array dies here
 
 
 def to_python(value: Any) -> Any:
@@ -147,11 +142,6 @@ def flags(prefix: str, bits: int) -> tuple[str, ...]:
 def version(packed: int) -> tuple[int, int, int]:
     """A packed Vulkan version as (major, minor, patch)."""
     return (packed >> 22) & 0x7F, (packed >> 12) & 0x3FF, packed & 0xFFF
-
-
-def packed_version(major: int, minor: int, patch: int = 0) -> int:
-    """(major, minor, patch) as Vulkan packs them."""
-    return (major << 22) | (minor << 12) | patch
 
 
 @cache

@@ -90,13 +90,6 @@ def string_at(operands: Sequence[int], start: int, where: object = "string") -> 
     return text.decode("utf-8", "replace"), start + len(text) // 4 + 1
 
 
-def string_words(text: str) -> tuple[int, ...]:
-    """`text` as the operand words of a literal string: UTF-8, NUL-terminated, padded with NULs, low byte first."""
-    data = text.encode() + b"\0"
-    data += b"\0" * (-len(data) % 4)
-    return struct.unpack(f"<{len(data) // 4}I", data)
-
-
 def used_ids(instruction: Instruction, literal_words: int = 1) -> list[int]:
     """The ids that `instruction` uses, its result type first; its own result id is not among them.
 

@@ -1,0 +1,83 @@
+"""What is known of drivers is so of the driver under test, and of each version of it what was measured there."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import vkcompute as vc
+from vkcompute.core import vk
+from vkcompute.core.quirks import Quirks, quirks_of
+
+LONG = """
+layout(local_size_x = 32) in;
+layout(binding = 0) writeonly buffer Out { uint values[]; };
+layout(push_constant) uniform P { uint n; };
+void main() {
+    uint value = gl_GlobalInvocationID.x;
+    for (uint i = 0; i < n; i++) value = (value * 1664525u + 1013904223u) ^ (value >> 7);  // no closed form
+    values[gl_GlobalInvocationID.x] = value;
+}
+"""
+PRODUCT = """
+layout(local_size_x = 4) in;
+layout(binding = 0) readonly buffer A { double a[]; };
+layout(binding = 1) readonly buffer B { double b[]; };
+layout(binding = 2) writeonly buffer Out { double products[]; };
+void main() { products[gl_LocalInvocationIndex] = a[gl_LocalInvocationIndex] * b[gl_LocalInvocationIndex]; }
+"""
+
+
+def iterated(values: np.ndarray[Any, np.dtype[np.uint32]], n: int) -> np.ndarray[Any, np.dtype[np.uint32]]:
+    for _ in range(n):
+        values = (values * np.uint32(1664525) + np.uint32(1013904223)) ^ (values >> np.uint32(7))
+    return values
+
+
+def test_loops_end_where_it_is_said(gpu: vc.Runtime) -> None:
+    limit = quirks_of(gpu.device.physical).max_loop_iterations
+    out, n = gpu.empty(32, np.uint32), 70_000
+    gpu.kernel(vc.glsl(LONG))(out, n)
+    assert np.array_equal(out.numpy(), iterated(np.arange(32, dtype=np.uint32), n if limit is None else limit))
+
+
+def test_subnormals_are_flushed_where_it_is_said(gpu: vc.Runtime) -> None:
+    if "shaderFloat64" not in gpu.device.features:
+        pytest.skip("the device has no float64")
+    tiny = np.finfo(np.float64).tiny
+    a, b = np.array([tiny / 4, tiny, tiny / 2, 1.0]), np.array([4e10, 0.25, 2.0, 1.0])
+    out = gpu.zeros(4, np.float64)
+    gpu.kernel(vc.glsl(PRODUCT))(gpu.tensor(a), gpu.tensor(b), out)
+    flushes = quirks_of(gpu.device.physical).flushes_float64
+    assert np.array_equal(out.numpy(), [0, 0, 0, 1] if flushes else a * b)
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize(
+    ("info", "limit", "flushes"),
+    [
+        ("Mesa 22.3.6 (LLVM 15.0.6)", 65_535, False),
+        ("Mesa 23.2.1-1ubuntu3.1~22.04.3 (LLVM 15.0.7)", 65_535, False),
+        ("Mesa 24.2.8-1ubuntu1 (LLVM 19.1.1)", 65_535, False),
+        ("Mesa 25.0.7-2~bpo12+1 (LLVM 15.0.6)", None, False),
+        ("Mesa 26.1.6-1~bpo13+1 (LLVM 19.1.7)", None, True),
+        ("", 65_535, False),
+    ],
+)
+def test_what_a_version_does(info: str, limit: int | None, flushes: bool) -> None:
+    driver = vk.constant("VK_DRIVER_ID_MESA_LLVMPIPE")
+    physical: Any = SimpleNamespace(properties={"driverID": driver, "driverInfo": info})
+    assert quirks_of(physical) == Quirks(
+        texel_loads=True, max_loop_iterations=limit, flushes_float64=flushes, survives_forks=True
+    )
+
+
+@pytest.mark.pure
+def test_other_drivers_of_mesas_are_none_of_this() -> None:
+    driver = vk.constant("VK_DRIVER_ID_MESA_RADV")
+    for info in ("Mesa 22.3.6", "Mesa 26.1.6"):
+        physical: Any = SimpleNamespace(properties={"driverID": driver, "driverInfo": info})
+        assert quirks_of(physical) == Quirks()
