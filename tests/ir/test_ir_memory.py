@@ -86,6 +86,29 @@ def test_vectors_and_ids_in_three_dimensions(gpu: vc.Runtime) -> None:
     assert np.array_equal(found.numpy(), x * x + y * y + z * z)
 
 
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("bare", [(True, True), (True, False), (False, True)])
+def test_a_branch_hands_over_what_is_there_or_what_it_computes(gpu: vc.Runtime, bare: Any, wide: bool) -> None:
+    function = ir.Function("choice", local_size=(GROUP, 1, 1))
+    out = function.buffer("out", ir.FLOAT32)
+    b = ir.Builder(function)
+    me = b.builtin("global_id")
+    x, parity = b.cast(me, ir.FLOAT32), b.binary("and", me, b.const(1, ir.UINT32))
+    values = [b.vector(x, x) if wide else x, b.vector(x, b.unary("neg", x)) if wide else b.unary("neg", x)]
+    branch = b.if_(b.binary("eq", parity, b.const(1, ir.UINT32)))
+    for region, given, only in zip((branch.then, branch.otherwise), (values, values[::-1]), bare, strict=True):
+        with region:  # two results, which the other way has the other way round
+            b.yield_(*given if only else [b.binary("mul", each, each) for each in given])
+    one, other = (b.extract(each, 1) if wide else each for each in branch.results)
+    b.store(out, me, b.binary("add", one, b.binary("mul", other, b.const(0.5, ir.FLOAT32))))
+    (found,) = launched(gpu, function, np.zeros(4 * GROUP, np.float32))
+    x_there = np.arange(4 * GROUP, dtype=np.float32)
+    then, otherwise = (x_there, -x_there), (-x_there, x_there)
+    then, otherwise = (ways if only else (x_there**2,) * 2 for ways, only in zip((then, otherwise), bare, strict=True))
+    odd = x_there % 2 == 1
+    assert np.array_equal(found, np.where(odd, then[0], otherwise[0]) + np.where(odd, then[1], otherwise[1]) / 2)
+
+
 def test_an_early_return_and_an_endless_looking_loop(gpu: vc.Runtime) -> None:
     function = ir.Function("ends", local_size=(GROUP, 1, 1))
     out, limit = function.buffer("out", ir.INT32), function.push("limit", ir.INT32)

@@ -16,7 +16,7 @@ from programs import N_INVOCATIONS, N_SOURCE, SLOTS, functions
 import vkcompute as vc
 from vkcompute import ir
 from vkcompute.ir import passes
-from vkcompute.ir.function import walk
+from vkcompute.ir.function import Op, walk
 from vkcompute.ir.unroll import unroll
 
 SOURCE = np.arange(N_SOURCE, dtype=np.int32) * 40503 - 7
@@ -134,3 +134,18 @@ def test_short_loops_are_unrolled(n: int, inner: bool, flat: bool, step: int) ->
     counted = range(0, n * step, step)
     sums = [k * k for i in counted for k in range(0, i, step)] if inner else [i * i for i in counted]
     assert out[0] == 5 + sum(sums)
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize(("invocations", "waits", "flat"), [(64, True, True), (256, True, False), (256, False, True)])
+def test_a_workgroup_that_waits_unrolls_less_the_more_invocations_it_has(
+    invocations: int, waits: bool, flat: bool
+) -> None:
+    function = _counting(32, 1)
+    function.local_size = (invocations // 4, 2, 2)
+    reading = next(op for op in walk(function.body) if op.code == "loop").regions[0]
+    reading.ops.insert(-1, Op("load", ir.INT32, [function.constant(0, ir.INT32)], function.buffers[0]))
+    if waits:
+        function.body.ops.insert(0, Op("barrier", None))
+    unroll(function)
+    assert flat is not any(op.code == "loop" for op in walk(function.body))

@@ -36,7 +36,6 @@ def made() -> Made:
 REFUSED: dict[str, Callable[[Made], Any]] = {
     "takes 2 of one type": lambda m: m.b.binary("add", m.one, m.half),
     "takes numbers of kind": lambda m: m.b.binary("shl", m.half, m.half),
-    "exists for float16 and float32 only": lambda m: m.b.unary("sin", m.b.cast(m.b.load(m.out, m.n), ir.FLOAT64)),
     "takes values of float32": lambda m: m.b.store(m.out, m.n, m.one),
     "takes an integer": lambda m: m.b.load(m.out, m.half),
     "takes one bool": lambda m: m.b.if_(m.n),
@@ -63,6 +62,14 @@ def test_the_builder_refuses(made: Made, message: str) -> None:
         made.function.buffer("flags", ir.BOOL)
     with pytest.raises(TypeError, match="4 or 8 bytes"):
         made.function.push("small", ir.INT16)
+
+
+@pytest.mark.parametrize(("code", "kind"), [("sin", ir.FLOAT64), ("log1p", ir.FLOAT32)])
+def test_functions_without_an_instruction_are_not_lowered(made: Made, code: str, kind: ir.Scalar) -> None:
+    found = made.b.unary(code, made.b.cast(made.b.load(made.out, made.n), kind))
+    made.b.store(made.out, made.n, made.b.cast(found, ir.FLOAT32))
+    with pytest.raises(ir.IrError, match=f"{code} of {kind} has no instruction"):
+        ir.lower(made.function)
 
 
 def outside_of_its_branch(m: Made) -> None:

@@ -14,7 +14,7 @@ from vkcompute.ir.intervals import most_passes
 from vkcompute.ir.lower import lower
 from vkcompute.ir.optimize import optimize
 from vkcompute.ir.printer import text
-from vkcompute.ir.resume import can_resume, repeatable, resumable
+from vkcompute.ir.resume import can_resume, repeatable, resumable, weight
 from vkcompute.ir.types import (
     BOOL,
     FLOAT16,
@@ -74,5 +74,6 @@ __all__ = [
     "vector",
     "verify",
     "watched",
+    "weight",
     "without_float_atomics",
 ]

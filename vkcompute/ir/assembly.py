@@ -116,14 +116,14 @@ class Assembly:
         array, block = self.id(), self.id()
         self._globals += (3 << 16 | _TYPE_RUNTIME_ARRAY, array, self.type(element))
         self._globals += (3 << 16 | _TYPE_STRUCT, block, array)
-        self._decorate(array, _ARRAY_STRIDE, element.bits // 8)
-        self._decorate(block, _BLOCK)
+        self.decorate(array, _ARRAY_STRIDE, element.bits // 8)
+        self.decorate(block, _BLOCK)
         self._member(block, 0, name, 0)
         result = self.variable(STORAGE_BUFFER, block, name)
-        self._decorate(result, _DESCRIPTOR_SET, slot[0])
-        self._decorate(result, _BINDING, slot[1])
+        self.decorate(result, _DESCRIPTOR_SET, slot[0])
+        self.decorate(result, _BINDING, slot[1])
         if not writable:
-            self._decorate(result, _NON_WRITABLE)
+            self.decorate(result, _NON_WRITABLE)
         return result
 
     def push_constants(self, members: Sequence[tuple[str, Scalar]]) -> int:
@@ -131,7 +131,7 @@ class Assembly:
         block = self.id()
         types = [self.type(kind) for _, kind in members]
         self._globals += _instruction(_TYPE_STRUCT, block, *types)
-        self._decorate(block, _BLOCK)
+        self.decorate(block, _BLOCK)
         offset = 0
         for index, (name, kind) in enumerate(members):
             nbytes = kind.bits // 8
@@ -148,7 +148,7 @@ class Assembly:
     def input(self, kind: Type, built_in: int) -> int:
         """The id of an input variable."""
         result = self.variable(INPUT, self.type(kind), "")
-        self._decorate(result, _BUILT_IN, built_in)
+        self.decorate(result, _BUILT_IN, built_in)
         return result
 
     def words(self, name: str, local_size: tuple[int, int, int], entry: int) -> bytes:
@@ -189,7 +189,8 @@ class Assembly:
             self._globals += _instruction(opcode, kind, found, *operands)
         return found
 
-    def _decorate(self, target: int, *what: int) -> None:
+    def decorate(self, target: int, *what: int) -> None:
+        """Adds a decoration to what has this id."""
         self._decorations += _instruction(_DECORATE, target, *what)
 
     def _member(self, block: int, index: int, name: str, offset: int) -> None:

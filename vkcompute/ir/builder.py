@@ -47,8 +47,8 @@ class Builder:
     def binary(self, code: str, one: Value, other: Value) -> Value:
         """An arithmetic operation or a comparison of two values of one type.
 
-        `div` truncates on integers; `rem` has the sign of the dividend, `mod` that of the divisor; `eq` and the like
-        are False where one is NaN, `ne` is True.
+        `div` truncates on integers; `rem` has the sign of the dividend, and is exact for floats; `mod` has that of the
+        divisor, and takes integers. `eq` and the like are False where one is NaN, `ne` is True.
         """
         return self._value(code, (one, other))
 

@@ -47,6 +47,8 @@ def _of_constants(function: Function, code: str, numbers: list[Any], kind: Any, 
         found = _UNARY[code](*numbers)
     elif code in (*_DIVISIONS, "div") and kind.kind in "iu" and numbers[1] > 0:
         found = _DIVISIONS[code](*numbers) if code != "div" else _truncated(*numbers)
+    elif code == "rem" and kind.kind == "f":
+        found = np.fmod(*numbers)
     else:
         return None
     return function.constant(found, BOOL if found.dtype == np.bool_ else kind)

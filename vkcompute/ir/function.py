@@ -18,6 +18,8 @@ from vkcompute.ir.types import Scalar, Type
 TERMINATORS = frozenset({"yield", "continue", "break", "return", "unreachable"})
 EFFECTS = TERMINATORS | {"store", "atomic", "compare_exchange", "barrier", "if", "loop"}
 """Operations that are kept although nothing uses their result."""
+EXACT = "exact"
+"""The attribute of arithmetic on floats that no device may combine with other operations into one."""
 
 
 class Value:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from vkcompute.errors import IrError
 from vkcompute.ir.assembly import Assembly
+from vkcompute.ir.rules import ELEMENTARY, NO_INSTRUCTION
 from vkcompute.ir.types import BOOL, SCALARS, Scalar, Type, Vector, element_of, vector
 
 # Operation -> opcode by kind of number: ints, uints, floats and bools. Numbers of the SPIR-V specification 1.3.
@@ -11,8 +13,8 @@ _BINARY: dict[str, dict[str, int]] = {
     "sub": {"i": 130, "u": 130, "f": 131},
     "mul": {"i": 132, "u": 132, "f": 133},
     "div": {"i": 135, "u": 134, "f": 136},
-    "rem": {"u": 137, "f": 140},
-    "mod": {"u": 137, "f": 141},
+    "rem": {"u": 137},
+    "mod": {"u": 137},
     "and": {"i": 199, "u": 199, "b": 167},
     "or": {"i": 197, "u": 197, "b": 166},
     "xor": {"i": 198, "u": 198, "b": 165},
@@ -78,6 +80,8 @@ def arithmetic(out: Assembly, code: str, result: Type, kind: Type, operands: lis
     table = _BINARY if len(operands) == 2 else _UNARY
     if code in table:
         return out.value(table[code][letter], result, *operands)
+    if code in NO_INSTRUCTION or (code in ELEMENTARY and element_of(kind).bits == 64):
+        raise IrError(f"{code} of {kind} has no instruction; replace it before lowering")
     return out.value(_EXT_INST, result, out.standard, _STANDARD[code][letter], *operands)
 
 

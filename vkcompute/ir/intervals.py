@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from vkcompute.ir.function import Constant, Function, Op, Param, Region, Result, Value, endings, walk
+from vkcompute.ir.remainder import passes_of
 from vkcompute.ir.types import BOOL, Scalar, Type
 
 Interval = tuple[Any, Any]
@@ -20,7 +21,7 @@ _NEGATED = {"lt": "ge", "ge": "lt", "gt": "le", "le": "gt", "eq": "ne", "ne": "e
 _SWAPPED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le", "eq": "eq", "ne": "ne"}
 
 
-def most_passes(function: Function, given: Mapping[Any, Interval]) -> int | None:
+def most_passes(function: Function, given: Mapping[Any, Interval], *, remainders: bool = True) -> int | None:
     """How often invocations that run in step pass through the bodies of loops at most, all loops together.
 
     A driver that masks what is not taken passes once through a loop that no invocation comes to, and once more through
@@ -29,6 +30,7 @@ def most_passes(function: Function, given: Mapping[Any, Interval]) -> int | None
     Args:
         function: the kernel.
         given: what is known of push constants, and of builtins by (name, axis).
+        remainders: whether the loops of floats' remainders count.
 
     Returns:
         None where no bound is found.
@@ -46,7 +48,7 @@ def most_passes(function: Function, given: Mapping[Any, Interval]) -> int | None
         },
     )
     try:
-        return intervals.passes(function.body)
+        return intervals.passes(function.body, remainders=remainders)
     except RecursionError:
         return None
 
@@ -67,13 +69,13 @@ class Intervals:
             for at, value in enumerate(values)
         }
 
-    def passes(self, region: Region) -> int | None:
+    def passes(self, region: Region, *, remainders: bool = True) -> int | None:
         """The sum over the loops of a region and of what is inside of it."""
         total = 0
         for op in region.ops:
-            n = 0
+            n = passes_of(op) if remainders else 0
             for each in op.regions:
-                inner = self.passes(each)
+                inner = self.passes(each, remainders=remainders)
                 if inner is None:
                     return None
                 n += inner

@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from vkcompute.ir.assembly import PUSH_CONSTANT, STORAGE_BUFFER, WORKGROUP, Assembly
-from vkcompute.ir.function import Constant, Function, Memory, Op, Param, Region, Value, endings, walk
+from vkcompute.ir.function import EXACT, Constant, Function, Memory, Op, Param, Region, Value, endings, walk
 from vkcompute.ir.instructions import GROUP_NON_UNIFORM, arithmetic, cast, subgroup
 from vkcompute.ir.passes import decide
+from vkcompute.ir.remainder import without_remainders
 from vkcompute.ir.rules import BINARY, BUILTINS, COMPARISONS, TESTS, UNARY
-from vkcompute.ir.types import BOOL, UINT32, Type, element_of, vector
+from vkcompute.ir.types import BOOL, UINT32, Type, Vector, element_of, vector
 
 # Numbers of the SPIR-V specification 1.3.
 _UNDEF, _LOAD, _STORE, _ACCESS_CHAIN, _ARRAY_LENGTH = 1, 61, 62, 65, 68
 _CONSTRUCT, _EXTRACT, _BITCAST, _SELECT = 80, 81, 124, 169
 _CONTROL_BARRIER, _COMPARE_EXCHANGE = 224, 230
 _PHI, _LOOP_MERGE, _SELECTION_MERGE, _LABEL, _BRANCH, _BRANCH_CONDITIONAL = 245, 246, 247, 248, 249, 250
-_RETURN, _UNREACHABLE = 253, 255
+_RETURN, _UNREACHABLE, _NO_CONTRACTION = 253, 255, 42
 _ATOMICS = {"exchange": 229, "signed_min": 236, "signed_max": 238, "add": 234, "and": 240, "or": 241, "xor": 242}
 _ATOMICS_BY_KIND = {
     "imin": 236, "umin": 237, "imax": 238, "umax": 239, "fmin": 5614, "fmax": 5615, "fadd": 6035,
@@ -46,7 +47,7 @@ def lower(function: Function) -> bytes:
     No branch on a constant is emitted: validation layers refuse it where the side that is not taken starts a loop over.
     """
     decide(function)
-    return _Lowering(function).words()
+    return _Lowering(without_remainders(function)).words()
 
 
 class _Lowering:
@@ -131,13 +132,25 @@ class _Lowering:
             self._out.op(_RETURN)
 
     def _if(self, op: Op) -> None:
-        out = self._out
-        labels, merge = [out.id(), out.id()], out.id()
+        """Writes a branch. A way that only hands values over is no block of its own; both such are a selection."""
+        out, before = self._out, self._block
+        bare = [all(each.code == "yield" for each in region.ops) for region in op.regions]
+        if all(bare) and not any(isinstance(result.type, Vector) for result in op.results):
+            for result, *ways in zip(op.results, *[end.args for end in endings(op)], strict=False):
+                ids = [self._id(value) for value in (op.args[0], *ways)]
+                self._ids[result] = out.value(_SELECT, result.type, *ids)
+            return
+        bare[0] &= not bare[1]
+        merge = out.id()
+        labels = [merge if skipped else out.id() for skipped in bare]
         out.op(_SELECTION_MERGE, merge, 0)
         out.op(_BRANCH_CONDITIONAL, self._id(op.args[0]), *labels)
         for label, region in zip(labels, op.regions, strict=True):
-            self._start(label)
-            self._region(region, merge)
+            if label != merge:
+                self._start(label)
+                self._region(region, merge)
+            elif region.ops:
+                self._came_from[region.ops[0]] = before
         self._start(merge)
         self._join(op.results, [out.id() for _ in op.results], list(endings(op)))
 
@@ -185,7 +198,10 @@ class _Lowering:
         """The id of an operation's result."""
         out, args, kind = self._out, [self._id(value) for value in op.args], op.type
         if op.code in _ARITHMETIC:
-            return arithmetic(out, op.code, kind, op.args[0].type, args)
+            result = arithmetic(out, op.code, kind, op.args[0].type, args)
+            if op.attribute == EXACT:
+                out.decorate(result, _NO_CONTRACTION)
+            return result
         match op.code:
             case "load":
                 return out.value(_LOAD, kind, self._element(op.attribute, args[0]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from vkcompute.ir.function import EFFECTS, Constant, Function, Op, Region, Value, falls_through, walk
+from vkcompute.ir.function import EFFECTS, TERMINATORS, Constant, Function, Op, Region, Value, falls_through, walk
 
 # Two of these in different places may differ, though their arguments do not; subgroups by who comes there.
 _NOT_EQUAL = EFFECTS | {"load", "subgroup"}
@@ -12,10 +12,10 @@ _MAY_TRAP = frozenset({"div", "rem", "mod"})  # by zero; where it is not asked f
 
 
 def rewrite(function: Function, instead: Callable[[Op, dict[Value, Value]], list[Op] | None]) -> None:
-    """Puts other operations in the place of some, inner regions first.
+    """Puts other operations in the place of some, inner regions first; what can no longer be reached is dropped.
 
     `instead(op, replaced)` gives them, or None where the operation stays, and notes in `replaced` what stands for its
-    results from then on.
+    results from then on. They may end with a terminator.
     """
     replaced: dict[Value, Value] = {}
 
@@ -27,37 +27,29 @@ def rewrite(function: Function, instead: Callable[[Op, dict[Value, Value]], list
                 visit(inner)
             ops = instead(op, replaced)
             kept += [op] if ops is None else ops
-        region.ops = kept
-
-    visit(function.body)
-
-
-def decide(function: Function) -> None:
-    """Branches on constants: what is taken stands in the branch's place, and what cannot be reached is dropped."""
-    replaced: dict[Value, Value] = {}
-
-    def visit(region: Region) -> None:
-        kept: list[Op] = []
-        for op in region.ops:
-            op.args = tuple([replaced.get(value, value) for value in op.args])
-            for inner in op.regions:
-                visit(inner)
-            if op.code != "if" or not isinstance(op.args[0], Constant):
-                kept.append(op)
-            else:
-                taken = op.regions[0 if op.args[0].value else 1]
-                end = taken.end()
-                kept += taken.ops
-                if end is None or end.code != "yield":
-                    break
-                kept.pop()
-                replaced.update(zip(op.results, end.args, strict=False))  # no results where nobody wants them
+            if kept and kept[-1].code in TERMINATORS:
+                break
             if kept and kept[-1].regions and not falls_through(kept[-1]):
                 kept += [] if region is function.body else [Op("unreachable", None)]
                 break
         region.ops = kept
 
     visit(function.body)
+
+
+def decide(function: Function) -> None:
+    """Branches on constants: what is taken stands in the branch's place."""
+    rewrite(function, _taken)
+
+
+def _taken(op: Op, replaced: dict[Value, Value]) -> list[Op] | None:
+    if op.code != "if" or not isinstance(op.args[0], Constant):
+        return None
+    ops = op.regions[0 if op.args[0].value else 1].ops
+    if ops[-1].code != "yield":
+        return ops
+    replaced.update(zip(op.results, ops[-1].args, strict=False))  # no results where nobody wants them
+    return ops[:-1]
 
 
 def share(function: Function) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from vkcompute.ir.builder import Builder
 from vkcompute.ir.function import Function, Memory, Op, Value, walk
 from vkcompute.ir.parts import Fork, Jump, Node, Part, Parts
+from vkcompute.ir.remainder import passes_of
 from vkcompute.ir.types import SCALARS, UINT32, UINT64, Type, Vector
 
 
@@ -39,14 +40,19 @@ def resumable(function: Function, budget: int, *, again: bool = False, keep: boo
 
     Args:
         function: that `can_resume`.
-        budget: at least 1.
+        budget: at least 1; the passes of remainders of floats count, and one pass is made whatever they are.
         again: whether it goes on from the state rather than from its beginning.
         keep: whether there is a state.
 
     Returns:
         The kernel, and the words of state per invocation.
     """
-    return _Machine(function, Parts(function), keep=keep).build(budget, again=again)
+    return _Machine(function, Parts(function), keep=keep).build(max(budget // weight(function), 1), again=again)
+
+
+def weight(function: Function) -> int:
+    """How many passes there are at most to one pass through all parts, by the loops of remainders of floats."""
+    return 1 + sum(map(passes_of, walk(function.body)))
 
 
 class _Machine:

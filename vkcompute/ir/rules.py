@@ -27,10 +27,10 @@ from vkcompute.ir.types import BOOL, UINT32, Scalar, Type, Vector, element_of, v
 
 # Code -> the kinds of number that it takes.
 BINARY = {
-    **dict.fromkeys(("add", "sub", "mul", "div", "rem", "mod", "min", "max"), "iuf"),
+    **dict.fromkeys(("add", "sub", "mul", "div", "rem", "min", "max"), "iuf"),
     **dict.fromkeys(("and", "or", "xor"), "biu"),
-    **dict.fromkeys(("shl", "shr"), "iu"),
-    **dict.fromkeys(("pow", "atan2"), "f"),
+    **dict.fromkeys(("mod", "shl", "shr"), "iu"),
+    **dict.fromkeys(("pow", "atan2", "hypot"), "f"),
 }
 COMPARISONS = {**dict.fromkeys(("eq", "ne"), "biuf"), **dict.fromkeys(("lt", "le", "gt", "ge"), "iuf")}
 UNARY = {
@@ -39,13 +39,16 @@ UNARY = {
     **dict.fromkeys(("floor", "ceil", "trunc", "round", "sqrt", "rsqrt"), "f"),
     **dict.fromkeys(("exp", "exp2", "log", "log2", "sin", "cos", "tan", "asin", "acos", "atan"), "f"),
     **dict.fromkeys(("sinh", "cosh", "tanh", "asinh", "acosh", "atanh"), "f"),
+    **dict.fromkeys(("expm1", "log1p", "log10", "cbrt", "erf", "erfc", "gamma", "lgamma"), "f"),
 }
 TESTS = {"isnan": "f", "isinf": "f"}
-UP_TO_32_BITS = frozenset(
+NO_INSTRUCTION = frozenset({"hypot", "expm1", "log1p", "log10", "cbrt", "erf", "erfc", "gamma", "lgamma"})
+ELEMENTARY = NO_INSTRUCTION | frozenset(
     {"pow", "atan2", "exp", "exp2", "log", "log2", "sin", "cos", "tan", "asin", "acos", "atan"}
     | {"sinh", "cosh", "tanh", "asinh", "acosh", "atanh"}
 )
-"""GLSL.std.450 has these for float16 and float32 only."""
+"""Functions for which other operations are put before a function is lowered: GLSL.std.450 has them for float16 and
+float32 only, imprecisely, and some (NO_INSTRUCTION) not at all."""
 
 _REDUCTIONS = ("add", "mul", "min", "max")
 ATOMICS = frozenset({"add", "min", "max", "and", "or", "xor", "exchange"})
@@ -95,7 +98,6 @@ def _numbers(code: str, kinds: Sequence[Type], n: int, allowed: str) -> Type:
     _demand(len(kinds) == n and len(set(kinds)) == 1, code, kinds, f"takes {n} of one type")
     element = element_of(kinds[0])
     _demand(element.kind in allowed, code, kinds, f"takes numbers of kind {', '.join(allowed)}")
-    _demand(element.bits < 64 or code not in UP_TO_32_BITS, code, kinds, "exists for float16 and float32 only")
     return kinds[0]
 
 
