@@ -7,6 +7,7 @@
 #version 460
 #ifdef TEXEL
 #extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
+#extension GL_EXT_samplerless_texture_functions : require
 #endif
 
 #include "half.glsl"
@@ -17,8 +18,8 @@ layout(local_size_x = 64, local_size_x_id = 0) in;
 layout(constant_id = 1) const bool B_IS_SCALAR = false;  // b is then not read, and `scalar` stands for all of it
 
 #ifdef TEXEL
-layout(set = 0, binding = 0) uniform usamplerBuffer a;
-layout(set = 0, binding = 1) uniform usamplerBuffer b;
+layout(set = 0, binding = 0) uniform utextureBuffer a;
+layout(set = 0, binding = 1) uniform utextureBuffer b;
 layout(std430, set = 0, binding = 2) writeonly buffer C { u64vec4 c[]; };
 #else
 layout(std430, set = 0, binding = 0) readonly buffer A { uvec4 a[]; };

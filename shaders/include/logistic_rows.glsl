@@ -6,6 +6,8 @@
 #ifndef LOGISTIC_ROWS_GLSL
 #define LOGISTIC_ROWS_GLSL
 
+#extension GL_EXT_samplerless_texture_functions : require
+
 #include "logistic_parameters.glsl"
 
 layout(constant_id = 10) const bool GATHERS = false;
@@ -16,8 +18,8 @@ layout(constant_id = 11) const bool TEXELS = false;
 layout(std430, set = 0, binding = 0) readonly buffer Data { vec4 data[]; };
 layout(std430, set = 0, binding = 1) readonly buffer Targets { vec4 targets[]; };
 layout(std430, set = 0, binding = 2) readonly buffer Order { uint order[]; };
-layout(set = 0, binding = 3) uniform samplerBuffer data_texels;
-layout(set = 0, binding = 4) uniform samplerBuffer target_texels;
+layout(set = 0, binding = 3) uniform textureBuffer data_texels;
+layout(set = 0, binding = 4) uniform textureBuffer target_texels;
 
 vec4 data_at(const uint i) {
     if (TEXELS) return texelFetch(data_texels, int(i));

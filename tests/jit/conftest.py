@@ -16,7 +16,10 @@ import vkcompute
 from vkcompute import ir
 from vkcompute.jit.kernel import PythonKernel
 
-_SIMULATED = "float_atomics language odd_kernels printing python_kernels subgroups types vectors workgroup".split()
+_SIMULATED = """
+    float_atomics language named_values odd_kernels printing python_kernels remainders sequences subgroups types vectors
+    workgroup
+""".split()
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

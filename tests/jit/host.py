@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,8 +20,11 @@ class HostTensor(np.ndarray[Any, Any]):
         return np.array(self)
 
 
-class SimulatedRuntime:
+class SimulatedRuntime(AbstractContextManager["SimulatedRuntime", None]):
     """Makes arrays as a runtime makes tensors."""
+
+    def __exit__(self, *error: object) -> None:
+        """Nothing is open."""
 
     def tensor(self, data: Any) -> HostTensor:
         return np.array(data).view(HostTensor)

@@ -2,8 +2,9 @@
 
 The letter of a variable is its type: k int32, u uint32, f float32, b bool, w a Python int from 0 on, m int32 or
 float32 depending on the way taken. What is stored in an f or an m is a multiple of 1/4 between -8 and 8, so that
-expressions of a few of them are exact in float32 whatever the order, and may decide branches. Divisors are neither 0
-nor -1; indices are in range; loops are short.
+expressions of a few of them are exact in float32 whatever the order, and may decide branches. No function in G of such
+numbers is next to an odd multiple of 1/8, so that results which are right to some ulp are rounded alike. Divisors are
+neither 0 nor -1; indices are in range; loops are short.
 """
 
 from __future__ import annotations
@@ -31,8 +32,9 @@ def first(v, n):
             return j
     return -1
 """
-# What an expression may be: K U B F W are expressions of a type, F1 of a float that is stored, C is a comparison,
-# D and E are divisors, S and T shifts, I an index into eight, I3 from 3 to 5, I2 from 2 to 3, X what a helper is given.
+# What an expression may be: K U B F W are expressions of a type, F1 of a float that is stored, C is a comparison, G
+# are functions of floats, D and E divisors, S and T shifts, I an index into eight, I3 from 3 to 5, I2 from 2 to 3, X
+# what a helper is given.
 _FORMS = {
     "K": """K + K; K - K; K * K; K & K; K | K; K ^ K; K // D; K % D; K << S; K >> S; K ** 2; K ** (K & 3); -K; ~K
         abs(K)
@@ -59,7 +61,7 @@ _FORMS = {
         np.floor(F1); np.ceil(F1); np.trunc(F1); np.rint(F1); F1 if B else F1; (K & 15) / 4; F1 + (K & 15)
         float(K & 15)
         np.float32(K & 7); F1 * B; F1 * HALF; F1 or 2.5; F1 and F1; np.float32(np.where(B, F1, F1)); pair(F1, 0.5)[0]
-        (U & 7) * 0.5; 1.5 - F1; F1 - W % 9; M + F1; M * 2; fo[i, I2]; F1 * F1 + F1 * F1; z[I]""",
+        (U & 7) * 0.5; 1.5 - F1; F1 - W % 9; M + F1; M * 2; fo[i, I2]; F1 * F1 + F1 * F1; z[I]; q(G)""",
     "W": "W % 7; (W + 5) % 9; W * 3 % 8; W; W + 1; 4; 0; W if B else 3; min(W, 6); W // 2; abs(W - 4)",
 }
 _SMALL = {
@@ -72,6 +74,9 @@ _SMALL = {
     "I3": "K % 3 + 3; 3; -1; -2; W % 3 + 3; 4",
     "I2": "(K & 1) + 2; 2; -1",
     "M": "m0",
+    "G": "np.sin(F1); np.cos(F1); np.tan(F1); np.exp(F1); np.expm1(F1); np.tanh(F1); np.log1p(abs(F1))"
+    "; np.hypot(F1, F1); np.arctan2(F1, abs(F1) + 1.0); np.cbrt(F1); abs(F1) ** 0.75; np.arcsinh(F1)"
+    "; np.log(abs(F1) + 0.25)",
     "X": "x, y, z, out, fo, i",
 }
 _LEAVES = {
@@ -104,7 +109,7 @@ def _split(forms: str) -> list[str]:
 
 
 _TABLES = [{name: _split(forms) for name, forms in table.items()} for table in (_FORMS, _SMALL, _LEAVES)]
-_TOKEN = re.compile(r"\b(I3|I2|F1|[KUBFWCDESTIMXJ])\b")
+_TOKEN = re.compile(r"\b(I3|I2|F1|[KUBFWCDESTIMXJG])\b")
 
 
 class Program:

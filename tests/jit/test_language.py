@@ -403,12 +403,18 @@ def limits(x, y, out):
     out[i, 3] = (-y[i]) ** 3.0 + (-y[i]) ** 0.0
     out[i, 4] = 2.0 ** (x[i] - 200)
     out[i, 5] = float(x[i] > 200) / 2
-    out[i, 6] = x[i] < 256 and x[i] > -1
+
+
+@vc.kernel
+def compared_beyond(x, out):
+    i = vc.global_id(0)
+    out[i] = x[i] < 256 and x[i] > -1
 
 
 def test_limits(gpu: vc.Runtime) -> None:
-    y = np.array([0.5, 2, 0, 1, 3.5, 0.25, 1.5, 1], np.float32)
-    check(gpu, limits, np.arange(196, 204).astype(np.uint8), y, np.zeros((8, 7), np.float32), local_size=(8, 1, 1))
+    x, y = np.arange(196, 204).astype(np.uint8), np.array([0.5, 2, 0, 1, 3.5, 0.25, 1.5, 1], np.float32)
+    check(gpu, limits, x, y, np.zeros((8, 6), np.float32), local_size=(8, 1, 1))
+    check(gpu, compared_beyond, x, np.zeros(8, np.float32), local_size=(8, 1, 1))
 
 
 @vc.kernel

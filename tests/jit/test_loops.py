@@ -154,6 +154,8 @@ def test_a_chain_of_seventy_thousand(gpu: vc.Runtime) -> None:
     @vc.kernel
     def follow(following, out):
         i = vc.global_id(0)
+        if i >= out.size:  # what lies behind the chain may lead anywhere
+            return
         at, n = i, 0
         while following[at] != at:
             at = following[at]
@@ -218,7 +220,7 @@ def test_effects_happen_once(gpu: vc.Runtime, limited: Limit) -> None:
 
 @given(random=st.randoms(use_true_random=True), seed=st.integers(0, 1000), limit=st.integers(2, 30))
 def test_random_programs_in_parts(gpu: vc.Runtime, random: Random, seed: int, limit: int) -> None:
-    kernel = vc.kernel(module(Program(random).text())["kernel"])
+    kernel = vc.kernel(module(Program(random).text()).kernel)
     data = np.random.default_rng(seed)
     x = data.integers(-(2**31) + 1, 2**31, N).astype(np.int32)
     y = data.integers(0, 2**32, N).astype(np.uint32)
@@ -236,7 +238,7 @@ def test_random_programs_in_parts(gpu: vc.Runtime, random: Random, seed: int, li
 @given(random=st.randoms(use_true_random=True), seed=st.integers(0, 1000))
 def test_bounds_of_random_programs(random: Random, seed: int) -> None:
     """What `ir.most_passes` says of them is not less than what a driver that runs invocations in step does."""
-    function = module(Program(random).text())["kernel"]
+    function = module(Program(random).text()).kernel
     data = np.random.default_rng(seed)
     signature = ("i", 1), ("I", 1), ("f", 1), ("i", 2), ("I", 1), ("f", 2)
     built = optimized(function, read(function), signature, (N, 1, 1), False, False, False)[0]

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
-from test_kernel_errors import module
+from oracle import module
 
 import vkcompute as vc
 from vkcompute.errors import MissingFeature
@@ -38,9 +36,9 @@ PLACES = {
 
 @pytest.mark.pure
 @pytest.mark.parametrize("name", PLACES)
-def test_the_place_of_what_is_missing(tmp_path: Any, name: str) -> None:
+def test_the_place_of_what_is_missing(name: str) -> None:
     capability, place = PLACES[name]
-    function = getattr(module(tmp_path / "mine.py", TEXT), name)
+    function = getattr(module(TEXT), name)
     missing = MissingFeature(f"it cannot run f: capability {capability} needs a feature")
     signature = ("i", 1), ("i", 1)
     found = str(explained(missing, function, read(function), signature, None))
@@ -50,15 +48,24 @@ def test_the_place_of_what_is_missing(tmp_path: Any, name: str) -> None:
 
 
 @pytest.mark.pure
-def test_arguments_and_other_features_speak_for_themselves(tmp_path: Any) -> None:
-    function = module(tmp_path / "mine.py", TEXT).wide
+def test_numbers_of_python_are_of_neither_type() -> None:
+    text = "import vkcompute as vc\ndef f(out, x):\n    out[0] = vc.float64(x) / 3\n"
+    function = module(text).f
+    missing = MissingFeature("it cannot run f: capability Float64 needs a feature")
+    found = str(explained(missing, function, read(function), (("f", 1), float), None))
+    assert "mine.py:3:14: this is float64" in found
+
+
+@pytest.mark.pure
+def test_arguments_and_other_features_speak_for_themselves() -> None:
+    function = module(TEXT).wide
     for message in ("capability Float64 needs shaderFloat64", "capability GroupNonUniform needs it"):
         missing = MissingFeature(message)
         assert explained(missing, function, read(function), (("d", 1), ("i", 1)), None) is missing
 
 
-def test_a_launch_says_it(gpu: vc.Runtime, tmp_path: Any) -> None:
-    kernel = vc.kernel(module(tmp_path / "mine.py", TEXT).scaled)
+def test_a_launch_says_it(gpu: vc.Runtime) -> None:
+    kernel = vc.kernel(module(TEXT).scaled)
     x, out = gpu.tensor(np.arange(8, dtype=np.int32)), gpu.zeros(8)
     if "shaderFloat64" in gpu.device.features:
         kernel(x, out)

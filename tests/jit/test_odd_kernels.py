@@ -95,6 +95,11 @@ COMPUTED = [
     ("bool", "int32", "out[i] = x[i] + 1 << x[i]"),
     ("int32", "int32", "for j in range(3):\n    if np.int32(j - j) < 5:\n        continue\n    out[i] = 1"),
     ("int32", "int32", "out[i] = double(x[i])"),
+    ("int32", "int32", "for j in range(3):\n    out[i] += TABLE[j] * 10**j"),
+    ("int32", "float32", "out[i] = (i, 2.5, -1)[i % 3] / 2"),
+    ("int32", "int32", "out[i] = (i in (1, 2, x[i])) + 2 * (i not in TABLE) + 4 * (3 in TABLE)"),
+    ("int32", "int32", "...\n'a text'\nout[i] = np.negative(np.bitwise_and(x[i], 5)) + np.left_shift(i, 2)"),
+    ("float32", "bool", "out[i] = np.logical_or(np.less(x[i], -1), np.logical_not(np.greater_equal(x[i], 1)))"),
     ("int32", "int32", "if np.int32(0.25) < 5:\n    w = 3\nout[i] = w"),
 ]  # fmt: skip
 
@@ -114,7 +119,7 @@ REFUSED = [
 def written(statements: str) -> Callable[..., Any]:
     """A kernel of x, out and a, whose source Python can find."""
     lines = ["def kernel(x, out, a):", "    i = vc.global_id(0)", *[f"    {line}" for line in statements.split("\n")]]
-    return vc.kernel(module(HEAD + "\n".join(lines) + "\n")["kernel"])
+    return vc.kernel(module(HEAD + "\n".join(lines) + "\n").kernel)
 
 
 @pytest.mark.parametrize(("source", "target", "statements"), COMPUTED, ids=[each[2] for each in COMPUTED])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import concurrent.futures
 import copy
-import enum
 import gc
 import pickle
 import weakref
@@ -314,10 +313,6 @@ def test_graphs_record_python_kernels(gpu: vc.Runtime) -> None:
     assert set(out.numpy().tolist()) == {2 * (2 + 2 + 2 + 2) + 2 + 2}
 
 
-class Scale(enum.IntEnum):
-    TWO = 2
-
-
 @pytest.mark.device_only
 def test_the_call_is_pythons(gpu: vc.Runtime) -> None:
     x = gpu.zeros(4)
@@ -330,7 +325,6 @@ def test_the_call_is_pythons(gpu: vc.Runtime) -> None:
         ((x, x, x, None), {}, "a kernel takes tensors and numbers; got NoneType"),
         ((x, x, np.zeros(4), 1), {}, r"got ndarray for out; make a tensor of it, with runtime.tensor\(data\)"),
         ((x, x, x, 1j), {}, "got complex"),
-        ((x, x, x, Scale.TWO), {}, r"got Scale for a; pass int\(a\)"),
     ]:
         with pytest.raises(TypeError, match=message):
             saxpy(*args, **named)
@@ -338,7 +332,7 @@ def test_the_call_is_pythons(gpu: vc.Runtime) -> None:
         saxpy(x, x, x, 1 << 64)
     with pytest.raises(TypeError, match="takes a tensor"):
         nothing[1, 1](5)
-    with pytest.raises(ValueError, match=r"nothing writes no tensor: give the grid"):
+    with pytest.raises(ValueError, match=r"nothing assigns to no tensor.*: give the grid"):
         nothing(x)
     nothing[1, 1](x)
     with pytest.raises(ValueError, match="writes a tensor of 4 axes"):
@@ -434,8 +428,9 @@ def test_a_group_of_devices(group: vc.DeviceGroup) -> None:
 
 @pytest.mark.pure
 def test_kernels_are_pickled_and_copied_by_their_names_as_functions_are() -> None:
-    for again in (pickle.loads(pickle.dumps(saxpy)), copy.copy(saxpy), copy.deepcopy([saxpy])[0]):
-        assert again is saxpy
+    for given in (saxpy, saxpy.simulate, weighted):
+        for again in (pickle.loads(pickle.dumps(given)), copy.copy(given), copy.deepcopy([given])[0]):
+            assert again is given
 
     @vc.kernel
     def inner(x):
@@ -443,6 +438,11 @@ def test_kernels_are_pickled_and_copied_by_their_names_as_functions_are() -> Non
 
     with pytest.raises((pickle.PicklingError, AttributeError), match="inner"):
         pickle.dumps(inner)
+
+
+@vc.vectorize
+def weighted(a, b):
+    return a + 2 * b
 
 
 @pytest.mark.device_only

@@ -31,7 +31,7 @@ def own(_silence_at_the_end: None) -> Iterator[vc.Runtime]:
 )
 @given(random=st.randoms(use_true_random=True), seed=st.integers(0, 1000))
 def test_random_programs(own: vc.Runtime, part: int, random: Random, seed: int) -> None:
-    kernel = vc.kernel(module(Program(random).text())["kernel"])
+    kernel = vc.kernel(module(Program(random).text()).kernel)
     data = np.random.default_rng(seed)
     x = np.where(data.random(N) < 0.6, data.integers(-20, 20, N), data.integers(-(2**31) + 1, 2**31, N)).astype(
         np.int32

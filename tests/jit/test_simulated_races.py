@@ -64,7 +64,7 @@ def test_what_has_no_race_is_the_same_in_any_order(gpu: vc.Runtime, data: st.Dat
     text = ["import vkcompute as vc", "def kernel(x, out, sums):", "    here, group = vc.local_id(0), vc.group_id(0)"]
     text += ["    tile = vc.shared(4, vc.int32)", "    n = here", "    tile[here] = here", "    vc.barrier()"]
     text += [f"    {line}" for line in [*lines, "vc.barrier()", "out[here + 4 * group] = n + tile[here] * 100"]]
-    kernel = vc.kernel(module("\n".join(text) + "\n")["kernel"])
+    kernel = vc.kernel(module("\n".join(text) + "\n").kernel)
     x, out, sums = np.arange(4, dtype=np.int32), np.zeros(8, np.int32), np.zeros(4, np.int32)
     tensors = [gpu.tensor(each) for each in (x, out, sums)]
     try:

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_kernel_errors import compiled, module
+from oracle import module
+from test_kernel_errors import compiled
 
 import vkcompute as vc
 from vkcompute import ir
@@ -251,9 +252,9 @@ _TYPES = ("f", 1), ("i", 1), int
 
 
 @pytest.mark.pure
-def test_the_passes_move_none(tmp_path: Any) -> None:
+def test_the_passes_move_none() -> None:
     text = "a = vc.subgroup_add(n)\n    for k in range(i):\n        a += vc.subgroup_add(n)\n    c[i] = a"
-    kernel: Callable[..., Any] = module(tmp_path / "mine.py", MODULE.format(statement=text)).kernel
+    kernel: Callable[..., Any] = module(MODULE.format(statement=text)).kernel
     built, *_ = build(kernel, read(kernel), _TYPES, (64, 1, 1), folded=False)  # type: ignore[arg-type]
     lines = ir.text(ir.optimize(built)).splitlines()
     at = [n for n, line in enumerate(lines) if "subgroup.add" in line]
@@ -268,8 +269,8 @@ DIFFERENT = ["subgroup_id()", "subgroup_local_id()", "subgroup_add(n)", "subgrou
 
 @pytest.mark.pure
 @pytest.mark.parametrize("call", UNIFORM + DIFFERENT)
-def test_what_differs_in_a_workgroup(tmp_path: Any, call: str) -> None:
-    kernel = module(tmp_path / "mine.py", MODULE.format(statement=f"if vc.{call} > 4: vc.barrier()")).kernel
+def test_what_differs_in_a_workgroup(call: str) -> None:
+    kernel = module(MODULE.format(statement=f"if vc.{call} > 4: vc.barrier()")).kernel
     if call in UNIFORM:
         compiled(kernel, *_TYPES)
     else:
@@ -291,9 +292,9 @@ REFUSED = [
 
 @pytest.mark.pure
 @pytest.mark.parametrize(("statement", "message"), REFUSED, ids=[each[0] for each in REFUSED])
-def test_what_is_refused(tmp_path: Any, statement: str, message: str) -> None:
+def test_what_is_refused(statement: str, message: str) -> None:
     with pytest.raises(KernelError) as raised:
-        compiled(module(tmp_path / "mine.py", MODULE.format(statement=statement)).kernel, *_TYPES)
+        compiled(module(MODULE.format(statement=statement)).kernel, *_TYPES)
     first, line, caret, *_ = str(raised.value).split("\n")
     assert message in first
     assert line[caret.index("^") :].startswith("vc.subgroup")

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_kernel_errors import compiled, module
+from oracle import module
+from test_kernel_errors import compiled
 
 import vkcompute as vc
 from vkcompute.errors import KernelError, MissingFeature
@@ -63,30 +64,30 @@ def kernel(x, y, out):
 """
 
 
-def written(path: Any, kind: str, n: int, expression: str) -> Any:
+def written(kind: str, n: int, expression: str) -> Any:
     x, y = (", ".join(f"{name}[i, {k}]" for k in range(n)) for name in "xy")
     stores = "; ".join(f"out[i, {k}] = c[{k}]" for k in range(n))
-    path.write_text(MODULE.format(type=f"{kind}x{n}", x=x, y=y, expression=expression, stores=stores))
-    return vc.kernel(module(path, path.read_text()).kernel)
+    text = MODULE.format(type=f"{kind}x{n}", x=x, y=y, expression=expression, stores=stores)
+    return vc.kernel(module(text).kernel)
 
 
 @pytest.mark.parametrize("expression", OPERATORS)
 @pytest.mark.parametrize("dtype", TYPES)
-def test_operators_work_on_each_element(gpu: vc.Runtime, tmp_path: Any, dtype: str, expression: str) -> None:
+def test_operators_work_on_each_element(gpu: vc.Runtime, dtype: str, expression: str) -> None:
     for n in (2, 3, 4):
         x, y = numbers(dtype, n), numbers(dtype, n, 1)
-        kernel = written(tmp_path / f"mine{n}.py", dtype, n, expression)
+        kernel = written(dtype, n, expression)
         expected = OPERATORS[expression](x, y).astype(dtype)
         assert np.array_equal(result(gpu, kernel, x, y, shape=x.shape, dtype=dtype), expected)
 
 
 @pytest.mark.parametrize("expression", ["a // b", "a % b", "a & b", "a | 3", "a ^ b", "~a", "a << 2", "a >> 1"])
 @pytest.mark.parametrize("dtype", ["int32", "uint32"])
-def test_operators_of_integers(gpu: vc.Runtime, tmp_path: Any, dtype: str, expression: str) -> None:
+def test_operators_of_integers(gpu: vc.Runtime, dtype: str, expression: str) -> None:
     x, y = numbers(dtype, 3), np.abs(numbers(dtype, 3, 1)) + 1
     y = y.astype(dtype)
     expected = eval(expression, {"a": x, "b": y})
-    kernel = written(tmp_path / "mine.py", dtype, 3, expression)
+    kernel = written(dtype, 3, expression)
     assert np.array_equal(result(gpu, kernel, x, y, shape=x.shape, dtype=dtype), expected)
 
 
@@ -254,10 +255,9 @@ _VECTORS = st.recursive(
 
 
 @given(_VECTORS, st.integers(0, 2**32))
-def test_random_expressions(gpu: vc.Runtime, tmp_path_factory: Any, expression: str, seed: int) -> None:
+def test_random_expressions(gpu: vc.Runtime, expression: str, seed: int) -> None:
     """Numpy's arrays have the same operators: the same text is the oracle."""
-    path = tmp_path_factory.mktemp("vectors") / "mine.py"
-    kernel = vc.kernel(module(path, RANDOM.format(expression=expression)).kernel)
+    kernel = vc.kernel(module(RANDOM.format(expression=expression)).kernel)
     x = np.random.default_rng(seed).integers(-(2**31), 2**31, (ROWS, 9)).astype(np.int32)
     x[::2] %= 9
     with np.errstate(all="ignore"):
@@ -320,8 +320,8 @@ REFUSED = [
 
 @pytest.mark.pure
 @pytest.mark.parametrize(("statement", "message"), REFUSED, ids=[each[0] for each in REFUSED])
-def test_what_is_refused(tmp_path: Any, statement: str, message: str) -> None:
-    kernel = module(tmp_path / "mine.py", SMALL.format(statement=statement)).kernel
+def test_what_is_refused(statement: str, message: str) -> None:
+    kernel = module(SMALL.format(statement=statement)).kernel
     with pytest.raises(KernelError) as raised:
         compiled(kernel, ("f", 1), ("i", 1), int, ("f", 2))
     first, _, caret, *_ = str(raised.value).split("\n")

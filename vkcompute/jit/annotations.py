@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import FunctionType
@@ -81,10 +82,20 @@ def annotations_of(function: FunctionType) -> dict[int, Any]:
     try:
         found = inspect.get_annotations(function, locals=outer, eval_str=True)
     except (NameError, AttributeError, SyntaxError):
-        found = inspect.get_annotations(function)
+        found = inspect.get_annotations(function, **_late("format"))
     names = code.co_varnames[: code.co_argcount]
     types = {position: _type(found[name]) for position, name in enumerate(names) if name in found}
     return {position: kind for position, kind in types.items() if kind is not None}
+
+
+def parameters_of(function: FunctionType) -> inspect.Signature:
+    """The function's signature; its annotations may have names that do not exist."""
+    return inspect.signature(function, **_late("annotation_format"))
+
+
+def _late(option: str) -> dict[str, Any]:
+    # Python 3.14 evaluates annotations when they are asked for; Format.FORWARDREF leaves what it cannot evaluate.
+    return {option: 3} if sys.version_info >= (3, 14) else {}
 
 
 def _is_set(cell: Any) -> bool:
@@ -130,9 +141,10 @@ def converted(name: str, kind: Any, arg: Any) -> Any:
             )
         return arg
     target = np.dtype(kind)
-    if not is_number or np.dtype(type(arg)).kind not in _RANKS:
+    word = arg.dtype.kind if hasattr(arg, "dtype") else "fib"[isinstance(arg, int) + isinstance(arg, bool)]
+    if not is_number or word not in _RANKS:
         raise TypeError(f"{name} is a number by its annotation, {kind.__name__}; got {got}; pass a number")
-    ranks = _RANKS[np.dtype(type(arg)).kind], _RANKS[target.kind]
+    ranks = _RANKS[word], _RANKS[target.kind]
     if ranks[0] > ranks[1]:
         raise TypeError(
             f"{name} is {_WORDS[ranks[1]]} by its annotation, {kind.__name__}; got {got}; convert it before"

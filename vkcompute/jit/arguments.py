@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from inspect import Signature as Parameters
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from vkcompute import dtypes
 
 Sizes = tuple[int, ...]
 MOST_ELEMENTS = 2**31 - 1  # ids are int32
-_LARGE = {np.uint32: range(2**32), np.int64: range(-(2**63), 2**63), np.uint64: range(2**64)}
+_INTEGERS = [int, np.uint32, np.int64, np.uint64]  # int is int32
 
 
 def bound(name: str, parameters: Parameters, args: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -41,18 +42,33 @@ def kind_of_number(arg: Any) -> Any:
     kind = type(arg)
     if kind is float or kind is bool or (kind is int and -0x80000000 <= arg <= 0x7FFFFFFF):
         return kind
-    if kind is int:
-        for wider, limits in _LARGE.items():
-            if arg in limits:
-                return wider
-        raise ValueError(f"an int argument has at most 64 bits; got {arg}; pass a float")
-    return kind if isinstance(arg, np.generic) and arg.dtype in dtypes.BY_NUMPY else None
+    if isinstance(arg, np.generic):
+        return kind if arg.dtype in dtypes.BY_NUMPY else None
+    if isinstance(arg, int):  # also of enums
+        for each in _INTEGERS:
+            limits = np.iinfo(np.int32 if each is int else each)
+            if limits.min <= arg <= limits.max:
+                return each
+        raise ValueError(f"an int argument has at most 64 bits; got {int(arg)}; pass a float")
+    return float if isinstance(arg, float) else None
+
+
+def remedy(arg: Any, name: str) -> str:
+    """What to pass instead of what is neither a tensor nor a number."""
+    if isinstance(arg, (complex, np.complexfloating)):
+        return f"; pass {name}.real and {name}.imag"
+    if isinstance(arg, Number) and hasattr(arg, "__float__"):  # Fraction, Decimal, numpy's longdouble
+        return f"; pass float({name})"
+    return "; pass a number, or read it in the kernel as a constant from outside"
 
 
 def grid_over(name: str, shape: Sizes | None, local_size: Sizes) -> Sizes:
     """Workgroups that give an invocation to each element of the tensor that is written, its last axis along x."""
     if shape is None:
-        raise ValueError(f"{name} writes no tensor: give the grid, as {name}[groups, local_size](…)")
+        raise ValueError(
+            f"{name} assigns to no tensor, whose shape its grid would take (atomics do not count): give the grid, as "
+            f"{name}[groups, local_size](…)"
+        )
     if len(shape) > 3:
         raise ValueError(
             f"{name} writes a tensor of {len(shape)} axes, and a grid has three: give it, as "

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from enum import Enum
 from functools import partial, reduce
+from numbers import Number as PlainNumber
 from typing import Any
 
 import numpy as np
 
 from vkcompute import ir
-from vkcompute.ir import BOOL, INT32, SCALARS, Constant, Scalar, Value
+from vkcompute.ir import BOOL, FLOAT16, FLOAT32, INT32, SCALARS, Constant, Scalar, Value
 from vkcompute.jit.source import Refused
 from vkcompute.jit.values import (
     Array,
@@ -38,6 +40,7 @@ _FOLD: dict[str, Callable[[Any, Any], Any]] = {
 _PLAIN = {"+": "add", "-": "sub", "*": "mul", "/": "div", "%": "mod"}
 _BITS = {"&": "and", "|": "or", "^": "xor"}
 _COMPARISONS = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
+_DIVISIONS = {"//": "float_floor_divide", "%": "float_modulo"}
 _MOST_FACTORS = 64  # a power to a constant up to this is multiplied out
 
 
@@ -153,9 +156,13 @@ class Arithmetic:
             self.demand_kind("iub" if sign in _BITS else "iu", kind, sign, one, other)
         else:
             self.demand_kind("iuf", kind, sign, one, other)
+        if sign in ("/", "//", "%") and not isinstance(other, Number) and other == 0:
+            raise Refused("division by zero; write math.inf or math.nan")  # of constants lavapipe makes 0
         if sign == "/" and kind.type.kind != "f":
             kind = Kind(floating(kind.type, self.real), kind.weak)
         x, y = self.cast(one, kind.type), self.cast(other, kind.type)
+        if sign in _DIVISIONS and kind.type.kind == "f":
+            return self._float_division(sign, x, y, kind)
         code = _PLAIN.get(sign) or _BITS.get(sign)
         if code is not None:
             return Number(self.builder.binary(code, x, y), kind)
@@ -192,12 +199,16 @@ class Arithmetic:
         quotient = b.binary("div", x, y)
         if kind.kind == "u":
             return quotient
-        if kind.kind == "f":
-            return b.unary("floor", quotient)
         rest = b.binary("sub", x, b.binary("mul", quotient, y))
         zero = b.const(0, kind)
         opposed = b.binary("lt", b.binary("xor", rest, y), zero)
         return b.binary("sub", quotient, b.cast(b.binary("and", b.binary("ne", rest, zero), opposed), kind))
+
+    def _float_division(self, sign: str, x: Value, y: Value, kind: Kind) -> Any:
+        """As numpy's, which divides float16 in float32."""
+        wide = FLOAT32 if kind.type is FLOAT16 else kind.type
+        operands = [Number(self.builder.cast(each, wide), Kind(wide, kind.weak)) for each in (x, y)]
+        return Number(self.cast(self.call(_DIVISIONS[sign], *operands), kind.type), kind)
 
     def _power(self, one: Any, other: Any) -> Any:
         kind = promoted(self.kind(one), self.kind(other), self.real)
@@ -211,7 +222,9 @@ class Arithmetic:
         if is_python(other) and other == 0.5:
             return Number(self.builder.unary("sqrt", self.cast(one, kind.type)), kind)
         operands = [Number(self.cast(each, kind.type), kind) for each in (one, other)]
-        return self.call("float_power" if kind.type.kind == "f" else "integer_power", *operands)
+        if kind.type.kind != "f":
+            return self.call("integer_power", *operands)
+        return Number(self.builder.binary("pow", *[each.value for each in operands]), kind)
 
     def _product(self, x: Number, n: int) -> Number:
         result = Number(self.builder.const(1, x.kind.type), x.kind)
@@ -223,19 +236,28 @@ class Arithmetic:
     def compare(self, sign: str, one: Any, other: Any) -> Any:
         """`one sign other`, a bool."""
         if sign in ("is", "is not"):
-            if one is not None and other is not None:
-                raise Refused(f"{sign} compares with None only; write {'==' if sign == 'is' else '!='}")
+            if not any(each is None or isinstance(each, Enum) for each in (one, other)):
+                raise Refused(f"{sign} compares with None and enums only; write {'==' if sign == 'is' else '!='}")
             return (one is other) == (sign == "is")
         if isinstance(one, Vector) or isinstance(other, Vector):
             return self.each(partial(self.compare, sign), one, other)
         if sign not in _COMPARISONS:
-            raise Refused(f"'{sign}' is not supported in kernels; compare with each value")
+            return self._among(sign == "in", one, other)
         if is_static(one) and is_static(other) and not isinstance(one, Array) and not isinstance(other, Array):
             return bool(_folded(sign, one, other))
         beyond = self._beyond(one, other)
         if beyond:
             return bool(_FOLD[sign](*beyond))
         return Number(self._compared(sign, one, other), Kind(BOOL))
+
+    def _among(self, is_in: bool, one: Any, values: Any) -> Any:
+        """Whether a number is one of a tuple, or none of it."""
+        if not isinstance(values, tuple):
+            raise Refused(f"'in' asks for an element of a tuple in kernels; got {describe(values)}")
+        found: Any = not is_in
+        for each in values:
+            found = self.binary("|" if is_in else "&", found, self.compare("==" if is_in else "!=", one, each))
+        return found
 
     def _compared(self, sign: str, one: Any, other: Any) -> Value:
         """By value, as Python does: -1 is less than every uint, and no number is cut to the width of the other."""
@@ -307,6 +329,8 @@ def _remedy(value: Any) -> str:
         return "; take an element, as v.x"
     if isinstance(value, Row):
         return f"; give it a length, as vc.{value.array.element}x3({value.array.name}[i])"
+    if isinstance(value, PlainNumber):
+        return "; write float(…) outside of the kernel"
     if not isinstance(value, Array):
         return ""
     return f"; index it, as {value.name}[{', '.join('ijklmn'[: value.ndim]) or '()'}]"

@@ -12,6 +12,7 @@ import numpy as np
 from vkcompute import ir
 from vkcompute.errors import KernelError
 from vkcompute.ir import BOOL, FLOAT32, FLOAT64, INT32, SCALARS, UINT8, UINT32, Scalar
+from vkcompute.jit import accurate
 from vkcompute.jit.expressions import Read
 from vkcompute.jit.report import Site
 from vkcompute.jit.source import Source
@@ -37,8 +38,8 @@ class Variant:
     Attributes:
         spirv: the module; tensors are bound in the order of the arguments.
         pushes: where push constants come from, in order: (argument, axis, VALUE, TRUTH or SIZE).
-        first: the argument whose shape the grid takes, if none is given: the first tensor that is written.
-        linear: the same, if it has one axis or none.
+        first: the argument whose shape the grid takes, if none is given: the first tensor that is assigned to.
+        linear: the same, if it has one axis or none, and the module writes to none before it.
         local_size: invocations per workgroup.
         reads: what was found outside of the function.
         features: of Vulkan, that its atomic operations on floats need.
@@ -78,6 +79,7 @@ def compiled(
     folded: bool = False,
     emulated: bool = False,
     checked: bool = False,
+    fast_math: bool = False,
 ) -> Variant:
     """The variant for these arguments; without a local size, it is that for the first tensor that is written.
 
@@ -85,22 +87,26 @@ def compiled(
         folded: whether groups along the first axis go on along the second.
         emulated: whether it does without atomic operations on floats.
         checked: whether indices are compared with the shape.
+        fast_math: whether functions of floats are the device's own, where it has them.
 
     Raises:
         KernelError: kernels cannot do what the function does.
     """
     try:
-        built, compiler, first = optimized(function, source, signature, local_size, folded, emulated, checked)
+        built, compiler, first = optimized(
+            function, source, signature, local_size, folded, emulated, checked, fast_math
+        )
         scalars = [
             (n, TRUTH if each in (bool, np.bool_) else VALUE)
             for n, each in enumerate(signature)
             if type(each) is not tuple
         ]
+        linear = first if first == min(compiler.written, default=None) else None
         return Variant(
             ir.lower(built),
             (*scalars, *compiler.extents),
             first,
-            first if first is not None and signature[first][1] < 2 else None,
+            linear if linear is not None and signature[linear][1] < 2 else None,
             built.local_size,
             tuple(compiler.reads.values()),
             tuple(sorted(ir.float_atomics(built))),
@@ -124,13 +130,14 @@ def optimized(
     folded: bool,
     emulated: bool,
     checked: bool,
+    fast_math: bool = False,
 ) -> tuple[ir.Function, Statements, int | None]:
     """What `compiled` lowers: as `build`, for the same arguments as that."""
     built, compiler, first = build(function, source, signature, local_size, folded=folded, checked=checked)
     check_barriers(built)
     if emulated:
         ir.without_float_atomics(built)
-    return ir.optimize(built), compiler, first
+    return accurate.optimized(built, fast_math), compiler, first
 
 
 def passes_of(function: ir.Function) -> Passes:
@@ -151,7 +158,7 @@ def build(
     checked: bool | None = None,
     using: type[Statements] = Statements,
 ) -> tuple[ir.Function, Statements, int | None]:
-    """The function in the intermediate form, what compiled it, and the first tensor that it writes.
+    """The function in the intermediate form, what compiled it, and the first tensor to whose elements it assigns.
 
     Raises:
         KernelError: kernels cannot do what the function does.
@@ -162,7 +169,7 @@ def build(
     names = function.__code__.co_varnames
     args = {names[n]: argument(compiler, names[n], n, each) for n, each in enumerate(signature)}
     compiler.run(function, source, args)
-    first = min(compiler.written, default=None)
+    first = min((n for n, assigned in compiler.written.items() if assigned), default=None)
     wanted = LOCAL_SIZES.get(signature[first][1]) if first is not None else None
     if local_size is None and wanted is not None:
         return build(function, source, signature, wanted, folded=folded, checked=checked, using=using)

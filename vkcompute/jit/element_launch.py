@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping
 from functools import partial
 from types import FunctionType
@@ -10,10 +9,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from vkcompute.jit.annotations import parameters_of
 from vkcompute.jit.arguments import MOST_ELEMENTS, bound
 from vkcompute.jit.broadcasting import Broadcast, broadcast
 from vkcompute.jit.compile import TRUTH, VALUE, Signature
 from vkcompute.jit.dispatch import Programs, apart, dispatch, window, windows
+from vkcompute.jit.divided import by_device, is_divided, whole
 from vkcompute.jit.elements import LOCAL_SIZE, elementwise
 from vkcompute.jit.launch import kind_of, pushed
 from vkcompute.jit.source import Written
@@ -38,7 +39,7 @@ class Arguments:
 
     def __init__(self, function: FunctionType, name: str) -> None:
         self.name = name
-        self._parameters, self._calls = inspect.signature(function), dict[Any, Call]()
+        self._parameters, self._calls = parameters_of(function), dict[Any, Call]()
 
     def bound(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]:
         """The arguments in order, one of them a tensor.
@@ -46,9 +47,12 @@ class Arguments:
         Raises:
             TypeError: there are others, or no tensor.
         """
-        if named or len(args) != len(self._parameters.parameters):
+        n = len(self._parameters.parameters)
+        if len(args) > n:
+            raise TypeError(f"{self.name} takes {n} by position; got {len(args)}; name the others, as out=y")
+        if named or len(args) != n:
             args = bound(self.name, self._parameters, args, named)
-        if not any(type(arg) is Tensor for arg in args):
+        if not any(type(arg) is Tensor for arg in args) and not is_divided(args):
             for arg in args:
                 kind_of(arg)  # which has more to say of arrays
             raise TypeError(f"{self.name} takes a tensor, on whose device it runs; got none")
@@ -113,6 +117,8 @@ class ElementLauncher:
     def __call__(self, args: tuple[Any, ...], named: Mapping[str, Any], out: Any) -> Any:
         """The result, which is being computed."""
         args, name = self._arguments.bound(args, named), self._arguments.name
+        if is_divided(args):
+            return self._divided(args, out)
         tensors = [arg for arg in args if type(arg) is Tensor]
         given = out if isinstance(out, tuple) else () if out is None else (out,)
         signature, together = self._arguments.call(args, given)
@@ -132,3 +138,14 @@ class ElementLauncher:
             seen = [window(each, start, stop, n) for each in bound]
             dispatch(name, program, seen, [*pushes, stop - start], -(-(stop - start) // LOCAL_SIZE))
         return outs[0] if built.single else outs
+
+    def _divided(self, args: tuple[Any, ...], out: Any) -> Any:
+        """The same on a group of devices."""
+        outs = out if isinstance(out, tuple) else () if out is None else (out,)
+
+        def here(*given: Any) -> Any:
+            results = given[len(args) :]
+            return self(given[: len(args)], {}, results if isinstance(out, tuple) else (*results, None)[0])
+
+        parts, like = by_device(here, [*args, *outs])
+        return whole(parts, like) if out is None else out

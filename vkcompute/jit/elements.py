@@ -11,6 +11,7 @@ from vkcompute import ir
 from vkcompute.errors import KernelError
 from vkcompute.ir import BOOL, SCALARS, UINT8, UINT32, Scalar, Value
 from vkcompute.jit import passes
+from vkcompute.jit.accurate import optimized
 from vkcompute.jit.broadcasting import Mask, places
 from vkcompute.jit.compile import Passes, Signature, argument, check_barriers, passes_of, real_of, too_deep
 from vkcompute.jit.expressions import Read
@@ -134,7 +135,7 @@ def finished(c: Statements, dtypes: tuple[np.dtype[Any], ...], *, single: bool =
     check_barriers(c.function)
     own = id(vars(passes)), id(known())  # which do not change
     reads = tuple([read for (owner, _), read in c.reads.items() if owner not in own])
-    spirv = ir.lower(ir.optimize(c.function))
+    spirv = ir.lower(optimized(c.function))
     return Built(spirv, dtypes, single, reads, c.function, passes_of(c.function))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -17,12 +18,15 @@ class Elementwise:
         written: the function, and where it is written.
     """
 
+    __name__: str
+    __qualname__: str
+
     def __init__(self, given: Any, arguments: str | None = None) -> None:
         from vkcompute.jit.formula import function_of  # here, because it loads the compiler
 
         self.written = function_of(given, "the function", arguments)
-        self.__wrapped__ = self.written.function
-        self.__name__, self.__doc__ = self.__wrapped__.__name__, self.__wrapped__.__doc__
+        self._given = given, arguments
+        functools.update_wrapper(self, self.written.function)
 
     @cached_property
     def _launch(self) -> ElementLauncher:
@@ -34,7 +38,8 @@ class Elementwise:
         """Applies the function to each element; returns at once.
 
         Args:
-            args, named: tensors, at least one, and numbers, by position or name; shapes broadcast as numpy's.
+            args, named: tensors, at least one, and numbers, by position or name; shapes broadcast as numpy's. Tensors
+                of a group of devices give such a one, divided by rows as they are.
             out: a tensor for the result, of the shape that all have together. It may be one of the arguments. For a
                 function that gives a tuple, a tuple.
 
@@ -52,6 +57,10 @@ class Elementwise:
 
     def __repr__(self) -> str:
         return f"<elementwise {self.__name__}>"
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        """As an expression, or by the name of the function that `vc.vectorize` decorates."""
+        return (Elementwise, self._given) if isinstance(self._given[0], str) else self.__qualname__
 
 
 def elementwise(expression: str, arguments: str | None = None) -> Elementwise:

@@ -8,6 +8,7 @@ import difflib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from functools import partial
 from types import FunctionType, ModuleType
 from typing import Any, NamedTuple
@@ -20,11 +21,11 @@ from vkcompute.ir import BOOL, INT32, INT64, UINT32, Scalar, Value
 from vkcompute.jit import library, passes
 from vkcompute.jit.arithmetic import Arithmetic
 from vkcompute.jit.bounds import access, checked
-from vkcompute.jit.functions import FUNCTIONS, Function, call
+from vkcompute.jit.functions import FUNCTIONS, INSTEAD, Function, call
 from vkcompute.jit.printing import formatted, printed
 from vkcompute.jit.report import Site
 from vkcompute.jit.source import Refused, Source, Written
-from vkcompute.jit.values import Array, Kind, Number, Row, Unset, Vector, describe
+from vkcompute.jit.values import PLAIN, Array, Kind, Number, Row, Unset, Vector, describe, is_named
 from vkcompute.jit.vectors import element, sliced, swizzled
 
 Build = Callable[[], object]
@@ -109,7 +110,7 @@ class Expressions(Arithmetic):
         self.env: dict[str, Any] = {}
         self.alive = True
         self.reads: dict[tuple[int, str], Read] = {}
-        self.written: set[int] = set()
+        self.written: dict[int, bool] = {}
         self.extents: dict[tuple[int, int], Value] = {}
 
     def inline(self, function: FunctionType, args: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
@@ -249,7 +250,7 @@ class Expressions(Arithmetic):
         known = *frame.locals, *function.__globals__, *dir(builtins)
         raise Refused(f"the name {name} is not defined{_meant(name, known)}")
 
-    def _read(self, owner: Any, key: str, name: str) -> Any:
+    def _read(self, owner: Any, key: Any, name: str) -> Any:
         """A value from outside of the kernel; the launch looks whether it has changed."""
         lookup = lookup_in(owner)
         try:
@@ -277,7 +278,14 @@ class Expressions(Arithmetic):
             return self.extent(base, -1)
         if isinstance(base, Vector):
             return swizzled(base, name)
-        has = "a tensor has shape, size, ndim, dtype" if isinstance(base, Array) else "modules and classes have"
+        if is_named(type(base)):
+            if name not in base._fields:
+                fields = ", ".join(base._fields)
+                raise Refused(f"{type(base).__name__} has no attribute {name}; its fields are {fields}")
+            return getattr(base, name)
+        if isinstance(base, Enum) or not isinstance(base, (Number, Array, Row, tuple, *PLAIN)):
+            return self._read(base, name, f"{type(base).__name__}.{name}")
+        has = "a tensor has shape, size, ndim, dtype" if isinstance(base, Array) else "call functions, as vc.int32(x)"
         raise Refused(f"{describe(base)} has no attribute {name} that a kernel can use; {has}")
 
     def extent(self, array: Array, axis: int) -> Any:
@@ -298,6 +306,8 @@ class Expressions(Arithmetic):
         base, index = self.value(node.value), self.value(node.slice)
         if isinstance(base, tuple):
             return sliced(base, index) if isinstance(index, slice) else element(self, base, index)
+        if isinstance(base, dict) and isinstance(index, (str, int)) and index in base:
+            return self._read(base, index, repr(index))
         return self.item(base, index)
 
     def item(self, base: Any, index: Any) -> Any:
@@ -330,7 +340,8 @@ class Expressions(Arithmetic):
         """Where the element lies that these indices name, in a row-major tensor; a constant may count from the end."""
         indices = index if isinstance(index, tuple) else (index,)
         if not isinstance(array, Array):
-            raise Refused(f"only tensors, shared arrays and tuples are indexed; got {describe(array)}")
+            remedy = "; make it a tuple" if isinstance(array, list) else ""
+            raise Refused(f"only tensors, shared arrays and tuples are indexed; got {describe(array)}{remedy}")
         if len(indices) != array.ndim:
             example = f"{array.name}[{', '.join('ijklmnopq'[: array.ndim]) or '()'}]"
             raise Refused(f"{array.name} takes {array.ndim} indices, one per axis; got {len(indices)}; write {example}")
@@ -371,10 +382,10 @@ class Expressions(Arithmetic):
         number = self.builder.cast(self.cast(value, array.element), array.memory.element)
         access(self, place, lambda: self.builder.store(array.memory, place, number))
 
-    def mark_written(self, array: Array) -> None:
-        """Notes a tensor that the kernel writes."""
+    def mark_written(self, array: Array, *, assigned: bool = True) -> None:
+        """Notes a tensor that the kernel writes, and whether it assigns to its elements or only counts in them."""
         if array.shape is None:
-            self.written.add(array.position)
+            self.written[array.position] = assigned or self.written.get(array.position, False)
 
     def _call(self, node: ast.Call) -> Any:
         function = self.value(node.func)
@@ -385,6 +396,8 @@ class Expressions(Arithmetic):
             raise Refused("not supported in kernels: unpacking with **; name each argument")
         named = {each.arg or "": self.value(each.value) for each in node.keywords}
         if isinstance(function, Callable) and function in FUNCTIONS:  # type: ignore[arg-type]
+            if named and function in library.NAMED:
+                return self.inline(library.NAMED[function], args, named, node)
             if named:
                 raise Refused(f"{function.__name__} takes its arguments by position in kernels")
             return call(self, function, args)
@@ -396,7 +409,13 @@ class Expressions(Arithmetic):
             self.sources[function] = written.source
         if isinstance(function, FunctionType):
             return self.inline(function, args, named, node)
-        remedy = "call Python functions, or those that vc.kernel lists"
+        if isinstance(function, type) and is_named(function):
+            try:
+                return function(*args, **named)
+            except TypeError as error:
+                raise Refused(str(error).replace(".__new__", "")) from None
+        known = isinstance(function, Callable) and INSTEAD.get(function)  # type: ignore[arg-type]
+        remedy = known or "call Python functions, or those that vc.kernel lists"
         remedy = "it stands in 'for i in range(n):' only" if function is range else remedy
         raise Refused(f"{getattr(function, '__name__', describe(function))} cannot be called in a kernel; {remedy}")
 

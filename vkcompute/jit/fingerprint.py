@@ -17,6 +17,7 @@ import numpy as np
 
 from vkcompute import ir
 from vkcompute._version import __version__
+from vkcompute.jit.values import is_named
 from vkcompute.jit.vectors import VectorType
 
 _OWN = f"{__name__.partition('.')[0]}."  # whose functions are known by name: `compiler` has what they do
@@ -26,13 +27,16 @@ def value(found: Any) -> str | None:
     """The text of a constant, a function, a class or a module that a kernel has found outside."""
     if isinstance(found, tuple):
         parts = [value(each) for each in found]
-        return None if None in parts else f"({', '.join(map(str, parts))})"
+        fields = getattr(found, "_fields", "")
+        return None if None in parts else f"{fields}({', '.join(map(str, parts))})"
     if found is None or isinstance(found, (bool, int, float, str, np.generic)):
         return f"{type(found).__name__} {found!r}"
     if isinstance(found, ModuleType):
         return f"module {found.__name__}"
     if isinstance(found, FunctionType) and not str(found.__module__).startswith(_OWN):
         return function(found)
+    if isinstance(found, type) and is_named(found):
+        return None  # what its fields are may change
     if isinstance(found, (type, np.ufunc, FunctionType, BuiltinFunctionType, VectorType)):
         module = getattr(found, "__module__", "numpy")
         return f"{type(found).__name__} {module}.{getattr(found, '__qualname__', found.__name__)}"
@@ -42,9 +46,13 @@ def value(found: Any) -> str | None:
 def function(found: FunctionType) -> str | None:
     """The text of a function: its code, places included, its defaults and annotations; not what it reads."""
     defaults = value((found.__defaults__ or (), *(found.__kwdefaults__ or {}).items()))
+    try:
+        annotations = repr(found.__annotations__)
+    except NameError:  # which Python 3.14 finds here, and others where the function is made
+        return None
     if defaults is None:
         return None
-    text = "\0".join((*_code(found.__code__), defaults, repr(found.__annotations__)))
+    text = "\0".join((*_code(found.__code__), defaults, annotations))
     return f"function {hashlib.sha256(text.encode()).hexdigest()}"
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import functools
-import inspect
 import math
 from collections.abc import Sequence
 from types import FunctionType
@@ -12,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from vkcompute.jit.annotations import parameters_of
 from vkcompute.jit.functions import FUNCTIONS
 from vkcompute.jit.source import Source, Written, definition, read
 
@@ -33,7 +33,7 @@ def function_of(given: Any, what: str, arguments: str | None = None) -> Written:
         remedy = "; write a lambda that calls it" if callable(given) else ""
         raise TypeError(f"{what} is a function written in Python or an expression; got {type(given).__name__}{remedy}")
     source = read(given)
-    for parameter in inspect.signature(given).parameters.values():
+    for parameter in parameters_of(given).parameters.values():
         if parameter.kind is not parameter.POSITIONAL_OR_KEYWORD:
             raise source.error(source.tree, f"{what} takes plain parameters; {parameter} is none")
     return Written(given, source)
@@ -82,6 +82,7 @@ def _source(text: str, body: ast.expr, arguments: Sequence[str] = ()) -> Source:
 @functools.cache
 def known() -> dict[str, Any]:
     """What names that are no arguments stand for in an expression: functions, numpy's where several have the name."""
-    functions = [each for each in FUNCTIONS if not isinstance(each, FunctionType)]
-    functions.sort(key=lambda each: getattr(np, each.__name__, None) is each)
+    own = __name__.partition(".")[0]  # whose functions are for kernels; numpy's are of Python, too, before 1.25
+    functions = [each for each in FUNCTIONS if not (isinstance(each, FunctionType) and each.__module__.startswith(own))]
+    functions.sort(key=lambda each: vars(np).get(each.__name__) is each)
     return {each.__name__: each for each in functions} | {"math": math, "np": np}

@@ -11,14 +11,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from vkcompute.ir import BOOL, INT32, SCALARS, Value
-from vkcompute.ir.rules import ATOMICS, UP_TO_32_BITS
-from vkcompute.jit import ids, lanes, library, memory, subgroup, vectors, workgroup
+from vkcompute.ir.rules import ATOMICS
+from vkcompute.jit import elementary, ids, lanes, library, memory, subgroup, vectors, workgroup
 from vkcompute.jit.arithmetic import Arithmetic
+from vkcompute.jit.coefficients import Double, Single
 from vkcompute.jit.source import Refused
 from vkcompute.jit.values import Array, Kind, Number, Row, Vector, describe, floating, is_python
 
 if TYPE_CHECKING:
     from vkcompute.jit.expressions import Expressions
+
+
+_ALSO = {"degrees": ["rad2deg"], "radians": ["deg2rad"]}
+_FORMS = {16: library.Half, 32: Single, 64: Double}
 
 
 class Function(NamedTuple):
@@ -52,20 +57,25 @@ def call(compiler: Expressions, function: Any, args: list[Any]) -> Any:
                 found = function(*args)
         except (ArithmeticError, TypeError, ValueError) as error:
             raise Refused(f"{name}: {error}") from None
-        return found.item() if isinstance(found, np.generic) and not isinstance(function, type) else found
+        return found if isinstance(function, type) else _plain(found)
     whole = function in (int, float, bool) or (entry.most is None and len(args) == 1)  # as min(v) is
     if entry.folds and not whole and any(isinstance(x, Vector) for x in args):
-        return compiler.each(lambda *row: call(compiler, function, list(row)), *args)
+        each = compiler.each(lambda *row: call(compiler, function, list(row)), *args)
+        return tuple(map(Vector, zip(*each, strict=True))) if isinstance(each[0], tuple) else each
     return entry.emit(compiler, *args)
+
+
+def _plain(found: Any) -> Any:
+    """What numpy gives, as Python's numbers."""
+    if isinstance(found, tuple):
+        return tuple(map(_plain, found))
+    return found.item() if isinstance(found, np.generic) else found
 
 
 def _real(code: str, c: Expressions, *args: Any) -> Number:
     """A function of floats, to which integers are converted."""
     kind, _ = c.together(*args)
     target = floating(kind.type, c.real)
-    if target.bits == 64 and code in UP_TO_32_BITS:
-        got = " and ".join(map(describe, args))
-        raise Refused(f"{code} takes float16 and float32, on every device; got {got}; write vc.float32(x)")
     operation = c.builder.unary if len(args) == 1 else c.builder.binary
     return Number(operation(code, *[c.cast(x, target) for x in args]), Kind(target, kind.weak))
 
@@ -113,7 +123,7 @@ def _united(sign: str, c: Expressions, values: Any) -> Any:
     """The elements of a vector or a tuple, connected by an operator."""
     if not isinstance(values, tuple) or not values:
         raise Refused(f"this takes a vector or a tuple; got {describe(values)}; go over elements in a for loop")
-    if sign == "+":
+    if sign in "+*":
         return reduce(partial(c.binary, sign), values)
     return reduce(partial(c.binary, sign), map(c.boolean, values))
 
@@ -141,7 +151,7 @@ def _len(c: Expressions, x: Any) -> Any:
     if isinstance(x, Row):
         return c.extent(x.array, x.array.ndim - 1)
     if not isinstance(x, tuple):
-        raise Refused(f"{describe(x)} has no length")
+        raise Refused(f"{describe(x)} has no length; tuples, vectors, tensors and their rows have")
     return len(x)
 
 
@@ -174,17 +184,25 @@ def _named(*names: str) -> list[Any]:
     return [each for each in found if callable(each)]
 
 
-def _rows() -> Iterator[tuple[list[Any], Callable[..., Any], int, int | None]]:
-    """What FUNCTIONS is made of: objects, what a call of them becomes, the fewest and the most arguments."""
-    for name in "sqrt exp exp2 log log2 sin cos tan sinh cosh tanh".split():
+_Row = tuple[list[Any], Callable[..., Any], int, "int | None"]
+"""Objects, what a call of them becomes, the fewest and the most arguments."""
+
+
+def _rows_of_numbers() -> Iterator[_Row]:
+    """Functions that operations of ir/ compute, and those of Python's types."""
+    names = "sqrt cbrt exp exp2 expm1 log log2 log10 log1p sin cos tan sinh cosh tanh erf erfc gamma lgamma"
+    for name in names.split():
         yield _named(name), partial(_real, name), 1, 1
     for name in "asin acos atan asinh acosh atanh".split():
         yield _named(name, f"arc{name[1:]}"), partial(_real, name), 1, 1
     yield _named("atan2", "arctan2"), partial(_real, "atan2"), 2, 2
+    yield [np.hypot], partial(_real, "hypot"), 2, 2
+    yield [math.hypot], _hypot, 1, None
     yield _named("fmod"), partial(_real, "rem"), 2, 2
     for name in "floor ceil trunc".split():
         yield [getattr(np, name)], partial(_rounded, name, False), 1, 1
         yield [getattr(math, name)], partial(_rounded, name, True), 1, 1
+    yield [np.fix], partial(_rounded, "trunc", False), 1, 1
     yield [np.rint], partial(_rounded, "round", False), 1, 1
     yield [round], _round, 1, 2
     for name in ("isnan", "isinf"):
@@ -193,15 +211,6 @@ def _rows() -> Iterator[tuple[list[Any], Callable[..., Any], int, int | None]]:
         yield [getattr(builtins, name), getattr(np, f"{name}imum")], partial(_extreme, name), 1, None
     yield _named("abs", "fabs", "absolute"), partial(_size, "abs"), 1, 1
     yield [np.sign], partial(_size, "sign"), 1, 1
-    yield [divmod], lambda c, x, y: (c.binary("//", x, y), c.binary("%", x, y)), 2, 2
-    yield [pow], partial(_operator, "**"), 2, 2
-    yield [math.pow], lambda c, x, y: c.binary("**", _float(c, x), y), 2, 2
-    names = "add subtract multiply divide floor_divide mod power".split()
-    for name, sign in zip(names, "+ - * / // % **".split(), strict=True):
-        yield [getattr(np, name)], partial(_operator, sign), 2, 2
-    for name in "hypot log10 log1p expm1 degrees radians copysign cbrt isfinite clip square".split():
-        n = getattr(library, name).__code__.co_argcount
-        yield _named(name), partial(_library, name), n, n
     yield [int], _int, 1, 1
     yield [float], _float, 1, 1
     yield [bool], lambda c, x: c.boolean(x), 1, 1
@@ -209,15 +218,110 @@ def _rows() -> Iterator[tuple[list[Any], Callable[..., Any], int, int | None]]:
         yield [scalar.numpy.type], partial(Arithmetic.converted, target=scalar), 1, 1
 
 
+def _rows_of_operators() -> Iterator[_Row]:
+    """Numpy's and math's names of operators."""
+    names = "add subtract multiply divide floor_divide mod power left_shift right_shift "
+    names += "bitwise_and bitwise_or bitwise_xor"
+    for name, sign in zip(names.split(), "+ - * / // % ** << >> & | ^".split(), strict=True):
+        yield [getattr(np, name)], partial(_operator, sign), 2, 2
+    names = "equal not_equal less less_equal greater greater_equal"
+    for name, sign in zip(names.split(), "== != < <= > >=".split(), strict=True):
+        yield [getattr(np, name)], partial(_comparison, sign), 2, 2
+    for name, sign in (("logical_and", "&"), ("logical_or", "|"), ("logical_xor", "^")):
+        yield [getattr(np, name)], lambda c, x, y, sign=sign: c.binary(sign, c.boolean(x), c.boolean(y)), 2, 2
+    for name, sign in (("positive", "+"), ("negative", "-"), ("invert", "~"), ("logical_not", "not")):
+        yield [getattr(np, name)], lambda c, x, sign=sign: c.unary(sign, x), 1, 1
+    yield [divmod, np.divmod], lambda c, x, y: (c.binary("//", x, y), c.binary("%", x, y)), 2, 2
+    yield [pow], partial(_operator, "**"), 2, 2
+    yield [math.pow], lambda c, x, y: c.binary("**", _float(c, x), y), 2, 2
+    yield [np.reciprocal], lambda c, x: c.binary("/", 1, x), 1, 1
+
+
+def _rows_of_library() -> Iterator[_Row]:
+    """Functions that are written in the language of kernels."""
+    for emit, n_forms, names in (
+        (_library, 0, "degrees radians isfinite clip square"),
+        (_formed, 1, "copysign signbit frexp modf nextafter ulp spacing"),
+        (_of_floats, 0, "heaviside sinc fmin fmax logaddexp logaddexp2"),
+    ):
+        for name in names.split():
+            n = getattr(library, name).__code__.co_argcount - n_forms
+            yield _named(name, *_ALSO.get(name, ())), partial(emit, name), n, n
+    yield [math.remainder], partial(_formed, "remainder"), 2, 2
+    yield _named("ldexp"), _ldexp, 2, 2
+    for name in ("gcd", "lcm"):
+        yield [getattr(math, name)], partial(_divisor, name), 1, None
+        yield [getattr(np, name)], partial(_divisor, name), 2, 2
+    yield [math.isqrt], _isqrt, 1, 1
+    for function, written in library.NAMED.items():
+        yield [function], partial(_library, written.__name__), 2, 2
+
+
+def _floats(c: Expressions, *args: Any) -> list[Number]:
+    """Numbers in the type of floats in which they are combined."""
+    kind, _ = c.together(*args)
+    target = floating(kind.type, c.real)
+    return [Number(c.cast(x, target), Kind(target, kind.weak)) for x in args]
+
+
+def _of_floats(name: str, c: Expressions, *args: Any) -> Any:
+    return c.call(name, *_floats(c, *args))
+
+
+def _formed(name: str, c: Expressions, *args: Any) -> Any:
+    """A function of the bits of floats."""
+    numbers = _floats(c, *args)
+    return c.call(name, *numbers, _FORMS[numbers[0].kind.type.bits])
+
+
+def _ldexp(c: Expressions, x: Any, n: Any) -> Any:
+    c.demand_kind("iu", c.kind(n), "ldexp", n)
+    [x] = _floats(c, x)
+    return c.call("ldexp", x, n, _FORMS[x.kind.type.bits])
+
+
+def _hypot(c: Expressions, *args: Any) -> Any:
+    first, *others = _floats(c, *args)
+    return reduce(partial(_real, "hypot", c), others, _size("abs", c, first))
+
+
+def _dist(c: Expressions, p: Any, q: Any) -> Any:
+    if not (isinstance(p, tuple) and isinstance(q, tuple) and len(p) == len(q) > 0):
+        raise Refused(f"dist takes two points, tuples or vectors of as many; got {describe(p)} and {describe(q)}")
+    return _hypot(c, *[c.binary("-", x, y) for x, y in zip(p, q, strict=True)])
+
+
+def _divisor(name: str, c: Expressions, *args: Any) -> Any:
+    kind, numbers = c.together(*args)
+    c.demand_kind("iu", kind, name, *args)
+    sizes = [c.converted(_size("abs", c, Number(x, kind)), SCALARS[f"uint{kind.type.bits}"]) for x in numbers]
+    return Number(c.cast(reduce(partial(c.call, name), sizes), kind.type), kind)
+
+
+def _isqrt(c: Expressions, n: Any) -> Any:
+    kind = c.kind(n)
+    c.demand_kind("iu", kind, "isqrt", n)
+    return c.call("isqrt", n, c.converted(1 << kind.type.bits - 2, kind.type))
+
+
 def _operator(sign: str, c: Expressions, x: Any, y: Any) -> Any:
     return c.binary(sign, x, y)
+
+
+def _comparison(sign: str, c: Expressions, x: Any, y: Any) -> Any:
+    return c.compare(sign, x, y)
 
 
 def _library(name: str, c: Expressions, *args: Any) -> Any:
     return c.call(name, *args)
 
 
-FUNCTIONS = {each: Function(emit, fewest, most) for objects, emit, fewest, most in _rows() for each in objects}
+FUNCTIONS = {
+    each: Function(emit, fewest, most)
+    for rows in (_rows_of_numbers, _rows_of_operators, _rows_of_library)
+    for objects, emit, fewest, most in rows()
+    for each in objects
+}
 FUNCTIONS |= {
     np.where: Function(_where, 3, 3, folds=False),
     len: Function(_len, 1, 1, folds=False),
@@ -225,9 +329,10 @@ FUNCTIONS |= {
     np.cross: Function(partial(_library, "cross"), 2, 2, folds=False),
     np.linalg.norm: Function(partial(_library, "length"), 1, 1, folds=False),
     sum: Function(partial(_united, "+"), 1, 1, folds=False),
+    math.prod: Function(partial(_united, "*"), 1, 1, folds=False),
+    math.dist: Function(_dist, 2, 2, folds=False),
     **dict.fromkeys((any, np.any), Function(partial(_united, "|"), 1, 1, folds=False)),
     **dict.fromkeys((all, np.all), Function(partial(_united, "&"), 1, 1, folds=False)),
-    library.device_power: Function(partial(_real, "pow"), 2, 2, folds=False),
 }
 for _place in (ids.global_id, ids.local_id, ids.group_id, ids.local_size, ids.num_groups):
     FUNCTIONS[_place] = Function(partial(_id, _place.__name__.replace("num_", "n_")), 0, 1, folds=False)
@@ -238,7 +343,22 @@ FUNCTIONS |= {
 }
 for _name in sorted(ATOMICS):
     FUNCTIONS[getattr(workgroup, f"atomic_{_name}")] = Function(partial(memory.atomic, _name), 3, 3, folds=False)
+for _stub, (_emit, _n) in elementary.CALLS.items():
+    FUNCTIONS[_stub] = Function(_emit, _n, _n, folds=False)
 for _name, (_emit, _n) in lanes.CALLS.items():
     FUNCTIONS[getattr(subgroup, _name)] = Function(_emit, _n, _n, folds=False)
 for _type in vectors.TYPES.values():
     FUNCTIONS[_type] = Function(partial(vectors.made, _type), 1, None, folds=False)
+
+_TABLE = "compute it outside of the kernel, as a table in a tensor, or take exp of math.lgamma"
+_PRODUCTS = "write p @ q of vectors, or add products in a for loop"
+INSTEAD = {
+    getattr(math, name, None): remedy
+    for name, remedy in {
+        **dict.fromkeys(("comb", "factorial", "perm"), _TABLE),
+        "fsum": "write sum(…), of float64 where it matters",
+        "sumprod": _PRODUCTS,
+        "fma": "write x * y + z, which rounds twice, or compute it in float64",
+    }.items()
+}
+"""Functions that kernels have not -> what to write."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 import numpy as np
 
 from vkcompute.errors import KernelError
+from vkcompute.jit.annotations import parameters_of
 from vkcompute.jit.source import Source, read
 
 if TYPE_CHECKING:
@@ -28,10 +29,11 @@ class Launchable:
     """What is launched by a call, on the grid that it finds itself, or on another that is given in brackets."""
 
     __name__: str
+    __qualname__: str
     _launch: Callable[..., Future]
 
     def __call__(self, *args: Any, **named: Any) -> Future:
-        """Launches one invocation per element of the first tensor that the kernel writes; returns at once."""
+        """Launches one invocation per element of the first tensor to which the kernel assigns; returns at once."""
         return self._launch(None, None, args, named)
 
     def __getitem__(self, grid: tuple[int | Sizes, int | Sizes]) -> Callable[..., Future]:
@@ -53,12 +55,12 @@ class Launchable:
 class PythonKernel(Launchable):
     """Made by `vc.kernel`; called, it launches."""
 
-    def __init__(self, function: FunctionType, *, check_bounds: bool | None, print_limit: int) -> None:
-        self._check_bounds, self._print_limit = check_bounds, print_limit
+    def __init__(self, function: FunctionType, *, check_bounds: bool | None, print_limit: int, fast_math: bool) -> None:
+        self._check_bounds, self._print_limit, self._fast_math = check_bounds, print_limit, fast_math
         functools.update_wrapper(self, function)
         self.__name__ = function.__name__
         self._function, self._source = function, read(function)
-        self._signature = inspect.signature(function)
+        self._signature = parameters_of(function)
         for parameter in self._signature.parameters.values():
             if parameter.kind is not parameter.POSITIONAL_OR_KEYWORD:
                 raise self._source.error(self._source.tree, f"a kernel takes plain parameters; {parameter} is none")
@@ -70,7 +72,8 @@ class PythonKernel(Launchable):
         from vkcompute.jit.launch import Launcher  # here, because it loads the driver
 
         checked = _is_set("VKCOMPUTE_CHECK_BOUNDS") if self._check_bounds is None else self._check_bounds
-        return Launcher(self._function, self._source, self._signature, checked=checked, print_limit=self._print_limit)
+        given, fast_math = (self._function, self._source, self._signature), self._fast_math
+        return Launcher(*given, checked=checked, fast_math=fast_math, print_limit=self._print_limit)
 
     @cached_property
     def simulate(self) -> Simulation:
@@ -81,7 +84,7 @@ class PythonKernel(Launchable):
         return f"<Python kernel {self.__name__}>"
 
     def __reduce__(self) -> str:
-        return self._function.__qualname__  # pickled and copied by its name, as functions are
+        return self.__qualname__  # pickled and copied by its name, as functions are
 
 
 class Simulation(Launchable):
@@ -93,6 +96,9 @@ class Simulation(Launchable):
         functools.update_wrapper(self, function)
         self._launch = partial(simulate, function, source, signature)
 
+    def __reduce__(self) -> str:
+        return f"{self.__qualname__}.simulate"
+
 
 @overload
 def kernel(function: Callable[..., object]) -> PythonKernel: ...
@@ -100,12 +106,16 @@ def kernel(function: Callable[..., object]) -> PythonKernel: ...
 
 @overload
 def kernel(
-    *, check_bounds: bool | None = None, print_limit: int = PRINT_LIMIT
+    *, check_bounds: bool | None = None, print_limit: int = PRINT_LIMIT, fast_math: bool = False
 ) -> Callable[[Callable[..., object]], PythonKernel]: ...
 
 
 def kernel(
-    function: Callable[..., object] | None = None, *, check_bounds: bool | None = None, print_limit: int = PRINT_LIMIT
+    function: Callable[..., object] | None = None,
+    *,
+    check_bounds: bool | None = None,
+    print_limit: int = PRINT_LIMIT,
+    fast_math: bool = False,
 ) -> PythonKernel | Callable[[Callable[..., object]], PythonKernel]:
     """Compiles a Python function for the device; calling the result launches it.
 
@@ -139,9 +149,12 @@ def kernel(
     float32, unless an argument is float64. Ids, lengths and ranges are int32 (a range of 64-bit ints is int64), so
     `uint32 + id` is int64: write `vc.uint32(id)`. A variable that has several types in a branch or a loop gets the one
     that they promote to. Integers wrap; `//` and `%` round as Python's, and are undefined by zero and where the
-    quotient overflows; of floats they are `floor(x / y)` and `x - y * floor(x / y)`, each step rounded. Comparisons are
-    by value, whatever the types. Devices may take no float for NaN or infinite in `min`, `max`, `x - x` and `0 * x`.
-    `int(x)` of a float is int32. No device has the functions of float64, but for sqrt, roundings, min and max.
+    quotient overflows; of floats they are exact, as numpy's. Comparisons are by value, whatever the types. Devices may
+    take no float for NaN or infinite in `min`, `max`, `x - x` and `0 * x`. `int(x)` of a float is int32.
+
+    **Functions of floats** are right to 2 ulp (erfc, gamma, lgamma to 8), of float64 too (docs/kernels.md). With
+    `@vc.kernel(fast_math=True)` those of float16 and float32 are the device's own: up to four times as fast, and wrong
+    by up to 2**-11 in sin and cos, more for large arguments.
 
     **Vectors** of 2 to 4 float16, float32, float64, int32 or uint32: `v = vc.float32x3(x, y, 0)`. Operators and
     functions work on each element, a number meets all of them; `v.x`, `v.zy` (of xyzw or rgba), `v[0]`, `v[i]` and
@@ -159,11 +172,12 @@ def kernel(
     together by `vc.subgroup_add(x)` and mul, min, max, and, or, xor; scans, as `vc.subgroup_inclusive_add(x)`; votes;
     broadcasts and shuffles (jit/subgroup.py), among those lanes that come there; what another one has is undefined.
 
-    **The language**: assignments, if, while, for over range(), break, continue, return, tuples, conditional
-    expressions, and, or, not, chained comparisons; min, max, abs, round, pow, divmod, len, int, float, bool; numpy's
-    scalar types; math's and numpy's functions of numbers; functions and lambdas in Python, which are inlined and
-    may not call themselves (`vc.function` marks them, if you like); numbers, strings and tuples from outside, as they
-    are at compile time.
+    **The language**: assignments, if, while, for over range(), tuples, tensors, enumerate() and zip(), break, continue,
+    return, tuples, conditional expressions, and, or, not, chained comparisons; min, max, abs, round, pow, divmod, len,
+    int, float, bool; numpy's scalar types; most of math's and numpy's functions of numbers; functions and lambdas in
+    Python, which are inlined and may not call themselves (`vc.function` marks them, if you like); numbers, strings,
+    tuples, named tuples and enums from outside, by attributes of objects and keys of dicts too, as they are at compile
+    time.
 
     **Invocations** run in no order, side by side: what one writes, another may neither read nor write (`out[0] += x`
     loses sums), but for atomics, and for those of a workgroup with a barrier between.
@@ -196,9 +210,8 @@ def kernel(
     Raises:
         KernelError: there is no source, or (at the first launch) it does something else; the message has the place.
     """
-    if function is None:
-        return partial(_made, check_bounds, print_limit)
-    return _made(check_bounds, print_limit, function)
+    made = partial(_made, check_bounds, print_limit, bool(fast_math))
+    return made if function is None else made(function)
 
 
 def function(given: _Function) -> _Function:
@@ -224,14 +237,16 @@ def _is_set(switch: str) -> bool:
     return os.environ.get(switch, "0") not in ("", "0")
 
 
-def _made(check_bounds: bool | None, print_limit: int, function: Callable[..., object]) -> PythonKernel:
+def _made(
+    check_bounds: bool | None, print_limit: int, fast_math: bool, function: Callable[..., object]
+) -> PythonKernel:
     if not isinstance(function, FunctionType):
         raise TypeError(f"vc.kernel takes a function written in Python; got {type(function).__name__}")
     if function.__name__ == "<lambda>":
         raise KernelError("a lambda stores nothing; write the kernel with def, or use vc.vectorize")
     if type(print_limit) is not int or not 1 <= print_limit <= _MOST_PRINTS:
         raise ValueError(f"print_limit is an int from 1 to {_MOST_PRINTS}; got {print_limit!r}")
-    return PythonKernel(function, check_bounds=check_bounds, print_limit=print_limit)
+    return PythonKernel(function, check_bounds=check_bounds, print_limit=print_limit, fast_math=fast_math)
 
 
 def _sizes(given: Any) -> Sizes:

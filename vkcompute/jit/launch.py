@@ -13,7 +13,7 @@ import numpy as np
 from vkcompute.errors import MissingFeature
 from vkcompute.jit import cache, records
 from vkcompute.jit.annotations import EXACT, annotations_of, typed
-from vkcompute.jit.arguments import Sizes, bound, grid_over, kind_of_array, kind_of_number
+from vkcompute.jit.arguments import Sizes, bound, grid_over, kind_of_array, kind_of_number, remedy
 from vkcompute.jit.compile import SIZE, TRUTH, VALUE, Signature, Variant, compiled, optimized
 from vkcompute.jit.loops import Loops, on_device
 from vkcompute.jit.missing import explained
@@ -34,9 +34,16 @@ class Launcher:
     """Launches a function, and keeps what has been compiled of it."""
 
     def __init__(
-        self, function: FunctionType, source: Source, parameters: Parameters, *, checked: bool, print_limit: int
+        self,
+        function: FunctionType,
+        source: Source,
+        parameters: Parameters,
+        *,
+        checked: bool,
+        fast_math: bool,
+        print_limit: int,
     ) -> None:
-        self._checked, self._print_limit = checked, print_limit
+        self._checked, self._fast_math, self._print_limit = checked, fast_math, print_limit
         self._function, self._source, self._parameters = function, source, parameters
         self._name, self._n_parameters = function.__name__, len(parameters.parameters)
         self._annotations = annotations_of(function)
@@ -60,12 +67,7 @@ class Launcher:
         tensors = [arg for arg in args if type(arg) is Tensor]
         if not tensors:
             raise TypeError(f"{self._name} takes a tensor, on whose device it runs; got none")
-        variant, kernel, most, loops = self._variant(signature, local, tensors[0].runtime)
-        grid = groups or self._grid(variant, args, most)
-        if grid is not None and len(grid) == 1 and grid[0] > most:
-            variant, kernel, _, loops = self._variant(signature, local, tensors[0].runtime, folded=True)
-            n_rows = -(-grid[0] // most)
-            grid = -(-grid[0] // n_rows), n_rows
+        variant, kernel, loops, grid = self._on_grid(signature, groups, local, args, tensors[0].runtime)
         pushes = [
             args[at] if what == VALUE else args[at].size if what == SIZE else pushed(args[at], what)
             for at, what in variant.pushes
@@ -85,11 +87,36 @@ class Launcher:
         self._plans[key] = Plan(variant, args, pushes[len(args) - len(tensors) :], launch, loops)
         return kernel.runtime.scheduler.dispatch(command, writes, reads, None, keep)
 
+    def _on_grid(
+        self,
+        signature: Signature,
+        groups: Sizes | None,
+        local: tuple[int, int, int] | None,
+        args: tuple[Any, ...],
+        runtime: Runtime,
+    ) -> tuple[Variant, Kernel, Loops | None, Sizes | None]:
+        """The variant and the grid that it is launched on: folded, where that has more groups than the device along x.
+
+        Without a grid, the kernel takes its own.
+        """
+        variant, kernel, most, loops = self._variant(signature, local, runtime)
+        grid = groups or self._grid(variant, args, most)
+        if grid is None or len(grid) > 1 or grid[0] <= most:
+            return variant, kernel, loops, grid
+        variant, kernel, _, loops = self._variant(signature, local, runtime, folded=True)
+        n_rows = -(-grid[0] // most)
+        return variant, kernel, loops, (-(-grid[0] // n_rows), n_rows)
+
     def _tells_all(self, args: Sequence[Any], signature: Signature) -> bool:
-        """Whether the types of the numbers, as they are given, distinguish the launch: not of ints beyond int32."""
+        """Whether the types of the numbers, as they are given, distinguish the launch: not of ints beyond int32.
+
+        Nor does `struct` pack numpy's bools, of which numpy before 2 warns.
+        """
         pairs = enumerate(zip(signature, args, strict=True))
         return all(
-            type(arg) is Tensor or type(arg) is kind or self._annotations.get(n) in EXACT for n, (kind, arg) in pairs
+            type(arg) is Tensor
+            or (type(arg) is not np.bool_ and (type(arg) is kind or self._annotations.get(n) in EXACT))
+            for n, (kind, arg) in pairs
         )
 
     def _grid(self, variant: Variant, args: tuple[Any, ...], most: int) -> Sizes | None:
@@ -122,7 +149,7 @@ class Launcher:
         With it: the kernel on the device, the most groups that this launches along x, and loops that it may end.
         """
         for emulated in (False, True):
-            key = signature, local, folded, emulated, self._checked
+            key = signature, local, folded, emulated, self._checked, self._fast_math
             variant = self._compiled(key)
             if runtime.device.features.issuperset(variant.features):
                 break
@@ -136,7 +163,7 @@ class Launcher:
             raise explained(missing, self._function, self._source, signature, local) from None
         return (variant, *placed)
 
-    def _compiled(self, key: tuple[Signature, tuple[int, int, int] | None, bool, bool, bool]) -> Variant:
+    def _compiled(self, key: tuple[Signature, tuple[int, int, int] | None, bool, bool, bool, bool]) -> Variant:
         found = self._variants.get(key) or []
         for variant in found:
             if not variant.reads or variant.current:
@@ -156,12 +183,11 @@ def kind_of(arg: Any, name: str = "") -> Any:
         return number
     if kind is Parameter:
         return kind_of(arg.value, name)
-    remedy = "; make a tensor of it, with runtime.tensor(data)" if isinstance(arg, (np.ndarray, list)) else ""
-    remedy = "; launch group.kernel(function) on it" if isinstance(arg, GroupTensor) else remedy
-    if isinstance(arg, (int, float)):  # a class of one's own, or of enum
-        remedy = f"; pass {'int' if isinstance(arg, int) else 'float'}({name or 'it'})"
+    instead = remedy(arg, name or "it")
+    instead = "; make a tensor of it, with runtime.tensor(data)" if isinstance(arg, (np.ndarray, list)) else instead
+    instead = "; launch group.kernel(function) on it" if isinstance(arg, GroupTensor) else instead
     place = name and f" for {name}"
-    raise TypeError(f"a kernel takes tensors and numbers; got {kind.__name__}{place}{remedy}")
+    raise TypeError(f"a kernel takes tensors and numbers; got {kind.__name__}{place}{instead}")
 
 
 def pushed(arg: Any, what: int) -> Any:

@@ -87,8 +87,8 @@ class Loops:
         """
         if self.harmless(pushes, grid):
             return self._kernel(*tensors, *pushes, grid=grid)
-        n, graph = self._most(pushes, grid), self._kernel.runtime.scheduler.recording()
-        n_parts = _AT_ONCE + 1 if n is None else n // self._budget + 1
+        n, graph = self._most(pushes, grid, remainders=False), self._kernel.runtime.scheduler.recording()
+        n_parts = _AT_ONCE + 1 if n is None else n // max(self._budget // ir.weight(self._function), 1) + 1
         if not ir.can_resume(self._function):
             return self._watch(tensors, pushes, grid, "its invocations share memory, or wait for each other")
         if n_parts <= _AT_ONCE:
@@ -141,14 +141,15 @@ class Loops:
     def _function(self) -> ir.Function:
         return self._make()
 
-    def _most(self, pushes: Sequence[Any], grid: Grid) -> int | None:
+    def _most(self, pushes: Sequence[Any], grid: Grid, *, remainders: bool = True) -> int | None:
         """As `ir.most_passes`."""
         numbers = [int(each) if isinstance(each, (int, np.integer, np.bool_)) else None for each in pushes]
-        key = *numbers, grid
+        key = *numbers, grid, remainders
         if key not in self._known:
             if len(self._known) >= _MOST_KNOWN:
                 self._known.clear()
-            self._known[key] = ir.most_passes(self._function, self._given(numbers, grid))
+            given = self._given(numbers, grid)
+            self._known[key] = ir.most_passes(self._function, given, remainders=remainders)
         return self._known[key]
 
     def _given(self, numbers: Sequence[int | None], grid: Grid) -> dict[object, Interval]:

@@ -79,7 +79,7 @@ def atomic(name: str, c: Expressions, array: Any, index: Any, *values: Any) -> N
     for each in values:
         if array.element.kind != "f" and c.kind(each).type.kind == "f":
             raise Refused(f"atomic_{name} on {array.element} takes integers; got {describe(each)}; write int(x)")
-    c.mark_written(array)
+    c.mark_written(array, assigned=False)
     numbers = [c.cast(each, array.element) for each in values]
     if name == "compare_exchange":
         change = partial(c.builder.compare_exchange, array.memory, place, *numbers)

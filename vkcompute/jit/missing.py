@@ -50,7 +50,8 @@ def explained(
 ) -> MissingFeature:
     """The same error, with the place in the kernel where it comes from; an argument's type speaks for itself."""
     lacking = [name for each, names in _TYPES.items() if f"capability {each} " in str(missing) for name in names]
-    given = {np.dtype(each[0] if type(each) is tuple else each).name for each in signature}
+    weak = (int, float)  # which numpy takes for 64 bits
+    given = {np.dtype(each[0] if type(each) is tuple else each).name for each in signature if each not in weak}
     if not lacking or given.intersection(lacking):
         return missing
     _, finder, _ = build(function, source, signature, *local_size, using=_Finder)

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import partial
+from collections.abc import Mapping, Sequence
+from functools import cached_property, partial
+from itertools import groupby
 from math import prod
 from operator import index
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
+from vkcompute.dtypes import lookup
 from vkcompute.jit.compile import real_of
 from vkcompute.jit.dispatch import Programs, apart, dispatch, window, windows
+from vkcompute.jit.divided import by_device, is_divided, whole
 from vkcompute.jit.element_launch import Arguments, check_out, check_size, values
 from vkcompute.jit.elements import Built
 from vkcompute.jit.reductions import ITSELF, Stage, reduction, stages
 from vkcompute.jit.source import Written
+from vkcompute.runtime.group import GroupTensor
 from vkcompute.runtime.runtime import Runtime
 from vkcompute.runtime.tensor import Tensor
 
@@ -22,33 +29,69 @@ class ReduceLauncher:
     """Reduces tensors, and keeps what has been compiled for it."""
 
     def __init__(self, combine: Written, initial: Any, each: Written | None) -> None:
-        self._initial = initial
+        self._combine, self._initial = combine, initial
         self._arguments = Arguments((each or ITSELF).function, combine.function.__name__)
         self._later = Programs(partial(reduction, combine, initial, ITSELF))
         self._first = Programs(partial(reduction, combine, initial, each)) if each else self._later
 
-    def __call__(self, args: tuple[Any, ...], named: Mapping[str, Any], axis: Any, out: Any) -> Tensor:
-        """The result, which is being computed."""
+    def __call__(
+        self,
+        args: tuple[Any, ...],
+        named: Mapping[str, Any],
+        axis: Any,
+        out: Any,
+        keepdims: bool = False,
+        dtype: npt.DTypeLike | None = None,
+        final: bool = True,
+    ) -> Any:
+        """The result, which is being computed; if it is not `final`, without the initial value."""
         args, name = self._arguments.bound(args, named), self._arguments.name
+        if is_divided(args):
+            return self._divided(args, axis, out, keepdims, dtype)
         tensors, numbers = [arg for arg in args if type(arg) is Tensor], values(args)
         signature, (shape, lengths, masks) = self._arguments.call(args)
-        n_rows, n, n_columns, left = _divided(name, shape, axis)
-        if n_rows * n_columns > 1:
+        gone = _axes(name, len(shape), axis)
+        left = tuple([1 if at in gone else n for at, n in enumerate(shape) if keepdims or at not in gone])
+        if prod(left) > 1:
             check_size(name, prod(shape))
-        runtime = tensors[0].runtime
-        passes = stages(n_rows, max(n, 1), n_columns, groups=takes_groups(runtime))
-        program = partial(self._first, real_of(signature), signature, masks)
-        dtype = program((passes[0].together, len(passes) == 1), None, False).dtypes[0]
+        groups = takes_groups(tensors[0].runtime)
+        passes = [each for run in _runs([n or 1 for n in shape], gone) for each in stages(*run, groups=groups)]
+        program = partial(
+            self._first, real_of(signature), None if dtype is None else lookup(dtype).numpy, signature, masks
+        )
+        found = program((passes[0].together, final and len(passes) == 1), None, False).dtypes[0]
         if out is None:
-            out = runtime.empty(left, dtype)
+            out = tensors[0].runtime.empty(left, found)
         else:
-            check_out(name, out, left, dtype)
+            check_out(name, out, left, found)
             tensors = apart(tensors, [(False,)] * len(tensors), [out])
-        if not n:
+        if not prod(shape):
             out.fill(self._initial)
-        elif out.size:
-            self._run(program, passes, tensors, [*numbers, *lengths[1:]], dtype, out)
-        return out  # type: ignore[no-any-return]
+        else:
+            self._run(program, passes, tensors, [*numbers, *lengths[1:]], found, out, final)
+        return out
+
+    def _divided(self, args: tuple[Any, ...], axis: Any, out: Any, keepdims: bool, dtype: npt.DTypeLike | None) -> Any:
+        """The same on a group of devices; on the first one where their rows are reduced to one."""
+        gone = _axes(self._arguments.name, max(len(arg.shape) for arg in args if isinstance(arg, GroupTensor)), axis)
+        if 0 not in gone:
+            outs = () if out is None else (out,)
+            parts, like = by_device(
+                lambda *given: self(given[: len(args)], {}, axis, (*given[len(args) :], None)[0], keepdims, dtype),
+                [*args, *outs],
+            )
+            return whole(parts, like) if out is None else out
+        parts, like = by_device(lambda *given: self(given, {}, axis, None, keepdims, dtype, False), args)
+        empty = any(0 in arg.shape for arg in args if isinstance(arg, GroupTensor))
+        filled = [part.numpy() for part, rows in zip(parts, like.rows or (), strict=True) if rows and not empty]
+        shape = len(filled), *parts[0].shape
+        found = like.group.runtimes[0].tensor(np.reshape(filled, shape), parts[0].dtype)
+        return self._joining((found,), {}, 0, out, False, found.dtype)
+
+    @cached_property
+    def _joining(self) -> ReduceLauncher:
+        """What reduces the results of several devices."""
+        return ReduceLauncher(self._combine, self._initial, None)
 
     def _run(
         self,
@@ -58,15 +101,16 @@ class ReduceLauncher:
         pushes: list[Any],
         dtype: Any,
         out: Tensor,
+        final: bool,
     ) -> None:
         """Launches the passes; what is between them lasts as long as a graph that records them runs."""
-        runtime, real = out.runtime, program.args[0]
+        runtime, settled = out.runtime, program.args[:2]
         for stage in passes:
             last = stage is passes[-1]
             part = out if last else (runtime.scheduler.recording() or runtime).empty(stage.pushes[0], dtype)
             wanted = out.dtype if last and out.dtype != dtype else None
-            self._pass(stage, partial(program, (stage.together, last), wanted), tensors, pushes, part)
-            program = partial(self._later, real, ((dtype.char, 1),), ((True,),))
+            self._pass(stage, partial(program, (stage.together, last and final), wanted), tensors, pushes, part)
+            program = partial(self._later, *settled, ((dtype.char, 1),), ((True,),))
             tensors, pushes = [part], []
 
     def _pass(
@@ -86,20 +130,39 @@ def takes_groups(runtime: Runtime) -> bool:
     return runtime.device.physical.kind != "cpu"
 
 
-def _divided(name: str, shape: tuple[int, ...], axis: Any) -> tuple[int, int, int, tuple[int, ...]]:
-    """How many rows, elements to reduce, and columns there are, and the shape that is left.
+def _axes(name: str, n_axes: int, axis: Any) -> set[int]:
+    """The axes that go, counted from 0.
 
     Raises:
-        TypeError: the axis is neither an int nor None.
-        ValueError: there is no such axis.
+        TypeError: they are neither an int, a tuple of such, nor None.
+        ValueError: there is no such axis, or one comes twice.
     """
-    if axis is None:
-        return 1, prod(shape), 1, ()
+    given = range(n_axes) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     try:
-        at = index(axis)
+        listed = [index(each) for each in given]
     except TypeError:
-        raise TypeError(f"{name}: an axis is an int, or None for all of them; got {axis!r}") from None
-    if not -len(shape) <= at < len(shape):
-        raise ValueError(f"{name}: axis {at} of {len(shape)}; they count from 0, or from the end with -1")
-    at %= len(shape)
-    return prod(shape[:at]), shape[at], prod(shape[at + 1 :]), shape[:at] + shape[at + 1 :]
+        raise TypeError(f"{name}: an axis is an int, a tuple of such, or None for all; got {axis!r}") from None
+    for each in listed:
+        if not -n_axes <= each < n_axes:
+            raise ValueError(f"{name}: axis {each} of {n_axes}; they count from 0, or from the end with -1")
+    found = {each % n_axes for each in listed}
+    if len(found) < len(listed):
+        raise ValueError(f"{name}: each axis goes once; got {axis!r}")
+    return found
+
+
+def _runs(shape: Sequence[int], gone: set[int]) -> list[tuple[int, int, int]]:
+    """Per run of neighbouring axes that go, from the last: how many rows, elements to reduce, and columns there are.
+
+    As the last go first, elements stay in order.
+    """
+    found, columns = list[tuple[int, int, int]](), 1
+    axes = [(n, at in gone) for at, n in enumerate(shape) if n != 1]
+    runs = [(goes, prod([n for n, _ in run])) for goes, run in groupby(axes, lambda axis: axis[1])]
+    for at in reversed(range(len(runs))):
+        goes, n = runs[at]
+        if goes:
+            found.append((prod([each for _, each in runs[:at]]), n, columns))
+        else:
+            columns *= n
+    return found or [(prod(shape), 1, 1)]

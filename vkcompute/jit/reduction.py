@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from vkcompute.jit.reduce_launch import ReduceLauncher
-    from vkcompute.runtime.tensor import Tensor
 
 
 class Reduction:
@@ -25,25 +26,37 @@ class Reduction:
             raise TypeError(f"vc.reduce takes a function of two numbers; {combine.function.__name__} takes {n}")
         if not isinstance(initial, (bool, int, float, np.number, np.bool_)) or np.iscomplexobj(initial):
             raise TypeError(f"the initial value is a number; got {type(initial).__name__}")
-        self._written = combine, initial, None if each is None else function_of(each, "map")
+        self._given = given, initial, each
+        self.written = combine, initial, None if each is None else function_of(each, "map")
         self.__name__, self.__doc__ = combine.function.__name__, combine.function.__doc__
 
     @cached_property
     def _launch(self) -> ReduceLauncher:
         from vkcompute.jit.reduce_launch import ReduceLauncher  # here, because it loads the driver
 
-        return ReduceLauncher(*self._written)
+        return ReduceLauncher(*self.written)
 
-    def __call__(self, *args: Any, axis: int | None = None, out: Any = None, **named: Any) -> Tensor:
-        """Reduces along an axis, or all; returns at once.
+    def __call__(
+        self,
+        *args: Any,
+        axis: int | tuple[int, ...] | None = None,
+        out: Any = None,
+        keepdims: bool = False,
+        dtype: npt.DTypeLike | None = None,
+        **named: Any,
+    ) -> Any:
+        """Reduces along an axis, several, or all; returns at once.
 
         Args:
             args, named: a tensor; or the arguments of `map`, tensors and numbers, whose shapes broadcast as numpy's.
-            axis: the axis that goes; None for all of them.
+            axis: the axis that goes, or several; None for all of them.
             out: a tensor for the result, of the shape that is left.
+            keepdims: whether axes that go are left with length 1.
+            dtype: the type in which elements are combined, and that of the result.
 
         Returns:
-            The result, on the device: `out`, or else a new tensor, which has no axes if all went.
+            The result, on the device: `out`, or else a new tensor, which has no axes if all went. Of tensors of a group
+            of devices, it is divided as they are, or where axis 0 goes, which waits, on the group's first device.
 
         Raises:
             KernelError: kernels cannot do what the function does with these types.
@@ -51,10 +64,13 @@ class Reduction:
             ValueError: shapes do not fit; there is no such axis; a tensor is not contiguous; or there are 2**31
                 elements, or more bytes than the device binds, and an axis is left or some tensors are repeated.
         """
-        return self._launch(args, named, axis, out)
+        return self._launch(args, named, axis, out, keepdims, dtype)
 
     def __repr__(self) -> str:
         return f"<reduction {self.__name__}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Reduction, self._given  # pickled as what it was made of
 
 
 def reduce(
@@ -77,8 +93,8 @@ def reduce(
     to the last bit. Of nothing it is `initial`.
 
     The types of the elements, the initial value and what the function gives promote as in kernels, and in that type
-    elements are combined: int8 with an initial 0 is int8, and wraps; with `vc.int64(0)` it is int64. An int of a bool
-    is int32.
+    elements are combined: int8 with an initial 0 is int8, and wraps; with `vc.int64(0)`, or `dtype=np.int64` where it
+    is called, it is int64. An int of a bool is int32.
 
     Raises:
         TypeError: the function does not take two numbers, or the initial value is no number.

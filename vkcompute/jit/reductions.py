@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from vkcompute.ir import INT32, UINT32, Scalar
+from vkcompute.ir import INT32, SCALARS, UINT32, Scalar
 from vkcompute.jit import passes
 from vkcompute.jit.broadcasting import Mask
 from vkcompute.jit.compile import Signature
@@ -70,6 +70,7 @@ def reduction(
     initial: Any,
     each: Written,
     real: Scalar,
+    dtype: np.dtype[Any] | None,
     signature: Signature,
     masks: tuple[Mask, ...],
     stage: tuple[bool, bool],
@@ -84,16 +85,16 @@ def reduction(
     Args:
         each: what is applied to the elements before.
         real: the type of Python's floats.
+        dtype: in which elements are combined, if that is given.
         stage: whether workgroups do it, and whether it is the last pass.
         wanted: the dtype of the result, if it is not that in which elements are combined.
     """
     body, pair, (together, last) = Body(each, signature, masks), Body(combine, (), ()), stage
-    kind = _kind(body, pair, initial, real)
+    kind = SCALARS[dtype.name] if dtype else _kind(body, pair, initial, real)
     c = body.compiler(passes.WIDTH, real, folded=folded)
     c.sources |= _SOURCES | {combine.function: combine.source}
     arguments = body.arguments(c)
-    dtype = wanted or kind.numpy
-    out = result(c, dtype)
+    out = result(c, wanted or kind.numpy)
 
     def element(c: Statements, place: Any) -> Number:
         return body.typed(c, body.at(c, arguments, c.cast(place, UINT32)), kind)
@@ -110,7 +111,7 @@ def reduction(
     ]
     emitted = [Function(each, 0, None) for each in (element, combined, store)]
     c.inline(_TOGETHER if together else _ALONE, [*emitted, kind.numpy.type, *numbers], {}, ast.Pass())
-    return finished(c, (dtype,))
+    return finished(c, (wanted or kind.numpy,))
 
 
 def _kind(body: Body, pair: Body, initial: Any, real: Scalar) -> Scalar:

@@ -9,6 +9,7 @@ from functools import partial
 from types import FunctionType
 
 from vkcompute.errors import KernelError
+from vkcompute.jit.sequences import over_places
 
 
 class Refused(Exception):
@@ -79,7 +80,7 @@ def read(function: FunctionType) -> Source:
     tree = statement.body[0] if isinstance(statement, ast.If) else statement
     if not isinstance(tree, ast.FunctionDef):
         raise KernelError(f"{name} is no plain function; write it with def")
-    source = Source(function.__code__.co_filename, lines, first - 1 - shift, shift, tree)
+    source = Source(function.__code__.co_filename, lines, first - 1 - shift, shift, over_places(tree))
     if hasattr(function, "__wrapped__"):
         where = [*tree.decorator_list, tree][0]
         raise source.error(where, f"{name} is decorated, and what a decorator does is not compiled")

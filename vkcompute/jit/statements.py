@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import ast
-import inspect
 from collections.abc import Callable, Sequence
 from functools import partial
 from types import FunctionType
 from typing import Any
 
 from vkcompute.errors import KernelError
-from vkcompute.ir import INT32, INT64, SCALARS, Scalar, Value
+from vkcompute.ir import INT32, INT64, SCALARS, Constant, Scalar, Value
 from vkcompute.jit import library
+from vkcompute.jit.annotations import parameters_of
 from vkcompute.jit.control import RESULT, RETURNED, Control, LoopWays
 from vkcompute.jit.expressions import SIGNS, Build, Frame, indexed
 from vkcompute.jit.source import Refused, Source, assigned, read
@@ -55,7 +55,7 @@ class Statements(Control):
                 raise (error if "\n" in str(error) else Refused(str(error))) from None
         source = self.sources[function]
         try:
-            bound = inspect.signature(function).bind(*args, **named)
+            bound = parameters_of(function).bind(*args, **named)
         except TypeError as error:
             raise Refused(f"{function.__name__}: {error}") from None
         bound.apply_defaults()
@@ -110,7 +110,8 @@ class Statements(Control):
     # -- assignments --------------------------------------------------------------------------------------------------
 
     def _expression(self, node: ast.Expr) -> None:
-        self.value(node.value)
+        if not isinstance(node.value, ast.Constant):  # as a text, or ...
+            self.value(node.value)
 
     def _assign(self, node: ast.Assign | ast.AnnAssign) -> None:
         if node.value is not None:
@@ -172,9 +173,12 @@ class Statements(Control):
 
     def _for(self, node: ast.For) -> None:
         if not isinstance(node.target, ast.Name):
-            raise Refused("a for loop has one variable")
+            raise Refused("a for loop over a range has one variable")
         name, counter = node.target.id, f"counter of {node.lineno}:{node.col_offset}"
         first, n_trips, step = self.located(self._range, node.iter)
+        if isinstance(n_trips.value, Constant) and n_trips.value.value == 0:  # no item of an empty tuple has a type
+            self._block(node.orelse)
+            return
         self.env[counter] = self.converted(0, n_trips.kind.type)
 
         def build() -> None:
@@ -198,7 +202,7 @@ class Statements(Control):
     def _range(self, node: ast.expr) -> tuple[Number, Number, Number]:
         """Start, number of trips and step of a range: int32 and uint32, 64 bits where an argument has."""
         if not isinstance(node, ast.Call) or self.value(node.func) is not range:
-            raise Refused("a for loop in a kernel goes over range(…), as in 'for i in range(len(x)):'")
+            raise Refused("a for loop goes over range(…), enumerate(…), zip(…), a tuple, a vector or a tensor")
         args = [self.value(each) for each in node.args]
         if not 1 <= len(args) <= 3 or node.keywords:
             raise Refused(f"range takes 1 to 3 integers by position; got {len(args)}")

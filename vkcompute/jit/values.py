@@ -13,13 +13,16 @@ import functools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from types import FunctionType, ModuleType
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
 from vkcompute.ir.function import Memory, Value
 from vkcompute.ir.types import BOOL, FLOAT32, FLOAT64, INT32, INT64, SCALARS, UINT32, UINT64, Scalar
 from vkcompute.jit.source import Refused
+
+PLAIN = int, float, str, np.generic, type(None)
+"""Types of constants that are the same where they look the same"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +118,15 @@ def kind_of(value: Any, real: Scalar) -> Any:
 
 
 def like(model: tuple[Any, ...], parts: Iterable[Any]) -> tuple[Any, ...]:
-    """A vector of these parts where the model is one, else a tuple."""
-    return Vector(parts) if isinstance(model, Vector) else tuple(parts)
+    """A vector or a named tuple of these parts where the model is one, else a tuple."""
+    if isinstance(model, Vector):
+        return Vector(parts)
+    return tuple(parts) if type(model) is tuple else type(model)._make(parts)  # type: ignore[attr-defined]
+
+
+def is_named(kind: type) -> TypeGuard[Any]:
+    """Whether it is a class of named tuples."""
+    return issubclass(kind, tuple) and hasattr(kind, "_fields")
 
 
 def promoted(one: Kind, other: Kind, real: Scalar) -> Kind:
@@ -155,7 +165,8 @@ def joined(one: Any, other: Any, real: Scalar) -> Any:
         return promoted(one, other, real)
     alike = isinstance(one, Vector) == isinstance(other, Vector)
     if alike and isinstance(one, tuple) and isinstance(other, tuple) and len(one) == len(other):
-        return like(one, [joined(a, b, real) for a, b in zip(one, other, strict=True)])
+        model = one if isinstance(one, Vector) or type(one) is type(other) else ()
+        return like(model, [joined(a, b, real) for a, b in zip(one, other, strict=True)])
     if one is other or (isinstance(one, str) and one == other):
         return one
     raise Refused(f"{describe(one)} on one way and {describe(other)} on another")
@@ -175,8 +186,8 @@ def is_static(value: Any) -> bool:
 
 def same(one: Any, other: Any) -> bool:
     """Whether two objects are the same constant: 1 is neither 1.0 nor True, and nan is nan."""
-    plain = (int, float, str, tuple, np.generic, type(None))
-    return one is other or (type(one) is type(other) and isinstance(one, plain) and repr(one) == repr(other))
+    plain = isinstance(one, (tuple, *PLAIN))
+    return one is other or (type(one) is type(other) and plain and repr(one) == repr(other))
 
 
 def describe(value: Any) -> str:

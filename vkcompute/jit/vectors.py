@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from vkcompute.ir import SCALARS
 from vkcompute.jit.ids import outside
 from vkcompute.jit.source import Refused
-from vkcompute.jit.values import Number, Row, Vector, describe
+from vkcompute.jit.values import Kind, Number, Row, Vector, describe, kind_of, like
 
 if TYPE_CHECKING:
     from vkcompute.jit.expressions import Expressions
@@ -84,8 +84,10 @@ def sliced(values: tuple[Any, ...], bounds: slice) -> Any:
 
 
 def element(c: Expressions, values: tuple[Any, ...], index: Any) -> Any:
-    """An element of a tuple, or of a vector, of which the index need not be a constant."""
-    if isinstance(values, Vector) and isinstance(index, Number):
+    """An element of a tuple, or of a vector; of numbers, or tuples that are alike, the index need not be a constant."""
+    if isinstance(index, Number) and _are_rows(values):
+        return like(values[0], [element(c, column, index) for column in zip(*values, strict=True)])
+    if isinstance(index, Number) and values and all(isinstance(kind_of(each, c.real), Kind) for each in values):
         c.index(index)
         found = values[0]
         for k, each in enumerate(values[1:], 1):
@@ -96,3 +98,8 @@ def element(c: Expressions, values: tuple[Any, ...], index: Any) -> Any:
         what = describe(values) if isinstance(values, Vector) else f"a tuple of {len(values)}"
         raise Refused(f"{what} is indexed by a constant in range; got {got}")
     return values[index]
+
+
+def _are_rows(values: tuple[Any, ...]) -> bool:
+    """Whether all are tuples of one type and length."""
+    return all(isinstance(each, tuple) for each in values) and len({(type(each), len(each)) for each in values}) == 1

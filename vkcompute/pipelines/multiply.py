@@ -37,19 +37,21 @@ class Multiplier:
     """Multiplies tensors of one dtype on one runtime, by the variant that is fast on its device.
 
     Every dtype works on every device: elements of 8, 16 and 64 bits are computed in 32-bit words where the device has
-    no such type. Results equal numpy's bit for bit, but for NaN payloads, and for float32 subnormals on devices that
-    flush them to zero (SwiftShader does).
+    no such type, and float64 where the driver is known to flush its subnormals. Results equal numpy's bit for bit, but
+    for NaN payloads, and for float32 subnormals on devices that flush them to zero (SwiftShader does, and
+    lavapipe of Mesa 26).
     """
 
     def __init__(self, runtime: Runtime, dtype: npt.DTypeLike) -> None:
         self.runtime, self.dtype = runtime, dtypes.lookup(dtype).numpy
         device = runtime.device
         limits = device.physical.limits
-        wide = {"shaderInt64", "shaderFloat64"} <= device.features  # what the variant with texel loads needs
-        texel = quirks_of(device.physical).texel_loads and wide
+        quirks = quirks_of(device.physical)
+        double = "shaderFloat64" in device.features and not (quirks.flushes_float64 and self.dtype == np.float64)
+        texel = quirks.texel_loads and double and "shaderInt64" in device.features  # what that variant needs
         self._name = "multiply_texels" if texel else "multiply_any"
         self._element: int | None = _ELEMENTS[self.dtype.name]
-        if self.dtype == np.float64 and "shaderFloat64" in device.features and not texel:
+        if self.dtype == np.float64 and double and not texel:
             self._name, self._element = "multiply_f64", None
         self._item_bytes = _TEXEL_BYTES if texel else _PLAIN_BYTES
         self._local_size = min(_LOCAL_SIZE, limits["maxComputeWorkGroupInvocations"])
@@ -235,8 +237,7 @@ def _multiply_tensors(left: Any, right: Any, out: Any) -> Tensor:
         out = a.runtime.empty(a.shape, a.dtype)
     elif not isinstance(out, Tensor):
         raise TypeError(f"tensors are multiplied into a tensor; out is {type(out).__name__}")
-    elif out.shape != a.shape or out.dtype != a.dtype:
-        raise ValueError(f"out has shape {out.shape} and dtype {out.dtype}; the result has {a.shape} and {a.dtype}")
+    _require_alike(out, a)
     target: Tensor = out
     if target.size:
         _multiplier(a.runtime, a.dtype)(a, b, target)
@@ -295,10 +296,14 @@ def _result(like: Array, out: Array | Tensor | None) -> Array:
         return np.empty(like.shape, like.dtype)
     if not isinstance(out, np.ndarray):
         raise TypeError(f"arrays are multiplied into an array; out is {type(out).__name__}")
+    _require_alike(out, like)
+    if not out.flags.writeable:
+        raise ValueError("out is read-only; pass a writeable array")
+    return out
+
+
+def _require_alike(out: Array | Tensor, like: Array | Tensor) -> None:
     if out.shape != like.shape or out.dtype != like.dtype:
         raise ValueError(
             f"out has shape {out.shape} and dtype {out.dtype}; the result has {like.shape} and {like.dtype}"
         )
-    if not out.flags.writeable:
-        raise ValueError("out is read-only; pass a writeable array")
-    return out

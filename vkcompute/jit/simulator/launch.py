@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import itertools
+import os
 import sys
 import threading
 from collections.abc import Iterator, Mapping
@@ -17,7 +18,7 @@ import numpy as np
 from vkcompute import dtypes
 from vkcompute.ir.function import walk
 from vkcompute.jit.annotations import annotations_of, typed
-from vkcompute.jit.arguments import Sizes, bound, grid_over, kind_of_array, kind_of_number
+from vkcompute.jit.arguments import Sizes, bound, grid_over, kind_of_array, kind_of_number, remedy
 from vkcompute.jit.compile import build, too_deep
 from vkcompute.jit.ids import SIMULATED
 from vkcompute.jit.simulator.invocations import grid
@@ -28,7 +29,17 @@ from vkcompute.jit.simulator.rewriter import rewritten
 from vkcompute.jit.source import Source
 from vkcompute.jit.values import Array
 
-_ONE_AT_A_TIME = threading.RLock()  # what threads launch on one tensor keeps an order, as on a device
+_one_at_a_time = threading.RLock()  # what threads launch on one tensor keeps an order, as on a device
+
+
+def _renew_lock() -> None:
+    """In a forked child: whoever held it is a thread that does not exist here."""
+    global _one_at_a_time
+    _one_at_a_time = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_lock)
 
 
 class Done(concurrent.futures.Future[None]):
@@ -66,7 +77,7 @@ def simulate(
     if local is not None and 0 in local:
         raise ValueError(f"{name} has workgroups of {local} invocations; give at least 1 along each axis")
     try:
-        with _ONE_AT_A_TIME:
+        with _one_at_a_time:
             _simulated(function, source, given, groups, local)
     except RecursionError:
         raise too_deep(source) from None
@@ -135,8 +146,9 @@ def _kind(arg: Any, name: str) -> Any:
         return kind_of_array(arg)
     found = kind_of_number(arg)
     if found is None:
-        got = f"an array of {arg.dtype}" if isinstance(arg, np.ndarray) else type(arg).__name__
-        raise TypeError(f"a simulated kernel takes arrays of numpy's, tensors and numbers; got {got} for {name}")
+        array = isinstance(arg, np.ndarray)
+        got = f"an array of {arg.dtype} for {name}" if array else f"{type(arg).__name__} for {name}{remedy(arg, name)}"
+        raise TypeError(f"a simulated kernel takes arrays of numpy's, tensors and numbers; got {got}")
     return found
 
 

@@ -91,7 +91,7 @@ class Machine(Expressions):
         """A value of the compiler's as the kernel sees it."""
         if isinstance(value, tuple):
             parts = map(self.seen, value)
-            return SimulatedVector(parts, self) if isinstance(value, Vector) else tuple(parts)
+            return SimulatedVector(parts, self) if isinstance(value, Vector) else like(value, parts)
         if type(value) is Row:
             return SimulatedRow(value, self)
         return SimulatedNumber(value.value, value.kind, self) if type(value) is Number else value
@@ -99,7 +99,7 @@ class Machine(Expressions):
     def fixed(self, value: Any) -> Any:
         """A value from outside as the kernel sees it."""
         if isinstance(value, tuple):
-            return tuple(map(self.fixed, value))
+            return like(value, map(self.fixed, value))
         if not isinstance(value, np.generic):
             return value
         kind = self.kind(value)
@@ -112,6 +112,12 @@ class Machine(Expressions):
         if kind is None or (type(value) is SimulatedNumber and value.kind == kind):
             return self.seen(value)
         return SimulatedNumber(self.cast(value, kind.type), kind, self)
+
+    def picked(self, kind: Any, values: tuple[Any, ...], index: Any) -> Any:
+        """An element of a tuple or a vector, in this type."""
+        if not 0 <= int(index) < len(values):
+            raise self.fault(f"index {index} is out of bounds of {len(values)} values; compare the index before")
+        return self.settled(kind, tuple(values)[int(index)])
 
     def operate(self, sign: str, one: Any, other: Any) -> Any:
         """`one sign other` of numbers as the kernel sees them."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vkcompute.ir import Constant, Value
-from vkcompute.jit.values import Array, Kind, Number, Row, Vector
+from vkcompute.jit.values import Array, Kind, Number, Row, Vector, like
 from vkcompute.jit.vectors import element, sliced, swizzled
 
 if TYPE_CHECKING:
@@ -188,5 +188,5 @@ class SimulatedArray:
 def plain(value: Any) -> Any:
     """A value as the compiler's functions take it: what is known at compile time is Python's or numpy's own."""
     if isinstance(value, tuple) and not isinstance(value, Vector):
-        return tuple(map(plain, value))
+        return like(value, map(plain, value))
     return value.array if isinstance(value, SimulatedArray) else value.scalar if type(value) is Fixed else value

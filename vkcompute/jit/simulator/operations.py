@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ import numpy as np
 
 from vkcompute.ir import BOOL, SCALARS, Builder, Constant, Function
 from vkcompute.ir.function import Op, Region, Value
-from vkcompute.ir.rules import BINARY, COMPARISONS, TESTS, UNARY
+from vkcompute.ir.rules import BINARY, COMPARISONS, ELEMENTARY, TESTS, UNARY
 from vkcompute.ir.types import element_of, vector
 
 if TYPE_CHECKING:
@@ -57,6 +58,24 @@ def _numeric(function: Callable[..., Any]) -> Operation:
     return lambda machine, args, _: function(*args)
 
 
+def _elementary(function: Callable[..., Any]) -> Operation:
+    """A function of floats, computed in float64 and rounded."""
+    return lambda machine, args, _: function(*[x.astype(np.float64) for x in args]).astype(args[0].dtype)
+
+
+def _python(name: str) -> Callable[..., Any]:
+    """A function of `math`, with numbers where it raises: at its poles, and where the result is too large."""
+
+    def function(x: Any) -> Any:
+        try:
+            return np.float64(getattr(math, name)(x))
+        except (OverflowError, ValueError):
+            pole = x < 0 and x == np.floor(x) and name == "gamma"
+            return np.float64(math.nan if pole else math.copysign(math.inf, x if name == "gamma" else 1))
+
+    return function
+
+
 def _divided(machine: Machine, args: list[Any], _: Any) -> Any:
     x, y = args
     if x.dtype.kind == "f":
@@ -73,13 +92,11 @@ def _demand_divisor(machine: Machine, x: Any, y: Any) -> None:
         raise machine.fault(f"{x} // {y} does not fit {x.dtype}, and is undefined; divide in a wider type")
 
 
-def _remainder(rounded: Callable[[Any], Any], exact: Callable[[Any, Any], Any]) -> Operation:
+def _remainder(function: Callable[[Any, Any], Any]) -> Operation:
     def remainder(machine: Machine, args: list[Any], _: Any) -> Any:
-        x, y = args
-        if x.dtype.kind == "f":
-            return x - y * rounded(x / y)
-        _demand_divisor(machine, x, y)
-        return exact(x, y)
+        if args[0].dtype.kind != "f":
+            _demand_divisor(machine, *args)
+        return function(*args)
 
     return remainder
 
@@ -119,18 +136,19 @@ _UFUNCS: dict[str, Callable[..., Any]] = {
     **{code: getattr(operator, code) for code in "add sub mul xor lt le gt ge eq ne neg abs".split()},
     "and": operator.and_, "or": operator.or_, "not": operator.invert, "shl": operator.lshift, "shr": operator.rshift,
     "min": np.minimum, "max": np.maximum, "pow": np.power, "atan2": np.arctan2,
+    **{name: _python(name) for name in ("erf", "erfc", "gamma", "lgamma")},
     "round": np.rint, "rsqrt": lambda x: 1 / np.sqrt(x),
     **{name: getattr(np, f"arc{name[1:]}") for name in ("asin", "acos", "atan", "asinh", "acosh", "atanh")},
 }  # fmt: skip
 OPERATIONS: dict[str, Operation] = {
     **{
-        code: _numeric(_UFUNCS.get(code) or getattr(np, code))
+        code: (_elementary if code in ELEMENTARY else _numeric)(_UFUNCS.get(code) or getattr(np, code))
         for code in (*BINARY, *COMPARISONS, *UNARY, *TESTS)
         if code in _UFUNCS or hasattr(np, code)
     },
     "div": _divided,
-    "rem": _remainder(np.trunc, np.fmod),
-    "mod": _remainder(np.floor, np.mod),
+    "rem": _remainder(np.fmod),
+    "mod": _remainder(np.mod),
     "cast": _cast,
     "bitcast": lambda machine, args, kind: args[0].view(element_of(kind).numpy),
     "select": lambda machine, args, _: args[1] if args[0] else args[2],

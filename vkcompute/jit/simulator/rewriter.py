@@ -12,7 +12,7 @@ import numpy as np
 
 from vkcompute.jit.functions import FUNCTIONS
 from vkcompute.jit.simulator.recorder import SHOWS, Notes, type_of
-from vkcompute.jit.values import is_static
+from vkcompute.jit.values import Number, is_static
 
 if TYPE_CHECKING:
     from vkcompute.jit.simulator.machine import Machine
@@ -73,8 +73,7 @@ class Rewriter(ast.NodeVisitor):
 
     def generic_visit(self, node: ast.AST) -> Any:
         """The node with what is visited in it."""
-        found = type(node)()
-        found.__dict__.update(node.__dict__)
+        found = type(node)(**vars(node))
         for name, value in ast.iter_fields(node):
             if isinstance(value, ast.AST):
                 setattr(found, name, self.visit(value))
@@ -153,9 +152,9 @@ class Rewriter(ast.NodeVisitor):
 
     def visit_For(self, node: ast.For) -> ast.For:
         """A loop over a range."""
-        if not isinstance(node.iter, ast.Call) or node not in self._notes.heads:
-            return cast(ast.For, self.generic_visit(node))  # the compiler never came here
-        heads = dict(self._notes.heads[node])
+        if not isinstance(node.iter, ast.Call) or self._value(node.iter.func) is not range:  # it never came here
+            return ast.copy_location(ast.For(node.target, node.iter, node.body, self._block(node.orelse)), node)
+        heads = dict(self._notes.heads.get(node, {}))  # none of a loop over nothing
         heads.pop(getattr(node.target, "id", ""), None)
         args = [self.visit(each) for each in node.iter.args]
         numbers = partial(self._machine.range, self._line(node))
@@ -182,12 +181,20 @@ class Rewriter(ast.NodeVisitor):
         kind = type_of(self._value(node))
         return self._settled(kind, self.generic_visit(node))
 
+    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
+        """An element; of a tuple in the type that all have together, if the index is found by the kernel."""
+        found, kind = cast(ast.Subscript, self.generic_visit(node)), type_of(self._value(node))
+        if not isinstance(self._value(node.value), tuple) or not isinstance(self._value(node.slice), Number):
+            return found
+        picked = self._entry(partial(self._machine.picked, kind), node)
+        return cast(ast.expr, _placed(ast.Call(picked, [found.value, found.slice], []), node))
+
     visit_BoolOp = visit_IfExp = visit_Compare = visit_UnaryOp = _joined  # noqa: N815
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         """A call of what the compiler found there; of others Python's own, untouched."""
         function, kind = self._value(node.func), type_of(self._value(node))
-        emitted = function in FUNCTIONS
+        emitted = function in FUNCTIONS and not node.keywords
         if function in (None, *SHOWS) or not (emitted or node in self._notes.calls):
             return cast(ast.expr, self.generic_visit(node))
         if emitted:

@@ -1,0 +1,261 @@
+"""The functions of math and numpy that are made of others or of a number's bits: to the bit what the host gives."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from test_float_functions import errors, special, spread
+
+import vkcompute as vc
+
+Array = np.ndarray[Any, Any]
+N = 512
+
+
+def each(function: Callable[..., Any], x: Array, y: Array) -> Array:
+    """Of numbers of the host, one by one; NaN where Python raises."""
+
+    def one(a: float, b: float) -> Any:
+        try:
+            return function(a, b)
+        except ValueError:
+            return math.nan
+
+    return np.array([one(float(a), float(b)) for a, b in zip(x, y, strict=True)])
+
+
+def unit(x: Array) -> Array:
+    """The distance of a number from the next one."""
+    last = abs(x) == np.finfo(x.dtype).max
+    return np.where(np.isinf(x), abs(x), np.spacing(np.where(last, abs(x) / 2, abs(x))) * (1 + last)).astype(x.dtype)
+
+
+def after(x: Array, y: Array) -> Array:
+    """numpy's, which of float16 has the other zero for equal ones."""
+    return np.where(x == y, y, np.nextafter(x, y))
+
+
+OF_ONE = {
+    np.signbit: np.signbit, np.frexp: np.frexp, math.frexp: np.frexp, np.modf: np.modf, math.modf: np.modf,
+    math.ulp: unit, np.spacing: lambda x: np.where(np.isinf(x), np.nan, np.copysign(unit(x), x)), np.fix: np.trunc,
+    np.rad2deg: np.rad2deg, np.deg2rad: np.deg2rad, np.positive: np.positive, np.reciprocal: np.reciprocal,
+}  # fmt: skip
+OF_TWO = {
+    math.copysign: np.copysign, np.nextafter: after, math.nextafter: after, np.heaviside: np.heaviside,
+    np.fmin: np.fmin, np.fmax: np.fmax, np.isclose: np.isclose,
+    math.remainder: lambda x, y: each(math.remainder, x, y), math.isclose: lambda x, y: each(math.isclose, x, y),
+}  # fmt: skip
+APPROXIMATE = {np.rad2deg, np.deg2rad, np.reciprocal}
+
+
+def run(gpu: Any, called: Any, *args: Array) -> list[Array]:
+    """One or two results of numbers: on the device, or simulated."""
+
+    def of_one(x: Any, y: Any, first: Any, second: Any) -> None:
+        i = vc.global_id(0)
+        if i < x.size:
+            found = called(x[i])
+            if pair:
+                first[i], second[i] = found
+            else:
+                first[i] = found
+
+    def of_two(x: Any, y: Any, first: Any, second: Any) -> None:
+        i = vc.global_id(0)
+        if i < x.size:
+            first[i] = called(x[i], y[i])
+
+    pair = called in (np.frexp, math.frexp, np.modf, math.modf)
+    out = [gpu.zeros(len(args[0]), args[0].dtype) for _ in range(2)]
+    try:
+        vc.kernel(of_two if len(args) == 2 else of_one)(gpu.tensor(args[0]), gpu.tensor(args[-1]), *out)
+        return [each.numpy() for each in out][: 1 + pair]
+    except vc.MissingFeature:
+        pytest.skip("the device has no such type")
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> Any:
+    with np.errstate(all="ignore"):
+        yield
+
+
+def normal(x: Array) -> Array:
+    """Without the numbers for which a device may take 0."""
+    return np.where(abs(x) < np.finfo(x.dtype).tiny, x * 0, x)
+
+
+def arguments(dtype: Any, n_arguments: int) -> list[Array]:
+    near = np.random.default_rng(5).uniform(-8, 8, (2, N)).astype(dtype)
+    if n_arguments == 1:
+        return [np.concatenate([near[0], np.rint(near[0]), spread(dtype, N, 6), special(dtype)])]
+    grid = np.meshgrid(special(dtype), special(dtype))
+    wide = [spread(dtype, 2 * N, 7 + k)[:N] for k in range(2)]
+    ties = np.rint(near[0]) * 0.5 * np.rint(near[1]), np.rint(near[1])
+    alike = near[0] * np.array([1, 1 + 1e-6], dtype).repeat(N // 2)
+    return [np.concatenate([near[k], wide[k], grid[k].ravel(), ties[k], (near[0], alike)[k]]) for k in range(2)]
+
+
+@pytest.mark.parametrize("gpu", ["device", "simulated"], indirect=True)
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("function", [*OF_ONE, *OF_TWO], ids=lambda each: f"{each.__name__}{type(each).__name__[:1]}")
+def test_functions_of_bits_are_exact(gpu: Any, function: Any, dtype: str) -> None:
+    n, kind = 1 + (function in OF_TWO), np.dtype(dtype).type
+    args = [x[:: 1 if isinstance(gpu, vc.Runtime) else 9].copy() for x in arguments(kind, n)]
+    expected = (OF_ONE if n == 1 else OF_TWO)[function](*args)
+    expected = expected if isinstance(expected, tuple) else (expected,)
+    for found, exact in zip(run(gpu, function, *args), expected, strict=True):
+        right = np.asarray(exact).astype(kind)
+        if function in APPROXIMATE:
+            ulp = 4 if dtype == "float16" else 3
+            np.testing.assert_array_max_ulp(normal(found), normal(right), ulp)
+            continue
+        if function not in (np.nextafter, math.nextafter, math.ulp, np.spacing):
+            found, right = normal(found), normal(right)
+        np.testing.assert_array_equal(found, right)
+        number = ~np.isnan(right) & ((right != 0) | ((function not in (np.fmin, np.fmax)) & (np.asarray(exact) == 0)))
+        np.testing.assert_array_equal(np.signbit(found[number]), np.signbit(right[number]))
+
+
+@pytest.mark.parametrize("gpu", ["device", "simulated"], indirect=True)
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_powers_of_two_are_exact(gpu: Any, dtype: str) -> None:
+    @vc.kernel
+    def scaled(x, n, out, again):  # type: ignore[no-untyped-def]
+        i = vc.global_id(0)
+        out[i] = math.ldexp(x[i], n[i])
+        m, e = np.frexp(x[i])
+        again[i] = np.ldexp(m, e)
+
+    x = np.tile(special(np.dtype(dtype).type), 8)
+    n = np.random.default_rng(0).integers(-1100, 1100, len(x)).astype(np.int32)
+    n[::2] //= {"float16": 50, "float32": 5, "float64": 1}[dtype]
+    n[:4] = 2**31 - 1, -(2**31), 0, 1
+    out, again = (gpu.zeros(len(x), dtype) for _ in range(2))
+    try:
+        scaled[len(x), 1](gpu.tensor(x), gpu.tensor(n), out, again)
+    except vc.MissingFeature:
+        pytest.skip("the device has no such type")
+    np.testing.assert_array_equal(normal(out.numpy()), normal(np.ldexp(x, n)))
+    np.testing.assert_array_equal(again.numpy(), x)
+
+
+@pytest.mark.parametrize("gpu", ["device", "simulated"], indirect=True)
+@pytest.mark.parametrize("dtype", ["int32", "uint32", "int64", "uint8"])
+def test_divisors_and_roots_of_integers(gpu: Any, dtype: str) -> None:
+    @vc.kernel
+    def kernel(x, y, out):  # type: ignore[no-untyped-def]
+        i = vc.global_id(0)
+        out[0, i] = math.gcd(x[i], y[i])
+        out[1, i] = np.lcm(x[i] % 15, y[i] % 15)
+        out[2, i] = math.isqrt(abs(x[i] // 2))
+        out[3, i] = math.gcd(x[i], y[i], 12)
+
+    limits, random = np.iinfo(dtype), np.random.default_rng(0)
+    x, y = (random.integers(limits.min + 1, limits.max, 64, dtype, endpoint=True) for _ in range(2))
+    x[:6], y[:6] = [0, 0, 12, limits.max, limits.min + 1, 64], [0, 5, 18, limits.max, 9, 48]
+    out = gpu.zeros((4, 64), dtype)
+    try:
+        kernel[64, 1](gpu.tensor(x), gpu.tensor(y), out)
+    except vc.MissingFeature:
+        pytest.skip("the device has no such type")
+    roots = [math.isqrt(abs(n // 2)) for n in x.tolist()]
+    exact = [np.gcd(x, y), np.lcm(x % 15, y % 15), roots, np.gcd(np.gcd(x, y), np.array(12, dtype))]
+    np.testing.assert_array_equal(out.numpy(), np.array(exact).astype(dtype))
+
+
+@pytest.mark.parametrize("gpu", ["device", "simulated"], indirect=True)
+def test_functions_made_of_others(gpu: Any) -> None:
+    @vc.kernel
+    def kernel(x, y, out):  # type: ignore[no-untyped-def]
+        i = vc.global_id(0)
+        a, b = x[i], y[i]
+        out[0, i] = np.logaddexp(a, b)
+        out[1, i] = np.logaddexp2(a, b)
+        out[2, i] = np.sinc(a)
+        out[3, i] = math.hypot(a, b, 2) + math.dist((a, b), (1, 2)) + math.dist(vc.float32x3(a), vc.float32x3(b))
+        out[4, i] = math.prod((a, b, 3)) + math.hypot(a)
+        out[5, i] = math.isclose(a, b, rel_tol=0.5) + 2 * np.isclose(a, b, atol=4, rtol=0)
+        whole, parts = np.frexp(vc.float32x2(a, b))[1] + 0, np.modf(vc.float32x2(a, b))
+        out[6, i] = whole.x + whole.y + parts[0].x * 2 + parts[1].y
+        out[7, i] = math.frexp(8.0)[0] * a + np.modf(-2.5)[0] * np.frexp(9)[1] + math.ldexp(1, 3)
+
+    x, y = np.random.default_rng(0).uniform(-8, 8, (2, 64)).astype(np.float32)
+    y[:8] = x[:8]
+    out = gpu.zeros((8, 64))
+    kernel[64, 1](gpu.tensor(x), gpu.tensor(y), out)
+    a, b = x.astype(float), y.astype(float)
+    close = each(lambda p, q: math.isclose(p, q, rel_tol=0.5), a, b) + 2 * np.isclose(a, b, atol=4, rtol=0)
+    roots = np.sqrt(a * a + b * b + 4) + np.hypot(a - 1, b - 2) + np.sqrt(3) * abs(a - b)
+    others = np.frexp(a)[1] + np.frexp(b)[1] + np.modf(a)[0] * 2 + np.modf(b)[1], 0.5 * a - 2 + 8
+    exact = [np.logaddexp(a, b), np.logaddexp2(a, b), np.sinc(a), roots, a * b * 3 + abs(a), close, *others]
+    np.testing.assert_allclose(out.numpy(), exact, rtol=2e-6, atol=2e-6)
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize("function", [math.comb, math.perm, math.factorial, math.fsum, math.gcd, math.dist, math.isqrt])
+def test_what_kernels_have_not_says_what_to_write(function: Any) -> None:
+    @vc.kernel
+    def kernel(out):  # type: ignore[no-untyped-def]
+        if function in (math.gcd, math.comb, math.perm):
+            out[0] = function(out[0], 2)
+        elif function in (math.dist,):
+            out[0] = function((1, 2), (out[0], 2, 3))
+        else:
+            out[0] = function(out[0])
+
+    remedy = {
+        math.fsum: "write sum", math.gcd: "takes integers", math.isqrt: "takes integers", math.dist: "of as many",
+    }.get(function, "table in a tensor")  # fmt: skip
+    with pytest.raises(vc.KernelError, match=remedy):
+        kernel.simulate(np.zeros(3, np.float32))
+
+
+BOUNDS = {"erf": (2, 2), "erfc": (5, 4), "gamma": (8, 7), "lgamma": (5, 5)}  # ulp, of float32 and of float64
+
+
+def of_integrals(name: str, dtype: Any) -> Array:
+    """Where the functions change, far out, near the poles, and where float32 is the furthest off."""
+    random, n = np.random.default_rng(9), 1500
+    most = {"erf": 7, "erfc": 10 if dtype == np.float32 else 26, "gamma": 35 if dtype == np.float32 else 171}
+    near = [random.uniform(-7, most.get(name, 100), n), random.uniform(-2, 9, n), random.uniform(0.2, 3.2, n)]
+    poles = np.add.outer(-np.arange(45.0), [1e-3, -1e-3, 2.0**-16, 0]).ravel()
+    worst = [0.9954118, 0.5043004, -7.266968, 1.2523643]
+    return np.concatenate([worst, *near, poles, spread(dtype, n, 1), special(dtype)]).astype(dtype)
+
+
+def on_host(name: str, x: float) -> float:
+    """Of math, with numbers where it raises."""
+    try:
+        return float(getattr(math, name)(x))
+    except (OverflowError, ValueError):
+        return math.nan if name == "gamma" and x < 0 and x == np.floor(x) else math.copysign(math.inf, x)
+
+
+@pytest.mark.parametrize("gpu", ["device", "simulated"], indirect=True)
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("name", BOUNDS)
+def test_integrals_are_right_to_few_ulp(gpu: Any, name: str, dtype: str) -> None:
+    """Of float64, too, but math's own are wrong by up to as much (gamma and lgamma by more)."""
+    kind = np.dtype(dtype).type
+    x = of_integrals(name, kind)[:: 1 if isinstance(gpu, vc.Runtime) else 5].copy()
+    [found] = run(gpu, getattr(math, name), x)
+    exact = np.array([on_host(name, each) for each in x.tolist()])
+    if name == "lgamma":
+        exact = np.where(np.isinf(exact), math.inf, exact)
+    error = errors(found, exact)
+    if name == "lgamma":  # near its zeros among negative numbers it is right to so much of 1; near 1 math's own is
+        near_one = (x == 1 + np.finfo(kind).eps) & (dtype != "float16") & isinstance(gpu, vc.Runtime)
+        np.testing.assert_allclose(found[near_one], -np.euler_gamma * np.finfo(kind).eps, 1e-6)
+        error = np.where(
+            ((x < 0) | (dtype == "float64")) & (abs(exact) < 1), abs(found - exact) / np.finfo(kind).eps, error
+        )
+    bound = BOUNDS[name][0] if dtype != "float64" else BOUNDS[name][1] + (10 if "gamma" in name else 1)
+    worst = int(np.argmax(error))
+    assert error[worst] <= bound, f"{name}({x[worst]}) gave {found[worst]}, not {exact[worst]}: {error[worst]:.1f} ulp"
+    zero = (exact == 0) & (found == 0) & (x == 0)
+    assert np.array_equal(np.signbit(found[zero]), np.signbit(exact[zero]))

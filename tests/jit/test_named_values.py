@@ -1,0 +1,185 @@
+"""Named tuples, enums, dataclasses and other objects of numbers: constants by attribute, and what is no argument."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from decimal import Decimal
+from fractions import Fraction
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import vkcompute as vc
+from vkcompute.errors import KernelError
+
+
+class Color(enum.IntEnum):
+    RED = 1
+    BLUE = 2
+
+
+class Mode(enum.Enum):
+    FAST = "fast"
+    EXACT = 2
+
+
+class Point(NamedTuple):
+    x: Any
+    y: Any = 10
+
+
+@dataclasses.dataclass
+class Settings:
+    rate: float
+    place: Point
+    mode: Mode = Mode.FAST
+
+
+POINT, MODE = Point(np.uint32(2**31 + 5), 2), Mode.FAST
+TABLE = {"n": 3, Color.RED: 0.5}
+SETTINGS, SPACE = Settings(0.5, Point(3, 4)), SimpleNamespace(n=3)
+
+
+def moved(p, by):
+    return Point(y=p.y + by, x=p.x)
+
+
+@vc.kernel
+def numbers(out, a):
+    p = moved(Point(a), 1)  # y is 11
+    if a > 1:
+        p = Point(a * 2.5)
+    for _ in range(2):
+        p = Point(p.x, p.y + 1)
+    x, y = p
+    out[0], out[1], out[2] = p.x + x, p.y + y, p[0] * len(p)
+    q = (p.x, 1) if a > 1 else Point(7, a)
+    out[3] = q[1]
+
+
+@vc.kernel
+def constants(out):
+    out[0] = POINT.x + POINT.x  # uint32 wraps
+    out[1] = SETTINGS.rate * SETTINGS.place.y
+    out[2] = Color.BLUE + Color.RED.value if MODE is Mode.FAST and MODE is not Mode.EXACT else -1
+    out[3] = SPACE.n * TABLE["n"] * TABLE[Color.RED] + Mode.EXACT.value
+    if MODE != Mode.FAST or SETTINGS.mode != MODE or MODE.name != "FAST":
+        out[3] = -1
+
+
+@pytest.mark.parametrize("a", [1, 4])
+def test_named_tuples_are_made_in_kernels(gpu: vc.Runtime, a: int) -> None:
+    out = gpu.zeros(4)
+    numbers[1, 1](out, a)
+    x, y = (2.5 * a, 12) if a > 1 else (a, 13)
+    assert out.numpy().tolist() == [2 * x, 2 * y, 2 * x, a if a == 1 else 1]
+
+
+def test_objects_of_numbers_are_constants_that_may_change(gpu: vc.Runtime) -> None:
+    out = gpu.zeros(4)
+
+    def found() -> list[float]:
+        constants[1, 1](out)
+        return out.numpy().tolist()
+
+    assert found() == [10, 2, 3, 6.5]
+    try:
+        SETTINGS.rate, SPACE.n, TABLE["n"] = 1.5, 4, 1
+        assert found() == [10, 6, 3, 4]
+    finally:
+        SETTINGS.rate, SPACE.n, TABLE["n"] = 0.5, 3, 3
+
+
+@vc.kernel
+def given(out, x):
+    out[0] = x
+    if x == Color.RED:
+        out[1] = 1
+
+
+@vc.kernel
+def annotated(out, x: vc.int32):
+    out[0] = x
+
+
+class Own(float):
+    pass
+
+
+@pytest.mark.parametrize(
+    "number", [Color.RED, enum.IntFlag("Flag", "A B")(3), np.float16(2.5), np.bool_(True), np.uint8(200), Own(0.5)]
+)
+def test_numbers_of_other_classes_are_arguments(gpu: vc.Runtime, number: Any) -> None:
+    out = gpu.zeros(2)
+    for _ in range(2):
+        try:
+            given[1, 1](out, number)
+        except vc.MissingFeature as missing:
+            pytest.skip(str(missing))
+        assert out.numpy().tolist() == [float(number), number == 1]
+
+
+def test_annotations_take_enums_and_bools(gpu: vc.Runtime) -> None:
+    out = gpu.zeros(1)
+    for number in (Color.RED, Color.BLUE, 7, Color.RED, np.bool_(True), np.bool_(True), np.bool_(False)):
+        annotated[1, 1](out, number)
+        assert out.numpy()[0] == number
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (Fraction(1, 2), "got Fraction for x; pass float(x)"),
+        (Decimal("0.5"), "got Decimal for x; pass float(x)"),
+        (np.longdouble(0.5), f"got {np.longdouble.__name__} for x; pass float(x)"),
+        (1j, "got complex for x; pass x.real and x.imag"),
+        (np.complex64(1j), "got complex64 for x; pass x.real and x.imag"),
+        (Mode.FAST, "got Mode for x; pass a number, or read it in the kernel as a constant from outside"),
+        (Point(1, 2), "got Point for x; pass a number, or read it in the kernel as a constant from outside"),
+        (SPACE, "got SimpleNamespace for x; pass a number, or read it in the kernel as a constant from outside"),
+        (None, "got NoneType for x; pass a number, or read it in the kernel as a constant from outside"),
+    ],
+    ids=repr,
+)
+def test_what_is_no_number_is_refused_as_an_argument(gpu: vc.Runtime, wrong: Any, message: str) -> None:
+    with pytest.raises(TypeError) as raised:
+        given(gpu.zeros(2), wrong)
+    assert str(raised.value).endswith(message)
+
+
+@vc.kernel
+def misspelt(out):
+    out[0] = POINT.z
+
+
+@vc.kernel
+def unknown(out):
+    out[0] = SETTINGS.rat
+
+
+@vc.kernel
+def no_number(out):
+    out[0] = HALF
+
+
+@vc.kernel
+def stored(out):
+    SPACE.n = 3
+    out[0] = 1
+
+
+HALF = Fraction(1, 2)
+
+
+def test_errors_of_attributes(gpu: vc.Runtime) -> None:
+    for kernel, message in (
+        (misspelt, "Point has no attribute z; its fields are x, y"),
+        (unknown, "Settings has no attribute rat; did you mean rate?"),
+        (no_number, r"this takes numbers; got a Fraction; write float\(…\) outside of the kernel"),
+        (stored, "a kernel assigns to variables and to elements of tensors"),
+    ):
+        with pytest.raises(KernelError, match=message):
+            kernel[1, 1](gpu.zeros(1))

@@ -1,0 +1,170 @@
+"""Loops over tuples, vectors, tensors, enumerate and zip, against the same functions run by Python."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from oracle import check
+
+import vkcompute as vc
+
+TAPS = (0.125, 0.25, 0.5)
+AROUND = ((-1, 2), (1, 3), (4, -5))
+NOTHING = ()
+SEVEN = np.int32(-7)
+N = 16
+X = np.linspace(-4, 4, N, dtype=np.float32)
+K = np.arange(N, dtype=np.int32)
+
+
+class Tap(NamedTuple):
+    offset: int
+    weight: float
+
+
+NAMED = (Tap(0, 0.5), Tap(-1, 0.25), Tap(2, 0.125))
+
+
+@vc.kernel
+def tuples(k, x, out):
+    i = vc.global_id(0)
+    n = k[i]
+    for d in (-1, 0, n):
+        out[i, 0] += d * n
+    for j, (d, e) in enumerate(AROUND):
+        if d > n:
+            break
+        if e == n:
+            continue
+        out[i, 1] += j * d + e
+    else:
+        out[i, 1] += 100
+    for a, b in zip(TAPS, (n, 2, 3, 4)):  # noqa: B905
+        for c in TAPS:
+            out[i, 2] += a * b * c
+    for j, tap in enumerate(NAMED, start=n):
+        out[i, 3] += j * tap.weight * x[max(i + tap.offset, 0) % 16]
+    for each in NOTHING:
+        out[i, 4] = each
+    else:
+        out[i, 4] = 7 if n > 3 else 7.5
+    for flag in (True, n > 3):
+        if flag:
+            out[i, 5] += 1
+
+
+@vc.kernel
+def tensors(table, x, out):
+    i = vc.global_id(0)
+    for v in x:
+        out[i, 0] += v
+    for row in table:
+        for v in row:
+            out[i, 1] += v * i
+    for j, (v, w) in enumerate(zip(x, TAPS), 3):  # noqa: B905
+        out[i, 2] += j * v * w
+    for j in range(2):
+        for v in table[j]:
+            out[i, 3] += v
+    items = TAPS
+    for items in items:  # noqa: B020
+        out[i, 4] += items
+    for length in x.shape:
+        out[i, 5] += length
+
+
+@vc.kernel
+def rows(k, out):
+    i = vc.global_id(0)
+    n = abs(k[i]) % 3
+    out[i, 0] = AROUND[n][1 - n % 2]
+    out[i, 1] = NAMED[n].weight
+    pair = ((n, 2.5), (3, n), (5, 6))[n]
+    out[i, 2] = pair[0] * 10 + pair[1]
+
+
+def steps(n, k):
+    total = n
+    for j in range(n & 3, 1, (abs(k) & 2) - 1):
+        total += j * abs(k)
+    else:
+        total += 10
+    return total
+
+
+def counted(out, i):
+    out[i, 2] += 1
+    return 0
+
+
+@vc.kernel
+def nothing_to_do(k, out):
+    """Ranges that are known to be empty, of which the compiler sees no more than the arguments."""
+    i = vc.global_id(0)
+    out[i, 0] = steps(np.int32(65), np.int32(-9))
+    out[i, 1] = steps(np.int32(66), np.int32(-9))
+    for each in range(abs(SEVEN) - 7, counted(out, i)):
+        out[i, 1] = each
+    for _ in range(3, abs(SEVEN) - 7):
+        out[i, 1] += k[i]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "args"),
+    [
+        (nothing_to_do, (K, np.zeros((N, 3), np.int32))),
+        (tuples, (K - 5, X, np.zeros((N, 6), np.float32))),
+        (tensors, (np.arange(12, dtype=np.int32).reshape(3, 4), X, np.zeros((N, 6), np.float32))),
+        (rows, (K - 5, np.zeros((N, 3), np.float32))),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_loops_over_items(gpu: vc.Runtime, kernel: Any, args: tuple[Any, ...]) -> None:
+    check(gpu, kernel, *args, rtol=1e-5, atol=1e-5)
+
+
+@vc.kernel
+def pieces(out, k):
+    tile = vc.shared(4, vc.int32)
+    tile[vc.local_id(0)] = vc.local_id(0) + k
+    vc.barrier()
+    for step in (1, 2):
+        below = tile[(vc.local_id(0) + step) % 4]
+        vc.barrier()
+        tile[vc.local_id(0)] += below
+        vc.barrier()
+    for each in tile:
+        out[vc.local_id(0)] += each
+    for part in vc.float32x3(1, 2, 3).zy, vc.float32x2(k):
+        for each in part:
+            out[vc.local_id(0)] += each
+
+
+def test_barriers_in_loops_over_tuples_and_vectors(gpu: vc.Runtime) -> None:
+    out = gpu.zeros(4, np.int32)
+    pieces[1, 4](out, 5)
+    values = np.arange(4) + 5
+    for step in (1, 2):
+        values = values + np.roll(values, -step)
+    assert out.numpy().tolist() == [values.sum() + 3 + 2 + 5 + 5] * 4
+
+
+def test_names_of_the_functions_own(gpu: vc.Runtime) -> None:
+    """What such loops are written with is Python's; where a kernel calls something else so, they are refused."""
+
+    @vc.kernel
+    def scaled(out, len):
+        for tap in TAPS:
+            out[0] += tap * len
+
+    @vc.kernel
+    def shadowed(out):
+        range = 2.0
+        for k in zip(TAPS, TAPS):  # noqa: B905
+            out[0] += k[0] * range
+
+    for kernel, args in ((scaled, (2.0,)), (shadowed, ())):
+        with pytest.raises(vc.KernelError, match="a for loop goes over"):
+            kernel(gpu.zeros(1), *args)

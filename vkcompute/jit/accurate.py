@@ -1,0 +1,96 @@
+"""Functions of floats that no device has, or not well enough, become operations that every device does right.
+
+The specification of Vulkan lets a device be wrong by 2**-11 in the sine and by a relative 2**-10 or so in others; of
+float64 it has none of them. What computes them is compiled from the language of kernels once, and copied where a
+function has such an operation.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from vkcompute import ir
+from vkcompute.ir import FLOAT16, FLOAT32, UINT32, Scalar, Value
+from vkcompute.ir.function import EXACT, Op, Param, Region, walk
+from vkcompute.ir.passes import rewrite, share
+from vkcompute.ir.rules import ELEMENTARY, NO_INSTRUCTION
+from vkcompute.jit import elementary, special
+from vkcompute.jit.coefficients import Double, Single
+from vkcompute.jit.source import read
+from vkcompute.jit.statements import Statements
+from vkcompute.jit.values import Kind, Number
+
+_ALWAYS = NO_INSTRUCTION | {"pow"}  # which GLSL has for x > 0 only
+_ROUNDED = frozenset({"add", "sub", "mul", "div"})
+
+
+class Template(NamedTuple):
+    """A function in the intermediate form: operations on parameters, which give a result."""
+
+    params: tuple[Param, ...]
+    ops: tuple[Op, ...]
+    result: Value
+
+
+def optimized(function: ir.Function, fast: bool = False) -> ir.Function:
+    """Optimizes a function, and puts what computes them in the place of functions of floats.
+
+    Args:
+        fast: whether those stay for which the device has an instruction.
+    """
+    ir.optimize(function)
+    found = [op for op in walk(function.body) if _is_replaced(op, fast)]
+    if found:
+        _replace(function, fast)
+    if len(found) > 1:
+        share(function)  # as the sine and the cosine of one number are computed alike
+    return function
+
+
+def _is_replaced(op: Op, fast: bool) -> bool:
+    if op.code not in ELEMENTARY:
+        return False
+    return not fast or op.code in _ALWAYS or op.args[0].type.bits == 64  # type: ignore[union-attr]
+
+
+def _replace(function: ir.Function, fast: bool) -> None:
+    builder = ir.Builder(function)
+
+    def instead(op: Op, replaced: dict[Value, Value]) -> list[Op] | None:
+        if not _is_replaced(op, fast):
+            return None
+        region, kind = Region(), op.type
+        with builder.into(region), builder.at(op.loc):
+            wide = FLOAT32 if kind is FLOAT16 else kind
+            found = _copied(builder, _template(op.code, wide), [builder.cast(each, wide) for each in op.args])
+            replaced[op] = builder.cast(found, kind)
+        return region.ops[:-1]  # the last one ends the region
+
+    rewrite(function, instead)
+
+
+def _copied(builder: ir.Builder, template: Template, args: Sequence[Value]) -> Value:
+    env = dict[Value, Value](zip(template.params, args, strict=True))
+    for op in template.ops:
+        builder.copy(op, env)
+    return env.get(template.result, template.result)
+
+
+@functools.cache
+def _template(code: str, kind: Scalar) -> Template:
+    """The operations that compute a function, none of which a device may contract with another."""
+    function = ir.Function(code)
+    compiler = Statements(function, kind, folded=False)
+    written = getattr(elementary, code, None) or getattr(special, code)
+    params = tuple([Param(kind) for _ in range(written.__code__.co_argcount - 1)])
+    args: list[Any] = [Number(each, Kind(kind)) for each in params]
+    found = compiler.inline(written, [*args, Single if kind is FLOAT32 else Double], {}, read(written).tree)
+    memory = function.buffer("result", kind)
+    compiler.builder.store(memory, compiler.builder.const(0, UINT32), compiler.cast(found, kind))
+    *ops, store = ir.optimize(function).body.ops
+    for op in walk(function.body):
+        if op.code in _ROUNDED and getattr(op.type, "kind", "") == "f":
+            op.attribute = EXACT
+    return Template(params, tuple(ops), store.args[1])
