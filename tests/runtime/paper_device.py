@@ -15,7 +15,7 @@ import pytest
 from happens_before import Access, Barrier, Event, Recorded, Replay, Seen, Submit, Wait
 
 from vkcompute.errors import VulkanError
-from vkcompute.runtime import lane, recording, scheduler
+from vkcompute.runtime import graph_tasks, lane, recording, scheduler
 from vkcompute.runtime.cost import NOTHING
 from vkcompute.runtime.graph_tasks import Task
 from vkcompute.runtime.recording import Recording
@@ -180,7 +180,7 @@ class Paper:
 
     def replay(self, recording: Recording, times: int) -> Any:
         family = recording.handle.family
-        return self.scheduler.replay([recording.handle] * times, family, recording.writes, recording.reads)
+        return self.scheduler.replay(recording, family, times)
 
     def host(self, where: Any, write: bool) -> None:
         buffer, start, stop = where
@@ -197,5 +197,5 @@ def on_paper(batch_tasks: int = 64) -> Iterator[None]:
             patch.setattr(module, "Recorder", PaperRecorder)
         patch.setattr(lane, "CommandPool", PaperPool)
         patch.setattr(scheduler, "BATCH_TASKS", batch_tasks)
-        patch.setattr(scheduler, "sources", lambda regions, n_regions, source, target: (source,))
+        patch.setattr(graph_tasks, "sources", lambda regions, n_regions, source, target: (source,))
         yield

@@ -5,7 +5,7 @@ and the validation layer looks at one command buffer at a time. Here every timel
 runs whatever it is allowed to in any order.
 """
 
-# ruff: noqa: N802  # the methods of Trace are called after the Vulkan functions that they watch
+# ruff: noqa: N802, N815  # the methods of Trace are called after the Vulkan functions that they watch
 
 from __future__ import annotations
 
@@ -78,6 +78,8 @@ class Trace:
         read_only = (0, 1) if len(found) == 3 else ()
         writes = [where for binding, where in found.items() if binding not in read_only]
         self._command(handle, Access(f"dispatch{grid}", list(found.values()), writes))
+
+    vkCmdDispatchBase = vkCmdDispatch  # a part is taken to touch all of it, as it is ordered
 
     def vkCmdCopyBuffer(self, handle: Any, source: Any, target: Any, n: int, regions: Any) -> None:
         # From the first byte to the last, as a strided copy is ordered: what lies between its elements comes with them.

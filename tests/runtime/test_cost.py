@@ -12,11 +12,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from paper_device import PaperBuffer, PaperDevice, PaperQueue, PaperRecorder, on_paper
+from paper_device import PaperBuffer, PaperDevice, PaperPool, PaperQueue, PaperRecorder, on_paper
 
 from vkcompute.runtime import lane
-from vkcompute.runtime.cost import MOST, NOTHING, Costs, divided
-from vkcompute.runtime.scheduler import Scheduler
+from vkcompute.runtime.cost import NOTHING, Cost, Costs, Mix, divided
+from vkcompute.runtime.graph_tasks import Task
+from vkcompute.runtime.recording import Recording, Recordings
+from vkcompute.runtime.scheduler import BATCH_TASKS, Scheduler
 
 pytestmark = pytest.mark.pure
 
@@ -77,6 +79,21 @@ class TimedRecorder(PaperRecorder):
         self.items.append(group_s * prod(grid))
 
 
+class TimedTask(Task):
+    """A launch in a recording: of a kernel on so many workgroups."""
+
+    def __init__(self, machine: Machine, kernel: int, n_groups: int) -> None:
+        super().__init__(*[[(machine.data, 0, 4)]] * 2)
+        self._machine, self._kernel, self._grid = machine, kernel, (n_groups, 1, 1)
+        self.cost = machine.costs[kernel].of(self._grid)
+
+    def record(self, recorder: Any) -> None:
+        recorder.dispatch(self._machine.group_s[self._kernel], self._grid)
+
+    def launch(self, scheduler: Scheduler, queue: int) -> None:
+        self._machine.launch(self._kernel, self._grid[0], depends=True)
+
+
 class Machine:
     """A scheduler with a limit, and kernels whose workgroups take so long each."""
 
@@ -96,6 +113,15 @@ class Machine:
         command = self.group_s[kernel], grid
         return self.scheduler.dispatch(command, ranges, ranges, None, (name, name, self.costs[kernel].of(grid)))
 
+    def record(self, launches: Sequence[tuple[int, int]]) -> Recording:
+        pool: Any = PaperPool(self.queue)
+        return Recording(pool, [TimedTask(self, *each) for each in launches], None, LIMIT_S)
+
+    def run(self, recording: Recording, times: int) -> None:
+        graph: Any = Recordings.__new__(Recordings)
+        graph._runtime, graph.family = SimpleNamespace(scheduler=self.scheduler), 0
+        graph.replay(recording, times)
+
 
 @pytest.fixture
 def _timed() -> Any:
@@ -109,6 +135,7 @@ def _timed() -> Any:
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.integers(0, 2), st.integers(0, 3), st.booleans(), st.integers(1, 100)),
+        st.tuples(st.integers(0, 3), st.integers(1, 30)),
         st.sampled_from(["wait", "sleep", "flush"]),
     ),
     min_size=1,
@@ -120,12 +147,20 @@ STEPS = st.lists(
 @pytest.mark.parametrize("divisible", [False, True])
 @given(
     seconds=st.lists(st.floats(1e-6, 4.0), min_size=3, max_size=3),  # of a launch on the largest of the grids
+    graphs=st.lists(
+        st.lists(st.tuples(st.integers(0, 2), st.sampled_from([16, 64, 256, 1024])), max_size=40),
+        min_size=4,
+        max_size=4,
+    ),
     steps=STEPS,
 )
-def test_no_submit_takes_longer_than_the_limit(seconds: list[float], steps: list[Any], divisible: bool) -> None:
+def test_no_submit_takes_longer_than_the_limit(
+    seconds: list[float], graphs: list[Any], steps: list[Any], divisible: bool
+) -> None:
     grids = [16, 64, 256, 1024]
     machine = Machine([each / grids[-1] for each in seconds], divisible=divisible)
     longest = 0.0
+    recorded = [machine.record(launches) for launches in graphs]
     for step in steps:
         if step == "wait":
             machine.scheduler.wait()
@@ -133,6 +168,9 @@ def test_no_submit_takes_longer_than_the_limit(seconds: list[float], steps: list
             machine.queue.now += 3.0
         elif step == "flush":
             machine.scheduler.flush()
+        elif len(step) == 2:
+            machine.run(recorded[step[0]], step[1])
+            longest = max([longest, *(machine.group_s[kernel] * n for kernel, n in graphs[step[0]])])
         else:
             kernel, size, depends, times = step
             for _ in range(times):
@@ -152,7 +190,7 @@ def test_short_launches_soon_go_in_full_batches_again(waits: bool) -> None:
         if waits:
             machine.scheduler.wait()
     known = machine.queue.last_value
-    for _ in range(10 * MOST):
+    for _ in range(10 * BATCH_TASKS):
         machine.launch(0, 64, depends=True)
     assert machine.queue.last_value - known <= 11
 
@@ -179,9 +217,8 @@ def test_launches_that_become_long_are_cut_again() -> None:
 
 def test_without_a_limit_nothing_is_learnt() -> None:
     cost = Costs(None, divisible=True).of((1000, 1, 1))
-    cost.note(1, 100.0, 100.0)
     assert cost is NOTHING
-    assert (cost.most, cost.parts) == (MOST, 1)
+    assert (cost.load, cost.parts) == (0, 1)
 
 
 @given(
@@ -192,8 +229,39 @@ def test_larger_grids_are_taken_to_take_longer(notes: list[tuple[int, float]], n
     for n_groups, seconds in notes:
         costs.of((n_groups, 1, 1)).note(1, seconds, seconds)
     here, there = costs.of((n, 1, 1)), costs.of((2 * n + 1, 1, 1))
-    assert 1 <= here.most <= MOST
-    assert here.parts == 1 or here.most == 1
+    assert here.load <= here.parts or here.parts == 1024
     fresh = [n_groups for n_groups, _ in notes if n_groups.bit_length() in (n.bit_length(), (2 * n + 1).bit_length())]
     if not fresh:
-        assert there.scaled(1) <= here.scaled(1)
+        assert there.load >= here.load
+
+
+@st.composite
+def mixes(draw: st.DrawFn) -> tuple[list[float], list[list[int]]]:
+    """What three kinds of launches take, in seconds, and how many of each there are in some submits."""
+    counts = st.lists(st.integers(0, 50), min_size=3, max_size=3).filter(any)
+    return draw(st.lists(st.floats(1e-6, 4.0), min_size=3, max_size=3)), draw(st.lists(counts, min_size=1, max_size=20))
+
+
+@given(found=mixes())
+def test_a_mix_is_never_known_to_take_less_than_it_does(found: tuple[list[float], list[list[int]]]) -> None:
+    seconds, submits = found
+    costs = [Cost(LIMIT_S) for _ in seconds]
+    for counts in submits:
+        took = sum(n * each for n, each in zip(counts, seconds, strict=True))
+        inner = Mix({cost: n for cost, n in zip(costs[1:], counts[1:], strict=True) if n})
+        inner.look()
+        Mix({inner: 1, costs[0]: counts[0]} if counts[0] else {inner: 1}).note(1, 0.0, took)
+    for cost, each in zip(costs, seconds, strict=True):
+        assert cost.load == 16 or cost.load >= each / LIMIT_S * (1 - 1e-9)
+
+
+@given(found=mixes())
+def test_a_mix_that_has_become_longer_is_known_to_be(found: tuple[list[float], list[list[int]]]) -> None:
+    seconds, submits = found
+    costs = [Cost(LIMIT_S, each / LIMIT_S / 100) for each in seconds]
+    for counts in submits:
+        took = sum(n * each for n, each in zip(counts, seconds, strict=True))
+        mix = Mix({cost: n for cost, n in zip(costs, counts, strict=True) if n})
+        mix.note(1, took, took)
+        mix.look()
+        assert mix.load >= took / LIMIT_S * (1 - 1e-9)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import vkcompute as vc
 from vkcompute.core import vk
 
-pytestmark = pytest.mark.usefixtures("clean_handles")
+pytestmark = [pytest.mark.queues, pytest.mark.usefixtures("clean_handles")]
 
 ADD = """
 layout(local_size_x = 64) in;
@@ -43,7 +43,7 @@ class Machine:
 
     def __init__(self, faults: Faults, **options: Any) -> None:
         self.faults = faults
-        self.runtime = vc.Runtime(**options)
+        self.runtime = vc.Runtime(**{"submit_limit_s": None, **options})  # or a first launch is several submits
         self.add, self.bump = self.runtime.kernel(vc.glsl(ADD)), self.runtime.kernel(vc.glsl(BUMP))
         self.tensors = [self.runtime.full(LENGTH, i, np.int32) for i in range(N_TENSORS)]
         self.runtime.wait()
@@ -228,7 +228,9 @@ OPERATIONS = st.one_of(
     st.tuples(st.just("graph"), *[st.integers(0, N_TENSORS - 1)] * 3, st.integers(1, 2)),
     st.tuples(st.just("flush")),
     st.tuples(st.just("fault"), st.sampled_from(["vkQueueSubmit", "vkEndCommandBuffer", "vkBeginCommandBuffer"])),
-    st.tuples(st.just("refuse"), st.sampled_from(["vkCmdDispatch", "vkCmdCopyBuffer", "vkCmdFillBuffer"])),
+    st.tuples(
+        st.just("refuse"), st.sampled_from(["vkCmdDispatch", "vkCmdDispatchBase", "vkCmdCopyBuffer", "vkCmdFillBuffer"])
+    ),
 )
 
 
@@ -355,7 +357,17 @@ def filled(tensor: vc.Tensor, value: int) -> vc.Future | None:
     return vc.Future(scheduler, scheduler.lanes[lane], task)
 
 
-@pytest.mark.parametrize("options", [{}, {"timelines": 3}, {"staging": True, "timelines": (2, 1)}], ids=str)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"timelines": 3},
+        {"staging": True, "timelines": (2, 1)},
+        {"submit_limit_s": 1e-9},
+        {"submit_limit_s": 1e-9, "timelines": (2, 1)},
+    ],
+    ids=str,
+)
 def test_random_programs_with_random_faults(options: dict[str, Any]) -> None:
     with watched() as faults:
         program = Program()

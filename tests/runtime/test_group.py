@@ -149,7 +149,7 @@ def test_all_devices_have_their_work_before_one_is_awaited(monkeypatch: pytest.M
         return lambda *args: (calls.append(name), function(*args))[1]
 
     monkeypatch.setattr(vk, "interceptors", [wrap])
-    with vc.DeviceGroup([vc.Runtime(), vc.Runtime()]) as group:
+    with vc.DeviceGroup([vc.Runtime(submit_limit_s=None), vc.Runtime(submit_limit_s=None)]) as group:
         w = group.replicate(np.ones(200, np.int32))
         x, out = group.tensor(np.ones((100_000, 200), np.int32)), group.empty(100_000, np.int32)
         group.wait()
@@ -158,7 +158,7 @@ def test_all_devices_have_their_work_before_one_is_awaited(monkeypatch: pytest.M
         {"numpy": out.numpy, "result": future.result, "done": future.done}[read]()
         waits = [i for i, name in enumerate(calls) if name == "vkWaitSemaphores"]
         submits = [i for i, name in enumerate(calls) if name == "vkQueueSubmit"]
-        assert len(submits) == 2
+        assert len(submits) == 2 or (read == "numpy" and len(submits) == 4), "and the copies, where results are staged"
         assert not waits or submits[1] < waits[0]
         for runtime in group.runtimes:
             runtime.close()

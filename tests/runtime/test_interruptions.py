@@ -91,7 +91,7 @@ def sweep(world: World, use: Callable[[], object], b: Callable[[int], set[int]],
     assert after > 3
 
 
-OPTIONS = [{}, {"staging": True, "timelines": (2, 1)}]
+OPTIONS = [{}, {"staging": True, "timelines": (2, 1)}, {"submit_limit_s": 1e-9}]
 USES: dict[str, Callable[[World], object]] = {
     "launch": lambda w: w.kernel(w.b, w.c),
     "flush": lambda w: w.runtime.flush(),
@@ -106,7 +106,7 @@ USES: dict[str, Callable[[World], object]] = {
 }
 
 
-@pytest.mark.parametrize("options", OPTIONS, ids=["direct", "staging"])
+@pytest.mark.parametrize("options", OPTIONS, ids=["direct", "staging", "parts"])
 @pytest.mark.parametrize("use", USES)
 def test_ctrl_c_at_every_moment(use: str, options: dict[str, Any]) -> None:
     with watched():
@@ -187,7 +187,7 @@ def test_a_storm_of_signals(staging: bool, run_python: Callable[..., Any]) -> No
     assert int(done.stdout.split()[-1]) > 10
 
 
-@pytest.mark.parametrize("options", OPTIONS, ids=["direct", "staging"])
+@pytest.mark.parametrize("options", OPTIONS, ids=["direct", "staging", "parts"])
 def test_ctrl_c_while_a_runtime_is_closed(options: dict[str, Any]) -> None:
     """Whoever closes it again ends what is left, once."""
     spirv = vc.glsl(ADD)
@@ -210,7 +210,7 @@ def test_ctrl_c_while_a_runtime_is_closed(options: dict[str, Any]) -> None:
         assert after > 100
 
 
-@pytest.mark.parametrize("options", OPTIONS, ids=["direct", "staging"])
+@pytest.mark.parametrize("options", OPTIONS, ids=["direct", "staging", "parts"])
 def test_ctrl_c_while_tensors_come_and_go(options: dict[str, Any]) -> None:
     """Memory that no tensor has is free again."""
     with watched(), vc.Runtime(**options) as runtime:

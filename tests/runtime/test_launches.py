@@ -255,7 +255,7 @@ def test_more_bytes_than_a_binding_sees(gpu: vc.Runtime) -> None:
     if most > 1 << 28:
         pytest.skip(f"a binding sees {most} bytes, and the test would take as many")
     kernel, x = gpu.kernel(vc.glsl(SCALE)), gpu.empty(most // 4 + 1, np.int32)
-    with pytest.raises(ValueError, match=f"{most + 4} bytes, .* binds at most {most}; bind views"):
+    with pytest.raises(ValueError, match=f"{most + 4} bytes, .* binds at most {most}; bind parts"):
         kernel(x, 1, 1)
     x[-65:].fill(3)
     kernel(x[1 << 20 : 1 << 21], 1, 1, grid=1)

@@ -15,11 +15,13 @@ from machine import SCALE
 
 RunPython = Callable[..., subprocess.CompletedProcess[str]]
 
-OPEN = f"""
+IMPORTS = """
 import contextlib, gc, os, sys, threading, time, warnings
 warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 and later warn of forks with threads
 import numpy as np
 import vkcompute as vc
+"""
+OPEN = f"""{IMPORTS}
 SCALE = {SCALE!r}
 gpu = vc.Runtime()
 kernel = gpu.kernel(vc.glsl(SCALE))
@@ -130,23 +132,74 @@ def test_a_forked_child_is_told_and_the_parent_goes_on(run_python: RunPython, re
     assert (done.stdout, done.stderr, done.returncode) == ("done\n", "", 0)
 
 
-@needs_fork
-def test_a_forked_child_may_open_a_runtime_of_its_own(run_python: RunPython) -> None:
-    code = """
-first = vc.default_runtime()
-pid = os.fork()
-if pid == 0:
+# A child exits as multiprocessing's do: lavapipe's own exit handlers crash there, with raw calls too.
+OWN_RUNTIME = """
+import faulthandler
+from vkcompute.core.quirks import quirks_of
+def compute(runtime):
+    x = runtime.full(100_000, 3, np.int32)
+    vc.elementwise("v * v")(x, out=x)
+    return x.numpy().tolist() == [9] * 100_000
+def in_child(work):
+    pid = os.fork()
+    if pid == 0:
+        try:
+            faulthandler.dump_traceback_later(20, exit=True)
+            work()
+            os._exit(0)
+        finally:
+            sys.excepthook(*sys.exc_info()); sys.stderr.flush()
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+def own():
     with vc.Runtime() as own:
-        assert own.full(10, 3).numpy().tolist() == [3] * 10
-    assert vc.default_runtime() is not first
-    assert vc.default_runtime().full(10, 3).numpy().tolist() == [3] * 10
-    os._exit(0)  # as multiprocessing's children do: lavapipe's own exit handlers crash here, with raw calls too
-assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
-assert vc.default_runtime() is first
-print(first.full(2, 1).numpy().tolist())
+        assert compute(own)
+    assert compute(vc.default_runtime())
 """
-    done = run_python(OPEN + code, timeout_s=60)
-    assert (done.stdout, done.stderr, done.returncode) == ("[1.0, 1.0]\n", "", 0)
+OPENED = {
+    "a runtime": "gpu = vc.Runtime()",
+    "two": "gpu = vc.Runtime(); vc.Runtime().close()",
+    "memory lent": """
+gpu = vc.Runtime()
+seen = np.from_dlpack(gpu.zeros(10)) if gpu.device.memory.unified else vc.Runtime()
+gpu.close()
+""",
+}
+
+
+@needs_fork
+@pytest.mark.parametrize("opened", OPENED)
+def test_a_forked_child_opens_a_runtime_or_is_told_why_not(run_python: RunPython, opened: str) -> None:
+    code = """
+with vc.Runtime() as gpu:
+    survives = quirks_of(gpu.device.physical).survives_forks
+OPENED
+def refused():
+    for open in (vc.Runtime, vc.default_runtime):
+        try:
+            open()
+        except vc.ClosedError as error:
+            assert str(os.getppid()) in str(error) and "'spawn'" in str(error), error
+        else:
+            raise SystemExit("not refused")
+in_child(own if survives else refused)
+print(compute(vc.default_runtime()))
+"""
+    done = run_python(IMPORTS + OWN_RUNTIME + code.replace("OPENED", OPENED[opened]), timeout_s=60)
+    assert (done.stdout, done.stderr, done.returncode) == ("True\n", "", 0)
+
+
+@needs_fork
+def test_a_fork_while_no_device_is_open_is_like_any_process(run_python: RunPython) -> None:
+    code = """
+in_child(own)
+with vc.Runtime() as gpu:
+    assert compute(gpu)
+in_child(own)
+print(compute(vc.default_runtime()))
+"""
+    done = run_python(IMPORTS + OWN_RUNTIME + code, timeout_s=60)
+    assert (done.stdout, done.stderr, done.returncode) == ("True\n", "", 0)
 
 
 # Work for some seconds on any device, of which one invocation does all: a linear congruential generator, in rounds.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from graph_machine import GraphMachine, check, programs
@@ -13,13 +14,20 @@ from sync_trace import traced
 
 import vkcompute as vc
 
-TIMELINES = {"one queue": 1, "queues for copies": (2, 1)}
+pytestmark = pytest.mark.queues
+
+OPTIONS: dict[str, dict[str, Any]] = {
+    "one queue": {"timelines": 1},
+    "queues for copies": {"timelines": (2, 1)},
+    "each launch in parts": {"timelines": (2, 1), "submit_limit_s": 1e-9},
+    "some runs in parts": {"timelines": 1, "submit_limit_s": 2e-3},
+}
 
 
-@pytest.fixture(scope="module", params=TIMELINES.values(), ids=TIMELINES)
+@pytest.fixture(scope="module", params=OPTIONS.values(), ids=OPTIONS)
 def machine(request: pytest.FixtureRequest, rt: vc.Runtime) -> Iterator[GraphMachine]:
     staging = not rt.device.memory.unified
-    with vc.Runtime(timelines=request.param, staging=staging) as runtime:
+    with vc.Runtime(staging=staging, **request.param) as runtime:
         yield GraphMachine(runtime)
 
 
@@ -29,10 +37,10 @@ def test_random_graphs(machine: GraphMachine, program: list[Step]) -> None:
 
 
 @pytest.mark.parametrize("staging", [False, True], ids=["direct", "staging"])
-@pytest.mark.parametrize("queues", TIMELINES)
+@pytest.mark.parametrize("options", OPTIONS)
 @settings(max_examples=8)
 @given(program=programs())
-def test_no_graph_races(queues: str, staging: bool, program: list[Step]) -> None:
-    with traced() as trace, vc.Runtime(timelines=TIMELINES[queues], staging=staging) as runtime:
+def test_no_graph_races(options: str, staging: bool, program: list[Step]) -> None:
+    with traced() as trace, vc.Runtime(staging=staging, **OPTIONS[options]) as runtime:
         check(GraphMachine(runtime), program)
     assert not races(trace.history)

@@ -11,6 +11,8 @@ from machine import Machine, Step, check, programs
 
 import vkcompute as vc
 
+pytestmark = pytest.mark.queues
+
 _OPTIONS: dict[str, dict[str, Any]] = {
     "one timeline": {},
     "three timelines": {"timelines": 3},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -51,7 +52,10 @@ def test_iteration_gives_views(gpu: vc.Runtime) -> None:
 
 
 @pytest.mark.parametrize("way", [pickle.dumps, copy.copy, copy.deepcopy])
-def test_tensors_are_not_pickled(gpu: vc.Runtime, way: type) -> None:
+def test_tensors_and_runtimes_are_not_pickled(gpu: vc.Runtime, way: Callable[[object], object]) -> None:
+    for whole in (gpu, gpu.device):
+        with pytest.raises(TypeError, match=r"a (Runtime|Device) lives.* cannot be pickled.* open a runtime in each"):
+            way(whole)
     with pytest.raises(TypeError, match=r"cannot be pickled.*use \.numpy\(\)"):
         way(gpu.zeros(3))
 

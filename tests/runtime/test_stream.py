@@ -20,6 +20,8 @@ from hypothesis import strategies as st
 import vkcompute as vc
 from vkcompute.runtime.stream import _annotate
 
+pytestmark = pytest.mark.queues
+
 RUNTIMES: dict[str, dict[str, Any]] = {
     "direct": {},
     "staging": {"staging": True},

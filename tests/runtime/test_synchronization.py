@@ -29,6 +29,15 @@ def test_nothing_races(queues: str, staging: bool, program: list[Step]) -> None:
     assert not superfluous(trace.history)
 
 
+def test_the_first_task_of_a_run_that_has_to_show_what_it_takes_needs_no_barrier_by_itself() -> None:
+    with traced() as trace, vc.Runtime(timelines=1, submit_limit_s=0.5) as runtime:
+        machine = Machine(runtime)
+        with runtime.record() as graph:
+            machine.scale(machine.tensors[0], 2, 1)
+        graph.run()
+    assert not superfluous(trace.history)
+
+
 def without_waits(self: Transfers, buffer: Any, offset: int, nbytes: int, **_: Any) -> Any:
     return host_view(buffer, offset, nbytes)
 

@@ -43,7 +43,7 @@ def bound_range(kernel: Kernel, binding: Binding, tensor: Any, *, check_type: bo
     nbytes = _bound_bytes(where, binding, tensor)
     largest, align = _limits(device, binding)
     if nbytes > largest:
-        raise ValueError(f"{where}: the tensor has {nbytes} bytes, {device} binds at most {largest}; bind views of it")
+        raise ValueError(f"{where}: the tensor has {nbytes} bytes, {device} binds at most {largest}; bind parts of it")
     if (buffer.offset + tensor.offset) % align:
         raise ValueError(
             f"{where}: the view starts at byte {tensor.offset} of its buffer, {device} binds at multiples of "

@@ -1,14 +1,14 @@
-"""How many launches fit into one submit, as far as earlier ones tell: what occupies a GPU for seconds, a desktop ends.
+"""How much of a submit launches take, as far as earlier ones tell: what occupies a GPU for seconds, a desktop ends.
 
 Arithmetic only: no device is needed to use or to test it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from math import ceil
 
-MOST = 64  # launches in a submit
-_UNKNOWN = 1 / 16  # of a launch is taken to fit: so much that the first one is divided, and shows what it takes
+_UNKNOWN = 16.0  # a launch's load is taken to be: so much that the first one is divided, and shows what it takes
 _MOST_PARTS = 1024
 
 Grid = tuple[int, int, int]
@@ -18,41 +18,54 @@ class Cost:
     """What the launches of one kernel take, on grids of about one size.
 
     Attributes:
-        most: so many of them go into one submit.
+        load: of one, as a part of the time that a submit may take; never less than it is, as far as is known.
         parts: into so many submits one of them is divided, where it is too long for one.
     """
 
-    __slots__ = ("_divisible", "_fits", "_limit_s", "most", "parts")
+    __slots__ = ("_divisible", "_limit_s", "load")
 
-    def __init__(self, limit_s: float | None = None, fits: float = _UNKNOWN, *, divisible: bool = False) -> None:
-        self._limit_s, self._divisible = limit_s, divisible
-        self._set(MOST if limit_s is None else fits)
+    def __init__(self, limit_s: float, load: float = _UNKNOWN, *, divisible: bool = False) -> None:
+        self._limit_s, self.load, self._divisible = limit_s, load, divisible
 
-    def _set(self, fits: float) -> None:
-        self._fits = fits
-        self.most = max(1, min(MOST, int(fits)))
-        self.parts = min(_MOST_PARTS, -int(-1 // fits)) if self._divisible and fits < 1 else 1
-
-    def scaled(self, ratio: float) -> float:
-        """How many launches of so many times the workgroups fit: of fewer at least as many."""
-        return self._fits / max(1.0, ratio)
+    @property
+    def parts(self) -> int:
+        return min(_MOST_PARTS, ceil(self.load)) if self._divisible else 1
 
     def note(self, n: float, least_s: float, most_s: float) -> None:
-        """Takes note of a submit with `n` such launches, all or the slowest of them, that took so long.
-
-        Args:
-            least_s, most_s: between these, as far as the host has seen.
-        """
-        if self._limit_s is not None:
-            fits = max(self._fits, n * self._limit_s / max(most_s, 1e-9))
-            if least_s > 0:
-                fits = min(fits, n * self._limit_s / least_s)
-            if fits != self._fits:
-                self._set(fits)
+        """Takes note that `n` such launches took so long, between the two as far as the host has seen."""
+        submit_s = n * self._limit_s
+        self.load = max(min(self.load, max(most_s, 1e-9) / submit_s), least_s / submit_s)
 
 
-NOTHING = Cost()
+NOTHING = Cost(1.0, 0.0)
 """Of what has no limit, or is short at any rate."""
+
+
+class Mix:
+    """What launches of several kinds take together.
+
+    Args:
+        counts: how many there are of each: of launches, or of mixes themselves.
+        rest: the load of what is none of these.
+
+    Attributes:
+        load: of all, as `Cost.load`, when `look` or `note` was last called.
+    """
+
+    __slots__ = ("_counts", "_rest", "load")
+
+    def __init__(self, counts: Mapping[Cost | Mix, float], rest: float = 0.0) -> None:
+        self._counts, self._rest, self.load = counts, rest, 0.0
+
+    def look(self) -> None:
+        """Brings the load up to date."""
+        self.load = self._rest + sum([n * cost.load for cost, n in self._counts.items()])
+
+    def note(self, n: float, least_s: float, most_s: float) -> None:
+        """As `Cost.note`: each kind took no longer than all, and its part of the least, if others are as known."""
+        self.look()
+        for cost, each in self._counts.items():
+            cost.note(n * each, least_s * each * cost.load / self.load, most_s)
 
 
 class Costs:
@@ -74,8 +87,9 @@ class Costs:
         n_bits = (grid[0] * grid[1] * grid[2]).bit_length()
         found = self._known.get(n_bits)
         if found is None:
-            fits = max((cost.scaled(2.0 ** (n_bits - bits)) for bits, cost in self._known.items()), default=_UNKNOWN)
-            found = self._known[n_bits] = Cost(self._limit_s, fits, divisible=self._divisible)
+            # Of fewer workgroups a launch takes no longer than of more.
+            loads = [cost.load * max(1.0, 2.0 ** (n_bits - bits)) for bits, cost in self._known.items()]
+            found = self._known[n_bits] = Cost(self._limit_s, min(loads, default=_UNKNOWN), divisible=self._divisible)
         return found
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -57,6 +56,7 @@ class Graph:
         self._recordings: Recordings | None = None
         self.recording = False
         self._state = "new"
+        self._has_run = runtime.scheduler.submit_limit_s is None
 
     # -- recording ----------------------------------------------------------------------------------------------------
 
@@ -196,8 +196,8 @@ class Graph:
     def submit(self, times: int = 1, **inputs: Any) -> Future:
         """Starts the recorded work, `times` times in a row; returns at once.
 
-        The first submit of several runs with the same inputs waits for two of them, to learn how long one takes: many
-        runs are cut into submits that stay within the runtime's `submit_limit_s`, and the future is that of the last.
+        The first submit of several runs waits for one of them, to learn how long it takes: runs are cut into submits
+        that stay within the runtime's `submit_limit_s`, and the future is that of the last.
 
         With arrays of the host, it waits where three submits with the same inputs are pending, for the first of them.
 
@@ -209,8 +209,7 @@ class Graph:
             TypeError: an input is unknown or of another type.
             ClosedError: it is closed, or its recording failed.
         """
-        if self._recordings is None:
-            raise self._unready()
+        self._ready()
         if not isinstance(times, int) or not 1 <= times <= _MOST_RUNS:
             raise ValueError(f"a graph runs 1 to {_MOST_RUNS} times in a row; got times={times!r}")
         scheduler = self.runtime.scheduler
@@ -226,9 +225,7 @@ class Graph:
         self.runtime.require_open()  # in a forked child, the lock may be held by a thread that is not there
         with self._arrays.sending:
             with self.runtime.scheduler.lock:
-                if (recordings := self._recordings) is None:
-                    raise self._unready()
-                recording = recordings.choose(inputs)
+                recording = self._ready().choose(inputs)
             staging = recording.staging
             assert staging is not None
             self._arrays.send(staging)
@@ -236,32 +233,19 @@ class Graph:
             return self._arrays.expect(staging, run)
 
     def _replay(self, times: int, inputs: Mapping[str, Any], recording: Recording | None = None) -> Future:
-        """Starts runs, several of them in submits that stay within the runtime's limit by the time that one takes.
+        """Starts runs. Of several it waits for the first, where submits have a limit and it has not done so before.
 
         Args:
             recording: the one for `inputs` whose staging memory is filled, where there are arrays.
         """
-        limit_s, recordings = self.runtime.scheduler.submit_limit_s, self._recordings
-        if times == 1 or limit_s is None or recordings is None:
-            return self._start(times, times, inputs, recording)
-        key = self._inputs.key(inputs)
-        run_s = recordings.run_s.get(key)
-        if run_s is None:  # without the device's lock: other threads go on
-            self._start(1, 1, inputs, recording).result()
-            started = time.perf_counter()
-            future = self._start(1, 1, inputs, recording)
-            future.result()
-            recordings.run_s[key] = run_s = time.perf_counter() - started
-            if not (times := times - 2):
-                return future
-        return self._start(times, max(1, int(limit_s / run_s)), inputs, recording)
-
-    def _start(self, times: int, most: int, inputs: Mapping[str, Any], recording: Recording | None) -> Future:
+        if times > 1 and not self._has_run:
+            self._replay(1, inputs, recording).result()  # without the device's lock: other threads go on
+            self._has_run = True
+            times -= 1
         with self.runtime.scheduler.lock:  # against a close() on another thread, which is looked for again
-            if (recordings := self._recordings) is None:
-                raise self._unready()
+            recordings = self._ready()
             recording = recording or (recordings.choose(inputs) if inputs else recordings.first)
-            return recordings.replay(recording, times, most)
+            return recordings.replay(recording, times)
 
     def run(self, times: int = 1, *, until: Tensor | None = None, every: int | None = None, **inputs: Any) -> int:
         """Runs the recorded work, `times` times in a row, and waits for it; gives the number of runs made.
@@ -301,8 +285,11 @@ class Graph:
             seen = self.runtime.empty(until.shape, until.dtype)
             seen.copy_from(until).point()  # submitted, or it would go with the next runs, and be finished with them
             flying.append((run, seen))
-            if len(flying) > 1 and _landed(*flying.popleft()):
-                break
+            if len(flying) > 1:
+                first, flag = flying.popleft()
+                first.result()
+                if flag:
+                    break
         for run, _ in flying:
             run.result()
         return made
@@ -324,10 +311,12 @@ class Graph:
         outer._tasks += tasks * times
         return Future(self.runtime.scheduler, None, len(outer._tasks))
 
-    def _unready(self) -> ValueError:
+    def _ready(self) -> Recordings:
+        if (recordings := self._recordings) is not None:
+            return recordings
         if self._state == "closed":
-            return ClosedError("this graph is closed, or its recording failed; record a new one")
-        return ValueError("the graph is still being recorded; run it after the `with` block")
+            raise ClosedError("this graph is closed, or its recording failed; record a new one")
+        raise ValueError("the graph is still being recorded; run it after the `with` block")
 
     def close(self) -> None:
         """Lets go of what the graph holds, once no run of it is pending."""
@@ -343,9 +332,3 @@ class Graph:
 
 def _is_placeholder(tensor: Tensor) -> bool:
     return not tensor.closed and isinstance(tensor.buffer, Placeholder)
-
-
-def _landed(run: Future, flag: Tensor) -> bool:
-    """Waits for a run, and gives what its flag says."""
-    run.result()
-    return bool(flag)

@@ -12,13 +12,14 @@ from vkcompute.core.buffer import Buffer
 from vkcompute.core.command import Recorder
 from vkcompute.core.descriptors import DescriptorSets
 from vkcompute.runtime.copying import refuse_overlap, sources
+from vkcompute.runtime.cost import NOTHING, Cost
 from vkcompute.runtime.placeholders import Parameter
 from vkcompute.runtime.tensor import Tensor
 
 if TYPE_CHECKING:
     from vkcompute.runtime.cost import Grid
     from vkcompute.runtime.kernel import Kernel
-    from vkcompute.runtime.scheduler import Range
+    from vkcompute.runtime.scheduler import Range, Scheduler
 
 Places = dict[Buffer, tuple[Buffer, int]]
 """placeholder -> the buffer that it stands for, and where in that, in bytes"""
@@ -51,15 +52,16 @@ class Task:
 
     Attributes:
         writes, reads: the bytes that it touches.
-        kept: what it needs to stay alive.
         name: for profiles.
+        cost: of a launch.
     """
 
-    __slots__ = ("kept", "reads", "writes")
+    __slots__ = ("reads", "writes")
     name = ""
+    cost: Cost = NOTHING
 
-    def __init__(self, writes: Sequence[Range], reads: Sequence[Range], kept: object = None) -> None:
-        self.writes, self.reads, self.kept = writes, reads, kept
+    def __init__(self, writes: Sequence[Range], reads: Sequence[Range]) -> None:
+        self.writes, self.reads = writes, reads
 
     @property
     def buffers(self) -> Sequence[Buffer]:
@@ -81,11 +83,15 @@ class Task:
         """Records the command."""
         raise NotImplementedError
 
+    def launch(self, scheduler: Scheduler, queue: int) -> None:
+        """Gives the command to a queue by itself."""
+        scheduler.launch(self, queue)
+
 
 class Dispatch(Task):
     """A launch on tensors that have memory."""
 
-    __slots__ = ("_command", "name")
+    __slots__ = ("_command", "_keep", "cost")
     buffers = ()
 
     def __init__(
@@ -93,10 +99,10 @@ class Dispatch(Task):
         command: tuple[Any, ...],
         writes: Sequence[Range],
         reads: Sequence[Range],
-        kept: tuple[Any, ...],
+        keep: tuple[Kernel, DescriptorSets, Cost],
     ) -> None:
-        super().__init__(writes, reads, kept)
-        self._command, self.name = command, kept[0].name
+        super().__init__(writes, reads)
+        self._command, self._keep, self.cost = command, keep, keep[2]
 
     def rebased(self, places: Places, values: Values) -> Task:
         return self
@@ -104,13 +110,16 @@ class Dispatch(Task):
     def record(self, recorder: Recorder) -> None:
         recorder.dispatch(*self._command)
 
+    def launch(self, scheduler: Scheduler, queue: int) -> None:
+        scheduler.dispatch(self._command, self.writes, self.reads, queue, self._keep)
+
 
 class LateDispatch(Task):
     """A launch some of whose tensors or push constants are not known yet."""
 
     __slots__ = ("_grid", "_kernel", "_tensors", "_values")
 
-    def __init__(self, kernel: Kernel, tensors: Sequence[Any], values: Sequence[Any], grid: Grid | None = None) -> None:
+    def __init__(self, kernel: Kernel, tensors: Sequence[Any], values: Sequence[Any], grid: Grid = (0, 0, 0)) -> None:
         super().__init__((), ())
         self._kernel, self._tensors, self._values, self._grid = kernel, tensors, values, grid
 
@@ -144,7 +153,8 @@ class LateDispatch(Task):
             bindings[key] = kernel.sets(ranges), writes, reads
         sets, writes, reads = bindings[key]
         push = kernel.packed(self._values, {})
-        return Dispatch((*kernel.program, sets.handles, push, len(push), self._grid), writes, reads, (kernel, sets))
+        keep = kernel, sets, kernel.costs.of(self._grid)
+        return Dispatch((*kernel.program, sets.handles, push, len(push), self._grid), writes, reads, keep)
 
 
 class Copy(Task):

@@ -289,6 +289,8 @@ class DeviceGroup(Handle):
         Of a Python kernel, `group.kernel(saxpy)` or `group.kernel(saxpy[groups, local_size])`, without options.
         """
         self.require_open()
+        if hasattr(source, "written"):
+            raise TypeError(f"{source!r} takes the group's tensors itself; call it without group.kernel()")
         if callable(source):
             if options:
                 raise TypeError(f"a Python kernel has no options here; got {', '.join(options)}; leave them out")

@@ -40,9 +40,10 @@ class Kernel:
         n_tensors, push: what the arguments are: so many tensors, then push constants.
         writes, reads: which of the tensors it writes and reads.
         program: the pipeline's handle, its layout's, and how many descriptor sets that has.
+        costs: of its launches.
         kinds: of bindings that it may have.
 
-    `launch`, `packed`, `bound`, `sets`, `program` and `push` are the library's own, and may change.
+    `launch`, `packed`, `bound`, `sets`, `program`, `push` and `costs` are the library's own, and may change.
     """
 
     kinds: tuple[str, ...] = ("storage_buffer", "uniform_buffer", "uniform_texel_buffer")
@@ -66,8 +67,9 @@ class Kernel:
         self.local_size = interface.local_size.effective(values)
         self._check_local_size()
         self.push = PushConstants(self.name, interface.push_constants)
-        self._check_push_size()
-        self._check_workgroup_memory(interface.workgroup_memory.effective(values))
+        self._check_size(self.push.nbytes, "PushConstantsSize", "bytes of push constants", "pass the rest in a tensor")
+        shared, remedy = interface.workgroup_memory.effective(values), "make its shared arrays smaller, or use a tensor"
+        self._check_size(shared, "ComputeSharedMemorySize", "or more bytes of shared memory per workgroup", remedy)
         check_bindings(self.name, device, interface.bindings)
         slots = [_slot(binding) for binding in interface.bindings]
         self._layout = PipelineLayout(device, slots, self.push.nbytes)
@@ -76,7 +78,7 @@ class Kernel:
             limit_s = runtime.scheduler.submit_limit_s
             divisible = limit_s is not None and not interface.counts_groups
             self._pipeline = ComputePipeline(shader, self._layout, interface.entry_point, special, divisible=divisible)
-        self._costs = Costs(limit_s, divisible=divisible)
+        self.costs = Costs(limit_s, divisible=divisible)
         self.program = self._pipeline.handle, self._layout.handle, self._layout.n_sets
         self.n_tensors = len(slots)
         self.writes = [i for i, binding in enumerate(self.bindings) if binding.writes]
@@ -122,7 +124,7 @@ class Kernel:
             sets, chosen, cost = self._plan(tensors)
         if grid is not None or chosen is None:
             chosen = self.grid(tensors, grid)
-            cost = self._costs.of(chosen)
+            cost = self.costs.of(chosen)
         push = self.packed(args[self.n_tensors :], named)
         writes = [tensors[i].span for i in self.writes]
         reads = [tensors[i].span for i in self.reads]
@@ -144,7 +146,7 @@ class Kernel:
             self.runtime.require_open()
             sets = self.sets([(buffer.block, buffer.offset + offset, nbytes) for buffer, offset, nbytes in found])
             grid = self._default_grid(tensors)
-            plan = sets, grid, NOTHING if grid is None else self._costs.of(grid)
+            plan = sets, grid, NOTHING if grid is None else self.costs.of(grid)
             if len(self._plans) >= _MANY_PLANS:
                 self._plans.pop(next(iter(self._plans)))
             self._plans[tuple([tensor.slot for tensor in tensors])] = plan
@@ -221,21 +223,10 @@ class Kernel:
                 f"1 to {most}, at most {sizes} along x, y and z; set another local size"
             )
 
-    def _check_push_size(self) -> None:
-        most = self.runtime.device.physical.limits["maxPushConstantsSize"]
-        if self.push.nbytes > most:
-            raise ValueError(
-                f"{self.name} has {self.push.nbytes} bytes of push constants; {self.runtime.device} takes {most}; "
-                "pass the rest in a tensor"
-            )
-
-    def _check_workgroup_memory(self, nbytes: int) -> None:
-        most = self.runtime.device.physical.limits["maxComputeSharedMemorySize"]
+    def _check_size(self, nbytes: int, limit: str, what: str, remedy: str) -> None:
+        most = self.runtime.device.physical.limits[f"max{limit}"]
         if nbytes > most:
-            raise ValueError(
-                f"{self.name} has at least {nbytes} bytes of shared memory per workgroup; {self.runtime.device} has "
-                f"{most}; make its shared arrays smaller, or keep them in a tensor"
-            )
+            raise ValueError(f"{self.name} has {nbytes} {what}; {self.runtime.device} takes {most}; {remedy}")
 
     def _unsupported(self, binding: Binding) -> str:
         what = binding.kind

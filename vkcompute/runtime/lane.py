@@ -11,13 +11,13 @@ from typing import Any
 from vkcompute.core.command import CommandPool, Recorder
 from vkcompute.core.queue import Point, Queue
 from vkcompute.errors import DeviceLost, VkComputeError, again
-from vkcompute.runtime.cost import NOTHING, Cost
+from vkcompute.runtime.cost import Cost, Mix
 from vkcompute.runtime.hazards import After
 
 Clock = dict[int, int]
 """lane -> a value of its queue's timeline"""
-_Sent = tuple[float, float, Cost, bool]
-"""of a submit: when (`time.perf_counter`), how many launches, what they take, whether it could start at once"""
+_Sent = tuple[float, Mix, bool]
+"""of a submit: when (`time.perf_counter`), what it takes, whether it could start at once"""
 _MANY_BATCHES, _MOST_BATCHES = 64, 512
 
 
@@ -73,27 +73,25 @@ class Strand:
 class Lane(Strand):
     """A strand that is submitted to a queue in batches.
 
-    Ctrl-C at any moment leaves it in order. The interpreter looks for signals after calls, in loops and where functions
-    begin, so where things must change together, they do so in statements without any of these.
+    Ctrl-C at any moment leaves it in order. The interpreter looks for signals after calls, in loops, where functions
+    begin and, before Python 3.11, where a condition jumps. So where things must change together, they do so in
+    statements without any of these.
 
     Attributes:
         task: number of the newest task.
         n_batched: tasks in the open batch.
         batched_bytes: bytes that its copies move.
-        most: so many tasks it may have.
-        cost: of its slowest launches, as far as it is known which these are.
-        n_costly: how many of those it has.
-        portion: how much of a launch they are.
-        timed: whether it is noted how long submits take.
+        costs, load: its launches, how many of each kind, and what they are of a submit, where that has a limit.
+        timed: whether it has.
         failures: of all lanes of the scheduler, in the order in which they happened.
         failure: why the queue takes no more work, or None.
     """
 
     __slots__ = ("_clocks", "_ended", "_failed", "_finished", "_first", "_marks", "_pool", "_seen_s", "_sent",
-                 "_usual", "_values", "_waited", "_waits", "batched_bytes", "cost", "failure", "failures",
-                 "most", "n_batched", "n_costly", "portion", "queue", "task", "timed")  # fmt: skip
+                 "_values", "_waited", "_waits", "batched_bytes", "costs", "failure", "failures", "load",
+                 "n_batched", "queue", "task", "timed")  # fmt: skip
 
-    def __init__(self, index: int, queue: Queue, failures: list[Failure], most: int, *, timed: bool) -> None:
+    def __init__(self, index: int, queue: Queue, failures: list[Failure], *, timed: bool) -> None:
         super().__init__(index)
         self.queue, self.failures = queue, failures
         self._pool = CommandPool(queue)
@@ -107,9 +105,8 @@ class Lane(Strand):
         self._failed: list[Failure] = []  # the lane's own, by their tasks
         self.task, self._finished, self._first = 0, 0, 1
         self.n_batched = self.batched_bytes = 0
-        self.most = self._usual = most
-        self.timed, self.cost = timed, NOTHING
-        self.n_costly, self.portion = 0, 1.0
+        self.timed, self.load = timed, 0.0
+        self.costs: dict[Cost | Mix, float] = {}
         self._seen_s = 0.0
         self.failure: Exception | None = None
 
@@ -132,14 +129,10 @@ class Lane(Strand):
             self._pool.discard(command_buffer)
             raise
 
-    def make_room(self, cost: Cost) -> None:
-        """Before a launch that costs more than those in the open batch: submits what would be too much with it."""
-        if cost.most < self.most:
-            self.finished_task()  # which may tell more of it
-            if self.n_batched >= cost.most:
-                self.flush()
-            self.most = min(self.most, cost.most)
-        self.cost, self.n_costly = cost, 0
+    def take(self, cost: Cost | Mix, n: float) -> None:
+        """Notes that the open batch has `n` more launches (or a part of one) that cost so much each."""
+        self.costs[cost] = self.costs.get(cost, 0.0) + n
+        self.load += n * cost.load
 
     def wait_for(self, lanes: Sequence[Lane], after: After) -> None:
         """Makes what is recorded next come after the tasks in `after`, which are of other lanes.
@@ -186,9 +179,10 @@ class Lane(Strand):
             self.recorder = self._ended = None
             raise again(self.failure)
         queue, recorder = self.queue, self._ended or self.recorder
-        known, failed, alone = queue.last_value, None, slice(0)
-        cost = NOTHING if command_buffers else self.cost
-        sent = ((time.perf_counter(), self.n_costly * self.portion, cost, not self._waits),) if self.timed else ()
+        known, alone = queue.last_value, slice(0)
+        failed: tuple[Failure, ...] = ()
+        own, n_own = (None, 0) if recorder is None else (recorder.handle, 1)
+        sent = ((time.perf_counter(), Mix(self.costs), not self._waits),) if self.timed else ()
         try:
             if recorder is not None:
                 recorder.end()
@@ -199,31 +193,29 @@ class Lane(Strand):
         except Exception as caught:
             if queue.last_value != known:  # it was submitted, and then objected to
                 raise
-            failed = Failure(self.index, self._first, task, again(caught))
+            failed = (Failure(self.index, self._first, task, again(caught)),)
             # In place of its tasks that had failed by themselves.
             alone = slice(*(bisect_left(self._failed, end, key=_first_of) for end in (self._first, task + 1)))
         finally:
             value = queue.last_value
-            if value != known:
-                self._marks += (task,)
-                self._values += (value,)
-                self._clocks += (self._waited,)
-                self._sent += sent
-                self.submitted = task
-                if recorder is not None:
-                    self._pool.pending += ((value, recorder.handle),)
-            if failed is not None:
-                self.failures += (failed,)
-                self._failed[alone] = (failed,)
-            if value != known or failed is not None:
+            went = value != known
+            if went | (failed != ()):
+                self._marks += (task,) * went
+                self._values += (value,) * went
+                self._clocks += (self._waited,) * went
+                self._sent += sent * went
+                self.submitted = (self.submitted, task)[went]
+                self._pool.pending += ((value, own),) * (n_own * went)
+                self.failures += failed
+                self._failed[alone] = failed
                 self._first, self.recorded = task + 1, task
                 self.recorder, self._ended, self._waits = None, None, {}
                 self.n_batched = self.batched_bytes = 0
-                self.most, self.cost, self.n_costly, self.portion = self._usual, NOTHING, 0, 1.0
+                self.costs, self.load = {}, 0.0
                 queue.recording = False
             elif recorder is not None and recorder.ended:
                 self.recorder, self._ended = None, recorder
-        if failed is not None and recorder is not None:
+        if failed and recorder is not None:
             self._pool.discard(recorder.handle)
         if self.timed or len(self._marks) > _MANY_BATCHES:
             self.finished_task()
@@ -274,8 +266,8 @@ class Lane(Strand):
             now_s = time.perf_counter()
         elif all(at_once for *_, at_once in sent):  # the queue was busy with them all the time
             least_s = (now_s - max(self._seen_s, sent[0][0])) / done
-        for start_s, n, cost, _ in sent:
-            cost.note(n, least_s, now_s - start_s)
+        for start_s, mix, _ in sent:
+            mix.note(1, least_s, now_s - start_s)
         self._seen_s = now_s
 
     def value_of(self, task: int) -> int:

@@ -33,12 +33,12 @@ class _LaneTimes:
             self._pools.append(TimestampPool(self.lane.queue, _POOL_QUERIES))
             self._pools[-1].reset()
             self._used = 0
-        self.lane.open().timestamp(self._pools[-1].handle, self._used, "end")
+        self.lane.open().timestamp(self._pools[-1].handle, self._used)
         self._used += 2
 
     def stop(self, launch: HostTime) -> None:
         """Writes the second one."""
-        self.lane.open().timestamp(self._pools[-1].handle, self._used - 1, "end")
+        self.lane.open().timestamp(self._pools[-1].handle, self._used - 1)
         self._finished.append((self.lane.task, launch, self._pools[-1], self._used - 2))
 
     def read(self) -> Iterator[TaskTime]:
@@ -171,7 +171,7 @@ def _read_both(lane: Lane) -> Reading:
         for _ in range(5):
             recorder = lane.open()
             pool.reset()
-            recorder.timestamp(pool.handle, 0, "end")
+            recorder.timestamp(pool.handle, 0)
             before = time.perf_counter_ns()
             lane.recorded = lane.task = lane.task + 1
             lane.point(lane.task).wait()

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from vkcompute.core.buffer import Buffer
 from vkcompute.core.command import CommandPool, Recorder
 from vkcompute.errors import OutOfDeviceMemory
+from vkcompute.runtime.cost import NOTHING, Mix
 from vkcompute.runtime.graph_arrays import Arrays, Staging
 from vkcompute.runtime.graph_inputs import Inputs
 from vkcompute.runtime.graph_tasks import Bindings, Places, Task
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from vkcompute.runtime.scheduler import Range
 
 _MOST_KEPT = 4  # choices of inputs beside the first; each holds its tensors
+_COPIED_PER_S = 1e9  # bytes, at the least
 _MOST_PENDING = 3  # runs at a time of one choice, where each needs staging memory of its own
 
 
@@ -36,12 +38,17 @@ class Recording:
         reads: those that they read before they have written them.
         staging: what its runs pass arrays of the host through, if they do.
         tasks: what is recorded.
+        cost: of a run.
     """
 
-    __slots__ = ("handle", "reads", "staging", "tasks", "writes")
+    __slots__ = ("cost", "handle", "reads", "staging", "tasks", "writes")
 
-    def __init__(self, pool: CommandPool, tasks: list[Task], staging: Staging | None) -> None:
-        self.tasks, self.handle, self.staging = tasks, pool.take(), staging
+    def __init__(
+        self, pool: CommandPool, tasks: list[Task], staging: Staging | None, limit_s: float | None = None
+    ) -> None:
+        self.tasks, self.cost = tasks, _cost(tasks, limit_s)
+        self.cost.look()
+        self.handle, self.staging = pool.take(), staging
         try:
             self._record(pool)
         except BaseException:
@@ -75,13 +82,11 @@ class Recordings:
     Attributes:
         first: the one for the inputs that the graph was recorded with.
         family: the queue family that they may be submitted to.
-        run_s: by the key of its inputs, how long a run takes, in seconds, where that is known.
     """
 
     def __init__(self, runtime: Runtime, inputs: Inputs, tasks: list[Task], memory: Places, arrays: Arrays) -> None:
         self._runtime, self._inputs, self._tasks, self._memory, self._arrays = runtime, inputs, tasks, memory, arrays
         self._kept: dict[Any, list[Recording]] = {}
-        self.run_s: dict[Any, float] = {}
         queue = runtime.scheduler.placement.recorded_for
         self._pool, self.family = CommandPool(queue), queue.family
         self.first = self.choose({})
@@ -110,18 +115,19 @@ class Recordings:
         self._kept[key] = [*alike, recording]
         return recording
 
-    def replay(self, recording: Recording, times: int, most: int) -> Future:
-        """Submits runs, at most `most` at a time. The future is that of the last submit, or the first that failed."""
-        while times > most:
-            future = self._submit(recording, most)
-            if future.failed:
+    def replay(self, recording: Recording, times: int) -> Future:
+        """Submits runs, as many at a time as fit. The future is that of the last submit, or the first that failed."""
+        scheduler, cost = self._runtime.scheduler, recording.cost
+        while True:
+            if cost.load > 1:  # as far as was known
+                for lane in scheduler.lanes:
+                    lane.finished_task()
+                cost.look()
+            n = times if cost.load * times <= 1 else max(1, int(1 / cost.load))
+            future = scheduler.replay(recording, self.family, n)
+            times -= n
+            if not times or future.failed:
                 return future
-            times -= most
-        return self._submit(recording, times)
-
-    def _submit(self, recording: Recording, times: int) -> Future:
-        ranges = recording.writes, recording.reads
-        return self._runtime.scheduler.replay([recording.handle] * times, self.family, *ranges, recording.tasks)
 
     def _record(self, given: Mapping[str, Any]) -> Recording:
         inputs, places, staging = self._inputs.resolved(given), self._memory, None
@@ -129,10 +135,10 @@ class Recordings:
             staging = Staging(self._runtime, self._arrays.up, [*self._arrays.reports, *self._arrays.down])
             places = {**places, **staging.places}
         bindings: Bindings = {}
-        return Recording(self._pool, [task.rebased(*inputs).placed(places, bindings) for task in self._tasks], staging)
+        tasks = [task.rebased(*inputs).placed(places, bindings) for task in self._tasks]
+        return Recording(self._pool, tasks, staging, self._runtime.scheduler.submit_limit_s)
 
     def _give_up(self, key: Any) -> None:
-        self.run_s.pop(key, None)
         for recording in self._kept.pop(key):
             self._runtime.device.retirement.append((self._pool.give, 0, recording.handle))
 
@@ -145,6 +151,14 @@ class Recordings:
         """Lets go of them, once no run is pending."""
         self._runtime.recordings.discard(self)
         self._pool.close()
+
+
+def _cost(tasks: Sequence[Task], limit_s: float | None) -> Mix:
+    if limit_s is None:
+        return Mix({})
+    copied = [where for task in tasks if task.cost is NOTHING for where in task.writes]
+    rest = sum(stop - start for _, start, stop in copied) / _COPIED_PER_S / limit_s
+    return Mix(Counter(task.cost for task in tasks if task.cost is not NOTHING), rest)
 
 
 def _merged(ranges: Iterable[Iterable[Range]]) -> list[Range]:

@@ -18,8 +18,9 @@ from vkcompute import dtypes
 from vkcompute.core.buffer import Buffer
 from vkcompute.core.device import Device, QueuePlan
 from vkcompute.core.instance import Instance
-from vkcompute.core.lifetime import Handle
+from vkcompute.core.lifetime import Handle, left_behind
 from vkcompute.core.physical import PhysicalDevice, choose, enumerate_devices
+from vkcompute.core.quirks import quirks_of
 from vkcompute.errors import ClosedError, KernelError, VulkanError, again
 from vkcompute.runtime import layout, program
 from vkcompute.runtime import stream as streaming
@@ -34,6 +35,7 @@ from vkcompute.runtime.transfer import Transfers
 
 _ALL = 1 << 30, 1 << 30  # queues
 _open_runtimes: weakref.WeakSet[Runtime] = weakref.WeakSet()
+_parent = 0  # the process that had a device open when it forked this one
 
 
 class Runtime(Handle):
@@ -55,12 +57,13 @@ class Runtime(Handle):
             share one. It makes nothing faster: it shows on a device with one queue what happens on one with many.
         submit_limit_s: how long one submit is to take: desktops end what occupies their GPU for seconds (2 on Windows),
             and the device is lost. As far as earlier ones tell, fewer launches or runs of a graph go into one, and a
-            launch that is too long is divided by its workgroups. "auto" is 0.5, but on CPUs, whose work nobody ends,
-            None: no limit.
+            launch or run that is too long is divided, between workgroups at the finest. "auto" is 0.5, but on CPUs,
+            whose work nobody ends, None: no limit.
 
     Raises:
         NoDevice: none fits; the message gives each device's reasons.
         MissingFeature: the device lacks one of `features`.
+        ClosedError: a device was open when the parent forked this process, which few drivers survive.
 
     `scheduler`, `transfers`, `recordings`, `tensor_on` and `refuse_in_graph` are the library's own, and may change.
     """
@@ -84,6 +87,8 @@ class Runtime(Handle):
         with ExitStack() as undo:
             self._instance = undo.enter_context(Instance())
             physical = choose(enumerate_devices(self._instance), device, allow_cpu=allow_cpu)
+            if _parent and not quirks_of(physical).survives_forks:
+                raise left_behind(f"the driver of {physical.name}", _parent)
             self.device = undo.enter_context(
                 Device(
                     physical,
@@ -344,10 +349,12 @@ def _close_all() -> None:
 
 def _abandon_all() -> None:
     """In a forked child: the driver's threads are gone, so nothing may be submitted or waited for."""
-    global _default_lock
+    global _default_lock, _parent
     _default_lock = threading.Lock()
-    error = ClosedError(f"this runtime belongs to process {os.getppid()}; open a new one in process {os.getpid()}")
+    error = left_behind("this Runtime", os.getppid())
     for runtime in list(_open_runtimes):
+        if any(runtime._instance.users):  # also where it is closed, but has lent memory
+            _parent = os.getppid()
         runtime.scheduler.abandon(error)
 
 

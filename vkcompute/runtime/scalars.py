@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NoReturn
+from typing import Any
+
+from vkcompute.core.lifetime import unpicklable
 
 
 class Scalars:
@@ -76,10 +78,7 @@ class Scalars:
     def __contains__(self, value: object) -> bool:
         raise _no_mathematics("in")
 
-    def __reduce__(self) -> NoReturn:
-        raise TypeError(
-            "a tensor lives on its device and cannot be pickled or copied by copy.copy; use .numpy(), .copy()"
-        )
+    __reduce__ = unpicklable
 
 
 def _no_mathematics(operator: str) -> TypeError:

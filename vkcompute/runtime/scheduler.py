@@ -10,8 +10,7 @@ from vkcompute.core.buffer import Buffer
 from vkcompute.core.device import Device
 from vkcompute.core.queue import Point
 from vkcompute.runtime import current
-from vkcompute.runtime.copying import sources
-from vkcompute.runtime.cost import MOST, NOTHING, Cost, divided
+from vkcompute.runtime.cost import NOTHING, Cost, divided
 from vkcompute.runtime.future import Future
 from vkcompute.runtime.graph_tasks import Copy, Fill, Task
 from vkcompute.runtime.hazards import After, Uses
@@ -25,13 +24,14 @@ if TYPE_CHECKING:
     from vkcompute.runtime.graph import Graph
     from vkcompute.runtime.kernel import Kernel
     from vkcompute.runtime.profile import Profile
+    from vkcompute.runtime.recording import Recording
 
 Range = tuple[Buffer, int, int]
 """(buffer, start, stop), in bytes"""
 
 # A batch is submitted when somebody waits for it, when it has so many tasks (or fewer, where these take long), or when
 # its copies move so many bytes.
-BATCH_TASKS = MOST
+BATCH_TASKS = 64
 BATCH_BYTES = 16 << 20
 _MOST_MEASURED = 10_000  # tasks of a graph's submit that a profile takes apart
 
@@ -49,9 +49,7 @@ class Scheduler:
         self.arrivals: Any = ()  # that launches leave for the host: Arrivals, of the floor above, where there are any
         self._n_settled = self._n_told = 0
         timed = submit_limit_s is not None
-        self.lanes = [
-            Lane(index, queue, self.failures, BATCH_TASKS, timed=timed) for index, queue in enumerate(device.queues)
-        ]
+        self.lanes = [Lane(index, queue, self.failures, timed=timed) for index, queue in enumerate(device.queues)]
         self.placement = Placement(device, self.lanes)
         self._only = self.lanes[0] if len(self.lanes) == 1 else None
         self.n_recordings = 0  # graphs being recorded, wherever
@@ -81,9 +79,9 @@ class Scheduler:
                 self.placement.allowed(queue)[0] not in self.placement.compute or queue == "transfer"
             ):
                 raise ValueError(f"queue {queue!r} of {self.device} only copies; a kernel needs a compute queue")
-            if cost is not NOTHING and cost.parts > 1 and len(parts := [*divided(command[-1], cost.parts)]) > 1:
+            if cost.load > 1 and len(parts := [*divided(command[-1], cost.parts)]) > 1:
                 return self._dispatch_parts(parts, command, writes, reads, queue, keep)
-            lane = self._begin(writes, reads, queue, cost)
+            lane = self._begin(writes, reads, queue, cost.load)
             try:
                 dispatch = lane.recorder.dispatch  # type: ignore[union-attr]
                 if self.profile is None:
@@ -93,7 +91,7 @@ class Scheduler:
             except BaseException as error:
                 lane.fail(error)
                 raise
-            return self._end(lane, 0)
+            return self._end(lane, 0, cost)
 
     def _dispatch_parts(
         self,
@@ -105,12 +103,14 @@ class Scheduler:
         keep: tuple[Kernel, DescriptorSets, Cost],
     ) -> Future:
         """Launches a kernel in parts of its grid, each a task and a submit of its own; gives the last one's future."""
+        cost = keep[2]
         for base, grid in parts:
-            lane = self._begin(writes, reads, queue, keep[2])
-            why, lane.portion = self.placement.reason, prod(grid) / max(1, prod(command[-1]))
+            portion = max(1, prod(grid)) / max(1, prod(command[-1]))
+            lane = self._begin(writes, reads, queue, cost.load * portion)
+            why = self.placement.reason
             dispatch = lane.recorder.dispatch  # type: ignore[union-attr]
             self._measured(lane, keep[0].name, writes, reads, dispatch, *command[:-1], grid, base)
-            future = self._end(lane, 0)
+            future = self._end(lane, 0, cost, portion)
             lane.flush()
             # The next one on the same queue; and where one fails, those after it do.
             queue, reads, future._why = lane.index, [*reads, *writes], why
@@ -120,65 +120,77 @@ class Scheduler:
         self, regions: Any, n_regions: int, source: Range, target: Range, queue: int | str | None = None
     ) -> Future:
         """Copies regions (a VkBufferCopy array) from the bytes of `source` to those of `target`."""
-        if (graph := self.recording()) is not None:
-            return graph.add(Copy(regions, n_regions, source, target))
-        with self.lock:
-            blocks = source[0].block.handle, target[0].block.handle
-            lane = self._begin((target,), sources(regions, n_regions, source, target), queue)
-            copy = lane.recorder.copy  # type: ignore[union-attr]
-            self._measured(lane, "copy", (target,), (source,), copy, *blocks, regions, n_regions)
-            return self._end(lane, target[2] - target[1])
+        return self.launch(Copy(regions, n_regions, source, target), queue)
 
     def fill(self, target: Range, word: int) -> Future:
         """Fills with a 32-bit word; the range's ends are multiples of 4."""
+        return self.launch(Fill(target, word))
+
+    def launch(self, task: Task, queue: int | str | None = None) -> Future:
+        """Gives a task to a queue, or to the graph that is being recorded."""
         if (graph := self.recording()) is not None:
-            return graph.add(Fill(target, word))
-        buffer, start, stop = target
+            return graph.add(task)
+        writes, reads = task.writes, task.reads
         with self.lock:
-            block, at = buffer.block.handle, buffer.offset + start
-            lane = self._begin((target,), (), None)
-            fill = lane.recorder.fill  # type: ignore[union-attr]
-            self._measured(lane, "fill", (target,), (), fill, block, at, stop - start, word)
-            return self._end(lane, 0)
+            all(buffer.block.handle for buffer in task.buffers)  # which says so where there is no memory
+            lane = self._begin(writes, reads, queue)
+            self._measured(lane, task.name, writes, reads, task.record, lane.recorder)
+            return self._end(lane, sum([stop - start for _, start, stop in writes]))
 
     def nothing(self) -> Future:
         """The future of a copy of no bytes: finished."""
         return Future(self, self.lanes[0], 0)
 
-    def replay(
-        self,
-        command_buffers: list[Any],
-        family: int,
-        writes: Sequence[Range],
-        reads: Sequence[Range],
-        tasks: Sequence[Task] = (),
-    ) -> Future:
-        """Submits command buffers of a queue family that put themselves in order with all before them.
+    def replay(self, recording: Recording, family: int, times: int) -> Future:
+        """Submits runs to a queue of a family; recordings put themselves in order with all before them.
 
-        With a profile, the `tasks` that are in each are launched one by one, so that each is measured.
+        Where one takes longer than a submit may, and with a profile, so that each is measured, the tasks are launched
+        one by one.
         """
+        writes, reads, tasks, cost = recording.writes, recording.reads, recording.tasks, recording.cost
         with self.lock:
             self.arrive()
             lane = self._only or self.placement.choose(writes, reads, None, family)
-            if self.profile is not None and 0 < len(tasks) * len(command_buffers) <= _MOST_MEASURED:
-                future = [self._launch(each, lane) for _ in command_buffers for each in tasks][-1]
+            if lane.load + cost.load * times > 1:
                 lane.flush()
-                return future
-            try:
-                self._note(lane, writes, reads)  # of its own, nothing: they begin with a barrier
-            except BaseException as error:
-                lane.fail(error)
-                raise
-            self._measured(lane, "graph", writes, reads, lane.submit, command_buffers)
+            apart = cost.load > 1 or (self.profile is not None and 0 < len(tasks) * times <= _MOST_MEASURED)
+            if apart and self._failure_before(reads) is None:
+                why = self.placement.reason  # of the lane for all of them
+                self._launch_all(lane, tasks * times, writes)
+                self.placement.reason = why
+            else:
+                try:
+                    self._note(lane, writes, reads)  # of its own, nothing: they begin with a barrier
+                except BaseException as error:
+                    lane.fail(error)
+                    raise
+                if cost.load:
+                    lane.take(cost, times)
+                self._measured(lane, "graph", writes, reads, lane.submit, [recording.handle] * times)
             self.device.retirement.collect()
             return self._future(lane)
 
-    def _launch(self, task: Task, lane: Lane) -> Future:
-        why = self.placement.reason  # of the lane for all of them
-        self._begin(task.writes, task.reads, lane.index)
-        self.placement.reason = why
-        self._measured(lane, task.name, task.writes, task.reads, task.record, lane.recorder)
-        return self._end(lane, 0)
+    def _launch_all(self, lane: Lane, tasks: Sequence[Task], writes: Sequence[Range]) -> None:
+        """Launches a graph's tasks one by one. If one fails, so do the last and all that they write."""
+        first, n_failures = lane.task + 1, len(self.failures)
+        try:
+            for task in tasks:
+                task.launch(self, lane.index)
+            if self.arrivals:  # what any of them reports is a failure of all
+                self._note(lane, writes, ())
+                lane.recorded = lane.task
+            lane.flush()
+        except BaseException as error:
+            lane.fail(error)  # if it has not been noted
+            if not isinstance(error, Exception):
+                raise
+        finally:
+            failed = [each for each in self.failures[n_failures:] if each.lane == lane.index and each.last >= first]
+            if failed:
+                self._note(lane, writes, ())
+                lane.fail(failed[0].error, lane.task)
+        if failed:  # the future is to tell
+            failed[0].told = False
 
     def _measured(
         self,
@@ -204,16 +216,14 @@ class Scheduler:
             raise
 
     def _begin(
-        self, writes: Sequence[Range], reads: Sequence[Range], queue: int | str | None, cost: Cost = NOTHING
+        self, writes: Sequence[Range], reads: Sequence[Range], queue: int | str | None, load: float = 0.0
     ) -> Lane:
-        """A lane whose recorder stands where a task with these ranges may be recorded."""
+        """A lane whose recorder stands where a task with these ranges may be recorded, in a batch with so much room."""
         if self.arrivals:
             self.arrive()
         lane = self._only or self.placement.choose(writes, reads, queue)
-        if cost is not NOTHING:
-            if cost.most < lane.most or lane.cost is NOTHING:
-                lane.make_room(cost)
-            lane.n_costly += cost is lane.cost
+        if lane.load + load > 1:
+            lane.flush()
         try:
             own = self._note(lane, writes, reads)
             lane.open()
@@ -233,10 +243,7 @@ class Scheduler:
         if lane.recorded != lane.task:
             lane.settle()
         lane.task = task = lane.task + 1  # first: a number is never given twice, whatever fails
-        failure = None
-        if self.failures:
-            self._settle()
-            failure = self.failure_of(reads)
+        failure = self._failure_before(reads)
         after: After = {}
         strand = lane.index
         if self.arrivals:
@@ -251,6 +258,13 @@ class Scheduler:
         if after:
             self._wait_for_others(lane, after, own, reads)
         return own
+
+    def _failure_before(self, reads: Sequence[Range]) -> Failure | None:
+        """That of what a new task would read, if any. Waits for all work where some has failed."""
+        if not self.failures:
+            return None
+        self._settle()
+        return self.failure_of(reads)
 
     def _settle(self) -> None:
         """Waits for all work after a failure: what failed no longer stands between that before it and that after."""
@@ -305,12 +319,14 @@ class Scheduler:
             if reads and failure.first <= (own if failure.lane == lane.index else after.get(failure.lane, 0)):
                 raise failure.raised()
 
-    def _end(self, lane: Lane, nbytes: int) -> Future:
+    def _end(self, lane: Lane, nbytes: int, cost: Cost = NOTHING, portion: float = 1.0) -> Future:
         future = self._future(lane)
+        if cost is not NOTHING:
+            lane.take(cost, portion)
         lane.recorded = lane.task
         lane.n_batched += 1
         lane.batched_bytes += nbytes
-        if lane.n_batched >= lane.most or lane.batched_bytes >= BATCH_BYTES:
+        if lane.n_batched >= BATCH_TASKS or lane.batched_bytes >= BATCH_BYTES:
             lane.flush()
             self.device.retirement.collect()
         return future
@@ -361,8 +377,7 @@ class Scheduler:
     def finish(self) -> None:
         """Waits for all work given so far."""
         self.submit()
-        for lane in self.lanes:
-            lane.queue.wait(lane.queue.last_value)
+        self.device.wait_idle()
         self.arrive()
 
     def wait(self) -> None:

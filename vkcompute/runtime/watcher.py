@@ -65,16 +65,11 @@ class _QueueWatcher:
 
     def _report(self) -> None:
         with self._changed:
-            error, reached = self._closed, self._queue.completed
-            due = [done for value, done in self._watched if value <= reached]
-            self._watched = [(value, done) for value, done in self._watched if value > reached]
-            lost = [done for _, done in self._watched] if error is not None else []
-            if error is not None:
-                self._watched = []
-        for done in due:
-            done(None)
-        for done in lost:
-            done(error)
+            error, reached, watched = self._closed, self._queue.completed, self._watched
+            self._watched = [each for each in watched if each[0] > reached and error is None]
+        for value, done in watched:
+            if value <= reached or error is not None:
+                done(None if value <= reached else error)
 
 
 class Watcher:
