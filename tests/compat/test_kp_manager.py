@@ -158,3 +158,26 @@ print([name for name in ("vulkan",) if name in sys.modules])
 
 def test_importing_loads_no_driver(run_python: Callable[..., subprocess.CompletedProcess[str]]) -> None:
     assert run_python(IMPORT, env=dict(os.environ)).stdout == "[]\n"
+
+
+def test_what_is_of_another_type_is_said(mgr: kp.Manager, product: bytes) -> None:
+    tensors = [mgr.tensor([2, 3]) for _ in range(3)]
+    sequence = mgr.sequence().eval(kp.OpSyncDevice(tensors))
+    wrong: list[tuple[str, Callable[[], Any]]] = [
+        ("records operations such as", lambda: sequence.eval(kp.OpSyncLocal)),  # type: ignore[arg-type]
+        ("list of tensors and images; got None", lambda: mgr.algorithm(None, product)),  # type: ignore[arg-type]
+        ("list of workgroups along x, y and z; got 2", lambda: mgr.algorithm(tensors, product, 2)),  # type: ignore[arg-type]
+        ("an integer", lambda: mgr.sequence(0.5)),  # type: ignore[arg-type]
+        ("an integer", lambda: mgr.sequence(0, 1.5)),  # type: ignore[arg-type]
+        ("an integer", lambda: mgr.image([1], 1.0, 1, 1)),  # type: ignore[arg-type]
+        ("one of kp.ImageTilings; got 'linear'", lambda: mgr.image([1], 1, 1, 1, kp.device, "linear")),  # type: ignore[arg-type]
+        ("list of names; got 'VK_KHR_x'", lambda: kp.Manager(0, [], "VK_KHR_x")),
+    ]
+    for says, call in wrong:
+        with pytest.raises(TypeError, match=says):
+            call()
+    with pytest.raises(kp.KomputeError, match="at least one texel each way; got -1 x -1"):
+        mgr.image([1], -1, -1, 1)
+    sequence.eval(kp.OpAlgoDispatch(mgr.algorithm(tensors, product, np.array([2, 1, 1]))))
+    sequence.eval(kp.OpSyncLocal(tensors))
+    assert tensors[2].data().tolist() == [4, 9]

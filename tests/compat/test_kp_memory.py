@@ -53,7 +53,7 @@ def test_types_that_no_tensor_holds(mgr: kp.Manager) -> None:
 
 def test_sizes_beyond_32_bits_are_not_wrapped(mgr: kp.Manager) -> None:
     n = 5 << 30
-    if mgr.runtime.device.max_allocation_bytes > n:
+    if mgr.runtime.device.physical.max_allocation_bytes > n:
         pytest.skip("it would take that memory")
     with pytest.raises(vc.OutOfDeviceMemory) as caught:
         kp.Tensor(mgr, np.broadcast_to(np.uint8(0), (n,)), kp.device)

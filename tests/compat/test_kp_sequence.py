@@ -152,7 +152,11 @@ def test_waiting_for_nothing_is_noted(mgr: kp.Manager, caplog: pytest.LogCapture
 
 def test_timestamps(mgr: kp.Manager, adding: tuple[kp.Tensor, kp.OpAlgoDispatch]) -> None:
     tensor, add = adding
-    sequence = mgr.sequence(total_timestamps=3).record(add).record(kp.OpSyncLocal([tensor]))
+    sequence = mgr.sequence(total_timestamps=3)
+    for operation in (add, kp.OpSyncLocal([tensor])):
+        with pytest.raises(RuntimeError, match="not been evaluated"):
+            sequence.get_timestamps()
+        sequence.record(operation)
     with pytest.raises(RuntimeError, match="not been evaluated"):
         sequence.get_timestamps()
     seen = []
@@ -167,6 +171,8 @@ def test_timestamps(mgr: kp.Manager, adding: tuple[kp.Tensor, kp.OpAlgoDispatch]
     assert seen == sorted(seen)
     assert tensor.data()[0] == 3
     sequence.record(add)  # anew: one operation
+    with pytest.raises(RuntimeError, match="not been evaluated since it was recorded"):
+        sequence.get_timestamps()
     assert len(sequence.eval().get_timestamps()) == 2
     sequence.record(add).record(add).record(add)
     with pytest.raises(RuntimeError, match="3 operations"):
@@ -185,7 +191,7 @@ def test_what_cannot_be_recorded(mgr: kp.Manager, adding: tuple[kp.Tensor, kp.Op
     with pytest.raises(TypeError, match="tensors and images"):
         kp.OpSyncLocal([1])  # type: ignore[list-item]
     for op in (kp.OpSyncDevice, kp.OpSyncLocal, kp.OpCopy):
-        with pytest.raises(TypeError, match=r"takes a list .* got one without a list; write \[tensor\]"):
+        with pytest.raises(TypeError, match=r"takes a list .* got .* without a list; write \[tensor\]"):
             op(tensor)  # type: ignore[arg-type]
     for wrong in (lambda: kp.OpSyncDevice([]), lambda: kp.OpSyncLocal([]), lambda: kp.OpCopy([tensor])):
         with pytest.raises(RuntimeError, match="at least"):
@@ -308,3 +314,55 @@ def test_random_programs(
             assert np.array_equal(tensors[n].data(), model.sides[n][0]), (turn, n)
     for tensor, (_, device) in zip(tensors, model.sides, strict=True):
         assert np.array_equal(tensor.primary.numpy(), device)
+
+
+def test_one_operation_again_and_again_takes_what_it_uses_as_it_is_now(any_mgr: kp.Manager, spirv: Compile) -> None:
+    """Push constants, data and the algorithm change in between; the operation is the same, or one like it."""
+    declared = "layout(push_constant) uniform P { float p; };"
+    one, other, total = tensors = [any_mgr.tensor([k, 2 * k]) for k in (1, 10, 0)]
+    add = any_mgr.algorithm(tensors, spirv("v2[i] += p * v0[i];", 3, declared), push_consts=[1])
+    sequence, elsewhere, same = any_mgr.sequence(), any_mgr.sequence(), kp.OpAlgoDispatch(add)
+    expected = np.zeros(2)
+    for p in (1, 7, 2, 4):
+        one.data()[0] = p
+        for _ in range(p):
+            elsewhere.eval(kp.OpSyncDevice(tensors))
+        elsewhere.eval(kp.OpAlgoDispatch(add, [p]))
+        for again in range(5):
+            sequence.eval(same if again % 2 else kp.OpAlgoDispatch(add))
+        expected += 6 * p * one.data()
+        for _ in range(p):
+            elsewhere.eval(kp.OpSyncLocal([total]))
+        assert total.data().tolist() == expected.tolist()
+    kp.OpMult(tensors, add)
+    sequence.eval(same)
+    elsewhere.eval(kp.OpSyncLocal([total]))
+    assert total.data().tolist() == (one.data() * other.data()).tolist()
+    add.destroy()
+    with pytest.raises(kp.KomputeError, match="destroyed"):
+        sequence.eval(same)
+
+
+def test_one_operation_again_and_again_is_timed_each_time(mgr: kp.Manager, product: bytes) -> None:
+    tensors = [mgr.tensor([2]) for _ in range(3)]
+    dispatch, sequence = kp.OpAlgoDispatch(mgr.algorithm(tensors, product)), mgr.sequence(total_timestamps=1)
+    starts = []
+    for _ in range(6):
+        start, end = sequence.eval(dispatch).get_timestamps()
+        assert start <= end
+        starts.append(start)
+    assert sorted(set(starts)) == starts
+
+
+def test_an_operation_of_ones_own_is_asked_each_time(mgr: kp.Manager) -> None:
+    asked = []
+
+    class Own(kp.OpBase):
+        def commands(self) -> list[Any]:
+            asked.append(self)
+            return []
+
+    operation, sequence = Own(), mgr.sequence()
+    for _ in range(5):
+        sequence.eval(operation)
+    assert asked == [operation] * 5

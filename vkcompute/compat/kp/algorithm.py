@@ -49,7 +49,9 @@ class Algorithm:
             constants = specialization(interface.spec_constants, spec_consts)
             kernel = self._kernel_of(bytes(spirv), constants, any(map(_is_image, interface.bindings)))
             self._block = interface.push_constants
-            x, *others = workgroup or (0,)
+            if not isinstance(workgroup, Iterable):
+                raise TypeError(f"workgroup is a list of workgroups along x, y and z; got {workgroup!r}")
+            x, *others = (*workgroup,) or (0,)
             self._bind(kernel, memory, (x, *(n or 1 for n in others)) if x else self._one_per_element(memory[0]))
             self._push = push_bytes(self._block, push_consts) if np.size(push_consts) else None
         manager.add(self)
@@ -137,6 +139,10 @@ class Algorithm:
         before = [command for each in self._memory for command in each.enter()]
         return [*before, launch, *(command for each in self._memory for command in each.leave())]
 
+    def state(self) -> tuple[Any, ...]:
+        """What `dispatch` without push constants follows from."""
+        return self._kernel, self._memory, self._push, self._grid
+
     def become_product(self, tensors: Sequence[Memory]) -> None:
         """Makes this the product of the first two of three float32 tensors into the third.
 
@@ -176,8 +182,8 @@ def own(manager: Manager, what: str, objects: Iterable[Any]) -> tuple[Memory, ..
 
 def memory_only(what: str, objects: Iterable[Any]) -> tuple[Memory, ...]:
     """The objects, all of them memory."""
-    if isinstance(objects, Memory):
-        raise TypeError(f"{what} takes a list of tensors and images; got one without a list; write [tensor]")
+    if not isinstance(objects, Iterable):
+        raise TypeError(f"{what} takes a list of tensors and images; got {objects!r} without a list; write [tensor]")
     memory = tuple(objects)
     for each in memory:
         if not isinstance(each, Memory):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import index
 from typing import TYPE_CHECKING, Any
 
 from vkcompute.compat.kp.memory import Array, Command, Memory, MemoryTypes, Named
@@ -35,11 +36,15 @@ class Image(Memory):
         memory_type: MemoryTypes,
         tiling: ImageTilings | None,
     ) -> None:
-        width, height, channels = extent
+        width, height, channels = map(index, extent)
         if channels not in CHANNELS:
             raise KomputeError(f"an image has 1, 2 or 4 channels; got {channels}")
+        if width < 1 or height < 1:
+            raise KomputeError(f"an image has at least one texel each way; got {width} x {height}")
+        if tiling is not None and not isinstance(tiling, ImageTilings):
+            raise TypeError(f"tiling is one of kp.ImageTilings; got {tiling!r}")
         size = width * height * channels
-        if width < 1 or height < 1 or data.size < size:
+        if data.size < size:
             raise KomputeError(f"{width} x {height} texels of {channels} channels are {size} numbers; got {data.size}")
         if tiling is ImageTilings.optimal and memory_type in (MemoryTypes.host, MemoryTypes.deviceAndHost):
             raise KomputeError(f"optimal tiling is for device and storage memory; got {memory_type!r}")

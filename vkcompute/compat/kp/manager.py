@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Collection, Sequence
+from operator import index
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
@@ -51,6 +52,8 @@ class Manager:
     ) -> None:
         from vkcompute.runtime.runtime import Runtime  # here, because it loads the driver
 
+        if isinstance(desired_extensions, str):
+            raise TypeError(f"desired_extensions is a list of names; got {desired_extensions!r}; write [name]")
         self.n_destroyed = 0
         self._n_queues = max(1, len(family_queue_indices))
         if device is None:
@@ -58,9 +61,9 @@ class Manager:
         self.runtime: Runtime = Runtime(device, queues=self._n_queues)
         self._made: WeakSet[Memory | Algorithm | Recorded] = WeakSet()
         physical = self.runtime.device.physical
-        for index in family_queue_indices:
-            if not 0 <= index < len(physical.queue_families):
-                logger.warning("%s has no queue family %d; another one is used", physical, index)
+        for family in family_queue_indices:
+            if not 0 <= family < len(physical.queue_families):
+                logger.warning("%s has no queue family %d; another one is used", physical, family)
         for name in set(desired_extensions) - physical.extensions:
             logger.warning("%s has no extension %s", physical, name)
 
@@ -189,9 +192,9 @@ class Manager:
             MissingFeature: the device has no timestamps.
         """
         self.opened()
-        if not 0 <= queue_index < self._n_queues:
+        if not 0 <= index(queue_index) < self._n_queues:
             raise KomputeError(f"queue_index {queue_index} is none of the manager's {self._n_queues} queues, from 0")
-        if total_timestamps < 0:
+        if index(total_timestamps) < 0:
             raise KomputeError(
                 f"total_timestamps is the most operations that are timed, from 0; got {total_timestamps}"
             )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+
 from vkcompute.compat.kp.algorithm import Algorithm, memory_only
 from vkcompute.compat.kp.image import Image
 from vkcompute.compat.kp.memory import Command, Memory
@@ -35,37 +37,44 @@ class OpBase:
         """
         raise NotImplementedError(f"{type(self).__name__} does nothing; record one of the operations derived from it")
 
-    def _take(self, memory: Iterable[Memory], least: int) -> None:
-        self.objects = self._memory = memory_only(type(self).__name__, memory)
-        if len(self._memory) < least:
-            raise KomputeError(f"{type(self).__name__} takes at least {least} memory objects; got {len(self._memory)}")
+    def state(self) -> Any:
+        """What the commands follow from: of operations with equal ones they are the same. None if that is not known."""
+        return None
 
 
-class OpSyncDevice(OpBase):
-    """Copies memory objects from the host's side to the device's."""
+class _OnMemory(OpBase):
+    """An operation that memory objects are all there is to."""
+
+    least = 1
 
     def __init__(self, memory: Iterable[Memory]) -> None:
-        self._take(memory, 1)
+        self.objects = self._memory = memory_only(type(self).__name__, memory)
+        if len(self._memory) < self.least:
+            found = f"at least {self.least} memory objects; got {len(self._memory)}"
+            raise KomputeError(f"{type(self).__name__} takes {found}")
+
+    def state(self) -> Any:
+        return type(self), self._memory
+
+
+class OpSyncDevice(_OnMemory):
+    """Copies memory objects from the host's side to the device's."""
 
     def commands(self) -> list[Command]:
         return [command for each in self._memory for command in each.to_device()]
 
 
-class OpSyncLocal(OpBase):
+class OpSyncLocal(_OnMemory):
     """Copies memory objects from the device's side to the host's."""
-
-    def __init__(self, memory: Iterable[Memory]) -> None:
-        self._take(memory, 1)
 
     def commands(self) -> list[Command]:
         return [command for each in self._memory for command in each.to_host()]
 
 
-class OpCopy(OpBase):
+class OpCopy(_OnMemory):
     """Copies the first memory object to all others, both sides of it."""
 
-    def __init__(self, memory: Iterable[Memory]) -> None:
-        self._take(memory, 2)
+    least = 2
 
     def commands(self) -> list[Command]:
         first, *others = self._memory
@@ -82,6 +91,9 @@ class OpAlgoDispatch(OpBase):
 
     def commands(self) -> list[Command]:
         return self._algorithm.dispatch(self._push_consts)
+
+    def state(self) -> Any:
+        return None if np.size(self._push_consts) else (self._algorithm, *self._algorithm.state())
 
 
 class OpMult(OpAlgoDispatch):

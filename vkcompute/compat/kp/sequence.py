@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from vkcompute.compat.kp.algorithm import require_own
 from vkcompute.compat.kp.memory import Command
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("kp")
 _FOREVER = (1 << 64) - 1
+_FEW = 3  # evaluations of an operation alone before it is recorded, which takes longer than they do
 
 
 class Sequence:
@@ -27,7 +28,7 @@ class Sequence:
     is evaluated. Operations are ordered by what they touch, within a sequence and between sequences.
 
     The first evaluation of a recording gives its operations to the runtime one by one; from the second on they are
-    replayed as a graph.
+    replayed as a graph. So is an operation that is evaluated alone some times in a row.
     """
 
     def __init__(self, manager: Manager, total_timestamps: int) -> None:
@@ -38,7 +39,9 @@ class Sequence:
         self._graph: Graph | None = None
         self._futures: list[Future] = []
         self._timestamps: Timestamps | None = None
-        self._recording = self._running = self._evaluated = self._has_images = False
+        self._recording = self._running = self._has_images = False
+        self._n_given = 0  # evaluations, one by one
+        self._alone: Any = None  # the state of the operation that was evaluated alone
         self._open = True
         self._seen = manager.n_destroyed
         if total_timestamps:
@@ -58,8 +61,8 @@ class Sequence:
             TypeError: `op` is no operation.
         """
         self._require_idle("record")
-        if not isinstance(op, OpBase):
-            raise TypeError(f"a sequence records operations such as kp.OpAlgoDispatch(algorithm); got {op!r}")
+        _require_operation(op)
+        self._alone = None
         self._require_objects([op])
         commands = op.commands()
         n_operations = 1 if not self._recording else len(self._recorded) + 1
@@ -76,7 +79,7 @@ class Sequence:
     def _begin(self) -> None:
         self._recorded, self._commands = [], []
         self._close_graph()
-        self._recording, self._evaluated, self._has_images = True, False, False
+        self._recording, self._n_given, self._has_images = True, 0, False
 
     def rerecord(self) -> None:
         """Records all operations since the last `clear` anew, with their objects as they are now.
@@ -95,7 +98,7 @@ class Sequence:
         """Forgets the operations, and ends the recording."""
         self._require_open()
         self._operations, self._recorded, self._commands = [], [], []
-        self._recording = self._evaluated = False
+        self._recording, self._n_given, self._alone = False, 0, None
         self._close_graph()
 
     def _close_graph(self) -> None:
@@ -117,8 +120,11 @@ class Sequence:
         """
         self._require_idle("evaluate")
         if op is not None:
-            self.clear()
-            self.record(op)
+            _require_operation(op)
+            if self._alone is None or op.state() != self._alone:
+                self.clear()
+                self.record(op)
+                self._alone = op.state()
         self._recording = False
         if self._seen != self._manager.n_destroyed:
             self._require_objects(self._recorded)
@@ -131,8 +137,8 @@ class Sequence:
     def _start(self) -> list[Future]:
         if self._timestamps is not None:
             self._timestamps.reset()
-        elif not self._evaluated and not self._has_images:
-            self._evaluated = True
+        elif self._n_given < (1 if self._alone is None else _FEW) and not self._has_images:
+            self._n_given += 1
             futures = [command() for command in self._commands]
             for future in futures:
                 future.point()  # it is submitted
@@ -208,7 +214,7 @@ class Sequence:
         """Lets go of what it holds, once the device has finished with it; twice is once."""
         if self._open:
             self._open = self._running = self._recording = False
-            self._operations, self._recorded, self._commands, self._futures = [], [], [], []
+            self._operations, self._recorded, self._commands, self._futures, self._alone = [], [], [], [], None
             self._close_graph()
             if self._timestamps is not None:
                 self._timestamps.close()
@@ -230,3 +236,8 @@ class Sequence:
     def __repr__(self) -> str:
         state = "running" if self._running else "recording" if self._recording else "idle"
         return f"<kp.Sequence of {len(self._recorded)} operations, {state if self.is_init() else 'destroyed'}>"
+
+
+def _require_operation(op: object) -> None:
+    if not isinstance(op, OpBase):
+        raise TypeError(f"a sequence records operations such as kp.OpAlgoDispatch(algorithm); got {op!r}")

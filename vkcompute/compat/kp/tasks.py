@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 class Plain(Task):
-    """A task on memory that it knows from the start; `call` records it."""
+    """A task on memory that it knows from the start; `call` records it, and needs `kept` to stay alive."""
 
-    __slots__ = ("_call", "name")
+    __slots__ = ("_call", "_kept", "name")
     buffers = ()
 
     def __init__(
@@ -28,8 +28,8 @@ class Plain(Task):
         call: Callable[[Recorder], None],
         kept: Any,
     ) -> None:
-        super().__init__(writes, reads, kept)
-        self.name, self._call = name, call
+        super().__init__(writes, reads)
+        self.name, self._call, self._kept = name, call, kept
 
     def rebased(self, places: Places, values: Values) -> Plain:
         return self

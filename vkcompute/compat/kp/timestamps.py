@@ -22,13 +22,14 @@ class Timestamps:
         n_operations: the most operations.
 
     Raises:
-        MissingFeature: the device has no timestamps.
+        MissingFeature: the device has no timestamps, or cannot reset them.
     """
 
     def __init__(self, runtime: Runtime, n_operations: int) -> None:
         self._runtime, self._most = runtime, n_operations
         self._pool = TimestampPool(runtime.scheduler.placement.recorded_for, n_operations + 1)
         self.close = self._pool.close
+        self.reset()  # else they cannot even be asked whether they are written (VUID-vkGetQueryPoolResults-None-09401)
 
     def around(self, commands: list[Command], number: int) -> list[Command]:
         """The commands of operation `number`, counted from 1, with its timestamps.
@@ -38,13 +39,16 @@ class Timestamps:
         """
         if number > self._most:
             raise KomputeError(f"the sequence was made for {self._most} operations; this is one more")
-        return [*([self._stamp(0)] if number == 1 else []), *commands, self._stamp(number)]
+        if number > 1:
+            return [*commands, self._stamp(number)]
+        self.reset()  # of what was recorded before
+        return [self._stamp(0), *commands, self._stamp(1)]
 
     def _stamp(self, index: int) -> Command:
         pool = self._pool
 
         def write(recorder: Recorder) -> None:
-            recorder.timestamp(pool.handle, index, "end")
+            recorder.timestamp(pool.handle, index)
 
         return partial(Plain("timestamp", (), (), write, pool).add, self._runtime)
 

@@ -12,6 +12,7 @@ from vkcompute.compat.pyshader import types
 from vkcompute.compat.pyshader.language import Buffer, Language
 from vkcompute.compat.pyshader.types import Scalar, ShaderType, type_named
 from vkcompute.errors import KernelError
+from vkcompute.jit.accurate import optimized
 from vkcompute.jit.compile import too_deep
 from vkcompute.jit.source import read
 from vkcompute.jit.values import Kind, Number, Vector
@@ -99,7 +100,7 @@ def python2shader(func: Callable[..., object]) -> ShaderModule:
         language.run(func, source, args)
     except RecursionError:
         raise too_deep(source) from None
-    return ShaderModule(func, ir.lower(ir.optimize(function)))
+    return ShaderModule(func, ir.lower(optimized(function)))
 
 
 class _Unsupported(Exception):

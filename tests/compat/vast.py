@@ -1,0 +1,215 @@
+# ruff: noqa: N802 (the methods are named as what they stand for)
+"""A device with much memory, on a driver with little: what is larger than LARGE is memory that repeats itself.
+
+Buffers of more bytes than `LARGE`, and what is allocated for them, are kept from the driver. Their memory is a span of
+addresses of which each `PERIOD` bytes are the same, so that 6 GiB take 80 MiB; what is copied and filled there is done
+when it is submitted, with the numbers that the driver would have been given. A period does not divide 4 GiB: what has
+lost its upper half lands elsewhere. Kernels that are bound there add one to each 32-bit word of binding 0.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from vkcompute.core import vk
+from vkcompute.core.device import Device
+from vkcompute.core.physical import MemoryHeap, PhysicalDevice
+
+GIB = 1 << 30
+LARGE = 512 << 20
+PERIOD = 80 << 20
+_MOST_BOUND = (1 << 32) - 1
+_LIMITS = {"maxStorageBufferRange": _MOST_BOUND, "maxComputeWorkGroupCount": ((1 << 31) - 1, 65535, 65535)}
+_BYTES = {"maxMemoryAllocationSize": 1 << 40, "maxBufferSize": 1 << 40}
+_SMALL = 64 << 10
+Bytes = npt.NDArray[np.uint8]
+
+
+class Span:
+    """Addresses of so many bytes, which repeat after `PERIOD`."""
+
+    def __init__(self, nbytes: int) -> None:
+        libc = ctypes.CDLL(None, use_errno=True)
+        self._map, self._unmap = libc.mmap, libc.munmap
+        self._map.restype = ctypes.c_void_p
+        self._map.argtypes = (ctypes.c_void_p, ctypes.c_size_t, *(ctypes.c_int,) * 3, ctypes.c_long)
+        self._unmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
+        self.nbytes = -(-nbytes // PERIOD) * PERIOD
+        noreserve, fixed, populate = 0x4000, 0x10, 0x8000
+        self.address: int = self._map(None, self.nbytes, 0, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | noreserve, -1, 0)
+        assert self.address not in (None, ctypes.c_void_p(-1).value)
+        file = os.memfd_create("vast")
+        os.ftruncate(file, PERIOD)
+        for offset in range(0, self.nbytes, PERIOD):
+            both = mmap.PROT_READ | mmap.PROT_WRITE
+            at = self._map(self.address + offset, PERIOD, both, mmap.MAP_SHARED | fixed | populate, file, 0)
+            assert at == self.address + offset
+        os.close(file)
+        self.bytes: Bytes = np.ctypeslib.as_array((ctypes.c_uint8 * self.nbytes).from_address(self.address))
+
+    def close(self) -> None:
+        """Gives the addresses back."""
+        self._unmap(self.address, self.nbytes)
+
+
+class Vast:
+    """The interceptor; see above."""
+
+    def __init__(self) -> None:
+        self.spans: dict[int, Span] = {}  # by the memory that they stand for
+        self.nbytes: dict[int, int] = {}  # of buffers in such memory, as they were asked for
+        self._allocated: dict[int, int] = {}  # bytes of any memory
+        self._seen: dict[int, Bytes] = {}  # by memory: what the host sees of it
+        self._lies_in: dict[int, int] = {}  # buffer -> memory
+        self._commands: dict[int, list[Callable[[], Any]]] = defaultdict(list)
+        self._words: dict[int, Any] = {}  # by descriptor set: what binding 0 is bound to
+        self._bound: dict[int, int] = {}
+
+    def wrap(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        """For `vk.interceptors`."""
+        own = getattr(self, name, None)
+        return partial(own, function) if own else function
+
+    def vkCreateBuffer(self, call: Any, device: Any, info: Any, allocator: Any, out: Any) -> int:
+        nbytes = info.size
+        if nbytes >= LARGE:
+            info.size = _SMALL
+        result = int(call(device, info, allocator, out))
+        if nbytes >= LARGE:
+            self.nbytes[_key(out[0])] = nbytes
+        return result
+
+    def vkGetBufferMemoryRequirements(self, call: Any, device: Any, buffer: Any, needs: Any) -> None:
+        call(device, buffer, needs)
+        needs.size = self.nbytes.get(_key(buffer), needs.size)
+
+    def vkAllocateMemory(self, call: Any, device: Any, info: Any, allocator: Any, out: Any) -> int:
+        nbytes = info.allocationSize
+        if nbytes >= LARGE:
+            info.allocationSize = 2 * _SMALL
+        result = int(call(device, info, allocator, out))
+        key = _key(out[0])
+        self._allocated[key] = nbytes
+        if nbytes >= LARGE:
+            self.spans[key] = Span(nbytes)
+            self._seen[key] = self.spans[key].bytes[:nbytes]
+        return result
+
+    def vkBindBufferMemory(self, call: Any, device: Any, buffer: Any, memory: Any, offset: int) -> int:
+        self._lies_in[_key(buffer)] = _key(memory)
+        return int(call(device, buffer, memory, offset))
+
+    def vkMapMemory(self, call: Any, device: Any, memory: Any, offset: int, size: int, flags: int, out: Any) -> int:
+        key = _key(memory)
+        if key in self.spans:
+            out[0] = vk.ffi.cast("void*", self.spans[key].address + offset)
+            return 0
+        result = int(call(device, memory, offset, size, flags, out))
+        self._seen[key] = np.frombuffer(vk.ffi.buffer(out[0], self._allocated[key]), np.uint8)
+        return result
+
+    def vkDestroyBuffer(self, call: Any, device: Any, buffer: Any, allocator: Any) -> None:
+        self.nbytes.pop(_key(buffer), None)
+        call(device, buffer, allocator)
+
+    def vkFreeMemory(self, call: Any, device: Any, memory: Any, allocator: Any) -> None:
+        self._seen.pop(_key(memory), None)
+        if (span := self.spans.pop(_key(memory), None)) is not None:
+            span.close()
+        call(device, memory, allocator)
+
+    def vkBeginCommandBuffer(self, call: Any, commands: Any, info: Any) -> int:
+        self._commands[_key(commands)] = []
+        return int(call(commands, info))
+
+    def vkCmdCopyBuffer(self, call: Any, commands: Any, source: Any, target: Any, n: int, regions: Any) -> None:
+        if not {_key(source), _key(target)} & self.nbytes.keys():
+            call(commands, source, target, n, regions)
+            return
+        for each in (regions[i] for i in range(n)):
+            # What comes after a period is the same bytes again, on both sides.
+            parts = [
+                self._part(buffer, start, each.size)[:PERIOD]
+                for buffer, start in ((source, each.srcOffset), (target, each.dstOffset))
+            ]
+            self._commands[_key(commands)].append(partial(np.copyto, parts[1], parts[0]))
+
+    def vkCmdFillBuffer(self, call: Any, commands: Any, target: Any, offset: int, nbytes: int, word: int) -> None:
+        if _key(target) not in self.nbytes:
+            call(commands, target, offset, nbytes, word)
+            return
+        words = self._part(target, offset, nbytes)[:PERIOD].view(np.uint32)
+        self._commands[_key(commands)].append(partial(words.fill, word))
+
+    def vkUpdateDescriptorSets(self, call: Any, device: Any, n: int, writes: Any, *others: Any) -> None:
+        for i in range(n):
+            info = writes[i].pBufferInfo
+            if info != vk.NULL and _key(info.buffer) in self.nbytes:
+                assert info.range <= _MOST_BOUND
+                if writes[i].dstBinding == 0:
+                    words = self._part(info.buffer, info.offset, info.range).view(np.uint32)
+                    self._words[_key(writes[i].dstSet)] = words
+                info.offset, info.range = 0, 256
+        call(device, n, writes, *others)
+
+    def vkCmdBindDescriptorSets(self, call: Any, commands: Any, *args: Any) -> None:
+        self._bound[_key(commands)] = _key(args[4][0])
+        call(commands, *args)
+
+    def vkCmdDispatch(self, call: Any, commands: Any, *grid: int) -> None:
+        words = self._words.get(self._bound[_key(commands)])
+        if words is None:
+            call(commands, *grid)
+        else:
+            self._commands[_key(commands)].append(partial(np.add, words, 1, words))
+
+    def vkQueueSubmit(self, call: Any, queue: Any, n: int, infos: Any, fence: Any) -> int:
+        for i in range(n):
+            for k in range(infos[i].commandBufferCount):
+                for command in self._commands[_key(infos[i].pCommandBuffers[k])]:
+                    command()
+        return int(call(queue, n, infos, fence))
+
+    def _part(self, buffer: Any, start: int, nbytes: int) -> Bytes:
+        """So many bytes of a buffer that the host sees."""
+        seen = self._seen[self._lies_in[_key(buffer)]]
+        assert start + nbytes <= len(seen)
+        return seen[start : start + nbytes]
+
+
+def _key(handle: Any) -> int:
+    return int(vk.ffi.cast("uintptr_t", handle))
+
+
+@contextmanager
+def vast_devices(nbytes: int = 64 * GIB) -> Iterator[Vast]:
+    """Devices that are opened in the block have so much memory."""
+    read = PhysicalDevice.read
+
+    def larger(*args: Any) -> PhysicalDevice:
+        physical = read(*args)
+        physical.limits.update(_LIMITS)  # type: ignore[attr-defined]
+        physical.properties.update(_BYTES)
+        heaps, types = physical.memory
+        heaps = tuple(MemoryHeap(heap.index, nbytes, heap.device_local) for heap in heaps)
+        vars(physical)["memory"] = heaps, types
+        return physical
+
+    vast = Vast()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(PhysicalDevice, "read", larger)
+        patch.setattr(Device, "heap_budget", lambda device, heap: None)
+        patch.setattr(vk, "interceptors", [vast.wrap])
+        yield vast
+    assert (vast.nbytes, vast.spans) == ({}, {}), "all that was made has been destroyed"
