@@ -40,13 +40,13 @@ def glsl(
         TypeError, ValueError: an argument is not what it is to be, e.g. a define that is no preprocessor name.
     """
     # Imported here, since most programs never compile and `import vkcompute` is to stay quick.
-    from vkcompute.compilers import cache, chain
+    from vkcompute.compilers import chain
     from vkcompute.compilers import source as sources
 
     if target not in chain.TARGETS:
         raise ValueError(f"target is one of {', '.join(chain.TARGETS)}; got {target!r}")
     if isinstance(include_dirs, (str, os.PathLike)):  # a str is a sequence too, of letters
         raise TypeError(f"include_dirs is a sequence of folders; got {include_dirs!r}; pass [{include_dirs!r}]")
-    main, folder = cache.main_text(source, name)
+    main, folder = sources.main_text(source, name)
     unit = sources.assemble(main, folder, defines, include_dirs)
-    return cache.compiled(unit, chain.find(compiler), target, optimize)
+    return chain.compiled(unit, chain.find(compiler), target, optimize)

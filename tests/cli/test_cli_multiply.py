@@ -161,7 +161,7 @@ def test_a_bar_is_drawn_in_a_terminal_and_not_in_a_pipe(
     import pty
 
     np.save(tmp_path / "a.npy", np.ones(1 << 22, np.float32))
-    line = ["multiply", "a.npy", "2", "-o", "c.npy", "--chunk-bytes", "32K"]
+    line = ["multiply", "a.npy", "2", "-o", "c.npy", "--chunk-bytes", "4K"]  # long enough for a bar
     master, slave = pty.openpty()
     with vk_process(*line, stderr=slave) as process:
         os.close(slave)

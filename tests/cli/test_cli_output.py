@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from vkcompute import disk
-from vkcompute.cli import output
+from vkcompute.cli.options import check_output
 
 pytestmark = pytest.mark.pure
 
@@ -70,7 +70,7 @@ def test_places_that_will_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.chdir(tmp_path)
     (tmp_path / "old").touch()
     for path in ("new", "./new", "old", str(tmp_path / "new")):
-        output.check(path, "other", None)
+        check_output(path, "other", None)
 
 
 def test_places_that_will_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,10 +86,10 @@ def test_places_that_will_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         ("in/x", "", "no folder in"),
     ]:
         with pytest.raises(ValueError, match=says):
-            output.check(path, taken)
+            check_output(path, taken)
 
 
 @posix
 def test_devices_are_no_place() -> None:
     with pytest.raises(ValueError, match="device"):
-        output.check(os.devnull)
+        check_output(os.devnull)

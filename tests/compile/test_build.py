@@ -15,6 +15,9 @@ import pytest
 
 from vkcompute.compilers.build import MANIFEST, ShaderBuild
 from vkcompute.errors import CompileError, NoCompiler
+from vkcompute.spirv import opcodes as op
+from vkcompute.spirv.enums import Dim
+from vkcompute.spirv.module import Module
 from vkcompute.variants import TABLE, Variant
 
 pytestmark = pytest.mark.pure
@@ -232,3 +235,12 @@ def test_the_real_shaders_compile_the_same_twice(compiler: str, checkout: Path) 
 def test_every_source_is_in_the_table_and_every_name_is_unique() -> None:
     assert sorted({row.source for row in TABLE}) == sorted(path.name for path in (ROOT / "shaders").glob("*.comp"))
     assert len({row.name for row in TABLE}) == len(TABLE)
+
+
+@pytest.mark.parametrize("name", [row.name for row in TABLE])
+def test_texel_buffers_come_without_a_sampler(name: str) -> None:
+    """A sampled image of Dim Buffer is invalid from SPIR-V 1.6 on, and Mesa 25.0.7 warns on stderr of earlier ones."""
+    module = Module.parse((ROOT / "vkcompute" / "_spv" / f"{name}.spv").read_bytes())
+    types = {each.operands[0]: each for each in module.declarations}
+    sampled = [types[each.operands[1]] for each in types.values() if each.opcode == op.OpTypeSampledImage]
+    assert not [image for image in sampled if image.operands[2] == Dim.Buffer]

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vkcompute import disk
-from vkcompute.cli import output, page
-from vkcompute.cli.options import Commands, Parser
+from vkcompute.cli import page
+from vkcompute.cli.options import Commands, Parser, check_output
 
 if TYPE_CHECKING:
     from vkcompute.spirv.interface import Binding, Interface, Member
@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
         raise ValueError(f"{args.source} is SPIR-V already; --reflect shows what is in it")
     target = args.output or (None if shows else os.path.splitext(args.source)[0] + ".spv")
     if target is not None:
-        output.check(target, args.source)
+        check_output(target, args.source)
     spirv = Path(args.source).read_bytes() if is_spirv else _compiled(args)
     interface = _interface(args.source, spirv)
     if target is not None:

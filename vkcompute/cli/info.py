@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from vkcompute._version import __version__
 from vkcompute.cli import page
 from vkcompute.cli.options import Commands, Parser
-from vkcompute.errors import NoDevice
 
 if TYPE_CHECKING:
     from vkcompute.core.physical import PhysicalDevice
@@ -35,17 +34,16 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         NoVulkanLoader, NoDevice: there is nothing to show, or no device that would be used (after showing all).
     """
-    from vkcompute.core.instance import INSTALL_A_DRIVER, Instance
+    from vkcompute.core.instance import Instance
     from vkcompute.core.physical import choose, enumerate_devices
 
     wanted = args.device or os.environ.get("VKCOMPUTE_DEVICE") or None
     with Instance() as instance:
         devices = enumerate_devices(instance)
-        if not devices:
-            raise NoDevice(f"the Vulkan drivers on this machine offer no device; {INSTALL_A_DRIVER}")
-        verdicts = _verdicts(devices, wanted)
-        page.show(_json(verdicts) if args.json else _text(verdicts))
-        choose(devices, wanted)
+        if devices:
+            verdicts = _verdicts(devices, wanted)
+            page.show(_json(verdicts) if args.json else _text(verdicts))
+        choose(devices, wanted)  # which says why none would be used
     return 0
 
 
@@ -172,12 +170,11 @@ def _limits(device: PhysicalDevice) -> list[tuple[str, str | list[str]]]:
     limits = device.limits
     sizes = [" x ".join(f"{n:,}" for n in limits[f"maxComputeWorkGroup{what}"]) for what in ("Size", "Count")]
     invocations = page.count(limits["maxComputeWorkGroupInvocations"], "invocation")
-    largest = min(device.properties["maxMemoryAllocationSize"], device.properties.get("maxBufferSize") or 1 << 62)
     return [
         ("workgroup", page.listed([f"at most {invocations}", sizes[0]])),
         ("shared", [f"{page.nbytes(limits['maxComputeSharedMemorySize'])} per workgroup"]),
         ("grid", [f"at most {sizes[1]} workgroups"]),
-        ("allocation", [f"at most {page.nbytes(largest)}"]),
+        ("allocation", [f"at most {page.nbytes(device.max_allocation_bytes)}"]),
         (
             "binding",
             [

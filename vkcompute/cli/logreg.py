@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import argparse
 import csv
+import os
 import sys
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from vkcompute import disk
-from vkcompute.cli import interruption, output, page, plot
-from vkcompute.cli.options import Commands, Parser, number, whole
+from vkcompute.cli import interruption, page
+from vkcompute.cli.options import Commands, Parser, check_output, number, whole
 from vkcompute.errors import DataError
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from vkcompute.cli.regression import Result
     from vkcompute.cli.table import Table
     from vkcompute.pipelines.logistic_regression import LogisticRegression
+
+_SUFFIXES = (".png", ".svg", ".pdf", ".jpg")
+_MANY_EPOCHS = 50
+_TITLE_COLUMNS = 70
 
 
 def add_parser(commands: Commands) -> None:
@@ -80,9 +88,9 @@ def _train(args: argparse.Namespace) -> int:
     """
     for path, others in ((args.model, (args.data,)), (args.plot, (args.data, args.model))):
         if path is not None:
-            output.check(path, *others)
+            check_output(path, *others)
     if args.plot is not None:
-        plot.require(args.plot)
+        _require_plot(args.plot)
 
     from vkcompute.cli import table
     from vkcompute.cli.regression import regress
@@ -97,7 +105,7 @@ def _train(args: argparse.Namespace) -> int:
     if args.plot is not None:
         title = f"Logistic regression of {args.target} on {page.count(result.n_train, 'row')}"
         with disk.replacing(args.plot) as temporary:
-            plot.draw(temporary, result.model.loss_curve_, title)
+            _draw(temporary, result.model.loss_curve_, title)
     if not args.quiet:
         page.show(_trained(args, result, device))
     return 0
@@ -142,7 +150,7 @@ def _predict(args: argparse.Namespace) -> int:
         ValueError: the output has no place.
     """
     if args.output is not None:
-        output.check(args.output, args.data, args.model)
+        check_output(args.output, args.data, args.model)
 
     from vkcompute.pipelines.logistic_regression import LogisticRegression
 
@@ -192,3 +200,39 @@ def _write(file: TextIO, rows: list[Iterable[Any]]) -> int:
     """Writes CSV; gives the number of rows below the header."""
     csv.writer(file, lineterminator="\n").writerows(rows)
     return len(rows) - 1
+
+
+def _require_plot(path: str) -> None:
+    """Refuses what could only fail after the training.
+
+    Raises:
+        ImportError: there is no matplotlib.
+        ValueError: the path's suffix is that of no picture.
+    """
+    try:
+        import matplotlib.figure  # noqa: F401
+    except ImportError as error:
+        raise ImportError(f'--plot needs matplotlib: pip install "vkcompute[plot]" ({error})') from error
+    if os.path.splitext(path)[1].lower() not in _SUFFIXES:
+        raise ValueError(f"--plot {path}: the name of a picture ends in one of {', '.join(_SUFFIXES)}")
+
+
+def _draw(path: Path, losses: npt.NDArray[Any], title: str) -> None:
+    """Draws the loss of each epoch to `path`, whose suffix says in which format."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
+
+    figure = Figure(figsize=(7, 4.2), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.add_subplot()
+    epochs = range(1, len(losses) + 1)
+    axes.plot(epochs, losses, linewidth=1.8, marker="" if len(losses) > _MANY_EPOCHS else ".")
+    outcome = f"loss {losses[-1]:.4g} after {page.count(len(losses), 'epoch')}"
+    # A name from a file may hold dollar signs, which are no formula.
+    axes.set_title(f"{page.fit(title, _TITLE_COLUMNS)}\n{outcome}", parse_math=False)
+    axes.set_xlabel("epoch")
+    axes.set_ylabel("loss (cross-entropy and penalty)")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.grid(alpha=0.3)
+    figure.savefig(path, dpi=150)

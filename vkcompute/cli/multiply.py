@@ -7,8 +7,8 @@ import contextlib
 import os
 import time
 
-from vkcompute.cli import interruption, output, page
-from vkcompute.cli.options import Commands, Parser, byte_count
+from vkcompute.cli import interruption, page
+from vkcompute.cli.options import Commands, Parser, byte_count, check_output
 
 
 def add_parser(commands: Commands) -> None:
@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
     a, b = _operand(args.a), _operand(args.b)
     if not isinstance(a, str) and not isinstance(b, str):
         raise ValueError(f"{args.a} and {args.b} are both numbers; one of the two has to be a file")
-    output.check(args.output)
+    check_output(args.output)
 
     from vkcompute.pipelines.multiply_files import multiply_files
     from vkcompute.runtime.runtime import Runtime

@@ -1,8 +1,12 @@
-"""Which GLSL compiler this machine has, in this order: a named one, the shaderc library, glslc, glslang."""
+"""Which GLSL compiler this machine has, in this order: a named one, the shaderc library, glslc, glslang.
+
+What it makes while a program runs is kept on disk.
+"""
 
 from __future__ import annotations
 
 import functools
+import hashlib
 import logging
 import os
 import re
@@ -11,8 +15,9 @@ import sys
 from pathlib import Path
 from typing import Protocol
 
+from vkcompute import disk
 from vkcompute.compilers import diagnostics, shaderc
-from vkcompute.compilers.programs import Glslang, Glslc, Outcome, fingerprint, run
+from vkcompute.compilers.programs import Glslang, Glslc, Outcome, fingerprint, optimizer_identity, run
 from vkcompute.compilers.source import MAIN, Unit
 from vkcompute.errors import CompileError, NoCompiler
 
@@ -25,6 +30,7 @@ PROGRAMS: tuple[tuple[str, type[Glslc] | type[Glslang]], ...] = (
 )
 TARGETS = ("vulkan1.0", "vulkan1.1", "vulkan1.2", "vulkan1.3")
 
+_FORMAT = "glsl-1"  # part of every key of the cache: raise it when the same input is to give another output
 _MAGIC = 0x07230203  # the first word of SPIR-V
 _INSTALL = """\
 install one:
@@ -108,6 +114,18 @@ def compile_unit(unit: Unit, tool: Compiler, target: str, optimize: bool) -> byt
     if outcome.log.strip():
         logger.debug("%s: %s", tool.name, outcome.log.strip())
     return outcome.spirv
+
+
+def compiled(unit: Unit, tool: Compiler, target: str, optimize: bool) -> bytes:
+    """`compile_unit`, kept on disk by the content of everything that the result depends on."""
+    optimizer = f"optimized {optimizer_identity()}" if optimize else ""
+    parts = (_FORMAT, tool.identity, target, optimizer, unit.text)
+    path = disk.cache_folder() / "glsl" / hashlib.sha256("\0".join(parts).encode()).hexdigest()
+    spirv = disk.read_cached(path)
+    if spirv is None:
+        spirv = compile_unit(unit, tool, target, optimize)
+        disk.keep_cached(path, spirv)
+    return spirv
 
 
 def _named(name: str, origin: str, path: str) -> Compiler:

@@ -196,6 +196,16 @@ def read(path: Path) -> SourceFile:
         ) from None
 
 
+def main_text(source: str | os.PathLike[str], name: str) -> tuple[SourceFile, str | None]:
+    """The user's text, and the folder that it lies in if it has one; a str of one line that ends in .comp is a path."""
+    if isinstance(source, str) and not (source.endswith(".comp") and "\n" not in source):
+        return SourceFile(name, source), None
+    if not isinstance(source, (str, os.PathLike)):
+        raise TypeError(f"source is GLSL text or a path; got {type(source).__name__}")
+    path = Path(source)
+    return read(path), str(path.parent)
+
+
 def _checked(file: SourceFile) -> str:
     text = file.text
     if "\0" in text:  # compilers written in C would silently stop there
