@@ -1,6 +1,6 @@
 # Every goal first puts in place what it needs and says so; a second run finds it there and is quick.
 #   PYTHON=/path/to/python3   the Python to make .venv with (default: the first that is 3.10 or later)
-#   DRIVER=lavapipe           `make test`, `make fuzz`: on this driver only (lavapipe, swiftshader, gpu, both)
+#   DRIVER=lavapipe           `make test`, `make fuzz`: on this driver only (lavapipe, swiftshader, gpu, both, queues)
 #   REQUIRE="a b"             `make test`: fail where one of these drivers is absent
 #   ARGS="..."                passed on to pytest, the demo, the benchmarks
 

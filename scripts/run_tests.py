@@ -4,8 +4,9 @@ Usage: run_tests.py [--driver NAME ...] [--require NAME ...] [--marker EXPR] [py
 
 The drivers are lavapipe, swiftshader and gpu (what the default search of the loader finds, where that is a real GPU).
 Tests marked `pure` touch no device and run with the first driver only. Those marked `devices` run once more as "both":
-with the two software drivers in one process. The exit status is 0 only where every run
-passed, something was collected, and every required driver took part.
+with the two software drivers in one process; those marked `queues` as "queues": on lavapipe as a GPU of many queues
+(many_queues.py), only when named: it takes a C compiler. The exit status is 0 only where every run passed, something
+was collected, and every required driver took part.
 """
 
 from __future__ import annotations
@@ -17,17 +18,19 @@ import sys
 import tempfile
 import time
 import xml.etree.ElementTree as ET
+from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import drivers
+import many_queues
 from probe import Probe, probe
 from report import say
 
 SOFTWARE = ("lavapipe", "swiftshader")
-NAMES = (*SOFTWARE, "gpu", "both")
+NAMES = (*SOFTWARE, "gpu", "both", "queues")
 NO_TESTS_COLLECTED = 5  # pytest's exit status
 TIMEOUT_S = 1080
 SIDE_BY_SIDE = 2  # much of a run is one thread's Python, and the software drivers' own threads have pauses
@@ -57,8 +60,8 @@ class Outcome:
     output: str = ""
 
 
-def find() -> tuple[list[Driver], dict[str, str]]:
-    """The drivers on this machine, and why each of the others is not here."""
+def find(names: Collection[str] = NAMES) -> tuple[list[Driver], dict[str, str]]:
+    """The drivers on this machine, and why each of the others is not here; of many queues only if it is named."""
     found: list[Driver] = []
     absent: dict[str, str] = {}
     for name, manifest in zip(SOFTWARE, (drivers.lavapipe(), drivers.swiftshader()), strict=True):
@@ -79,6 +82,14 @@ def find() -> tuple[list[Driver], dict[str, str]]:
         found.append(Driver("both", "all at once", drivers.only(os.pathsep.join(manifests)), "devices"))
     else:
         absent["both"] = "it takes both software drivers"
+    if "queues" not in names:  # it is compiled
+        return found, absent
+    made = many_queues.build(drivers.lavapipe())
+    seen = Probe(loader=True, error=made) if isinstance(made, str) else probe(made)
+    if seen.usable and not isinstance(made, str):
+        found.append(Driver("queues", f"{seen.usable[0].name}, as a GPU of many queues", made, "queues"))
+    else:
+        absent["queues"] = seen.error or "the driver made for it gives no Vulkan 1.2 device"
     return found, absent
 
 
@@ -94,7 +105,7 @@ def environment(driver: Driver, everyone: list[Driver]) -> dict[str, str]:
     env["VKCOMPUTE_VALIDATION"] = "error"
     env.setdefault("PYTHONFAULTHANDLER", "1")
     manifests = _software_manifests(everyone)
-    if len(manifests) > 1:
+    if len(manifests) > 1 and driver.name != "queues":
         env["VKCOMPUTE_TEST_ALL_ICDS"] = os.pathsep.join(manifests)
     return env
 
@@ -172,9 +183,10 @@ def main() -> int:
     parser.add_argument("--require", action="append", choices=NAMES, default=[], help="fail where this one is absent")
     parser.add_argument("--marker", action="append", default=[], help="as pytest's -m; combined with our own")
     options, arguments = parser.parse_known_args()
-    everyone, absent = find()
-    chosen = [driver for driver in everyone if driver.name in (options.driver or NAMES)]
-    absent = {name: why for name, why in absent.items() if name in (options.driver or NAMES)}
+    names = options.driver or [name for name in NAMES if name != "queues"]  # its odd orders may take minutes
+    everyone, absent = find(names)
+    chosen = [driver for driver in everyone if driver.name in names]
+    absent = {name: why for name, why in absent.items() if name in names}
     required = {*options.require, *(options.driver or ())}
     outcomes = []
     with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:

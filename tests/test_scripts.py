@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import json
 import os
 import shutil
 import subprocess
@@ -16,6 +18,7 @@ sys.path.insert(0, str(SCRIPTS))
 import bootstrap  # noqa: E402
 import drivers  # noqa: E402
 import environment  # noqa: E402
+import many_queues  # noqa: E402
 import packages  # noqa: E402
 import probe  # noqa: E402
 import run_tests  # noqa: E402
@@ -343,12 +346,16 @@ def test_a_real_gpu_is_a_third_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_tests, "probe", search)
     monkeypatch.setattr(drivers, "lavapipe", lambda: Path("/lvp.json"))
     monkeypatch.setattr(drivers, "swiftshader", lambda: None)
+    monkeypatch.setattr(many_queues, "build", lambda inner: "it takes a C compiler (cc)")
     monkeypatch.delenv("VK_DRIVER_FILES", raising=False)
     found, absent = run_tests.find()
     assert [(driver.name, driver.device) for driver in found] == [("lavapipe", "llvmpipe"), ("gpu", "Some GPU 9000")]
     assert found[1].env["VKCOMPUTE_DEVICE"] == "Some GPU 9000"
     assert "VK_DRIVER_FILES" not in found[1].env
-    assert absent == {"swiftshader": "it is not installed", "both": "it takes both software drivers"}
+    assert absent == {
+        "swiftshader": "it is not installed", "both": "it takes both software drivers",
+        "queues": "it takes a C compiler (cc)",
+    }  # fmt: skip
 
 
 def test_two_software_drivers_run_tests_of_several_devices_together(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -356,13 +363,31 @@ def test_two_software_drivers_run_tests_of_several_devices_together(monkeypatch:
     monkeypatch.setattr(run_tests, "probe", lambda env=None: seen)
     monkeypatch.setattr(drivers, "lavapipe", lambda: Path("/lvp.json"))
     monkeypatch.setattr(drivers, "swiftshader", lambda: Path("/sws.json"))
+    monkeypatch.setattr(many_queues, "build", lambda inner: {"VK_DRIVER_FILES": "/many.json"})
     found, absent = run_tests.find()
     assert [(driver.name, driver.marker) for driver in found] == [
-        ("lavapipe", ""), ("swiftshader", ""), ("both", "devices"),
+        ("lavapipe", ""), ("swiftshader", ""), ("both", "devices"), ("queues", "queues"),
     ]  # fmt: skip
     assert absent == {"gpu": "no real GPU found"}
     env = run_tests.environment(found[2], found)
     assert env["VK_DRIVER_FILES"] == env["VKCOMPUTE_TEST_ALL_ICDS"] == f"/lvp.json{os.pathsep}/sws.json"
+    env = run_tests.environment(found[3], found)
+    assert env["VK_DRIVER_FILES"] == "/many.json"
+    assert "VKCOMPUTE_TEST_ALL_ICDS" not in env
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="it takes a C compiler")
+def test_the_driver_of_many_queues_is_built_around_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(drivers, "DRIVERS", tmp_path / "drivers")
+    assert many_queues.build(None) == "it takes lavapipe"
+    inner = tmp_path / "lvp.json"
+    inner.write_text('{"ICD": {"library_path": "/lib/liblvp.so"}}')
+    made = many_queues.build(inner)
+    assert isinstance(made, dict), made
+    assert made["MANY_QUEUES_DRIVER"] == "/lib/liblvp.so"
+    assert ctypes.CDLL(json.loads(Path(made["VK_DRIVER_FILES"]).read_text())["ICD"]["library_path"])
+    monkeypatch.setattr(many_queues, "SOURCE", inner)
+    assert "does not compile" in many_queues.build(inner)
 
 
 def test_an_environment_of_another_python_is_made_again_where_one_is_named(
