@@ -10,11 +10,13 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -23,8 +25,9 @@ from hypothesis import HealthCheck, settings
 if TYPE_CHECKING:
     import vkcompute
 
-# A GPU's first launch compiles a pipeline, so time per example says nothing: no deadline. "deep" is `make fuzz`.
-settings.register_profile("ci", deadline=None, derandomize=False, max_examples=12, print_blob=True)
+# A GPU's first launch compiles a pipeline, so time per example says nothing: no deadline. The normal run takes the same
+# examples each time, so that it judges a change and not its luck; what nobody has seen before is for "deep", `make fuzz`.
+settings.register_profile("ci", deadline=None, derandomize=True, max_examples=12)
 settings.register_profile(
     "deep", deadline=None, max_examples=2000, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
 )
@@ -69,6 +72,26 @@ def _silence_at_the_end() -> Iterator[None]:
     gc.unfreeze()
     gc.collect()
     _fail_on_messages("at the end of the session")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _valid_modules(_silence_at_the_end: None) -> Iterator[None]:
+    """Fail the last test for a kernel in the cache that spirv-val rejects: examples and pages leave theirs there."""
+    yield
+    validator = shutil.which("spirv-val")
+    entries = Path(os.environ["VKCOMPUTE_CACHE_DIR"]).glob("python/*")
+    for entry in filter(None, map(_cached, entries)) if validator else ():
+        command = [str(validator), "--target-env", "vulkan1.2", "-"]
+        done = subprocess.run(command, input=entry.partition(b"\n")[2], capture_output=True, check=False)
+        if done.returncode:
+            pytest.fail(f"{entry!r}: {done.stdout.decode()}{done.stderr.decode()}", pytrace=False)
+
+
+def _cached(entry: Path) -> bytes | None:
+    """A kernel in the cache, unless a test damaged it."""
+    from vkcompute import disk
+
+    return disk.read_cached(entry)
 
 
 @pytest.fixture(scope="module", autouse=True)
