@@ -156,7 +156,7 @@ _RULES: tuple[Rule, ...] = (
     _speed("launch of a Python kernel, speed over GLSL's", "python.launch", "Python", "GLSL", 1.0),
     *[
         _speed(f"{name} in Python, speed over GLSL", f"python.{name}", "Python", "GLSL", 0.95)
-        for name in ("saxpy", "gradients", "histogram", "mandelbrot", "matmul", "kick")
+        for name in ("saxpy", "multiply", "gradients", "histogram", "mandelbrot", "matmul", "kick")
     ],
     _time("kp: sync, dispatch, sync", "kompute.replay", "compat.kp", 146.0, "us", 1e6),
     _time("kp: one operation", "kompute.eager", "compat.kp", 106.0, "us", 1e6),

@@ -83,7 +83,7 @@ class Raw(Blocking):
 
     def __del__(self) -> None:
         if hasattr(self, "_semaphore") and not self._device.closed:
-            self._device.destroy("vkDestroySemaphore", self._semaphore)
+            self._device.fn.vkDestroySemaphore(self._device.handle, self._semaphore, vk.NULL)
 
 
 class RawLaunches(Raw):

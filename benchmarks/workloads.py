@@ -21,6 +21,7 @@ import histogram
 import logreg_kernels
 import mandelbrot
 import matrix_product
+import multiply_kernel
 import n_body
 import saxpy
 
@@ -61,6 +62,7 @@ class Workload:
 def workloads(*, full: bool) -> Iterator[Workload]:
     """All of them, at a size to measure or at one to try them."""
     yield _saxpy(1 << 20 if full else 1000)
+    yield _multiply(1 << 20 if full else 1000)
     yield _gradients(1 << 18 if full else 1000)
     yield _histogram(1 << 20 if full else 1000)
     yield _mandelbrot(*((500, 600) if full else (20, 30)))
@@ -76,6 +78,12 @@ def _saxpy(n: int) -> Workload:
     x, y = _random(2, n)
     title = f"saxpy of {n:,}"
     return Workload("saxpy", saxpy.saxpy, [x, y, np.zeros_like(x)], 2, [2.0], lambda: 2 * x + y, title, 1e-6)
+
+
+def _multiply(n: int) -> Workload:
+    a, b = _random(2, n)
+    title = f"multiply of {n:,}"
+    return Workload("multiply", multiply_kernel.multiply, [a, b, np.zeros_like(a)], 2, [], lambda: a * b, title)
 
 
 def _gradients(n: int) -> Workload:

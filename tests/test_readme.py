@@ -50,7 +50,11 @@ def test_the_page_on_scheduling(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     names.clear()
 
 
-def test_the_page_on_the_language_of_kernels(clean_handles: None) -> None:
+@pytest.mark.parametrize("simulate", ["0", "1"], ids=["device", "simulated"])
+def test_the_page_on_the_language_of_kernels(
+    clean_handles: None, monkeypatch: pytest.MonkeyPatch, simulate: str
+) -> None:
+    monkeypatch.setenv("VKCOMPUTE_SIMULATE", simulate)
     names: dict[str, Any] = {"__name__": "kernels.md"}
     assert run_blocks(ROOT / "docs/kernels.md", names) > 30
     names["gpu"].close()
