@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import vkcompute
 
 # A GPU's first launch compiles a pipeline, so time per example says nothing: no deadline. The normal run takes the same
-# examples each time, so that it judges a change and not its luck; what nobody has seen before is for "deep", `make fuzz`.
+# examples each time, so that it judges a change and not its luck; what nobody has seen is for "deep", `make fuzz`.
 settings.register_profile("ci", deadline=None, derandomize=True, max_examples=12)
 settings.register_profile(
     "deep", deadline=None, max_examples=2000, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
