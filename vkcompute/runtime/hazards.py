@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Mapping
+from typing import Any
 
 After = dict[int, int]
 """strand -> the latest task of it that has to come first"""
@@ -31,12 +32,17 @@ class Uses:
     """The history of one buffer.
 
     A task that both reads and writes notes its writes first: they wait for all that its reads would wait for.
+
+    Attributes:
+        written: whether anyone has written to it, the host included; of a buffer that only simulated launches have
+            written to, an array of bool that has it for each byte.
     """
 
-    __slots__ = ("_limit", "_segments")
+    __slots__ = ("_limit", "_segments", "written")
 
     def __init__(self) -> None:
         self._segments: list[_Segment] = []
+        self.written: Any = False
         self._limit = _MANY
 
     def read(self, start: int, stop: int, strand: int, task: int, after: After) -> None:
@@ -47,6 +53,7 @@ class Uses:
 
     def write(self, start: int, stop: int, strand: int, task: int, after: After) -> None:
         """Notes that the task writes bytes [start, stop), and adds what it has to come after to `after`."""
+        self.written = True
         found = self._tile(start, stop)
         for segment in found:
             _wait_for(segment, strand, task, after)

@@ -68,6 +68,7 @@ class Transfers:
         buffer, start, stop = where
         with self._scheduler.lock:
             uses = self._scheduler.uses(buffer)
+            uses.written = write or uses.written
             find = uses.before_host_writes if write else uses.last_writers
             points = self._scheduler.points(find(start, stop))
         for point in points:

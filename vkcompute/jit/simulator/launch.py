@@ -89,6 +89,7 @@ def _simulated(
 ) -> None:
     """Downloads the tensors, runs the kernel, and uploads what it has written."""
     tensor = getattr(sys.modules.get("vkcompute.runtime.tensor"), "Tensor", ())  # there are none before it is loaded
+    marks = _marks([each for each in given if isinstance(each, tensor)])
     arrays = _on_host(given, tensor)
     signature = tuple(map(_kind, arrays, function.__code__.co_varnames))
     _, recorder, first = build(function, source, signature, local, using=Recorder)
@@ -96,17 +97,39 @@ def _simulated(
     if groups is None:
         shape = None if first is None else arrays[first].shape
         groups = grid_over(function.__name__, shape, recorder.function.local_size)
-    _run(recorder, arrays, groups)
+    _run(recorder, arrays, groups, [_marked(each, marks) if isinstance(each, tensor) else None for each in given])
     for position in recorder.written:
         if isinstance(given[position], tensor):
             given[position].write(arrays[position])
+            mark = marks.get(given[position].buffer)
+            if mark is not None and not mark.all():
+                given[position].buffer.uses.written = mark  # the rest holds anything still
 
 
-def _run(recorder: Recorder, arrays: list[Any], groups: Sizes) -> None:
+def _marks(tensors: list[Any]) -> dict[Any, np.ndarray[Any, Any]]:
+    """Which bytes have been written, of those tensors' buffers that no device and no host has written to."""
+    found = {}
+    for scheduler, buffer in {(each.runtime.scheduler, each.buffer) for each in tensors}:
+        with scheduler.lock:
+            written = scheduler.uses(buffer).written
+        if written is not True:
+            found[buffer] = np.array(np.broadcast_to(written, buffer.used_bytes))
+    return found
+
+
+def _marked(tensor: Any, marks: dict[Any, np.ndarray[Any, Any]]) -> np.ndarray[Any, Any] | None:
+    """The part of the marks that is of a tensor, a row for each element; None if all of it has been written."""
+    found = marks.get(tensor.buffer)
+    if found is None or not tensor.size:
+        return None
+    return found[tensor.offset : tensor.offset + tensor.nbytes].reshape(tensor.size, -1)
+
+
+def _run(recorder: Recorder, arrays: list[Any], groups: Sizes, written: list[Any]) -> None:
     """Runs what has been read, workgroup by workgroup."""
     codes, local_size = {op.code for op in walk(recorder.function.body)}, recorder.function.local_size
     machine = Machine(recorder.notes, recorder.real, local_size, counts="subgroup" in codes)
-    kernel = partial(rewritten(recorder.notes, machine), *_values(machine, recorder, arrays))
+    kernel = partial(rewritten(recorder.notes, machine), *_values(machine, recorder, arrays, written))
     x, y, z = (*groups, 1, 1)[:3]
     token = SIMULATED.set(lambda name, axis: machine.current.builtin(name, axis))
     try:
@@ -152,7 +175,7 @@ def _kind(arg: Any, name: str) -> Any:
     return found
 
 
-def _values(machine: Machine, recorder: Recorder, given: list[Any]) -> list[Any]:
+def _values(machine: Machine, recorder: Recorder, given: list[Any], written: list[Any]) -> list[Any]:
     """The arguments as the kernel sees them."""
     values = []
     for position, (parameter, each) in enumerate(zip(recorder.args.values(), given, strict=True)):
@@ -161,5 +184,5 @@ def _values(machine: Machine, recorder: Recorder, given: list[Any]) -> list[Any]
         elif position in recorder.written and not each.flags.writeable:
             raise ValueError(f"the kernel writes {parameter.name}, and the array given for it is read-only; copy it")
         else:
-            values.append(machine.tensor(parameter, each))
+            values.append(machine.tensor(parameter, each, written[position]))
     return values

@@ -55,10 +55,10 @@ class Machine(Expressions):
         self._tensors, self._cells = dict[Memory, Cells](), dict[Memory, Cells]()
         self._shared: dict[ast.AST, SimulatedArray] = {}
 
-    def tensor(self, array: Array, data: np.ndarray[Any, Any]) -> SimulatedArray:
-        """A tensor argument that has these elements."""
+    def tensor(self, array: Array, data: np.ndarray[Any, Any], written: np.ndarray[Any, Any] | None) -> SimulatedArray:
+        """A tensor argument that has these elements; `written` as `Cells` takes it."""
         flat = data.reshape(-1).view(array.memory.element.numpy)
-        self._tensors[array.memory] = Cells(self, array.name, flat, data.shape, self._touched)
+        self._tensors[array.memory] = Cells(self, array.name, flat, data.shape, self._touched, written)
         self._shapes[array.position] = data.shape
         return SimulatedArray(array, self)
 
@@ -82,7 +82,7 @@ class Machine(Expressions):
         if found is None:
             shape = next(each.array.shape or () for each in self._shared.values() if each.array.memory is memory)
             data = np.zeros(memory.length or 0, memory.element.numpy)
-            found = self._cells[memory] = Cells(self, memory.name, data, shape, None)
+            found = self._cells[memory] = Cells(self, memory.name, data, shape, None, np.zeros(data.size, bool))
         return found
 
     # -- values -------------------------------------------------------------------------------------------------------

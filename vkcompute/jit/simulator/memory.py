@@ -67,12 +67,21 @@ class Cells:
     """
 
     def __init__(
-        self, machine: Machine, name: str, data: np.ndarray[Any, Any], shape: tuple[int, ...], touched: Touched | None
+        self,
+        machine: Machine,
+        name: str,
+        data: np.ndarray[Any, Any],
+        shape: tuple[int, ...],
+        touched: Touched | None,
+        written: np.ndarray[Any, Any] | None,
     ) -> None:
-        """Of a tensor with what its launch has touched; else of a shared array, which holds nothing at first."""
+        """Of a tensor with what its launch has touched, or else of a shared array.
+
+        Args:
+            written: for each element, or for its bytes, whether it has been written; None if all have been.
+        """
         self.data, self._machine, self._name, self._shape = data, machine, name, shape
-        self._touched = touched or Touched()
-        self._written = np.ones(0, bool) if touched else np.zeros(data.size, bool)
+        self._touched, self._written = touched or Touched(), written
         self._address = data.ctypes.data if touched else 0
 
     def load(self, index: Any) -> Any:
@@ -91,16 +100,22 @@ class Cells:
         return self.data[int(index)]
 
     def _touch(self, index: int, kind: int) -> None:
-        machine = self._machine
-        if kind == WRITE and self._written.size:
-            self._written[index] = True
+        machine, written = self._machine, self._written
+        if kind == WRITE and written is not None:
+            written[index] = True
         calls = machine.calls(1)
         if not calls:  # a debugger looks
             return
-        if self._written.size and not self._written[index]:
+        if written is not None and not written[index].all():
             raise machine.fault(
-                f"{self._element(index)} is read, and no invocation of the workgroup has written it; a shared array "
-                "holds anything at first: write it, and put vc.barrier() between"
+                f"{self._element(index)} is read, and "
+                + (
+                    "nothing has written it since gpu.empty, which gives memory that holds anything: write all of it "
+                    "first, or take gpu.zeros"
+                    if self._address
+                    else "no invocation of the workgroup has written it; a shared array holds anything at first: "
+                    "write it, and put vc.barrier() between"
+                )
             )
         access = Access(machine.current, machine.current.group.phase, calls[0])
         found = self._touched.add(self._address + index * self.data.itemsize, kind, access)
