@@ -45,14 +45,12 @@ def train(
         chunks = upload(runtime, X, targets, owner)
         model = Model(runtime, weights, intercept, owner)
         step = _step_kind(runtime, chunks, settings)(runtime, chunks, model, settings, owner)
-        if step.plan.gathers:
-            schedule = _batches(runtime, step, settings, owner)
-        else:
-            schedule = _full_batches(runtime, step, settings, owner)
         replay = _Replay(runtime, model, step, owner)
-        for graph, n_launches in schedule:
-            if not replay.submit(graph, n_launches, settings):
-                break
+        if step.plan.gathers:
+            _run_batches(runtime, step, settings, replay, owner)
+        else:
+            graph = _record(runtime, step, None, owner)
+            replay.submit(graph, -(-settings.max_iter // step.n_steps), settings)
         return replay.outcome(settings)
 
 
@@ -70,26 +68,29 @@ def _record(runtime: Runtime, step: Step, order: Tensor | None, owner: ExitStack
     return owner.enter_context(closing(graph))
 
 
-def _full_batches(runtime: Runtime, step: Step, settings: Settings, owner: ExitStack) -> Iterator[tuple[Graph, int]]:
-    yield _record(runtime, step, None, owner), -(-settings.max_iter // step.n_steps)
-
-
-def _batches(runtime: Runtime, step: Step, settings: Settings, owner: ExitStack) -> Iterator[tuple[Graph, int]]:
-    """Two orders take turns, so that the host shuffles and writes one while the device works by the other."""
+def _run_batches(runtime: Runtime, step: Step, settings: Settings, replay: _Replay, owner: ExitStack) -> None:
+    """Streams orders of the rows to the device: the host shuffles the next one while the device works by one."""
     plan, batch_size = step.plan, settings.batch_size
-    turns: deque[tuple[Tensor, Graph]] = deque()
-    for _ in range(2):
-        order = owner.enter_context(runtime.empty(min(plan.n_ordered * batch_size, plan.n_rows), np.uint32))
-        turns.append((order, _record(runtime, step, order, owner)))
-    for _ in range(settings.max_iter):
-        permutation = settings.permutation()
-        for first in range(0, plan.n_batches, plan.n_ordered):
-            n = min(plan.n_ordered, plan.n_batches - first)
-            rows = permutation[first * batch_size : (first + n) * batch_size]
-            order, graph = turns[0]
-            turns.rotate()
-            order[: len(rows)].write(rows)
-            yield graph, -(-n // step.n_steps)
+    n_rows, n_batches = min(plan.n_ordered * batch_size, plan.n_rows), 0
+    graphs: dict[object, Graph] = {}
+
+    def orders() -> Iterator[npt.NDArray[np.uint32]]:
+        nonlocal n_batches
+        for _ in range(settings.max_iter):
+            permutation = settings.permutation()
+            for first in range(0, plan.n_batches, plan.n_ordered):
+                n_batches = min(plan.n_ordered, plan.n_batches - first)
+                rows = permutation[first * batch_size :][:n_rows]
+                yield rows if len(rows) == n_rows else np.resize(rows, n_rows)  # chunks are alike; the rest is not read
+                if replay.stopped:
+                    return
+
+    def work(order: Tensor) -> None:
+        if order.slot not in graphs:
+            graphs[order.slot] = _record(runtime, step, order, owner)
+        replay.submit(graphs[order.slot], -(-n_batches // step.n_steps), settings)
+
+    runtime.stream(orders(), work)
 
 
 class _Replay:
@@ -107,9 +108,14 @@ class _Replay:
         self._losses: list[Floats] = []
         self._report = Report(0, RUNS, 0.0, np.empty(0, np.float32))
 
-    def submit(self, graph: Graph, n_launches: int, settings: Settings) -> bool:
-        """Submits so many launches; False once training has stopped."""
-        while n_launches and self._report.stopped == RUNS:
+    @property
+    def stopped(self) -> bool:
+        """Whether training has, as far as has been read."""
+        return self._report.stopped != RUNS
+
+    def submit(self, graph: Graph, n_launches: int, settings: Settings) -> None:
+        """Submits so many launches, unless training has stopped."""
+        while n_launches and not self.stopped:
             n = min(n_launches, self._slice)
             if len(self._flying) == _IN_FLIGHT:
                 self._land(settings)
@@ -119,7 +125,6 @@ class _Replay:
             self._copies.rotate()
             copy.copy_from(self._model.state).point()  # submitted, or it would be finished with the next slice only
             self._flying.append(copy)
-        return self._report.stopped == RUNS
 
     def _land(self, settings: Settings) -> None:
         """Waits for the oldest slice, and takes its losses over."""
