@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from vkcompute.ir.assembly import PUSH_CONSTANT, STORAGE_BUFFER, WORKGROUP, Assembly
+from vkcompute.ir.assembly import INPUT, PUSH_CONSTANT, STORAGE_BUFFER, WORKGROUP, Assembly
 from vkcompute.ir.function import EXACT, Constant, Function, Memory, Op, Param, Region, Value, endings, walk
 from vkcompute.ir.instructions import GROUP_NON_UNIFORM, arithmetic, cast, subgroup
 from vkcompute.ir.passes import decide
@@ -57,7 +57,7 @@ class _Lowering:
         self._function, self._out = function, Assembly()
         self._block = self._entry = self._out.id()  # the label of the block that is being written
         self._ids: dict[Value, int] = {}
-        self._builtins: dict[str, int] = {}
+        self._builtins: dict[tuple[str, int], int] = {}
         self._came_from: dict[Op, int] = {}  # the block that a terminator ends
         self._ways: dict[Op, tuple[int, int]] = {}  # of a loop: where a continue goes, and where a break
         self._memories: dict[Memory, tuple[int, int]] = {}
@@ -87,12 +87,17 @@ class _Lowering:
                 pointer = self._pointer(PUSH_CONSTANT, push.type, block, out.uint(index))
                 self._ids[push] = out.value(_LOAD, push.type, pointer)
         self._guarded = {op for op in ops if op.code == "loop" and _leaves_with_its_own(op)}
-        names = [op.attribute[0] for op in ops if op.code == "builtin"] + ["n_groups"] * bool(self._guarded)
-        for name in dict.fromkeys(names):
-            kind: Type = UINT32 if BUILTINS[name] == 1 else vector(UINT32, 3)
+        used = [op.attribute for op in ops if op.code == "builtin"] + [("n_groups", 0)] * bool(self._guarded)
+        variables: dict[str, int] = {}
+        for name, axis in dict.fromkeys(used):
+            whole: Type = UINT32 if BUILTINS[name] == 1 else vector(UINT32, 3)
             if "subgroup" in name:
                 out.require(GROUP_NON_UNIFORM)
-            self._builtins[name] = out.value(_LOAD, kind, out.input(kind, _BUILT_INS[name]))
+            if name not in variables:
+                variables[name] = out.input(whole, _BUILT_INS[name])
+            number = variables[name]  # loaded alone: all three take up to 3 % of a kernel on SwiftShader
+            place = number if whole is UINT32 else self._pointer(INPUT, UINT32, number, out.uint(axis))
+            self._builtins[name, axis] = out.value(_LOAD, UINT32, place)
 
     def _id(self, value: Value) -> int:
         return self._out.constant(value) if isinstance(value, Constant) else self._ids[value]
@@ -177,7 +182,7 @@ class _Lowering:
 
     def _runs(self) -> int:
         """The id of a condition that always holds, which no compiler knows."""
-        n_groups = self._out.value(_EXTRACT, UINT32, self._builtins["n_groups"], 0)
+        n_groups = self._builtins["n_groups", 0]
         return arithmetic(self._out, "ne", BOOL, UINT32, [n_groups, self._out.uint(0)])
 
     def _join(self, values: Sequence[Value], ids: Sequence[int], ends: Sequence[Op], header: int = 0) -> None:
@@ -208,8 +213,7 @@ class _Lowering:
             case "length":
                 return out.value(_ARRAY_LENGTH, kind, self._memories[op.attribute][1], 0)
             case "builtin":
-                whole = self._builtins[op.attribute[0]]
-                return whole if BUILTINS[op.attribute[0]] == 1 else out.value(_EXTRACT, kind, whole, op.attribute[1])
+                return self._builtins[op.attribute]
             case "subgroup":
                 constant = isinstance(op.args[-1], Constant) if op.args else False
                 return subgroup(out, op.attribute, kind, args, constant=constant)
