@@ -23,10 +23,11 @@ from vkcompute.core.lifetime import live_counts
 WIDTH, NAME = 12, "x {}"
 
 
-def output(use: Callable[[], object]) -> str:
-    """What a call prints."""
+def output(*uses: Callable[[], object]) -> str:
+    """What calls print; launches among them, for one may find another finished, and say so then."""
     with contextlib.redirect_stdout(io.StringIO()) as told:
-        use()
+        for use in uses:
+            use()
     return told.getvalue()
 
 
@@ -236,17 +237,15 @@ def test_when_it_is_printed(runtime: vc.Runtime) -> None:
 
     assert output(launches).splitlines() in ([], told_steps((1, 0.0)), told_steps((1, 0.0), (2, 1.0)))
     output(runtime.wait)
-    tell(x, 3)
-    tell(x, 4)
-    assert output(x.numpy).splitlines() == told_steps((3, 2.0), (4, 3.0)), "seen by a download"
+    told = output(lambda: tell(x, 3), lambda: tell(x, 4), x.numpy)
+    assert told.splitlines() == told_steps((3, 2.0), (4, 3.0)), "seen by a download"
     future = tell(x, 5)
     assert output(future.result).splitlines() == told_steps((5, 4.0)), "by a result"
     assert output(future.result) == "", "once"
     tell(x, 6)
     assert output(runtime.wait).splitlines() == told_steps((6, 5.0)), "by a wait"
-    tell(x, 7)
-    tell(other, 8)
-    assert output(runtime.close).splitlines() == told_steps((7, 6.0), (8, 0.0)), "at the end"
+    told = output(lambda: tell(x, 7), lambda: tell(other, 8), runtime.close)
+    assert told.splitlines() == told_steps((7, 6.0), (8, 0.0)), "at the end"
 
 
 @pytest.mark.device_only
@@ -272,8 +271,7 @@ def test_each_run_of_a_graph(runtime: vc.Runtime) -> None:
     with runtime.record() as outer:
         graph.run(times=2, step=7)
     assert output(outer.run).splitlines() == told_steps((7, 0.0), (10, 1.0), (7, 2.0), (10, 3.0))
-    graph.submit(step=8)
-    assert output(runtime.close).splitlines() == told_steps((8, 4.0), (10, 5.0))
+    assert output(lambda: graph.submit(step=8), runtime.close).splitlines() == told_steps((8, 4.0), (10, 5.0))
 
 
 @pytest.mark.device_only

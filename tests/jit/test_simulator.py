@@ -399,7 +399,7 @@ def test_simulations_in_threads_know_nothing_of_each_other() -> None:
 
 @pytest.mark.pure
 def test_the_page_on_the_language_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All of its kernels but those on gpu.empty, and but for what the compiler alone says of barriers before they run."""
+    """All of its kernels but those on gpu.empty, and but for what the compiler alone says of barriers before."""
     monkeypatch.setattr(PythonKernel, "_launch", property(lambda kernel: kernel.simulate._launch))
     monkeypatch.setattr(vc, "Runtime", SimulatedRuntime)
     page = Path(__file__).parents[2] / "docs/kernels.md"
