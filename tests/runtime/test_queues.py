@@ -136,7 +136,7 @@ def test_where_others_need_the_processor_waits_sleep_at_once(monkeypatch: pytest
         return lambda *args: (calls.append(name), function(*args))[1]
 
     monkeypatch.setattr(vk, "interceptors", [wrap])
-    with vc.Runtime() as runtime:
+    with vc.Runtime(queues=1) as runtime:
         x = runtime.full(1 << 20, 3.0)
         with runtime.record() as graph:
             for _ in range(20):  # longer than any thread takes to wake
