@@ -148,6 +148,23 @@ def test_a_kernel_that_counts_workgroups_is_not_divided() -> None:
         assert faults.calls["vkQueueSubmit"] >= 2
 
 
+@vc.kernel
+def left(x: Any) -> None:
+    """Its loop ends with a value of its own, which takes a guard that must not count workgroups."""
+    i = vc.global_id(0)
+    if i < x.size:
+        x[i] %= 2.5
+
+
+def test_a_kernel_with_remainders_of_floats_is_divided() -> None:
+    with watched() as faults, vc.Runtime(submit_limit_s=1e-9) as runtime:
+        x = runtime.full(640, 8.0)
+        for _ in range(3):
+            left(x)
+        assert set(x.numpy().tolist()) == {0.5}
+        assert faults.calls["vkCmdDispatchBase"] > 0
+
+
 def test_a_launch_of_no_workgroups_does_nothing() -> None:
     with vc.Runtime(submit_limit_s=1e-9) as runtime:
         a, kernel = runtime.zeros(1000, np.int32), runtime.kernel(vc.glsl(BUMP))

@@ -87,7 +87,8 @@ class _Lowering:
                 pointer = self._pointer(PUSH_CONSTANT, push.type, block, out.uint(index))
                 self._ids[push] = out.value(_LOAD, push.type, pointer)
         self._guarded = {op for op in ops if op.code == "loop" and _leaves_with_its_own(op)}
-        used = [op.attribute for op in ops if op.code == "builtin"] + [("n_groups", 0)] * bool(self._guarded)
+        bare = self._guarded and not self._function.buffers
+        used = [op.attribute for op in ops if op.code == "builtin"] + [("n_groups", 0)] * bool(bare)
         variables: dict[str, int] = {}
         for name, axis in dict.fromkeys(used):
             whole: Type = UINT32 if BUILTINS[name] == 1 else vector(UINT32, 3)
@@ -98,6 +99,10 @@ class _Lowering:
             number = variables[name]  # loaded alone: all three take up to 3 % of a kernel on SwiftShader
             place = number if whole is UINT32 else self._pointer(INPUT, UINT32, number, out.uint(axis))
             self._builtins[name, axis] = out.value(_LOAD, UINT32, place)
+        if bare:
+            self._unknown = self._builtins["n_groups", 0]
+        elif self._guarded:  # with the number of groups a launch could not be divided
+            self._unknown = out.value(_ARRAY_LENGTH, UINT32, self._memories[self._function.buffers[0]][1], 0)
 
     def _id(self, value: Value) -> int:
         return self._out.constant(value) if isinstance(value, Constant) else self._ids[value]
@@ -182,8 +187,7 @@ class _Lowering:
 
     def _runs(self) -> int:
         """The id of a condition that always holds, which no compiler knows."""
-        n_groups = self._builtins["n_groups", 0]
-        return arithmetic(self._out, "ne", BOOL, UINT32, [n_groups, self._out.uint(0)])
+        return arithmetic(self._out, "ne", BOOL, UINT32, [self._unknown, self._out.uint(0xFFFFFFFF)])
 
     def _join(self, values: Sequence[Value], ids: Sequence[int], ends: Sequence[Op], header: int = 0) -> None:
         """Writes what comes together at the block's start: the arguments of the terminators that lead here.
