@@ -36,6 +36,9 @@ def test_a_call_equals_numpy(
         expected = 5 + (x * y).sum(axis, np.int32, keepdims=keepdims)
         found = dot(tensor, row, axis=axis, keepdims=keepdims)
         np.testing.assert_array_equal(found.numpy(), expected)
+        out = (two_runtimes[0] if isinstance(found, vc.Tensor) else group).zeros(expected.shape, np.int32)
+        assert dot(tensor, row, axis=axis, keepdims=keepdims, out=out) is out
+        np.testing.assert_array_equal(out.numpy(), expected)
         last = [k for k in x.reshape(-1).tolist() if k % 3]
         assert latest(tensor).item() == [-7, *last][-1]
 

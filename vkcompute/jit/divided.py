@@ -13,8 +13,8 @@ def is_divided(args: Sequence[Any]) -> bool:
     return any(isinstance(arg, GroupTensor) for arg in args)
 
 
-def by_device(work: Callable[..., Any], args: Sequence[Any]) -> tuple[list[Any], GroupTensor]:
-    """What `work` gives for each device's parts of the arguments, and an argument that is divided as all are.
+def by_device(work: Callable[..., Any], args: Sequence[Any], outs: Sequence[Any] = ()) -> tuple[list[Any], GroupTensor]:
+    """What `work` gives for each device's parts of arguments and results, and an argument that is divided as all are.
 
     Raises:
         ValueError: as of GroupKernel; or rows are not along the first axis of all together.
@@ -22,14 +22,14 @@ def by_device(work: Callable[..., Any], args: Sequence[Any]) -> tuple[list[Any],
     tensors = [arg for arg in args if isinstance(arg, GroupTensor)]
     group = tensors[0].group
     nothing: Any = lambda *_: None  # noqa: E731
-    group.kernel(nothing)(*args)  # looks whether they are divided alike, and counts the rows
+    group.kernel(nothing)(*args, *outs)  # looks whether they are divided alike, and counts the rows
     n_axes = max(len(each.shape) for each in tensors)
     for each in tensors:
         if len(each.shape) == n_axes and each.rows is None and each.shape[0] != 1:
             raise ValueError(f"what every device has whole has one row, or an axis less than {n_axes}; got {each}")
         if len(each.shape) < n_axes and each.rows is not None:
             raise ValueError(f"what is divided by rows has as many axes as any of them, {n_axes}; got {each}")
-    found = [work(*[_part(arg, n) for arg in args]) for n in range(len(group.runtimes))]
+    found = [work(*[_part(arg, n) for arg in (*args, *outs)]) for n in range(len(group.runtimes))]
     return found, next(each for each in tensors if each.rows is not None)
 
 

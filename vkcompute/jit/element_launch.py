@@ -147,5 +147,5 @@ class ElementLauncher:
             results = given[len(args) :]
             return self(given[: len(args)], {}, results if isinstance(out, tuple) else (*results, None)[0])
 
-        parts, like = by_device(here, [*args, *outs])
+        parts, like = by_device(here, args, outs)
         return whole(parts, like) if out is None else out

@@ -78,7 +78,8 @@ class ReduceLauncher:
             outs = () if out is None else (out,)
             parts, like = by_device(
                 lambda *given: self(given[: len(args)], {}, axis, (*given[len(args) :], None)[0], keepdims, dtype),
-                [*args, *outs],
+                args,
+                outs,
             )
             return whole(parts, like) if out is None else out
         parts, like = by_device(lambda *given: self(given, {}, axis, None, keepdims, dtype, False), args)
