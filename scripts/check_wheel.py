@@ -17,7 +17,7 @@ from report import SetupError, run_quietly, say
 ROOT = Path(__file__).resolve().parent.parent
 MAX_NBYTES = {
     # What came after the library itself has limits of its own, so that the library keeps within the one it had before.
-    "Python kernels": (("vkcompute/ir/", "vkcompute/jit/"), 180_000),
+    "Python kernels": (("vkcompute/ir/", "vkcompute/jit/"), 184_000),
     "compatibility": (("vkcompute/compat/",), 50_000),
     "the library": ((), 300_000),  # all the rest
 }

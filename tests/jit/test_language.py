@@ -418,6 +418,16 @@ def test_limits(gpu: vc.Runtime) -> None:
 
 
 @vc.kernel
+def long_constants(out):
+    out[0], out[1], out[2], out[3] = 2**40, 2 << 40, 3**39, (-2) ** 63
+    out[4], out[5], out[6], out[7] = 4 << 60 >> 1, 2**62 + 2**61, -(2**53) - 1, 1 << 62
+
+
+def test_constants_of_up_to_64_bits(gpu: vc.Runtime) -> None:
+    check(gpu, long_constants, np.zeros(8, np.int64), local_size=(1, 1, 1))
+
+
+@vc.kernel
 def places(out):
     x, y, z = vc.global_id(0), vc.global_id(1), vc.global_id(2)
     out[z, y, x] = (vc.local_id(0) + 10 * vc.local_id(1) + 100 * vc.local_id(2)) * 1000 + (

@@ -29,7 +29,7 @@ def each(function: Callable[..., Any], x: Array, y: Array) -> Array:
 
 
 def unit(x: Array) -> Array:
-    """The distance of a number from the next one."""
+    """The distance of a number's size from the next one, of the last from the one before."""
     last = abs(x) == np.finfo(x.dtype).max
     return np.where(np.isinf(x), abs(x), np.spacing(np.where(last, abs(x) / 2, abs(x))) * (1 + last)).astype(x.dtype)
 
@@ -39,16 +39,24 @@ def after(x: Array, y: Array) -> Array:
     return np.where(x == y, y, np.nextafter(x, y))
 
 
+def spacing(x: Array) -> Array:
+    """numpy's, which of negative float16 has that of the number before."""
+    found = np.spacing(abs(x))
+    return np.where(x < 0, -found, found)
+
+
 OF_ONE = {
     np.signbit: np.signbit, np.frexp: np.frexp, math.frexp: np.frexp, np.modf: np.modf, math.modf: np.modf,
-    math.ulp: unit, np.spacing: lambda x: np.where(np.isinf(x), np.nan, np.copysign(unit(x), x)), np.fix: np.trunc,
+    math.ulp: unit, np.spacing: spacing, np.fix: np.trunc,
     np.rad2deg: np.rad2deg, np.deg2rad: np.deg2rad, np.positive: np.positive, np.reciprocal: np.reciprocal,
+    np.sign: np.sign, np.fabs: np.fabs, math.fabs: np.fabs,
 }  # fmt: skip
 OF_TWO = {
     math.copysign: np.copysign, np.nextafter: after, math.nextafter: after, np.heaviside: np.heaviside,
-    np.fmin: np.fmin, np.fmax: np.fmax, np.isclose: np.isclose,
+    np.fmin: np.fmin, np.fmax: np.fmax, np.isclose: np.isclose, np.maximum: np.maximum, np.minimum: np.minimum,
     math.remainder: lambda x, y: each(math.remainder, x, y), math.isclose: lambda x, y: each(math.isclose, x, y),
 }  # fmt: skip
+EITHER_ZERO = {np.fmin, np.fmax, np.minimum, np.maximum, np.sign}
 APPROXIMATE = {np.rad2deg, np.deg2rad, np.reciprocal}
 
 
@@ -117,7 +125,7 @@ def test_functions_of_bits_are_exact(gpu: Any, function: Any, dtype: str) -> Non
         if function not in (np.nextafter, math.nextafter, math.ulp, np.spacing):
             found, right = normal(found), normal(right)
         np.testing.assert_array_equal(found, right)
-        number = ~np.isnan(right) & ((right != 0) | ((function not in (np.fmin, np.fmax)) & (np.asarray(exact) == 0)))
+        number = ~np.isnan(right) & ((right != 0) | ((function not in EITHER_ZERO) & (np.asarray(exact) == 0)))
         np.testing.assert_array_equal(np.signbit(found[number]), np.signbit(right[number]))
 
 
@@ -131,10 +139,12 @@ def test_powers_of_two_are_exact(gpu: Any, dtype: str) -> None:
         m, e = np.frexp(x[i])
         again[i] = np.ldexp(m, e)
 
-    x = np.tile(special(np.dtype(dtype).type), 8)
+    tiny = np.finfo(dtype).tiny * np.random.default_rng(1).uniform(2, 4, 32).astype(dtype)
+    x = np.concatenate([tiny, np.tile(special(np.dtype(dtype).type), 8)]).astype(dtype)
     n = np.random.default_rng(0).integers(-1100, 1100, len(x)).astype(np.int32)
     n[::2] //= {"float16": 50, "float32": 5, "float64": 1}[dtype]
-    n[:4] = 2**31 - 1, -(2**31), 0, 1
+    n[:32] = -1  # after which they are the smallest that a device may not take for 0
+    n[-4:] = 2**31 - 1, -(2**31), 0, 1
     out, again = (gpu.zeros(len(x), dtype) for _ in range(2))
     try:
         scaled[len(x), 1](gpu.tensor(x), gpu.tensor(n), out, again)
@@ -142,6 +152,55 @@ def test_powers_of_two_are_exact(gpu: Any, dtype: str) -> None:
         pytest.skip("the device has no such type")
     np.testing.assert_array_equal(normal(out.numpy()), normal(np.ldexp(x, n)))
     np.testing.assert_array_equal(again.numpy(), x)
+
+
+@pytest.mark.parametrize("gpu", ["device", "simulated"], indirect=True)
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"])
+def test_functions_of_integers_are_numpys(gpu: Any, dtype: str) -> None:
+    @vc.kernel
+    def kernel(x, y, out, sizes):  # type: ignore[no-untyped-def]
+        i = vc.global_id(0)
+        out[0, i] = np.fmod(x[i], y[i])
+        out[1, i] = np.reciprocal(y[i])
+        out[2, i] = np.maximum(x[i], y[i])
+        out[3, i] = np.clip(x[i], 3, y[i])
+        out[4, i] = np.sign(x[i])
+        sizes[0, i] = np.fabs(x[i])
+        sizes[1, i] = math.fmod(x[i], y[i] % 8 + 9)
+        sizes[2, i] = np.ldexp(1.5, y[i])
+
+    limits, random = np.iinfo(dtype), np.random.default_rng(0)
+    x, y = (random.integers(limits.min, limits.max, 64, dtype, endpoint=True) for _ in range(2))
+    x[:4], y[:4] = [limits.min, limits.max, 7, 0], [1, 7, 3, 2]
+    x, y = (np.where(limits.bits > 16, each // 2 ** (limits.bits - 20), each).astype(dtype) for each in (x, y))
+    y[y == 0] = 1
+    x[4], y[4:6] = min(limits.max, 16777217), [10, min(limits.max, 200)]
+    if limits.min < 0:
+        y[6] = -1
+    out, sizes = gpu.zeros((5, 64), dtype), gpu.zeros((3, 64), np.float32)
+    try:
+        kernel[64, 1](gpu.tensor(x), gpu.tensor(y), out, sizes)
+    except vc.MissingFeature:
+        pytest.skip("the device has no such type")
+    exact = [np.fmod(x, y), np.reciprocal(y), np.maximum(x, y), np.clip(x, 3, y), np.sign(x)]
+    np.testing.assert_array_equal(out.numpy(), exact)
+    real = np.float64 if limits.bits == 64 else np.float32  # in which integers of this type are divided
+    divided = np.fmod(x.astype(real), (y % 8 + 9).astype(real))
+    np.testing.assert_array_equal(sizes.numpy()[:2], np.array([np.fabs(x), divided], np.float32))
+    few = np.array([min(max(n, -300), 300) for n in y.tolist()])
+    np.testing.assert_array_equal(normal(sizes.numpy()[2]), normal(np.ldexp(np.float32(1.5), few)))
+
+
+@pytest.mark.parametrize("gpu", ["device", "simulated"], indirect=True)
+def test_limits_keep_nan(gpu: Any) -> None:
+    @vc.kernel
+    def kernel(x, out):  # type: ignore[no-untyped-def]
+        i = vc.global_id(0)
+        out[i] = np.clip(x[i], 0, 1)
+
+    out = gpu.zeros(4)
+    kernel[4, 1](gpu.tensor(np.array([math.nan, -2, 0.25, 7], np.float32)), out)
+    np.testing.assert_array_equal(out.numpy(), [math.nan, 0, 0.25, 1])
 
 
 @pytest.mark.parametrize("gpu", ["device", "simulated"], indirect=True)

@@ -313,8 +313,10 @@ class Arithmetic:
 
 
 def _folded(sign: str, one: Any, other: Any) -> Any:
-    if sign in ("**", "<<") and type(one) is type(other) is int and abs(one) > 1 < other * one.bit_length() / 64:
-        raise Refused(f"this {sign} is beyond 64 bits")
+    if type(one) is type(other) is int and one and sign in ("**", "<<"):  # it has at least so many bits
+        n_bits = one.bit_length() + other if sign == "<<" else (one.bit_length() - 1) * other + 1
+        if n_bits > 64:
+            raise Refused(f"this {sign} is beyond 64 bits")
     try:
         found = _FOLD[sign](one, other)
     except (ArithmeticError, TypeError, ValueError) as error:

@@ -81,8 +81,8 @@ def _source(text: str, body: ast.expr, arguments: Sequence[str] = ()) -> Source:
 
 @functools.cache
 def known() -> dict[str, Any]:
-    """What names that are no arguments stand for in an expression: functions, numpy's where several have the name."""
+    """What names that are no arguments stand for in an expression: numpy's function of the name, or else Python's."""
     own = __name__.partition(".")[0]  # whose functions are for kernels; numpy's are of Python, too, before 1.25
     functions = [each for each in FUNCTIONS if not (isinstance(each, FunctionType) and each.__module__.startswith(own))]
-    functions.sort(key=lambda each: vars(np).get(each.__name__) is each)
+    functions.sort(key=lambda each: (vars(np).get(each.__name__) is each, getattr(each, "__module__", "") != "math"))
     return {each.__name__: each for each in functions} | {"math": math, "np": np}

@@ -105,6 +105,35 @@ def _extreme(code: str, c: Expressions, *args: Any) -> Any:
     return Number(found, kind)
 
 
+def _numpys(name: str, c: Expressions, x: Any, y: Any) -> Any:
+    """numpy's maximum and minimum, which give NaN where there is one."""
+    kind, numbers = c.together(x, y)
+    if kind.type.kind != "f":
+        return _extreme(name[:3], c, x, y)
+    return c.call(name, *[Number(each, kind) for each in numbers])
+
+
+def _clip(c: Expressions, x: Any, low: Any, high: Any) -> Any:
+    """As numpy's: high where that is less than low."""
+    return _numpys("minimum", c, _numpys("maximum", c, x, low), high)
+
+
+def _sign(c: Expressions, x: Any) -> Any:
+    found = _size("sign", c, x)
+    return c.where(_test("isnan", c, x), x, found) if c.kind(x).type.kind == "f" else found
+
+
+def _fmod(c: Expressions, x: Any, y: Any) -> Any:
+    """numpy's: of integers an integer."""
+    kind, numbers = c.together(x, y)
+    return Number(c.builder.binary("rem", *numbers), kind) if kind.type.kind in "iu" else _real("rem", c, x, y)
+
+
+def _reciprocal(c: Expressions, x: Any) -> Any:
+    """numpy's: of integers an integer."""
+    return c.call("reciprocal", x) if c.kind(x).type.kind in "iu" else c.binary("/", 1, x)
+
+
 def _size(code: str, c: Expressions, x: Any) -> Any:
     """abs and sign."""
     kind = c.kind(x)
@@ -198,7 +227,8 @@ def _rows_of_numbers() -> Iterator[_Row]:
     yield _named("atan2", "arctan2"), partial(_real, "atan2"), 2, 2
     yield [np.hypot], partial(_real, "hypot"), 2, 2
     yield [math.hypot], _hypot, 1, None
-    yield _named("fmod"), partial(_real, "rem"), 2, 2
+    yield [math.fmod], partial(_real, "rem"), 2, 2
+    yield [np.fmod], _fmod, 2, 2
     for name in "floor ceil trunc".split():
         yield [getattr(np, name)], partial(_rounded, name, False), 1, 1
         yield [getattr(math, name)], partial(_rounded, name, True), 1, 1
@@ -208,9 +238,12 @@ def _rows_of_numbers() -> Iterator[_Row]:
     for name in ("isnan", "isinf"):
         yield _named(name), partial(_test, name), 1, 1
     for name in ("min", "max"):
-        yield [getattr(builtins, name), getattr(np, f"{name}imum")], partial(_extreme, name), 1, None
-    yield _named("abs", "fabs", "absolute"), partial(_size, "abs"), 1, 1
-    yield [np.sign], partial(_size, "sign"), 1, 1
+        yield [getattr(builtins, name)], partial(_extreme, name), 1, None
+        yield [getattr(np, f"{name}imum")], partial(_numpys, f"{name}imum"), 2, 2
+    yield [np.clip], _clip, 3, 3
+    yield _named("abs", "absolute"), partial(_size, "abs"), 1, 1
+    yield _named("fabs"), lambda c, x: _size("abs", c, _float(c, x)), 1, 1
+    yield [np.sign], _sign, 1, 1
     yield [int], _int, 1, 1
     yield [float], _float, 1, 1
     yield [bool], lambda c, x: c.boolean(x), 1, 1
@@ -234,13 +267,13 @@ def _rows_of_operators() -> Iterator[_Row]:
     yield [divmod, np.divmod], lambda c, x, y: (c.binary("//", x, y), c.binary("%", x, y)), 2, 2
     yield [pow], partial(_operator, "**"), 2, 2
     yield [math.pow], lambda c, x, y: c.binary("**", _float(c, x), y), 2, 2
-    yield [np.reciprocal], lambda c, x: c.binary("/", 1, x), 1, 1
+    yield [np.reciprocal], _reciprocal, 1, 1
 
 
 def _rows_of_library() -> Iterator[_Row]:
     """Functions that are written in the language of kernels."""
     for emit, n_forms, names in (
-        (_library, 0, "degrees radians isfinite clip square"),
+        (_library, 0, "degrees radians isfinite square"),
         (_formed, 1, "copysign signbit frexp modf nextafter ulp spacing"),
         (_of_floats, 0, "heaviside sinc fmin fmax logaddexp logaddexp2"),
     ):
@@ -275,7 +308,12 @@ def _formed(name: str, c: Expressions, *args: Any) -> Any:
 
 
 def _ldexp(c: Expressions, x: Any, n: Any) -> Any:
-    c.demand_kind("iu", c.kind(n), "ldexp", n)
+    kind = c.kind(n)
+    c.demand_kind("iu", kind, "ldexp", n)
+    if kind.type.kind == "u" and kind.type.bits >= 32:
+        n = _extreme("min", c, n, 1 << 14)
+    if kind.type.kind == "u" or kind.type.bits < 32:
+        n = c.converted(n, INT32)
     [x] = _floats(c, x)
     return c.call("ldexp", x, n, _FORMS[x.kind.type.bits])
 

@@ -149,8 +149,9 @@ def kernel(
     float32, unless an argument is float64. Ids, lengths and ranges are int32 (a range of 64-bit ints is int64), so
     `uint32 + id` is int64: write `vc.uint32(id)`. A variable that has several types in a branch or a loop gets the one
     that they promote to. Integers wrap; `//` and `%` round as Python's, and are undefined by zero and where the
-    quotient overflows; of floats they are exact, as numpy's. Comparisons are by value, whatever the types. Devices may
-    take no float for NaN or infinite in `min`, `max`, `x - x` and `0 * x`. `int(x)` of a float is int32.
+    quotient overflows; of floats they are exact, as numpy's. Integers compare by value, whatever their types, with
+    floats as floats; one to a negative power that is not known before is 0. Devices may take no float for NaN or
+    infinite in `min`, `max`, `x - x` and `0 * x`; np.minimum and np.maximum keep NaN. `int(x)` of a float is int32.
 
     **Functions of floats** are right to 2 ulp (erfc, gamma, lgamma to 8), of float64 too (docs/kernels.md). With
     `@vc.kernel(fast_math=True)` those of float16 and float32 are the device's own: up to four times as fast, and wrong

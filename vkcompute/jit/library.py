@@ -59,9 +59,19 @@ def isfinite(x: Any) -> Any:
     return not (math.isinf(x) or math.isnan(x))
 
 
-def clip(x: Any, low: Any, high: Any) -> Any:
-    """The number of those from low to high that is next to x; high where there is none, as numpy's."""
-    return min(max(x, low), high)
+def maximum(x: Any, y: Any) -> Any:
+    """The larger of two floats; NaN where one is, which the devices' own may lose."""
+    return np.where((x > y) | np.isnan(x), x, y)
+
+
+def minimum(x: Any, y: Any) -> Any:
+    """The smaller of two floats; NaN where one is."""
+    return np.where((x < y) | np.isnan(x), x, y)
+
+
+def reciprocal(x: Any) -> Any:
+    """1 / x of integers, which truncates: 0 but for 1 and -1."""
+    return np.where((x == 1) | (x + 1 == 0), x, 0)
 
 
 def square(x: Any) -> Any:
@@ -102,11 +112,13 @@ def frexp(x: Any, form: Any) -> Any:
 
 
 def ldexp(x: Any, n: Any, form: Any) -> Any:
-    """x * 2 ** n, in three steps, as the whole power may be no number."""
-    most = 3 * form.BIAS - 3
-    n = np.int32(min(max(n, -most), most))
-    step = number(form.uint(n // 3 + form.BIAS) << form.SHIFT)
-    return x * step * step * number(form.uint(n - n // 3 * 2 + form.BIAS) << form.SHIFT)
+    """x * 2 ** n: from its fraction in two steps, as the whole power may be no number; the last one alone rounds."""
+    most = form.BIAS + form.SHIFT + 1
+    fraction, exponent = frexp(x, form)
+    n = np.int32(min(max(n, -3 * most), 3 * most)) + exponent
+    n = min(max(n, -most), most)
+    first = number(form.uint((n >> 1) + form.BIAS) << form.SHIFT)
+    return fraction * first * number(form.uint(n - (n >> 1) + form.BIAS) << form.SHIFT)
 
 
 def modf(x: Any, form: Any) -> Any:
@@ -137,7 +149,9 @@ def ulp(x: Any, form: Any) -> Any:
 
 def spacing(x: Any, form: Any) -> Any:
     """From x to the next one that is larger in size, as numpy's."""
-    return np.where(np.isinf(x), form.real(math.nan), signed(ulp(x, form), x, form))
+    size = bits(x) & (form.SIGN - 1)
+    unit = np.where(size == form.INF - 1, form.real(math.inf), ulp(x, form))
+    return np.where(np.isinf(x), form.real(math.nan), np.where(x == 0, unit, signed(unit, x, form)))
 
 
 def isclose(a: Any, b: Any, *, rel_tol: Any = 1e-9, abs_tol: Any = 0.0) -> Any:
