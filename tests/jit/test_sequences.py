@@ -152,19 +152,48 @@ def test_barriers_in_loops_over_tuples_and_vectors(gpu: vc.Runtime) -> None:
 
 
 def test_names_of_the_functions_own(gpu: vc.Runtime) -> None:
-    """What such loops are written with is Python's; where a kernel calls something else so, they are refused."""
+    """What such loops are written with is Python's, whatever these names mean in the kernel."""
 
     @vc.kernel
     def scaled(out, len):
-        for tap in TAPS:
-            out[0] += tap * len
+        for range, min in zip(TAPS, (1, 2), strict=False):
+            out[0] += range * min * len
+
+    out = gpu.zeros(1)
+    scaled[1, 1](out, 2.0)
+    assert out.numpy()[0] == 2 * (0.125 + 2 * 0.25)
+
+
+def pairs(xs, ys):
+    return (xs[0], ys[1]), (xs[1], ys[0])
+
+
+def test_other_functions_of_these_names(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+    enumerate = pairs
 
     @vc.kernel
-    def shadowed(out):
-        range = 2.0
-        for k in zip(TAPS, TAPS):  # noqa: B905
-            out[0] += k[0] * range
+    def local(out):
+        zip = pairs
+        for k in zip(TAPS, TAPS):
+            out[0] += k[0]
 
-    for kernel, args in ((scaled, (2.0,)), (shadowed, ())):
-        with pytest.raises(vc.KernelError, match="a for loop goes over"):
-            kernel(gpu.zeros(1), *args)
+    @vc.kernel
+    def closure(out):
+        for i, x in enumerate(TAPS, 1):
+            out[i] = x
+
+    @vc.kernel
+    def later(out):
+        for a, b in zip(TAPS, TAPS):  # noqa: B905
+            out[0] = a * b
+
+    for kernel, said in ((local, "zip is not"), (closure, "enumerate is not")):
+        with pytest.raises(vc.KernelError, match=f"{said} Python's own here, but the function pairs; a for loop goes"):
+            kernel[1, 1](gpu.zeros(4))
+    out = gpu.zeros(1)
+    monkeypatch.setitem(globals(), "min", pairs)
+    later[1, 1](out)
+    assert out.numpy()[0] == 0.25
+    monkeypatch.setitem(globals(), "zip", pairs)
+    with pytest.raises(vc.KernelError, match="zip is not"):
+        later[1, 1](out)

@@ -24,6 +24,7 @@ from vkcompute.jit.bounds import access, checked
 from vkcompute.jit.functions import FUNCTIONS, INSTEAD, Function, call
 from vkcompute.jit.printing import formatted, printed
 from vkcompute.jit.report import Site
+from vkcompute.jit.sequences import BUILTIN, Walker
 from vkcompute.jit.source import Refused, Source, Written
 from vkcompute.jit.values import PLAIN, Array, Kind, Number, Row, Unset, Vector, describe, is_named
 from vkcompute.jit.vectors import element, sliced, swizzled
@@ -58,6 +59,7 @@ _INSTEAD: dict[type[ast.AST], str] = {
     **dict.fromkeys((ast.Yield, ast.YieldFrom), "a generator; write values to a tensor"),
     **dict.fromkeys((ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp), "a comprehension; write a for loop"),
 }
+GOES_OVER = "a for loop goes over range(…), enumerate(…), zip(…), a tuple, a vector or a tensor"
 _LASTING = ("vkcompute", "numpy", "math")  # modules whose names mean the same as long as they are installed
 _RESULT = "value of the expression"  # a variable that no program can name
 
@@ -231,6 +233,8 @@ class Expressions(Arithmetic):
 
     def _name(self, node: ast.Name) -> Any:
         frame, name = self.frames[-1], node.id
+        if name.startswith(BUILTIN):
+            return getattr(builtins, name.removeprefix(BUILTIN))
         if name in self.env:
             found = self.env[name]
             if isinstance(found, Unset):
@@ -249,6 +253,12 @@ class Expressions(Arithmetic):
             return getattr(builtins, name)
         known = *frame.locals, *function.__globals__, *dir(builtins)
         raise Refused(f"the name {name} is not defined{_meant(name, known)}")
+
+    def _walker(self, node: Walker) -> Any:
+        found = self._name(node)
+        if found is not getattr(builtins, node.id):
+            raise Refused(f"{node.id} is not Python's own here, but {describe(found)}; {GOES_OVER}")
+        return found
 
     def _read(self, owner: Any, key: Any, name: str) -> Any:
         """A value from outside of the kernel; the launch looks whether it has changed."""
@@ -456,6 +466,7 @@ _NODES: dict[type[ast.AST], Callable[[Expressions, Any], Any]] = {
     ast.Constant: Expressions._constant,
     ast.JoinedStr: formatted,
     ast.Name: Expressions._name,
+    Walker: Expressions._walker,
     ast.Attribute: Expressions._attribute,
     ast.Subscript: Expressions._subscript,
     ast.Slice: Expressions._slice,

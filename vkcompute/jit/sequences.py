@@ -6,18 +6,17 @@ import ast
 from functools import partial
 from typing import Any
 
+BUILTIN = "builtin "
+"""Before len, min and range in a name that no program can have: whatever it means by these, that is Python's own"""
+
+
+class Walker(ast.Name):
+    """Where a loop calls enumerate or zip: what the name stands for is looked up, and is to be Python's own."""
+
 
 def over_places(tree: ast.FunctionDef) -> ast.FunctionDef:
-    """The function with `for x in xs:` as `for k in range(len(xs)): x = xs[k]`; so too of enumerate and zip.
-
-    Not of a function that means something else by one of these names: it is told that such loops go over a range.
-    """
-    names = [node for node in ast.walk(tree) if isinstance(node, ast.arg | ast.Name)]
-    own = {
-        n.arg if isinstance(n, ast.arg) else n.id for n in names if not isinstance(getattr(n, "ctx", None), ast.Load)
-    }
-    if not own & {"len", "min", "range"}:
-        _Loops().visit(tree)
+    """The function with `for x in xs:` as `for k in range(len(xs)): x = xs[k]`; so too of enumerate and zip."""
+    _Loops().visit(tree)
     return tree
 
 
@@ -27,7 +26,7 @@ class _Loops(ast.NodeTransformer):
         self.generic_visit(node)
         if isinstance(node.iter, ast.Call) and not _called(node.iter):
             return node
-        kept: list[ast.Assign] = []
+        kept: list[ast.stmt] = []
         length, item = _walk(node.iter, partial(ast.Name, f"place in {node.lineno}:{node.col_offset}"), kept)
         target = ast.Name(f"place in {node.lineno}:{node.col_offset}", ast.Store())
         trips = ast.copy_location(_call("range", length), node.iter)
@@ -36,7 +35,7 @@ class _Loops(ast.NodeTransformer):
         return [*map(ast.fix_missing_locations, kept), ast.fix_missing_locations(ast.copy_location(loop, node))]
 
 
-def _walk(node: ast.expr, place: Any, kept: list[ast.Assign]) -> tuple[ast.expr, ast.expr]:
+def _walk(node: ast.expr, place: Any, kept: list[ast.stmt]) -> tuple[ast.expr, ast.expr]:
     """How many items there are, and the one at a place; what is to be evaluated once, before, is kept."""
 
     def once(value: ast.expr) -> Any:
@@ -44,6 +43,9 @@ def _walk(node: ast.expr, place: Any, kept: list[ast.Assign]) -> tuple[ast.expr,
         kept.append(ast.copy_location(ast.Assign([ast.Name(name, ast.Store())], value), value))
         return partial(ast.Name, name)
 
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and _called(node):
+        name = ast.copy_location(Walker(node.func.id, ast.Load()), node.func)
+        kept.append(ast.copy_location(ast.Expr(name), name))
     match node:
         case ast.Call(ast.Name("enumerate"), [over, *start], keywords) if _called(node):
             length, item = _walk(over, place, kept)
@@ -65,8 +67,10 @@ def _called(node: ast.expr) -> bool:
             return True
         case ast.Call(ast.Name("enumerate"), [_] | [_, _], []) | ast.Call(ast.Name("zip"), [_, *_], []):
             return True
+        case ast.Call(ast.Name("zip"), [_, *_], [ast.keyword("strict", ast.Constant(False))]):
+            return True
     return False
 
 
 def _call(name: str, *args: ast.expr) -> ast.Call:
-    return ast.Call(ast.Name(name, ast.Load()), list(args), [])
+    return ast.Call(ast.Name(BUILTIN + name, ast.Load()), list(args), [])

@@ -13,7 +13,7 @@ from vkcompute.ir import INT32, INT64, SCALARS, Constant, Scalar, Value
 from vkcompute.jit import library
 from vkcompute.jit.annotations import parameters_of
 from vkcompute.jit.control import RESULT, RETURNED, Control, LoopWays
-from vkcompute.jit.expressions import SIGNS, Build, Frame, indexed
+from vkcompute.jit.expressions import GOES_OVER, SIGNS, Build, Frame, indexed
 from vkcompute.jit.source import Refused, Source, assigned, read
 from vkcompute.jit.values import Kind, Number, Row, Vector, describe, is_python
 
@@ -28,6 +28,11 @@ _INSTEAD: dict[type[ast.AST], str] = {
     ast.Global: "global; write to a tensor",
     ast.Nonlocal: "nonlocal; return the value",
     ast.Match: "match; write if and elif",
+}
+_WALKERS: dict[type, str] = {
+    enumerate: "enumerate takes a sequence, and the number to start at",
+    zip: "zip takes one sequence or more, and goes as far as the shortest; strict=True cannot raise in a kernel",
+    reversed: "reversed goes over nothing in kernels; write range(2, -1, -1) for reversed(range(3)), and index by it",
 }
 
 
@@ -172,10 +177,10 @@ class Statements(Control):
         self.repeat(build, assigned([*node.body, *node.orelse]), node)
 
     def _for(self, node: ast.For) -> None:
+        first, n_trips, step = self.located(self._range, node.iter)
         if not isinstance(node.target, ast.Name):
             raise Refused("a for loop over a range has one variable")
         name, counter = node.target.id, f"counter of {node.lineno}:{node.col_offset}"
-        first, n_trips, step = self.located(self._range, node.iter)
         if isinstance(n_trips.value, Constant) and n_trips.value.value == 0:  # no item of an empty tuple has a type
             self._block(node.orelse)
             return
@@ -201,8 +206,9 @@ class Statements(Control):
 
     def _range(self, node: ast.expr) -> tuple[Number, Number, Number]:
         """Start, number of trips and step of a range: int32 and uint32, 64 bits where an argument has."""
-        if not isinstance(node, ast.Call) or self.value(node.func) is not range:
-            raise Refused("a for loop goes over range(…), enumerate(…), zip(…), a tuple, a vector or a tensor")
+        function = self.value(node.func) if isinstance(node, ast.Call) else None
+        if not isinstance(node, ast.Call) or function is not range:
+            raise Refused(_WALKERS.get(function, GOES_OVER) if isinstance(function, type) else GOES_OVER)
         args = [self.value(each) for each in node.args]
         if not 1 <= len(args) <= 3 or node.keywords:
             raise Refused(f"range takes 1 to 3 integers by position; got {len(args)}")
