@@ -109,6 +109,15 @@ def test_what_a_kernel_depends_on_is_compiled_anew(program: Program, old: str, n
     assert program.run() == (0, expected)
 
 
+def test_constants_of_classes_that_show_them_otherwise(program: Program) -> None:
+    program.replace("FACTOR = 3", "import enum\nclass Mode(enum.IntEnum):\n    FAST = 3\nFACTOR = Mode.FAST")
+    program.replace("    FAST = 3", "    __repr__ = lambda self: self.name\n    FAST = 3")
+    assert program.run() == (1, _expected())
+    program.replace("FAST = 3", "FAST = 5")
+    assert program.run() == (1, _expected(factor=5))
+    assert program.run() == (0, _expected(factor=5))
+
+
 def test_a_module_that_takes_the_place_of_another_is_seen(program: Program, tmp_path: Path) -> None:
     program.run()
     (tmp_path / "other.py").write_text("BIAS = 1\ndef twice(x):\n    return 3 * x\n")

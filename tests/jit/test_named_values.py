@@ -106,7 +106,24 @@ def annotated(out, x: vc.int32):
 
 
 class Own(float):
-    pass
+    def __repr__(self) -> str:
+        return "Own"
+
+
+OWN = Own(1.5)
+
+
+@vc.kernel
+def of_its_class(out):
+    out[0] = OWN
+
+
+def test_constants_of_classes_that_show_them_otherwise(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = gpu.zeros(1)
+    for number in (1.5, 2.5):
+        monkeypatch.setitem(globals(), "OWN", Own(number))
+        of_its_class[1, 1](out)
+        assert out.numpy()[0] == number
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ import numpy as np
 
 from vkcompute import ir
 from vkcompute._version import __version__
-from vkcompute.jit.values import is_named
+from vkcompute.jit.values import PLAIN, is_named, plain_text
 from vkcompute.jit.vectors import VectorType
 
 _OWN = f"{__name__.partition('.')[0]}."  # whose functions are known by name: `compiler` has what they do
@@ -29,8 +29,8 @@ def value(found: Any) -> str | None:
         parts = [value(each) for each in found]
         fields = getattr(found, "_fields", "")
         return None if None in parts else f"{fields}({', '.join(map(str, parts))})"
-    if found is None or isinstance(found, (bool, int, float, str, np.generic)):
-        return f"{type(found).__name__} {found!r}"
+    if isinstance(found, PLAIN):
+        return plain_text(found)
     if isinstance(found, ModuleType):
         return f"module {found.__name__}"
     if isinstance(found, FunctionType) and not str(found.__module__).startswith(_OWN):

@@ -186,8 +186,20 @@ def is_static(value: Any) -> bool:
 
 def same(one: Any, other: Any) -> bool:
     """Whether two objects are the same constant: 1 is neither 1.0 nor True, and nan is nan."""
-    plain = isinstance(one, (tuple, *PLAIN))
-    return one is other or (type(one) is type(other) and plain and repr(one) == repr(other))
+    if one is other or type(one) is not type(other):
+        return one is other
+    if isinstance(one, tuple):
+        return len(one) == len(other) and all(map(same, one, other))
+    return isinstance(one, PLAIN) and plain_text(one) == plain_text(other)
+
+
+def plain_text(constant: Any) -> str:
+    """A constant of PLAIN by its type's name and its value, whatever `repr` gives where the type is a program's own."""
+    name = type(constant).__name__
+    if isinstance(constant, np.generic):
+        return f"{name} {constant.dtype.str} {constant.tobytes().hex()}"
+    base: Any = next(each for each in (int, float, str, type(None)) if isinstance(constant, each))
+    return f"{name} {base.__repr__(constant)}"
 
 
 def describe(value: Any) -> str:
