@@ -167,6 +167,44 @@ def test_what_is_no_number_is_refused_as_an_argument(gpu: vc.Runtime, wrong: Any
     assert str(raised.value).endswith(message)
 
 
+class Rates(dict[str, float]):
+    rate = 0.5
+
+
+RATES = Rates(rate=2.0)
+
+
+@vc.kernel
+def attribute_first(out):
+    out[0], out[1] = RATES.rate, RATES["rate"]
+
+
+@vc.kernel
+def key_first(out):
+    out[1] = RATES["rate"]
+    out[0] = RATES.rate
+
+
+@pytest.mark.parametrize("kernel", [attribute_first, key_first])
+def test_attributes_of_a_dict_are_not_its_keys(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch, kernel: Any) -> None:
+    out = gpu.zeros(2)
+    for rate, entry in ((0.5, 2.0), (0.5, 3.0), (7.0, 3.0)):
+        monkeypatch.setattr(Rates, "rate", rate)
+        monkeypatch.setitem(RATES, "rate", entry)
+        kernel[1, 1](out)
+        assert out.numpy().tolist() == [rate, entry]
+
+
+@vc.kernel
+def no_key(out):
+    out[0] = TABLE["m"]
+
+
+@vc.kernel
+def no_constant_key(out):
+    out[0] = TABLE[vc.global_id(0)]
+
+
 @vc.kernel
 def misspelt(out):
     out[0] = POINT.z
@@ -195,6 +233,8 @@ def test_errors_of_attributes(gpu: vc.Runtime) -> None:
     for kernel, message in (
         (misspelt, "Point has no attribute z; its fields are x, y"),
         (unknown, "Settings has no attribute rat; did you mean rate?"),
+        (no_key, "the dict has no key 'm'; it has 'n', <Color.RED: 1>"),
+        (no_constant_key, "keys of dicts are strings and ints, known at compile time; got int32"),
         (no_number, r"this takes numbers; got a Fraction; write float\(…\) outside of the kernel"),
         (stored, "a kernel assigns to variables and to elements of tensors"),
     ):

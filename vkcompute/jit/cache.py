@@ -85,7 +85,7 @@ def _read_again(function: FunctionType, place: Place, name: str, text: str) -> R
     if owner is None:
         return None
     owner = vars(owner) if where == "globals" else owner
-    lookup = lookup_in(owner)
+    lookup = lookup_in(owner, item=where == "globals")
     try:
         found = lookup(name)
     except (AttributeError, ValueError):

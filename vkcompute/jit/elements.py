@@ -134,7 +134,7 @@ def finished(c: Statements, dtypes: tuple[np.dtype[Any], ...], *, single: bool =
     """What has been built, with these results."""
     check_barriers(c.function)
     own = id(vars(passes)), id(known())  # which do not change
-    reads = tuple([read for (owner, _), read in c.reads.items() if owner not in own])
+    reads = tuple([read for (owner, *_), read in c.reads.items() if owner not in own])
     spirv = ir.lower(optimized(c.function))
     return Built(spirv, dtypes, single, reads, c.function, passes_of(c.function))
 

@@ -6,6 +6,7 @@ import ast
 import builtins
 import difflib
 import math
+import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
@@ -95,7 +96,7 @@ class Expressions(Arithmetic):
         sites: places that report, and `reports` the buffer in which they do, if there are any.
         checked: whether indices are compared with the shape; None where nothing can be reported.
         inside: by the place, whether there is an element, where that has been checked.
-        reads: constants and functions from outside, by the id of what has them and the name.
+        reads: constants and functions from outside, by the id of what has them, whether as an item, and the name.
         extents: push constants for lengths, by (position of the tensor, axis or -1 for the whole).
     """
 
@@ -111,7 +112,7 @@ class Expressions(Arithmetic):
         self.node: ast.AST = ast.Pass()
         self.env: dict[str, Any] = {}
         self.alive = True
-        self.reads: dict[tuple[int, str], Read] = {}
+        self.reads: dict[tuple[int, bool, Any], Read] = {}
         self.written: dict[int, bool] = {}
         self.extents: dict[tuple[int, int], Value] = {}
 
@@ -247,9 +248,9 @@ class Expressions(Arithmetic):
             cell = (function.__closure__ or ())[function.__code__.co_freevars.index(name)]
             return self._read(cell, "cell_contents", name)
         if name in function.__globals__:
-            return self._read(function.__globals__, name, name)
+            return self._read(function.__globals__, name, name, item=True)
         if hasattr(builtins, name):
-            self._read(function.__globals__, name, name)  # which may hide it later
+            self._read(function.__globals__, name, name, item=True)  # which may hide it later
             return getattr(builtins, name)
         known = *frame.locals, *function.__globals__, *dir(builtins)
         raise Refused(f"the name {name} is not defined{_meant(name, known)}")
@@ -260,9 +261,9 @@ class Expressions(Arithmetic):
             raise Refused(f"{node.id} is not Python's own here, but {describe(found)}; {GOES_OVER}")
         return found
 
-    def _read(self, owner: Any, key: Any, name: str) -> Any:
-        """A value from outside of the kernel; the launch looks whether it has changed."""
-        lookup = lookup_in(owner)
+    def _read(self, owner: Any, key: Any, name: str, *, item: bool = False) -> Any:
+        """A value from outside of the kernel, an attribute or an `item`; the launch looks whether it has changed."""
+        lookup = lookup_in(owner, item=item)
         try:
             found = lookup(key)
         except AttributeError:
@@ -271,9 +272,9 @@ class Expressions(Arithmetic):
             raise Refused(f"{name} has no value when the kernel is compiled") from None
         if hasattr(found, "__array__") and not isinstance(found, (np.generic, type)):
             raise Refused(f"{name} comes from outside of the kernel; a kernel takes tensors as arguments")
-        module = owner if isinstance(owner, dict) else vars(owner) if isinstance(owner, ModuleType) else {}
+        module = owner if item else vars(owner) if isinstance(owner, ModuleType) else {}
         if str(module.get("__name__")).partition(".")[0] not in _LASTING:
-            self.reads[id(owner), key] = Read(lookup, key, found, owner)
+            self.reads[id(owner), item, key] = Read(lookup, key, found, owner)
         return found
 
     def _attribute(self, node: ast.Attribute) -> Any:
@@ -316,9 +317,16 @@ class Expressions(Arithmetic):
         base, index = self.value(node.value), self.value(node.slice)
         if isinstance(base, tuple):
             return sliced(base, index) if isinstance(index, slice) else element(self, base, index)
-        if isinstance(base, dict) and isinstance(index, (str, int)) and index in base:
-            return self._read(base, index, repr(index))
-        return self.item(base, index)
+        return self._entry(base, index) if isinstance(base, dict) else self.item(base, index)
+
+    def _entry(self, base: dict[Any, Any], index: Any) -> Any:
+        """What a dict from outside has under a key."""
+        if not isinstance(index, (str, int)):
+            raise Refused(f"keys of dicts are strings and ints, known at compile time; got {describe(index)}")
+        if index not in base:
+            keys = textwrap.shorten(", ".join(map(repr, base)), 200, placeholder=" …") or "none"
+            raise Refused(f"the {type(base).__name__} has no key {index!r}; it has {keys}")
+        return self._read(base, index, repr(index), item=True)
 
     def item(self, base: Any, index: Any) -> Any:
         """An element, or without the last index a row."""
@@ -436,9 +444,11 @@ def _meant(name: str, known: Sequence[str]) -> str:
     return f"; did you mean {near[0]}?" if near else ""
 
 
-def lookup_in(owner: Any) -> Callable[[str], Any]:
-    """Gives what has this name in a module's variables, or as an attribute of anything else."""
-    return owner.get if isinstance(owner, dict) else partial(getattr, owner)
+def lookup_in(owner: Any, *, item: bool) -> Callable[[Any], Any]:
+    """Gives what has this name as an attribute, or as an `item` of a dict: None where a plain one has it not."""
+    if not item:
+        return partial(getattr, owner)
+    return owner.get if type(owner) is dict else owner.__getitem__
 
 
 def indexed(base: Any, index: Any) -> tuple[Any, tuple[Any, ...], bool]:
