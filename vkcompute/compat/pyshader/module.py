@@ -117,9 +117,11 @@ def _resources(func: FunctionType) -> dict[str, tuple[str, Any, ShaderType]]:
         resource, slot, kind = given
         resource = resource.lower() if isinstance(resource, str) else resource
         kind = type_named(kind) if isinstance(kind, str) and resource not in _INSTEAD else kind
-        known = resource in (RES_INPUT, RES_BUFFER, *_INSTEAD)
-        if not known or not (isinstance(kind, ShaderType) or resource in _INSTEAD):
-            raise TypeError(f"parameter {name} is given as (resource, slot, type); got {given!r}")
+        rule = f"parameter {name} is given as (resource, slot, type)"
+        if resource not in (RES_INPUT, RES_BUFFER, *_INSTEAD):
+            raise TypeError(f"{rule}; the resource is {RES_INPUT!r} or {RES_BUFFER!r}; got {given[0]!r}")
+        if not (isinstance(kind, ShaderType) or resource in _INSTEAD):
+            raise TypeError(f"{rule}; the type is one of PyShader's, as f32 or Array(f32); got {kind!r}")
         if resource == RES_BUFFER:
             slot = slot if isinstance(slot, tuple) else (0, slot)
             if len(slot) != 2 or not all(type(each) is int and each >= 0 for each in slot):
