@@ -301,7 +301,7 @@ REFUSED = [
     ("x + y.real", "float32 has no attribute real that a kernel can use", "y.real"),
     ("x[0] + y", "only tensors, shared arrays and tuples are indexed; got float32", "x[0]"),
     ("x + sqrt(x, y)", "sqrt takes 1 argument; got 2", "sqrt"),
-    ("x + min", "this takes numbers; got", "x + min"),
+    ("x + min", "min is a function, and no argument's name; rename the argument", "min"),
     ("x, (x, y)", "this is to give a number; it gives a tuple of 2", "x, (x"),
     ("None if 1 else x", "this is to give a number; it gives nothing", "None"),
     ("x + (lambda z: z)(y)", "a lambda; write a function with def", "lambda z"),
@@ -359,6 +359,9 @@ def test_errors_of_calls(gpu: vc.Runtime) -> None:
         vc.vectorize(3)  # type: ignore[arg-type]
     with pytest.raises(vc.KernelError, match="the arguments are x, y; got x"):
         vc.elementwise("x + y", "x")
+    for arguments in (None, "gamma, x"):
+        with pytest.raises(vc.KernelError, match="gamma is a function, and no argument's name; rename the argument"):
+            vc.elementwise("gamma * x", arguments)
     with pytest.raises(vc.KernelError, match=r"takes plain parameters; \*x is none"):
         vc.vectorize(lambda *x: 1)
 

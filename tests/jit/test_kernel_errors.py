@@ -49,7 +49,7 @@ REFUSED = [
     ("y = x[i] % np.float32(0)", "division by zero", "x[i] %"),
     ("y = i ** -1", "an integer has no negative power in integers", "i ** -1"),
     ("y = i is x", "is compares with None and enums only; write ==", "i is x"),
-    ("y = i in x", "'in' asks for an element of a tuple in kernels; got the tensor x", "i in"),
+    ("y = i in x", "'in' asks for an element of a tuple or a vector in kernels; got the tensor x", "i in"),
     ("y = x[i].astype(np.int32)", "that a kernel can use; call functions, as vc.int32(x)", "x[i].as"),
     ("y = several[i]", "got a list; make it a tuple", "several[i]"),
     ("y = nothing", "the name nothing is not defined", "nothing"),
@@ -75,7 +75,15 @@ REFUSED = [
     ("y = math.sqrt(-1)", "sqrt: ", "math.sqrt"),
     ("y = math.sqrt(i, 2)", "sqrt takes 1 argument; got 2", "math.sqrt"),
     ("y = round(i, 2)", "round takes no digits", "round"),
-    ("y = np.i0(i)", "i0 cannot be called in a kernel", "np.i0"),
+    ("y = 1 << -1", "<< moves by a number of bits that is not negative; got -1", "1 << -1"),
+    ("for j in several: pass", "a list has no length; tuples, vectors, tensors and their rows have; make it a", "sev"),
+    ("y = math.log(x[i], 2)", "log takes 1 argument; got 2; write math.log2(x), or math.log(x) / ", "math"),
+    ("y = vc.shared(8)", "shared takes 2 arguments; got 1, where shape and dtype are to be, as vc", "vc"),
+    ("y = np.sum(x)", "np.sum cannot be called in a kernel; write sum(v) of a vector or a tuple; for", "np.sum"),
+    ("y = np.round(x[i])", "np.round cannot be called in a kernel; write np.rint(x), or round(x)", "np.round"),
+    ("y = vc.subgroup_sum(i)", "vkcompute has no attribute subgroup_sum; did you mean subgroup_add?", "vc.sub"),
+    ("vc.atomic_sub(x, 0, 1)", "no attribute atomic_sub; write atomic_add of a negative number", "vc.atomic_sub"),
+    ("y = np.i0(i)", "np.i0 cannot be called in a kernel", "np.i0"),
     ("y = vc.global_id(i)", "an axis is 0, 1 or 2, known at compile time; got int32", "vc.global_id"),
     ("y = vc.global_id(3)", "an axis is 0, 1 or 2, known at compile time; got 3", "vc.global_id"),
     ("y = vc.globalid(0)", "vkcompute has no attribute globalid; did you mean global_id?", "vc.globalid"),
@@ -145,6 +153,12 @@ def test_what_kernels_refuse(statement: str, message: str, at: str) -> None:
     assert line == "    " + text
     assert line[caret.index("^") :].startswith(at)
     assert text[int(place[3]) - 1 :].startswith(at)
+
+
+def test_a_kernel_s_own_name_is_not_suggested() -> None:
+    kernel = module(MODULE.format(statement="y = kernels(i)")).kernel
+    with pytest.raises(KernelError, match="the name kernels is not defined\n"):
+        compiled(kernel, ("f", 1))
 
 
 def test_the_calls_that_led_to_a_fault_are_shown() -> None:

@@ -324,6 +324,7 @@ def test_the_call_is_pythons(gpu: vc.Runtime) -> None:
         ((x, x, x, "1"), {}, "a kernel takes tensors and numbers; got str for a"),
         ((x, x, x, None), {}, "a kernel takes tensors and numbers; got NoneType"),
         ((x, x, np.zeros(4), 1), {}, r"got ndarray for out; make a tensor of it, with runtime.tensor\(data\)"),
+        ((x, x, x, np.array(2.0)), {}, r"got ndarray for a; make a tensor .*, or pass the number, as a.item\(\)"),
         ((x, x, x, 1j), {}, "got complex"),
     ]:
         with pytest.raises(TypeError, match=message):
@@ -332,7 +333,9 @@ def test_the_call_is_pythons(gpu: vc.Runtime) -> None:
         saxpy(x, x, x, 1 << 64)
     with pytest.raises(TypeError, match="takes a tensor"):
         nothing[1, 1](5)
-    with pytest.raises(ValueError, match=r"nothing assigns to no tensor.*: give the grid"):
+    with pytest.raises(
+        ValueError, match=r"nothing assigns to no tensor in what is compiled for these.*: give the grid"
+    ):
         nothing(x)
     nothing[1, 1](x)
     with pytest.raises(ValueError, match="writes a tensor of 4 axes"):

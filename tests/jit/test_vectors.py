@@ -160,6 +160,22 @@ def walks(x, n, out):
     out[i, 0], out[i, 1] = swapped(v, steps > 2)
 
 
+@vc.kernel
+def among(x, out):
+    i = vc.global_id(0)
+    v = vc.float32x3(x[0], 2, 5)
+    if x[i] in v:
+        out[i] += 1
+    if x[i] not in v.xy:
+        out[i] += 2
+
+
+def test_whether_a_number_is_an_element(gpu: vc.Runtime) -> None:
+    x, out = gpu.tensor(np.array([7, 2, 5, 3], np.float32)), gpu.zeros(4)
+    among[1, 4](x, out)
+    assert out.numpy().tolist() == [1, 1, 3, 2]
+
+
 def swapped(v, swap):
     if swap:
         return v.yx

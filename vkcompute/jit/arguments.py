@@ -66,8 +66,8 @@ def grid_over(name: str, shape: Sizes | None, local_size: Sizes) -> Sizes:
     """Workgroups that give an invocation to each element of the tensor that is written, its last axis along x."""
     if shape is None:
         raise ValueError(
-            f"{name} assigns to no tensor, whose shape its grid would take (atomics do not count): give the grid, as "
-            f"{name}[groups, local_size](…)"
+            f"{name} assigns to no tensor in what is compiled for these arguments, and its grid would take that one's "
+            f"shape (atomics do not count): give the grid, as {name}[groups, local_size](…)"
         )
     if len(shape) > 3:
         raise ValueError(

@@ -239,10 +239,10 @@ class Arithmetic:
             if not any(each is None or isinstance(each, Enum) for each in (one, other)):
                 raise Refused(f"{sign} compares with None and enums only; write {'==' if sign == 'is' else '!='}")
             return (one is other) == (sign == "is")
-        if isinstance(one, Vector) or isinstance(other, Vector):
-            return self.each(partial(self.compare, sign), one, other)
         if sign not in _COMPARISONS:
             return self._among(sign == "in", one, other)
+        if isinstance(one, Vector) or isinstance(other, Vector):
+            return self.each(partial(self.compare, sign), one, other)
         if is_static(one) and is_static(other) and not isinstance(one, Array) and not isinstance(other, Array):
             return bool(_folded(sign, one, other))
         beyond = self._beyond(one, other)
@@ -251,9 +251,9 @@ class Arithmetic:
         return Number(self._compared(sign, one, other), Kind(BOOL))
 
     def _among(self, is_in: bool, one: Any, values: Any) -> Any:
-        """Whether a number is one of a tuple, or none of it."""
+        """Whether a number is one of a tuple or a vector, or none of it."""
         if not isinstance(values, tuple):
-            raise Refused(f"'in' asks for an element of a tuple in kernels; got {describe(values)}")
+            raise Refused(f"'in' asks for an element of a tuple or a vector in kernels; got {describe(values)}")
         found: Any = not is_in
         for each in values:
             found = self.binary("|" if is_in else "&", found, self.compare("==" if is_in else "!=", one, each))
@@ -317,6 +317,8 @@ def _folded(sign: str, one: Any, other: Any) -> Any:
         n_bits = one.bit_length() + other if sign == "<<" else (one.bit_length() - 1) * other + 1
         if n_bits > 64:
             raise Refused(f"this {sign} is beyond 64 bits")
+    if sign in ("<<", ">>") and other < 0:
+        raise Refused(f"{sign} moves by a number of bits that is not negative; got {other}")
     try:
         found = _FOLD[sign](one, other)
     except (ArithmeticError, TypeError, ValueError) as error:

@@ -7,7 +7,7 @@ import builtins
 import difflib
 import math
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
@@ -252,7 +252,8 @@ class Expressions(Arithmetic):
         if hasattr(builtins, name):
             self._read(function.__globals__, name, name, item=True)  # which may hide it later
             return getattr(builtins, name)
-        known = *frame.locals, *function.__globals__, *dir(builtins)
+        own = {each.function.__name__ for each in self.frames}
+        known = {*frame.locals, *function.__globals__, *dir(builtins)} - own  # none of which may be called
         raise Refused(f"the name {name} is not defined{_meant(name, known)}")
 
     def _walker(self, node: Walker) -> Any:
@@ -435,12 +436,16 @@ class Expressions(Arithmetic):
         known = isinstance(function, Callable) and INSTEAD.get(function)  # type: ignore[arg-type]
         remedy = known or "call Python functions, or those that vc.kernel lists"
         remedy = "it stands in 'for i in range(n):' only" if function is range else remedy
-        raise Refused(f"{getattr(function, '__name__', describe(function))} cannot be called in a kernel; {remedy}")
+        name = ast.unparse(node.func) if hasattr(function, "__name__") else describe(function)
+        raise Refused(f"{name} cannot be called in a kernel; {remedy}")
 
 
-def _meant(name: str, known: Sequence[str]) -> str:
+def _meant(name: str, known: Collection[str]) -> str:
     """The known name that is most like one that is not, for the end of an error's first line."""
-    near = difflib.get_close_matches(name, known, 1)
+    if name == "atomic_sub" and "atomic_add" in known:
+        return "; write atomic_add of a negative number"
+    adds = name.replace("_sum", "_add")
+    near = [adds] if adds in known else difflib.get_close_matches(name, sorted(known), 1)
     return f"; did you mean {near[0]}?" if near else ""
 
 

@@ -6,7 +6,7 @@ import ast
 import functools
 import math
 from collections.abc import Sequence
-from types import FunctionType
+from types import FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -18,15 +18,19 @@ from vkcompute.jit.source import Source, Written, definition, read
 _FILE = "<expression>"
 
 
-def function_of(given: Any, what: str, arguments: str | None = None) -> Written:
-    """What is meant by a function written in Python, a lambda, or a string; `arguments` are a string's, in order.
+def function_of(given: Any, what: str, arguments: str | None = None, rule: str = "") -> Written:
+    """What is meant by a function written in Python, a lambda, or a string.
+
+    Args:
+        arguments: of a string, in order.
+        rule: why it has these, for errors.
 
     Raises:
         TypeError: it is none of them.
         KernelError: no source is found, or the string is no expression.
     """
     if isinstance(given, str):
-        return _parsed(given, arguments)
+        return _parsed(given, arguments, rule)
     if isinstance(written := getattr(given, "written", None), Written):  # of vc.vectorize
         return written
     if not isinstance(given, FunctionType) or arguments is not None:
@@ -39,12 +43,12 @@ def function_of(given: Any, what: str, arguments: str | None = None) -> Written:
     return Written(given, source)
 
 
-def _parsed(given: str, arguments: str | None) -> Written:
+def _parsed(given: str, arguments: str | None, rule: str) -> Written:
     """A function that returns the expression. Python never runs it: the compiler of kernels reads the tree."""
     text = " ".join(given.split())
     try:
         body = ast.parse(text, mode="eval").body
-        order = _arguments(text, body, arguments)
+        order = _arguments(text, body, arguments, rule)
         source = _source(text, body, order)
         tree = ast.copy_location(ast.Expression(ast.Lambda(source.tree.args, body)), body)
         code = compile(ast.fix_missing_locations(tree), _FILE, "eval").co_consts[0]
@@ -59,17 +63,24 @@ def _parsed(given: str, arguments: str | None) -> Written:
     return Written(FunctionType(code, known(), text), source)
 
 
-def _arguments(text: str, body: ast.expr, given: str | None) -> list[str]:
+def _arguments(text: str, body: ast.expr, given: str | None, rule: str) -> list[str]:
     """The names in an expression that are arguments, in the order in which they appear or are `given`."""
     called = {id(node.func) for node in ast.walk(body) if isinstance(node, ast.Call)}
-    names = [node for node in ast.walk(body) if isinstance(node, ast.Name) and node.id not in known()]
+    names = [node for node in ast.walk(body) if isinstance(node, ast.Name)]
+    for node in names:
+        if id(node) not in called and node.id in known() and not isinstance(known()[node.id], ModuleType):
+            raise _source(text, body).error(
+                node, f"{node.id} is a function, and no argument's name; rename the argument"
+            )
+    names = [node for node in names if node.id not in known()]
     for node in names:
         if id(node) in called:
             raise _source(text, body).error(node, f"kernels know no function {node.id}; see vc.kernel")
     found = list(dict.fromkeys(node.id for node in sorted(names, key=lambda node: node.col_offset)))
     order = found if given is None else given.replace(",", " ").split()
     if sorted(order) != sorted(found):
-        message = f"the arguments are {', '.join(found) or 'none'}; got {', '.join(order) or 'none'}"
+        has = ", ".join(found) or "none"
+        message = f"{rule}; got {has}" if rule else f"the arguments are {has}; got {', '.join(order) or 'none'}"
         raise _source(text, body).error(body, message)
     return order
 

@@ -50,7 +50,8 @@ def call(compiler: Expressions, function: Any, args: list[Any]) -> Any:
     entry, name = FUNCTIONS[function], function.__name__
     if len(args) < entry.fewest or (entry.most is not None and len(args) > entry.most):
         wanted = entry.fewest if entry.most == entry.fewest else f"{entry.fewest} to {entry.most or 'any number of'}"
-        raise Refused(f"{name} takes {wanted} argument{'s' * (wanted != 1)}; got {len(args)}")
+        rule = f"{name} takes {wanted} argument{'s' * (wanted != 1)}; got {len(args)}"
+        raise Refused(f"{rule}{_WRITTEN.get(function, '')}")
     if entry.folds and args and all(is_python(x) or isinstance(x, str) for x in args):  # float("inf")
         try:
             with np.errstate(all="ignore"):
@@ -180,7 +181,8 @@ def _len(c: Expressions, x: Any) -> Any:
     if isinstance(x, Row):
         return c.extent(x.array, x.array.ndim - 1)
     if not isinstance(x, tuple):
-        raise Refused(f"{describe(x)} has no length; tuples, vectors, tensors and their rows have")
+        remedy = "; make it a tuple" if isinstance(x, list) else ""
+        raise Refused(f"{describe(x)} has no length; tuples, vectors, tensors and their rows have{remedy}")
     return len(x)
 
 
@@ -400,3 +402,11 @@ INSTEAD = {
     }.items()
 }
 """Functions that kernels have not -> what to write."""
+for _function, _own in ((np.sum, "sum(v)"), (np.prod, "math.prod(v)"), (np.min, "min(v)"), (np.max, "max(v)")):
+    INSTEAD[_function] = f"write {_own} of a vector or a tuple; for tensors, vc.reduce outside of the kernel"
+INSTEAD |= dict.fromkeys((np.round, np.around), "write np.rint(x), or round(x), which is an int")
+_WRITTEN = {
+    math.log: "; write math.log2(x), or math.log(x) / math.log(2)",
+    workgroup.shared: ", where shape and dtype are to be, as vc.shared(8, vc.float32)",
+}
+"""Functions that are called with too few arguments or too many -> what to write"""

@@ -184,7 +184,10 @@ def kind_of(arg: Any, name: str = "") -> Any:
     if kind is Parameter:
         return kind_of(arg.value, name)
     instead = remedy(arg, name or "it")
-    instead = "; make a tensor of it, with runtime.tensor(data)" if isinstance(arg, (np.ndarray, list)) else instead
+    if isinstance(arg, (np.ndarray, list)):
+        instead = "; make a tensor of it, with runtime.tensor(data)"
+        if np.ndim(arg) == 0:
+            instead += f", or pass the number, as {name or 'x'}.item()"
     instead = "; launch group.kernel(function) on it" if isinstance(arg, GroupTensor) else instead
     place = name and f" for {name}"
     raise TypeError(f"a kernel takes tensors and numbers; got {kind.__name__}{place}{instead}")

@@ -20,7 +20,8 @@ class Reduction:
     def __init__(self, given: Any, initial: Any, each: Any) -> None:
         from vkcompute.jit.formula import function_of  # here, because it loads the compiler
 
-        combine = function_of(given, "the function", "a, b" if isinstance(given, str) else None)
+        rule = "an expression of a reduction has a and b, the two to be combined; for others write a function"
+        combine = function_of(given, "the function", "a, b" if isinstance(given, str) else None, rule)
         n = combine.function.__code__.co_argcount
         if n != 2:
             raise TypeError(f"vc.reduce takes a function of two numbers; {combine.function.__name__} takes {n}")

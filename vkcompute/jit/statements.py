@@ -32,7 +32,7 @@ _INSTEAD: dict[type[ast.AST], str] = {
 _WALKERS: dict[type, str] = {
     enumerate: "enumerate takes a sequence, and the number to start at",
     zip: "zip takes one sequence or more, and goes as far as the shortest; strict=True cannot raise in a kernel",
-    reversed: "reversed goes over nothing in kernels; write range(2, -1, -1) for reversed(range(3)), and index by it",
+    reversed: "a for loop goes over no reversed(…) in kernels; write range(2, -1, -1) for reversed(range(3))",
 }
 
 
