@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
+from functools import partial
 from itertools import product
 from math import prod
 from types import SimpleNamespace
@@ -14,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from paper_device import PaperBuffer, PaperDevice, PaperPool, PaperQueue, PaperRecorder, on_paper
 
-from vkcompute.runtime import lane
+from vkcompute.runtime import lane, recording
 from vkcompute.runtime.cost import NOTHING, Cost, Costs, Mix, divided
 from vkcompute.runtime.graph_tasks import Task
 from vkcompute.runtime.recording import Recording, Recordings
@@ -55,7 +56,7 @@ class TimedQueue(PaperQueue):
         self.ends, self.took = [0.0], [0.0]
 
     def submit(self, command_buffers: Sequence[Any], waits: Any = ()) -> int:
-        seconds = sum(item for each in command_buffers for item in each if isinstance(item, float))
+        seconds = sum(item() for each in command_buffers for item in each if isinstance(item, partial))
         self.ends.append(max(self.now, self.ends[-1]) + seconds)
         self.took.append(seconds)
         return super().submit(command_buffers, waits)
@@ -75,8 +76,8 @@ class TimedQueue(PaperQueue):
 class TimedRecorder(PaperRecorder):
     """Takes down how long launches take."""
 
-    def dispatch(self, group_s: float, grid: Any, base: Any = None) -> None:
-        self.items.append(group_s * prod(grid))
+    def dispatch(self, seconds: Any, grid: Any, base: Any = None) -> None:
+        self.items.append(partial(seconds, prod(grid)))
 
 
 class TimedTask(Task):
@@ -88,7 +89,7 @@ class TimedTask(Task):
         self.cost = machine.costs[kernel].of(self._grid)
 
     def record(self, recorder: Any) -> None:
-        recorder.dispatch(self._machine.group_s[self._kernel], self._grid)
+        recorder.dispatch(partial(self._machine.seconds, self._kernel), self._grid)
 
     def launch(self, scheduler: Scheduler, queue: int) -> None:
         self._machine.launch(self._kernel, self._grid[0], depends=True)
@@ -110,8 +111,11 @@ class Machine:
         grid = n_groups, 1, 1
         name: Any = SimpleNamespace(name="launch")
         ranges = [(self.data, 0, 4)] if depends else []
-        command = self.group_s[kernel], grid
+        command = partial(self.seconds, kernel), grid
         return self.scheduler.dispatch(command, ranges, ranges, None, (name, name, self.costs[kernel].of(grid)))
+
+    def seconds(self, kernel: int, n_groups: int) -> float:
+        return self.group_s[kernel] * n_groups
 
     def record(self, launches: Sequence[tuple[int, int]]) -> Recording:
         pool: Any = PaperPool(self.queue)
@@ -127,7 +131,8 @@ class Machine:
 def _timed() -> Any:
     time = lane.time
     with on_paper() as _, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lane, "Recorder", TimedRecorder)
+        for module in (lane, recording):
+            patch.setattr(module, "Recorder", TimedRecorder)
         yield
     lane.time = time
 
@@ -215,6 +220,26 @@ def test_launches_that_become_long_are_cut_again() -> None:
     assert max(took[1:]) <= LIMIT_S * 1.01
 
 
+@pytest.mark.usefixtures("_timed")
+@pytest.mark.parametrize("eager", [False, True])
+def test_a_graph_whose_launches_become_long_is_cut_again(eager: bool) -> None:
+    machine = Machine([1e-6], divisible=True)
+    graph = machine.record([(0, 100)])
+    for _ in range(500):
+        machine.run(graph, 1)
+        machine.scheduler.wait()
+    machine.group_s = [1e-2]
+    if eager:
+        machine.launch(0, 100, depends=True)
+    else:
+        machine.run(graph, 1)
+    machine.scheduler.wait()
+    known = machine.queue.last_value
+    machine.run(graph, 10)
+    machine.scheduler.wait()
+    assert max(machine.queue.took[known + 1 :]) <= LIMIT_S * 1.01
+
+
 def test_without_a_limit_nothing_is_learnt() -> None:
     cost = Costs(None, divisible=True).of((1000, 1, 1))
     assert cost is NOTHING
@@ -263,5 +288,4 @@ def test_a_mix_that_has_become_longer_is_known_to_be(found: tuple[list[float], l
         took = sum(n * each for n, each in zip(counts, seconds, strict=True))
         mix = Mix({cost: n for cost, n in zip(costs, counts, strict=True) if n})
         mix.note(1, took, took)
-        mix.look()
         assert mix.load >= took / LIMIT_S * (1 - 1e-9)

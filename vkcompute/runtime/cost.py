@@ -66,6 +66,7 @@ class Mix:
         self.look()
         for cost, each in self._counts.items():
             cost.note(n * each, least_s * each * cost.load / self.load, most_s)
+        self.look()
 
 
 class Costs:

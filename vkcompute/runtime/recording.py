@@ -119,7 +119,7 @@ class Recordings:
         """Submits runs, as many at a time as fit. The future is that of the last submit, or the first that failed."""
         scheduler, cost = self._runtime.scheduler, recording.cost
         while True:
-            if cost.load > 1:  # as far as was known
+            if scheduler.submit_limit_s is not None:  # what they take may have changed
                 for lane in scheduler.lanes:
                     lane.finished_task()
                 cost.look()
