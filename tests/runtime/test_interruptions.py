@@ -10,6 +10,7 @@ import itertools
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,9 @@ import pytest
 from faults import interrupted, watched
 
 import vkcompute as vc
+from vkcompute.runtime.lane import Lane
+from vkcompute.runtime.placement import Placement
+from vkcompute.runtime.scheduler import Scheduler
 
 pytestmark = [
     pytest.mark.usefixtures("clean_handles"),
@@ -113,6 +117,48 @@ def test_ctrl_c_at_every_moment(use: str, options: dict[str, Any]) -> None:
         world = World(**options)
         sweep(world, lambda: USES[use](world), lambda n: {n + 1}, lambda n: {0, n + 1, n + 2})
         world.close()
+
+
+PLACES: dict[str, tuple[type, str, int]] = {
+    "choose": (Placement, "choose", 1),
+    "first flush": (Lane, "flush", 1),
+    "second flush": (Lane, "flush", 2),
+    "note": (Scheduler, "_note", 1),
+}
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=["direct", "staging", "parts"])
+@pytest.mark.parametrize("use", ["launch", "fill", "graph"])
+@pytest.mark.parametrize("place", PLACES)
+def test_ctrl_c_before_a_task_has_its_number_fails_no_other(
+    monkeypatch: pytest.MonkeyPatch, place: str, use: str, options: dict[str, Any]
+) -> None:
+    world = World(**options)
+    b = world.runtime.zeros(LENGTH, np.int32)
+    world.b.fill(7)
+    world.runtime.wait()
+    other = world.kernel(world.b, b)
+    with monkeypatch.context() as patch:
+        owner, name, n_left = PLACES[place]
+        proper = getattr(owner, name)
+
+        def called(*args: Any) -> Any:
+            nonlocal n_left
+            n_left -= 1
+            if not n_left:
+                raise KeyboardInterrupt
+            return proper(*args)
+
+        patch.setattr(owner, name, called)
+        with suppress(KeyboardInterrupt):  # not every use comes to every place
+            {
+                "launch": lambda: world.kernel(world.a, world.c),
+                "fill": lambda: world.c.fill(3),
+                "graph": world.graph.submit,
+            }[use]()
+    other.result()
+    assert set(b.numpy().tolist()) == {8}
+    world.close()
 
 
 def test_ctrl_c_while_kernels_are_made() -> None:

@@ -234,10 +234,10 @@ class Lane(Strand):
             self.failures += (failed,)
             self._failed[at:at] = (failed,)
 
-    def settle(self) -> None:
-        """Notes a newest task that was interrupted before anything could be noted of it."""
+    def settle(self, error: BaseException | None = None) -> None:
+        """Notes a newest task that came to nothing: for `error`, or interrupted before that could be noted of it."""
         if self.recorded != self.task:
-            self.fail(KeyboardInterrupt())
+            self.fail(error or KeyboardInterrupt())
 
     def failure_of(self, task: int) -> Failure | None:
         """Why `task` came to nothing, or None: it has not, so far."""

@@ -162,7 +162,7 @@ class Scheduler:
                 try:
                     self._note(lane, writes, reads)  # of its own, nothing: they begin with a barrier
                 except BaseException as error:
-                    lane.fail(error)
+                    lane.settle(error)
                     raise
                 if cost.load:
                     lane.take(cost, times)
@@ -181,8 +181,9 @@ class Scheduler:
                 lane.recorded = lane.task
             lane.flush()
         except BaseException as error:
-            lane.fail(error)  # if it has not been noted
-            if not isinstance(error, Exception):
+            if lane.task >= first:  # or the newest is another's
+                lane.fail(error)  # if it has not been noted
+            if lane.task < first or not isinstance(error, Exception):
                 raise
         finally:
             failed = [each for each in self.failures[n_failures:] if each.lane == lane.index and each.last >= first]
@@ -211,8 +212,7 @@ class Scheduler:
             record(*args)
             profile.stop(lane, name, sum(stop - start for _, start, stop in (*writes, *reads)), start_ns)
         except BaseException as error:
-            if lane.recorded != lane.task:
-                lane.fail(error)
+            lane.settle(error)
             raise
 
     def _begin(
@@ -230,7 +230,7 @@ class Scheduler:
             if own:
                 lane.order(own)
         except BaseException as error:
-            lane.fail(error)
+            lane.settle(error)
             raise
         return lane
 
