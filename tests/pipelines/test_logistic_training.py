@@ -328,6 +328,25 @@ def test_progress_is_told(gpu: vc.Runtime, n: int, max_iter: int) -> None:
     assert told[-1] == max_iter
 
 
+@pytest.mark.parametrize("error", [KeyError("mine"), KeyboardInterrupt()], ids=repr)
+@pytest.mark.parametrize("batch_size", [None, 32])
+def test_what_ends_training_is_raised_as_it_is_and_all_is_freed(batch_size: int | None, error: BaseException) -> None:
+    def progress(n_epochs: int) -> None:
+        raise error
+
+    X, y = random_table(400, 3, 16)
+    with vc.Runtime() as runtime:
+        with pytest.raises(type(error)) as raised:
+            vc.LogisticRegression(batch_size=batch_size, device=runtime).fit(X, y, progress=progress)
+        assert raised.value is error
+        assert not getattr(error, "__notes__", ())
+        assert error.__cause__ is None
+        del raised
+        error.__traceback__ = None  # whose frames hold tensors
+        runtime.device.collect(wait=True)
+        assert runtime.device.memory.used_bytes == 0
+
+
 @pytest.mark.parametrize("n_epochs", [1, 64, 65])
 @pytest.mark.parametrize("batch_size", [10, 1])
 def test_steps_in_a_row_end_with_the_epochs_and_the_order(

@@ -70,6 +70,11 @@ def stream(
     return run.run(cut)
 
 
+def feed(runtime: Runtime, chunks: Iterable[Chunk], work: Work) -> None:
+    """The same without sinks, for chunks that the library makes itself: errors do not tell of them."""
+    _Stream(runtime, work, [], DEPTH, None, None, told=False).run(iter(chunks))
+
+
 class _Slot:
     """The tensors of one chunk at a time: those of the sources, then those of the sinks.
 
@@ -124,9 +129,11 @@ class _Stream:
         depth: int,
         progress: Progress | None,
         n_rows: int | None,
+        *,
+        told: bool = True,
     ) -> None:
         self._runtime, self._work, self._sinks = runtime, work, sinks
-        self._progress, self._n_rows = progress, n_rows
+        self._progress, self._n_rows, self._told = progress, n_rows, told
         self._slots = deque(_Slot() for _ in range(depth))
         self._flying: deque[tuple[_At, _Slot]] = deque()
         self._rows: list[Row] = []  # of the sources
@@ -142,7 +149,8 @@ class _Stream:
             while self._flying:
                 self._land()
         except BaseException as error:
-            _annotate(error, self._where())
+            if self._told:
+                _annotate(error, self._where())
             with contextlib.suppress(VkComputeError):  # of a device that is lost: `error` tells already
                 self._runtime.wait()
             raise

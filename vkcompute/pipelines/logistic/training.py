@@ -18,6 +18,7 @@ from vkcompute.pipelines.logistic.table import Chunk, upload
 from vkcompute.pipelines.logistic.wide import WideStep
 from vkcompute.runtime.graph import Graph
 from vkcompute.runtime.runtime import Runtime
+from vkcompute.runtime.stream import feed
 from vkcompute.runtime.tensor import Tensor
 
 _FIRST_SLICE = 8  # launches
@@ -90,7 +91,7 @@ def _run_batches(runtime: Runtime, step: Step, settings: Settings, replay: _Repl
             graphs[order.slot] = _record(runtime, step, order, owner)
         replay.submit(graphs[order.slot], -(-n_batches // step.n_steps), settings)
 
-    runtime.stream(orders(), work)
+    feed(runtime, orders(), work)
 
 
 class _Replay:
