@@ -168,7 +168,7 @@ class Queue(Handle):
 
         Where others need the processor, who sleeps gets it back before who gives way: the next waits sleep at once.
         """
-        if self._n_asleep:
+        if self._n_asleep > 0:  # two threads at once may count past it
             self._n_asleep -= 1
             return False
         while not (reached := self.poll() >= value) and time.perf_counter() < end:
