@@ -116,6 +116,20 @@ def test_a_dispatchs_push_constants_stay_for_later_ones(mgr: kp.Manager, spirv: 
     assert _run(mgr, tensor, plain, other, plain) == [5, 50, 500]
 
 
+@pytest.mark.parametrize("made_with", [[1, 10, 100], [1, 10, 100, 1000]])
+def test_a_dispatch_has_as_many_push_constants_as_its_algorithm(
+    mgr: kp.Manager, spirv: Compile, made_with: list[float]
+) -> None:
+    tensor = mgr.tensor([0])
+    algorithm = mgr.algorithm([tensor], spirv("v0[0] = x + y + z;", 1, FLOATS), (1,), [], made_with)
+    n = len(made_with)
+    for wrong in (made_with[:-1], [*made_with, 1], [1]):
+        with pytest.raises(kp.KomputeError, match=f"made with {n} push constants; got {len(wrong)}"):
+            mgr.sequence().record(kp.OpAlgoDispatch(algorithm, wrong))
+    assert _run(mgr, tensor, kp.OpAlgoDispatch(algorithm)) == [111]
+    assert _run(mgr, tensor, kp.OpAlgoDispatch(algorithm, made_with[::-1])) == [sum(made_with[::-1][:3])]
+
+
 @pytest.mark.parametrize(
     ("declared", "given", "reason"),
     [
@@ -190,13 +204,14 @@ def test_what_no_algorithm_can_be_made_of(mgr: kp.Manager, product: bytes, spirv
         mgr.algorithm(tensors[:2], product)
     with pytest.raises(RuntimeError, match="in set 1"):
         mgr.algorithm(tensors, spirv("c[i] = 4;", 0, "layout(set = 1, binding = 0) buffer C { float c[]; };"))
-    with pytest.raises(vc.SpirvError):
+    with pytest.raises(kp.KomputeError, match="not SPIR-V") as raised:
         mgr.algorithm(tensors, b"no SPIR-V at all")
+    assert isinstance(raised.value.__cause__, vc.SpirvError)
     with pytest.raises(TypeError, match="SPIR-V as bytes"):
         mgr.algorithm(tensors, "void main() {}")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="tensors and images"):
         mgr.algorithm([1, 2, 3], product)  # type: ignore[list-item]
-    with pytest.raises(ValueError, match="at most"):
+    with pytest.raises(kp.KomputeError, match="at most"):
         mgr.algorithm(tensors, product, (1, 1 << 31, 1))
     most = mgr.runtime.device.physical.limits["maxComputeWorkGroupCount"][0]
     if most < 1 << 20:

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vkcompute.compat.kp.constants import push_bytes, specialization
+from vkcompute.compat.kp.constants import n_values, push_bytes, specialization
 from vkcompute.compat.kp.image import Image
 from vkcompute.compat.kp.memory import Command, Memory
-from vkcompute.errors import KomputeError
+from vkcompute.errors import KomputeError, SpirvError
 
 if TYPE_CHECKING:
     from vkcompute.compat.kp.manager import Manager
     from vkcompute.runtime.kernel import Kernel
-    from vkcompute.spirv.interface import Binding, Block
+    from vkcompute.spirv.interface import Binding, Block, Interface
 
 
 class Algorithm:
@@ -43,9 +43,7 @@ class Algorithm:
             raise TypeError(f"spirv is SPIR-V as bytes; got {type(spirv).__name__}; compile GLSL with vkcompute.glsl")
         memory = own(manager, "an algorithm", tensors)
         if memory and len(spirv):
-            from vkcompute.runtime.program import load
-
-            interface = load(bytes(spirv)).interface
+            interface = _interface(bytes(spirv))
             constants = specialization(interface.spec_constants, spec_consts)
             kernel = self._kernel_of(bytes(spirv), constants, any(map(_is_image, interface.bindings)))
             self._block = interface.push_constants
@@ -54,6 +52,7 @@ class Algorithm:
             x, *others = (*workgroup,) or (0,)
             self._bind(kernel, memory, (x, *(n or 1 for n in others)) if x else self._one_per_element(memory[0]))
             self._push = push_bytes(self._block, push_consts) if np.size(push_consts) else None
+            self._n_push = n_values(push_consts)
         manager.add(self)
 
     def _one_per_element(self, memory: Memory) -> tuple[int]:
@@ -84,9 +83,12 @@ class Algorithm:
                 )
             _require_kind(binding, memory[binding.binding])
         self._bound = [memory[binding.binding].primary for binding in kernel.bindings]
-        kernel.bound(self._bound)
-        self._grid = kernel.grid(self._bound, grid)
-        self._kernel, self._memory, self._push = kernel, memory, None
+        try:
+            kernel.bound(self._bound)
+            self._grid = kernel.grid(self._bound, grid)
+        except ValueError as error:
+            raise KomputeError(str(error)) from error
+        self._kernel, self._memory, self._push, self._n_push = kernel, memory, None, 0
 
     # -- Kompute's ----------------------------------------------------------------------------------------------------
 
@@ -124,10 +126,14 @@ class Algorithm:
         """A launch. Push constants that are given replace the algorithm's own, for later dispatches too, as in Kompute.
 
         Raises:
-            KomputeError: they do not fit, or the shader has some and none have been given.
+            KomputeError: they do not fit, or are more or fewer than those that the algorithm was made with, if any; or
+                the shader has some and none have been given.
         """
         assert self._kernel is not None, "its sequence requires it"
         if np.size(push_consts):
+            n = n_values(push_consts)
+            if self._n_push not in (0, n):
+                raise KomputeError(f"the algorithm was made with {self._n_push} push constants; got {n}; give as many")
             self._push = push_bytes(self._block, push_consts)
         if self._block is not None and self._push is None:
             raise KomputeError(
@@ -156,6 +162,15 @@ class Algorithm:
         kernel = self.manager.opened().kernel("multiply")
         self._block = None
         self._bind(kernel, memory, None)
+
+
+def _interface(spirv: bytes) -> Interface:
+    from vkcompute.runtime.program import load
+
+    try:
+        return load(spirv).interface
+    except SpirvError as error:
+        raise KomputeError(str(error)) from error
 
 
 def _is_image(binding: Binding) -> bool:

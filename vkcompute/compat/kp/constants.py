@@ -43,6 +43,11 @@ def push_bytes(block: Block | None, values: Any) -> bytes:
     return bytes(out)
 
 
+def n_values(values: Any) -> int:
+    """How many push constants these are."""
+    return len(_items(values))
+
+
 def specialization(declared: Sequence[SpecConstant], values: Any) -> dict[int | str, Any]:
     """Values of specialization constants by their id: the n-th is that of id n. Undeclared ids are left out.
 

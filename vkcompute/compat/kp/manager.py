@@ -16,7 +16,7 @@ from vkcompute.compat.kp.algorithm import Algorithm
 from vkcompute.compat.kp.image import Image, ImageTilings
 from vkcompute.compat.kp.memory import Memory, MemoryTypes, Tensor
 from vkcompute.compat.kp.sequence import Sequence as Recorded
-from vkcompute.errors import KomputeError
+from vkcompute.errors import KomputeError, NoDevice
 
 if TYPE_CHECKING:
     from vkcompute.core.physical import PhysicalDevice
@@ -41,7 +41,7 @@ class Manager:
         n_destroyed: how many memory objects and algorithms have been destroyed.
 
     Raises:
-        NoDevice: none fits.
+        KomputeError: none fits.
     """
 
     def __init__(
@@ -58,7 +58,10 @@ class Manager:
         self._n_queues = max(1, len(family_queue_indices))
         if device is None:
             device = os.environ.get("VKCOMPUTE_DEVICE") or 0
-        self.runtime: Runtime = Runtime(device, queues=self._n_queues)
+        try:
+            self.runtime: Runtime = Runtime(device, queues=self._n_queues)
+        except NoDevice as error:
+            raise KomputeError(str(error)) from error
         self._made: WeakSet[Memory | Algorithm | Recorded] = WeakSet()
         physical = self.runtime.device.physical
         for family in family_queue_indices:
@@ -130,9 +133,9 @@ class Manager:
             tiling: checked, and no more: images are tiled as the device likes it best.
 
         Raises:
-            KomputeError: there are too few numbers, or another number of channels.
+            KomputeError: there are too few numbers, or another number of channels, or it is larger than the device's
+                images.
             MissingFeature: the device's shaders cannot store such texels.
-            ValueError: it is larger than the device's images.
         """
         return self.image_t(np.asarray(data, np.float32), width, height, num_channels, memory_type, tiling)
 
@@ -173,10 +176,9 @@ class Manager:
             push_consts: push constants, likewise; the n-th stands for what the shader has at byte 4 n.
 
         Raises:
-            KomputeError: a tensor is missing, destroyed or another manager's, or a constant does not fit.
-            SpirvError: the shader is refused before a driver sees it.
-            MissingFeature: it needs what the device lacks.
-            ValueError: the workgroups are more than the device launches, or a tensor larger than it binds.
+            KomputeError: a tensor is missing, destroyed or another manager's, or larger than the device binds; the
+                shader is none; a constant does not fit; or the workgroups are more than the device launches.
+            MissingFeature: the shader needs what the device lacks.
         """
         return Algorithm(self, tensors, spirv, workgroup, spec_consts, push_consts)
 

@@ -12,7 +12,7 @@ import numpy as np
 from vkcompute.compat.kp.tasks import Plain
 from vkcompute.core import vk
 from vkcompute.core.lifetime import DeviceChild
-from vkcompute.errors import MissingFeature
+from vkcompute.errors import KomputeError, MissingFeature
 from vkcompute.runtime.arguments import Bound, bound_range
 from vkcompute.runtime.constants import specialize
 from vkcompute.runtime.kernel import Kernel
@@ -46,7 +46,7 @@ class Texels(DeviceChild):
 
     Raises:
         MissingFeature: the device's shaders cannot store such texels.
-        ValueError: it is larger than the device's images.
+        KomputeError: it is larger than the device's images.
     """
 
     def __init__(self, runtime: Runtime, extent: tuple[int, int, int], dtype: np.dtype[Any], data: Any = None) -> None:
@@ -56,7 +56,7 @@ class Texels(DeviceChild):
         self.nbytes = self.size * dtype.itemsize
         most = runtime.device.physical.limits["maxImageDimension2D"]
         if max(width, height) > most:
-            raise ValueError(f"{runtime.device} has images of at most {most} texels a side; got {width} x {height}")
+            raise KomputeError(f"{runtime.device} has images of at most {most} texels a side; got {width} x {height}")
         self._format = self._checked_format()
         super().__init__(runtime.device)
         self._image = self._make_image()

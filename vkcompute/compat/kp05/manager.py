@@ -58,7 +58,7 @@ class Manager:
         current: the manager of Kompute's present interface on which this one stands.
 
     Raises:
-        NoDevice: none fits.
+        KomputeError: none fits.
     """
 
     def __init__(self, physicalDeviceIndex: int | str = 0, familyQueueIndices: Collection[int] = ()) -> None:
