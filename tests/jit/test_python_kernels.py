@@ -313,6 +313,25 @@ def test_graphs_record_python_kernels(gpu: vc.Runtime) -> None:
     assert set(out.numpy().tolist()) == {2 * (2 + 2 + 2 + 2) + 2 + 2}
 
 
+def test_what_kernels_in_glsl_take_is_told_how_to_write(gpu: vc.Runtime) -> None:
+    x = gpu.zeros(4)
+    for launch in (saxpy, saxpy.simulate, saxpy[1, 64]):
+        with pytest.raises(TypeError, match=r"argument 'grid'; .* in brackets, as saxpy\[groups, local_size\]\(…\)"):
+            launch(x, x, x, 2.0, grid=(1, 1, 1))
+        with pytest.raises(TypeError, match=r"argument 'queue'; .* that the scheduler chooses.* in GLSL takes queue="):
+            launch(x, x, x, 2.0, queue=0)
+
+    @vc.kernel
+    def takes_both(x, grid, queue):
+        if vc.global_id(0) < len(x):
+            x[vc.global_id(0)] = grid - queue
+
+    takes_both(x, grid=7.0, queue=2.0)
+    assert set(x.numpy().tolist()) == {5.0}
+    with pytest.raises(TypeError, match=r"missing a required argument: 'queue'$"):
+        takes_both(x, grid=7.0)
+
+
 @pytest.mark.device_only
 def test_the_call_is_pythons(gpu: vc.Runtime) -> None:
     x = gpu.zeros(4)

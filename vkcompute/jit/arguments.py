@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from inspect import Signature as Parameters
 from numbers import Number
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,23 @@ Sizes = tuple[int, ...]
 MOST_ELEMENTS = 2**31 - 1  # ids are int32
 _INTEGERS = [int, np.uint32, np.int64, np.uint64]  # int is int32
 
+OF_GLSL = {  # what launches of kernels in GLSL take, and what to do instead
+    "grid": "a kernel in Python takes its grid in brackets, as {name}[groups, local_size](…)",
+    "queue": "a kernel in Python runs on the queue that the scheduler chooses; one in GLSL takes queue=",
+}
 
-def bound(name: str, parameters: Parameters, args: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]:
+
+def bound(
+    name: str,
+    parameters: Parameters,
+    args: tuple[Any, ...],
+    named: Mapping[str, Any],
+    remedies: Mapping[str, str] = MappingProxyType({}),
+) -> tuple[Any, ...]:
     """The arguments in the order of the parameters, defaults included.
+
+    Args:
+        remedies: what to do instead of giving arguments of such names.
 
     Raises:
         TypeError: they are not the kernel's.
@@ -25,7 +40,9 @@ def bound(name: str, parameters: Parameters, args: tuple[Any, ...], named: Mappi
     try:
         found = parameters.bind(*args, **named)
     except TypeError as error:
-        raise TypeError(f"{name}(): {error}") from None
+        wrong = [each for each in named if each in remedies and each not in parameters.parameters]
+        instead = [remedies[each].format(name=name) for each in wrong]
+        raise TypeError("; ".join([f"{name}(): {error}", *instead])) from None
     found.apply_defaults()
     return found.args
 

@@ -13,7 +13,7 @@ import numpy as np
 from vkcompute.errors import MissingFeature
 from vkcompute.jit import cache, records
 from vkcompute.jit.annotations import EXACT, annotations_of, typed
-from vkcompute.jit.arguments import Sizes, bound, grid_over, kind_of_array, kind_of_number, remedy
+from vkcompute.jit.arguments import OF_GLSL, Sizes, bound, grid_over, kind_of_array, kind_of_number, remedy
 from vkcompute.jit.compile import SIZE, TRUTH, VALUE, Signature, Variant, compiled, optimized
 from vkcompute.jit.loops import Loops, on_device
 from vkcompute.jit.missing import explained
@@ -55,7 +55,7 @@ class Launcher:
     ) -> Future:
         """Launches so many groups of so many invocations, or what the variant has for the tensor that it writes."""
         if named or len(args) != self._n_parameters:
-            args = bound(self._name, self._parameters, args, named)
+            args = bound(self._name, self._parameters, args, named, OF_GLSL)
         key = groups, local, *[arg.slot if type(arg) is Tensor else type(arg) for arg in args]
         plan = self._plans.get(key)
         return (plan and plan.launch(args)) or self._planned(key, args)

@@ -18,7 +18,7 @@ import numpy as np
 from vkcompute import dtypes
 from vkcompute.ir.function import walk
 from vkcompute.jit.annotations import annotations_of, typed
-from vkcompute.jit.arguments import Sizes, bound, grid_over, kind_of_array, kind_of_number, remedy
+from vkcompute.jit.arguments import OF_GLSL, Sizes, bound, grid_over, kind_of_array, kind_of_number, remedy
 from vkcompute.jit.compile import build, too_deep
 from vkcompute.jit.ids import SIMULATED
 from vkcompute.jit.simulator.invocations import grid
@@ -73,7 +73,7 @@ def simulate(
         KernelError: kernels cannot do what the function does, or it does what is undefined on a device.
     """
     name = function.__name__
-    given = typed(function, annotations_of(function), bound(name, parameters, args, named))
+    given = typed(function, annotations_of(function), bound(name, parameters, args, named, OF_GLSL))
     if local is not None and 0 in local:
         raise ValueError(f"{name} has workgroups of {local} invocations; give at least 1 along each axis")
     try:
