@@ -104,8 +104,10 @@ def test_the_real_one_by_index_name_and_environment(gpu: vc.Runtime, monkeypatch
         with vc.Runtime(wanted) as runtime:
             assert runtime.device.name == name
     monkeypatch.setenv("VKCOMPUTE_DEVICE", "no such thing")
-    with pytest.raises(vc.NoDevice, match="'no such thing'"):
+    with pytest.raises(vc.NoDevice, match="no device fits 'no such thing', as VKCOMPUTE_DEVICE asks: "):
         vc.Runtime()
+    with pytest.raises(vc.NoDevice, match="no device fits 'no such thing': "):
+        vc.Runtime("no such thing")
     with vc.Runtime(name) as runtime:
         assert runtime.device.name == name, "an argument comes before the environment"
     monkeypatch.setenv("VKCOMPUTE_DEVICE", "")

@@ -37,13 +37,13 @@ def run(args: argparse.Namespace) -> int:
     from vkcompute.core.instance import Instance
     from vkcompute.core.physical import choose, enumerate_devices
 
-    wanted = args.device or os.environ.get("VKCOMPUTE_DEVICE") or None
+    environment = os.environ.get("VKCOMPUTE_DEVICE")
     with Instance() as instance:
         devices = enumerate_devices(instance)
         if devices:
-            verdicts = _verdicts(devices, wanted)
+            verdicts = _verdicts(devices, args.device or environment or None)
             page.show(_json(verdicts) if args.json else _text(verdicts))
-        choose(devices, wanted)  # which says why none would be used
+        choose(devices, args.device or None, environment=environment)  # which says why none would be used
     return 0
 
 

@@ -224,9 +224,16 @@ def enumerate_devices(instance: Instance) -> list[PhysicalDevice]:
 
 
 def choose(
-    devices: Sequence[PhysicalDevice], wanted: int | str | None = None, *, allow_cpu: bool = True
+    devices: Sequence[PhysicalDevice],
+    wanted: int | str | None = None,
+    *,
+    environment: str | None = None,
+    allow_cpu: bool = True,
 ) -> PhysicalDevice:
     """The device at index `wanted`, or the best whose name contains it (in any case), or the best of all.
+
+    Args:
+        environment: what is wanted where `wanted` is None: the value of `VKCOMPUTE_DEVICE`.
 
     Raises:
         NoDevice: none fits; the message gives the reasons of each one.
@@ -236,6 +243,9 @@ def choose(
         raise TypeError(f"a device is chosen by index (int) or by part of its name (str); got {wanted!r}")
     if not devices:
         raise NoDevice(f"the Vulkan drivers on this machine offer no device; {INSTALL_A_DRIVER}")
+    asked = "" if wanted is None else f" {wanted!r}"
+    if wanted is None and environment:
+        wanted, asked = environment, f" {environment!r}, as VKCOMPUTE_DEVICE asks"
     fit, rejected = [], []
     for device in devices:
         reasons = reasons_against(device, wanted, allow_cpu=allow_cpu)
@@ -244,7 +254,6 @@ def choose(
         else:
             fit.append(device)
     if not fit:
-        asked = "" if wanted is None else f" {wanted!r}"
         raise NoDevice(f"no device fits{asked}: {'; '.join(rejected)}")
     return max(fit, key=lambda device: (*device.score, -device.index))
 

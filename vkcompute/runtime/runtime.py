@@ -82,11 +82,10 @@ class Runtime(Handle):
     ) -> None:
         _check_options(features, memory_limit_bytes)
         least, most = _counts("timelines", timelines), None if queues is None else _counts("queues", queues)
-        if device is None:
-            device = os.environ.get("VKCOMPUTE_DEVICE") or None
         with ExitStack() as undo:
             self._instance = undo.enter_context(Instance())
-            physical = choose(enumerate_devices(self._instance), device, allow_cpu=allow_cpu)
+            devices, environment = enumerate_devices(self._instance), os.environ.get("VKCOMPUTE_DEVICE")
+            physical = choose(devices, device, environment=environment, allow_cpu=allow_cpu)
             if _parent and not quirks_of(physical).survives_forks:
                 raise left_behind(f"the driver of {physical.name}", _parent)
             self.device = undo.enter_context(

@@ -56,8 +56,8 @@ class Manager:
             raise TypeError(f"desired_extensions is a list of names; got {desired_extensions!r}; write [name]")
         self.n_destroyed = 0
         self._n_queues = max(1, len(family_queue_indices))
-        if device is None:
-            device = os.environ.get("VKCOMPUTE_DEVICE") or 0
+        if device is None and not os.environ.get("VKCOMPUTE_DEVICE"):
+            device = 0
         try:
             self.runtime: Runtime = Runtime(device, queues=self._n_queues)
         except NoDevice as error:
