@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import signal
@@ -10,6 +11,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -141,6 +143,27 @@ def test_a_disk_that_refuses_costs_one_warning(tmp_path: Path, caplog: pytest.Lo
     assert str(blocked / "a") in caplog.records[0].message
 
 
+@pytest.mark.usefixtures("not_warned")
+def test_a_folder_deleted_while_it_is_made_costs_none(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make = os.mkdir
+
+    def found(path: Any, mode: int = 0o777) -> None:
+        if Path(path) == folder:  # there, and gone when pathlib looks whether it is a folder
+            raise FileExistsError(errno.EEXIST, "File exists", str(path))
+        make(path, mode)
+
+    folder = tmp_path / "python"
+    with monkeypatch.context() as patch, caplog.at_level(logging.DEBUG, "vkcompute.disk"):
+        patch.setattr(os, "mkdir", found)
+        disk.write_cached(folder / "entry", b"content")
+    assert caplog.records == []
+    folder.write_text("in the way")
+    disk.write_cached(folder / "entry", b"content")
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+
+
 def test_readers_see_one_whole_entry_while_others_write(tmp_path: Path) -> None:
     path = tmp_path / "entry"
     contents = {bytes([i]) * 100_000 for i in range(4)}
@@ -171,6 +194,7 @@ def test_readers_see_one_whole_entry_while_others_write(tmp_path: Path) -> None:
 WRITE_FOREVER = """
 import sys
 from pathlib import Path
+from typing import Any
 from vkcompute import disk
 print("ready", flush=True)
 while True:

@@ -105,10 +105,12 @@ def write_cached(path: Path, data: bytes) -> None:
     """Keep `data` at `path`, making folders as needed. A disk that cannot be written costs one warning per process."""
     global _warned
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # what drivers execute is for its owner to write
         with contextlib.suppress(FileNotFoundError):  # somebody has deleted the folder meanwhile
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # what drivers execute is for its owner to write
             write_atomic(path, _header(data) + data)
     except OSError as error:
+        if isinstance(error, FileExistsError) and not os.path.lexists(error.filename):
+            return  # or while it was found to be there
         level = logging.DEBUG if _warned else logging.WARNING
         _warned = True
         logger.log(level, "cannot write the cache entry %s: %s; VKCOMPUTE_CACHE_DIR names another folder", path, error)
