@@ -121,9 +121,10 @@ class Queue(Handle):
             try:  # with the append inside, and first: no interruption comes between it and the pop
                 self._waiters.append(0)
                 self._require_alive()
-                call = self.device.fn.vkGetSemaphoreCounterValue
-                self._check(call(self.device.handle, self.semaphore, self._counter), "vkGetSemaphoreCounterValue")
-                self.completed = max(self.completed, self._counter[0])  # other threads poll too
+                call, counter = self.device.fn.vkGetSemaphoreCounterValue, vk.ffi.new(_VALUE)
+                self._check(call(self.device.handle, self.semaphore, counter), "vkGetSemaphoreCounterValue")
+                # Not by a counter that threads share: what another's call has found counts once that has returned.
+                self.completed = max(self.completed, counter[0])
             finally:
                 self._waiters.pop()
         return self.completed
