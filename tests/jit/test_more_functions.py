@@ -174,7 +174,7 @@ def test_functions_of_integers_are_numpys(gpu: Any, dtype: str) -> None:
     x[:4], y[:4] = [limits.min, limits.max, 7, 0], [1, 7, 3, 2]
     x, y = (np.where(limits.bits > 16, each // 2 ** (limits.bits - 20), each).astype(dtype) for each in (x, y))
     y[y == 0] = 1
-    x[4], y[4:6] = min(limits.max, 16777217), [10, min(limits.max, 200)]
+    x[4], y[4:8] = min(limits.max, 16777217), [10, min(limits.max, 200), limits.max, limits.max]
     if limits.min < 0:
         y[6] = -1
     out, sizes = gpu.zeros((5, 64), dtype), gpu.zeros((3, 64), np.float32)
