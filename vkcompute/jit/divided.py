@@ -29,12 +29,12 @@ def by_device(work: Callable[..., Any], args: Sequence[Any], outs: Sequence[Any]
             raise ValueError(f"what every device has whole has one row, or an axis less than {n_axes}; got {each}")
         if len(each.shape) < n_axes and each.rows is not None:
             raise ValueError(f"what is divided by rows has as many axes as any of them, {n_axes}; got {each}")
-    found = [work(*[_part(arg, n) for arg in (*args, *outs)]) for n in range(len(group.runtimes))]
+    found = [work(_parts(args, n), _parts(outs, n)) for n in range(len(group.runtimes))]
     return found, next(each for each in tensors if each.rows is not None)
 
 
-def _part(arg: Any, n: int) -> Any:
-    return arg.parts[n] if isinstance(arg, GroupTensor) else arg
+def _parts(args: Sequence[Any], n: int) -> tuple[Any, ...]:
+    return tuple([arg.parts[n] if isinstance(arg, GroupTensor) else arg for arg in args])
 
 
 def whole(parts: Sequence[Any], like: GroupTensor) -> Any:

@@ -143,9 +143,8 @@ class ElementLauncher:
         """The same on a group of devices."""
         outs = out if isinstance(out, tuple) else () if out is None else (out,)
 
-        def here(*given: Any) -> Any:
-            results = given[len(args) :]
-            return self(given[: len(args)], {}, results if isinstance(out, tuple) else (*results, None)[0])
+        def here(given: tuple[Any, ...], results: tuple[Any, ...]) -> Any:
+            return self(given, {}, results if isinstance(out, tuple) else (*results, None)[0])
 
         parts, like = by_device(here, args, outs)
         return whole(parts, like) if out is None else out

@@ -77,12 +77,10 @@ class ReduceLauncher:
         if 0 not in gone:
             outs = () if out is None else (out,)
             parts, like = by_device(
-                lambda *given: self(given[: len(args)], {}, axis, (*given[len(args) :], None)[0], keepdims, dtype),
-                args,
-                outs,
+                lambda given, results: self(given, {}, axis, (*results, None)[0], keepdims, dtype), args, outs
             )
             return whole(parts, like) if out is None else out
-        parts, like = by_device(lambda *given: self(given, {}, axis, None, keepdims, dtype, False), args)
+        parts, like = by_device(lambda given, _: self(given, {}, axis, None, keepdims, dtype, False), args)
         empty = any(0 in arg.shape for arg in args if isinstance(arg, GroupTensor))
         filled = [part.numpy() for part, rows in zip(parts, like.rows or (), strict=True) if rows and not empty]
         shape = len(filled), *parts[0].shape
