@@ -50,7 +50,6 @@ class Queue(Handle):
         info = vk.struct("VkSemaphoreCreateInfo", pNext=kind)
         self._owned: list[Owned] = []
         self.semaphore = device.create("VkSemaphore", "vkCreateSemaphore", info, self._owned)
-        self._counter = vk.ffi.new("uint64_t*")
         self._signal_value = vk.ffi.new("uint64_t*")
         self._signal = vk.ffi.new("VkSemaphore[]", [self.semaphore])
         self._timeline = vk.struct(
@@ -103,10 +102,10 @@ class Queue(Handle):
 
     def _arrived(self, value: int) -> bool:
         """Whether the value is reached once the device has finished all that it was given."""
-        fn, device = self.device.fn, self.device.handle
+        fn, device, counter = self.device.fn, self.device.handle, vk.ffi.new(_VALUE)
         fn.vkDeviceWaitIdle(device)
-        result = fn.vkGetSemaphoreCounterValue(device, self.semaphore, self._counter)
-        return bool(result == 0 and self._counter[0] >= value)
+        result = fn.vkGetSemaphoreCounterValue(device, self.semaphore, counter)
+        return bool(result == 0 and counter[0] >= value)
 
     def _check(self, result: int, call: str) -> int:
         try:
