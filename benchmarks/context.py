@@ -11,7 +11,7 @@ from pathlib import Path
 
 from measure import Case, Contender, Unavailable
 from peers import Target
-from peers.worker import Remote
+from peers.worker import Remote, Work
 
 import vkcompute as vc
 
@@ -66,8 +66,8 @@ class Context:
     folder: Path
 
     def remote(self, task: str, n: int, burst: int | None = None, loops: int | None = None) -> list[Contender]:
-        """A contender for each peer; see `Remote`."""
-        return [Remote(peer, self.target, task, n, burst, loops) for peer in self.peers]
+        """A contender for each peer: a product of `n` elements; see `Remote`."""
+        return [Remote(peer, self.target, Work.multiply(task, n), burst, loops) for peer in self.peers]
 
 
 Cases = Iterator[Case]

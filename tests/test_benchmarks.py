@@ -84,6 +84,18 @@ def test_every_benchmark_has_its_cases(outcome: tuple[str, dict[str, Any]]) -> N
     }  # fmt: skip
 
 
+def test_kompute_runs_the_programs_that_ours_runs(tmp_path: Path) -> None:
+    (tmp_path / "kp.py").write_text("from vkcompute.compat.kp import *")
+    figures, path = tmp_path / "figures.json", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    done = _run("--smoke", "--only", "kompute", "--peers", "kompute", "--json", str(figures), PYTHONPATH=path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = [row for _, row in _rows(json.loads(figures.read_text()))]
+    assert [row["program"] for row in rows] == ["compat.kp", "kompute"] * 6
+    assert all(row["verified"] for row in rows), rows
+    assert done.stdout.count(", over Kompute") == 5  # of 100 rows nothing is said
+    assert [line for line in done.stdout.splitlines() if len(line) > 80 and "wrote" not in line] == []
+
+
 def test_two_devices_are_set_against_one(all_drivers_env: dict[str, str], tmp_path: Path) -> None:
     done = _run("--smoke", "--only", "devices", "--json", str(tmp_path / "figures.json"), **all_drivers_env)
     assert done.returncode == 0, done.stdout + done.stderr

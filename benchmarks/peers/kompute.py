@@ -1,17 +1,20 @@
-"""Kompute: a recorded sequence, evaluated again and again."""
+"""Kompute: recorded sequences, single operations, its logistic regression; also run by `vkcompute.compat.kp`."""
 
 from __future__ import annotations
 
 from importlib import import_module
 from typing import Any
 
+import numpy as np
+from logistic import RATE, START
 from measure import Unavailable
 
 from peers import Target
-from peers.work import LOCAL_SIZE, WINDOW, Blocking, Floats
+from peers.work import LOCAL_SIZE, WINDOW, Blocking, Floats, Outcome
 
-HINT = "pip install kp"
+HINT = "pip install kp, or built as docs/kompute.md says"
 DISTRIBUTIONS = ("kp",)
+MANY = 100
 
 _SOURCE = f"""
 layout(local_size_x = {LOCAL_SIZE}) in;
@@ -24,12 +27,37 @@ void main() {{
 }}
 """
 
+_REGRESSION = f"""
+layout(local_size_x = {LOCAL_SIZE}) in;
+layout(set = 0, binding = 0) buffer B0 {{ float x_i[]; }};
+layout(set = 0, binding = 1) buffer B1 {{ float x_j[]; }};
+layout(set = 0, binding = 2) buffer B2 {{ float y[]; }};
+layout(set = 0, binding = 3) buffer B3 {{ float w_in[]; }};
+layout(set = 0, binding = 4) buffer B4 {{ float w_out_i[]; }};
+layout(set = 0, binding = 5) buffer B5 {{ float w_out_j[]; }};
+layout(set = 0, binding = 6) buffer B6 {{ float b_in[]; }};
+layout(set = 0, binding = 7) buffer B7 {{ float b_out[]; }};
+layout(set = 0, binding = 8) buffer B8 {{ float l_out[]; }};
+layout(constant_id = 0) const float m = 0;
+void main() {{
+    uint i = gl_GlobalInvocationID.x;
+    if (i >= y.length()) return;
+    float y_hat = 1.0 / (1.0 + exp(-(w_in[0] * x_i[i] + w_in[1] * x_j[i] + b_in[0])));
+    float d_z = (y_hat - y[i]) / m;
+    w_out_i[i] = x_i[i] * d_z;
+    w_out_j[i] = x_j[i] * d_z;
+    b_out[i] = d_z;
+    l_out[i] = -(y[i] * log(y_hat) + (1.0 - y[i]) * log(1.0 - y_hat));
+}}
+"""
+
 
 class Peer:
     """The device of the loader's index, by Kompute or what takes its place."""
 
     def __init__(self, target: Target, module: str = "kp") -> None:
         self.about = f"device {target.index} of the Vulkan loader"
+        self.index = target.index
         self.kp = import_module(module)
         self.manager = self.kp.Manager(target.index)
 
@@ -40,6 +68,22 @@ class Peer:
     def from_host(self, a: Floats, b: Floats) -> Sequence:
         """Upload, product and readback."""
         return Sequence(self, a, b, transfers=True)
+
+    def eager(self, a: Floats, b: Floats) -> Eager:
+        """The product as one operation, evaluated by itself."""
+        return Eager(self, a, b)
+
+    def many(self, a: Floats, b: Floats) -> Many:
+        """The product `MANY` times in a recorded sequence."""
+        return Many(self, a, b)
+
+    def opened(self, a: Floats, b: Floats) -> Opened:
+        """A manager, made and destroyed."""
+        return Opened(self, a, b)
+
+    def regression(self, X: Floats, y: Floats, iterations: int) -> Regression:
+        """Logistic regression with its weights updated on the host."""
+        return Regression(self, X, y, iterations)
 
 
 class Sequence(Blocking):
@@ -81,3 +125,73 @@ class Sequence(Blocking):
             self._download.eval()
         found: Floats = self._output.data().copy()
         return found
+
+
+class Eager(Blocking):
+    """The product, dispatched by itself each time."""
+
+    def __init__(self, peer: Peer, a: Floats, b: Floats) -> None:
+        self._resident = peer.resident(a, b)
+        self._sequence, self._operation = self._resident.manager.sequence(), self._resident.dispatch
+        self.result = self._resident.result
+
+    def enqueue(self) -> None:
+        """Evaluates it."""
+        self._sequence.eval(self._operation)
+
+
+class Many(Eager):
+    """The product many times over, in one sequence."""
+
+    def __init__(self, peer: Peer, a: Floats, b: Floats) -> None:
+        super().__init__(peer, a, b)
+        for _ in range(MANY):
+            self._sequence.record(self._operation)
+
+    def enqueue(self) -> None:
+        """Evaluates it."""
+        self._sequence.eval()
+
+
+class Opened(Blocking):
+    """A manager that is made and destroyed; the result is another's."""
+
+    def __init__(self, peer: Peer, a: Floats, b: Floats) -> None:
+        self._peer = peer
+        resident = peer.resident(a, b)
+        resident.enqueue()
+        self.result = resident.result
+
+    def enqueue(self) -> None:
+        """Makes one."""
+        self._peer.kp.Manager(self._peer.index).destroy()
+
+
+class Regression(Blocking, Outcome):
+    """Kompute's own example: gradients and losses of each row on the device, sums and steps on the host."""
+
+    def __init__(self, peer: Peer, X: Floats, y: Floats, iterations: int) -> None:
+        from vkcompute import glsl
+
+        self._iterations = iterations
+        kp, mgr, n = peer.kp, peer.manager, len(y)
+        self._weights, self._bias = mgr.tensor([START, START]), mgr.tensor([0.0])
+        self._outputs = [mgr.tensor(np.zeros(n)) for _ in range(4)]
+        i, j, b, loss = self._outputs
+        params = [mgr.tensor(X[:, 0]), mgr.tensor(X[:, 1]), mgr.tensor(y), self._weights, i, j, self._bias, b, loss]
+        mgr.sequence().eval(kp.OpTensorSyncDevice(params))
+        algorithm = mgr.algorithm(params, glsl(_REGRESSION), (-(-n // LOCAL_SIZE), 1, 1), [n], [])
+        self._sequence = mgr.sequence()
+        self._sequence.record(kp.OpTensorSyncDevice([self._weights, self._bias]))
+        self._sequence.record(kp.OpAlgoDispatch(algorithm))
+        self._sequence.record(kp.OpTensorSyncLocal(self._outputs))
+
+    def enqueue(self) -> None:
+        """Trains."""
+        self._weights.data()[:], self._bias.data()[0] = START, 0
+        for _ in range(self._iterations):
+            self._sequence.eval()
+            self._weights.data()[0] -= RATE * self._outputs[0].data().sum()
+            self._weights.data()[1] -= RATE * self._outputs[1].data().sum()
+            self._bias.data()[0] -= RATE * self._outputs[2].data().sum()
+        self.out = np.append(self._weights.data(), self._bias.data())

@@ -7,16 +7,40 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from multiprocessing.connection import Connection
 from typing import Any
 
 from measure import Contender, Unavailable, WrongResult, compare, in_words, timed
 
 from peers import Target, load
-from peers.work import pair, product
+from peers.work import Floats, pair, product
 
 _PATIENCE_S = 120.0
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a peer's process is told to do; the functions are called there.
+
+    Attributes:
+        task: a method of its `Peer`, such as "resident" or "from_host".
+        inputs: gives what the method is called with.
+        expected: numpy's result.
+        tolerance: as for `Local`.
+    """
+
+    task: str
+    inputs: Callable[[], Sequence[Any]]
+    expected: Callable[[], Floats]
+    tolerance: float = 0.0
+
+    @classmethod
+    def multiply(cls, task: str, n: int) -> Work:
+        """The product of `n` elements."""
+        return cls(task, partial(pair, n), partial(product, n))
 
 
 class Remote(Contender):
@@ -24,16 +48,15 @@ class Remote(Contender):
 
     Args:
         peer: one of `peers.NAMES`.
-        task: "resident" or "from_host", a method of its `Peer`.
-        n: elements.
+        work: what it has to do.
         burst: as for `Local`.
     """
 
     def __init__(
-        self, peer: str, target: Target, task: str, n: int, burst: int | None = None, loops: int | None = None
+        self, peer: str, target: Target, work: Work, burst: int | None = None, loops: int | None = None
     ) -> None:
         super().__init__(peer, loops)
-        self._arguments = (peer, target, task, n, burst)
+        self._arguments = (peer, target, work, burst)
         self._connection: Connection | None = None
         self._process: Any = None
 
@@ -83,7 +106,7 @@ class Remote(Contender):
                 self._process.kill()
 
 
-def _serve(connection: Connection, peer: str, target: Target, task: str, n: int, burst: int | None) -> None:
+def _serve(connection: Connection, peer: str, target: Target, work: Work, burst: int | None) -> None:
     """The worker: makes the program on the first request, and answers until the other side closes."""
     _be_silent()
     opened: Any = None
@@ -91,7 +114,7 @@ def _serve(connection: Connection, peer: str, target: Target, task: str, n: int,
     actions: dict[str, Callable[..., Any]] = {
         "sample": lambda loops: timed(program, loops, burst),
         "about": lambda: opened.about,
-        "check": lambda: compare(program.result(), product(n)),
+        "check": lambda: compare(program.result(), work.expected(), work.tolerance),
     }
     while True:
         try:
@@ -101,7 +124,7 @@ def _serve(connection: Connection, peer: str, target: Target, task: str, n: int,
         try:
             if program is None:
                 opened = _open(peer, target)
-                program = getattr(opened, task)(*pair(n))
+                program = getattr(opened, work.task)(*work.inputs())
             connection.send(("done", actions[action](*arguments)))
         except WrongResult as error:
             connection.send(("wrong", str(error)))
