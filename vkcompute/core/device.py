@@ -25,28 +25,6 @@ from vkcompute.errors import OUT_OF_MEMORY, DeviceLost, VulkanError
 _PORTABILITY_SUBSET = "VK_KHR_portability_subset"
 _WANTED_EXTENSIONS = ("VK_EXT_memory_budget", *clock.EXTENSIONS)
 _T = TypeVar("_T")
-# Fetched once per device, so that no loader trampoline lies between.
-_FUNCTIONS = tuple(
-    """
-    vkDestroyDevice vkGetDeviceQueue vkDeviceWaitIdle vkQueueSubmit
-    vkCreateSemaphore vkDestroySemaphore vkGetSemaphoreCounterValue vkWaitSemaphores
-    vkAllocateMemory vkFreeMemory vkMapMemory vkCreateBuffer vkDestroyBuffer vkBindBufferMemory
-    vkCreateImage vkDestroyImage vkBindImageMemory vkGetImageMemoryRequirements vkCreateImageView vkDestroyImageView
-    vkCmdCopyImage vkCmdCopyBufferToImage vkCmdCopyImageToBuffer
-    vkGetBufferMemoryRequirements vkCreateBufferView vkDestroyBufferView
-    vkCreateShaderModule vkDestroyShaderModule vkCreatePipelineLayout vkDestroyPipelineLayout
-    vkCreateComputePipelines vkDestroyPipeline
-    vkCreatePipelineCache vkDestroyPipelineCache vkGetPipelineCacheData
-    vkCreateDescriptorSetLayout vkDestroyDescriptorSetLayout vkCreateDescriptorPool vkDestroyDescriptorPool
-    vkAllocateDescriptorSets vkUpdateDescriptorSets
-    vkCreateCommandPool vkDestroyCommandPool vkAllocateCommandBuffers
-    vkBeginCommandBuffer vkEndCommandBuffer vkResetCommandBuffer
-    vkCmdBindPipeline vkCmdBindDescriptorSets vkCmdPushConstants
-    vkCmdDispatch vkCmdDispatchBase vkCmdCopyBuffer vkCmdFillBuffer vkCmdPipelineBarrier vkCmdWriteTimestamp
-    vkCreateQueryPool vkDestroyQueryPool vkGetQueryPoolResults vkResetQueryPool
-    vkGetCalibratedTimestampsEXT vkGetCalibratedTimestampsKHR
-    """.split()
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +120,7 @@ class Device(Handle):
         self._opened()
         with ExitStack() as undo:
             undo.callback(self.close)
-            self.fn = self._load_functions()
+            self.fn = self._functions()
             self._owned.append((self.fn.vkDestroyDevice, self.handle, vk.NULL))
             physical.instance.users.append(self._owned)
             self._make_queues(plan, timelines)
@@ -178,9 +156,10 @@ class Device(Handle):
         del kept
         return pointer[0]
 
-    def _load_functions(self) -> vk.Functions:
+    def _functions(self) -> vk.Functions:
+        """Those of the device itself, so that no loader's trampoline lies between."""
         wrappers = [raising] if self.physical.instance.validation == "error" else []
-        return vk.Functions(_FUNCTIONS, lambda name: vk.lib.vkGetDeviceProcAddr(self.handle, name), wrappers)
+        return vk.Functions(lambda name: vk.lib.vkGetDeviceProcAddr(self.handle, name), wrappers)
 
     def _make_queues(self, plan: QueuePlan, timelines: tuple[int, int]) -> None:
         made = list(plan.queues)

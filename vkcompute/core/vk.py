@@ -179,17 +179,22 @@ def _raise(result: int, call: str, target: object) -> NoReturn:
 
 
 class Functions:
-    """A table of functions as attributes; those that the driver does not have are absent."""
+    """A driver's functions as attributes, each loaded when it is first asked for.
 
-    def __init__(self, names: Iterable[str], address: Callable[[Any], Any], wrappers: Iterable[Wrapper] = ()) -> None:
-        around = [*wrappers, *interceptors]
-        for name in names:
-            pointer = address(ffi.new("char[]", name.encode()))
-            if pointer != NULL:
-                function: Callable[..., Any] = ffi.cast(f"PFN_{name}", pointer)
-                for wrap in around:
-                    function = wrap(name, function)
-                setattr(self, name, function)
+    Args:
+        address: the driver's own lookup of a name.
+        wrappers: put around each, and those of `interceptors` around these.
+    """
+
+    def __init__(self, address: Callable[[Any], Any], wrappers: Iterable[Wrapper] = ()) -> None:
+        self._address, self._around = address, (*wrappers, *interceptors)
 
     def __getattr__(self, name: str) -> Any:
-        raise AttributeError(f"{name} is not offered by this driver")
+        pointer = self._address(ffi.new("char[]", name.encode()))
+        if pointer == NULL:
+            raise AttributeError(f"{name} is not offered by this driver")
+        function: Callable[..., Any] = ffi.cast(f"PFN_{name}", pointer)
+        for wrap in self._around:
+            function = wrap(name, function)
+        setattr(self, name, function)
+        return function
