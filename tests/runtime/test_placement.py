@@ -110,3 +110,55 @@ def test_work_without_common_data_is_spread_evenly(pins: list[Any]) -> None:
             else:
                 assert (index, why) == (min(load, key=lambda i: (load[i], i)), IDLE)
             load[index] += 1
+
+
+def test_a_block_names_the_queue_of_what_names_none(paper: Paper) -> None:
+    x, placement = data(), paper.scheduler.placement
+    with placement.pin(2):
+        assert [got(paper.launch([x], [x])) for _ in range(3)] == [(2, PINNED)] * 3
+        assert got(paper.copy(x, data())) == (2, PINNED)
+        assert got(paper.launch([data()], [], queue=1)) == (1, PINNED), "what names its own goes there"
+        assert got(paper.copy(x, data(), queue="transfer"))[0] in (3, 4), "transfers stay"
+        with placement.pin(0):
+            assert got(paper.launch([data()], [x])) == (0, PINNED)
+            with placement.pin("compute"):
+                assert got(paper.launch([data()], [x])) == (2, DATA), "left open again"
+        assert got(paper.launch([data()], [x])) == (2, PINNED)
+        assert got(paper.launch([data()], [x], queue="compute")) == (2, DATA)
+    assert got(paper.launch([data()], [])) == (0, IDLE)
+
+
+def test_a_block_is_one_devices(paper: Paper) -> None:
+    other = Paper(GPU)
+    with paper.scheduler.placement.pin(2), other.scheduler.placement.pin(1):
+        assert got(paper.launch([data()], [])) == (2, PINNED)
+        assert got(other.launch([data()], [])) == (1, PINNED)
+
+
+def test_a_block_ends_with_an_error_in_it(paper: Paper) -> None:
+    with pytest.raises(RuntimeError, match="mine"), paper.scheduler.placement.pin(2):
+        raise RuntimeError("mine")
+    assert got(paper.launch([data()], [])) == (0, IDLE)
+
+
+def test_a_block_of_a_queue_that_does_not_compute_is_refused(paper: Paper) -> None:
+    for queue in (3, "transfer"):
+        with pytest.raises(ValueError, match="only copies"), paper.scheduler.placement.pin(queue):
+            pytest.fail("it was entered")
+    with pytest.raises(ValueError, match="queue 5 does not exist"), paper.scheduler.placement.pin(5):
+        pytest.fail("it was entered")
+
+
+def test_graphs_run_where_the_block_says_on_the_family_that_they_were_recorded_for(paper: Paper) -> None:
+    usual, placement = paper.record([([data()], [])]), paper.scheduler.placement
+    assert usual.handle.family == 2
+    with placement.pin(2):
+        assert got(paper.replay(usual, 1)) == (2, PINNED)
+    with placement.pin(0):
+        own = paper.record([([data()], [])])
+        assert own.handle.family == 0
+        assert got(paper.replay(own, 1)) == (0, PINNED)
+        with pytest.raises(ValueError, match="queue 0 is not of the family that this graph was recorded for"):
+            paper.replay(usual, 1)
+    assert got(paper.replay(own, 1)) == (0, ONLY)
+    assert got(paper.replay(usual, 1))[0] in (1, 2)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -17,6 +19,7 @@ import vkcompute as vc
 from vkcompute.core import vk
 from vkcompute.core.device import QueuePlan
 from vkcompute.core.physical import QueueFamily
+from vkcompute.pipelines.multiply import Multiplier
 from vkcompute.runtime.placement import DATA, ONLY, PINNED, RECORDED
 
 pytestmark = pytest.mark.queues
@@ -115,11 +118,115 @@ def test_which_queue_and_why(many: vc.Runtime) -> None:
     assert graph.submit().queue in many.device.queues
 
 
+@vc.kernel
+def steps(x: vc.int32[:], n: int) -> None:
+    i = vc.global_id(0)
+    if i < x.size:
+        for _ in range(n):
+            x[i] = x[i] + 1
+
+
+@vc.kernel
+def told(x: vc.int32[:]) -> None:
+    i = vc.global_id(0)
+    if i < x.size:
+        x[i] = x[i] + 1
+        print(x[i])
+
+
+def _recorded_run(gpu: vc.Runtime, x: Any) -> Any:
+    with gpu.record() as graph:
+        steps(x, 1)
+    return graph.submit()
+
+
+def _windows(gpu: vc.Runtime, x: Any) -> Any:
+    multiplier = Multiplier(gpu, "int32")
+    multiplier._window_bytes = 256
+    return multiplier(x, np.int32(3), x)
+
+
+ADD_ONE = """
+layout(local_size_x = 64) in;
+layout(binding = 0) buffer X { int x[]; };
+void main() { if (gl_GlobalInvocationID.x < x.length()) x[gl_GlobalInvocationID.x]++; }
+"""
+EVERY_WORK: dict[str, Callable[[vc.Runtime, Any], Any]] = {
+    "a kernel in GLSL": lambda gpu, x: gpu.kernel(vc.glsl(ADD_ONE))(x),
+    "a kernel in Python": lambda gpu, x: steps(x, 1),
+    "a kernel in Python, launched again": lambda gpu, x: [steps(x, 1) for _ in range(3)][-1],
+    "loops in parts": lambda gpu, x: steps(x, 70_000),
+    "what prints": lambda gpu, x: told(x),
+    "a built-in": lambda gpu, x: vc.multiply(x, 2, x),
+    "a built-in, in windows": _windows,
+    "elementwise": lambda gpu, x: vc.elementwise("v + 1")(x),
+    "a reduction": lambda gpu, x: vc.reduce("a + b", 0)(x),
+    "a copy": lambda gpu, x: x.copy(),
+    "a fill": lambda gpu, x: x.fill(1),
+    "a graph": _recorded_run,
+}
+
+
+@pytest.mark.parametrize("work", EVERY_WORK.values(), ids=EVERY_WORK)
+def test_all_work_of_a_block_goes_to_its_queue(many: vc.Runtime, work: Callable[[vc.Runtime, Any], Any]) -> None:
+    tensors = [many.zeros(100, np.int32) for _ in many.scheduler.placement.compute]
+    many.wait()
+    for lane, x in zip(many.scheduler.placement.compute, tensors, strict=True):
+        before = [each.task for each in many.scheduler.placement.compute]
+        with many.on_queue(lane.index):
+            done = work(many, x)
+        if isinstance(done, vc.Future):
+            assert (done.queue, done.placement) == (lane.queue, PINNED)
+        many.wait()
+        gained = [each.task - n for each, n in zip(many.scheduler.placement.compute, before, strict=True)]
+        assert gained[lane.index] > 0
+        assert sum(gained) == gained[lane.index]
+    results = {tuple(np.unique(x.numpy()).tolist()) for x in tensors}
+    assert len(results) == 1, "on whichever queue"
+
+
+def test_what_other_threads_launch_is_not_in_the_block(many: vc.Runtime) -> None:
+    x = many.zeros(100, np.int32)
+    found: list[vc.Future] = []
+    with many.on_queue(2):
+        thread = threading.Thread(target=lambda: found.append(steps(x, 1)))
+        thread.start()
+        thread.join()
+    assert found[0].placement != PINNED
+
+
+def test_tasks_of_asyncio_have_blocks_of_their_own(many: vc.Runtime) -> None:
+    tensors = [many.zeros(100, np.int32) for _ in range(3)]
+
+    async def on(queue: int) -> list[vc.Future]:
+        made = []
+        with many.on_queue(queue):
+            for _ in range(5):
+                made.append(steps(tensors[queue], 1))
+                await asyncio.sleep(0)
+        return made
+
+    async def all_of_them() -> list[list[vc.Future]]:
+        return await asyncio.gather(*map(on, range(3)))
+
+    for queue, made in enumerate(asyncio.run(all_of_them())):
+        assert {each.queue for each in made} == {many.device.queues[queue]}
+    assert [x.numpy().tolist() for x in tensors] == [[5] * 100] * 3
+
+
+@pytest.mark.parametrize(("queue", "says"), [(99, "queue 99 does not exist"), ("transfer", "only copies")])
+def test_a_block_says_at_once_what_queue_there_is_not(many: vc.Runtime, queue: Any, says: str) -> None:
+    with pytest.raises(ValueError, match=says), many.on_queue(queue):
+        pytest.fail("it was entered")
+
+
 def test_with_one_queue_there_is_no_question() -> None:
     with vc.Runtime(queues=1) as gpu:
         a = gpu.full(10, 1.0)
         future = gpu.kernel("multiply")(a, a, a, queue=0)
         assert (len(gpu.device.queues), future.queue, future.placement) == (1, gpu.device.queues[0], ONLY)
+        with gpu.on_queue(0):
+            assert steps(gpu.zeros(5, np.int32), 1).placement == ONLY
 
 
 @pytest.mark.parametrize("option", ["queues", "timelines"])

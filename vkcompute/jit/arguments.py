@@ -18,7 +18,7 @@ _INTEGERS = [int, np.uint32, np.int64, np.uint64]  # int is int32
 
 OF_GLSL = {  # what launches of kernels in GLSL take, and what to do instead
     "grid": "a kernel in Python takes its grid in brackets, as {name}[groups, local_size](…)",
-    "queue": "a kernel in Python runs on the queue that the scheduler chooses; one in GLSL takes queue=",
+    "queue": "a kernel in Python is given its queue by `with runtime.on_queue(…)`",
 }
 
 
