@@ -41,14 +41,15 @@ class Placement:
         self._device, self._lanes = device, lanes
         self.compute = [lane for lane in lanes if lane.queue.role == "compute"]
         self.transfer = [lane for lane in lanes if lane.queue.role == "transfer"]
+        families = [lane.queue.family for lane in self.compute]
+        self._usual = max(self.compute, key=lambda lane: families.count(lane.queue.family)).queue
         self.reason = ONLY
 
     @property
     def recorded_for(self) -> Queue:
         """The pinned queue, or one of the family of most compute queues, so that most of them can run recordings."""
         lanes = self.allowed(self._pinned())
-        families = [lane.queue.family for lane in lanes]
-        return max(lanes, key=lambda lane: families.count(lane.queue.family)).queue
+        return lanes[0].queue if len(lanes) == 1 else self._usual
 
     @contextmanager
     def pin(self, queue: int | str) -> Iterator[None]:
