@@ -1,10 +1,17 @@
-"""The driver of tests/many_queues/driver.c: lavapipe as a GPU of many queues, for the tests of the scheduler."""
+"""The driver of tests/many_queues/driver.c: lavapipe as a GPU of many queues, for the tests of the scheduler.
+
+As a command it runs another on that driver alone:
+
+    many_queues.py --pace 1000,2000 python benchmarks/run.py --only overlap --peers none
+"""
 
 from __future__ import annotations
 
+import argparse
 import json
 import shutil
 import subprocess
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -31,3 +38,32 @@ def build(inner: Path | None) -> dict[str, str] | str:
     manifest.write_text(json.dumps({"file_format_version": "1.0.0", "ICD": icd}), encoding="utf-8")
     within = json.loads(inner.read_text(encoding="utf-8"))["ICD"]["library_path"]
     return drivers.only(str(manifest)) | {"MANY_QUEUES_DRIVER": within}
+
+
+def _pace(text: str) -> str:
+    try:
+        copy, group = map(float, text.split(","))
+        if min(copy, group) >= 0:
+            return text
+    except ValueError:
+        pass
+    raise argparse.ArgumentTypeError(f"{text!r} is not two numbers from 0 on with a comma between")
+
+
+def main() -> int:
+    """Runs a command on the driver; 2 where there is none."""
+    parser = argparse.ArgumentParser(description="Run a command on lavapipe as a GPU of many queues.")
+    rule = "its engines take their time, side by side: so many ns per KiB copied and per workgroup"
+    parser.add_argument("--pace", type=_pace, metavar="NS_PER_KIB,NS_PER_GROUP", help=rule)
+    parser.add_argument("command", nargs=argparse.REMAINDER, help="a program and its arguments")
+    options = parser.parse_args()
+    made = build(drivers.lavapipe())
+    if isinstance(made, str) or not options.command:
+        print(f"many_queues.py: {made if isinstance(made, str) else 'it takes a command to run'}", file=sys.stderr)
+        return 2
+    pace = {"MANY_QUEUES_PACE": options.pace} if options.pace else {}
+    return subprocess.run(options.command, env=made | pace, check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -390,6 +390,30 @@ def test_the_driver_of_many_queues_is_built_around_another(tmp_path: Path, monke
     assert "does not compile" in many_queues.build(inner)
 
 
+def test_a_command_runs_on_the_driver_of_many_queues(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def run(*arguments: str) -> int:
+        monkeypatch.setattr(sys, "argv", ["many_queues.py", *arguments])
+        return many_queues.main()
+
+    command = [sys.executable, "-c", "import os; print(os.environ['A'], os.environ.get('MANY_QUEUES_PACE')); exit(3)"]
+    monkeypatch.setattr(many_queues, "build", lambda inner: {"A": "b"})
+    assert run(*command) == 3
+    assert run("--pace", "1000,2.5", *command) == 3
+    assert capfd.readouterr().out.split("\n") == ["b None", "b 1000,2.5", ""]
+    assert run() == 2
+    for wrong in ("1000", "1,-1", "1,2,3", "fast,slow"):
+        with pytest.raises(SystemExit):
+            run("--pace", wrong, *command)
+    monkeypatch.setattr(many_queues, "build", lambda inner: "it takes lavapipe")
+    assert run(*command) == 2
+    said = capfd.readouterr().err
+    assert "it takes a command to run" in said
+    assert "invalid _pace value: 'fast,slow'" not in said
+    assert "many_queues.py: it takes lavapipe" in said
+
+
 def test_an_environment_of_another_python_is_made_again_where_one_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,8 +2,11 @@
  * a discrete GPU with eight queues of four families, and with memory of which the host sees some. What is submitted is
  * executed by the driver within, named in MANY_QUEUES_DRIVER, but as late and in as odd an order as its semaphores
  * allow: each submit waits here until somebody waits for its value, and of those that may go next, any is taken, the
- * newest more often. So a
- * semaphore or a wait of the host's that is missing shows in the results, each time.
+ * newest more often. So a semaphore or a wait of the host's that is missing shows in the results, each time.
+ *
+ * With MANY_QUEUES_PACE="NS_PER_KIB,NS_PER_GROUP" it shows what overlaps instead: each queue is a thread that takes its
+ * submits in order, sleeps for as long as their copies and workgroups are to take, and hands them on then. The queues
+ * that compute share an engine, those that only copy have one each, and an engine that sleeps needs no processor.
  *
  * For compute with timeline semaphores, as vkcompute uses them; the host is taken to signal none of them. Ownership of
  * buffers is not followed, which the validation layer does not do either: a buffer that only one queue family at a time
@@ -18,6 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define va_list vulkan_va_list /* which the header defines in a way of its own */
 #include "vulkan.cdef.h"
@@ -34,7 +38,7 @@ static const VkQueueFamilyProperties families[] = {
     {VK_QUEUE_TRANSFER_BIT, 2, 64, {1, 1, 1}},
     {VK_QUEUE_TRANSFER_BIT | VK_QUEUE_VIDEO_DECODE_BIT_KHR, 1, 0, {1, 1, 1}},
 };
-enum { MOST_PER_FAMILY = 4, LOCAL = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT };
+enum { MOST_PER_FAMILY = 4, N_QUEUES = LENGTH(families) * MOST_PER_FAMILY, LOCAL = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT };
 enum { SEEN = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT };
 /* All are the inner driver's type 0, on heaps as large as its own. */
 static const VkMemoryType types[] = {
@@ -55,14 +59,17 @@ typedef struct Submit {
 typedef struct {
     uintptr_t loader;
     Submit *first, **end;
+    struct Device *device;
+    pthread_t thread; /* where it has one */
 } Queue;
 
 typedef struct Device {
     struct Device *next;
+    int closing;
     VkDevice inner;
     VkQueue queue;
     uint32_t n_families; /* with queues in use */
-    Queue queues[LENGTH(families)][MOST_PER_FAMILY];
+    Queue queues[N_QUEUES];
 } Device;
 
 typedef struct Known {
@@ -71,9 +78,14 @@ typedef struct Known {
     uint64_t value; /* of a semaphore: what submits handed on have signalled, or will once they have run */
 } Known;
 
+static struct {
+    int given;
+    double ns_per_byte, ns_per_group;
+} pace;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static PFN_vkGetInstanceProcAddr inner_instance;
-/* The inner driver's functions for physical devices, which are the same for all instances. */
+/* The inner driver's functions that are the same for all instances and devices. */
 static struct {
     PFN_vkCreateDevice vkCreateDevice;
     PFN_vkGetDeviceProcAddr vkGetDeviceProcAddr;
@@ -81,6 +93,9 @@ static struct {
     PFN_vkGetPhysicalDeviceProperties2 vkGetPhysicalDeviceProperties2;
     PFN_vkGetPhysicalDeviceMemoryProperties vkGetPhysicalDeviceMemoryProperties;
     PFN_vkGetPhysicalDeviceMemoryProperties2 vkGetPhysicalDeviceMemoryProperties2;
+    PFN_vkBeginCommandBuffer vkBeginCommandBuffer;
+    PFN_vkCmdCopyBuffer vkCmdCopyBuffer;
+    PFN_vkCmdDispatch vkCmdDispatch;
 } inner;
 static Device *devices;
 static Known *known;
@@ -103,11 +118,6 @@ static Device *device_of(VkDevice inner) {
     Device *each = devices;
     while (each->inner != inner) each = each->next;
     return each;
-}
-
-static Device *owner_of(Queue *queue) {
-    for (Device *each = devices;; each = each->next)
-        if ((char *)queue >= (char *)each && (char *)queue < (char *)(each + 1)) return each;
 }
 
 /* ---- submits: held back, and handed on ------------------------------------------------------------------------- */
@@ -169,10 +179,10 @@ static uint32_t any_of(uint32_t n) {
 
 /* Hands one of those submits on that may go, three times of four the newest; 0 where there is none. */
 static int any_goes(Device *device) {
-    Queue *all = device->queues[0], *able[LENGTH(families) * MOST_PER_FAMILY], *chosen;
+    Queue *able[N_QUEUES], *chosen;
     int n_able = 0;
-    for (size_t i = 0; i < LENGTH(able); i++)
-        if (may_go(all[i].first)) able[n_able++] = &all[i];
+    for (size_t i = 0; i < N_QUEUES; i++)
+        if (may_go(device->queues[i].first)) able[n_able++] = &device->queues[i];
     if (!n_able) return 0;
     chosen = able[any_of(n_able)];
     if (any_of(4))
@@ -180,6 +190,80 @@ static int any_goes(Device *device) {
             if (able[i]->first->number > chosen->first->number) chosen = able[i];
     return hand_on(device, chosen) == VK_SUCCESS;
 }
+
+/* ---- engines that take their time ---------------------------------------------------------------------------------- */
+
+static void add_ns(VkCommandBuffer buffer, double ns) {
+    pthread_mutex_lock(&lock);
+    *value_of(buffer) += (uint64_t)ns;
+    pthread_mutex_unlock(&lock);
+}
+
+static uint64_t take_ns(const Submit *submit) {
+    uint64_t ns = 0;
+    for (uint32_t i = 0; i < submit->n_buffers; i++) ns += *value_of(submit->buffers[i]);
+    return ns;
+}
+
+static VkResult begin_command_buffer(VkCommandBuffer buffer, const VkCommandBufferBeginInfo *info) {
+    pthread_mutex_lock(&lock);
+    *value_of(buffer) = 0;
+    pthread_mutex_unlock(&lock);
+    return inner.vkBeginCommandBuffer(buffer, info);
+}
+
+static void copy_buffer(VkCommandBuffer buffer, VkBuffer from, VkBuffer to, uint32_t n, const VkBufferCopy *regions) {
+    for (uint32_t i = 0; i < n; i++) add_ns(buffer, regions[i].size * pace.ns_per_byte);
+    inner.vkCmdCopyBuffer(buffer, from, to, n, regions);
+}
+
+static void dispatch(VkCommandBuffer buffer, uint32_t x, uint32_t y, uint32_t z) {
+    add_ns(buffer, (double)x * y * z * pace.ns_per_group);
+    inner.vkCmdDispatch(buffer, x, y, z);
+}
+
+static void *run(void *given) {
+    static pthread_mutex_t computing = PTHREAD_MUTEX_INITIALIZER;
+    Queue *queue = given;
+    int computes = families[(queue - queue->device->queues) / MOST_PER_FAMILY].queueFlags & VK_QUEUE_COMPUTE_BIT;
+    pthread_mutex_lock(&lock);
+    while (!queue->device->closing) {
+        if (!may_go(queue->first)) {
+            pthread_cond_wait(&changed, &lock);
+            continue;
+        }
+        uint64_t ns = take_ns(queue->first);
+        struct timespec time = {ns / 1000000000, ns % 1000000000};
+        pthread_mutex_unlock(&lock);
+        if (computes) pthread_mutex_lock(&computing);
+        nanosleep(&time, NULL);
+        if (computes) pthread_mutex_unlock(&computing);
+        pthread_mutex_lock(&lock);
+        hand_on(queue->device, queue);
+        pthread_cond_broadcast(&changed);
+    }
+    pthread_mutex_unlock(&lock);
+    return NULL;
+}
+
+static int is_busy(const Device *device) {
+    for (size_t i = 0; i < N_QUEUES; i++)
+        if (device->queues[i].first) return 1;
+    return 0;
+}
+
+static void end_threads(Device *device) {
+    device->closing = 1;
+    pthread_cond_broadcast(&changed);
+    for (size_t i = 0; i < N_QUEUES; i++) {
+        pthread_t thread = device->queues[i].thread;
+        pthread_mutex_unlock(&lock);
+        if (thread) pthread_join(thread, NULL);
+        pthread_mutex_lock(&lock);
+    }
+}
+
+/* ---- what the program calls ---------------------------------------------------------------------------------------- */
 
 static VkResult queue_submit(VkQueue handle, uint32_t n, const VkSubmitInfo *infos, VkFence fence) {
     Queue *queue = (Queue *)handle;
@@ -189,13 +273,15 @@ static VkResult queue_submit(VkQueue handle, uint32_t n, const VkSubmitInfo *inf
         if (i + 1 == n) (*queue->end)->fence = fence;
         queue->end = &(*queue->end)->next;
     }
+    if (pace.given && !queue->thread) pthread_create(&queue->thread, NULL, run, queue);
+    pthread_cond_broadcast(&changed);
     pthread_mutex_unlock(&lock);
     return VK_SUCCESS;
 }
 
 static VkResult wait_semaphores(VkDevice handle, const VkSemaphoreWaitInfo *info, uint64_t timeout) {
     pthread_mutex_lock(&lock);
-    for (uint32_t i = 0; i < info->semaphoreCount; i++)
+    for (uint32_t i = 0; i < info->semaphoreCount && !pace.given; i++)
         while (*value_of(info->pSemaphores[i]) < info->pValues[i] && any_goes(device_of(handle))) {}
     pthread_mutex_unlock(&lock);
     return INNER(handle, vkWaitSemaphores)(handle, info, timeout);
@@ -203,19 +289,20 @@ static VkResult wait_semaphores(VkDevice handle, const VkSemaphoreWaitInfo *info
 
 static VkResult get_semaphore_counter_value(VkDevice handle, VkSemaphore semaphore, uint64_t *value) {
     pthread_mutex_lock(&lock);
-    if (!any_of(16)) any_goes(device_of(handle)); /* so that whoever only asks gets there */
+    if (!pace.given && !any_of(16)) any_goes(device_of(handle)); /* so that whoever only asks gets there */
     pthread_mutex_unlock(&lock);
     return INNER(handle, vkGetSemaphoreCounterValue)(handle, semaphore, value);
 }
 
 static VkResult device_wait_idle(VkDevice handle) {
     pthread_mutex_lock(&lock);
-    while (any_goes(device_of(handle))) {}
+    while (pace.given ? is_busy(device_of(handle)) : any_goes(device_of(handle)))
+        if (pace.given) pthread_cond_wait(&changed, &lock);
     pthread_mutex_unlock(&lock);
     return INNER(handle, vkDeviceWaitIdle)(handle);
 }
 
-static VkResult queue_wait_idle(VkQueue handle) { return device_wait_idle(owner_of((Queue *)handle)->inner); }
+static VkResult queue_wait_idle(VkQueue handle) { return device_wait_idle(((Queue *)handle)->device->inner); }
 
 static void destroy_semaphore(VkDevice handle, VkSemaphore semaphore, const VkAllocationCallbacks *callbacks) {
     pthread_mutex_lock(&lock);
@@ -237,9 +324,8 @@ static VkResult create_device(
     if (result != VK_SUCCESS) return result;
     Device *device = calloc(1, sizeof *device);
     device->inner = *made, device->n_families = info->queueCreateInfoCount;
-    Queue *all = device->queues[0];
-    for (size_t i = 0; i < LENGTH(families) * MOST_PER_FAMILY; i++)
-        all[i].loader = LOADER_MAGIC, all[i].end = &all[i].first;
+    for (Queue *each = device->queues; each < device->queues + N_QUEUES; each++)
+        each->loader = LOADER_MAGIC, each->end = &each->first, each->device = device;
     INNER(*made, vkGetDeviceQueue)(*made, 0, 0, &device->queue);
     pthread_mutex_lock(&lock);
     device->next = devices, devices = device;
@@ -252,6 +338,7 @@ static void destroy_device(VkDevice handle, const VkAllocationCallbacks *callbac
     PFN_vkDestroyDevice destroy = INNER(handle, vkDestroyDevice);
     pthread_mutex_lock(&lock);
     Device **place = &devices, *device = device_of(handle);
+    end_threads(device);
     while (*place != device) place = &(*place)->next;
     *place = device->next;
     pthread_mutex_unlock(&lock);
@@ -261,7 +348,7 @@ static void destroy_device(VkDevice handle, const VkAllocationCallbacks *callbac
 
 static void get_device_queue(VkDevice handle, uint32_t family, uint32_t index, VkQueue *found) {
     pthread_mutex_lock(&lock);
-    *found = (VkQueue)&device_of(handle)->queues[family][index];
+    *found = (VkQueue)&device_of(handle)->queues[family * MOST_PER_FAMILY + index];
     pthread_mutex_unlock(&lock);
 }
 
@@ -386,6 +473,7 @@ static VkResult create_instance(
     FIND(vkCreateDevice), FIND(vkGetDeviceProcAddr);
     FIND(vkGetPhysicalDeviceProperties), FIND(vkGetPhysicalDeviceProperties2);
     FIND(vkGetPhysicalDeviceMemoryProperties), FIND(vkGetPhysicalDeviceMemoryProperties2);
+    FIND(vkBeginCommandBuffer), FIND(vkCmdCopyBuffer), FIND(vkCmdDispatch);
     return result;
 }
 
@@ -423,6 +511,9 @@ static const struct {
     OURS(vkWaitSemaphores, wait_semaphores),
     OURS(vkGetSemaphoreCounterValue, get_semaphore_counter_value),
     OURS(vkDestroySemaphore, destroy_semaphore),
+    OURS(vkBeginCommandBuffer, begin_command_buffer),
+    OURS(vkCmdCopyBuffer, copy_buffer),
+    OURS(vkCmdDispatch, dispatch),
 };
 
 static PFN_vkVoidFunction ours_or(const char *name, PFN_vkVoidFunction inner) {
@@ -440,7 +531,9 @@ EXPORT PFN_vkVoidFunction vk_icdGetInstanceProcAddr(VkInstance which, const char
 }
 
 EXPORT VkResult vk_icdNegotiateLoaderICDInterfaceVersion(uint32_t *version) {
-    const char *path = getenv("MANY_QUEUES_DRIVER");
+    const char *path = getenv("MANY_QUEUES_DRIVER"), *asked = getenv("MANY_QUEUES_PACE");
+    pace.given = asked && sscanf(asked, "%lf,%lf", &pace.ns_per_byte, &pace.ns_per_group) == 2;
+    pace.ns_per_byte /= 1024;
     void *library = path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
     if (!library) {
         fprintf(stderr, "MANY_QUEUES_DRIVER=%s: %s\n", path ? path : "", path ? dlerror() : "it is to name a driver");

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -386,3 +389,31 @@ def test_usual_plans(kind: str, timelines: tuple[int, int], compute: int, transf
     stub: Any = SimpleNamespace(kind=kind, queue_families=NVIDIA)
     roles = [role for _, _, role in QueuePlan.usual(stub, timelines).queues]
     assert (roles.count("compute"), roles.count("transfer")) == (compute, transfer)
+
+
+PACED = """
+import numpy as np
+import vkcompute as vc
+
+with vc.Runtime() as gpu:
+    data = np.arange(1 << 20, dtype=np.float32)
+    out = np.zeros_like(data)
+    gpu.stream(data, lambda up, down: vc.multiply(up, 2, down), out, chunk_bytes=1 << 18)
+    assert np.array_equal(out, 2 * data)
+    x = gpu.tensor(data)
+    with gpu.record() as graph:
+        vc.multiply(x, 2, x)
+    futures = [graph.submit() for _ in range(5)]
+    assert np.array_equal(x.numpy(), 32 * data)
+    assert all(each.done() for each in futures)
+    print(sorted({each.role for each in gpu.device.queues}))
+"""
+
+
+@pytest.mark.skipif("MANY_QUEUES_DRIVER" not in os.environ, reason="the driver of many queues only")
+def test_engines_that_take_their_time_give_the_same_results() -> None:
+    env = os.environ | {"MANY_QUEUES_PACE": "100,1000"}
+    done = subprocess.run(
+        [sys.executable, "-c", PACED], env=env, capture_output=True, text=True, timeout=120, check=True
+    )
+    assert done.stdout.strip() == "['compute', 'transfer']"
