@@ -174,8 +174,8 @@ _RULES: tuple[Rule, ...] = (
         rule
         for key, text, limit, unit, scale in _KOMPUTE
         for rule in (
-            _time(f"kp: {text}", f"kompute.{key}", "compat.kp", limit, unit, scale),
-            _speed(f"kp: {text}, over Kompute", f"kompute.{key}", "compat.kp", "kompute", 1.0),
+            _time(f"kp: {text}", f"kompute.{key}", "compat", limit, unit, scale),
+            _speed(f"kp: {text}, over Kompute", f"kompute.{key}", "compat", "kompute", 1.0),
         )
     ],
 )

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 from context import Cases, Context
 from logistic import by_numpy, table
-from measure import Case, Local
-from peers.kompute import MANY, Peer
+from measure import Case
+from peers.kompute import MANY
 from peers.work import Floats
 from peers.worker import Remote, Work
 
 TITLE = "Kompute's programs"
-OURS, THEIRS = "compat.kp", "kompute"
+OURS, THEIRS = "compat", "kompute"
 N = 1024
 _TOLERANCE = 1e-4
 
@@ -37,12 +36,8 @@ def cases(context: Context) -> Cases:
 
 
 def _case(context: Context, key: str, title: str, work: Work) -> Case:
-    def program() -> Any:
-        return getattr(Peer(context.target, "vkcompute.compat.kp"), work.task)(*work.inputs())
-
-    ours = Local(OURS, program, work.expected, tolerance=work.tolerance)
-    theirs = [Remote(THEIRS, context.target, work)] if THEIRS in context.peers else []
-    return Case(key, title, OURS, [ours, *theirs])
+    names = [OURS, *(name for name in context.peers if name == THEIRS)]
+    return Case(key, title, OURS, [Remote(name, context.target, work, anew=True) for name in names])
 
 
 def _inputs(n_rows: int, iterations: int) -> tuple[Floats, Floats, int]:

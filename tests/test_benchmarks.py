@@ -90,7 +90,7 @@ def test_kompute_runs_the_programs_that_ours_runs(tmp_path: Path) -> None:
     done = _run("--smoke", "--only", "kompute", "--peers", "kompute", "--json", str(figures), PYTHONPATH=path)
     assert done.returncode == 0, done.stdout + done.stderr
     rows = [row for _, row in _rows(json.loads(figures.read_text()))]
-    assert [row["program"] for row in rows] == ["compat.kp", "kompute"] * 6
+    assert [row["program"] for row in rows] == ["compat", "kompute"] * 6
     assert all(row["verified"] for row in rows), rows
     assert done.stdout.count(", over Kompute") == 5  # of 100 rows nothing is said
     assert [line for line in done.stdout.splitlines() if len(line) > 80 and "wrote" not in line] == []

@@ -1,4 +1,4 @@
-"""Kompute: recorded sequences, single operations, its logistic regression; also run by `vkcompute.compat.kp`."""
+"""Kompute: recorded sequences, single operations, its logistic regression; which compat.py runs on ours."""
 
 from __future__ import annotations
 

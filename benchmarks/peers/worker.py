@@ -47,16 +47,25 @@ class Remote(Contender):
     """A peer's program in a process of its own.
 
     Args:
-        peer: one of `peers.NAMES`.
+        peer: one of `peers.NAMES`, or another file of that folder.
         work: what it has to do.
         burst: as for `Local`.
+        anew: whether each sample is a process of its own, warmed up by as many runs. Where a driver's threads settle
+            differs from one process to the next, by more than programs that wait for each other's wakings may.
     """
 
     def __init__(
-        self, peer: str, target: Target, work: Work, burst: int | None = None, loops: int | None = None
+        self,
+        peer: str,
+        target: Target,
+        work: Work,
+        burst: int | None = None,
+        loops: int | None = None,
+        *,
+        anew: bool = False,
     ) -> None:
         super().__init__(peer, loops)
-        self._arguments = (peer, target, work, burst)
+        self._arguments, self._anew = (peer, target, work, burst), anew
         self._connection: Connection | None = None
         self._process: Any = None
 
@@ -70,6 +79,10 @@ class Remote(Contender):
         self._ask("sample", 1)
 
     def sample(self, loops: int) -> float:
+        if self._anew:
+            self.close()
+            self.prepare()
+            self._ask("sample", loops)
         return float(self._ask("sample", loops))
 
     def check(self) -> None:
