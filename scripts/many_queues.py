@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import shutil
 import subprocess
 import sys
@@ -43,8 +44,8 @@ def build(inner: Path | None) -> dict[str, str] | str:
 def _pace(text: str) -> str:
     try:
         copy, group = map(float, text.split(","))
-        if min(copy, group) >= 0:
-            return text
+        if 0 <= copy < math.inf and 0 <= group < math.inf:
+            return f"{copy},{group}"
     except ValueError:
         pass
     raise argparse.ArgumentTypeError(f"{text!r} is not two numbers from 0 on with a comma between")
@@ -60,6 +61,9 @@ def main() -> int:
     made = build(drivers.lavapipe())
     if isinstance(made, str) or not options.command:
         print(f"many_queues.py: {made if isinstance(made, str) else 'it takes a command to run'}", file=sys.stderr)
+        return 2
+    if shutil.which(options.command[0]) is None:
+        print(f"many_queues.py: there is no program {options.command[0]}", file=sys.stderr)
         return 2
     pace = {"MANY_QUEUES_PACE": options.pace} if options.pace else {}
     return subprocess.run(options.command, env=made | pace, check=False).returncode

@@ -401,16 +401,18 @@ def test_a_command_runs_on_the_driver_of_many_queues(
     monkeypatch.setattr(many_queues, "build", lambda inner: {"A": "b"})
     assert run(*command) == 3
     assert run("--pace", "1000,2.5", *command) == 3
-    assert capfd.readouterr().out.split("\n") == ["b None", "b 1000,2.5", ""]
+    assert capfd.readouterr().out.split("\n") == ["b None", "b 1000.0,2.5", ""]
     assert run() == 2
-    for wrong in ("1000", "1,-1", "1,2,3", "fast,slow"):
+    assert run("no-such-program") == 2
+    for wrong in ("1000", "1,-1", "1,2,3", "inf,1", "fast,slow"):
         with pytest.raises(SystemExit):
             run("--pace", wrong, *command)
     monkeypatch.setattr(many_queues, "build", lambda inner: "it takes lavapipe")
     assert run(*command) == 2
     said = capfd.readouterr().err
     assert "it takes a command to run" in said
-    assert "invalid _pace value: 'fast,slow'" not in said
+    assert "'fast,slow' is not two numbers from 0 on with a comma between" in said
+    assert "there is no program no-such-program" in said
     assert "many_queues.py: it takes lavapipe" in said
 
 

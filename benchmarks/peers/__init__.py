@@ -1,7 +1,8 @@
 """Other ways to multiply arrays from Python, one file each: the same work, written as their own documentation does.
 
 Each file has `HINT`, how to get it; `DISTRIBUTIONS`, the packages whose versions are noted; and `Peer`, opened on the
-device (as far as the peer lets one choose), whose two methods make programs. Its `about` says what it runs on.
+device (as far as the peer lets one choose), whose methods `resident` and `from_host` make programs; Kompute's has more.
+Its `about` says what it runs on.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from measure import Unavailable
 
 from peers import Target
 from peers.work import LOCAL_SIZE, WINDOW, Blocking, Floats, Outcome
+from vkcompute import glsl
 
 HINT = "pip install kp, or built as docs/kompute.md says"
 DISTRIBUTIONS = ("kp",)
@@ -94,8 +95,6 @@ class Sequence(Blocking):
     """
 
     def __init__(self, peer: Peer, a: Floats, b: Floats, *, transfers: bool) -> None:
-        from vkcompute import glsl
-
         if a.size > WINDOW:
             raise Unavailable(f"it binds whole tensors and launches one dimension: at most {WINDOW:,} elements")
         kp, manager = peer.kp, peer.manager
@@ -171,8 +170,6 @@ class Regression(Blocking, Outcome):
     """Kompute's own example: gradients and losses of each row on the device, sums and steps on the host."""
 
     def __init__(self, peer: Peer, X: Floats, y: Floats, iterations: int) -> None:
-        from vkcompute import glsl
-
         self._iterations = iterations
         kp, mgr, n = peer.kp, peer.manager, len(y)
         self._weights, self._bias = mgr.tensor([START, START]), mgr.tensor([0.0])

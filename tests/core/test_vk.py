@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import gc
+from typing import Any
 
 import pytest
 
@@ -85,6 +87,22 @@ def test_a_function_that_the_driver_lacks_is_named() -> None:
     table = vk.Functions(lambda name: vk.NULL)
     with pytest.raises(AttributeError, match="vkNoSuchFunction"):
         table.vkNoSuchFunction  # noqa: B018
+
+
+def test_a_function_is_loaded_once_when_it_is_first_asked_for() -> None:
+    asked = []
+
+    def address(name: Any) -> Any:
+        asked.append(vk.ffi.string(name).decode())
+        return vk.ffi.cast("PFN_vkVoidFunction", 8)
+
+    table = vk.Functions(address, [lambda name, function: (name, function)])
+    assert asked == []
+    assert table.vkQueueSubmit is table.vkQueueSubmit
+    assert table.vkQueueSubmit[0] == "vkQueueSubmit"
+    assert asked == ["vkQueueSubmit"]
+    assert not hasattr(copy.copy(table), "__wrapped__")
+    assert asked == ["vkQueueSubmit"]
 
 
 def test_versions_and_flags() -> None:

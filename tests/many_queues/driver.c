@@ -5,7 +5,7 @@
  * newest more often. So a semaphore or a wait of the host's that is missing shows in the results, each time.
  *
  * With MANY_QUEUES_PACE="NS_PER_KIB,NS_PER_GROUP" it shows what overlaps instead: each queue is a thread that takes its
- * submits in order, sleeps for as long as their copies and workgroups are to take, and hands them on then. The queues
+ * submits in order, sleeps for as long as their copies of buffers and their workgroups are to take, and hands them on then. The queues
  * that compute share an engine, those that only copy have one each, and an engine that sleeps needs no processor.
  *
  * For compute with timeline semaphores, as vkcompute uses them; the host is taken to signal none of them. Ownership of
@@ -96,6 +96,7 @@ static struct {
     PFN_vkBeginCommandBuffer vkBeginCommandBuffer;
     PFN_vkCmdCopyBuffer vkCmdCopyBuffer;
     PFN_vkCmdDispatch vkCmdDispatch;
+    PFN_vkCmdDispatchBase vkCmdDispatchBase;
 } inner;
 static Device *devices;
 static Known *known;
@@ -193,21 +194,24 @@ static int any_goes(Device *device) {
 
 /* ---- engines that take their time ---------------------------------------------------------------------------------- */
 
+/* What a command buffer takes. Objects are aligned, so behind a handle is none whose value this could be. */
+static uint64_t *ns_of(VkCommandBuffer buffer) { return value_of((char *)buffer + 1); }
+
 static void add_ns(VkCommandBuffer buffer, double ns) {
     pthread_mutex_lock(&lock);
-    *value_of(buffer) += (uint64_t)ns;
+    *ns_of(buffer) += (uint64_t)ns;
     pthread_mutex_unlock(&lock);
 }
 
 static uint64_t take_ns(const Submit *submit) {
     uint64_t ns = 0;
-    for (uint32_t i = 0; i < submit->n_buffers; i++) ns += *value_of(submit->buffers[i]);
+    for (uint32_t i = 0; i < submit->n_buffers; i++) ns += *ns_of(submit->buffers[i]);
     return ns;
 }
 
 static VkResult begin_command_buffer(VkCommandBuffer buffer, const VkCommandBufferBeginInfo *info) {
     pthread_mutex_lock(&lock);
-    *value_of(buffer) = 0;
+    *ns_of(buffer) = 0;
     pthread_mutex_unlock(&lock);
     return inner.vkBeginCommandBuffer(buffer, info);
 }
@@ -220,6 +224,13 @@ static void copy_buffer(VkCommandBuffer buffer, VkBuffer from, VkBuffer to, uint
 static void dispatch(VkCommandBuffer buffer, uint32_t x, uint32_t y, uint32_t z) {
     add_ns(buffer, (double)x * y * z * pace.ns_per_group);
     inner.vkCmdDispatch(buffer, x, y, z);
+}
+
+static void dispatch_base(
+    VkCommandBuffer buffer, uint32_t first_x, uint32_t first_y, uint32_t first_z, uint32_t x, uint32_t y, uint32_t z
+) {
+    add_ns(buffer, (double)x * y * z * pace.ns_per_group);
+    inner.vkCmdDispatchBase(buffer, first_x, first_y, first_z, x, y, z);
 }
 
 static void *run(void *given) {
@@ -473,7 +484,7 @@ static VkResult create_instance(
     FIND(vkCreateDevice), FIND(vkGetDeviceProcAddr);
     FIND(vkGetPhysicalDeviceProperties), FIND(vkGetPhysicalDeviceProperties2);
     FIND(vkGetPhysicalDeviceMemoryProperties), FIND(vkGetPhysicalDeviceMemoryProperties2);
-    FIND(vkBeginCommandBuffer), FIND(vkCmdCopyBuffer), FIND(vkCmdDispatch);
+    FIND(vkBeginCommandBuffer), FIND(vkCmdCopyBuffer), FIND(vkCmdDispatch), FIND(vkCmdDispatchBase);
     return result;
 }
 
@@ -514,6 +525,7 @@ static const struct {
     OURS(vkBeginCommandBuffer, begin_command_buffer),
     OURS(vkCmdCopyBuffer, copy_buffer),
     OURS(vkCmdDispatch, dispatch),
+    OURS(vkCmdDispatchBase, dispatch_base),
 };
 
 static PFN_vkVoidFunction ours_or(const char *name, PFN_vkVoidFunction inner) {
@@ -534,6 +546,10 @@ EXPORT VkResult vk_icdNegotiateLoaderICDInterfaceVersion(uint32_t *version) {
     const char *path = getenv("MANY_QUEUES_DRIVER"), *asked = getenv("MANY_QUEUES_PACE");
     pace.given = asked && sscanf(asked, "%lf,%lf", &pace.ns_per_byte, &pace.ns_per_group) == 2;
     pace.ns_per_byte /= 1024;
+    if (asked && !pace.given) {
+        fprintf(stderr, "MANY_QUEUES_PACE=%s is not two numbers with a comma between\n", asked);
+        return VK_ERROR_INCOMPATIBLE_DRIVER;
+    }
     void *library = path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
     if (!library) {
         fprintf(stderr, "MANY_QUEUES_DRIVER=%s: %s\n", path ? path : "", path ? dlerror() : "it is to name a driver");

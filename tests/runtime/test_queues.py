@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -22,7 +21,6 @@ import vkcompute as vc
 from vkcompute.core import vk
 from vkcompute.core.device import QueuePlan
 from vkcompute.core.physical import QueueFamily
-from vkcompute.pipelines.multiply import Multiplier
 from vkcompute.runtime.placement import DATA, ONLY, PINNED, RECORDED
 
 pytestmark = pytest.mark.queues
@@ -137,90 +135,85 @@ def told(x: vc.int32[:]) -> None:
         print(x[i])
 
 
-def _recorded_run(gpu: vc.Runtime, x: Any) -> Any:
-    with gpu.record() as graph:
-        steps(x, 1)
-    return graph.submit()
+@vc.kernel
+def meeting(x: vc.int32[:], n: int) -> None:
+    i = vc.global_id(0)
+    for k in range(n):
+        vc.barrier()
+        if k == 3:
+            break
+        x[i] = x[i] + 1
 
 
-def _windows(gpu: vc.Runtime, x: Any) -> Any:
-    multiplier = Multiplier(gpu, "int32")
-    multiplier._window_bytes = 256
-    return multiplier(x, np.int32(3), x)
-
-
-ADD_ONE = """
-layout(local_size_x = 64) in;
-layout(binding = 0) buffer X { int x[]; };
-void main() { if (gl_GlobalInvocationID.x < x.length()) x[gl_GlobalInvocationID.x]++; }
-"""
-EVERY_WORK: dict[str, Callable[[vc.Runtime, Any], Any]] = {
-    "a kernel in GLSL": lambda gpu, x: gpu.kernel(vc.glsl(ADD_ONE))(x),
-    "a kernel in Python": lambda gpu, x: steps(x, 1),
-    "a kernel in Python, launched again": lambda gpu, x: [steps(x, 1) for _ in range(3)][-1],
-    "loops in parts": lambda gpu, x: steps(x, 70_000),
-    "what prints": lambda gpu, x: told(x),
-    "a built-in": lambda gpu, x: vc.multiply(x, 2, x),
-    "a built-in, in windows": _windows,
-    "elementwise": lambda gpu, x: vc.elementwise("v + 1")(x),
-    "a reduction": lambda gpu, x: vc.reduce("a + b", 0)(x),
-    "a copy": lambda gpu, x: x.copy(),
-    "a fill": lambda gpu, x: x.fill(1),
-    "a graph": _recorded_run,
+OF_PYTHON: dict[str, Callable[[Any, int], vc.Future]] = {
+    "its own grid": lambda x, queue: steps[None, None, queue](x, 1),
+    "again, by the plan that was kept": lambda x, queue: [steps[None, None, queue](x, 1) for _ in range(3)][-1],
+    "an int that no plan is kept for": lambda x, queue: steps[None, None, queue](x, np.int64(1)),
+    "a grid": lambda x, queue: steps[2, 64, queue](x, 1),
+    "groups alone": lambda x, queue: steps[2, None, queue](x, 1),
+    "a local size alone": lambda x, queue: steps[None, 32, queue](x, 1),
+    "loops in parts": lambda x, queue: steps[None, None, queue](x, 70_000),
+    "loops that are watched": lambda x, queue: meeting[10, 10, queue](x, 70_000),
+    "prints": lambda x, queue: told[None, None, queue](x),
 }
 
 
-@pytest.mark.parametrize("work", EVERY_WORK.values(), ids=EVERY_WORK)
-def test_all_work_of_a_block_goes_to_its_queue(many: vc.Runtime, work: Callable[[vc.Runtime, Any], Any]) -> None:
-    tensors = [many.zeros(100, np.int32) for _ in many.scheduler.placement.compute]
-    many.wait()
-    for lane, x in zip(many.scheduler.placement.compute, tensors, strict=True):
-        before = [each.task for each in many.scheduler.placement.compute]
-        with many.on_queue(lane.index):
-            done = work(many, x)
-        if isinstance(done, vc.Future):
-            assert (done.queue, done.placement) == (lane.queue, PINNED)
+@pytest.mark.parametrize("launch", OF_PYTHON.values(), ids=OF_PYTHON)
+def test_kernels_in_python_take_a_queue_in_brackets(many: vc.Runtime, launch: Callable[[Any, int], vc.Future]) -> None:
+    compute = many.scheduler.placement.compute
+    tensors = [many.zeros(100, np.int32) for _ in compute]
+    for lane, x in zip(compute, tensors, strict=True):
         many.wait()
-        gained = [each.task - n for each, n in zip(many.scheduler.placement.compute, before, strict=True)]
-        assert gained[lane.index] > 0
-        assert sum(gained) == gained[lane.index]
-    results = {tuple(np.unique(x.numpy()).tolist()) for x in tensors}
-    assert len(results) == 1, "on whichever queue"
+        before = lane.task
+        done = launch(x, lane.index)
+        assert (done.queue, done.placement) == (lane.queue, PINNED)
+        assert lane.task > before
 
 
-def test_what_other_threads_launch_is_not_in_the_block(many: vc.Runtime) -> None:
+def test_the_results_are_the_same_on_every_queue(many: vc.Runtime) -> None:
+    compute = [lane.index for lane in many.scheduler.placement.compute]
     x = many.zeros(100, np.int32)
-    found: list[vc.Future] = []
-    with many.on_queue(2):
-        thread = threading.Thread(target=lambda: found.append(steps(x, 1)))
-        thread.start()
-        thread.join()
-    assert found[0].placement != PINNED
+    for i in range(30):  # each launch needs the result of the one before, which another queue runs
+        steps[None, None, compute[i % len(compute)]](x, i)
+    assert x.numpy().tolist() == [sum(range(30))] * 100
 
 
-def test_tasks_of_asyncio_have_blocks_of_their_own(many: vc.Runtime) -> None:
-    tensors = [many.zeros(100, np.int32) for _ in range(3)]
+@pytest.mark.parametrize(
+    ("queue", "error", "says"),
+    [
+        (99, ValueError, "queue 99 does not exist"),
+        ("graphics", ValueError, "got 'graphics'"),
+        ("transfer", ValueError, "only copies; a kernel needs a compute queue"),
+        (True, TypeError, "a queue is one of runtime.device.queues, by its index; got True"),
+        (1.0, TypeError, "got 1.0"),
+        ([0], TypeError, r"got \[0\]"),
+    ],
+)
+def test_what_is_no_queue_for_a_kernel_in_python(
+    many: vc.Runtime, queue: Any, error: type[Exception], says: str
+) -> None:
+    x = many.zeros(100, np.int32)
+    steps[None, None, 0](x, 1)
+    with pytest.raises(error, match=says):
+        steps[None, None, queue](x, 1)
+    assert x.numpy().tolist() == [1] * 100
 
-    async def on(queue: int) -> list[vc.Future]:
-        made = []
-        with many.on_queue(queue):
-            for _ in range(5):
-                made.append(steps(tensors[queue], 1))
-                await asyncio.sleep(0)
-        return made
 
-    async def all_of_them() -> list[list[vc.Future]]:
-        return await asyncio.gather(*map(on, range(3)))
-
-    for queue, made in enumerate(asyncio.run(all_of_them())):
-        assert {each.queue for each in made} == {many.device.queues[queue]}
-    assert [x.numpy().tolist() for x in tensors] == [[5] * 100] * 3
+def test_a_graph_refuses_queues_of_kernels_in_python(many: vc.Runtime) -> None:
+    x = many.zeros(100, np.int32)
+    with pytest.raises(ValueError, match="a graph runs as a whole on one queue"), many.record():
+        steps[None, None, 1](x, 1)
 
 
-@pytest.mark.parametrize(("queue", "says"), [(99, "queue 99 does not exist"), ("transfer", "only copies")])
-def test_a_block_says_at_once_what_queue_there_is_not(many: vc.Runtime, queue: Any, says: str) -> None:
-    with pytest.raises(ValueError, match=says), many.on_queue(queue):
-        pytest.fail("it was entered")
+def test_a_simulation_has_no_queues() -> None:
+    x = np.zeros(100, np.int32)
+    steps.simulate[None, None, 1](x, 2)
+    assert x.tolist() == [2] * 100
+
+
+def test_the_queue_of_a_kernel_in_python_is_no_argument(many: vc.Runtime) -> None:
+    with pytest.raises(TypeError, match=r"takes its queue in brackets, as steps\[None, None, queue\]\(…\)"):
+        steps(many.zeros(100, np.int32), 1, queue=1)
 
 
 def test_with_one_queue_there_is_no_question() -> None:
@@ -228,8 +221,7 @@ def test_with_one_queue_there_is_no_question() -> None:
         a = gpu.full(10, 1.0)
         future = gpu.kernel("multiply")(a, a, a, queue=0)
         assert (len(gpu.device.queues), future.queue, future.placement) == (1, gpu.device.queues[0], ONLY)
-        with gpu.on_queue(0):
-            assert steps(gpu.zeros(5, np.int32), 1).placement == ONLY
+        assert steps[None, None, 0](gpu.zeros(5, np.int32), 1).placement == ONLY
 
 
 @pytest.mark.parametrize("option", ["queues", "timelines"])
@@ -392,28 +384,38 @@ def test_usual_plans(kind: str, timelines: tuple[int, int], compute: int, transf
 
 
 PACED = """
+import time
 import numpy as np
 import vkcompute as vc
 
-with vc.Runtime() as gpu:
+@vc.kernel
+def ones(x):
+    x[vc.global_id(0)] += 1
+
+def took(work):
+    start = time.perf_counter()
+    work()
+    gpu.wait()
+    return time.perf_counter() - start
+
+with vc.Runtime(submit_limit_s=0.05) as gpu:
     data = np.arange(1 << 20, dtype=np.float32)
-    out = np.zeros_like(data)
-    gpu.stream(data, lambda up, down: vc.multiply(up, 2, down), out, chunk_bytes=1 << 18)
-    assert np.array_equal(out, 2 * data)
-    x = gpu.tensor(data)
-    with gpu.record() as graph:
-        vc.multiply(x, 2, x)
-    futures = [graph.submit() for _ in range(5)]
-    assert np.array_equal(x.numpy(), 32 * data)
-    assert all(each.done() for each in futures)
-    print(sorted({each.role for each in gpu.device.queues}))
+    out = np.zeros(1 << 16, np.float32)
+    gpu.stream(data[: 1 << 16], lambda up, down: vc.multiply(up, 2, down), out, chunk_bytes=1 << 16)
+    assert np.array_equal(out, 2 * data[: 1 << 16])
+    x, y = gpu.zeros(200, np.int32), gpu.zeros(200, np.int32)
+    for _ in range(3):  # at once, then in parts, as it is found to be long
+        assert took(lambda: ones[200, 1](x)) >= 0.2, "workgroups take a ms each"
+    assert took(lambda: [ones[200, 1, 0](x), ones[200, 1, 1](y)]) >= 0.4, "queues that compute share an engine"
+    assert took(lambda: x.copy_from(y)) < 0.2 <= took(lambda: gpu.tensor(data).numpy()), "25 ns per byte, up or down"
+    assert x.numpy().tolist() == [1] * 200
 """
 
 
 @pytest.mark.skipif("MANY_QUEUES_DRIVER" not in os.environ, reason="the driver of many queues only")
-def test_engines_that_take_their_time_give_the_same_results() -> None:
-    env = os.environ | {"MANY_QUEUES_PACE": "100,1000"}
-    done = subprocess.run(
-        [sys.executable, "-c", PACED], env=env, capture_output=True, text=True, timeout=120, check=True
-    )
-    assert done.stdout.strip() == "['compute', 'transfer']"
+def test_engines_take_their_time(tmp_path: Path) -> None:
+    program = tmp_path / "paced.py"
+    program.write_text(PACED)
+    env = os.environ | {"MANY_QUEUES_PACE": "25600,1000000"}
+    done = subprocess.run([sys.executable, str(program)], env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -190,7 +190,7 @@ class Functions:
         self._address, self._around = address, (*wrappers, *interceptors)
 
     def __getattr__(self, name: str) -> Any:
-        pointer = self._address(ffi.new("char[]", name.encode()))
+        pointer = self._address(ffi.new("char[]", name.encode())) if name.startswith("vk") else NULL
         if pointer == NULL:
             raise AttributeError(f"{name} is not offered by this driver")
         function: Callable[..., Any] = ffi.cast(f"PFN_{name}", pointer)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from inspect import Signature as Parameters
 from numbers import Number
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,9 +16,18 @@ Sizes = tuple[int, ...]
 MOST_ELEMENTS = 2**31 - 1  # ids are int32
 _INTEGERS = [int, np.uint32, np.int64, np.uint64]  # int is int32
 
+
+class Where(NamedTuple):
+    """What stands in the brackets of a launch: groups, invocations of each, and queue; None is left to the kernel."""
+
+    groups: Sizes | None = None
+    local: tuple[int, int, int] | None = None
+    queue: int | str | None = None
+
+
 OF_GLSL = {  # what launches of kernels in GLSL take, and what to do instead
     "grid": "a kernel in Python takes its grid in brackets, as {name}[groups, local_size](…)",
-    "queue": "a kernel in Python is given its queue by `with runtime.on_queue(…)`",
+    "queue": "a kernel in Python takes its queue in brackets, as {name}[None, None, queue](…)",
 }
 
 

@@ -14,15 +14,16 @@ import numpy as np
 
 from vkcompute.errors import KernelError
 from vkcompute.jit.annotations import parameters_of
+from vkcompute.jit.arguments import Sizes, Where
 from vkcompute.jit.source import Source, read
 
 if TYPE_CHECKING:
     from vkcompute.runtime.future import Future
 
-Sizes = tuple[int, ...]
 _Function = TypeVar("_Function", bound=Callable[..., object])
 PRINT_LIMIT = 10_000
 _MOST_PRINTS = 10_000_000
+_OWN = Where()
 
 
 class Launchable:
@@ -34,22 +35,28 @@ class Launchable:
 
     def __call__(self, *args: Any, **named: Any) -> Future:
         """Launches one invocation per element of the first tensor to which the kernel assigns; returns at once."""
-        return self._launch(None, None, args, named)
+        return self._launch(_OWN, args, named)
 
-    def __getitem__(self, grid: tuple[int | Sizes, int | Sizes]) -> Callable[..., Future]:
+    def __getitem__(self, given: tuple[Any, ...]) -> Callable[..., Future]:
         """`kernel[groups, local_size](…)` launches so many workgroups of so many invocations along x, y and z.
 
-        Raises:
-            TypeError: that is no pair of ints, or of tuples of up to three.
-        """
-        if not isinstance(grid, tuple) or len(grid) != 2:
-            raise TypeError(f"{self.__name__}[groups, local_size] takes two; got {grid!r}")
-        groups, local = map(_sizes, grid)
-        x, y, z = (*local, 1, 1)[:3]
-        return partial(self._launch_on, groups, (x, y, z))
+        `kernel[groups, local_size, queue](…)` does so on one of `runtime.device.queues`, by its index; where groups or
+        local_size is None, the kernel finds it itself.
 
-    def _launch_on(self, groups: Sizes, local: tuple[int, int, int], *args: Any, **named: Any) -> Future:
-        return self._launch(groups, local, args, named)
+        Raises:
+            TypeError: groups and local_size are no ints, or tuples of up to three; or the queue is no index.
+        """
+        if not isinstance(given, tuple) or not 2 <= len(given) <= 3:
+            raise TypeError(f"{self.__name__}[groups, local_size] takes two, or three with a queue; got {given!r}")
+        groups, local = [None if each is None else _sizes(each) for each in given[:2]]
+        size = None
+        if local is not None:
+            x, y, z = (*local, 1, 1)[:3]
+            size = x, y, z
+        return partial(self._launch_on, Where(groups, size, _queue(given[2]) if len(given) == 3 else None))
+
+    def _launch_on(self, where: Where, *args: Any, **named: Any) -> Future:
+        return self._launch(where, args, named)
 
 
 class PythonKernel(Launchable):
@@ -127,6 +134,7 @@ def kernel(
 
         saxpy(x, y, out, 2.0)                         # one invocation per element of the first tensor it writes
         saxpy[(n + 255) // 256, 256](x, y, out, 2.0)  # so many workgroups, of so many invocations
+        saxpy[None, None, 1](x, y, out, 2.0)          # on that queue of the device
 
     It is compiled at the first launch with arguments of certain types, and again when a constant or a function from
     outside that it uses has changed: what changes often is better an argument. It launches on the runtime of its
@@ -260,3 +268,12 @@ def _sizes(given: Any) -> Sizes:
     if not all(0 <= n < 1 << 32 for n in sizes):
         raise ValueError(f"groups and local size are not negative, and less than 2**32; got {given!r}")
     return tuple(map(int, sizes))
+
+
+def _queue(given: Any) -> int | str | None:
+    """An index or a role; whether the device has it is seen where it launches."""
+    if given is None or isinstance(given, str):
+        return given
+    if isinstance(given, bool) or not isinstance(given, (int, np.integer)):
+        raise TypeError(f"a queue is one of runtime.device.queues, by its index; got {given!r}")
+    return int(given)

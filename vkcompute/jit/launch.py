@@ -13,7 +13,7 @@ import numpy as np
 from vkcompute.errors import MissingFeature
 from vkcompute.jit import cache, records
 from vkcompute.jit.annotations import EXACT, annotations_of, typed
-from vkcompute.jit.arguments import OF_GLSL, Sizes, bound, grid_over, kind_of_array, kind_of_number, remedy
+from vkcompute.jit.arguments import OF_GLSL, Sizes, Where, bound, grid_over, kind_of_array, kind_of_number, remedy
 from vkcompute.jit.compile import SIZE, TRUTH, VALUE, Signature, Variant, compiled, optimized
 from vkcompute.jit.loops import Loops, on_device
 from vkcompute.jit.missing import explained
@@ -50,19 +50,17 @@ class Launcher:
         self._variants: dict[Any, list[Variant]] = {}
         self._plans: dict[tuple[Any, ...], Plan] = {}
 
-    def __call__(
-        self, groups: Sizes | None, local: tuple[int, int, int] | None, args: tuple[Any, ...], named: Mapping[str, Any]
-    ) -> Future:
+    def __call__(self, where: Where, args: tuple[Any, ...], named: Mapping[str, Any]) -> Future:
         """Launches so many groups of so many invocations, or what the variant has for the tensor that it writes."""
         if named or len(args) != self._n_parameters:
             args = bound(self._name, self._parameters, args, named, OF_GLSL)
-        key = groups, local, *[arg.slot if type(arg) is Tensor else type(arg) for arg in args]
+        key = where, *[arg.slot if type(arg) is Tensor else type(arg) for arg in args]
         plan = self._plans.get(key)
-        return (plan and plan.launch(args)) or self._planned(key, args)
+        return (plan and plan.launch(args, where.queue)) or self._planned(key, args)
 
     def _planned(self, key: tuple[Any, ...], args: tuple[Any, ...]) -> Future:
         """Launches, and keeps how, for launches that have as much in common as the key says."""
-        groups, local, *_ = key
+        (groups, local, queue), *_ = key
         given, args, signature = args, *self._typed(args)
         tensors = [arg for arg in args if type(arg) is Tensor]
         if not tensors:
@@ -73,19 +71,19 @@ class Launcher:
             for at, what in variant.pushes
         ]
         if variant.sites:
-            run = partial(self._reporting, kernel, loops, pushes, grid)
+            run = partial(self._reporting, kernel, loops, pushes, grid, queue)
             return records.launch(kernel, variant.sites, self._print_limit, tensors, run)
         if loops is not None:
             grid = kernel.grid(tensors, grid)
             if not loops.harmless(pushes, grid):
-                return loops.launch(tensors, pushes, grid)
+                return loops.launch(tensors, pushes, grid, queue)
         if not self._tells_all(given, signature) or kernel.runtime.scheduler.n_recordings:
-            return kernel(*tensors, *pushes, grid=grid)
+            return kernel(*tensors, *pushes, grid=grid, queue=queue)
         command, writes, reads, keep = launch = kernel.launch((*tensors, *pushes), {}, grid)
         if len(self._plans) >= _MOST_PLANS:
             self._plans.clear()
         self._plans[key] = Plan(variant, args, pushes[len(args) - len(tensors) :], launch, loops)
-        return kernel.runtime.scheduler.dispatch(command, writes, reads, None, keep)
+        return kernel.runtime.scheduler.dispatch(command, writes, reads, queue, keep)
 
     def _on_grid(
         self,
@@ -127,12 +125,18 @@ class Launcher:
         return grid_over(self._name, shape, variant.local_size)
 
     def _reporting(
-        self, kernel: Kernel, loops: Loops | None, pushes: list[Any], grid: Any, tensors: Sequence[Tensor]
+        self,
+        kernel: Kernel,
+        loops: Loops | None,
+        pushes: list[Any],
+        grid: Any,
+        queue: int | str | None,
+        tensors: Sequence[Tensor],
     ) -> Future:
         """Launches on tensors of which the last is for reports."""
         if loops is None:
-            return kernel(*tensors, *pushes, grid=grid)
-        return loops.launch(tensors, pushes, kernel.grid(tensors, grid))
+            return kernel(*tensors, *pushes, grid=grid, queue=queue)
+        return loops.launch(tensors, pushes, kernel.grid(tensors, grid), queue)
 
     def _typed(self, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], Signature]:
         """The arguments in the types that annotations give them, and what distinguishes these for the compiler."""

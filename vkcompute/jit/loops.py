@@ -76,7 +76,9 @@ class Loops:
         n = self._most(pushes, grid)
         return n is not None and n <= self._limit
 
-    def launch(self, tensors: Sequence[Tensor], pushes: Sequence[Any], grid: Grid) -> Future:
+    def launch(
+        self, tensors: Sequence[Tensor], pushes: Sequence[Any], grid: Grid, queue: int | str | None = None
+    ) -> Future:
         """Launches the kernel, in parts where it may need them.
 
         If the number of parts is not known before, it returns when all is done.
@@ -86,18 +88,18 @@ class Loops:
                 cannot be launched in parts, whoever waits for the launch finds the error.
         """
         if self.harmless(pushes, grid):
-            return self._kernel(*tensors, *pushes, grid=grid)
+            return self._kernel(*tensors, *pushes, grid=grid, queue=queue)
         n, graph = self._most(pushes, grid, remainders=False), self._kernel.runtime.scheduler.recording()
         n_parts = _AT_ONCE + 1 if n is None else n // max(self._budget // ir.weight(self._function), 1) + 1
         if not ir.can_resume(self._function):
-            return self._watch(tensors, pushes, grid, "its invocations share memory, or wait for each other")
+            return self._watch(tensors, pushes, grid, queue, "its invocations share memory, or wait for each other")
         if n_parts <= _AT_ONCE:
-            return self._launch_parts(tensors, pushes, grid, n_parts)
+            return self._launch_parts(tensors, pushes, grid, queue, n_parts)
         if graph is not None:
-            return self._watch(tensors, pushes, grid, "a graph has recorded it, without knowing how often")
-        return self._try(tensors, pushes, grid) or self._launch_parts(tensors, pushes, grid, None)
+            return self._watch(tensors, pushes, grid, queue, "a graph has recorded it, without knowing how often")
+        return self._try(tensors, pushes, grid, queue) or self._launch_parts(tensors, pushes, grid, queue, None)
 
-    def _try(self, tensors: Sequence[Tensor], pushes: Sequence[Any], grid: Grid) -> Future | None:
+    def _try(self, tensors: Sequence[Tensor], pushes: Sequence[Any], grid: Grid, queue: Any) -> Future | None:
         """Launches what notices when it comes to its end too late; None if it did, or cannot begin again then.
 
         It takes less time than what keeps its state.
@@ -105,24 +107,26 @@ class Loops:
         if not ir.repeatable(self._function) or _overlap(self._kernel, tensors):
             return None
         status = tensors[0].runtime.zeros(1, np.uint32)
-        done = self._short(*tensors, status, *pushes, grid=grid)
+        done = self._short(*tensors, status, *pushes, grid=grid, queue=queue)
         return None if status.numpy()[0] else done
 
-    def _launch_parts(self, tensors: Sequence[Tensor], pushes: Sequence[Any], grid: Grid, n: int | None) -> Future:
+    def _launch_parts(
+        self, tensors: Sequence[Tensor], pushes: Sequence[Any], grid: Grid, queue: Any, n: int | None
+    ) -> Future:
         """Launches `n` parts, or as many as it takes."""
         runtime = self._kernel.runtime
         first, again, n_words = self._parts
         status = (runtime.scheduler.recording() or runtime).empty(1, np.uint32).fill(0)
         args = (*tensors, status, self._memory(n_words, grid), *pushes)
-        last = first(*args, grid=grid)
+        last = first(*args, grid=grid, queue=queue)
         for _ in range(n - 1 if n else 0):
-            last = again(*args, grid=grid)
+            last = again(*args, grid=grid, queue=queue)
         while n is None and status.numpy()[0]:
             status.fill(0)
-            last = again(*args, grid=grid)
+            last = again(*args, grid=grid, queue=queue)
         return last
 
-    def _watch(self, tensors: Sequence[Tensor], pushes: Sequence[Any], grid: Grid, why: str) -> Future:
+    def _watch(self, tensors: Sequence[Tensor], pushes: Sequence[Any], grid: Grid, queue: Any, why: str) -> Future:
         """Launches the kernel such that it fails if it comes to the limit; `why` it cannot go on then."""
         kernel, loops = self._watched
 
@@ -131,7 +135,7 @@ class Loops:
             return self._error(loops[number - 1], why) if number else None
 
         def run(status: Tensor) -> Future:
-            return kernel(*tensors, self._memory(1, grid).fill(0), status, *pushes, grid=grid)
+            return kernel(*tensors, self._memory(1, grid).fill(0), status, *pushes, grid=grid, queue=queue)
 
         return arrivals.expect(kernel.runtime, _STATUS_WORDS, read, run)
 

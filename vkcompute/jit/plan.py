@@ -40,7 +40,7 @@ class Plan:
         self._extents, self._reads = extents, variant.reads
         self._harmless = weakref.WeakMethod(loops.harmless) if loops is not None else None
 
-    def launch(self, args: tuple[Any, ...]) -> Future | None:
+    def launch(self, args: tuple[Any, ...], queue: int | str | None) -> Future | None:
         """Launches, if nothing has changed that would make it another launch, and no graph may want it."""
         kernel, sets = self._kernel(), self._sets()
         if kernel is None or sets is None or (scheduler := kernel.runtime.scheduler).n_recordings:
@@ -57,7 +57,7 @@ class Plan:
             return None
         writes, reads = [args[at].span for at in self._writes_at], [args[at].span for at in self._reads_at]
         keep = kernel, sets, self._cost
-        return scheduler.dispatch((*self._command, push, len(push), self._grid), writes, reads, None, keep)
+        return scheduler.dispatch((*self._command, push, len(push), self._grid), writes, reads, queue, keep)
 
 
 def _picker(at: list[int]) -> Callable[[tuple[Any, ...]], Sequence[Any]]:

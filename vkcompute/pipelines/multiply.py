@@ -80,11 +80,11 @@ class Multiplier:
             future = self._launch(tensors, scalar, array_b)
         else:
             flat = [tensor.reshape(-1).view(np.uint8) for tensor in tensors]
-            queue: int | None = None
+            scheduler = self.runtime.scheduler  # one queue for all windows: the last one's future is the future
+            lane = None if scheduler.recording() is not None else scheduler.placement.compute[0].index
             for start in range(0, out.nbytes, self._window_bytes):
                 window = slice(start, min(start + self._window_bytes, out.nbytes))
-                future = self._launch([tensor[window] for tensor in flat], scalar, array_b, queue)
-                queue = None if future.queue is None else future.queue.index  # all on one: the last stands for all
+                future = self._launch([tensor[window] for tensor in flat], scalar, array_b, lane)
         return future if whole is out else out.copy_from(whole)
 
     def _bindable(self, tensor: Tensor) -> Tensor:

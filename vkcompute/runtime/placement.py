@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import weakref
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Sequence
 from operator import index
 from typing import TYPE_CHECKING
 
@@ -13,7 +10,6 @@ from vkcompute.runtime.lane import Lane
 
 if TYPE_CHECKING:
     from vkcompute.core.device import Device
-    from vkcompute.core.queue import Queue
     from vkcompute.runtime.scheduler import Range
 
 ONLY = "no other queue could have been chosen"
@@ -25,8 +21,6 @@ RECORDED = "recorded into a graph, which runs as a whole on one queue: that of t
 
 _DETOUR = 8  # tasks: another queue takes a semaphore and two submits, which cost the host about as much as these
 
-_pins: ContextVar[tuple[tuple[weakref.ref[Placement], int | str], ...]] = ContextVar("vkcompute queues", default=())
-
 
 class Placement:
     """Chooses lanes: the one that the caller names; else the first that wrote some of the data last, while the writing
@@ -35,6 +29,7 @@ class Placement:
 
     Attributes:
         reason: of the newest choice.
+        recorded_for: a queue of the family of most of the compute queues, so that most of them can run recordings.
     """
 
     def __init__(self, device: Device, lanes: Sequence[Lane]) -> None:
@@ -42,45 +37,16 @@ class Placement:
         self.compute = [lane for lane in lanes if lane.queue.role == "compute"]
         self.transfer = [lane for lane in lanes if lane.queue.role == "transfer"]
         families = [lane.queue.family for lane in self.compute]
-        self._usual = max(self.compute, key=lambda lane: families.count(lane.queue.family)).queue
+        self.recorded_for = max(self.compute, key=lambda lane: families.count(lane.queue.family)).queue
         self.reason = ONLY
-
-    @property
-    def recorded_for(self) -> Queue:
-        """The pinned queue, or one of the family of most compute queues, so that most of them can run recordings."""
-        lanes = self.allowed(self._pinned())
-        return lanes[0].queue if len(lanes) == 1 else self._usual
-
-    @contextmanager
-    def pin(self, queue: int | str) -> Iterator[None]:
-        """As `Runtime.on_queue`."""
-        self.require_compute(queue)
-        token = _pins.set(((weakref.ref(self), queue), *_pins.get()))
-        try:
-            yield
-        finally:
-            _pins.reset(token)
-
-    def _pinned(self) -> int | str | None:
-        return next((queue for placement, queue in _pins.get() if placement() is self), None)
-
-    def require_compute(self, queue: int | str) -> None:
-        """Raises TypeError or ValueError where a kernel cannot run on this queue."""
-        if self.allowed(queue)[0] not in self.compute or queue == "transfer":
-            raise ValueError(f"queue {queue!r} of {self._device} only copies; a kernel needs a compute queue")
 
     def choose(
         self, writes: Sequence[Range], reads: Sequence[Range], queue: int | str | None, family: int | None = None
     ) -> Lane:
         """The lane for a task with these ranges: of those that `queue` allows, of a queue family if one is given."""
-        queue = self._pinned() if queue is None else queue
         lanes = self.allowed(queue)
         if family is not None:  # VUID-vkQueueSubmit-pCommandBuffers-00074
             lanes = [lane for lane in lanes if lane.queue.family == family]
-            if not lanes:
-                raise ValueError(
-                    f"queue {queue} is not of the family that this graph was recorded for; record it there"
-                )
         if len(lanes) > 1:
             lane, self.reason = self._weigh(lanes, writes, reads)
             return lane

@@ -8,7 +8,7 @@ import threading
 import warnings
 import weakref
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
@@ -212,19 +212,6 @@ class Runtime(Handle):
             TypeError, ValueError: an input is neither a tensor nor a number or array of numbers, or cannot be used.
         """
         return Graph(self, inputs)
-
-    def on_queue(self, queue: int | str) -> AbstractContextManager[None]:
-        """Chooses the queue of what this thread launches inside: `with runtime.on_queue(1): saxpy(x, y, out, 2.0)`.
-
-        Transfers, and what names a queue itself, go elsewhere.
-
-        Args:
-            queue: the index of one of `device.queues` that computes, or "compute", which leaves it open.
-
-        Raises:
-            TypeError, ValueError: it is none; or a graph that is run was recorded for another queue family.
-        """
-        return self.scheduler.placement.pin(queue)
 
     def stream(
         self,

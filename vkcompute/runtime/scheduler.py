@@ -75,8 +75,10 @@ class Scheduler:
         """
         cost = keep[2]
         with self.lock:
-            if queue is not None:
-                self.placement.require_compute(queue)
+            if queue is not None and (
+                self.placement.allowed(queue)[0] not in self.placement.compute or queue == "transfer"
+            ):
+                raise ValueError(f"queue {queue!r} of {self.device} only copies; a kernel needs a compute queue")
             if cost.load > 1 and len(parts := [*divided(command[-1], cost.parts)]) > 1:
                 return self._dispatch_parts(parts, command, writes, reads, queue, keep)
             lane = self._begin(writes, reads, queue, cost.load)

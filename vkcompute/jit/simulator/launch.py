@@ -18,7 +18,7 @@ import numpy as np
 from vkcompute import dtypes
 from vkcompute.ir.function import walk
 from vkcompute.jit.annotations import annotations_of, typed
-from vkcompute.jit.arguments import OF_GLSL, Sizes, bound, grid_over, kind_of_array, kind_of_number, remedy
+from vkcompute.jit.arguments import OF_GLSL, Sizes, Where, bound, grid_over, kind_of_array, kind_of_number, remedy
 from vkcompute.jit.compile import build, too_deep
 from vkcompute.jit.ids import SIMULATED
 from vkcompute.jit.simulator.invocations import grid
@@ -62,8 +62,7 @@ def simulate(
     function: FunctionType,
     source: Source,
     parameters: Parameters,
-    groups: Sizes | None,
-    local: tuple[int, int, int] | None,
+    where: Where,
     args: tuple[Any, ...],
     named: Mapping[str, Any],
 ) -> Any:
@@ -74,11 +73,11 @@ def simulate(
     """
     name = function.__name__
     given = typed(function, annotations_of(function), bound(name, parameters, args, named, OF_GLSL))
-    if local is not None and 0 in local:
-        raise ValueError(f"{name} has workgroups of {local} invocations; give at least 1 along each axis")
+    if where.local is not None and 0 in where.local:
+        raise ValueError(f"{name} has workgroups of {where.local} invocations; give at least 1 along each axis")
     try:
         with _one_at_a_time:
-            _simulated(function, source, given, groups, local)
+            _simulated(function, source, given, where.groups, where.local)
     except RecursionError:
         raise too_deep(source) from None
     return Done()
