@@ -194,7 +194,6 @@ def test_readers_see_one_whole_entry_while_others_write(tmp_path: Path) -> None:
 WRITE_FOREVER = """
 import sys
 from pathlib import Path
-from typing import Any
 from vkcompute import disk
 print("ready", flush=True)
 while True:

@@ -5,8 +5,9 @@
  * newest more often. So a semaphore or a wait of the host's that is missing shows in the results, each time.
  *
  * With MANY_QUEUES_PACE="NS_PER_KIB,NS_PER_GROUP" it shows what overlaps instead: each queue is a thread that takes its
- * submits in order, sleeps for as long as their copies of buffers and their workgroups are to take, and hands them on then. The queues
- * that compute share an engine, those that only copy have one each, and an engine that sleeps needs no processor.
+ * submits in order, sleeps for as long as their copies of buffers and their workgroups are to take, and hands them on
+ * then. The queues that compute share an engine, those that only copy have one each, and an engine that sleeps needs no
+ * processor.
  *
  * For compute with timeline semaphores, as vkcompute uses them; the host is taken to signal none of them. Ownership of
  * buffers is not followed, which the validation layer does not do either: a buffer that only one queue family at a time
