@@ -5,6 +5,7 @@ from __future__ import annotations
 import concurrent.futures
 import contextlib
 import io
+import itertools
 import os
 import re
 from collections.abc import Callable, Iterator
@@ -19,6 +20,7 @@ from hypothesis.extra import numpy as hnp
 import vkcompute as vc
 from vkcompute import dtypes
 from vkcompute.core.lifetime import live_counts
+from vkcompute.core.queue import Queue
 
 WIDTH, NAME = 12, "x {}"
 
@@ -272,6 +274,26 @@ def test_each_run_of_a_graph(runtime: vc.Runtime) -> None:
         graph.run(times=2, step=7)
     assert output(outer.run).splitlines() == told_steps((7, 0.0), (10, 1.0), (7, 2.0), (10, 3.0))
     assert output(lambda: graph.submit(step=8), runtime.close).splitlines() == told_steps((8, 4.0), (10, 5.0))
+
+
+@pytest.mark.device_only
+def test_launches_that_finish_while_the_host_looks(runtime: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Prints keep the order of the launches where the earlier one is asked about just before both have finished."""
+    x = runtime.zeros(3)
+
+    def together() -> None:
+        futures = [tell(x, step) for step in range(3)]
+        runtime.flush()
+        for queue in runtime.device.queues:
+            runtime.device.fn.vkQueueWaitIdle(queue.handle)  # behind the queue's back: it has seen nothing finished
+        polls, poll = itertools.count(), Queue.poll
+        late = lambda queue: poll(queue) if next(polls) else queue.completed  # noqa: E731
+        monkeypatch.setattr(Queue, "poll", late)
+        runtime.scheduler.arrive()
+        monkeypatch.undo()
+        assert all(future.done() for future in futures)
+
+    assert output(together).splitlines() == told_steps((0, 0.0), (1, 1.0), (2, 2.0))
 
 
 @pytest.mark.device_only

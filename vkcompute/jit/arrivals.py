@@ -81,6 +81,11 @@ class Arrival:
     landed: bool = False
     error: BaseException | None = None
 
+    @property
+    def whole(self) -> list[Range]:
+        """The range of the whole buffer."""
+        return [(self.buffer, 0, self.buffer.nbytes)]
+
 
 class Arrivals(list[Arrival]):
     """Those of one scheduler that have not landed, in the order of the launches."""
@@ -114,18 +119,26 @@ class Arrivals(list[Arrival]):
                 return
             self._is_landing = True
             try:
-                for arrival in [each for each in self if each.launched]:
+                # Newest first: work may finish between two questions, and a launch never finishes before one that it
+                # depends on. So what is found finished here can be landed in the order of the launches.
+                finished = [each for each in reversed(self) if each.launched and self._finished(each)]
+                for arrival in reversed(finished):
                     self._land(arrival)
             finally:
                 self._is_landing = False
 
+    def _finished(self, arrival: Arrival) -> bool:
+        """True if all that writes the buffer has finished or failed; asks the driver."""
+        lanes, whole = self._scheduler.lanes, arrival.whole
+        if arrival.landed or self._scheduler.failure_of(whole) is not None:
+            return True
+        return all(task <= lanes[lane].finished_task() for lane, task in _writers(whole))
+
     def _land(self, arrival: Arrival) -> None:
-        """Goes on where it was interrupted, if it was: what is half noted is noted again."""
-        lanes, whole = self._scheduler.lanes, [(arrival.buffer, 0, arrival.buffer.nbytes)]
+        """Resumes where an interruption ended it, if one did: what is half noted is noted again."""
+        lanes = self._scheduler.lanes
         if not arrival.landed:
-            failed = self._scheduler.failure_of(whole) is not None
-            if not failed and [task for lane, task in _writers(whole) if task > lanes[lane].finished_task()]:
-                return
+            failed = self._scheduler.failure_of(arrival.whole) is not None
             try:
                 arrival.error = None if failed else arrival.land()
             except BaseException as caught:  # nobody will know what it would have been
