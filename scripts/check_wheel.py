@@ -15,13 +15,7 @@ from pathlib import Path
 from report import SetupError, run_quietly, say
 
 ROOT = Path(__file__).resolve().parent.parent
-MAX_NBYTES = {
-    # What came after the library itself has limits of its own, so that the library keeps within the one it had before.
-    "Python kernels": (("vkcompute/ir/", "vkcompute/jit/"), 184_000),
-    "compatibility": (("vkcompute/compat/",), 50_000),
-    "the library": ((), 300_000),  # all the rest
-}
-"""Part of the wheel -> the folders that it has, the bytes that it may have"""
+MAX_NBYTES = 1_000_000
 
 
 def build(target: Path) -> Path:
@@ -33,44 +27,22 @@ def build(target: Path) -> Path:
 
 
 def faults(wheel: Path) -> list[str]:
-    """What is wrong with the wheel as a file."""
+    """The rules that the wheel, as a file, breaks."""
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
-        nbytes = _nbytes_of_parts(wheel, archive)
+    nbytes = wheel.stat().st_size
     shaders = [name for name in names if name.startswith("vkcompute/_spv/") and name.endswith(".spv")]
     strangers = {name.split("/")[0] for name in names if not name.startswith(("vkcompute/", "vkcompute-"))}
     checks = {
         f"its name says it is not pure Python: {wheel.name}": not wheel.name.endswith("-py3-none-any.whl"),
-        **{
-            f"{part} has {nbytes[part]} bytes; the limit is {most}": nbytes[part] >= most
-            for part, (_, most) in MAX_NBYTES.items()
-        },
+        f"it has {nbytes} bytes; the limit is {MAX_NBYTES}": nbytes > MAX_NBYTES,
         "it has no vkcompute/_spv/*.spv; run build_shaders.py before": not shaders,
         f"it installs more than vkcompute: {sorted(strangers)}": bool(strangers),
         "it has no py.typed": "vkcompute/py.typed" not in names,
     }
     if not any(checks.values()):
-        parts = ", ".join(f"{part} {n}" for part, n in nbytes.items())
-        say(f"{wheel.name}: {wheel.stat().st_size} bytes ({parts}), {len(names)} files, {len(shaders)} of them shaders")
+        say(f"{wheel.name}: {nbytes} bytes, {len(names)} files, {len(shaders)} of them shaders")
     return [fault for fault, found in checks.items() if found]
-
-
-def _nbytes_of_parts(wheel: Path, archive: zipfile.ZipFile) -> dict[str, int]:
-    """What each part takes of the wheel, its share of the list of files included."""
-    entries = archive.infolist()
-    record = next(entry for entry in entries if entry.filename.endswith("/RECORD"))
-    nbytes, rest = {}, wheel.stat().st_size
-    for part, (folders, _) in MAX_NBYTES.items():
-        inside = [entry for entry in entries if entry.filename.startswith(folders)]
-        listed = record.compress_size * len(inside) // len(entries)
-        nbytes[part] = sum(map(_packed_nbytes, inside)) + listed if folders else rest
-        rest -= nbytes[part]
-    return nbytes
-
-
-def _packed_nbytes(entry: zipfile.ZipInfo) -> int:
-    """Bytes that a file takes in the archive: its data, its local header of 30 bytes and its directory's of 46."""
-    return entry.compress_size + 76 + 2 * len(entry.filename.encode())
 
 
 def install(wheel: Path, folder: Path) -> None:

@@ -4,8 +4,7 @@ The manifest beside the outputs records what each was made from. An output is fr
 source (includes and defines resolved), its target and its own content are those of the manifest. Which compiler made it
 is recorded but does not count, so that a wheel can be made from an sdist without any.
 
-Outputs are made smaller by `slim`, for the wheel: 40 kB zipped become 35. spirv-opt is not run: it saves no time on
-lavapipe or SwiftShader, and what is built would depend on whether and in which version it is installed.
+spirv-opt is not run: it saves no time on lavapipe or SwiftShader, and the output would depend on the version installed.
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ from pathlib import Path
 
 from vkcompute import disk
 from vkcompute.compilers import chain, programs
-from vkcompute.compilers.slim import slim
 from vkcompute.compilers.source import Unit, assemble, read
 from vkcompute.errors import CompileError
 from vkcompute.variants import Variant
@@ -134,7 +132,7 @@ class ShaderBuild:
 
     def _compile(self, variant: Variant, tool: chain.Compiler, made_by: str, validate: bool) -> Entry:
         unit = self._unit(variant)
-        spirv = slim(chain.compile_unit(unit, tool, variant.target, optimize=False))
+        spirv = chain.compile_unit(unit, tool, variant.target, optimize=False)
         if validate:
             _validate(variant, spirv)
         disk.write_atomic(self._output(variant), spirv)
