@@ -32,6 +32,7 @@ sys.path[:0] = [str(HERE.parent)]  # so that a checkout is measured as it stands
 from stream_once import rss_anon  # noqa: E402
 
 import vkcompute as vc  # noqa: E402
+from vkcompute.core.emulation import emulated  # noqa: E402
 from vkcompute.core.lifetime import live_counts  # noqa: E402
 
 Work = tuple[Callable[[], Any], Callable[[], None]]
@@ -266,7 +267,8 @@ def main() -> int:
     options = parser.parse_args()
     device = int(options.device) if options.device and options.device.isdigit() else options.device
     try:
-        runtime = vc.Runtime(device, timelines=(2, 1))
+        with emulated(timelines=(2, 1)):
+            runtime = vc.Runtime(device)
     except (vc.NoDevice, vc.NoVulkanLoader) as error:
         print(f"soak.py: {error}", file=sys.stderr)
         return 2

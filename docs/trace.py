@@ -10,6 +10,7 @@ import matplotlib
 import numpy as np
 
 import vkcompute as vc
+from vkcompute.core.emulation import emulated
 
 matplotlib.use("Agg")
 target = sys.argv[1] if len(sys.argv) > 1 else Path(__file__).with_name("scheduling.png")
@@ -17,7 +18,7 @@ rng = np.random.default_rng(0)
 X = rng.standard_normal((100_000, 10), np.float32)
 y = X @ rng.standard_normal(10) > 0
 
-with vc.Runtime(timelines=(1, 1), staging=True) as gpu:
+with emulated(timelines=(1, 1), staging=True), vc.Runtime() as gpu:
     model = vc.LogisticRegression(max_iter=60, device=gpu)
     model.fit(X, y)  # kernels are compiled on first use, which is not to be seen here
     with gpu.profile() as profile:

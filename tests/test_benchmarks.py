@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from runtimes import open_runtime
 
 import vkcompute as vc
 
@@ -309,7 +310,7 @@ def soak(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 
 def test_a_soak_goes_round_and_takes_stock(soak: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
-    with vc.Runtime(timelines=(2, 1)) as gpu:
+    with open_runtime(timelines=(2, 1)) as gpu:
         samples = soak.soak(gpu, minutes=0.02, n_threads=2, seed=3)
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 1 + len(samples) == 19

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cache, partial
+from functools import cache
 
 import pytest
 
@@ -27,10 +27,9 @@ def any_mgr(request: pytest.FixtureRequest, mgr: kp.Manager) -> Iterator[kp.Mana
     if request.param == "as it is":
         yield mgr
         return
-    from vkcompute.runtime import runtime
+    from vkcompute.core.emulation import emulated
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(runtime, "Runtime", partial(vc.Runtime, timelines=(3, 1), staging=True))
+    with emulated(timelines=(3, 1), staging=True):
         manager = kp.Manager()
     assert len(manager.runtime.device.queues) == 4
     yield manager

@@ -5,13 +5,11 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
-from functools import partial
 
 import numpy as np
 import pytest
 from vast import GIB, Bytes, Span, vast_devices
 
-import vkcompute as vc
 from vkcompute.compat import kp
 
 pytestmark = pytest.mark.usefixtures("clean_handles")
@@ -28,7 +26,6 @@ def vast_mgr(request: pytest.FixtureRequest) -> Iterator[kp.Manager]:
 
     "real" is for those who set VKCOMPUTE_TEST_VAST: it takes 24 GiB, half of them on the device.
     """
-    from vkcompute.runtime import runtime
 
     if request.param == "real":
         if not os.environ.get("VKCOMPUTE_TEST_VAST"):
@@ -43,8 +40,7 @@ def vast_mgr(request: pytest.FixtureRequest) -> Iterator[kp.Manager]:
         return
     if not sys.platform.startswith("linux"):
         pytest.skip("memory that repeats itself is made by calls of Linux")
-    with vast_devices(), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(runtime, "Runtime", partial(vc.Runtime, staging=request.param != "on paper"))
+    with vast_devices(), emulated(staging=request.param != "on paper"):
         manager = kp.Manager()
         yield manager
         manager.destroy()

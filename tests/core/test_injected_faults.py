@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from faults import DEVICE_LOST, OUT_OF_DEVICE_MEMORY, OUT_OF_HOST_MEMORY, Faults, watched
+from runtimes import open_runtime
 
 import vkcompute as vc
 from vkcompute.core import vk
@@ -72,13 +73,13 @@ def calls_of(action: Callable[[], object], faults: Faults) -> dict[str, int]:
 @pytest.mark.parametrize("staging", [False, True], ids=["direct", "staging"])
 def test_opening_fails_at_every_call(staging: bool) -> None:
     with watched() as faults:
-        calls = calls_of(lambda: vc.Runtime(staging=staging).close(), faults)
+        calls = calls_of(lambda: open_runtime(staging=staging).close(), faults)
         assert {"vkCreateSemaphore", "vkCreateCommandPool", "vkCreatePipelineCache"} <= set(calls)
         for name, n in calls.items():
             for k in range(n):
                 faults.arm(name, k, OUT_OF_HOST_MEMORY, times=2)  # most are tried twice
                 with pytest.raises(vc.VulkanError, match=f"{name}.*VK_ERROR_OUT_OF_HOST_MEMORY"):
-                    vc.Runtime(staging=staging)
+                    open_runtime(staging=staging)
                 faults.armed = None
 
 
@@ -86,12 +87,12 @@ def test_opening_fails_at_every_call(staging: bool) -> None:
 @pytest.mark.parametrize("times", [1, 2], ids=["once", "twice"])
 def test_working_fails_at_every_call(staging: bool, times: int) -> None:
     with watched() as faults:
-        with vc.Runtime(staging=staging) as runtime:
+        with open_runtime(staging=staging) as runtime:
             calls = calls_of(lambda: work(runtime), faults)
         assert {"vkAllocateMemory", "vkCreateShaderModule", "vkAllocateDescriptorSets", "vkQueueSubmit"} <= set(calls)
         for name, n in calls.items():
             for k in {n - 1} if times == 1 else {0, n - 1}:
-                with vc.Runtime(staging=staging) as runtime:
+                with open_runtime(staging=staging) as runtime:
                     faults.arm(name, k, OUT_OF_DEVICE_MEMORY, times)
                     fails(runtime, faults, name, times)
 
@@ -121,7 +122,7 @@ def fails(runtime: vc.Runtime, faults: Faults, name: str, times: int) -> None:
 
 
 def test_a_device_that_is_lost() -> None:
-    with watched() as faults, vc.Runtime(timelines=2) as runtime:
+    with watched() as faults, open_runtime(timelines=2) as runtime:
         a = runtime.full(1000, 1.0)
         a.numpy()
         kernel, out = runtime.kernel(vc.glsl(TEXELS)), runtime.empty(1000)
@@ -150,7 +151,7 @@ def test_a_device_that_is_lost() -> None:
 
 @pytest.mark.parametrize("k", range(0, 12, 2))
 def test_a_device_that_is_lost_at_any_submit(k: int) -> None:
-    with watched() as faults, vc.Runtime(staging=True, timelines=(2, 1)) as runtime:
+    with watched() as faults, open_runtime(staging=True, timelines=(2, 1)) as runtime:
         kernel = runtime.kernel(vc.glsl(TEXELS))
         faults.arm("vkQueueSubmit", k, DEVICE_LOST)
         futures = []

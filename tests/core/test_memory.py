@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from runtimes import open_runtime
 
 import vkcompute as vc
 from vkcompute.core.memory import MIB
@@ -50,7 +51,7 @@ def test_buffers_are_aligned_for_every_kind_of_binding(kind: str, monkeypatch: p
 
 @pytest.mark.parametrize("staging", [False, True], ids=["direct", "staging"])
 def test_what_does_not_fit_says_how_much_does(staging: bool) -> None:
-    with vc.Runtime(memory_limit_bytes=LIMIT, staging=staging) as gpu:
+    with open_runtime(memory_limit_bytes=LIMIT, staging=staging) as gpu:
         with pytest.raises(vc.OutOfDeviceMemory) as caught:
             gpu.empty(LIMIT // 4 + 1)
         error = caught.value
@@ -73,7 +74,7 @@ def test_sizes_beyond_any_device(gpu: vc.Runtime, shape: object) -> None:
 
 
 def test_the_limit_holds_and_everything_up_to_it_can_be_used() -> None:
-    with vc.Runtime(memory_limit_bytes=LIMIT, staging=False) as gpu:
+    with open_runtime(memory_limit_bytes=LIMIT, staging=False) as gpu:
         if not gpu.device.memory.unified:
             pytest.skip("staging takes part of the limit")
         kept: list[vc.Tensor] = []
@@ -103,7 +104,7 @@ def test_the_driver_refuses_and_it_is_out_of_memory_too() -> None:
 
 
 def test_circles_of_garbage_are_collected_before_giving_up() -> None:
-    with vc.Runtime(memory_limit_bytes=LIMIT, staging=False) as gpu:
+    with open_runtime(memory_limit_bytes=LIMIT, staging=False) as gpu:
         if not gpu.device.memory.unified:
             pytest.skip("staging takes part of the limit")
         gc.collect()
@@ -120,7 +121,7 @@ def test_circles_of_garbage_are_collected_before_giving_up() -> None:
 
 def test_staging_works_within_a_small_limit() -> None:
     """Fewer slots than it likes, one after the other."""
-    with vc.Runtime(memory_limit_bytes=LIMIT, staging=True) as gpu:
+    with open_runtime(memory_limit_bytes=LIMIT, staging=True) as gpu:
         data = np.random.default_rng(0).integers(0, 255, 12 * MIB, np.uint8)
         tensor = gpu.tensor(data)
         assert np.array_equal(tensor.numpy(), data)

@@ -17,6 +17,7 @@ import pytest
 from faults import OUT_OF_DEVICE_MEMORY, watched
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from runtimes import open_runtime
 
 import vkcompute as vc
 from vkcompute.core.lifetime import live_counts
@@ -189,7 +190,7 @@ def copy(x, out, shift):
 
 @pytest.fixture(params=[{}, {"staging": True}, {"timelines": (3, 1)}], ids=["direct", "staging", "lanes"])
 def runtime(request: pytest.FixtureRequest, clean_handles: None) -> Iterator[vc.Runtime]:
-    with vc.Runtime(**request.param) as runtime:
+    with open_runtime(**request.param) as runtime:
         yield runtime
 
 

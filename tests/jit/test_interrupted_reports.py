@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from faults import interrupted, watched
+from runtimes import open_runtime
 
 import vkcompute as vc
 
@@ -54,7 +55,7 @@ class World:
     """A runtime with tensors, and a graph of a launch that fails."""
 
     def __init__(self) -> None:
-        self.runtime = vc.Runtime(timelines=2)
+        self.runtime = open_runtime(timelines=2)
         self.a, self.b, self.c = (self.runtime.zeros(LENGTH, np.int32) for _ in range(3))
         with self.runtime.record() as self.graph:
             move(self.a, self.b, 1)

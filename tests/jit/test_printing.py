@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from runtimes import open_runtime
 
 import vkcompute as vc
 from vkcompute import dtypes
@@ -220,7 +221,7 @@ def tell(x, step):
 
 @pytest.fixture(params=[{}, {"staging": True}, {"timelines": (3, 1)}], ids=["direct", "staging", "lanes"])
 def runtime(request: pytest.FixtureRequest, clean_handles: None) -> Iterator[vc.Runtime]:
-    with vc.Runtime(**request.param) as runtime:
+    with open_runtime(**request.param) as runtime:
         yield runtime
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from runtimes import open_runtime
 
 import vkcompute as vc
 
@@ -195,7 +196,7 @@ class Program:
 
 @pytest.fixture(scope="module", params=[{}, {"timelines": (3, 1)}, {"staging": True, "timelines": 2}])
 def runtime(request: pytest.FixtureRequest) -> Any:
-    with vc.Runtime(**request.param) as runtime:
+    with open_runtime(**request.param) as runtime:
         yield runtime
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("warnings.warn", lambda *_, **__: None)  # of failures that nobody asked for

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from logistic_oracle import Fit, fit
+from runtimes import open_runtime
 from test_logistic_training import random_table
 
 import vkcompute as vc
@@ -153,7 +154,7 @@ def test_fit_inside_of_a_profile_is_not_measured(group: vc.DeviceGroup) -> None:
 def test_devices_with_several_queues_and_memory_of_their_own(clean_handles: None, d: int) -> None:
     X, y = random_table(500, d, 17)
     params: dict[str, Any] = {"max_iter": 9, "batch_size": 200, "random_state": 5}
-    with vc.Runtime(timelines=(3, 2), staging=True) as first, vc.Runtime(staging=True) as second:
+    with open_runtime(timelines=(3, 2), staging=True) as first, open_runtime(staging=True) as second:
         with vc.DeviceGroup([first, second]) as group:
             found = vc.LogisticRegression(device=group, **params).fit(X, y)
         assert_close(found, fit(X, y, **params))

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from logistic_oracle import Fit, fit
+from runtimes import open_runtime
 
 import vkcompute as vc
 from vkcompute.pipelines.logistic import model, narrow, step, table, training, wide
@@ -375,7 +376,7 @@ def test_fits_at_the_same_time_do_not_disturb_each_other(gpu: vc.Runtime, n: int
 
 def test_a_runtime_with_several_queues(clean_handles: None) -> None:
     X, y = random_table(500, 3, 16)
-    with vc.Runtime(timelines=3, staging=True) as runtime:
+    with open_runtime(timelines=3, staging=True) as runtime:
         params: dict[str, Any] = {"max_iter": 4, "batch_size": 64, "random_state": 5}
         found = vc.LogisticRegression(device=runtime, **params).fit(X, y)
     assert_matches(found, fit(X, y, **params))

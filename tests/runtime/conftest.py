@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="session", params=[False, True], ids=["direct", "staging"])
 def rt(request: pytest.FixtureRequest, _silence_at_the_end: None) -> Iterator[vkcompute.Runtime]:
     """A runtime, without and with staging."""
-    import vkcompute
+    from runtimes import open_runtime
 
-    with vkcompute.Runtime(staging=request.param) as runtime:
+    with open_runtime(staging=request.param) as runtime:
         yield runtime
 
 
 @pytest.fixture(scope="session")
 def staged(_silence_at_the_end: None) -> Iterator[vkcompute.Runtime]:
     """A runtime that stages every transfer."""
-    import vkcompute
+    from runtimes import open_runtime
 
-    with vkcompute.Runtime(staging=True) as runtime:
+    with open_runtime(staging=True) as runtime:
         yield runtime

@@ -13,6 +13,7 @@ import pytest
 from faults import OUT_OF_DEVICE_MEMORY, Faults, watched
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from runtimes import open_runtime
 
 import vkcompute as vc
 from vkcompute.core import vk
@@ -43,7 +44,7 @@ class Machine:
 
     def __init__(self, faults: Faults, **options: Any) -> None:
         self.faults = faults
-        self.runtime = vc.Runtime(**{"submit_limit_s": None, **options})  # or a first launch is several submits
+        self.runtime = open_runtime(**{"submit_limit_s": None, **options})  # or a first launch is several submits
         self.add, self.bump = self.runtime.kernel(vc.glsl(ADD)), self.runtime.kernel(vc.glsl(BUMP))
         self.tensors = [self.runtime.full(LENGTH, i, np.int32) for i in range(N_TENSORS)]
         self.runtime.wait()

@@ -8,6 +8,7 @@ import time
 import numpy as np
 import pytest
 from machine import SCALE
+from runtimes import open_runtime
 
 import vkcompute as vc
 from vkcompute.runtime.watcher import _QueueWatcher
@@ -146,7 +147,7 @@ def test_other_threads_run_while_one_waits(gpu: vc.Runtime, way: str) -> None:
 
 
 def test_reading_one_tensor_does_not_wait_for_work_on_another() -> None:
-    with vc.Runtime(timelines=2) as gpu:
+    with open_runtime(timelines=2) as gpu:
         other = gpu.full(10, 5, np.int32)
         gpu.wait()
         future = long_work(gpu, 0.8)

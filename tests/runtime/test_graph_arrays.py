@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from machine import ADD, ALIGN, SCALE
+from runtimes import open_runtime
 
 import vkcompute as vc
 
@@ -171,7 +172,7 @@ def test_results_that_nobody_waits_for_and_a_runtime_that_is_closed() -> None:
 @pytest.mark.parametrize("staging", [False, True], ids=["direct", "staging"])
 def test_graphs_dropped_with_runs_pending(staging: bool) -> None:
     """All that they hold comes back without the collector of circles, and not before the device has finished."""
-    with vc.Runtime(staging=staging, timelines=(2, 1)) as runtime:
+    with open_runtime(staging=staging, timelines=(2, 1)) as runtime:
         scale, total = runtime.kernel(vc.glsl(SCALE)), runtime.zeros(N, np.int32)
         fetched = np.zeros(N, np.int32)
         runtime.device.collect(wait=True)

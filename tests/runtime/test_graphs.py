@@ -8,6 +8,7 @@ import threading
 import numpy as np
 import pytest
 from machine import ADD, SCALE
+from runtimes import open_runtime
 
 import vkcompute as vc
 
@@ -207,7 +208,7 @@ def test_two_threads_record_at_once(gpu: vc.Runtime) -> None:
 
 def test_a_graph_runs_on_the_queue_family_that_it_was_recorded_for() -> None:
     """A command buffer goes to queues of its pool's family only (VUID-vkQueueSubmit-pCommandBuffers-00074)."""
-    with vc.Runtime(queues=1, timelines=3) as gpu:
+    with open_runtime(queues=1, timelines=3) as gpu:
         scale = gpu.kernel(vc.glsl(SCALE))
         tensors = [gpu.zeros(10, np.int32) for _ in range(3)]
         for lane, tensor in zip(gpu.scheduler.placement.compute, tensors, strict=True):

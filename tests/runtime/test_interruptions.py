@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from faults import interrupted, watched
+from runtimes import open_runtime
 
 import vkcompute as vc
 from vkcompute.runtime.lane import Lane
@@ -49,7 +50,7 @@ class World:
     """A runtime with a kernel, tensors and a graph, and what they hold."""
 
     def __init__(self, **options: Any) -> None:
-        self.runtime = vc.Runtime(**options)
+        self.runtime = open_runtime(**options)
         self.kernel = self.runtime.kernel(vc.glsl(ADD))
         self.a, self.b, self.c = (self.runtime.zeros(LENGTH, np.int32) for _ in range(3))
         with self.runtime.record() as self.graph:
@@ -180,6 +181,7 @@ STORM = """
 import random, signal, sys, time
 import numpy as np
 import vkcompute as vc
+from vkcompute.core.emulation import emulated
 
 def interrupt(*_):
     raise KeyboardInterrupt
@@ -190,7 +192,8 @@ def forget(unraisable):  # in a finalizer, Python drops what is raised
 sys.unraisablehook = forget
 signal.signal(signal.SIGALRM, interrupt)
 rng = random.Random(1)
-runtime = vc.Runtime(staging=STAGING, timelines=2)
+with emulated(staging=STAGING, timelines=2):
+    runtime = vc.Runtime()
 kernel = runtime.kernel(vc.glsl(SOURCE))
 a, b, c = (runtime.zeros(64, np.int32) for _ in range(3))
 with runtime.record() as graph:
@@ -239,7 +242,7 @@ def test_ctrl_c_while_a_runtime_is_closed(options: dict[str, Any]) -> None:
     spirv = vc.glsl(ADD)
     with watched():
         for after in range(0, 100_000, 11):
-            runtime = vc.Runtime(**options)
+            runtime = open_runtime(**options)
             kernel, (a, b) = runtime.kernel(spirv), (runtime.zeros(LENGTH, np.int32) for _ in range(2))
             with runtime.record() as graph:
                 kernel(a, b)
@@ -259,7 +262,7 @@ def test_ctrl_c_while_a_runtime_is_closed(options: dict[str, Any]) -> None:
 @pytest.mark.parametrize("options", OPTIONS, ids=["direct", "staging", "parts"])
 def test_ctrl_c_while_tensors_come_and_go(options: dict[str, Any]) -> None:
     """Memory that no tensor has is free again."""
-    with watched(), vc.Runtime(**options) as runtime:
+    with watched(), open_runtime(**options) as runtime:
         memory, nbytes = runtime.device.memory, runtime.device.memory.block_bytes
         for after in itertools.count():
             kept = [runtime.empty(n, np.uint8) for n in (1000, 2000, 3000)]

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from machine import ADD, SCALE
+from runtimes import open_runtime
 
 import vkcompute as vc
 
@@ -44,7 +45,7 @@ void main() {
 @pytest.mark.parametrize("timelines", [1, 3])
 def test_chained_launches_without_barriers(n: int, staging: bool, timelines: int) -> None:
     """Kompute's three dispatches of `+= 1` give 1."""
-    with vc.Runtime(staging=staging, timelines=timelines) as gpu:
+    with open_runtime(staging=staging, timelines=timelines) as gpu:
         kernel, x = gpu.kernel(vc.glsl(SCALE)), gpu.zeros(1000, np.int32)
         for _ in range(n):
             kernel(x, 1, 1)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from machine import SCALE
+from runtimes import open_runtime
 
 import vkcompute as vc
 from vkcompute.core.lifetime import live_counts
@@ -143,7 +144,7 @@ def test_a_graph_closed_or_dropped_with_runs_pending() -> None:
 
 
 def test_memory_seen_through_dlpack_outlives_the_runtime() -> None:
-    with vc.Runtime(staging=False) as runtime:
+    with open_runtime(staging=False) as runtime:
         if not runtime.device.memory.unified:
             pytest.skip("the host does not see this device's memory")
         arrays = [np.from_dlpack(runtime.full(1 << 20, i)) for i in range(3)]

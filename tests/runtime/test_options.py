@@ -16,9 +16,6 @@ import vkcompute as vc
         ({"features": "shaderFloat64"}, TypeError, r"pass \['shaderFloat64'\]"),
         ({"memory_limit_bytes": -1}, ValueError, "positive int or None; got -1"),
         ({"memory_limit_bytes": 1.5}, ValueError, "positive int or None; got 1.5"),
-        ({"timelines": 0}, ValueError, "an int from 1"),
-        ({"timelines": (1, 2, 3)}, ValueError, r"got \(1, 2, 3\)"),
-        ({"timelines": (0, 1)}, ValueError, "compute from 1"),
         ({"device": True}, TypeError, "index"),
     ],
 )

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from runtimes import open_runtime
 
 import vkcompute as vc
 from vkcompute.core import clock, vk
@@ -72,7 +73,7 @@ def test_the_tasks_of_a_graph_are_measured_each(gpu: vc.Runtime) -> None:
 
 
 def test_a_measured_graph_tells_of_its_queue_as_any_other() -> None:
-    with vc.Runtime(timelines=2) as gpu:
+    with open_runtime(timelines=2) as gpu:
         x, y = gpu.full(64, 1.0), gpu.full(64, 1.0)
         with gpu.record() as graph:
             x.fill(2)
@@ -120,7 +121,7 @@ def test_more_tasks_than_a_pool_has_queries(gpu: vc.Runtime) -> None:
 
 
 def test_a_profile_of_several_queues_has_a_track_for_each() -> None:
-    with vc.Runtime(queues=1, timelines=(2, 1), staging=True) as gpu:
+    with open_runtime(queues=1, timelines=(2, 1), staging=True) as gpu:
         chains = [gpu.full(1 << 12, 1.0) for _ in range(2)]
         with gpu.profile() as profile:
             for _ in range(5):
@@ -186,7 +187,7 @@ def test_arrows_lead_from_each_launch_to_its_task(gpu: vc.Runtime, tmp_path: Pat
 
 
 def test_the_hosts_part_is_on_its_track() -> None:
-    with vc.Runtime(staging=True) as gpu:
+    with open_runtime(staging=True) as gpu:
         x = gpu.empty(1 << 20)
         with gpu.profile() as profile:
             x.write(np.ones(1 << 20, np.float32))
@@ -211,7 +212,7 @@ def test_the_hosts_part_is_on_its_track() -> None:
 
 
 def test_each_thread_has_its_track(tmp_path: Path) -> None:
-    with vc.Runtime(timelines=2) as gpu:
+    with open_runtime(timelines=2) as gpu:
 
         def work() -> None:
             x = gpu.full(1 << 12, 1.0)

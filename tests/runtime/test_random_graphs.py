@@ -10,6 +10,7 @@ from graph_machine import GraphMachine, check, programs
 from happens_before import races
 from hypothesis import given, settings
 from machine import Step
+from runtimes import open_runtime
 from sync_trace import traced
 
 import vkcompute as vc
@@ -27,7 +28,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
 @pytest.fixture(scope="module", params=OPTIONS.values(), ids=OPTIONS)
 def machine(request: pytest.FixtureRequest, rt: vc.Runtime) -> Iterator[GraphMachine]:
     staging = not rt.device.memory.unified
-    with vc.Runtime(staging=staging, **request.param) as runtime:
+    with open_runtime(staging=staging, **request.param) as runtime:
         yield GraphMachine(runtime)
 
 
@@ -41,6 +42,6 @@ def test_random_graphs(machine: GraphMachine, program: list[Step]) -> None:
 @settings(max_examples=8)
 @given(program=programs())
 def test_no_graph_races(options: str, staging: bool, program: list[Step]) -> None:
-    with traced() as trace, vc.Runtime(staging=staging, **OPTIONS[options]) as runtime:
+    with traced() as trace, open_runtime(staging=staging, **OPTIONS[options]) as runtime:
         check(GraphMachine(runtime), program)
     assert not races(trace.history)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from machine import Machine, Step, check, programs
+from runtimes import open_runtime
 
 import vkcompute as vc
 
@@ -23,7 +24,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
 
 @pytest.fixture(scope="module", params=_OPTIONS.values(), ids=_OPTIONS.keys())
 def machine(request: pytest.FixtureRequest, rt: vc.Runtime) -> Iterator[Machine]:
-    with vc.Runtime(staging=not rt.device.memory.unified, **request.param) as runtime:
+    with open_runtime(staging=not rt.device.memory.unified, **request.param) as runtime:
         yield Machine(runtime)
 
 

@@ -8,6 +8,7 @@ import threading
 
 import numpy as np
 import pytest
+from runtimes import open_runtime
 
 import vkcompute as vc
 from vkcompute.pipelines.multiply import Multiplier
@@ -57,7 +58,7 @@ def test_a_result_over_a_shifted_view_of_an_input_on_the_device(gpu: vc.Runtime,
 
 
 def test_the_future_of_windows_is_the_future_of_all() -> None:
-    with vc.Runtime(timelines=3) as gpu:
+    with open_runtime(timelines=3) as gpu:
         x, out = gpu.full(1 << 18, 3, np.int32), gpu.zeros(1 << 18, np.int32)
         multiplier = Multiplier(gpu, np.int32)
         multiplier._window_bytes = 1 << 16

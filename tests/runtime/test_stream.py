@@ -16,6 +16,7 @@ import pytest
 from arrays import DTYPES, random_bits, same_bits
 from hypothesis import given
 from hypothesis import strategies as st
+from runtimes import open_runtime
 
 import vkcompute as vc
 from vkcompute.runtime.stream import _annotate
@@ -45,7 +46,7 @@ VECTORS = """
 @pytest.fixture(scope="module", params=RUNTIMES)
 def rt(request: pytest.FixtureRequest, _silence_at_the_end: None) -> Iterator[vc.Runtime]:
     """A runtime of each kind."""
-    with vc.Runtime(**RUNTIMES[request.param]) as runtime:
+    with open_runtime(**RUNTIMES[request.param]) as runtime:
         yield runtime
 
 
@@ -324,7 +325,7 @@ def test_a_fault_in_any_place_at_any_chunk(rt: vc.Runtime, place: str, at: int) 
 
 @pytest.mark.parametrize("options", RUNTIMES.values(), ids=RUNTIMES)
 def test_nothing_is_left_of_a_stream_that_failed(clean_handles: None, options: dict[str, Any]) -> None:
-    with vc.Runtime(**options) as gpu:
+    with open_runtime(**options) as gpu:
         with pytest.raises(Stop):
             gpu.stream(np.ones(10_000, np.int8), copy, _raise_at(3), chunk_bytes=1000)
         assert taken_bytes(gpu) == 0
@@ -338,7 +339,7 @@ def test_nothing_is_left_of_a_stream_that_failed(clean_handles: None, options: d
 def test_ctrl_c_at_any_moment(clean_handles: None, options: dict[str, Any], delay_s: float) -> None:
     """An endless stream ends, and the process holds nothing once the runtime is closed."""
     chunk = np.ones(5000, np.int32)
-    with vc.Runtime(**options) as gpu:
+    with open_runtime(**options) as gpu:
         timer = threading.Timer(delay_s, _thread.interrupt_main)
 
         def start(n_rows: int, _: int | None) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from faults import OUT_OF_DEVICE_MEMORY, watched
+from runtimes import open_runtime
 
 import vkcompute as vc
 from vkcompute.core import vk
@@ -30,7 +31,7 @@ void main() { uint i = gl_GlobalInvocationID.x; if (i < a.length()) a[i] += 1; }
 def test_every_run_is_made_in_as_many_submits_as_the_limit_asks(
     limit_s: float | None, fewest: int, most: int, timelines: int
 ) -> None:
-    with watched() as faults, vc.Runtime(submit_limit_s=limit_s, timelines=timelines) as runtime:
+    with watched() as faults, open_runtime(submit_limit_s=limit_s, timelines=timelines) as runtime:
         a, kernel = runtime.zeros(1000, np.int32), runtime.kernel(vc.glsl(BUMP))
         with runtime.record() as graph:
             kernel(a)
@@ -125,7 +126,7 @@ def test_a_divided_launch_is_all_of_it_once(axes: tuple[int, int, int], timeline
     nx, ny, nz = (sizes[axis] for axis in axes)
     z, y, x = np.mgrid[:nz, :ny, :nx]
     once = np.stack([x // 4, y // 2, z // 2, (z % 2 * 2 + y % 2) * 4 + x % 4 + 1], -1)
-    with watched() as faults, vc.Runtime(submit_limit_s=1e-9, timelines=timelines) as runtime:
+    with watched() as faults, open_runtime(submit_limit_s=1e-9, timelines=timelines) as runtime:
         kernel = runtime.kernel(vc.glsl(source))
         a = runtime.zeros(once.shape, np.uint32)
         for _ in range(3):
@@ -217,7 +218,7 @@ def test_a_divided_launch_is_measured_by_its_parts() -> None:
 @pytest.mark.parametrize("timelines", [1, 3])
 @pytest.mark.parametrize("part", [0, 5, 15, 16, 31])
 def test_where_a_part_of_a_run_fails_all_that_it_writes_has_failed(part: int, timelines: int) -> None:
-    with watched() as faults, vc.Runtime(submit_limit_s=1e-9, timelines=timelines) as runtime:
+    with watched() as faults, open_runtime(submit_limit_s=1e-9, timelines=timelines) as runtime:
         a, b, c = (runtime.zeros(1024, np.int32) for _ in range(3))
         kernel = runtime.kernel(vc.glsl(BUMP))
         with runtime.record() as graph:

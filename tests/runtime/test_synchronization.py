@@ -9,9 +9,9 @@ import pytest
 from happens_before import races, superfluous
 from hypothesis import given, settings
 from machine import Machine, Step, check, programs
+from runtimes import open_runtime
 from sync_trace import traced
 
-import vkcompute as vc
 from vkcompute.runtime.lane import Lane, Strand
 from vkcompute.runtime.transfer import Transfers, host_view
 
@@ -23,14 +23,14 @@ TIMELINES = {"one queue": 1, "three queues": 3, "queues for copies": (2, 2)}
 @settings(max_examples=6)
 @given(program=programs())
 def test_nothing_races(queues: str, staging: bool, program: list[Step]) -> None:
-    with traced() as trace, vc.Runtime(timelines=TIMELINES[queues], staging=staging) as runtime:
+    with traced() as trace, open_runtime(timelines=TIMELINES[queues], staging=staging) as runtime:
         check(Machine(runtime), program)
     assert not races(trace.history)
     assert not superfluous(trace.history)
 
 
 def test_the_first_task_of_a_run_that_has_to_show_what_it_takes_needs_no_barrier_by_itself() -> None:
-    with traced() as trace, vc.Runtime(timelines=1, submit_limit_s=0.5) as runtime:
+    with traced() as trace, open_runtime(timelines=1, submit_limit_s=0.5) as runtime:
         machine = Machine(runtime)
         with runtime.record() as graph:
             machine.scale(machine.tensors[0], 2, 1)
@@ -55,7 +55,7 @@ def test_the_trace_sees_what_is_left_out(timelines: int, owner: type, method: st
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("VKCOMPUTE_VALIDATION", "off")  # or it would be the first to say so
         patch.setattr(owner, method, instead)
-        with traced() as trace, vc.Runtime(timelines=timelines, staging=False) as runtime:
+        with traced() as trace, open_runtime(timelines=timelines, staging=False) as runtime:
             machine = Machine(runtime)
             a, b, c, d = machine.tensors
             for queue, out in enumerate((c, d, c, d)):

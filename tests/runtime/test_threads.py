@@ -12,6 +12,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from machine import ADD, SCALE
+from runtimes import open_runtime
 
 import vkcompute as vc
 
@@ -96,7 +97,7 @@ STEPS = [step for name, step in vars(Worker).items() if not name.startswith("_")
 @pytest.mark.parametrize("staging", [False, True], ids=["direct", "staging"])
 @pytest.mark.parametrize("timelines", [1, (2, 2)], ids=["one timeline", "four timelines"])
 def test_threads_do_everything_at_once(timelines: int | tuple[int, int], staging: bool) -> None:
-    with vc.Runtime(timelines=timelines, staging=staging) as gpu:
+    with open_runtime(timelines=timelines, staging=staging) as gpu:
         end = time.monotonic() + 0.8
 
         def work(seed: int) -> None:
@@ -112,7 +113,7 @@ def test_threads_do_everything_at_once(timelines: int | tuple[int, int], staging
 def test_eight_threads_launch_on_the_same_tensors(timelines: int) -> None:
     """None of their launches is lost, and none is between another's reading and writing."""
     n_threads, n_launches, start = 8, 150, threading.Barrier(8)
-    with vc.Runtime(timelines=timelines) as gpu:
+    with open_runtime(timelines=timelines) as gpu:
         scale, add = gpu.kernel(vc.glsl(SCALE)), gpu.kernel(vc.glsl(ADD))
         x, total = gpu.zeros(5000, np.int32), gpu.zeros(5000, np.int32)
 

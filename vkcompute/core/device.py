@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from vkcompute.core import clock, features, vk
+from vkcompute.core import clock, emulation, features, vk
 from vkcompute.core.buffer import Buffer
 from vkcompute.core.lifetime import Handle, Owned, destroy_all
 from vkcompute.core.memory import MIB, MemoryPool
@@ -82,10 +82,7 @@ class Device(Handle):
         physical: what to open.
         require: features that must be there; the device's other useful ones are switched on anyway.
         plan: the queues to make; None makes the usual ones.
-        timelines: at least this many compute queues and this many transfer queues, (1, 0) without a wish; where the
-            device has fewer, several timelines share one of its compute queues.
         memory_limit_bytes: the most device memory to hold; None leaves it to the heap.
-        staging: True never lets the host see device memory directly, False lets it wherever it can (None: as False).
 
     Raises:
         MissingFeature: one of `require` is not there.
@@ -97,9 +94,7 @@ class Device(Handle):
         *,
         require: Collection[str] = (),
         plan: QueuePlan | None = None,
-        timelines: tuple[int, int] = (1, 0),
         memory_limit_bytes: int | None = None,
-        staging: bool | None = None,
     ) -> None:
         features.require(require, physical.features, str(physical))
         self.physical = physical
@@ -115,7 +110,8 @@ class Device(Handle):
         self.queues: list[Queue] = []
         self._lent: list[weakref.finalize[Any, Any]] = []
         self.children: dict[int, tuple[weakref.ref[Handle], list[Owned]]] = {}
-        plan = plan or QueuePlan.usual(physical, timelines)
+        emulated = emulation.current.get()
+        plan = plan or QueuePlan.usual(physical, emulated.timelines)
         self.handle: Any = self._open_handle(plan)
         self._opened()
         with ExitStack() as undo:
@@ -123,9 +119,9 @@ class Device(Handle):
             self.fn = self._functions()
             self._owned.append((self.fn.vkDestroyDevice, self.handle, vk.NULL))
             physical.instance.users.append(self._owned)
-            self._make_queues(plan, timelines)
+            self._make_queues(plan, emulated.timelines)
             self.retirement = Retirement(self.queues)
-            self.memory = MemoryPool(self, memory_limit_bytes, 64 * MIB, bool(staging))
+            self.memory = MemoryPool(self, memory_limit_bytes, 64 * MIB, emulated.staging)
             self.pipeline_cache = PipelineCache(self)
             undo.pop_all()
 

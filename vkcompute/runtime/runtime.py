@@ -50,11 +50,8 @@ class Runtime(Handle):
         features: Vulkan feature names that the device must have; its other useful ones are switched on anyway.
         allow_cpu: whether a software device will do.
         memory_limit_bytes: the most device memory to hold.
-        staging: True passes every transfer through the staging ring, even where the host sees the device's memory.
         queues: the most compute queues, or (compute, transfer) queues, of those that the device has; or "all". None
             takes up to four and two; no transfer queues where the device's memory is the host's.
-        timelines: at least this many compute queues, or (compute, transfer) queues; where the device has fewer, several
-            share one. It makes nothing faster: it shows on a device with one queue what happens on one with many.
         submit_limit_s: how long one submit is to take: desktops end what occupies their GPU for seconds (2 on Windows),
             and the device is lost. As far as earlier ones tell, fewer launches or runs of a graph go into one, and a
             launch or run that is too long is divided, between workgroups at the finest. "auto" is 0.5, but on CPUs,
@@ -75,13 +72,11 @@ class Runtime(Handle):
         features: Collection[str] = (),
         allow_cpu: bool = True,
         memory_limit_bytes: int | None = None,
-        staging: bool | None = None,
         queues: int | tuple[int, int] | str | None = None,
-        timelines: int | tuple[int, int] = 1,
         submit_limit_s: float | str | None = "auto",
     ) -> None:
         _check_options(features, memory_limit_bytes)
-        least, most = _counts("timelines", timelines), None if queues is None else _counts("queues", queues)
+        most = None if queues is None else _queue_counts(queues)
         with ExitStack() as undo:
             self._instance = undo.enter_context(Instance())
             devices, environment = enumerate_devices(self._instance), os.environ.get("VKCOMPUTE_DEVICE")
@@ -93,9 +88,7 @@ class Runtime(Handle):
                     physical,
                     require=features,
                     plan=None if most is None else QueuePlan.of(physical.queue_families, *most),
-                    timelines=least,
                     memory_limit_bytes=memory_limit_bytes,
-                    staging=staging,
                 )
             )
             self.scheduler = Scheduler(self.device, self, _limit_s(submit_limit_s, physical))
@@ -310,14 +303,13 @@ def _check_options(features: object, memory_limit_bytes: object) -> None:
         raise ValueError(f"memory_limit_bytes is a positive int or None; got {memory_limit_bytes!r}")
 
 
-def _counts(name: str, given: Any) -> tuple[int, int]:
-    """(compute, transfer) of `timelines` or `queues`."""
-    if name == "queues" and isinstance(given, str) and given == "all":
+def _queue_counts(given: Any) -> tuple[int, int]:
+    """The most (compute, transfer) queues."""
+    if isinstance(given, str) and given == "all":
         return _ALL
     counts = given if isinstance(given, tuple) else (given, 0)
     if len(counts) != 2 or not all(isinstance(n, int) and n >= 0 for n in counts) or counts[0] < 1:
-        kinds = "an int from 1, or (compute from 1, transfer from 0)" + ', or "all"' * (name == "queues")
-        raise ValueError(f"{name} is {kinds}; got {given!r}")
+        raise ValueError(f'queues is an int from 1, or (compute from 1, transfer from 0), or "all"; got {given!r}')
     return counts
 
 

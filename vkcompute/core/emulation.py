@@ -1,0 +1,38 @@
+"""Emulated hardware: several queues, or memory that the host cannot access, on a device that has neither. For tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Emulation:
+    """What a device emulates when it is opened.
+
+    Attributes:
+        timelines: the fewest (compute, transfer) queues. Where the device has fewer, several share one of its compute
+            queues, each with a timeline semaphore of its own: work is ordered between them as between real queues.
+        staging: treats device memory as invisible to the host, so that every transfer is staged.
+    """
+
+    timelines: tuple[int, int] = (1, 0)
+    staging: bool = False
+
+
+NOTHING = Emulation()
+current: ContextVar[Emulation] = ContextVar("emulation", default=NOTHING)
+"""Read by `Device` when it is opened."""
+
+
+@contextmanager
+def emulated(*, timelines: int | tuple[int, int] = 1, staging: bool = False) -> Iterator[None]:
+    """Emulates hardware on the devices opened in the block; see `Emulation`. An int counts compute queues alone."""
+    counts = (timelines, 0) if isinstance(timelines, int) else timelines
+    token = current.set(Emulation(counts, staging))
+    try:
+        yield
+    finally:
+        current.reset(token)
