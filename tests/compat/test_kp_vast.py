@@ -11,6 +11,7 @@ import pytest
 from vast import GIB, Bytes, Span, vast_devices
 
 from vkcompute.compat import kp
+from vkcompute.core.emulation import emulated
 
 pytestmark = pytest.mark.usefixtures("clean_handles")
 
