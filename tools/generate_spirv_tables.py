@@ -1,10 +1,14 @@
-"""Write vkcompute/spirv/opcodes.py and vkcompute/spirv/enums.py from the machine-readable SPIR-V grammar.
+"""Write the SPIR-V tables in vkcompute/spirv from Khronos's machine-readable grammars.
 
-    python tools/generate_spirv_tables.py [--grammar /usr/include/spirv/unified1/spirv.core.grammar.json] [--check]
+    python tools/generate_spirv_tables.py [--grammars /usr/include/spirv/unified1] [--check]
 
-The grammar comes with Debian's spirv-headers and with the Vulkan SDK. What is younger than SPIR-V 1.6 revision 2 stands
-in the tables NEWER_* below, so that the output does not depend on which copy of the grammar is installed. `--check`
-writes nothing and exits 1 when an output is stale.
+    opcodes.py          opcodes and the shapes of their operands, from spirv.core.grammar.json
+    enums.py            enumerants, from the same
+    glsl_std_450.py     instructions of GLSL.std.450, from extinst.glsl.std.450.grammar.json
+
+Debian's spirv-headers and the Vulkan SDK install the grammars. The NEWER_* tables below add what SPIR-V 1.6 revision 1
+lacks, so that the output does not depend on the installed revision. `--check` writes nothing and exits 1 when an output
+is stale.
 """
 
 from __future__ import annotations
@@ -16,17 +20,17 @@ import sys
 from pathlib import Path
 from typing import Any
 
-GRAMMAR = Path("/usr/include/spirv/unified1/spirv.core.grammar.json")
+GRAMMARS = Path("/usr/include/spirv/unified1")
 PACKAGE = Path(__file__).resolve().parent.parent / "vkcompute" / "spirv"
 VENDORS = re.compile(r"(INTEL|NV|NVX|AMD|QCOM|ARM|HUAWEI|GOOGLE)$|(INTEL|ALTERA)")
-# One letter per operand kind; vkcompute/spirv/operands.py reads them.
+# Operand kind -> letter of a shape; vkcompute/spirv/instruction.py reads them.
 LETTERS = {
     "IdResultType": "T", "IdResult": "R", "IdRef": "i", "IdScope": "i", "IdMemorySemantics": "i",
     "LiteralString": "s", "LiteralContextDependentNumber": "N", "LiteralSpecConstantOpInteger": "O",
     "PairIdRefIdRef": "p", "PairLiteralIntegerIdRef": "P", "PairIdRefLiteralInteger": "Q",
     "Decoration": "D", "ExecutionMode": "X", "MemoryAccess": "M", "ImageOperands": "I", "LoopControl": "L",
 }  # fmt: skip
-# Grammar kinds whose enumerants take operands of their own, and the table that holds those.
+# Operand kinds whose enumerants take operands of their own -> the table that holds those.
 PARAMETERS = {
     "Decoration": "DECORATION_OPERANDS",
     "ExecutionMode": "EXECUTION_MODE_OPERANDS",
@@ -62,26 +66,83 @@ NEWER_OPCODES = {
     "OpRawAccessChainNV": (5398, "TRiiiin?"),
     "OpCooperativeMatrixTransposeNV": (5390, "TRi"),
 }
-# Operands that grew an optional last one: the encoding of a float type (SPV_KHR_bfloat16, SPV_EXT_float8).
+# Opcodes that gained an optional last operand: the encoding of a float type (SPV_KHR_bfloat16, SPV_EXT_float8).
 NEWER_SHAPES = {"OpTypeFloat": "Rnn?"}
+# The same extensions, SPV_KHR_maximal_reconvergence, SPV_KHR_bfloat16, SPV_EXT_float8, SPV_EXT_shader_64bit_indexing,
+# SPV_KHR_compute_shader_derivatives, SPV_NV_shader_atomic_fp16_vector, SPV_NV_tensor_addressing.
 NEWER_ENUMERANTS = {
     "ExecutionMode": {"MaximallyReconvergesKHR": 6023},
+    "Capability": {
+        "Float8EXT": 4212,
+        "Float8CooperativeMatrixEXT": 4213,
+        "UntypedPointersKHR": 4473,
+        "QuadControlKHR": 5087,
+        "BFloat16TypeKHR": 5116,
+        "BFloat16DotProductKHR": 5117,
+        "BFloat16CooperativeMatrixKHR": 5118,
+        "ComputeDerivativeGroupQuadsKHR": 5288,
+        "ComputeDerivativeGroupLinearKHR": 5350,
+        "AtomicFloat16VectorNV": 5404,
+        "RawAccessChainsNV": 5414,
+        "Shader64BitIndexingEXT": 5426,
+        "CooperativeMatrixReductionsNV": 5430,
+        "CooperativeMatrixConversionsNV": 5431,
+        "CooperativeMatrixPerElementOperationsNV": 5432,
+        "CooperativeMatrixTensorAddressingNV": 5433,
+        "CooperativeMatrixBlockLoadsNV": 5434,
+        "TensorAddressingNV": 5439,
+        "CooperativeMatrixKHR": 6022,
+        "ReplicatedCompositesEXT": 6024,
+        "FloatControls2": 6029,
+        "FMAKHR": 6030,
+    },
 }
-# What vkcompute asks about or names to a user.
-KINDS = ("ExecutionModel", "ExecutionMode", "StorageClass", "Dim", "ImageFormat", "Decoration", "BuiltIn")
-# Enumerants of the graphics stages fill half of these kinds; what a compute shader can carry is kept, and of kinds
-# whose names no message spells, what an interface is read from.
-KEEP = {
-    "ExecutionMode": re.compile(r"^LocalSize"),
-    "BuiltIn": re.compile(r"^(NumWorkgroups|WorkgroupSize)$"),
-    "Decoration": re.compile(
-        r"^(SpecId|Block|BufferBlock|RowMajor|ArrayStride|MatrixStride|BuiltIn|Non(Read|Writ)able|Binding|DescriptorSet"
-        r"|Offset)$"
-    ),
-    "StorageClass": re.compile(r"^(?!.*(Callable|Ray|Hit|ShaderRecord|Task))"),
-    "ExecutionModel": re.compile(r"^(?!.*NV)"),
+# Opcodes without a name here: of OpenCL's queues and pipes, geometry shaders, ray queries, and vendors.
+NAMELESS_CLASSES = ("Pipe", "Device-Side_Enqueue", "Primitive")
+NAMELESS = re.compile(r"Ray")
+NAMED_VENDOR_OPCODES = ("OpRawAccessChainNV",)
+# Operand kind -> the enumerants to keep, None for all but those of vendors.
+KINDS: dict[str, str | None] = {
+    "ExecutionModel": None,
+    "ExecutionMode": "LocalSize",
+    "AddressingModel": None,
+    "MemoryModel": None,
+    "StorageClass": r"(?!.*(Callable|Ray|Hit|ShaderRecord|Task))",
+    "Dim": None,
+    "ImageFormat": None,
+    "Decoration": r"(SpecId|Block|BufferBlock|RowMajor|ArrayStride|MatrixStride|BuiltIn|Restrict|Aliased|Volatile"
+    r"|Coherent|Non(Read|Writ)able|Binding|DescriptorSet|Offset|NoContraction)$",
+    "BuiltIn": r"(NumWorkgroups|WorkgroupSize|WorkgroupId|(Local|Global)InvocationId|LocalInvocationIndex"
+    r"|NumSubgroups|Subgroup(Size|Id|LocalInvocationId))$",
+    "SelectionControl": "None",
+    "LoopControl": "(None|Unroll|DontUnroll)$",
+    "FunctionControl": "(None|Inline|DontInline)$",
+    "Scope": None,
+    "MemorySemantics": None,
+    "GroupOperation": None,
+    "Capability": r"(?!.*(INTEL|ALTERA|Geometry|Tessellation|Ray(?!Query)|Fragment|Mesh|Stencil|Viewport|ShadingRate))",
 }
-READERS = '''SHAPES: dict[int, str] = {}
+KINDS_WITH_VENDORS = ("Capability",)
+HEAD = '''"""{title}
+
+Generated by tools/generate_spirv_tables.py from {version}.
+{more}"""
+
+from __future__ import annotations
+'''
+OPCODES_MORE = """
+A shape has one letter per operand: T result type, R result, i id, n literal word, s string, N literal number to the
+end, O opcode of OpSpecConstantOp, p pair (id, id), P pair (literal, id), Q pair (id, literal), and enumerants that
+take operands of their own: D Decoration, X ExecutionMode, M MemoryAccess, I ImageOperands, L LoopControl. ? marks an
+optional operand, * any number of them.
+"""
+OPCODES_START = '''
+SHAPES: dict[int, str] = {}
+
+
+def _op(opcode: int, shape: str) -> int:
+    SHAPES[opcode] = shape
+    return opcode
 
 
 def _numbers(text: str) -> list[int]:
@@ -95,26 +156,32 @@ def _table(rows: dict[str, str]) -> dict[int, str]:
     return {number: shape for shape, text in rows.items() for number in _numbers(text)}
 
 
-def _ops(shape: str, text: str) -> list[int]:
-    """Opcodes of one shape."""
-    numbers = _numbers(text)
-    SHAPES.update(dict.fromkeys(numbers, shape))
-    return numbers
+# fmt: off'''
+OPCODES_END = '''# fmt: on
+_NAMES: dict[int, str] = {}
 
 
-def _op(shape: str, opcode: int) -> int:
-    SHAPES[opcode] = shape
-    return opcode
-
-
-# fmt: off
+def name(opcode: int) -> str:
+    """The name of an opcode, e.g. "OpLoad"; "opcode 5699" for one without a name here."""
+    if not _NAMES:
+        _NAMES.update({value: key for key, value in globals().items() if key.startswith("Op")})
+    return _NAMES.get(opcode, f"opcode {opcode}")
 '''
-HEAD = '''"""{title}
+ENUMS_START = """
+# fmt: off
 
-Written by tools/generate_spirv_tables.py from the grammar of SPIR-V {version}; change the program instead.
-{more}"""
+MAGIC = {magic}  # the first word of a module
+"""
+ENUMS_END = '''
+# fmt: on
 
-from __future__ import annotations
+
+def name(kind: type, value: int) -> str:
+    """The name of `value` in the namespace `kind`, e.g. name(Dim, 5) == "Buffer"; "Dim 77" if unknown."""
+    for key, number in vars(kind).items():
+        if number == value and not key.startswith("_"):
+            return key
+    return f"{kind.__name__} {value}"
 '''
 
 
@@ -124,8 +191,15 @@ def shape(operands: list[dict[str, str]]) -> str:
 
 
 def value_of(enumerant: dict[str, Any]) -> int:
+    """The value of an enumerant, which the grammar spells "0x0008" for a bit of a mask."""
     value = enumerant["value"]
     return int(value, 16) if isinstance(value, str) else int(value)
+
+
+def operand_kind(grammar: dict[str, Any], kind: str) -> dict[str, Any]:
+    """The grammar's entry for an operand kind."""
+    entry: dict[str, Any] = next(each for each in grammar["operand_kinds"] if each["kind"] == kind)
+    return entry
 
 
 def wrap(words: list[str], indent: str, width: int = 118) -> list[str]:
@@ -150,140 +224,126 @@ def runs(numbers: list[int]) -> str:
     return " ".join(str(first) if first == last else f"{first}-{last}" for first, last in bounds)
 
 
-def by_value(table: dict[int, str]) -> dict[str, list[int]]:
-    """Value -> its keys, ascending."""
-    groups: dict[str, list[int]] = {}
-    for key, value in sorted(table.items()):
-        groups.setdefault(value, []).append(key)
-    return groups
-
-
-def shape_rows(table: dict[int, str]) -> str:
-    """The rows of a `_table`: a shape and what has it, line by line."""
-    return "\n".join(f'    "{text}": {quoted(runs(numbers))},' for text, numbers in by_value(table).items())
-
-
 def quoted(text: str) -> str:
     """`text` as a string literal, on several lines if it is long."""
     return f'"{text}"' if len(text) < 90 else "\n".join(['"""', *wrap(text.split(), "    "), '"""'])
 
 
-def targets(names: list[str], indent: str) -> str:
-    """`names` as what a sequence is assigned to."""
-    if len(one := ", ".join(names)) < 70:
-        return one
-    return "\n".join(["(", *wrap([f"{name}," for name in names], f"{indent}    "), f"{indent})"])
+def shape_rows(table: dict[int, str]) -> str:
+    """The rows of a `_table`: a shape and its opcodes, line by line."""
+    groups: dict[str, list[int]] = {}
+    for number, operands in sorted(table.items()):
+        groups.setdefault(operands, []).append(number)
+    return "\n".join(f'    "{operands}": {quoted(runs(numbers))},' for operands, numbers in groups.items())
 
 
-def instructions(grammar: dict[str, Any]) -> dict[int, tuple[str, str]]:
-    """Opcode -> (name, shape); the first name where the grammar has aliases."""
-    table: dict[int, tuple[str, str]] = {}
+def instructions(grammar: dict[str, Any]) -> dict[int, tuple[str, str, bool]]:
+    """Opcode -> (name, shape, True if it is named here). Of aliases, the first without a vendor's suffix counts."""
+    table: dict[int, tuple[str, str, bool]] = {}
     for entry in grammar["instructions"]:
-        name = entry["opname"]
-        table.setdefault(entry["opcode"], (name, NEWER_SHAPES.get(name, shape(entry.get("operands", [])))))
+        name, opcode = entry["opname"], entry["opcode"]
+        if opcode not in table or (VENDORS.search(table[opcode][0]) and not VENDORS.search(name)):
+            operands = NEWER_SHAPES.get(name, shape(entry.get("operands", [])))
+            table[opcode] = name, operands, is_named(name, entry.get("class", ""))
     for name, (opcode, operands) in NEWER_OPCODES.items():
-        table.setdefault(opcode, (name, operands))
+        table[opcode] = name, operands, is_named(name, "")
     return dict(sorted(table.items()))
 
 
-def looked_at() -> set[str]:
-    """Names of the opcodes that the package's code speaks of."""
-    sources = [path for path in PACKAGE.parent.rglob("*.py") if path.name != "opcodes.py"]
-    return {name for path in sources for name in re.findall(r"\bop(?:codes)?\.(Op\w+)", path.read_text("utf-8"))}
+def is_named(name: str, group: str) -> bool:
+    """True if an opcode of a class of the grammar gets a name in opcodes.py."""
+    if name in NAMED_VENDOR_OPCODES:
+        return True
+    return group not in NAMELESS_CLASSES and not NAMELESS.search(name) and not VENDORS.search(name)
 
 
 def parameter_table(grammar: dict[str, Any], kind: str) -> str:
     """The source of one table: enumerant -> shape of the operands that follow it, "" for none."""
-    entry = next(k for k in grammar["operand_kinds"] if k["kind"] == kind)
-    rows = {value_of(e): shape(e.get("parameters", [])) for e in entry["enumerants"]}
+    rows = {value_of(e): shape(e.get("parameters", [])) for e in operand_kind(grammar, kind)["enumerants"]}
     rows |= {value: rows.get(value, "") for value in NEWER_ENUMERANTS.get(kind, {}).values()}
     return f"{PARAMETERS[kind]} = _table({{\n{shape_rows(rows)}\n}})"
 
 
 def opcodes_source(grammar: dict[str, Any], version: str) -> str:
-    table, names = instructions(grammar), looked_at()
-    named: dict[int, str] = {}
-    others: dict[int, str] = {}
-    for opcode, (name, operands) in table.items():
-        (named if name in names else others)[opcode] = operands
-    more = """
-A shape has one letter per operand: T result type, R result, i id, n literal word, s string, N literal number to the
-end, O opcode of OpSpecConstantOp, p pair (id, id), P pair (literal, id), Q pair (id, literal), and enumerants that
-bring operands of their own: D Decoration, X ExecutionMode, M MemoryAccess, I ImageOperands, L LoopControl. ? is an
-optional operand, * is any number of them.
-"""
-    lines = [HEAD.format(title="Every SPIR-V opcode, with the shape of its operands.", version=version, more=more)]
-    lines.append(READERS)
-    for operands, numbers in by_value(named).items():
-        group = [table[opcode][0] for opcode in numbers]
-        if len(group) == 1:
-            lines.append(f'{group[0]} = _op("{operands}", {numbers[0]})')
-        else:
-            lines.append(f'{targets(group, "")} = _ops("{operands}", {quoted(runs(numbers))})')
-    lines.append("# Opcodes that nothing here looks at: known, so that a module with them can be read.")
+    """The source of opcodes.py."""
+    table = instructions(grammar)
+    title = "SPIR-V opcodes, with the shapes of their operands."
+    lines = [HEAD.format(title=title, version=version, more=OPCODES_MORE) + OPCODES_START]
+    lines += [f'{name} = _op({opcode}, "{operands}")' for opcode, (name, operands, named) in table.items() if named]
+    others = {opcode: operands for opcode, (_, operands, named) in table.items() if not named}
+    lines.append("# Opcodes without a name here; with their shapes, modules that have them can be read.")
     lines.append(f"SHAPES.update(_table({{\n{shape_rows(others)}\n}}))")
-    declared = [opcode for opcode, (name, _) in table.items() if re.match("Op(Type|Constant|SpecConstant)", name)]
-    lines.append("# Types and constants: they stand outside of functions.")
+    declared = [opcode for opcode, row in table.items() if re.match("Op(Type|Constant|SpecConstant)", row[0])]
+    lines.append("# Types and constants: declarations outside of functions.")
     lines.append(f"DECLARED = frozenset(_numbers({quoted(runs(declared))}))")
-    lines.append("# Operands that an enumerant brings with it; of a mask, each bit in ascending order.")
+    lines.append("# Enumerant -> shape of the operands that follow it; for a mask, of each bit in ascending order.")
     lines += [parameter_table(grammar, kind) for kind in PARAMETERS]
-    lines.append(
-        "# fmt: on\n_NAMES: dict[int, str] = {}\n\n\ndef name(opcode: int) -> str:\n"
-        '    """The name of an opcode, e.g. "OpLoad"; "opcode 5699" for one that nothing here looks at."""\n'
-        "    if not _NAMES:\n"
-        '        _NAMES.update({value: key for key, value in globals().items() if key.startswith("Op")})\n'
-        '    return _NAMES.get(opcode, f"opcode {opcode}")\n'
-    )
-    return "\n".join(lines)
+    return "\n".join([*lines, OPCODES_END])
 
 
-def enumerants(grammar: dict[str, Any], kind: str) -> dict[int, str]:
-    """Value -> name; the first name without a vendor's suffix where there are aliases."""
-    entry = next(k for k in grammar["operand_kinds"] if k["kind"] == kind)
-    rows = {e["enumerant"]: value_of(e) for e in entry["enumerants"]} | NEWER_ENUMERANTS.get(kind, {})
-    keep = KEEP.get(kind, re.compile(""))
-    result: dict[int, str] = {}
-    for name, value in rows.items():
-        if keep.search(name) and not VENDORS.search(name):
-            result.setdefault(value, name)
-    return dict(sorted(result.items()))
+def enumerants(grammar: dict[str, Any], kind: str) -> dict[str, int]:
+    """Name -> value, ascending. Of aliases, the first without a vendor's suffix counts."""
+    rows = {e["enumerant"]: value_of(e) for e in operand_kind(grammar, kind)["enumerants"]}
+    rows |= NEWER_ENUMERANTS.get(kind, {})
+    keep = re.compile(KINDS[kind] or "")
+    names: dict[int, str] = {}
+    for name, value in sorted(rows.items(), key=lambda row: bool(VENDORS.search(row[0]))):
+        if keep.match(name) and (kind in KINDS_WITH_VENDORS or not VENDORS.search(name)):
+            names.setdefault(value, name)
+    return {names[value]: value for value in sorted(names)}
+
+
+def identifier(kind: str, name: str) -> str:
+    """The name of an enumerant in Python."""
+    if name == "None":
+        return "MaskNone"  # as in spirv.hpp
+    return f"{kind}{name}" if name[0].isdigit() else name
 
 
 def enums_source(grammar: dict[str, Any], version: str) -> str:
+    """The source of enums.py."""
     more = "\nPlain integers in a namespace per kind: an operand word is an integer, and an import stays cheap.\n"
-    title = "The enumerants of SPIR-V that a compute shader can carry, of the kinds that are looked at."
-    lines = [HEAD.format(title=title, version=version, more=more), "# fmt: off"]
+    title = "SPIR-V's magic number, and the enumerants that a compute shader can have."
+    magic = ENUMS_START.format(magic=grammar["magic_number"])
+    lines = [HEAD.format(title=title, version=version, more=more) + magic]
     for kind in KINDS:
+        is_mask = operand_kind(grammar, kind)["category"] == "BitEnum"
         lines.append(f'\nclass {kind}:\n    """The values of SPIR-V\'s {kind}."""\n')
-        rows = enumerants(grammar, kind)
-        for run in runs(list(rows)).split():
-            first, last = int(run.split("-")[0]), int(run.split("-")[-1])
-            names = [rows[value] for value in range(first, last + 1)]
-            names = [f"Dim{name}" if name[0].isdigit() else name for name in names]
-            start = f"{first}, " if first else ""
-            source = f"range({start}{last + 1})" if len(names) > 1 else str(first)
-            lines.append(f"    {targets(names, '    ')} = {source}")
+        lines += [
+            f"    {identifier(kind, name)} = {f'{value:#x}' if is_mask else value}"
+            for name, value in enumerants(grammar, kind).items()
+        ]
         lines.append("")
-    lines.append(
-        "\ndef name(kind: type, value: int) -> str:\n"
-        '    """The name of `value` in the namespace `kind`, e.g. name(Dim, 5) == "Buffer"; "Dim 77" if unknown."""\n'
-        '    for key, number in vars(kind).items():\n        if number == value and not key.startswith("_"):\n'
-        "            return key\n"
-        '    return f"{kind.__name__} {value}"\n'
-    )
-    return "\n".join(lines)
+    return "\n".join(lines) + ENUMS_END
+
+
+def glsl_std_450_source(grammar: dict[str, Any]) -> str:
+    """The source of glsl_std_450.py."""
+    version = f"the grammar of GLSL.std.450 version {grammar['version']} revision {grammar['revision']}"
+    title = "Instructions of the extended instruction set GLSL.std.450."
+    lines = [HEAD.format(title=title, version=version, more="")]
+    lines += [f"{entry['opname']} = {entry['opcode']}" for entry in grammar["instructions"]]
+    return "\n".join([*lines, ""])
+
+
+def sources(folder: Path) -> dict[str, str]:
+    """File -> its source, from the grammars in `folder`."""
+    core = json.loads((folder / "spirv.core.grammar.json").read_text())
+    version = f"the grammar of SPIR-V {core['major_version']}.{core['minor_version']} revision {core['revision']}"
+    return {
+        "opcodes.py": opcodes_source(core, version),
+        "enums.py": enums_source(core, version),
+        "glsl_std_450.py": glsl_std_450_source(json.loads((folder / "extinst.glsl.std.450.grammar.json").read_text())),
+    }
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--grammar", type=Path, default=GRAMMAR)
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
+    parser.add_argument("--grammars", type=Path, default=GRAMMARS, metavar="FOLDER")
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when an output is stale")
     options = parser.parse_args()
-    grammar = json.loads(options.grammar.read_text())
-    version = f"{grammar['major_version']}.{grammar['minor_version']} revision {grammar['revision']}"
     stale = False
-    outputs = {"opcodes.py": opcodes_source(grammar, version), "enums.py": enums_source(grammar, version)}
-    for name, source in outputs.items():
+    for name, source in sources(options.grammars).items():
         path = PACKAGE / name
         if not path.exists() or path.read_text() != source:
             stale = True

@@ -378,10 +378,10 @@ def test_what_is_missing_is_said_in_words(glsl: Callable[..., bytes]) -> None:
         "SPIR-V extension SPV_EXT_shader_atomic_float_add needs the extension VK_EXT_shader_atomic_float",
     ]
     assert missing("multiply", set(), set(), (1, 2), "vulkan1.3") == [
-        "SPIR-V 1.6 is newer than the 1.5 that Vulkan 1.2 takes; compile with --target-env vulkan1.2"
+        "SPIR-V 1.6 is newer than 1.5, the newest of Vulkan 1.2; compile with --target-env vulkan1.2"
     ]
     assert missing("multiply", set(), set(), (1, 0), "vulkan1.1") == [
-        "SPIR-V 1.3 is newer than the 1.0 that Vulkan 1.0 takes; compile with --target-env vulkan1.0"
+        "SPIR-V 1.3 is newer than 1.0, the newest of Vulkan 1.0; compile with --target-env vulkan1.0"
     ]
     assert missing("narrow", EVERYTHING, set(), (1, 1), "vulkan1.1") == [
         "SPIR-V extension SPV_KHR_8bit_storage needs Vulkan 1.2 or the extension VK_KHR_8bit_storage"
@@ -402,6 +402,6 @@ def test_each_vulkan_takes_spirv_up_to_its_own(vulkan: tuple[int, int], newest: 
 def test_capabilities_that_no_device_has_are_told_from_unknown_ones() -> None:
     capabilities = [Instruction(17, (number,)) for number in (6, 9999)]
     assert missing_features(Module(capabilities=capabilities), (), (), (1, 3)) == [
-        "capability Kernel belongs to OpenCL; no Vulkan device takes it",
-        "capability Capability 9999 is unknown here, so that no device can be said to have it",
+        "capability Kernel belongs to OpenCL; no Vulkan device has it",
+        "capability Capability 9999 is unknown to vkcompute, so no device counts as having it",
     ]

@@ -20,6 +20,7 @@ from vkcompute.compilers import diagnostics, shaderc
 from vkcompute.compilers.programs import Glslang, Glslc, Outcome, fingerprint, optimizer_identity, run
 from vkcompute.compilers.source import MAIN, Unit
 from vkcompute.errors import CompileError, NoCompiler
+from vkcompute.spirv.enums import MAGIC
 
 logger = logging.getLogger(__name__)
 
@@ -31,7 +32,6 @@ PROGRAMS: tuple[tuple[str, type[Glslc] | type[Glslang]], ...] = (
 TARGETS = ("vulkan1.0", "vulkan1.1", "vulkan1.2", "vulkan1.3")
 
 _FORMAT = "glsl-1"  # part of every key of the cache: raise it when the same input is to give another output
-_MAGIC = 0x07230203  # the first word of SPIR-V
 _INSTALL = """\
 install one:
   Debian, Ubuntu: apt install glslang-tools;
@@ -107,7 +107,7 @@ def compile_unit(unit: Unit, tool: Compiler, target: str, optimize: bool) -> byt
     outcome = tool.compile(unit.text, target, optimize)
     if outcome.spirv is None:
         raise diagnostics.error(unit, outcome.log, tool.name)
-    if len(outcome.spirv) % 4 != 0 or outcome.spirv[:4] != _MAGIC.to_bytes(4, sys.byteorder):
+    if len(outcome.spirv) % 4 != 0 or outcome.spirv[:4] != MAGIC.to_bytes(4, sys.byteorder):
         raise CompileError(
             f"{unit.files[MAIN].name}: what {tool.path} wrote is not SPIR-V ({len(outcome.spirv)} bytes)"
         )

@@ -17,7 +17,7 @@ from vkcompute.spirv.module import Module
 
 _DESCRIPTOR_CLASSES = (StorageClass.UniformConstant, StorageClass.Uniform, StorageClass.StorageBuffer)
 _WRITABLE = ("storage_buffer", "storage_texel_buffer", "storage_image")
-_OPAQUE = (op.OpTypeImage, op.OpTypeSampler, op.OpTypeSampledImage, 5341)  # 5341: OpTypeAccelerationStructureKHR
+_OPAQUE = (op.OpTypeImage, op.OpTypeSampler, op.OpTypeSampledImage, op.OpTypeAccelerationStructureKHR)
 _COMBINABLE = {"sampler", "sampled_image", "combined_image_sampler"}
 
 

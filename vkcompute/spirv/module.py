@@ -10,10 +10,10 @@ import numpy.typing as npt
 
 from vkcompute.errors import SpirvError
 from vkcompute.spirv import opcodes as op
+from vkcompute.spirv.enums import MAGIC
 from vkcompute.spirv.instruction import LAYOUT, Instruction
 from vkcompute.spirv.lookalike import describe
 
-MAGIC = 0x07230203
 HEADER_WORDS = 5
 MAX_BOUND = 4_194_303  # SPIR-V 2.16.1, universal limits: the id bound
 VERSIONS = tuple((1, minor) for minor in range(7))

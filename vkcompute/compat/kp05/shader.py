@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from vkcompute.spirv.module import MAGIC
+from vkcompute.spirv.enums import MAGIC
 
 
 class Shader:
