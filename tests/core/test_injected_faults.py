@@ -115,7 +115,14 @@ def fails(runtime: vc.Runtime, faults: Faults, name: str, times: int) -> None:
     runtime.wait()
     runtime.device.collect()
     after = live_counts()
-    lasting = {"PipelineLayout", "ComputePipeline", "DescriptorSets", "Block", "Buffer"}  # of kernels, staging slots
+    lasting = {
+        "PipelineLayout",
+        "ComputePipeline",
+        "DescriptorSets",
+        "BufferView",
+        "Block",
+        "Buffer",
+    }  # of kernels, staging slots
     assert {kind: n for kind, n in after.items() if kind not in lasting} == {
         kind: n for kind, n in before.items() if kind not in lasting
     }

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from vkcompute.core import vk
-from vkcompute.core.lifetime import DeviceChild, call_once, count, note
+from vkcompute.core.buffer_view import BufferView
+from vkcompute.core.lifetime import DeviceChild, count, note
 
 if TYPE_CHECKING:
     from vkcompute.core.device import Device
@@ -15,9 +16,6 @@ if TYPE_CHECKING:
 
 DESCRIPTOR_TYPES = {"storage_buffer": 7, "uniform_buffer": 6, "uniform_texel_buffer": 4, "storage_image": 3}
 _LAYOUT_GENERAL = 1
-TEXEL_BYTES = 16
-# What a texel buffer's elements are, by the type that the shader reads: four components of 32 bits.
-_TEXEL_FORMATS = {"uint32": 107, "int32": 108, "float32": 109}  # VK_FORMAT_R32G32B32A32_UINT, _SINT, _SFLOAT
 _COMPUTE_STAGE = 0x20
 _WRITE_TYPE = vk.structure_type("VkWriteDescriptorSet")
 _FIRST_POOL_SETS, _LARGEST_POOL_SETS = 8, 512
@@ -76,21 +74,10 @@ class PipelineLayout(DeviceChild):
             self._grow()
         return self._free.pop()
 
-    def give(self, sets: Any, views: Sequence[Any]) -> None:
-        """Takes sets back that no pending work uses, and destroys the views that they pointed at."""
+    def give(self, sets: Any) -> None:
+        """Takes sets back that no pending work uses."""
         if self._open:
-            for view in views:
-                entry = self.device.fn.vkDestroyBufferView, self.device.handle, view, vk.NULL
-                if entry in self.owned:
-                    call_once(self.owned, self.owned.index(entry))
             self._free += (sets,)
-
-    def view(self, block: Block, offset: int, nbytes: int, texel: str) -> Any:
-        """A buffer view for a texel binding, to be given back with the sets that point at it."""
-        info = vk.struct(
-            "VkBufferViewCreateInfo", buffer=block.handle, format=_TEXEL_FORMATS[texel], offset=offset, range=nbytes
-        )
-        return self.own("BufferView", info)
 
     def _grow(self) -> None:
         n_groups = min(_FIRST_POOL_SETS << self._n_pools, _LARGEST_POOL_SETS)
@@ -129,7 +116,7 @@ class DescriptorSets:
     __slots__ = ("__weakref__", "_layout", "_views", "handles")
 
     def __init__(self, layout: PipelineLayout, ranges: Sequence[tuple[Block, int, int]]) -> None:
-        self._views: list[Any] = []
+        self._views: list[BufferView] = []  # destroyed with these sets
         self.handles = layout.take() if layout.n_sets else vk.NULL
         self._layout = layout  # from here on there is something to hand back
         note(("DescriptorSets", +1))
@@ -146,8 +133,8 @@ class DescriptorSets:
                 images[i].imageView, images[i].imageLayout = block.handle, _LAYOUT_GENERAL
                 write.pImageInfo = images + i
             elif texel:
-                views[i] = layout.view(block, offset, nbytes, texel)
-                self._views.append(views[i])
+                self._views.append(BufferView(layout.device, block, offset, nbytes, texel))
+                views[i] = self._views[-1].handle
                 write.pTexelBufferView = views + i
             else:
                 info = infos[i]
@@ -160,4 +147,4 @@ class DescriptorSets:
         layout: PipelineLayout | None = getattr(self, "_layout", None)
         if layout is not None:
             count("DescriptorSets", -1)
-            layout.device.retirement.append((layout.give, self.handles, self._views))
+            layout.device.retirement.append((layout.give, self.handles))

@@ -10,7 +10,7 @@ import numpy as np
 
 from vkcompute import dtypes
 from vkcompute.core.buffer import Buffer
-from vkcompute.core.descriptors import TEXEL_BYTES
+from vkcompute.core.buffer_view import TEXEL_BYTES
 from vkcompute.runtime.tensor import Tensor
 from vkcompute.spirv.interface import Binding
 
