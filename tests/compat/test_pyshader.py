@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+import runpy
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -367,6 +370,69 @@ def test_lists(gpu: vc.Runtime) -> None:
     i = np.arange(5)
     sums = 0.25 * x[:5] + 0.5 * x[1:6] + 0.125 * x[2:] + 0.5
     np.testing.assert_array_equal(out, np.stack([np.where(i % 2, i, 1), 2 + i % 2, sums], axis=1))
+
+
+def nested_lists_compute(index=INDEX, out=("buffer", 1, FLOATS)):
+    i = index.x
+    offsets = [[0, 4], [1, 5], [2, 7]]
+    cubes = [[[0.0, 1.0], [2.0, 3.0]], [[4.0, 5.0], [6.0, 7.0]]]
+    row = offsets[i % 3]
+    if i > 4:
+        row = [10, 20]
+    for k in range(i % 4):
+        row = [row[1], row[0]]
+    total = row[i % 2] + offsets[1][i % 2] + (offsets[0] if i > 2 else offsets[2])[1]
+    out[i] = f32(total) + cubes[i % 2][i // 2 % 2][i % 2]
+
+
+def by_python(i: int) -> float:
+    """The element that `nested_lists_compute` writes."""
+    offsets = [[0, 4], [1, 5], [2, 7]]
+    row = [10, 20] if i > 4 else offsets[i % 3]
+    row = row[::-1] if i % 4 % 2 else row
+    total = row[i % 2] + offsets[1][i % 2] + offsets[0 if i > 2 else 2][1]
+    return total + 4 * (i % 2) + 2 * (i // 2 % 2) + i % 2
+
+
+def test_nested_lists(gpu: vc.Runtime) -> None:
+    """Runtime indices select rows; rows are assigned in branches and loops."""
+    assert floats(gpu, nested_lists_compute) == of_index(by_python)
+
+
+LITERALS = (
+    "[0, 4]", "[[0, 4], [1, 5]]", "[[0, 4], [1]]", "[[0.5, 1.0], [1, 5]]", "[[], []]", "[v, v]", "[[v, v], [v, v]]",
+    "[(0, 4), (1, 5)]", "([0, 4], [1, 5])", "((0, 4), (1, 5))", "[x, x]", "[x[0], x[1]]", "[math, math]",
+    "[True, False]", "['a', 'b']", "[None, None]", "index", "v",
+)  # fmt: skip
+USES = (
+    "t[i]", "t[i][1]", "t[i][i]", "t[1][i]", "t[i, 1]", "t[i].x", "t[x[0]]", "t[v]", "t[i > 1]", "t[0:1][i]", "t[i:]",
+    "(t if i > 1 else t)[1]", "(t, t)[i][1]", "t == t", "i in t", "t + t", "-t", "not t", "t and t", "len(t)", "max(t)",
+    "sum(t)", "t @ t", "x[t]", "t()", "t[t]", "sqrt(t)", "f32(t)", "vec3(t)", "t[i] if i > 1 else t[0]",
+)  # fmt: skip
+
+
+def test_each_use_of_a_list_compiles_or_is_refused(tmp_path: Path) -> None:
+    """No other exception leaves the compiler."""
+    pairs = list(itertools.product(LITERALS, USES))
+    lines = ["import math"]
+    for n, (literal, use) in enumerate(pairs):
+        lines += [f"def case{n}_compute(index, x, w):", "    i, v = index.x, w[0]", f"    t = {literal}"]
+        lines += [f"    y = {use}", "    if i > 2:", f"        t = {use}"]
+    path = tmp_path / "shaders.py"
+    path.write_text("\n".join(lines))
+    shaders = runpy.run_path(str(path))
+    n_compiled = 0
+    for n, pair in enumerate(pairs):
+        shader = shaders[f"case{n}_compute"]
+        shader.__defaults__ = INDEX, ("buffer", 0, FLOATS), ("buffer", 1, Array(vec3))
+        try:
+            python2shader(shader)
+            n_compiled += 1
+        except ShaderError:
+            pass
+        except Exception as error:
+            raise AssertionError(pair) from error
+    assert 50 < n_compiled < len(pairs)
 
 
 # -- parameters -------------------------------------------------------------------------------------------------------

@@ -118,10 +118,9 @@ def kind_of(value: Any, real: Scalar) -> Any:
 
 
 def like(model: tuple[Any, ...], parts: Iterable[Any]) -> tuple[Any, ...]:
-    """A vector or a named tuple of these parts where the model is one, else a tuple."""
-    if isinstance(model, Vector):
-        return Vector(parts)
-    return tuple(parts) if type(model) is tuple else type(model)._make(parts)  # type: ignore[attr-defined]
+    """A tuple of these elements, of the model's class: a vector, a named tuple, or another subclass of tuple."""
+    kind = type(model)
+    return kind._make(parts) if is_named(kind) else kind(parts)
 
 
 def is_named(kind: type) -> TypeGuard[Any]:
