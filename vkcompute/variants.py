@@ -26,7 +26,6 @@ class Variant:
 _ANY: dict[str, str | int] = {"MULTIPLY": "multiply_any", "ELEMENT_ID": 2}
 
 TABLE: tuple[Variant, ...] = (
-    Variant("multiply", "multiply_plain.comp"),
     Variant("multiply_any", "multiply.comp", _ANY),
     Variant("multiply_f64", "multiply.comp", {"MULTIPLY": "multiply_f64", "HAS_DOUBLE": 1}),
     # For devices that load texels faster than storage buffers; where that is so, there is double.

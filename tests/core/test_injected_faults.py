@@ -12,6 +12,7 @@ from faults import DEVICE_LOST, OUT_OF_DEVICE_MEMORY, OUT_OF_HOST_MEMORY, Faults
 from runtimes import open_runtime
 
 import vkcompute as vc
+from shaders import MULTIPLY
 from vkcompute.core import vk
 from vkcompute.core.clock import TimestampPool
 from vkcompute.core.lifetime import live_counts
@@ -250,6 +251,6 @@ def test_what_is_made_and_then_objected_to_is_destroyed(monkeypatch: pytest.Monk
         with vc.Runtime() as runtime:
             objecting.append(True)
             with pytest.raises(vc.ValidationError, match="objects"):
-                runtime.kernel("multiply")(*[runtime.zeros(4)] * 3)
+                runtime.kernel(MULTIPLY)(*[runtime.zeros(4)] * 3)
             objecting.clear()
-            runtime.kernel("multiply")(*[runtime.zeros(4)] * 3).result()
+            runtime.kernel(MULTIPLY)(*[runtime.zeros(4)] * 3).result()

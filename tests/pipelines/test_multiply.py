@@ -233,18 +233,36 @@ def test_one_huge_row_of_strided_arrays_is_more_than_one_chunk(gpu: vc.Runtime) 
     assert seen[-1] == (80_000, 80_000)
 
 
-def test_the_plain_kernel_stays_within_the_shortest_tensor(gpu: vc.Runtime) -> None:
-    x, y, out = gpu.full(100, 3.0), gpu.full(10, 2.0), gpu.zeros(100)
-    gpu.kernel("multiply")(x, y, out)
-    assert out.numpy().tolist() == [6.0] * 10 + [0.0] * 90
+def test_tensors_of_a_group(group: vc.DeviceGroup) -> None:
+    a = np.arange(60, dtype=np.int16).reshape(20, 3)
+    x, whole, out = group.tensor(a), group.replicate(a[:1]), group.zeros(a.shape, a.dtype)
+    assert np.array_equal(vc.multiply(x, x, out).numpy(), a * a)
+    assert np.array_equal(out.numpy(), a * a)
+    for product in (vc.multiply(x, 2), vc.multiply(2, x)):
+        assert product.rows == x.rows
+        assert np.array_equal(product.numpy(), a * 2)
+    few = group.tensor(a[:1])  # one device has no row
+    assert np.array_equal(vc.multiply(few, few).numpy(), a[:1] * a[:1])
+    with group.balance() as launched:
+        vc.multiply(x, x, out)
+    assert launched == [len(rows) for rows in x.rows or ()]
+    with pytest.raises(ValueError, match="same shape"):
+        vc.multiply(x, whole)
 
 
-def test_a_groups_tensor_and_a_graphs_number_are_refused_in_plain_words() -> None:
-    with vc.Runtime() as gpu, vc.DeviceGroup([gpu]) as group:
-        x = group.tensor(np.ones(8, np.float32))
-        for operands in ((x, 2), (2, x), (x, x), (np.ones(8, np.float32), 2, x)):
-            with pytest.raises(TypeError, match=r"group's tensors .* group\.kernel"):
-                vc.multiply(*operands)
-        a = gpu.zeros(8)
-        with gpu.record(k=2.0) as graph, pytest.raises(TypeError, match="input 'k' of a graph> goes to a kernel"):
-            vc.multiply(a, graph["k"])
+def test_tensors_that_are_not_all_of_one_group(group: vc.DeviceGroup) -> None:
+    a = np.ones((6, 2), np.float32)
+    x, runtime = group.tensor(a), group.runtimes[0]
+    for operands in ((a, 2, x), (x, 2, a), (x, a), (a, x)):
+        with pytest.raises(TypeError, match="multiplied"):
+            vc.multiply(*operands)
+    with pytest.raises(ValueError, match=r"pass group\.tensor"):
+        vc.multiply(x, runtime.tensor(a))
+    with pytest.raises(ValueError, match="leave `runtime` out"):
+        vc.multiply(x, x, runtime=runtime)
+
+
+def test_a_number_that_is_an_input_of_a_graph_is_refused(gpu: vc.Runtime) -> None:
+    a = gpu.zeros(8)
+    with gpu.record(k=2.0) as graph, pytest.raises(TypeError, match="input 'k' of a graph> goes to a kernel"):
+        vc.multiply(a, graph["k"])

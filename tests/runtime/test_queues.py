@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from runtimes import open_runtime
 
 import vkcompute as vc
+from shaders import MULTIPLY
 from vkcompute.core import vk
 from vkcompute.core.device import QueuePlan
 from vkcompute.core.physical import QueueFamily
@@ -35,7 +36,7 @@ def many(request: pytest.FixtureRequest) -> Iterator[vc.Runtime]:
 
 
 def test_chains_cross_queues_by_hand(many: vc.Runtime) -> None:
-    kernel = many.kernel("multiply")
+    kernel = many.kernel(MULTIPLY)
     a, b = many.full(1000, 1.0), many.full(1000, 2.0)
     compute = [lane.index for lane in many.scheduler.placement.compute]
     for i in range(20):  # each launch needs the result of the one before, which another queue runs
@@ -74,7 +75,7 @@ def test_staged_transfers_run_on_transfer_queues() -> None:
 
 
 def test_kernels_are_not_sent_to_transfer_queues(many: vc.Runtime) -> None:
-    kernel, a = many.kernel("multiply"), many.full(10, 1.0)
+    kernel, a = many.kernel(MULTIPLY), many.full(10, 1.0)
     for queue in ("transfer", many.scheduler.placement.transfer[0].index):
         with pytest.raises(ValueError, match="only copies; a kernel needs a compute queue"):
             kernel(a, a, a, queue=queue)
@@ -93,7 +94,7 @@ def test_kernels_are_not_sent_to_transfer_queues(many: vc.Runtime) -> None:
     ],
 )
 def test_what_names_no_queue(many: vc.Runtime, queue: Any, error: type[Exception], says: str) -> None:
-    kernel, a = many.kernel("multiply"), many.full(10, 1.0)
+    kernel, a = many.kernel(MULTIPLY), many.full(10, 1.0)
     with pytest.raises(error, match=says):
         kernel(a, a, a, queue=queue)
 
@@ -101,13 +102,13 @@ def test_what_names_no_queue(many: vc.Runtime, queue: Any, error: type[Exception
 @pytest.mark.parametrize("runtime", [1, (3, 2)], ids=["one queue", "many"])
 def test_a_kernel_refuses_to_be_a_transfer_on_any_device(runtime: Any) -> None:
     with open_runtime(timelines=runtime) as gpu:
-        kernel, a = gpu.kernel("multiply"), gpu.full(10, 1.0)
+        kernel, a = gpu.kernel(MULTIPLY), gpu.full(10, 1.0)
         with pytest.raises(ValueError, match="only copies"):
             kernel(a, a, a, queue="transfer")
 
 
 def test_which_queue_and_why(many: vc.Runtime) -> None:
-    kernel, a = many.kernel("multiply"), many.full(10, 1.0)
+    kernel, a = many.kernel(MULTIPLY), many.full(10, 1.0)
     many.wait()
     pinned = kernel(a, a, a, queue=np.int64(1))
     follows = kernel(a, a, a)
@@ -220,7 +221,7 @@ def test_the_queue_of_a_kernel_in_python_is_no_argument(many: vc.Runtime) -> Non
 def test_with_one_queue_there_is_no_question() -> None:
     with vc.Runtime(queues=1) as gpu:
         a = gpu.full(10, 1.0)
-        future = gpu.kernel("multiply")(a, a, a, queue=0)
+        future = gpu.kernel(MULTIPLY)(a, a, a, queue=0)
         assert (len(gpu.device.queues), future.queue, future.placement) == (1, gpu.device.queues[0], ONLY)
         assert steps[None, None, 0](gpu.zeros(5, np.int32), 1).placement == ONLY
 
@@ -242,7 +243,7 @@ def test_where_others_need_the_processor_waits_sleep_at_once(monkeypatch: pytest
         x = runtime.full(1 << 20, 3.0)
         with runtime.record() as graph:
             for _ in range(20):  # longer than any thread takes to wake
-                runtime.kernel("multiply")(x, x, y := runtime.empty(x.shape))
+                runtime.kernel(MULTIPLY)(x, x, y := runtime.empty(x.shape))
 
         def looked() -> bool:
             future = graph.submit()
@@ -270,7 +271,7 @@ def test_every_queue_that_there_is() -> None:
         families = gpu.device.physical.queue_families
         able = sum(family.count for family in families if family.compute or family.transfer)
         assert len(gpu.device.queues) == able
-        kernel = gpu.kernel("multiply")
+        kernel = gpu.kernel(MULTIPLY)
         a = gpu.full(100, 1.0)
         for lane in gpu.scheduler.placement.compute:
             kernel(a, a, a, queue=lane.index)

@@ -11,6 +11,7 @@ import pytest
 from runtimes import open_runtime
 
 import vkcompute as vc
+from shaders import MULTIPLY
 from vkcompute.pipelines.multiply import Multiplier
 
 
@@ -18,7 +19,7 @@ def test_a_future_keeps_its_runtime_alive() -> None:
     def launched() -> vc.Future:
         gpu = vc.Runtime()
         x = gpu.zeros(1000)
-        return gpu.kernel("multiply")(x, x, x)
+        return gpu.kernel(MULTIPLY)(x, x, x)
 
     future = launched()
     gc.collect()
@@ -29,7 +30,7 @@ def test_a_future_keeps_its_runtime_alive() -> None:
 def test_asking_again_after_an_error_does_not_hang(gpu: vc.Runtime) -> None:
     x = gpu.zeros(8)
     with gpu.record():
-        future = gpu.kernel("multiply")(x, x, x)
+        future = gpu.kernel(MULTIPLY)(x, x, x)
     for _ in range(2):
         with pytest.raises(ValueError, match="recorded into a graph"):
             concurrent.futures.wait([future], timeout=1)
@@ -97,7 +98,7 @@ def test_memory_that_is_returned_while_the_device_closes(clean_handles: None) ->
     for _ in range(20):
         gpu = vc.Runtime()
         view = [np.from_dlpack(gpu.tensor(np.arange(5, dtype=np.float32)))]
-        kernel, x = gpu.kernel("multiply"), gpu.zeros(1 << 16)
+        kernel, x = gpu.kernel(MULTIPLY), gpu.zeros(1 << 16)
         for _ in range(50):
             kernel(x, x, x)
         returning = threading.Thread(target=view.clear)

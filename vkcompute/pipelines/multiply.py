@@ -146,7 +146,9 @@ def multiply(
         TypeError: dtypes differ, or no tensor holds them.
     """
     if any(isinstance(operand, GroupTensor) for operand in (a, b, out)):
-        raise TypeError("a group's tensors are multiplied by group.kernel('multiply')(a, b, out), or part by part")
+        if runtime is not None:
+            raise ValueError("a group's tensors are multiplied on its own devices; leave `runtime` out")
+        return _multiply_shards(a, b, out)
     if isinstance(a, Tensor) or isinstance(b, Tensor):
         if runtime not in (None, *(operand.runtime for operand in (a, b) if isinstance(operand, Tensor))):
             raise ValueError("tensors are multiplied on their own runtime; leave `runtime` out, or pass arrays")
@@ -156,11 +158,11 @@ def multiply(
     left, right, scalar = _operands(a, b)
     result = _result(left, out)
     runtime = runtime or default_runtime()
-    multiplier = _multiplier(runtime, left.dtype)
+    product = multiplier(runtime, left.dtype)
     sources = [left] if scalar is not None else [left, right]
 
     def work(first: Tensor, *others: Tensor) -> None:
-        multiplier(first, others[0] if scalar is None else scalar, others[-1])
+        product(first, others[0] if scalar is None else scalar, others[-1])
 
     # A chunk of the result must not overwrite what a later chunk still reads.
     direct = not any(clash(result, source) for source in sources)
@@ -217,7 +219,8 @@ def _blocks(shape: tuple[int, ...], most: int) -> Iterator[tuple[int | slice, ..
                 yield (i, *block)
 
 
-def _multiplier(runtime: Runtime, dtype: np.dtype[Any]) -> Multiplier:
+def multiplier(runtime: Runtime, dtype: np.dtype[Any]) -> Multiplier:
+    """The runtime's multiplier of a dtype, made once."""
     key = Multiplier, dtype
     found: Multiplier | None = runtime.memo.get(key)
     if found is None:
@@ -240,8 +243,27 @@ def _multiply_tensors(left: Any, right: Any, out: Any) -> Tensor:
     _require_alike(out, a)
     target: Tensor = out
     if target.size:
-        _multiplier(a.runtime, a.dtype)(a, b, target)
+        multiplier(a.runtime, a.dtype)(a, b, target)
     return target
+
+
+def _multiply_shards(a: Any, b: Any, out: Any) -> GroupTensor:
+    """Multiplies tensors of a group, the shards on all devices at the same time.
+
+    Raises:
+        ValueError, TypeError: as of `GroupKernel` and `multiply`.
+    """
+    tensors = [operand for operand in (a, b) if isinstance(operand, GroupTensor)]
+    if not tensors or not isinstance(out, (GroupTensor, type(None))):
+        raise TypeError(f"a group's tensors are multiplied into one of the group; got {a!r}, {b!r} and out={out!r}")
+    like = next((tensor for tensor in tensors if tensor.rows is not None), tensors[0])
+    if out is None:
+        shards = [shard.runtime.empty(shard.shape, shard.dtype) for shard in like.parts]
+        out = GroupTensor(like.group, shards, like.rows)
+    launch: Any = _multiply_tensors  # on each device; gives a tensor, not the future that nobody asks for here
+    like.group.kernel(launch)(a, b, out)
+    product: GroupTensor = out
+    return product
 
 
 def _operands(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[Array, Array, np.generic | None]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -38,7 +38,8 @@ class Algorithm:
         self.manager = manager
         self._memory: tuple[Memory, ...] = ()
         self._block: Block | None = None
-        self._kernel: Kernel | None = None
+        self._kernel: Callable[..., Any] | None = None  # a `Kernel`, or a `Multiplier`, which takes no grid
+        self._grid: tuple[int, ...] | None = None
         if not isinstance(spirv, (bytes, bytearray, memoryview)):
             raise TypeError(f"spirv is SPIR-V as bytes; got {type(spirv).__name__}; compile GLSL with vkcompute.glsl")
         memory = own(manager, "an algorithm", tensors)
@@ -141,7 +142,8 @@ class Algorithm:
                 "Manager.algorithm or to OpAlgoDispatch"
             )
         push = () if self._push is None else (self._push,)
-        launch: Command = partial(self._kernel, *self._bound, *push, grid=self._grid)
+        grid = {} if self._grid is None else {"grid": self._grid}
+        launch: Command = partial(self._kernel, *self._bound, *push, **grid)
         before = [command for each in self._memory for command in each.enter()]
         return [*before, launch, *(command for each in self._memory for command in each.leave())]
 
@@ -155,13 +157,16 @@ class Algorithm:
         Raises:
             KomputeError: they are not three, of float32 and of one size.
         """
+        from vkcompute.pipelines.multiply import multiplier  # here, since it loads the driver's library
+
         memory = own(self.manager, "OpMult", tensors)
         kinds = {(each.primary.dtype.name, each.size()) for each in memory}
         if len(memory) != 3 or len(kinds) > 1 or next(iter(kinds))[0] != "float32":
             raise KomputeError(f"OpMult takes three tensors of float32 and of one size; got {list(memory)}")
-        kernel = self.manager.opened().kernel("multiply")
-        self._block = None
-        self._bind(kernel, memory, None)
+        self._bound = [each.primary for each in memory]
+        self._kernel = multiplier(self.manager.opened(), self._bound[0].dtype)
+        self._memory, self._grid, self._block = memory, None, None
+        self._push, self._n_push = None, 0
 
 
 def _interface(spirv: bytes) -> Interface:

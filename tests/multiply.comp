@@ -1,5 +1,4 @@
-// c = a * b on float32, one element per invocation: the shader that everybody writes first. `vkcompute.multiply` has
-// faster ones for every dtype; this is the built-in kernel "multiply", to try a launch with and to compare against.
+// c = a * b on float32, one element per invocation: a kernel to try a launch with.
 #version 460
 
 layout(local_size_x = 256) in;
