@@ -31,6 +31,25 @@ def test_the_bound_is_never_passed(function: ir.Function, bias: int, known: bool
     assert most >= interpreter.passes_in_step(function.body, traces), ir.text(function)
 
 
+def iterations(trace: interpreter.Trace) -> int:
+    """How often an invocation starts loops over, all loops together."""
+    return sum(len(passes) - 1 + sum(map(iterations, passes)) for passes in trace.values())
+
+
+@given(function=functions(), bias=st.integers(-3, 3), limit=st.integers(0, 12), optimized=st.booleans())
+def test_a_loop_that_certainly_exceeds_a_limit_does(
+    function: ir.Function, bias: int, limit: int, optimized: bool
+) -> None:
+    if optimized:
+        ir.optimize(function)
+    loop = ir.certain_excess(function, {function.pushes[0]: (bias, bias)}, limit)
+    out = np.arange(N_INVOCATIONS * SLOTS, dtype=np.int32)
+    first, *_ = interpreter.run(function, {"src": SOURCE, "out": out}, N_INVOCATIONS, {"bias": bias})
+    if loop is not None:
+        assert loop in first
+        assert iterations(first) > limit, ir.text(function)
+
+
 Step = Callable[[Builder, Value], Value]
 _I = ir.INT32
 ONE_LOOP: dict[str, tuple[int, str, Any, Step, int | None]] = {  # first, comparison, bound, step; the trips
@@ -80,6 +99,10 @@ def test_bounds_that_the_launch_knows(first: int, n: int, width: int, step: int)
     assert (ir.most_passes(function, {}) or 2**31) > 2**31 // 5
     most = ir.most_passes(function, {function.pushes[0]: (n, n + width)})
     assert most == len(range(first, n + width, step)) + 1
+    least = len(range(first, n, step))
+    known = {function.pushes[0]: (n, n + width)}
+    assert ir.certain_excess(function, known, least) is None
+    assert least == 0 or ir.certain_excess(function, known, least - 1) is not None
 
 
 def test_ranges_of_a_kernel(tmp_path: Path) -> None:
@@ -106,6 +129,40 @@ def test_ranges_of_a_kernel(tmp_path: Path) -> None:
     assert passes("k = 0\n    while k < n and x[i] > 0:\n        k += 2", 10) == 6
     assert passes("k = n\n    while k > 0:\n        x[k] = 0\n        k //= 2", 1000) == 11
     assert passes("x[i] = x[i] ** n", 5) == 4
+
+
+def test_ranges_of_a_kernel_that_exceed_a_limit(tmp_path: Path) -> None:
+    from types import FunctionType
+
+    from vkcompute.jit.compile import optimized
+    from vkcompute.jit.source import read
+
+    def exceeds(body: str, n: int, limit: int) -> bool:
+        function = _function(tmp_path, body)
+        assert isinstance(function, FunctionType)
+        built = optimized(function, read(function), (("i", 1), int), (8, 1, 1), False, False, False)[0]
+        given = {push: (n, n) if push.name == "n" else (32, 32) for push in built.pushes}
+        return ir.certain_excess(built, given, limit) is not None
+
+    assert exceeds("for k in range(n): x[i] += k", 100, 99)
+    assert not exceeds("for k in range(n): x[i] += k", 100, 100)
+    assert exceeds("for k in range(n, 2, -3): x[i] += k", 100, 32)
+    assert exceeds("for k in range(n):\n        for j in range(n): x[i] += j", 10, 109)
+    assert exceeds("for k in range(n): x[i] += k\n    for k in range(n): x[i] += k", 100, 199)
+    assert exceeds("if i < x.size:\n        for k in range(n): x[i] += k", 100, 99)
+    assert exceeds("if i >= x.size: return\n    for k in range(n): x[i] += k", 100, 99)
+    assert exceeds("k = 0\n    while k < n: k += 2", 100, 49)
+    assert exceeds("k = n\n    while k > 0: k -= 2", 100, 49)
+    for uncertain in (
+        "if i > 0:\n        for k in range(n): x[i] += k",
+        "if x[i] > 0:\n        for k in range(n): x[i] += k",
+        "if x[i] > 0: return\n    for k in range(n): x[i] += k",
+        "for k in range(x[i]): x[i] += n",
+        "k = 0\n    while k < n and x[i] > 0: k += 1",
+        "for k in range(n):\n        if x[i] > k: break\n        x[i] += k",
+        "for k in range(n):\n        if x[i] > k: return\n        x[i] += k",
+    ):
+        assert not exceeds(uncertain, 100, 1), uncertain
 
 
 def _function(folder: Path, body: str) -> object:

@@ -154,7 +154,6 @@ OF_PYTHON: dict[str, Callable[[Any, int], vc.Future]] = {
     "a grid": lambda x, queue: steps[2, 64, queue](x, 1),
     "groups alone": lambda x, queue: steps[2, None, queue](x, 1),
     "a local size alone": lambda x, queue: steps[None, 32, queue](x, 1),
-    "loops in parts": lambda x, queue: steps[None, None, queue](x, 70_000),
     "loops that are watched": lambda x, queue: meeting[10, 10, queue](x, 70_000),
     "prints": lambda x, queue: told[None, None, queue](x),
 }

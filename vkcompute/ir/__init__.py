@@ -10,11 +10,11 @@ from vkcompute.ir.builder import Branch, Builder, Loop
 from vkcompute.ir.divergence import divergent_barrier
 from vkcompute.ir.emulate import float_atomics, without_float_atomics
 from vkcompute.ir.function import Constant, Function, Memory, Value
-from vkcompute.ir.intervals import most_passes
+from vkcompute.ir.intervals import certain_excess, most_passes
+from vkcompute.ir.loop_cuts import with_cut_detection
 from vkcompute.ir.lower import lower
 from vkcompute.ir.optimize import optimize
 from vkcompute.ir.printer import text
-from vkcompute.ir.resume import can_resume, repeatable, resumable, weight
 from vkcompute.ir.types import (
     BOOL,
     FLOAT16,
@@ -35,7 +35,6 @@ from vkcompute.ir.types import (
     vector,
 )
 from vkcompute.ir.verify import verify
-from vkcompute.ir.watch import watched
 
 __all__ = [
     "BOOL",
@@ -62,18 +61,15 @@ __all__ = [
     "Type",
     "Value",
     "Vector",
-    "can_resume",
+    "certain_excess",
     "divergent_barrier",
     "float_atomics",
     "lower",
     "most_passes",
     "optimize",
-    "repeatable",
-    "resumable",
     "text",
     "vector",
     "verify",
-    "watched",
-    "weight",
+    "with_cut_detection",
     "without_float_atomics",
 ]

@@ -1,4 +1,4 @@
-"""How often loops run at most: arithmetic on the intervals that values lie in."""
+"""Bounds of loop iterations, by interval arithmetic on values."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute.ir.function import Constant, Function, Op, Param, Region, Result, Value, endings, walk
+from vkcompute.ir.function import Constant, Function, Op, Param, Region, Result, Value, endings, falls_through, walk
 from vkcompute.ir.remainder import passes_of
 from vkcompute.ir.types import BOOL, Scalar, Type
 
@@ -21,36 +21,64 @@ _NEGATED = {"lt": "ge", "ge": "lt", "gt": "le", "le": "gt", "eq": "ne", "ne": "e
 _SWAPPED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le", "eq": "eq", "ne": "ne"}
 
 
-def most_passes(function: Function, given: Mapping[Any, Interval], *, remainders: bool = True) -> int | None:
-    """How often invocations that run in step pass through the bodies of loops at most, all loops together.
+def most_passes(function: Function, given: Mapping[Any, Interval]) -> int | None:
+    """An upper bound of the loop iterations of invocations that run in step, all loops together.
 
-    A driver that masks what is not taken passes once through a loop that no invocation comes to, and once more through
-    each for the way out; invocations in different iterations of an outer loop wait for each other.
+    A driver that masks inactive lanes iterates once through a loop that no invocation enters, and once more through
+    each loop to leave it. Invocations in different iterations of an outer loop wait for each other.
 
     Args:
         function: the kernel.
-        given: what is known of push constants, and of builtins by (name, axis).
-        remainders: whether the loops of floats' remainders count.
+        given: known intervals of push constants, and of builtins by (name, axis).
 
     Returns:
         None where no bound is found.
     """
-    size = math.prod(function.local_size)
-    intervals = Intervals(
-        function.body,
-        {
-            **{("local_id", axis): (0, n - 1) for axis, n in enumerate(function.local_size)},
-            **dict.fromkeys((("local_index", 0), ("subgroup_id", 0)), (0, size - 1)),
-            ("n_subgroups", 0): (1, size),
-            ("subgroup_size", 0): (1, _LARGEST_SUBGROUP),
-            ("subgroup_local_id", 0): (0, _LARGEST_SUBGROUP - 1),
-            **given,
-        },
-    )
     try:
-        return intervals.passes(function.body, remainders=remainders)
+        return Intervals(function.body, {**_builtins(function), **given}).passes(function.body)
     except RecursionError:
         return None
+
+
+def certain_excess(function: Function, given: Mapping[Any, Interval], limit: int) -> Op | None:
+    """The loop in which the first invocation of the grid certainly exceeds `limit` iterations, all loops together.
+
+    Args:
+        function: the kernel.
+        given: known intervals of push constants, and of builtins by (name, axis).
+        limit: the most iterations that an invocation may run.
+
+    Returns:
+        None where no loop is certain to exceed the limit.
+    """
+    first = dict.fromkeys(_ids(function), (0, 0))
+    intervals, total = Intervals(function.body, {**_builtins(function), **given, **first}), 0
+    try:
+        for loop in intervals.certain_loops(function.body):
+            total += intervals.least_iterations(loop)
+            if total > limit:
+                return loop
+    except RecursionError:
+        pass
+    return None
+
+
+def _ids(function: Function) -> Iterator[tuple[str, int]]:
+    """Builtins that are 0 in the first invocation."""
+    yield from ((name, axis) for name in ("global_id", "local_id", "group_id") for axis in range(3))
+    yield "local_index", 0
+
+
+def _builtins(function: Function) -> dict[Any, Interval]:
+    """The intervals of builtins that the local size bounds."""
+    size = math.prod(function.local_size)
+    return {
+        **{("local_id", axis): (0, n - 1) for axis, n in enumerate(function.local_size)},
+        **dict.fromkeys((("local_index", 0), ("subgroup_id", 0)), (0, size - 1)),
+        ("n_subgroups", 0): (1, size),
+        ("subgroup_size", 0): (1, _LARGEST_SUBGROUP),
+        ("subgroup_local_id", 0): (0, _LARGEST_SUBGROUP - 1),
+    }
 
 
 class Intervals:
@@ -69,13 +97,13 @@ class Intervals:
             for at, value in enumerate(values)
         }
 
-    def passes(self, region: Region, *, remainders: bool = True) -> int | None:
-        """The sum over the loops of a region and of what is inside of it."""
+    def passes(self, region: Region) -> int | None:
+        """The sum over the loops of a region and of the regions in it."""
         total = 0
         for op in region.ops:
-            n = passes_of(op) if remainders else 0
+            n = passes_of(op)
             for each in op.regions:
-                inner = self.passes(each, remainders=remainders)
+                inner = self.passes(each)
                 if inner is None:
                     return None
                 n += inner
@@ -95,6 +123,50 @@ class Intervals:
             return 0
         found = (self._counted(loop, *each) for each in self._conditions(loop))
         return next((each[0] for each in found if each), None)
+
+    def certain_loops(self, region: Region) -> Iterator[Op]:
+        """Outermost loops that every invocation in the region enters; none after a possible return."""
+        for op in region.ops:
+            regions = op.regions
+            if op.code == "loop":
+                yield op
+            elif op.code == "if":
+                least, most = self.of(op.args[0])
+                if least == most:
+                    regions = (regions[0 if least else 1],)
+                    yield from self.certain_loops(*regions)
+            if any(each.code == "return" for inner in regions for each in walk(inner)):
+                return
+
+    def least_iterations(self, loop: Op) -> int:
+        """A lower bound of the iterations of a loop that is entered, and of the loops in it."""
+        leaves = only_exit(loop)
+        if leaves is None or any(op.code == "return" for op in walk(loop.regions[0])):
+            return 0
+        trips = max([self._least_trips(loop, *each) for each in self._staying(loop, leaves)], default=0)
+        return trips * (1 + sum(map(self.least_iterations, self.certain_loops(loop.regions[0]))))
+
+    def _staying(self, loop: Op, leaves: Op) -> Iterator[Comparison]:
+        """The comparison of a carried value on which alone the loop continues, if there is one."""
+        condition, truth = leaves.args[0], _breaks(leaves.regions[1])
+        if isinstance(condition, Op) and condition.code in _NEGATED:
+            for code, one, other in self._holding(condition, truth):
+                for each in ((code, one, other), (_SWAPPED[code], other, one)):
+                    if each[1] in loop.params and _is_whole(each[1].type):
+                        yield each
+
+    def _least_trips(self, loop: Op, code: str, counter: Value, bound: Value) -> int:
+        """The fewest trips of a loop that starts over exactly while this holds."""
+        at = self._owners[counter][1]
+        step = _union([self._change(end.args[at], counter) for end in endings(loop, back=True)])
+        (least, most), (low, high) = self.of(loop.args[at]), self.of(bound)
+        if step is None:
+            return 0
+        if code in ("lt", "le") and step[0] >= 0 and step[1] > 0:
+            return max(int(-((most - low - (code == "le")) // step[1])), 0)
+        if code in ("gt", "ge") and step[1] <= 0 and step[0] < 0:
+            return max(int(-((high - least - (code == "ge")) // -step[0])), 0)
+        return 0
 
     def _conditions(self, loop: Op) -> Iterator[Comparison]:
         """What holds of one of its params whenever the loop starts over."""
@@ -240,6 +312,21 @@ class Intervals:
         return _union([taken, self.of(other)])
 
 
+def only_exit(loop: Op) -> Op | None:
+    """The branch at the top of the body in which the loop ends, if it ends and starts over nowhere else."""
+    body = loop.regions[0]
+    leading = [op for op in walk(body) if op.code in ("break", "continue") and op.attribute is loop]
+    if len(leading) != 1 or leading[0].code != "break" or body.ops[-1].code != "yield":
+        return None
+    exits = [op for op in body.ops if op.code == "if" and any(region.end() is leading[0] for region in op.regions)]
+    return exits[0] if exits and falls_through(exits[0]) else None
+
+
+def _breaks(region: Region) -> bool:
+    end = region.end()
+    return end is not None and end.code == "break"
+
+
 def _both(condition: Value, one: Value, other: Value, truth: bool) -> tuple[Value, ...]:
     """What has this value, too, if `condition ? one : other` has."""
     short, long = (other, one) if truth else (one, other)
@@ -299,6 +386,8 @@ def _rest(x: Interval, y: Interval) -> Interval | None:
 
 
 def _common(x: Interval, y: Interval) -> Interval | None:
+    if x[0] == x[1] and y[0] == y[1]:
+        return x[0] & y[0], x[0] & y[0]
     tops = [each[1] for each in (x, y) if each[0] >= 0]
     return (0, min(tops)) if tops else None
 

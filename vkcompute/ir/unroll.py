@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from vkcompute.ir.builder import Builder
-from vkcompute.ir.function import Constant, Function, Op, Region, Value, falls_through, walk
-from vkcompute.ir.intervals import Intervals
+from vkcompute.ir.function import Constant, Function, Op, Region, Value, walk
+from vkcompute.ir.intervals import Intervals, only_exit
 from vkcompute.ir.passes import decide, rewrite
 
 MOST_TRIPS, MOST_OPS = 32, 512
@@ -42,7 +42,7 @@ class _Unrolling:
         """What a loop becomes; None if it stays."""
         if loop.code != "loop":
             return None
-        codes, leaves = [op.code for op in walk(loop.regions[0])], _only_exit(loop)
+        codes, leaves = [op.code for op in walk(loop.regions[0])], only_exit(loop)
         trips = Intervals(Region([loop]), {}).trips(loop) if leaves is not None else None
         if leaves is None or trips is None or trips > MOST_TRIPS or trips * len(codes) > MOST_OPS:
             return None
@@ -84,13 +84,3 @@ class _Unrolling:
             else:
                 self._builder.copy(op, env)
         return None
-
-
-def _only_exit(loop: Op) -> Op | None:
-    """The branch at the top of the body in which the loop ends, if it ends and starts over nowhere else."""
-    body = loop.regions[0]
-    leading = [op for op in walk(body) if op.code in ("break", "continue") and op.attribute is loop]
-    if len(leading) != 1 or leading[0].code != "break" or body.ops[-1].code != "yield":
-        return None
-    exits = [op for op in body.ops if op.code == "if" and any(region.end() is leading[0] for region in op.regions)]
-    return exits[0] if exits and falls_through(exits[0]) else None

@@ -210,11 +210,9 @@ def kernel(
     KernelError with the place in the source, the index, the shape and the first invocation in the order of the grid.
     All else goes on.
 
-    **Loops** may be as long as they like. lavapipe ends an invocation's after 65,535 iterations, all of its loops
-    together: there, what may pass that is launched in parts, each of which goes on where the one before stopped. If
-    `range` and the arguments do not tell how long it takes, the launch returns only when all is done. With barriers,
-    shared arrays or subgroups it cannot stop in between, nor in a graph that does not know how long it takes: there the
-    launch fails if it comes to the limit.
+    **Loops.** lavapipe before Mesa 25 cuts an invocation's loops after 65,535 iterations, all of its loops together.
+    There, a launch that is certain to reach the limit raises a KernelError. One that may reach it is watched: if a loop
+    is cut, its future and everything that reads its results raise the error, which names the loop.
 
     Raises:
         KernelError: there is no source, or (at the first launch) it does something else; the message has the place.
