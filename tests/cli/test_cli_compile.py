@@ -12,7 +12,7 @@ import pytest
 from cli_done import Done
 
 from vkcompute.cli.compile import _text
-from vkcompute.compilers import chain
+from vkcompute.compilers import discovery
 from vkcompute.errors import NoCompiler
 from vkcompute.spirv.module import Module
 from vkcompute.spirv.reflect import reflect
@@ -40,7 +40,7 @@ void main() {
 @pytest.fixture(autouse=True)
 def _compiler() -> None:
     try:
-        chain.find()
+        discovery.find()
     except NoCompiler:
         pytest.skip("no GLSL compiler on this machine")
 

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from vkcompute.compilers import chain, shaderc
+from vkcompute.compilers import discovery, shaderc
+from vkcompute.compilers.compiler import Compiler
 from vkcompute.errors import NoCompiler
 
 # A fake compiler notes each run in its log and then runs BODY, with the output path in $out and the text in $text.
@@ -70,10 +71,10 @@ def compiler(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def any_compiler() -> chain.Compiler:
-    """The compiler that the chain finds."""
+def any_compiler() -> Compiler:
+    """The compiler that discovery finds."""
     try:
-        return chain.find()
+        return discovery.find()
     except NoCompiler as missing:
         pytest.skip(str(missing))
 

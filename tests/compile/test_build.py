@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from vkcompute.compilers.build import MANIFEST, ShaderBuild
+from vkcompute.compilers.builtin_shaders import BUILT_IN_SHADERS, BuiltInShader
 from vkcompute.errors import CompileError, NoCompiler
 from vkcompute.spirv import opcodes as op
 from vkcompute.spirv.enums import Dim
 from vkcompute.spirv.module import Module
-from vkcompute.variants import TABLE, Variant
 
 pytestmark = pytest.mark.pure
 
@@ -39,7 +39,11 @@ def sources(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def build(sources: Path, tmp_path: Path) -> ShaderBuild:
-    table = (Variant("a_2", "a.comp", {"N": 2}), Variant("a_1", "a.comp", {"N": 1}), Variant("b", "b.comp"))
+    table = (
+        BuiltInShader("a_2", "a.comp", {"N": 2}),
+        BuiltInShader("a_1", "a.comp", {"N": 1}),
+        BuiltInShader("b", "b.comp"),
+    )
     return ShaderBuild(sources, tmp_path / "out", table)
 
 
@@ -53,7 +57,7 @@ def outputs(build: ShaderBuild) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in build.outputs.iterdir()}
 
 
-def with_table(build: ShaderBuild, *table: Variant) -> ShaderBuild:
+def with_table(build: ShaderBuild, *table: BuiltInShader) -> ShaderBuild:
     return ShaderBuild(build.sources, build.outputs, table)
 
 
@@ -114,9 +118,9 @@ def test_what_makes_an_output_stale(built: ShaderBuild, fake: Fake, change: str,
     elif change == "no manifest":
         manifest.unlink()
     elif change == "a define":
-        build = with_table(build, *build.table[:2], Variant("b", "b.comp", {"A": 1}))
+        build = with_table(build, *build.table[:2], BuiltInShader("b", "b.comp", {"A": 1}))
     elif change == "the target":
-        build = with_table(build, *build.table[:2], Variant("b", "b.comp", target="vulkan1.0"))
+        build = with_table(build, *build.table[:2], BuiltInShader("b", "b.comp", target="vulkan1.0"))
     else:
         for path in (*build.sources.rglob("*"), *build.outputs.iterdir()):
             os.utime(path, (1, 1))
@@ -189,7 +193,7 @@ def checkout(tmp_path: Path) -> Path:
 
 def test_the_script_builds_checks_and_fails_in_plain_words(checkout: Path, fake: Fake) -> None:
     compiler = str(fake().path)
-    names = sorted(row.name for row in TABLE)
+    names = sorted(row.name for row in BUILT_IN_SHADERS)
     check = run_script(checkout, "--check")
     assert (check.returncode, check.stdout.split()) == (1, [word for name in names for word in ("missing:", name)])
     done = run_script(checkout, "--compiler", compiler, "--no-validate", "-j", "3")
@@ -209,7 +213,7 @@ def test_the_script_builds_checks_and_fails_in_plain_words(checkout: Path, fake:
     assert "Traceback" not in failed.stderr
     absent = run_script(checkout, "--compiler", "absent")
     assert absent.returncode == 1
-    assert absent.stderr.startswith("compiler='absent' is no program")
+    assert absent.stderr.startswith("compiler='absent' is no executable program")
     assert "Traceback" not in absent.stderr
     assert run_script(checkout, "-j", "0").returncode == 2
 
@@ -233,11 +237,13 @@ def test_the_real_shaders_compile_the_same_twice(compiler: str, checkout: Path) 
 
 
 def test_every_source_is_in_the_table_and_every_name_is_unique() -> None:
-    assert sorted({row.source for row in TABLE}) == sorted(path.name for path in (ROOT / "shaders").glob("*.comp"))
-    assert len({row.name for row in TABLE}) == len(TABLE)
+    assert sorted({row.source for row in BUILT_IN_SHADERS}) == sorted(
+        path.name for path in (ROOT / "shaders").glob("*.comp")
+    )
+    assert len({row.name for row in BUILT_IN_SHADERS}) == len(BUILT_IN_SHADERS)
 
 
-@pytest.mark.parametrize("name", [row.name for row in TABLE])
+@pytest.mark.parametrize("name", [row.name for row in BUILT_IN_SHADERS])
 def test_texel_buffers_come_without_a_sampler(name: str) -> None:
     """A sampled image of Dim Buffer is invalid from SPIR-V 1.6 on, and Mesa 25.0.7 warns on stderr of earlier ones."""
     module = Module.parse((ROOT / "vkcompute" / "_spv" / f"{name}.spv").read_bytes())

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from vkcompute import disk
-from vkcompute.compilers import chain
+from vkcompute.compilers import discovery
 from vkcompute.glsl import glsl
 
 pytestmark = pytest.mark.pure
@@ -33,7 +33,7 @@ def n_runs(options: dict[str, Any]) -> int:
 
 def test_a_second_compile_starts_no_program(options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     first = glsl(TEXT, **options)
-    chain._find.cache_clear()  # as in a new process
+    discovery._find.cache_clear()  # as in a new process
 
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("a program was started")
@@ -58,7 +58,7 @@ def test_every_input_counts(options: dict[str, Any], change: str, fake: Fake, tm
         options["optimize"] = True
     elif change == "compiler":
         os.utime(options["compiler"], (1, 1))  # updated in its place
-        chain._find.cache_clear()
+        discovery._find.cache_clear()
     else:
         options["compiler"] = fake(name="glslc").path
     before = n_runs(options)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from vkcompute.compilers.diagnostics import Diagnostic, error, parse
-from vkcompute.compilers.source import MAIN, SourceFile, Unit
+from vkcompute.compilers.preprocessor import MAIN, SourceFile, TranslationUnit
 
 pytestmark = pytest.mark.pure
 
@@ -44,7 +44,9 @@ EXPECTED = [
 ]
 
 MAIN_TEXT = "void main() {\n\n\tfloat x = foo + 1;\n}\n"
-UNIT = Unit("", {MAIN: SourceFile("a.comp", MAIN_TEXT), 1000: SourceFile("lib/b.glsl", "\n" * 6 + "bar(); bar();")}, {})
+UNIT = TranslationUnit(
+    "", {MAIN: SourceFile("a.comp", MAIN_TEXT), 1000: SourceFile("lib/b.glsl", "\n" * 6 + "bar(); bar();")}, {}
+)
 
 
 @pytest.mark.parametrize("log", [GLSLANG, GLSLC])
@@ -90,7 +92,7 @@ def test_many_errors_are_cut_short() -> None:
 
 
 def test_an_include_that_fails_is_shown_alone() -> None:
-    unit = Unit(
+    unit = TranslationUnit(
         "", {MAIN: SourceFile("a.comp", '#include "b"\nfoo();')}, {"vkcompute_include_error_0": "cannot find b"}
     )
     log = "ERROR: 0:1: '#error' : vkcompute_include_error_0  \nERROR: 0:2: 'foo' : undeclared identifier\n"

@@ -14,13 +14,13 @@ from typing import Any
 
 import pytest
 
-from vkcompute.variants import TABLE
+from vkcompute.compilers.builtin_shaders import BUILT_IN_SHADERS
 
 pytest.importorskip("hatchling")
 pytestmark = pytest.mark.pure
 
 ROOT = Path(__file__).parents[2]
-SPIRV = {f"{row.name}.spv" for row in TABLE}
+SPIRV = {f"{row.name}.spv" for row in BUILT_IN_SHADERS}
 
 
 @pytest.fixture

@@ -1,11 +1,14 @@
-"""GLSL to SPIR-V, outside of any Vulkan: assembling one text, finding a compiler, running it, reading its complaints.
+"""GLSL to SPIR-V, without Vulkan.
 
-    source.py       includes and defines resolved into one text, the same for every compiler
-    diagnostics.py  a compiler's log -> errors with file, line, source text and caret
-    shaderc.py      the shaderc shared library, in process
-    programs.py     glslc and glslang as programs
-    chain.py        which of them this machine has; what they made while a program ran, on disk
-    build.py        the library's own shaders, compiled when a wheel is made
+    preprocessor.py     includes and defines resolved into one text, the same for every compiler
+    diagnostics.py      a compiler's log -> errors with file, line, source text and caret
+    compiler.py         the interface of a compiler
+    shaderc.py          the shaderc shared library, in process
+    command_line.py     glslc, glslang, spirv-opt and spirv-val
+    discovery.py        search for an installed compiler
+    compilation.py      compilation of one text, with a cache on disk
+    builtin_shaders.py  table of the library's own shaders
+    build.py            compilation of the library's own shaders for a wheel
 
-Needs nothing beyond the standard library, since a wheel is built before its dependencies are there.
+Needs only the standard library: a wheel is built before its dependencies are installed.
 """

@@ -1,6 +1,6 @@
-"""shaderc as a shared library, through its C API (shaderc/shaderc.h), in this process: no program is started.
+"""shaderc as a shared library in this process, through its C API (shaderc/shaderc.h).
 
-A library that cannot be loaded is passed over: Debian 12 ships one that lacks symbols.
+Some libraries cannot be loaded: Debian 12 ships one that lacks symbols.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import logging
 import sys
 from dataclasses import dataclass, field
 
-from vkcompute.compilers.programs import Outcome, fingerprint
+from vkcompute.compilers.compiler import CompileResult, fingerprint
 
 logger = logging.getLogger(__name__)
 
@@ -55,13 +55,13 @@ class Shaderc:
     name = "shaderc"
 
     def version(self) -> str:
-        """The SPIR-V version and revision that the library writes; it tells nothing else about itself."""
+        """The SPIR-V version and revision that the library writes; its API gives no other version."""
         version, revision = ctypes.c_uint(), ctypes.c_uint()
         self.library.shaderc_get_spv_version(ctypes.byref(version), ctypes.byref(revision))
         return f"shaderc library, SPIR-V {version.value >> 16}.{version.value >> 8 & 255} revision {revision.value}"
 
-    def compile(self, text: str, target: str, optimize: bool) -> Outcome:
-        """SPIR-V for `target`, e.g. "vulkan1.2"."""
+    def compile(self, text: str, target: str, optimize: bool) -> CompileResult:
+        """Compiles for `target`, e.g. "vulkan1.2"."""
         source = text.encode()
         major, minor = (int(part) for part in target.removeprefix("vulkan").split("."))
         options = self.library.shaderc_compile_options_initialize()
@@ -74,21 +74,21 @@ class Shaderc:
         finally:
             self.library.shaderc_compile_options_release(options)
         try:
-            return self._outcome(result)
+            return self._result(result)
         finally:
             self.library.shaderc_result_release(result)
 
-    def _outcome(self, result: int) -> Outcome:
+    def _result(self, result: int) -> CompileResult:
         log = (self.library.shaderc_result_get_error_message(result) or b"").decode("utf-8", "replace")
         if self.library.shaderc_result_get_compilation_status(result) != _SUCCESS:
-            return Outcome(None, log)
+            return CompileResult(None, log)
         nbytes = self.library.shaderc_result_get_length(result)
-        return Outcome(ctypes.string_at(self.library.shaderc_result_get_bytes(result), nbytes), log)
+        return CompileResult(ctypes.string_at(self.library.shaderc_result_get_bytes(result), nbytes), log)
 
 
 @functools.cache
 def load(name: str) -> Shaderc | str:
-    """The library `name` (a path, or what the system's loader finds), or in words why it is of no use."""
+    """The library `name` (a path, or a name for the system's loader), or a sentence with the reason of the failure."""
     try:
         library = ctypes.CDLL(name)
         for function, (result, *arguments) in _SIGNATURES.items():
@@ -107,7 +107,7 @@ def load(name: str) -> Shaderc | str:
 def _fingerprint(path: str) -> str:
     try:
         return fingerprint(path)
-    except OSError:  # known to the loader only
+    except OSError:  # a name that only the loader knows
         return path
 
 
@@ -121,7 +121,7 @@ class _DlInfo(ctypes.Structure):
 
 
 def _file_of(library: ctypes.CDLL) -> str | None:
-    """The file that the system's loader found for a library."""
+    """The file of a loaded library."""
     if sys.platform == "win32":
         buffer = ctypes.create_unicode_buffer(32768)
         found = ctypes.windll.kernel32.GetModuleFileNameW(ctypes.c_void_p(library._handle), buffer, len(buffer))

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from vkcompute.compilers import chain, shaderc
+from vkcompute.compilers import discovery, shaderc
 from vkcompute.errors import CompileError, NoCompiler
 from vkcompute.glsl import glsl
 
@@ -33,7 +33,7 @@ def only_fakes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("VULKAN_SDK", raising=False)
     monkeypatch.setattr(shaderc, "LIBRARY_NAMES", ("libabsent_shaderc.so.1",))
     monkeypatch.setenv("VKCOMPUTE_CACHE_DIR", str(tmp_path / "cache"))
-    chain._find.cache_clear()
+    discovery._find.cache_clear()
 
 
 def test_no_compiler_says_what_was_tried_and_what_to_do() -> None:
@@ -52,17 +52,17 @@ def test_no_compiler_says_what_was_tried_and_what_to_do() -> None:
         assert part in message
 
 
-def test_the_order_of_the_chain(fake: Fake, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_order_of_the_search(fake: Fake, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in ("glslang", "glslangValidator", "glslc"):
         fake(name=name)
-        chain._find.cache_clear()  # the folder changed, not its name
-        assert Path(chain.find().path).name == name
+        discovery._find.cache_clear()  # the folder changed, not its name
+        assert Path(discovery.find().path).name == name
     other = fake(name="other-glslang")
     other.path.rename(tmp_path / "glslang-15")
     monkeypatch.setenv("VKCOMPUTE_GLSLC", str(tmp_path / "glslang-15"))
-    assert (chain.find().path, chain.find().name) == (str(tmp_path / "glslang-15"), "glslang")
-    assert chain.find("glslc").name == "glslc"  # the argument before the environment
-    assert chain.find(tmp_path / "fakes" / "glslangValidator").name == "glslang"
+    assert (discovery.find().path, discovery.find().name) == (str(tmp_path / "glslang-15"), "glslang")
+    assert discovery.find("glslc").name == "glslc"  # the argument before the environment
+    assert discovery.find(tmp_path / "fakes" / "glslangValidator").name == "glslang"
 
 
 def test_the_sdk_is_looked_into(fake: Fake, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -70,12 +70,12 @@ def test_the_sdk_is_looked_into(fake: Fake, monkeypatch: pytest.MonkeyPatch, tmp
     sdk.mkdir(parents=True)
     fake(name="glslc").path.rename(sdk / "glslc")
     monkeypatch.setenv("VULKAN_SDK", str(tmp_path / "sdk"))
-    assert chain.find().path == str(sdk / "glslc")
+    assert discovery.find().path == str(sdk / "glslc")
 
 
 def test_a_wrapper_is_known_by_its_version(fake: Fake) -> None:
-    assert chain.find(fake(name="cc1", version="Glslang Version: 11:15.0.0").path).name == "glslang"
-    assert chain.find(fake(name="cc2", version="shaderc v2024.1\\nglslang 15.0.0").path).name == "glslc"
+    assert discovery.find(fake(name="cc1", version="Glslang Version: 11:15.0.0").path).name == "glslang"
+    assert discovery.find(fake(name="cc2", version="shaderc v2024.1\\nglslang 15.0.0").path).name == "glslc"
 
 
 @pytest.mark.parametrize("name", ["absent", "/no/such/glslc", "libabsent_shaderc.so", "absent.dll", "absent.1.dylib"])
@@ -110,8 +110,8 @@ def test_a_library_that_is_none(tmp_path: Path) -> None:
         ("exit 0", "failed without naming an error"),
         ("exit 3", "failed without naming an error"),
         ("kill -SEGV $$", "ended by signal 11"),
-        ('printf "abc" > "$out"', "is not SPIR-V"),
-        (': > "$out"', "is not SPIR-V"),
+        ('printf "abc" > "$out"', "are not SPIR-V"),
+        (': > "$out"', "are not SPIR-V"),
         ('printf "\\003\\002\\043\\007" > "$out"; exit 1', "failed without naming an error"),
         ("printf 'ERROR: 0:1: \\377\\376 : bad\\n'; exit 1", "bad"),
         ("printf '\\000\\000'; exit 1", "failed without naming an error"),

@@ -1,9 +1,8 @@
-"""One text out of a GLSL source, its includes and its defines, which any compiler takes without options.
+"""The preprocessor: one text from a GLSL source, its includes and its defines, for any compiler without options.
 
-Includes are pasted in here and not by the compiler, because glslc, glslangValidator and shaderc each look for them
-in their own way and number the lines in their own way. A pasted file stands between `#line 1 NUMBER` and
-`#line NEXT INCLUDER`, and `Unit.files` maps each number back to its file. What is not taken by the preprocessor may be
-missing: an include that is not found becomes an `#error` at its place.
+glslc, glslangValidator and shaderc differ in how they find includes and number lines, so includes are resolved here. An
+included file is enclosed by `#line 1 NUMBER` and `#line NEXT INCLUDER`; `TranslationUnit.files` maps each number to its
+file. An `#if` may exclude an include, so a missing file becomes an `#error` in its place.
 """
 
 from __future__ import annotations
@@ -20,13 +19,13 @@ from vkcompute.errors import CompileError
 Define = str | int | float | bool | None
 
 MAIN = 0  # the number of the user's own text
-_FIRST_INCLUDE = 1000  # above the numbers that a user's own #line directives are likely to name
+_FIRST_INCLUDE = 1000  # above the numbers that users' #line directives are likely to have
 _DEFINES = 999
 _MARKER = "vkcompute_include_error_"
 _MAX_NBYTES = 16 << 20
 _MAX_DEPTH = 100
 
-# Comments and strings are matched so that a directive inside one is passed over.
+# Matches comments and strings too, so that directives inside of them are skipped.
 _TOKEN = re.compile(
     r"""/\*.*?(?:\*/|\Z) | //(?:\\\n|[^\n])* | "(?:\\.|[^"\\\n])*"
     | ^[ \t]*\#[ \t]*(?P<word>version|include|pragma)\b(?P<rest>(?:"[^"\n]*"|<[^>\n]*>|(?!/[/*])[^\n])*)""",
@@ -42,20 +41,20 @@ _NAME = re.compile(r"[A-Za-z_]\w*\Z", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """A file as it is shown in an error: the name that the user knows it by, and its text."""
+    """A file for error messages: the name that the user gave it, and its text."""
 
     name: str
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Unit:
-    """What a compiler gets, and what its complaints refer to.
+class TranslationUnit:
+    """The input of a compiler, and the files that its errors refer to.
 
     Attributes:
-        text: GLSL that begins with a #version and includes nothing.
-        files: by the number that the `#line` directives give them; `MAIN` is the user's text.
-        failures: by the word that stands in an `#error` directive, what is wrong with the include at that place.
+        text: GLSL that begins with #version and has no #include.
+        files: by their number in `#line` directives; `MAIN` is the user's text.
+        failures: word of an `#error` directive -> the reason why the include in its place failed.
     """
 
     text: str
@@ -67,8 +66,8 @@ class Unit:
 class _Directive:
     word: str
     rest: str
-    start: int  # of its line, an index into the text
-    end: int  # past its last word: what follows is a comment or the newline
+    start: int  # index of its line in the text
+    end: int  # index past its last word; a comment or the newline follows
     line: int  # counted from 1
 
     @property
@@ -76,27 +75,27 @@ class _Directive:
         return self.word == "pragma" and self.rest == "once"
 
 
-def assemble(
+def preprocess(
     main: SourceFile,
     folder: str | None,
     defines: Mapping[str, Define] | None = None,
     include_dirs: Sequence[str | os.PathLike[str]] = (),
-) -> Unit:
-    """The text to compile.
+) -> TranslationUnit:
+    """The translation unit of a source.
 
     Args:
-        main: the user's text; `#version 460` is put before it where it has none.
-        folder: where `main` lies, the first place of its includes; None for a text that is in no file.
+        main: the user's text; `#version 460` is added if it has no #version.
+        folder: the folder of `main`, searched first for its includes; None for a text without a file.
         defines: name -> value; None or True give 1, False gives 0.
-        include_dirs: where includes are looked for after the including file's own folder, in this order.
+        include_dirs: folders to search for includes, in order, after the including file's own.
 
     Raises:
-        ValueError: a define that is no preprocessor name, or whose value has several lines.
+        ValueError: a define that is no preprocessor name, or with a value of several lines.
         CompileError: a file that is not text, or includes that expand beyond 16 MiB.
     """
     text = _checked(main)
     version = next((item for item in _directives(text) if item.word == "version"), None)
-    unit = _Assembly([os.fspath(item) for item in include_dirs])
+    unit = _Preprocessor([os.fspath(item) for item in include_dirs])
     unit.files[MAIN] = SourceFile(main.name, text)
     if version is None:
         unit.parts.append("#version 460\n")
@@ -109,11 +108,11 @@ def assemble(
     start, line = (0, 1) if version is None else (version.end, version.line)
     unit.parts.append(f"#line {line} {MAIN}\n")
     unit.paste(text, MAIN, folder, start)
-    return Unit("".join(unit.parts), unit.files, unit.failures)
+    return TranslationUnit("".join(unit.parts), unit.files, unit.failures)
 
 
 @dataclass(slots=True)
-class _Assembly:
+class _Preprocessor:
     include_dirs: list[str]
     parts: list[str] = field(default_factory=list)
     files: dict[int, SourceFile] = field(default_factory=dict)
@@ -123,7 +122,7 @@ class _Assembly:
     nbytes: int = 0
 
     def paste(self, text: str, number: int, folder: str | None, start: int = 0) -> None:
-        """Append `text` from `start` on, its includes resolved; `folder` is where it lies."""
+        """Appends `text` from `start` on with its includes resolved; `folder` holds its file."""
         self.nbytes += len(text)
         if self.nbytes > _MAX_NBYTES:
             raise CompileError(f"the includes of {self.files[MAIN].name} expand to more than {_MAX_NBYTES >> 20} MiB")
@@ -142,16 +141,16 @@ class _Assembly:
 
     def _include(self, name: str, folder: str | None) -> None:
         if len(self.open_paths) == _MAX_DEPTH:
-            self._fail(f"the include {name!r} stands {_MAX_DEPTH} includes deep; no more are followed")
+            self._fail(f"the include {name!r} is nested {_MAX_DEPTH} deep, the limit; nest fewer includes")
             return
-        looked_in = [*([] if folder is None else [folder]), *self.include_dirs]
-        for place in [""] if os.path.isabs(name) else looked_in:
-            path = os.path.normpath(os.path.join(place, name))
+        folders = [*([] if folder is None else [folder]), *self.include_dirs]
+        for each in [""] if os.path.isabs(name) else folders:
+            path = os.path.normpath(os.path.join(each, name))
             if os.path.isfile(path):
                 self._include_file(path)
                 return
-        places = ", ".join(looked_in) or "no folder: a text lies in none, so name some with include_dirs"
-        self._fail(f"cannot find the include {name!r}" + ("" if os.path.isabs(name) else f"; looked in {places}"))
+        searched = ", ".join(folders) or "no folder: a text has none; name some with include_dirs"
+        self._fail(f"cannot find the include {name!r}" + ("" if os.path.isabs(name) else f"; searched {searched}"))
 
     def _include_file(self, path: str) -> None:
         number = self.numbers.get(path)
@@ -164,7 +163,7 @@ class _Assembly:
         if path in self.open_paths:
             if not once and _GUARD.match(text) is None:
                 chain = " -> ".join([*self.open_paths[self.open_paths.index(path) :], path])
-                self._fail(f"the include never ends: {chain}; put #pragma once into {path}")
+                self._fail(f"circular include: {chain}; put #pragma once into {path}")
             return
         self.open_paths.append(path)
         if once:
@@ -182,11 +181,11 @@ class _Assembly:
 
 
 def read(path: Path) -> SourceFile:
-    """The text of a GLSL file, with any kind of line ends.
+    """The text of a GLSL file, with any line endings.
 
     Raises:
-        OSError: it cannot be read.
-        CompileError: it is not UTF-8.
+        OSError: the file cannot be read.
+        CompileError: the file is not UTF-8.
     """
     try:
         return SourceFile(str(path), path.read_text(encoding="utf-8-sig"))
@@ -197,7 +196,7 @@ def read(path: Path) -> SourceFile:
 
 
 def main_text(source: str | os.PathLike[str], name: str) -> tuple[SourceFile, str | None]:
-    """The user's text, and the folder that it lies in if it has one; a str of one line that ends in .comp is a path."""
+    """The user's text and the folder of its file, or None. A str of one line that ends in .comp is a path."""
     if isinstance(source, str) and not (source.endswith(".comp") and "\n" not in source):
         return SourceFile(name, source), None
     if not isinstance(source, (str, os.PathLike)):
@@ -208,7 +207,7 @@ def main_text(source: str | os.PathLike[str], name: str) -> tuple[SourceFile, st
 
 def _checked(file: SourceFile) -> str:
     text = file.text
-    if "\0" in text:  # compilers written in C would silently stop there
+    if "\0" in text:  # C compilers would silently stop here
         line = text.count("\n", 0, text.index("\0")) + 1
         raise CompileError(f"{file.name}:{line}: a NUL character; GLSL is plain text")
     if not text.isascii():
@@ -216,24 +215,26 @@ def _checked(file: SourceFile) -> str:
             text.encode()
         except UnicodeEncodeError as error:
             line = text.count("\n", 0, error.start) + 1
-            raise CompileError(f"{file.name}:{line}: {text[error.start]!r} is half of a character") from None
+            raise CompileError(
+                f"{file.name}:{line}: {text[error.start]!r} is a lone surrogate, not a character"
+            ) from None
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
 def _define(name: str, value: Define) -> str:
     if not isinstance(name, str) or _NAME.match(name) is None:
-        raise ValueError(f"a define is named by a letter or _, then letters, digits and _; got {name!r}")
+        raise ValueError(f"a define's name is a letter or _, then letters, digits and _; got {name!r}")
     if value is None or isinstance(value, bool):
         value = int(value is None or value)
     text = str(value)
     if "\n" in text or "\r" in text or "\0" in text or text.endswith("\\"):
-        raise ValueError(f"the value of a define is one line; {name} is {text!r}")
+        raise ValueError(f"a define's value has one line; {name} is {text!r}")
     return f"#define {name} {text}\n"
 
 
 @functools.lru_cache(maxsize=128)
 def _directives(text: str) -> tuple[_Directive, ...]:
-    """The version, include and pragma directives of `text`, in order. Cached: most texts are compiled many times."""
+    """The version, include and pragma directives of `text`, in order. Cached: the same text is compiled many times."""
     found = []
     line, counted = 1, 0
     for match in _TOKEN.finditer(text):

@@ -9,17 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vkcompute.compilers.source import MAIN, SourceFile, Unit, assemble, read
+from vkcompute.compilers.preprocessor import MAIN, SourceFile, TranslationUnit, preprocess, read
 from vkcompute.errors import CompileError
 
 pytestmark = pytest.mark.pure
 
 
-def unit_of(text: str, folder: Path | None = None, **options: object) -> Unit:
-    return assemble(SourceFile("main", text), None if folder is None else str(folder), **options)  # type: ignore[arg-type]
+def unit_of(text: str, folder: Path | None = None, **options: object) -> TranslationUnit:
+    return preprocess(SourceFile("main", text), None if folder is None else str(folder), **options)  # type: ignore[arg-type]
 
 
-def places(unit: Unit) -> dict[str, list[tuple[str, int]]]:
+def places(unit: TranslationUnit) -> dict[str, list[tuple[str, int]]]:
     """Where a compiler takes each line to stand: GLSL 4.60, 3.4, `#line N F` gives number and file of the next line."""
     found: dict[str, list[tuple[str, int]]] = {}
     number, line = MAIN, 1
@@ -73,7 +73,7 @@ def test_every_line_keeps_its_place(
     folder = tmp_path_factory.mktemp("tree")
     files["f0"] = version + files["f0"]
     write(folder, files)
-    unit = assemble(SourceFile("f0", files["f0"]), str(folder), {"A": 1, "B": "x y"})
+    unit = preprocess(SourceFile("f0", files["f0"]), str(folder), {"A": 1, "B": "x y"})
     expected = {
         line: (name, i)
         for name, text in files.items()
@@ -149,8 +149,8 @@ def test_an_include_that_is_missing_is_an_error_only_where_it_stands(tmp_path: P
         '#ifdef NEVER\n#include "a.glsl"\n#endif\n#include <folder.glsl>\n', tmp_path, include_dirs=["/no/such"]
     )
     assert [*unit.failures.values()] == [
-        f"cannot find the include 'a.glsl'; looked in {tmp_path}, /no/such",
-        f"cannot find the include 'folder.glsl'; looked in {tmp_path}, /no/such",
+        f"cannot find the include 'a.glsl'; searched {tmp_path}, /no/such",
+        f"cannot find the include 'folder.glsl'; searched {tmp_path}, /no/such",
     ]
     first, second = unit.failures
     assert unit.text.index("NEVER") < unit.text.index(f"#error {first}") < unit.text.index("#endif")
@@ -197,7 +197,7 @@ def test_includes_that_grow_without_end_are_stopped(tmp_path: Path) -> None:
 def test_line_ends_and_byte_order_marks(tmp_path: Path, end: str) -> None:
     path = tmp_path / "x.comp"
     path.write_bytes(b"\xef\xbb\xbf" + f"#version 450{end}mark{end}".encode())
-    unit = assemble(read(path), str(tmp_path))
+    unit = preprocess(read(path), str(tmp_path))
     assert unit.text.startswith("#version 450\n")
     assert places(unit) == {"mark": [("x.comp", 2)]}
     assert places(unit_of(f"#version 450{end}mark{end}")) == {"mark": [("main", 2)]}
@@ -206,7 +206,7 @@ def test_line_ends_and_byte_order_marks(tmp_path: Path, end: str) -> None:
 def test_what_is_not_text_is_refused_with_its_place(tmp_path: Path) -> None:
     with pytest.raises(CompileError, match="main:2: a NUL"):
         unit_of("a\n\0")
-    with pytest.raises(CompileError, match=r"main:3: .*half of a character"):
+    with pytest.raises(CompileError, match=r"main:3: .*a lone surrogate"):
         unit_of("a\n\n\ud800")
     (tmp_path / "latin").write_bytes("mark é".encode("latin-1"))
     with pytest.raises(CompileError, match="latin is not UTF-8 text: byte 5 is 0xe9"):
@@ -226,7 +226,7 @@ def test_values_of_defines(value: str | int | float | bool | None, written: str)
 
 @pytest.mark.parametrize("name", ["", "1A", "A B", "A(x)", "A\n#error", "A=1", "é", "A\n"])
 def test_names_of_defines(name: str) -> None:
-    with pytest.raises(ValueError, match="define is named"):
+    with pytest.raises(ValueError, match="define's name is"):
         unit_of("", defines={name: 1})
 
 
@@ -246,5 +246,5 @@ def test_the_text_does_not_depend_on_where_the_files_lie(tmp_path: Path) -> None
     texts = set()
     for place in ("here", "there/deeper"):
         write(tmp_path / place, files)
-        texts.add(assemble(read(tmp_path / place / "m.comp"), str(tmp_path / place)).text)
+        texts.add(preprocess(read(tmp_path / place / "m.comp"), str(tmp_path / place)).text)
     assert len(texts) == 1

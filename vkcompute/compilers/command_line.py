@@ -1,0 +1,132 @@
+"""Command-line tools: the compilers glslc and glslang (glslangValidator), spirv-opt and spirv-val.
+
+A compiler reads the text from standard input and writes SPIR-V to a file in a temporary folder: glslangValidator cannot
+write a binary to standard output.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from vkcompute.compilers import diagnostics
+from vkcompute.compilers.compiler import CompileResult, fingerprint
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Glslc:
+    """shaderc's command-line compiler."""
+
+    path: str
+    identity: str
+    name = "glslc"
+
+    def version(self) -> str:
+        """E.g. "shaderc 2023.2, glslang 11.13.0"."""
+        lines = run([self.path, "--version"])[1].splitlines()
+        known = [line.strip() for line in lines if line.startswith(("shaderc ", "glslang "))]
+        return ", ".join(known) or "unknown"
+
+    def compile(self, text: str, target: str, optimize: bool) -> CompileResult:
+        """Compiles for `target`, e.g. "vulkan1.2"."""
+        level = "-O" if optimize else "-O0"
+        return _compile([self.path, "-fshader-stage=comp", f"--target-env={target}", level, "-", "-o"], text)
+
+
+@dataclass(frozen=True, slots=True)
+class Glslang:
+    """The reference compiler. It does not optimize; `spirv-opt` does so, where installed."""
+
+    path: str
+    identity: str
+    name = "glslang"
+
+    def version(self) -> str:
+        """E.g. "glslang 11:12.0.0"."""
+        match = re.search(r"Glslang Version: (\S+)", run([self.path, "--version"])[1])
+        return f"glslang {match[1]}" if match else "unknown"
+
+    def compile(self, text: str, target: str, optimize: bool) -> CompileResult:
+        """Compiles for `target`, e.g. "vulkan1.2"."""
+        command = [self.path, "--stdin", "-S", "comp", "-V", "--target-env", target]
+        result = _compile([*command, "-o"], text)
+        if result.spirv is None:
+            return self._explained(command, text, result)
+        return CompileResult(optimized(result.spirv, target), result.log) if optimize else result
+
+    def _explained(self, command: list[str], text: str, first: CompileResult) -> CompileResult:
+        """The same failure in more detail: -C continues after the first error, newer versions add columns.
+
+        A version may lack an option, or crash with it. So the run with the most options that names an error wins.
+        """
+        for extra in (["-C", "--error-column"], ["-C"]):
+            again = _compile([*command, *extra, "-o"], text)
+            if again.spirv is None and any(item.line for item in diagnostics.parse(again.log)):
+                return again
+        return first
+
+
+def optimized(spirv: bytes, target: str) -> bytes:
+    """`spirv` after `spirv-opt -O`; unchanged if spirv-opt is not installed or fails."""
+    tool = shutil.which("spirv-opt")
+    if tool is None:
+        logger.debug("spirv-opt is not installed: the SPIR-V stays as compiled")
+        return spirv
+    with tempfile.TemporaryDirectory(prefix="vkcompute-") as folder:
+        before, after = Path(folder, "before.spv"), Path(folder, "after.spv")
+        before.write_bytes(spirv)
+        status, log = run([tool, "-O", f"--target-env={target}", str(before), "-o", str(after)])
+        if status == 0 and after.is_file():
+            return after.read_bytes()
+    logger.debug("spirv-opt failed: %s", log.strip())
+    return spirv
+
+
+def optimizer_identity() -> str:
+    """Identifies the build of spirv-opt without running it; empty if it is not installed."""
+    tool = shutil.which("spirv-opt")
+    return fingerprint(tool) if tool is not None else ""
+
+
+def validation_error(spirv: bytes, target: str) -> str:
+    """spirv-val's complaint about `spirv`; empty if it finds none or is not installed."""
+    tool = shutil.which("spirv-val")
+    if tool is None:
+        return ""
+    with tempfile.TemporaryDirectory(prefix="vkcompute-") as folder:
+        path = Path(folder, "out.spv")
+        path.write_bytes(spirv)
+        status, log = run([tool, "--target-env", target, str(path)])
+    return (log.strip() or f"exit status {status}") if status != 0 else ""
+
+
+def run(command: Sequence[str], text: str = "") -> tuple[int, str]:
+    """Exit status and whole output of a program with `text` as its standard input."""
+    done = subprocess.run(
+        command,
+        input=text.encode(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        check=False,
+        # Windows: open no console window.
+        creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
+    )
+    return done.returncode, done.stdout.decode("utf-8", "replace")
+
+
+def _compile(command: list[str], text: str) -> CompileResult:
+    """Runs `command` with the path of its output appended."""
+    with tempfile.TemporaryDirectory(prefix="vkcompute-") as folder:
+        output = Path(folder, "out.spv")
+        status, log = run([*command, str(output)], text)
+        if status == 0 and output.is_file():
+            return CompileResult(output.read_bytes(), log)
+    return CompileResult(None, log if status >= 0 else f"{log}\n{command[0]} was ended by signal {-status}")
