@@ -97,9 +97,9 @@ NEWER_ENUMERANTS = {
         "FMAKHR": 6030,
     },
 }
-# Opcodes without a name here: of OpenCL's queues and pipes, geometry shaders, ray queries, and vendors.
+# Opcodes without a name here: of OpenCL's groups, queues and pipes, geometry shaders, ray queries, and vendors.
 NAMELESS_CLASSES = ("Pipe", "Device-Side_Enqueue", "Primitive")
-NAMELESS = re.compile(r"Ray")
+NAMELESS = re.compile(r"Ray|OpGroup(?!NonUniform|Decorate|MemberDecorate)")
 NAMED_VENDOR_OPCODES = ("OpRawAccessChainNV",)
 # Operand kind -> the enumerants to keep, None for all but those of vendors.
 KINDS: dict[str, str | None] = {

@@ -262,19 +262,6 @@ OpReturnValue = _op(254, "i")
 OpUnreachable = _op(255, "")
 OpLifetimeStart = _op(256, "in")
 OpLifetimeStop = _op(257, "in")
-OpGroupAsyncCopy = _op(259, "TRiiiiii")
-OpGroupWaitEvents = _op(260, "iii")
-OpGroupAll = _op(261, "TRii")
-OpGroupAny = _op(262, "TRii")
-OpGroupBroadcast = _op(263, "TRiii")
-OpGroupIAdd = _op(264, "TRini")
-OpGroupFAdd = _op(265, "TRini")
-OpGroupFMin = _op(266, "TRini")
-OpGroupUMin = _op(267, "TRini")
-OpGroupSMin = _op(268, "TRini")
-OpGroupFMax = _op(269, "TRini")
-OpGroupUMax = _op(270, "TRini")
-OpGroupSMax = _op(271, "TRini")
 OpImageSparseSampleImplicitLod = _op(305, "TRiiI?")
 OpImageSparseSampleExplicitLod = _op(306, "TRiiI")
 OpImageSparseSampleDrefImplicitLod = _op(307, "TRiiiI?")
@@ -391,43 +378,37 @@ OpExpectKHR = _op(5631, "TRii")
 OpDecorateString = _op(5632, "iD")
 OpMemberDecorateString = _op(5633, "inD")
 OpAtomicFAddEXT = _op(6035, "TRiiii")
-OpGroupIMulKHR = _op(6401, "TRini")
-OpGroupFMulKHR = _op(6402, "TRini")
-OpGroupBitwiseAndKHR = _op(6403, "TRini")
-OpGroupBitwiseOrKHR = _op(6404, "TRini")
-OpGroupBitwiseXorKHR = _op(6405, "TRini")
-OpGroupLogicalAndKHR = _op(6406, "TRini")
-OpGroupLogicalOrKHR = _op(6407, "TRini")
-OpGroupLogicalXorKHR = _op(6408, "TRini")
 # Opcodes without a name here; with their shapes, modules that have them can be read.
 SHAPES.update(_table({
     "": "218-219 4449 5335-5336",
     "i": "220-221 297-298 4474 4476 5259 5820",
+    "TRiiiiii": "259 276-277 5792",
+    "iii": "260 302 5578 6142-6143",
+    "TRii": """
+    261-262 4479 5011 5571 5574 5577 5587-5598 5699 5713-5720 5725 5729-5730 5750 5753 5755-5756 5770-5772 5776 5795
+    5797 5799 5801-5803 5946-5947 5949 6018-6025 6027-6028 6031-6032
+""",
+    "TRiii": """
+    263 283-284 304 5012 5361 5572-5573 5731 5746-5748 5757 5761 5773-5775 5786 5788 5804 5806
+""",
+    "TRini": "264-271 5000-5007 6401-6408",
     "TRiiii": """
     274-275 278-279 291 295-296 326 5580 5724 5749 5751 5758-5759 5762-5763 5787 5789 5798 5805 5807
 """,
-    "TRiiiiii": "276-277 5792",
     "iiii": "280-281",
     "TRi": """
     282 300 324 4477 5252-5255 5257-5258 5265 5267-5278 5293 5296 5362 5390-5396 5575 5585-5586 5600 5728 5732-5745
     5752 5754 5765-5769 5777-5780 5783-5785 5790-5791 5796 5800 5808-5816 5818 5934 5938 6016-6017 6026 6029-6030
 """,
-    "TRiii": "283-284 304 5012 5361 5572-5573 5731 5746-5748 5757 5761 5773-5775 5786 5788 5804 5806",
     "TRiiiii": "285-286 293-294 325 5760 5764",
     "iiiii": "287-288 5581",
     "TRiiiiiiiiiii*": "292",
     "TR": "299 303 5721-5723 5726-5727 5819",
     "ii": "301 4475 5264 5266 5280 5299 5344 5576",
-    "iii": "302 5578 6142-6143",
     "TRnnn": "323",
     "iiiiiiiiiii": "4445 5337",
     "R": "4472 5281 5701-5712",
     "iiiiiiii": "4473",
-    "TRii": """
-    4479 5011 5571 5574 5577 5587-5598 5699 5713-5720 5725 5729-5730 5750 5753 5755-5756 5770-5772 5776 5795 5797 5799
-    5801-5803 5946-5947 5949 6018-6025 6027-6028 6031-6032
-""",
-    "TRini": "5000-5007",
     "iiiiiiiiiiiiii": "5249",
     "iiiiiiiiiiiii": "5250 5256 5261",
     "iiiiiii": "5251",
