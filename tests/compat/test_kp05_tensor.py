@@ -123,7 +123,7 @@ def test_mapping(mgr: kp.Manager) -> None:
 def test_destroying_gives_memory_back_at_once(mgr: kp.Manager) -> None:
     def n_buffers() -> int:
         gc.collect()
-        mgr.current.opened().wait()
+        mgr.current.require_open().wait()
         return live_counts().get("Buffer", 0)
 
     mgr.create_sequence()  # without a name, in place of the last one with its tensors

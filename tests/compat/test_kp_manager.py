@@ -55,7 +55,7 @@ def test_queues_and_extensions(caplog: pytest.LogCaptureFixture) -> None:
     assert "no extension VK_of_another_world" in said
     assert manager.sequence(queue_index=1).is_init()
     for wrong in (-1, 2):
-        with pytest.raises(RuntimeError, match="none of the manager's 2 queues"):
+        with pytest.raises(RuntimeError, match="the manager's queues, 0 to 1; got"):
             manager.sequence(wrong)
     manager.destroy()
 
@@ -177,7 +177,7 @@ def test_what_is_of_another_type_is_said(mgr: kp.Manager, product: bytes) -> Non
     for says, call in wrong:
         with pytest.raises(TypeError, match=says):
             call()
-    with pytest.raises(kp.KomputeError, match="at least one texel each way; got -1 x -1"):
+    with pytest.raises(kp.KomputeError, match="at least one texel along each axis; got -1 x -1"):
         mgr.image([1], -1, -1, 1)
     sequence.eval(kp.OpAlgoDispatch(mgr.algorithm(tensors, product, np.array([2, 1, 1]))))
     sequence.eval(kp.OpSyncLocal(tensors))

@@ -126,7 +126,9 @@ def test_async_returns_before_the_work_is_done(
         assert not tensor.data().any()
         assert sequence.eval_await(1000) is sequence
         assert sequence.is_running()
-        assert caplog.records.pop().getMessage() == "eval_await: not finished after 1000 ns; the sequence goes on"
+        assert (
+            caplog.records.pop().getMessage() == "eval_await: not finished after 1000 ns; the sequence is still running"
+        )
         for misuse in (sequence.eval, sequence.eval_async, sequence.rerecord, lambda: sequence.record(slow)):
             with pytest.raises(RuntimeError, match=r"running; call eval_await\(\)"):
                 misuse()

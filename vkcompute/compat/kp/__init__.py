@@ -1,6 +1,7 @@
-"""Kompute's Python interface (0.8, 0.9 and later): `import vkcompute.compat.kp as kp`.
+"""Kompute's Python interface, version 0.7 and later: `import vkcompute.compat.kp as kp`.
 
-Names, signatures and defaults are Kompute's; docs/kompute.md says what differs. Importing this loads no driver.
+Names, signatures and defaults are Kompute's; docs/kompute.md lists the differences. `vkcompute.compat.kp05` has the
+interface of earlier versions. Importing this module loads no driver.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from vkcompute.compat.kp.sequence import Sequence
 from vkcompute.errors import KomputeError
 
 __version__ = "0.9.0"  # of Kompute
+# Names of Kompute 0.7 to 0.9
 OpTensorSyncDevice, OpTensorSyncLocal, OpTensorCopy = OpSyncDevice, OpSyncLocal, OpCopy
 TensorTypes = MemoryTypes
 device, host, storage, deviceAndHost = MemoryTypes  # noqa: N816  # Kompute's name
@@ -23,4 +25,4 @@ __all__ = [
     "OpAlgoDispatch", "OpBase", "OpCopy", "OpMult", "OpSyncDevice", "OpSyncLocal", "OpTensorCopy", "OpTensorSyncDevice",
     "OpTensorSyncLocal", "Sequence", "Tensor", "TensorTypes", "device", "deviceAndHost", "host", "storage",
 ]  # fmt: skip
-globals().update(DataTypes.__members__)  # kp.float and so on, as there; not for `import *`, where they would hide ours
+globals().update(DataTypes.__members__)  # kp.float etc.; not in __all__, where they would hide the built-in names

@@ -1,4 +1,4 @@
-"""An algorithm: a shader with the memory objects, constants and workgroups that it runs with."""
+"""Algorithms: a shader with its memory objects, constants and number of workgroups."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vkcompute.compat.kp.constants import n_values, push_bytes, specialization
+from vkcompute.compat.kp.constants import count_values, pack_push_constants, specialization_constants
+from vkcompute.compat.kp.context import Child, Context
 from vkcompute.compat.kp.image import Image
-from vkcompute.compat.kp.memory import Command, Memory
+from vkcompute.compat.kp.memory import Command, Memory, own_memory_objects
 from vkcompute.errors import KomputeError, SpirvError
 
 if TYPE_CHECKING:
-    from vkcompute.compat.kp.manager import Manager
     from vkcompute.runtime.kernel import Kernel
     from vkcompute.spirv.interface import Binding, Block, Interface
 
 
-class Algorithm:
-    """Made by `Manager.algorithm`, whose arguments these are.
+class Algorithm(Child):
+    """A shader that is ready to be dispatched; made by `Manager.algorithm`, which describes the arguments.
 
     Attributes:
-        manager: whose it is.
+        manager: the manager that made it.
     """
 
     def __init__(
         self,
-        manager: Manager,
+        manager: Context,
         tensors: Sequence[Memory],
         spirv: bytes,
         workgroup: Sequence[int],
@@ -42,40 +42,42 @@ class Algorithm:
         self._grid: tuple[int, ...] | None = None
         if not isinstance(spirv, (bytes, bytearray, memoryview)):
             raise TypeError(f"spirv is SPIR-V as bytes; got {type(spirv).__name__}; compile GLSL with vkcompute.glsl")
-        memory = own(manager, "an algorithm", tensors)
+        memory = own_memory_objects(manager, "an algorithm", tensors)
         if memory and len(spirv):
             interface = _interface(bytes(spirv))
-            constants = specialization(interface.spec_constants, spec_consts)
+            constants = specialization_constants(interface.spec_constants, spec_consts)
             kernel = self._kernel_of(bytes(spirv), constants, any(map(_is_image, interface.bindings)))
             self._block = interface.push_constants
             if not isinstance(workgroup, Iterable):
                 raise TypeError(f"workgroup is a list of workgroups along x, y and z; got {workgroup!r}")
             x, *others = (*workgroup,) or (0,)
-            self._bind(kernel, memory, (x, *(n or 1 for n in others)) if x else self._one_per_element(memory[0]))
-            self._push = push_bytes(self._block, push_consts) if np.size(push_consts) else None
-            self._n_push = n_values(push_consts)
-        manager.add(self)
+            grid = (x, *(n or 1 for n in others)) if x else self._one_per_element(memory[0])
+            self._bind(kernel, memory, grid)
+            self._push = pack_push_constants(self._block, push_consts) if np.size(push_consts) else None
+            self._n_push = count_values(push_consts)
+        manager.register(self)
 
     def _one_per_element(self, memory: Memory) -> tuple[int]:
-        device = self.manager.opened().device
-        most = device.physical.limits["maxComputeWorkGroupCount"][0]
-        if memory.size() > most:
+        """Returns the grid with one workgroup per element."""
+        device = self.manager.require_open().device
+        limit = device.physical.limits["maxComputeWorkGroupCount"][0]
+        if memory.size() > limit:
             raise KomputeError(
                 f"without workgroup= there is one for each of {memory.size()} elements, and {device} launches at most "
-                f"{most} along x; give the shader a local_size_x of 64, say, and workgroup=(elements / 64, 1, 1)"
+                f"{limit} along x; give the shader a local_size_x of 64, say, and workgroup=(elements / 64, 1, 1)"
             )
         return (memory.size(),)
 
     def _kernel_of(self, spirv: bytes, constants: dict[int | str, Any], has_images: bool) -> Kernel:
-        runtime = self.manager.opened()
+        runtime = self.manager.require_open()
         if not has_images:
             return runtime.kernel(spirv, constants=constants, check_types=False)
-        from vkcompute.compat.kp.texels import image_kernel
+        from vkcompute.compat.kp.image_kernel import image_kernel  # here, because it imports the vulkan package
 
         return image_kernel(runtime, spirv, constants)
 
     def _bind(self, kernel: Kernel, memory: tuple[Memory, ...], grid: tuple[int, ...] | None) -> None:
-        """Points the kernel's bindings at memory objects: binding n of set 0 is the n-th."""
+        """Binds memory objects to the kernel: object n is binding n of set 0."""
         for binding in kernel.bindings:
             if binding.set or binding.binding >= len(memory):
                 raise KomputeError(
@@ -91,51 +93,52 @@ class Algorithm:
             raise KomputeError(str(error)) from error
         self._kernel, self._memory, self._push, self._n_push = kernel, memory, None, 0
 
-    # -- Kompute's ----------------------------------------------------------------------------------------------------
+    # -- Kompute's interface ------------------------------------------------------------------------------------------
 
     def get_mem_objects(self) -> list[Memory]:
-        """The memory objects, in the order of their bindings."""
+        """Returns the memory objects, in the order of their bindings."""
         return list(self._memory)
 
     get_tensors = get_mem_objects
 
     def is_init(self) -> bool:
-        """Whether it can be dispatched: it has a shader, and neither it nor its manager has been destroyed."""
+        """Returns True if it can be dispatched: it has a shader, and neither it nor its manager is destroyed."""
         return self._kernel is not None and not self.manager.runtime.closed
 
     def destroy(self) -> None:
-        """Lets go of the shader and the memory objects; twice is once."""
+        """Releases the shader and the memory objects. May be called twice."""
         if self._kernel is not None:
             self.manager.n_destroyed += 1
         self._kernel, self._memory, self._bound = None, (), []
 
+    # -- for operations -----------------------------------------------------------------------------------------------
+
     @property
     def has_images(self) -> bool:
-        """Whether an image is among its memory objects."""
+        """True if a memory object is an image."""
         return any(isinstance(each, Image) for each in self._memory)
 
-    # -- what operations do -------------------------------------------------------------------------------------------
-
-    def require(self) -> None:
-        """Raises KomputeError if it, or memory that it works on, is destroyed."""
+    def require_init(self) -> None:
+        """Raises KomputeError if the algorithm or one of its memory objects is destroyed."""
         if not self.is_init():
             raise KomputeError("this Algorithm is destroyed, or was made without tensors or SPIR-V; make a new one")
         for each in self._memory:
-            each.require()
+            each.require_init()
 
     def dispatch(self, push_consts: Any) -> list[Command]:
-        """A launch. Push constants that are given replace the algorithm's own, for later dispatches too, as in Kompute.
+        """Returns the launch, with the copies that images need before and after.
+
+        Push constants given here replace those of the algorithm, for later dispatches too, as in Kompute.
 
         Raises:
-            KomputeError: they do not fit, or are more or fewer than those that the algorithm was made with, if any; or
-                the shader has some and none have been given.
+            KomputeError: push constants do not fit, differ in number from those of the algorithm, or are missing.
         """
-        assert self._kernel is not None, "its sequence requires it"
+        assert self._kernel is not None, "sequences call require_init before"
         if np.size(push_consts):
-            n = n_values(push_consts)
+            n = count_values(push_consts)
             if self._n_push not in (0, n):
                 raise KomputeError(f"the algorithm was made with {self._n_push} push constants; got {n}; give as many")
-            self._push = push_bytes(self._block, push_consts)
+            self._push = pack_push_constants(self._block, push_consts)
         if self._block is not None and self._push is None:
             raise KomputeError(
                 f"the shader has {self._block.nbytes} bytes of push constants and none were given; give them to "
@@ -144,27 +147,27 @@ class Algorithm:
         push = () if self._push is None else (self._push,)
         grid = {} if self._grid is None else {"grid": self._grid}
         launch: Command = partial(self._kernel, *self._bound, *push, **grid)
-        before = [command for each in self._memory for command in each.enter()]
-        return [*before, launch, *(command for each in self._memory for command in each.leave())]
+        before = [command for each in self._memory for command in each.before_use()]
+        return [*before, launch, *(command for each in self._memory for command in each.after_use())]
 
-    def state(self) -> tuple[Any, ...]:
-        """What `dispatch` without push constants follows from."""
+    def dispatch_key(self) -> tuple[Any, ...]:
+        """Returns a key that is equal for two calls of `dispatch(())` with equal results."""
         return self._kernel, self._memory, self._push, self._grid
 
-    def become_product(self, tensors: Sequence[Memory]) -> None:
-        """Makes this the product of the first two of three float32 tensors into the third.
+    def rebuild_as_product(self, tensors: Sequence[Memory]) -> None:
+        """Replaces the shader by the elementwise product of the first two tensors, written to the third.
 
         Raises:
-            KomputeError: they are not three, of float32 and of one size.
+            KomputeError: there are not three tensors of float32 and of one size.
         """
-        from vkcompute.pipelines.multiply import multiplier  # here, since it loads the driver's library
+        from vkcompute.pipelines.multiply import multiplier  # here, as it loads the driver's library
 
-        memory = own(self.manager, "OpMult", tensors)
+        memory = own_memory_objects(self.manager, "OpMult", tensors)
         kinds = {(each.primary.dtype.name, each.size()) for each in memory}
         if len(memory) != 3 or len(kinds) > 1 or next(iter(kinds))[0] != "float32":
             raise KomputeError(f"OpMult takes three tensors of float32 and of one size; got {list(memory)}")
         self._bound = [each.primary for each in memory]
-        self._kernel = multiplier(self.manager.opened(), self._bound[0].dtype)
+        self._kernel = multiplier(self.manager.require_open(), self._bound[0].dtype)
         self._memory, self._grid, self._block = memory, None, None
         self._push, self._n_push = None, 0
 
@@ -183,36 +186,10 @@ def _is_image(binding: Binding) -> bool:
 
 
 def _require_kind(binding: Binding, memory: Memory) -> None:
-    """Raises KomputeError if one of the two is an image and the other none, or one of another format."""
-    has = memory.texel_format() if isinstance(memory, Image) else "a tensor"
-    wants = binding.texel.format if binding.texel and _is_image(binding) else "a tensor"
-    if has != wants and (wants != "Unknown" or has == "a tensor"):
+    """Raises KomputeError unless binding and memory object are both tensors, or images of one format."""
+    given = memory.texel_format() if isinstance(memory, Image) else "a tensor"
+    declared = binding.texel.format if binding.texel and _is_image(binding) else "a tensor"
+    if given != declared and (declared != "Unknown" or given == "a tensor"):
         raise KomputeError(
-            f"binding {binding.binding} ({binding.name or 'unnamed'}) of the shader is {wants}; got {has}"
+            f"binding {binding.binding} ({binding.name or 'unnamed'}) of the shader is {declared}; got {given}"
         )
-
-
-def own(manager: Manager, what: str, objects: Iterable[Any]) -> tuple[Memory, ...]:
-    """The objects, all of them memory of this manager that is not destroyed."""
-    memory = memory_only(what, objects)
-    for each in memory:
-        require_own(manager, each)
-    return memory
-
-
-def memory_only(what: str, objects: Iterable[Any]) -> tuple[Memory, ...]:
-    """The objects, all of them memory."""
-    if not isinstance(objects, Iterable):
-        raise TypeError(f"{what} takes a list of tensors and images; got {objects!r} without a list; write [tensor]")
-    memory = tuple(objects)
-    for each in memory:
-        if not isinstance(each, Memory):
-            raise TypeError(f"{what} takes a list of tensors and images; got {each!r} in it")
-    return memory
-
-
-def require_own(manager: Manager, each: Memory | Algorithm) -> None:
-    """Raises KomputeError if an object is another manager's, or destroyed."""
-    if each.manager is not manager:
-        raise KomputeError(f"this {type(each).__name__} belongs to another Manager; make one with the Manager in use")
-    each.require()

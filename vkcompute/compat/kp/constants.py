@@ -15,46 +15,44 @@ if TYPE_CHECKING:
 _WORD = 4
 
 
-def push_bytes(block: Block | None, values: Any) -> bytes:
-    """The bytes of a shader's push constants.
+def pack_push_constants(block: Block | None, values: Any) -> bytes:
+    """Packs values into the push constant block of a shader.
 
-    The n-th value of a list or array stands for what the shader has at byte 4 n; where something in the block is wider
-    than 4 bytes, or the values are a structure's, they stand for its numbers in order. Arrays of 32-bit elements are
-    taken bit for bit, anything else by value, converted to the shader's type. What the shader does not declare is left
-    out.
+    Value n of a list or array is for the member at byte 4 n. If the block has a member wider than 4 bytes, or `values`
+    is a record, the values are for the numbers of the block in order. Arrays of 32-bit elements are copied bit for bit;
+    other values are converted to the member's type. Values without a member are ignored.
 
     Raises:
-        KomputeError: there are too few, or one does not fit.
+        KomputeError: there are too few values, or one does not fit its type.
     """
     if block is None:
         return b""
-    leaves = sorted(_leaves(block.members))
-    by_word = all(dtype.itemsize == _WORD for _, dtype in leaves) and not _structured(values)
+    numbers = sorted(_numbers(block.members))
+    by_offset = all(dtype.itemsize == _WORD for _, dtype in numbers) and not _is_structured(values)
     items = _items(values)
-    out = bytearray(block.nbytes)
-    for number, (offset, dtype) in enumerate(leaves):
-        place = offset // _WORD if by_word else number
-        if place >= len(items):
-            raise KomputeError(
-                f"the shader has {block.nbytes} bytes of push constants, {len(leaves)} numbers; got {len(items)} values"
-            )
-        value = dtype.type(_number(items[place], dtype, f"push constant {place}"))
-        out[offset : offset + dtype.itemsize] = value.tobytes()
-    return bytes(out)
+    packed = bytearray(block.nbytes)
+    for n, (offset, dtype) in enumerate(numbers):
+        at = offset // _WORD if by_offset else n
+        if at >= len(items):
+            n_values = f"{len(numbers)} numbers; got {len(items)} values"
+            raise KomputeError(f"the shader has {block.nbytes} bytes of push constants, {n_values}")
+        value = dtype.type(_converted(items[at], dtype, f"push constant {at}"))
+        packed[offset : offset + dtype.itemsize] = value.tobytes()
+    return bytes(packed)
 
 
-def n_values(values: Any) -> int:
-    """How many push constants these are."""
+def count_values(values: Any) -> int:
+    """Counts the numbers in a list, array or record."""
     return len(_items(values))
 
 
-def specialization(declared: Sequence[SpecConstant], values: Any) -> dict[int | str, Any]:
-    """Values of specialization constants by their id: the n-th is that of id n. Undeclared ids are left out.
+def specialization_constants(declared: Sequence[SpecConstant], values: Any) -> dict[int | str, Any]:
+    """Maps ids of specialization constants to values: value n is for id n. Ids that are not declared are ignored.
 
-    Arrays of 32-bit elements are taken bit for bit, anything else by value.
+    Arrays of 32-bit elements are taken bit for bit; other values are converted to the constant's type.
 
     Raises:
-        KomputeError: a value does not fit.
+        KomputeError: a value does not fit its type.
     """
     items = _items(values)
     found: dict[int | str, Any] = {}
@@ -64,30 +62,30 @@ def specialization(declared: Sequence[SpecConstant], values: Any) -> dict[int | 
             if constant.dtype == "bool":
                 found[constant.spec_id] = bool(item)
             else:
-                where = f"specialization constant {constant.spec_id}"
-                found[constant.spec_id] = _number(item, np.dtype(constant.dtype), where)
+                what = f"specialization constant {constant.spec_id}"
+                found[constant.spec_id] = _converted(item, np.dtype(constant.dtype), what)
     return found
 
 
-def _leaves(members: Sequence[Member], start: int = 0) -> Iterator[tuple[int, np.dtype[Any]]]:
-    """(offset in bytes, dtype) of every number in a block."""
+def _numbers(members: Sequence[Member], start: int = 0) -> Iterator[tuple[int, np.dtype[Any]]]:
+    """Yields the byte offset and dtype of each number in a block."""
     for member in members:
-        places = [start + member.offset_bytes]
+        offsets = [start + member.offset_bytes]
         for length, stride in zip(member.shape, member.strides_bytes, strict=True):
-            places = [place + i * stride for place in places for i in range(length)]
-        for place in places:
+            offsets = [offset + i * stride for offset in offsets for i in range(length)]
+        for offset in offsets:
             if member.members:
-                yield from _leaves(member.members, place)
+                yield from _numbers(member.members, offset)
             else:
-                yield place, np.dtype("uint32" if member.dtype == "bool" else member.dtype)
+                yield offset, np.dtype("uint32" if member.dtype == "bool" else member.dtype)
 
 
-def _structured(values: Any) -> bool:
+def _is_structured(values: Any) -> bool:
     return getattr(getattr(values, "dtype", None), "names", None) is not None
 
 
 def _items(values: Any) -> list[Any]:
-    """The values one by one: numpy's scalars where an array has 32-bit elements, else Python's."""
+    """Lists the values: as numpy scalars if from an array of 32-bit elements, else as Python numbers."""
     array = np.asarray(values)
     if array.dtype.names is not None:
         if array.size != 1:
@@ -99,14 +97,14 @@ def _items(values: Any) -> list[Any]:
     return list(flat) if isinstance(values, np.ndarray) and flat.itemsize == _WORD else list(flat.tolist())
 
 
-def _number(item: Any, dtype: np.dtype[Any], where: str) -> int | float:
-    """A value of the shader's type, as a Python number."""
+def _converted(item: Any, dtype: np.dtype[Any], what: str) -> int | float:
+    """Returns an item as a Python number that `dtype` holds."""
     if isinstance(item, np.generic) and dtype.itemsize == _WORD:
-        same: int | float = np.frombuffer(item.tobytes(), dtype)[0].item()
-        return same
+        same_bits: int | float = np.frombuffer(item.tobytes(), dtype)[0].item()
+        return same_bits
     if dtype.kind == "f":
         return float(item)
     limits = np.iinfo(dtype)
     if not limits.min <= item <= limits.max or item != int(item):
-        raise KomputeError(f"{where} is {dtype}, {limits.min} to {limits.max}; got {item!r}")
+        raise KomputeError(f"{what} is {dtype}, {limits.min} to {limits.max}; got {item!r}")
     return int(item)

@@ -3,35 +3,33 @@
 from __future__ import annotations
 
 from operator import index
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from vkcompute.compat.kp.memory import Array, Command, Memory, MemoryTypes, Named
+from vkcompute.compat.kp.context import Context
+from vkcompute.compat.kp.memory import Command, HostArray, Memory, MemoryTypes, NamedIntEnum
 from vkcompute.errors import KomputeError
-
-if TYPE_CHECKING:
-    from vkcompute.compat.kp.manager import Manager
 
 CHANNELS = (1, 2, 4)
 
 
-class ImageTilings(Named):
-    """How texels lie on the device; the host's side is a flat array in either case."""
+class ImageTilings(NamedIntEnum):
+    """Layout of texels on the device; the host side is a flat array with either."""
 
     optimal = 0
     linear = 1
 
 
 class Image(Memory):
-    """Made by `Manager.image` and `Manager.image_t`: `width` times `height` texels of 1, 2 or 4 channels.
+    """`width` times `height` texels of 1, 2 or 4 channels, made by `Manager.image` and `Manager.image_t`.
 
-    Of `host` and `deviceAndHost` memory the device has a copy of its own, which each operation that uses it brings up
-    to date, and back.
+    A `host` or `deviceAndHost` image has a device copy, too. Each operation that uses the image uploads the host side
+    before and downloads it after.
     """
 
     def __init__(
         self,
-        manager: Manager,
-        data: Array,
+        manager: Context,
+        data: HostArray,
         extent: tuple[int, int, int],
         memory_type: MemoryTypes,
         tiling: ImageTilings | None,
@@ -40,7 +38,7 @@ class Image(Memory):
         if channels not in CHANNELS:
             raise KomputeError(f"an image has 1, 2 or 4 channels; got {channels}")
         if width < 1 or height < 1:
-            raise KomputeError(f"an image has at least one texel each way; got {width} x {height}")
+            raise KomputeError(f"an image has at least one texel along each axis; got {width} x {height}")
         if tiling is not None and not isinstance(tiling, ImageTilings):
             raise TypeError(f"tiling is one of kp.ImageTilings; got {tiling!r}")
         size = width * height * channels
@@ -51,27 +49,28 @@ class Image(Memory):
         self._extent = extent
         super().__init__(manager, data[:size], memory_type)
 
-    def _make_primary(self, data: Array) -> Any:
-        from vkcompute.compat.kp.texels import Texels
+    def _make_primary(self, data: HostArray) -> Any:
+        from vkcompute.compat.kp.device_image import DeviceImage  # here, because it imports the vulkan package
 
-        return Texels(self.manager.opened(), self._extent, data.dtype, data if self._host is None else None)
+        contents = data if self._host is None else None
+        return DeviceImage(self.manager.require_open(), self._extent, data.dtype, contents)
 
     def texel_format(self) -> str:
-        """SPIR-V's name of the texels' format."""
+        """Returns SPIR-V's name of the texel format."""
         dtype, channels = self.primary.dtype, self._extent[2]
         return f"{'Rgba'[:channels]}{8 * dtype.itemsize}{ {'f': 'f', 'i': 'i', 'u': 'ui'}[dtype.kind] }"
 
-    def enter(self) -> list[Command]:
-        return self._sync(self.primary, self._host) if self._is_one() else []
+    def before_use(self) -> list[Command]:
+        return self._copies(self.primary, self._host) if self._has_one_side() else []
 
-    def leave(self) -> list[Command]:
-        return self._sync(self._host, self.primary) if self._is_one() else []
+    def after_use(self) -> list[Command]:
+        return self._copies(self._host, self.primary) if self._has_one_side() else []
 
     def to_device(self) -> list[Command]:
-        return [] if self._is_one() else super().to_device()
+        return [] if self._has_one_side() else super().to_device()
 
     def to_host(self) -> list[Command]:
-        return [] if self._is_one() else super().to_host()
+        return [] if self._has_one_side() else super().to_host()
 
-    def _is_one(self) -> bool:
+    def _has_one_side(self) -> bool:
         return self._type in (MemoryTypes.host, MemoryTypes.deviceAndHost)

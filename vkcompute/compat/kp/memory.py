@@ -1,8 +1,8 @@
-"""What algorithms work on: tensors, with a side on the device and one that the host sees."""
+"""Memory objects: the arrays of a manager, each with a device side and a host side."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from enum import Enum, IntEnum
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -10,28 +10,30 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from vkcompute.compat.kp.context import Child, Context
 from vkcompute.errors import KomputeError
 
 if TYPE_CHECKING:
-    from vkcompute.compat.kp.manager import Manager
     from vkcompute.runtime.future import Future
     from vkcompute.runtime.tensor import Tensor as DeviceTensor
 
-Array = npt.NDArray[Any]
+HostArray = npt.NDArray[Any]
 Command = Callable[[], "Future"]
-"""Gives work to the runtime, at once or into the graph that is being recorded."""
+"""Submits one copy or launch to the runtime, or adds it to the graph that is being recorded"""
 
 
-class Named(IntEnum):
-    """An enumeration that prints its names, and counts as ints."""
+class NamedIntEnum(IntEnum):
+    """An IntEnum whose `str` and `repr` show the member's name."""
 
     __str__ = Enum.__str__
     __repr__ = Enum.__repr__
 
 
-class MemoryTypes(Named):
-    """Where a memory object lies: `device` has a copy on each side, `host` and `deviceAndHost` one that both sides see,
-    `storage` one that only the device sees.
+class MemoryTypes(NamedIntEnum):
+    """Placement of a memory object.
+
+    `device` has one copy on each side, `host` and `deviceAndHost` one copy that both sides see, `storage` one copy on
+    the device only.
     """
 
     device = 0
@@ -40,8 +42,8 @@ class MemoryTypes(Named):
     deviceAndHost = 3  # noqa: N815  # Kompute's name
 
 
-class DataTypes(Named):
-    """What elements are; `custom` stands for the types that Kompute has no name for (64-bit integers, float16)."""
+class DataTypes(NamedIntEnum):
+    """Types of elements; `custom` is any type without a name in Kompute (64-bit integers, float16)."""
 
     bool, int, uint, float, double, custom, short, ushort, char, uchar = range(10)
 
@@ -50,15 +52,18 @@ _DTYPES = "bool int32 uint32 float32 float64 other int16 uint16 int8 uint8".spli
 _DATA_TYPES = dict(zip(_DTYPES, DataTypes, strict=True))
 
 
-class View:
-    """The bytes that `data()` shows, and its array's `base`: they stay for as long as somebody holds such an array."""
+class HostView:
+    """Host-visible memory of a tensor, as the `base` of the array that `data()` returns.
+
+    The memory stays allocated as long as such an array exists.
+    """
 
     def __init__(self, host: DeviceTensor) -> None:
         self._host = host
         buffer, start, stop = host.span
         memory = host.runtime.transfers.lend(buffer, start, stop - start)
         if memory is None:
-            raise KomputeError(f"the host does not see this memory of {host.runtime.device}")
+            raise KomputeError(f"memory of {host.runtime.device} is not host-visible; use a storage tensor")
         self._memory = memory
         address = memory.__array_interface__["data"][0]
         self.__array_interface__ = {
@@ -66,75 +71,78 @@ class View:
         }  # fmt: skip
 
     def is_init(self) -> bool:
-        """Whether the memory object is still to be used: neither it nor its manager has been destroyed."""
+        """Returns True if the memory object can be used: neither it nor its manager is destroyed."""
         return not self._host.closed and not self._host.runtime.closed
 
 
-class Memory:
-    """A flat array of a manager's, as `Manager.tensor` makes it.
+class Memory(Child):
+    """A flat array of a manager; base class of `Tensor` and `Image`.
 
     Attributes:
-        manager: whose it is.
-        primary: what algorithms see: a tensor of vkcompute's runtime, or an image's texels.
+        manager: the manager that made it.
+        primary: the array that algorithms use: a tensor of vkcompute's runtime, or a DeviceImage.
     """
 
-    def __init__(self, manager: Manager, data: Array, memory_type: MemoryTypes) -> None:
+    def __init__(self, manager: Context, data: HostArray, memory_type: MemoryTypes) -> None:
         if not isinstance(memory_type, MemoryTypes):
             raise TypeError(f"memory_type is one of kp.MemoryTypes; got {memory_type!r}")
         if not data.size:
             raise KomputeError("a memory object has at least one element; got none")
         self.manager, self._type = manager, memory_type
-        runtime = manager.opened()
+        runtime = manager.require_open()
         buffer = runtime.device.buffer
         self._host: DeviceTensor | None = None
-        self._data: Array | None = None
+        self._data: HostArray | None = None
         if memory_type is not MemoryTypes.storage:
             self._host = runtime.tensor_on(lambda nbytes: buffer(nbytes, "download"), data.size, data.dtype)
-            self._data = np.asarray(View(self._host))
+            self._data = np.asarray(HostView(self._host))
             self._data[:] = data
         self.primary = self._make_primary(data)
-        manager.add(self)
+        manager.register(self)
 
-    def _make_primary(self, data: Array) -> Any:
+    def _make_primary(self, data: HostArray) -> Any:
         raise NotImplementedError(f"{type(self).__name__} is made by a Manager, as a Tensor or an Image")
 
-    # -- Kompute's ----------------------------------------------------------------------------------------------------
+    # -- Kompute's interface ------------------------------------------------------------------------------------------
 
-    def data(self) -> Array:
-        """The host's side as a live array: writing to it writes to the memory. Nothing is waited for.
+    def data(self) -> HostArray:
+        """Returns the host side as a live array: writes to it change the memory. Waits for nothing.
 
-        It may be kept for as long as one likes, also after `destroy`.
+        The array stays valid after `destroy`.
 
         Raises:
             KomputeError: the object is destroyed, or `storage` memory.
         """
         if self._data is None:
-            self.require()
-            raise KomputeError("the host does not see storage memory; OpCopy it to a memory object of another type")
+            self.require_init()
+            raise KomputeError("storage memory is not host-visible; OpCopy it to a memory object of another type")
         return self._data
 
     def size(self) -> int:
-        """Number of elements."""
+        """Returns the number of elements."""
         return int(self.primary.size)
 
     __len__ = size
 
     def memory_type(self) -> MemoryTypes:
-        """Where it lies."""
+        """Returns the placement."""
         return self._type
 
     tensor_type = memory_type
 
     def data_type(self) -> DataTypes:
-        """What the elements are."""
+        """Returns the type of the elements."""
         return _DATA_TYPES.get(self.primary.dtype.name, DataTypes.custom)
 
     def is_init(self) -> bool:
-        """Whether it can be used: neither it nor its manager has been destroyed."""
+        """Returns True if the object can be used: neither it nor its manager is destroyed."""
         return not self.primary.closed and not self.primary.runtime.closed
 
     def destroy(self) -> None:
-        """Gives the memory back once nothing on the device uses it and no array of `data()` is left; twice is once."""
+        """Frees the memory once the device has finished with it and no array of `data()` is left.
+
+        May be called twice.
+        """
         if not self.primary.closed:
             self.manager.n_destroyed += 1
         self.primary.close()
@@ -142,37 +150,32 @@ class Memory:
             self._host.close()
         self._data = None
 
-    # -- what operations do -------------------------------------------------------------------------------------------
-
-    def require(self) -> None:
-        """Raises KomputeError if it has been destroyed."""
-        if not self.is_init():
-            raise KomputeError(f"this {type(self).__name__} is destroyed; make a new one with its manager")
+    # -- for operations -----------------------------------------------------------------------------------------------
 
     def to_device(self) -> list[Command]:
-        """Copies the host's side to the device's; nothing where they are one."""
-        return self._sync(self.primary, self._host)
+        """Returns the copy from the host side to the device side; none if they share memory."""
+        return self._copies(self.primary, self._host)
 
     def to_host(self) -> list[Command]:
-        """Copies the device's side to the host's; nothing where they are one."""
-        return self._sync(self._host, self.primary)
+        """Returns the copy from the device side to the host side; none if they share memory."""
+        return self._copies(self._host, self.primary)
 
-    def enter(self) -> list[Command]:
-        """What comes before the device uses it, where both sides are to be one and are not."""
+    def before_use(self) -> list[Command]:
+        """Returns the commands that must precede a use of `primary`: see `Image`."""
         return []
 
-    def leave(self) -> list[Command]:
-        """What comes after the device has used it, likewise."""
+    def after_use(self) -> list[Command]:
+        """Returns the commands that must follow a use of `primary`: see `Image`."""
         return []
 
-    def _sync(self, target: Any, source: Any) -> list[Command]:
+    def _copies(self, target: Any, source: Any) -> list[Command]:
         return [] if target is None or source is None or target is source else [_copy(target, source)]
 
     def copy_to(self, other: Memory) -> list[Command]:
-        """Copies both sides to those of another object.
+        """Returns the copies of both sides to those of another object.
 
         Raises:
-            KomputeError: their sizes or types differ.
+            KomputeError: sizes or types differ.
         """
         mine, theirs = self.primary, other.primary
         if (mine.dtype, mine.size) != (theirs.dtype, theirs.size):
@@ -180,10 +183,10 @@ class Memory:
                 f"OpCopy is between memory objects of one size and type; got {mine.size} elements of {mine.dtype} to "
                 f"{theirs.size} of {theirs.dtype}"
             )
-        copies = [*self.enter(), _copy(theirs, mine)]
+        copies = [*self.before_use(), _copy(theirs, mine)]
         if self._host is not None and other._host is not None and theirs is not other._host:
             copies.append(_copy(other._host, self._host))
-        return [*copies, *other.leave()]
+        return [*copies, *other.after_use()]
 
     def __repr__(self) -> str:
         state = "" if self.is_init() else ", destroyed"
@@ -191,17 +194,48 @@ class Memory:
 
 
 def _copy(target: Any, source: Any) -> Command:
-    from_image = hasattr(source, "copy_into") and not hasattr(target, "copy_into")
-    return partial(source.copy_into, target) if from_image else partial(target.copy_from, source)
+    image_to_tensor = hasattr(source, "copy_into") and not hasattr(target, "copy_into")
+    return partial(source.copy_into, target) if image_to_tensor else partial(target.copy_from, source)
 
 
 class Tensor(Memory):
-    """Made by `Manager.tensor` and `Manager.tensor_t`."""
+    """An array of numbers, made by `Manager.tensor` and `Manager.tensor_t`."""
 
-    def _make_primary(self, data: Array) -> Any:
+    def _make_primary(self, data: HostArray) -> Any:
         if self._host is not None and self._type is not MemoryTypes.device:
             return self._host
-        device_side = self.manager.opened().empty(data.size, data.dtype)
+        device_side = self.manager.require_open().empty(data.size, data.dtype)
         if self._host is None:
             device_side.write(data)
         return device_side
+
+
+def memory_objects(user: str, objects: Iterable[Any]) -> tuple[Memory, ...]:
+    """Returns the objects as a tuple.
+
+    Args:
+        user: the operation that takes them, for error messages.
+
+    Raises:
+        TypeError: one is not a memory object, or they are not in a list.
+    """
+    if not isinstance(objects, Iterable):
+        raise TypeError(f"{user} takes a list of tensors and images; got {objects!r} without a list; write [tensor]")
+    memory = tuple(objects)
+    for each in memory:
+        if not isinstance(each, Memory):
+            raise TypeError(f"{user} takes a list of tensors and images; got {each!r} in it")
+    return memory
+
+
+def own_memory_objects(manager: Context, user: str, objects: Iterable[Any]) -> tuple[Memory, ...]:
+    """Returns the objects as a tuple; `memory_objects` with a check of their manager.
+
+    Raises:
+        KomputeError: one belongs to another manager, or is destroyed.
+        TypeError: one is not a memory object, or they are not in a list.
+    """
+    memory = memory_objects(user, objects)
+    for each in memory:
+        manager.require_own(each)
+    return memory

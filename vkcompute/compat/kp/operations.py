@@ -1,4 +1,4 @@
-"""What sequences record."""
+"""Operations, which sequences record."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute.compat.kp.algorithm import Algorithm, memory_only
+from vkcompute.compat.kp.algorithm import Algorithm
 from vkcompute.compat.kp.image import Image
-from vkcompute.compat.kp.memory import Command, Memory
+from vkcompute.compat.kp.memory import Command, Memory, memory_objects
 from vkcompute.errors import KomputeError
 
 
@@ -17,64 +17,65 @@ class OpBase:
     """An operation.
 
     Attributes:
-        objects: what it uses: memory objects, or an algorithm.
+        objects: memory objects or algorithms that it uses.
     """
 
     objects: tuple[Memory | Algorithm, ...] = ()
 
     @property
     def has_images(self) -> bool:
-        """Whether an image is among what it uses."""
+        """True if the operation uses an image."""
         return any(
             isinstance(each, Image) or (isinstance(each, Algorithm) and each.has_images) for each in self.objects
         )
 
     def commands(self) -> list[Command]:
-        """What the operation does, as it stands now.
+        """Returns the copies and launches of the operation, for its objects in their present state.
 
         Raises:
             KomputeError: the objects do not fit each other.
         """
         raise NotImplementedError(f"{type(self).__name__} does nothing; record one of the operations derived from it")
 
-    def state(self) -> Any:
-        """What the commands follow from: of operations with equal ones they are the same. None if that is not known."""
+    def commands_key(self) -> Any:
+        """Returns a key that is equal for operations with equal commands; None if that is unknown."""
         return None
 
 
-class _OnMemory(OpBase):
-    """An operation that memory objects are all there is to."""
+class _MemoryOp(OpBase):
+    """An operation on a list of memory objects."""
 
-    least = 1
+    min_objects = 1
 
     def __init__(self, memory: Iterable[Memory]) -> None:
-        self.objects = self._memory = memory_only(type(self).__name__, memory)
-        if len(self._memory) < self.least:
-            found = f"at least {self.least} memory objects; got {len(self._memory)}"
-            raise KomputeError(f"{type(self).__name__} takes {found}")
+        self.objects = self._memory = memory_objects(type(self).__name__, memory)
+        if len(self._memory) < self.min_objects:
+            raise KomputeError(
+                f"{type(self).__name__} takes at least {self.min_objects} memory objects; got {len(self._memory)}"
+            )
 
-    def state(self) -> Any:
+    def commands_key(self) -> Any:
         return type(self), self._memory
 
 
-class OpSyncDevice(_OnMemory):
-    """Copies memory objects from the host's side to the device's."""
+class OpSyncDevice(_MemoryOp):
+    """Copies memory objects from the host side to the device side."""
 
     def commands(self) -> list[Command]:
         return [command for each in self._memory for command in each.to_device()]
 
 
-class OpSyncLocal(_OnMemory):
-    """Copies memory objects from the device's side to the host's."""
+class OpSyncLocal(_MemoryOp):
+    """Copies memory objects from the device side to the host side."""
 
     def commands(self) -> list[Command]:
         return [command for each in self._memory for command in each.to_host()]
 
 
-class OpCopy(_OnMemory):
-    """Copies the first memory object to all others, both sides of it."""
+class OpCopy(_MemoryOp):
+    """Copies the first memory object, both its sides, to all others."""
 
-    least = 2
+    min_objects = 2
 
     def commands(self) -> list[Command]:
         first, *others = self._memory
@@ -82,7 +83,7 @@ class OpCopy(_OnMemory):
 
 
 class OpAlgoDispatch(OpBase):
-    """Runs an algorithm, with its push constants or with others of the same size."""
+    """Dispatches an algorithm, with its own push constants or with others of the same number."""
 
     def __init__(self, algorithm: Algorithm, push_consts: Any = ()) -> None:
         if not isinstance(algorithm, Algorithm):
@@ -92,13 +93,13 @@ class OpAlgoDispatch(OpBase):
     def commands(self) -> list[Command]:
         return self._algorithm.dispatch(self._push_consts)
 
-    def state(self) -> Any:
-        return None if np.size(self._push_consts) else (self._algorithm, *self._algorithm.state())
+    def commands_key(self) -> Any:
+        return None if np.size(self._push_consts) else (type(self), self._algorithm, *self._algorithm.dispatch_key())
 
 
 class OpMult(OpAlgoDispatch):
-    """Multiplies the first tensor by the second into the third, element by element; the algorithm becomes that one."""
+    """Multiplies the first tensor by the second into the third, elementwise. Replaces the shader of the algorithm."""
 
     def __init__(self, tensors: Iterable[Memory], algorithm: Algorithm) -> None:
         super().__init__(algorithm)
-        algorithm.become_product(list(tensors))
+        algorithm.rebuild_as_product(list(tensors))

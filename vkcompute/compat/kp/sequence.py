@@ -1,38 +1,38 @@
-"""A sequence: operations recorded, and evaluated as often as wanted."""
+"""Sequences: operations that are recorded once and evaluated any number of times."""
 
 from __future__ import annotations
 
 import logging
 from typing import TYPE_CHECKING, Any
 
-from vkcompute.compat.kp.algorithm import require_own
+from vkcompute.compat.kp.context import Child, Context
 from vkcompute.compat.kp.memory import Command
 from vkcompute.compat.kp.operations import OpBase
 from vkcompute.errors import KomputeError
 
 if TYPE_CHECKING:
-    from vkcompute.compat.kp.manager import Manager
     from vkcompute.compat.kp.timestamps import Timestamps
     from vkcompute.runtime.future import Future
     from vkcompute.runtime.graph import Graph
 
 logger = logging.getLogger("kp")
 _FOREVER = (1 << 64) - 1
-_FEW = 3  # evaluations of an operation alone before it is recorded, which takes longer than they do
+_EAGER_EVALS, _EAGER_EVALS_OF_ONE = 1, 3
+"""Evaluations before commands are recorded as a graph, and those of a single operation: recording costs as much"""
 
 
-class Sequence:
-    """Made by `Manager.sequence`.
+class Sequence(Child):
+    """A list of operations, made by `Manager.sequence`.
 
-    The first operation recorded after an evaluation begins the recording anew: then only what is recorded from there on
-    is evaluated. Operations are ordered by what they touch, within a sequence and between sequences.
+    The first operation recorded after an evaluation discards the earlier ones. Operations are ordered by the memory
+    that they use, within a sequence and between sequences.
 
-    The first evaluation of a recording gives its operations to the runtime one by one; from the second on they are
-    replayed as a graph. So is an operation that is evaluated alone some times in a row.
+    The first evaluation submits the operations one by one; later ones replay them as a graph. An operation that is
+    evaluated alone becomes a graph, too, after some evaluations in a row.
     """
 
-    def __init__(self, manager: Manager, total_timestamps: int) -> None:
-        self._manager = manager
+    def __init__(self, manager: Context, total_timestamps: int) -> None:
+        self.manager = manager
         self._operations: list[OpBase] = []  # since clear()
         self._recorded: list[OpBase] = []  # since the recording began
         self._commands: list[Command] = []
@@ -40,34 +40,34 @@ class Sequence:
         self._futures: list[Future] = []
         self._timestamps: Timestamps | None = None
         self._recording = self._running = self._has_images = False
-        self._n_given = 0  # evaluations, one by one
-        self._alone: Any = None  # the state of the operation that was evaluated alone
+        self._n_eager = 0  # evaluations without a graph
+        self._single_key: Any = None  # key of the operation that was evaluated alone
         self._open = True
-        self._seen = manager.n_destroyed
+        self._n_destroyed_checked = manager.n_destroyed
         if total_timestamps:
-            from vkcompute.compat.kp.timestamps import Timestamps
+            from vkcompute.compat.kp.timestamps import Timestamps  # here, because it imports the vulkan package
 
-            self._timestamps = Timestamps(manager.opened(), total_timestamps)
-        manager.add(self)
+            self._timestamps = Timestamps(manager.require_open(), total_timestamps)
+        manager.register(self)
 
     # -- recording ----------------------------------------------------------------------------------------------------
 
     def record(self, op: OpBase) -> Sequence:
-        """Adds an operation; gives the sequence itself.
+        """Adds an operation; returns the sequence.
 
         Raises:
-            KomputeError: the sequence is running, or an object of the operation is destroyed or another manager's, or
-                does not fit.
-            TypeError: `op` is no operation.
+            KomputeError: the sequence is running; or an object of the operation is destroyed, belongs to another
+                manager, or does not fit.
+            TypeError: `op` is not an operation.
         """
         self._require_idle("record")
         _require_operation(op)
-        self._alone = None
-        self._require_objects([op])
+        self._single_key = None
+        self._require_own_objects([op])
         commands = op.commands()
         n_operations = 1 if not self._recording else len(self._recorded) + 1
         if self._timestamps is not None:
-            commands = self._timestamps.around(commands, n_operations)
+            commands = self._timestamps.wrapped(commands, n_operations)
         if not self._recording:
             self._begin()
         self._operations.append(op)
@@ -79,26 +79,26 @@ class Sequence:
     def _begin(self) -> None:
         self._recorded, self._commands = [], []
         self._close_graph()
-        self._recording, self._n_given, self._has_images = True, 0, False
+        self._recording, self._n_eager, self._has_images = True, 0, False
 
     def rerecord(self) -> None:
-        """Records all operations since the last `clear` anew, with their objects as they are now.
+        """Records all operations since the last `clear` anew, for their objects in their present state.
 
         Raises:
             KomputeError: as `record`.
         """
         self._require_idle("rerecord")
         operations = self._operations
-        self._require_objects(operations)  # first, so that where one is destroyed nothing has changed
+        self._require_own_objects(operations)  # before clear(), so that an error leaves the sequence unchanged
         self.clear()
         for op in operations:
             self.record(op)
 
     def clear(self) -> None:
-        """Forgets the operations, and ends the recording."""
-        self._require_open()
+        """Removes all operations and ends the recording."""
+        self.require_init()
         self._operations, self._recorded, self._commands = [], [], []
-        self._recording, self._n_given, self._alone = False, 0, None
+        self._recording, self._n_eager, self._single_key = False, 0, None
         self._close_graph()
 
     def _close_graph(self) -> None:
@@ -106,63 +106,64 @@ class Sequence:
             self._graph.close()
             self._graph = None
 
-    # -- evaluating ---------------------------------------------------------------------------------------------------
+    # -- evaluation ---------------------------------------------------------------------------------------------------
 
     def eval(self, op: OpBase | None = None) -> Sequence:
-        """`eval_async`, then `eval_await`; gives the sequence itself."""
+        """Calls `eval_async`, then `eval_await`; returns the sequence."""
         return self.eval_async(op).eval_await()
 
     def eval_async(self, op: OpBase | None = None) -> Sequence:
-        """Starts what is recorded, or `op` alone in place of it; returns at once, with the sequence itself.
+        """Submits the recorded operations, or replaces them by `op` and submits that; returns the sequence.
 
         Raises:
-            KomputeError: the sequence is running already, or an object that it uses has been destroyed.
+            KomputeError: the sequence is running already, or an object that it uses is destroyed.
         """
         self._require_idle("evaluate")
         if op is not None:
             _require_operation(op)
-            if self._alone is None or op.state() != self._alone:
+            if self._single_key is None or op.commands_key() != self._single_key:
                 self.clear()
                 self.record(op)
-                self._alone = op.state()
+                self._single_key = op.commands_key()
         self._recording = False
-        if self._seen != self._manager.n_destroyed:
-            self._require_objects(self._recorded)
-            self._seen = self._manager.n_destroyed
+        if self._n_destroyed_checked != self.manager.n_destroyed:
+            self._require_own_objects(self._recorded)
+            self._n_destroyed_checked = self.manager.n_destroyed
         if self._commands:
-            self._futures = self._start()
+            self._futures = self._submit()
         self._running = True
         return self
 
-    def _start(self) -> list[Future]:
+    def _submit(self) -> list[Future]:
+        n_eager = _EAGER_EVALS if self._single_key is None else _EAGER_EVALS_OF_ONE
         if self._timestamps is not None:
             self._timestamps.reset()
-        elif self._n_given < (1 if self._alone is None else _FEW) and not self._has_images:
-            self._n_given += 1
+        elif self._n_eager < n_eager and not self._has_images:
+            self._n_eager += 1
             futures = [command() for command in self._commands]
             for future in futures:
-                future.point()  # it is submitted
+                future.point()  # submits it
             return futures
         if self._graph is None:
-            with self._manager.opened().record() as graph:
+            with self.manager.require_open().record() as graph:
                 for command in self._commands:
                     command()
             self._graph = graph
         return [self._graph.submit()]
 
     def eval_await(self, wait_for: int = _FOREVER) -> Sequence:
-        """Waits for the evaluation, for at most `wait_for` ns; gives the sequence itself.
+        """Waits at most `wait_for` ns for the evaluation; returns the sequence.
 
-        When the time is over, it is running still, as `is_running` says: wait again. With nothing running it returns at
-        once. Either is noted in the log "kp".
+        After a timeout the sequence is still running, as `is_running` tells, and can be awaited again. Returns at once
+        if nothing is running. The log "kp" has a warning in both cases.
 
         Raises:
             KomputeError: `wait_for` is negative.
-            VulkanError: the work could not be done.
+            VulkanError: the work failed.
         """
-        self._require_open()
+        self.require_init()
         if wait_for < 0:
-            raise KomputeError(f"eval_await waits for so many ns, from 0; got {wait_for}")
+            raise KomputeError(f"wait_for is a number of ns, 0 or more; got {wait_for}")
         if not self._running:
             logger.warning("eval_await of a sequence that is not running")
             return self
@@ -170,7 +171,7 @@ class Sequence:
             for future in self._futures:
                 future.result(None if wait_for >= _FOREVER else wait_for / 1e9)
         except TimeoutError:
-            logger.warning("eval_await: not finished after %d ns; the sequence goes on", wait_for)
+            logger.warning("eval_await: not finished after %d ns; the sequence is still running", wait_for)
             return self
         except Exception:
             self._running = False
@@ -178,60 +179,57 @@ class Sequence:
         self._futures, self._running = [], False
         return self
 
-    # -- its state ----------------------------------------------------------------------------------------------------
+    # -- state --------------------------------------------------------------------------------------------------------
 
     def is_recording(self) -> bool:
-        """Whether something has been recorded since the last evaluation or `clear`."""
+        """Returns True if an operation was recorded since the last evaluation or `clear`."""
         return self._recording
 
     def is_running(self) -> bool:
-        """Whether an evaluation has been started and not been awaited to its end."""
+        """Returns True if an evaluation was submitted and not awaited to its end."""
         return self._running
 
     def is_init(self) -> bool:
-        """Whether it can be used: neither it nor its manager has been destroyed."""
-        return self._open and not self._manager.runtime.closed
+        """Returns True if the sequence can be used: neither it nor its manager is destroyed."""
+        return self._open and not self.manager.runtime.closed
 
     def get_timestamps(self) -> list[int]:
-        """The device's clock before the first operation and after each one, in ticks, of the last evaluation.
+        """Returns device timestamps of the last evaluation: before the first operation, and after each; in ticks.
 
         Raises:
-            KomputeError: the sequence was made without timestamps, or has not been evaluated to the end.
+            KomputeError: the sequence was made without timestamps, or was not evaluated to its end.
         """
-        return self._stamps().ticks(len(self._recorded) + 1)
+        return self._require_timestamps().ticks(len(self._recorded) + 1)
 
     def get_timestamps_ns(self) -> list[float]:
-        """The same in nanoseconds since the first one."""
-        return self._stamps().ns(len(self._recorded) + 1)
+        """Returns the timestamps in ns since the first one; raises as `get_timestamps`."""
+        return self._require_timestamps().ns(len(self._recorded) + 1)
 
-    def _stamps(self) -> Timestamps:
+    def _require_timestamps(self) -> Timestamps:
         self._require_idle("read timestamps of")
         if self._timestamps is None:
             raise KomputeError("this sequence has no timestamps; make it with Manager.sequence(total_timestamps=n)")
         return self._timestamps
 
     def destroy(self) -> None:
-        """Lets go of what it holds, once the device has finished with it; twice is once."""
+        """Releases the operations and the graph once the device has finished with them. May be called twice."""
         if self._open:
             self._open = self._running = self._recording = False
-            self._operations, self._recorded, self._commands, self._futures, self._alone = [], [], [], [], None
+            self._operations, self._recorded, self._commands, self._futures = [], [], [], []
+            self._single_key = None
             self._close_graph()
             if self._timestamps is not None:
                 self._timestamps.close()
 
-    def _require_objects(self, operations: list[OpBase]) -> None:
+    def _require_own_objects(self, operations: list[OpBase]) -> None:
         for op in operations:
             for each in op.objects:
-                require_own(self._manager, each)
+                self.manager.require_own(each)
 
-    def _require_open(self) -> None:
-        if not self.is_init():
-            raise KomputeError("this Sequence is destroyed; make a new one with its manager")
-
-    def _require_idle(self, what: str) -> None:
-        self._require_open()
+    def _require_idle(self, action: str) -> None:
+        self.require_init()
         if self._running:
-            raise KomputeError(f"cannot {what} a sequence that is running; call eval_await() first")
+            raise KomputeError(f"cannot {action} a sequence that is running; call eval_await() first")
 
     def __repr__(self) -> str:
         state = "running" if self._running else "recording" if self._recording else "idle"

@@ -1,12 +1,12 @@
-"""Timestamps of a sequence: commands between its operations that write the device's time."""
+"""Timestamps of a sequence."""
 
 from __future__ import annotations
 
 from functools import partial
 from typing import TYPE_CHECKING
 
+from vkcompute.compat.kp.callback_task import CallbackTask
 from vkcompute.compat.kp.memory import Command
-from vkcompute.compat.kp.tasks import Plain
 from vkcompute.core.clock import TimestampPool
 from vkcompute.errors import KomputeError
 
@@ -16,58 +16,61 @@ if TYPE_CHECKING:
 
 
 class Timestamps:
-    """One before the first operation, and one after each.
+    """A query pool with one timestamp before the first operation, and one after each.
 
     Args:
-        n_operations: the most operations.
+        max_operations: number of operations that the pool has timestamps for.
 
     Raises:
-        MissingFeature: the device has no timestamps, or cannot reset them.
+        MissingFeature: the device has no timestamps, or cannot reset them from the host.
     """
 
-    def __init__(self, runtime: Runtime, n_operations: int) -> None:
-        self._runtime, self._most = runtime, n_operations
-        self._pool = TimestampPool(runtime.scheduler.placement.recorded_for, n_operations + 1)
+    def __init__(self, runtime: Runtime, max_operations: int) -> None:
+        self._runtime, self._max_operations = runtime, max_operations
+        self._pool = TimestampPool(runtime.scheduler.placement.recorded_for, max_operations + 1)
         self.close = self._pool.close
-        self.reset()  # else they cannot even be asked whether they are written (VUID-vkGetQueryPoolResults-None-09401)
+        self.reset()  # a query must be reset before its results are read: VUID-vkGetQueryPoolResults-None-09401
 
-    def around(self, commands: list[Command], number: int) -> list[Command]:
-        """The commands of operation `number`, counted from 1, with its timestamps.
+    def wrapped(self, commands: list[Command], number: int) -> list[Command]:
+        """Returns the commands of operation `number`, counted from 1, with its timestamps.
 
         Raises:
-            KomputeError: there are not so many.
+            KomputeError: the pool has no timestamp left.
         """
-        if number > self._most:
-            raise KomputeError(f"the sequence was made for {self._most} operations; this is one more")
+        if number > self._max_operations:
+            raise KomputeError(
+                f"the sequence has timestamps for {self._max_operations} operations; got one more; "
+                "make it with a larger total_timestamps"
+            )
         if number > 1:
-            return [*commands, self._stamp(number)]
-        self.reset()  # of what was recorded before
-        return [self._stamp(0), *commands, self._stamp(1)]
+            return [*commands, self._write(number)]
+        self.reset()  # discards the timestamps of an earlier recording
+        return [self._write(0), *commands, self._write(1)]
 
-    def _stamp(self, index: int) -> Command:
+    def _write(self, index: int) -> Command:
         pool = self._pool
 
-        def write(recorder: Recorder) -> None:
+        def record(recorder: Recorder) -> None:
             recorder.timestamp(pool.handle, index)
 
-        return partial(Plain("timestamp", (), (), write, pool).add, self._runtime)
+        return partial(CallbackTask("timestamp", (), (), record, pool).add, self._runtime)
 
     def reset(self) -> None:
-        """Makes them ready to be written again; none may be in use."""
+        """Resets all timestamps from the host; the device must not be using any."""
         self._pool.reset()
 
-    def ticks(self, n_stamps: int) -> list[int]:
-        """The first so many.
+    def ticks(self, n_timestamps: int) -> list[int]:
+        """Returns the first timestamps, in ticks of the device.
 
         Raises:
             KomputeError: they have not been written.
         """
-        found = self._pool.read(0, n_stamps)
+        found = self._pool.read(0, n_timestamps)
         if found is None:
             raise KomputeError("the sequence has not been evaluated since it was recorded; call eval() first")
         return found
 
-    def ns(self, n_stamps: int) -> list[float]:
-        """The same in ns since the first."""
-        first, *_ = found = self.ticks(n_stamps)
+    def ns(self, n_timestamps: int) -> list[float]:
+        """Returns the first timestamps, in ns since the first one."""
+        first, *_ = found = self.ticks(n_timestamps)
         return [(tick - first) % (1 << self._pool.bits) * self._pool.ns_per_tick for tick in found]

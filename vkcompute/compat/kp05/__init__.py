@@ -1,4 +1,4 @@
-"""Kompute's Python interface of 0.4 to 0.7, as the tutorials of 2020 and 2021 have it, on the present one's objects.
+"""Kompute's Python interface up to version 0.6, as in the tutorials of 2020 and 2021.
 
     import vkcompute.compat.kp05 as kp
 
@@ -9,8 +9,8 @@
     mgr.eval_tensor_sync_local_def([out])
     out.data()                                    # [2.0, 4.0, 6.0]
 
-Where Kompute logged a message and went on (evaluating while recording, recording before `begin`), this raises
-KomputeError. Importing it loads no driver.
+Raises KomputeError where Kompute only logs a message: evaluating while recording, recording before `begin`. Version 0.7
+has the interface of `vkcompute.compat.kp`. Importing this module loads no driver.
 """
 
 from __future__ import annotations
@@ -30,5 +30,5 @@ __all__ = [
 
 
 def log_level(level: int) -> None:
-    """What the log "kp" lets through: 0 or 1 all, 2 information, 3 warnings, 4 errors."""
+    """Sets the lowest level of messages in the log "kp": 0 or 1 all, 2 information, 3 warnings, 4 errors."""
     logging.getLogger("kp").setLevel(max(level, 1) * 10)

@@ -1,4 +1,4 @@
-"""The manager: a device opened, the sequences on it by their names, and single operations evaluated."""
+"""Managers: an open device, its named sequences, and the evaluation of single operations."""
 
 from __future__ import annotations
 
@@ -8,34 +8,34 @@ from typing import Any
 import numpy.typing as npt
 
 from vkcompute.compat import kp
-from vkcompute.compat.kp05.operations import OPERATIONS
+from vkcompute.compat.kp05.operations import OPERATIONS, operation
 from vkcompute.compat.kp05.sequence import FOREVER, Sequence
 from vkcompute.compat.kp05.tensor import Tensor, TensorTypes
 from vkcompute.errors import KomputeError
 
-_NAMED = " In the sequence of this name, which is made if there is none.\n"
-_ANONYMOUS = " In a sequence of its own.\n"
-_STARTED = " It is started only: `eval_await` waits for it.\n"
+_NAMED = " Uses the sequence of this name, which is made if there is none.\n"
+_ANONYMOUS = " Uses a new sequence.\n"
+_ASYNC = " Returns at once; `eval_await` waits.\n"
 
 
 def _anonymous(name: str, *, wait: bool = True) -> Callable[..., bool]:
-    """The method that evaluates an operation in a sequence of its own."""
+    """Returns the method that evaluates an operation in a new sequence."""
 
     def evaluate(self: Manager, tensors: Any, *args: Any, **named: Any) -> bool:
-        operation = OPERATIONS[name](self.current, tensors, *args, **named)
-        return self.create_sequence().evaluate(operation, wait=wait)
+        op = operation(name, self.current, tensors, *args, **named)
+        return self.create_sequence().evaluate(op, wait=wait)
 
-    return _described(evaluate, name, f"eval_{'' if wait else 'async_'}{name}_def", _ANONYMOUS + _STARTED * (not wait))
+    return _described(evaluate, name, f"eval_{'' if wait else 'async_'}{name}_def", _ANONYMOUS + _ASYNC * (not wait))
 
 
 def _named(name: str, *, wait: bool = True) -> Callable[..., bool]:
-    """The method that evaluates an operation in a sequence that has a name."""
+    """Returns the method that evaluates an operation in a named sequence."""
 
     def evaluate(self: Manager, tensors: Any, sequence_name: str, *args: Any, **named: Any) -> bool:
-        operation = OPERATIONS[name](self.current, tensors, *args, **named)
-        return self.get_create_sequence(sequence_name).evaluate(operation, wait=wait)
+        op = operation(name, self.current, tensors, *args, **named)
+        return self.get_create_sequence(sequence_name).evaluate(op, wait=wait)
 
-    return _described(evaluate, name, f"eval_{'' if wait else 'async_'}{name}", _NAMED + _STARTED * (not wait))
+    return _described(evaluate, name, f"eval_{'' if wait else 'async_'}{name}", _NAMED + _ASYNC * (not wait))
 
 
 def _described(method: Callable[..., bool], name: str, title: str, more: str) -> Callable[..., bool]:
@@ -47,24 +47,24 @@ def _described(method: Callable[..., bool], name: str, title: str, more: str) ->
 class Manager:
     """Opens a device.
 
-    `eval_X_def(tensors, …)` evaluates one operation and waits for it, `eval_X(tensors, name, …)` in a named sequence;
-    `eval_async_X_def` and `eval_async_X` start it, and `eval_await_def` and `eval_await` wait.
+    `eval_X_def(tensors, …)` evaluates one operation and waits for it; `eval_X(tensors, name, …)` does so in a named
+    sequence. `eval_async_X_def` and `eval_async_X` submit the operation; `eval_await_def` and `eval_await` wait.
 
     Args:
-        physicalDeviceIndex: its place in the loader's order, or part of its name.
+        physicalDeviceIndex: index in the loader's order, or part of the name.
         familyQueueIndices: one queue is opened for each.
 
     Attributes:
-        current: the manager of Kompute's present interface on which this one stands.
+        current: the `vkcompute.compat.kp.Manager` that this manager uses.
 
     Raises:
-        KomputeError: none fits.
+        KomputeError: no device fits.
     """
 
     def __init__(self, physicalDeviceIndex: int | str = 0, familyQueueIndices: Collection[int] = ()) -> None:
         self.current = kp.Manager(physicalDeviceIndex, familyQueueIndices)
         self._sequences: dict[str, Sequence] = {}
-        self._last: Sequence | None = None  # without a name
+        self._last: Sequence | None = None  # of the anonymous sequences
 
     eval_tensor_create = _named("tensor_create")
     eval_tensor_create_def = _anonymous("tensor_create")
@@ -102,7 +102,7 @@ class Manager:
     # -- sequences ----------------------------------------------------------------------------------------------------
 
     def create_sequence(self, name: str = "", queueIndex: int = 0) -> Sequence:
-        """A new sequence, of this name if there is none yet.
+        """Makes a sequence, and gives it the name if no other sequence has it.
 
         Raises:
             KomputeError: the manager has no such queue, or is destroyed.
@@ -115,31 +115,31 @@ class Manager:
         return sequence
 
     def get_create_sequence(self, name: str, queueIndex: int = 0) -> Sequence:
-        """The sequence of this name, made if there is none."""
+        """Returns the sequence of this name; makes it if there is none."""
         return self._sequences.get(name) or self.create_sequence(name, queueIndex)
 
     def sequence(self, name: str = "", queueIndex: int = 0) -> Sequence:
-        """`get_create_sequence` under its later name; without a name, `create_sequence`."""
+        """Returns `get_create_sequence(name)`, or without a name `create_sequence()`."""
         return self.get_create_sequence(name, queueIndex) if name else self.create_sequence("", queueIndex)
 
     def eval_await(self, sequenceName: str, waitFor: int = FOREVER) -> bool:
-        """Waits for a named sequence, for at most so many ns; whether something ran and has finished.
+        """Waits at most `waitFor` ns for a named sequence; returns True if it was running and has finished.
 
         Raises:
-            KomputeError: there is no sequence of this name.
+            KomputeError: no sequence has this name.
         """
         if sequenceName not in self._sequences:
             raise KomputeError(f"no sequence is called {sequenceName!r}; there are {sorted(self._sequences)}")
         return self._sequences[sequenceName].eval_await(waitFor)
 
     def eval_await_def(self, waitFor: int = FOREVER) -> bool:
-        """The same of the last sequence without a name; False where there is none."""
+        """Waits for the last anonymous sequence as `eval_await` does; returns False if there is none."""
         return self._last is not None and self._last.eval_await(waitFor)
 
     # -- tensors ------------------------------------------------------------------------------------------------------
 
     def build_tensor(self, data: npt.ArrayLike, tensorType: TensorTypes = TensorTypes.device) -> Tensor:
-        """A tensor that has memory on the device, and its numbers there."""
+        """Makes a tensor, allocates its device memory, and copies the data to it."""
         tensor = Tensor(data, tensorType)
         self.rebuild(tensor)
         return tensor
@@ -147,13 +147,21 @@ class Manager:
     def tensor(
         self, data: npt.ArrayLike, tensorType: TensorTypes = TensorTypes.device, syncDataToGPU: bool = True
     ) -> Tensor:
-        """`build_tensor` under its later name; without `syncDataToGPU` the device's side holds anything."""
+        """Makes a tensor and allocates its device memory.
+
+        Args:
+            syncDataToGPU: copy the data to the device; else the device side is undefined.
+        """
         tensor = Tensor(data, tensorType)
         self.rebuild(tensor, syncDataToGPU)
         return tensor
 
     def rebuild(self, tensors: Tensor | Iterable[Tensor], syncDataToGPU: bool = True) -> None:
-        """Gives tensors memory on this manager's device, in place of what they had, and copies their numbers there."""
+        """Allocates device memory for tensors, in place of earlier allocations.
+
+        Args:
+            syncDataToGPU: copy the data to the device; else the device side is undefined.
+        """
         given = [tensors] if isinstance(tensors, Tensor) else list(tensors)
         for each in given:
             each.create(self.current)
@@ -161,10 +169,10 @@ class Manager:
             self.eval_tensor_sync_device_def(given)
 
     def destroy(self, what: Tensor | Sequence | str | Iterable[Tensor | Sequence | str] | None = None) -> None:
-        """Destroys tensors, sequences, or those of these names; without an argument all that the manager made.
+        """Destroys tensors, sequences, and sequences by name; by default, all objects of the manager.
 
         Raises:
-            KomputeError: there is no sequence of that name.
+            KomputeError: no sequence has that name.
         """
         if what is None:
             return self.current.destroy()

@@ -1,4 +1,4 @@
-"""What sequences record, by the names that Kompute's functions have them by: `record_tensor_copy` has "tensor_copy"."""
+"""Operations by the names in Kompute's methods: `record_tensor_copy` records "tensor_copy"."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from vkcompute.compat import kp
-from vkcompute.compat.kp05.shader import from_data, from_file
+from vkcompute.compat.kp05.shader import spirv_from_data, spirv_from_file
 from vkcompute.compat.kp05.tensor import Tensor
 from vkcompute.errors import KomputeError
 
@@ -21,10 +21,10 @@ def _memory(tensors: Any) -> list[kp.Tensor]:
 
 
 def tensor_create(manager: kp.Manager, tensors: Tensors) -> kp.OpBase:
-    """Gives the tensors memory on the device, and copies their numbers there.
+    """Allocates device memory for tensors, and copies their data to it.
 
     Raises:
-        KomputeError: one has some already.
+        KomputeError: a tensor has device memory already.
     """
     if any(each.is_init() for each in tensors):
         raise KomputeError("a Tensor that is created has memory on a device already; use Manager.rebuild")
@@ -34,17 +34,17 @@ def tensor_create(manager: kp.Manager, tensors: Tensors) -> kp.OpBase:
 
 
 def tensor_copy(manager: kp.Manager, tensors: Tensors) -> kp.OpBase:
-    """Copies the first tensor to all others, both sides of it."""
+    """Copies the first tensor, both its sides, to all others."""
     return kp.OpCopy(_memory(tensors))
 
 
 def tensor_sync_device(manager: kp.Manager, tensors: Tensors) -> kp.OpBase:
-    """Copies the tensors from the host's side to the device's."""
+    """Copies tensors from the host side to the device side."""
     return kp.OpSyncDevice(_memory(tensors))
 
 
 def tensor_sync_local(manager: kp.Manager, tensors: Tensors) -> kp.OpBase:
-    """Copies the tensors from the device's side to the host's."""
+    """Copies tensors from the device side to the host side."""
     return kp.OpSyncLocal(_memory(tensors))
 
 
@@ -62,15 +62,18 @@ def algo_data(
     *,
     work_group: Sequence[int] | None = None,
 ) -> kp.OpBase:
-    """Runs a shader: SPIR-V as bytes, or the text of a GLSL shader.
+    """Runs a shader, given as SPIR-V or as the text of a GLSL shader.
 
     Args:
-        tensors: the n-th is binding n of set 0.
-        workgroup: workgroups along x, y and z; where x is 0 as many as the first tensor has elements.
-        constants: specialization constants: the n-th is that of id n.
-        work_group: `workgroup` under its earlier name.
+        tensors: number n is binding n of set 0.
+        data: the shader; `bytes` in Kompute 0.6.
+        workgroup: numbers of workgroups along x, y and z; one per element of the first tensor if x is 0.
+            `work_group` in Kompute 0.6.
+        constants: specialization constants: number n has id n.
     """
-    return _dispatch(manager, tensors, from_data(data), work_group or workgroup, constants)
+    return kp.OpAlgoDispatch(
+        manager.algorithm(_memory(tensors), spirv_from_data(data), work_group or workgroup, constants)
+    )
 
 
 def algo_file(
@@ -82,14 +85,14 @@ def algo_file(
     *,
     work_group: Sequence[int] | None = None,
 ) -> kp.OpBase:
-    """Runs a shader in a file: .spv, or GLSL in a .comp; the other arguments are those of `algo_data`."""
-    return _dispatch(manager, tensors, from_file(file_path), work_group or workgroup, constants)
+    """Runs a shader in a file: SPIR-V in .spv, or GLSL in .comp.
 
-
-def _dispatch(
-    manager: kp.Manager, tensors: Tensors, spirv: bytes, workgroup: Sequence[int], constants: Sequence[float]
-) -> kp.OpBase:
-    return kp.OpAlgoDispatch(manager.algorithm(_memory(tensors), spirv, workgroup, constants))
+    Args:
+        data: the path; `file_path` in Kompute 0.6. The other arguments are those of `algo_data`.
+    """
+    return kp.OpAlgoDispatch(
+        manager.algorithm(_memory(tensors), spirv_from_file(file_path), work_group or workgroup, constants)
+    )
 
 
 OPERATIONS: dict[str, Callable[..., kp.OpBase]] = {
@@ -104,3 +107,8 @@ OPERATIONS: dict[str, Callable[..., kp.OpBase]] = {
         algo_data,
     )
 } | {"algo_str": algo_data}
+
+
+def operation(name: str, manager: kp.Manager, tensors: Any, *args: Any, **named: Any) -> kp.OpBase:
+    """Returns the operation of this name with the arguments of a `record_` or `eval_` method."""
+    return OPERATIONS[name](manager, tensors, *args, **named)

@@ -1,4 +1,4 @@
-"""A sequence: operations recorded between `begin` and `end`, and evaluated as often as wanted."""
+"""Sequences: operations that are recorded between `begin` and `end`, and evaluated any number of times."""
 
 from __future__ import annotations
 
@@ -6,28 +6,29 @@ from collections.abc import Callable
 from typing import Any
 
 from vkcompute.compat import kp
-from vkcompute.compat.kp05.operations import OPERATIONS
+from vkcompute.compat.kp05.operations import OPERATIONS, operation
 from vkcompute.errors import KomputeError
 
 FOREVER = (1 << 64) - 1
 
 
 def _recording(name: str) -> Callable[..., bool]:
-    """The method that records an operation."""
+    """Returns the method that records an operation."""
 
     def record(self: Sequence, tensors: Any, *args: Any, **named: Any) -> bool:
         self.require_recording()
-        return self.record(OPERATIONS[name](self._manager, tensors, *args, **named))
+        return self.record(operation(name, self._manager, tensors, *args, **named))
 
     record.__name__, record.__doc__ = f"record_{name}", OPERATIONS[name].__doc__
     return record
 
 
 class Sequence:
-    """Made by `Manager.create_sequence`. Operations are ordered by what they touch, between sequences, too.
+    """A list of operations, made by `Manager.create_sequence`.
 
-    The `record_` methods take a list of tensors, and what the operation takes besides; they raise KomputeError outside
-    of `begin` and `end`, and where a tensor has no memory on the device.
+    Operations are ordered by the memory that they use, within a sequence and between sequences. The `record_` methods
+    take a list of tensors, and the operation's own arguments. They raise KomputeError outside of `begin` and `end`, and
+    for tensors without device memory.
     """
 
     def __init__(self, manager: kp.Manager, queue_index: int) -> None:
@@ -44,77 +45,77 @@ class Sequence:
     record_algo_data = _recording("algo_data")
 
     def begin(self) -> bool:
-        """Forgets what was recorded, and records from now on; True.
+        """Removes all operations and begins a recording; returns True.
 
         Raises:
-            KomputeError: it records already, is running, or is destroyed.
+            KomputeError: the sequence is recording already, running, or destroyed.
         """
-        self._demand(not self._recording, "begins, and is recording already; call end() first")
-        self._demand(not self.is_running(), "begins, and is running; call eval_await() first")
+        self._require(not self._recording, "cannot begin: it is recording already; call end() first")
+        self._require(not self.is_running(), "cannot begin: it is running; call eval_await() first")
         self._current.clear()
         self._recording = True
         return True
 
-    def record(self, operation: kp.OpBase) -> bool:
-        """Adds an operation; True."""
+    def record(self, op: kp.OpBase) -> bool:
+        """Adds an operation; returns True."""
         self.require_recording()
-        self._current.record(operation)
+        self._current.record(op)
         return True
 
     def require_recording(self) -> None:
         """Raises KomputeError outside of `begin` and `end`."""
-        self._demand(self._recording, "records between begin() and end(); call begin() first")
+        self._require(self._recording, "records between begin() and end(); call begin() first")
 
     def end(self) -> bool:
-        """Ends the recording; True."""
-        self._demand(self._recording, "ends, and is not recording; call begin() first")
+        """Ends the recording; returns True."""
+        self._require(self._recording, "cannot end: it is not recording; call begin() first")
         self._recording = False
         return True
 
     def eval(self) -> bool:
-        """Runs what is recorded, and waits for it; True."""
+        """Runs the operations and waits for them; returns True."""
         return self.eval_async() and self.eval_await()
 
     def eval_async(self) -> bool:
-        """Starts what is recorded; True.
+        """Submits the operations; returns True.
 
         Raises:
-            KomputeError: it is recording, running or destroyed, or a tensor that it uses is.
+            KomputeError: the sequence is recording, running or destroyed, or one of its tensors is destroyed.
         """
-        self._demand(not self._recording, "is evaluated, and is recording; call end() first")
+        self._require(not self._recording, "cannot be evaluated: it is recording; call end() first")
         self._current.eval_async()
         return True
 
     def eval_await(self, waitFor: int = FOREVER) -> bool:
-        """Waits for at most so many ns; whether something ran and has finished."""
+        """Waits at most `waitFor` ns; returns True if an evaluation was running and has finished."""
         return self.is_running() and not self._current.eval_await(waitFor).is_running()
 
     def is_rec(self) -> bool:
-        """Whether it is between `begin` and `end`."""
+        """Returns True between `begin` and `end`."""
         return self._recording and self.is_init()
 
     def is_running(self) -> bool:
-        """Whether it has been started and not been awaited to its end."""
+        """Returns True if an evaluation was submitted and not awaited to its end."""
         return self._current.is_running()
 
     def is_init(self) -> bool:
-        """Whether it can be used: neither it nor its manager has been destroyed."""
+        """Returns True if the sequence can be used: neither it nor its manager is destroyed."""
         return self._current.is_init()
 
     def destroy(self) -> None:
-        """Lets go of what it holds; twice is once."""
+        """Releases the operations. May be called twice."""
         self._current.destroy()
 
-    def evaluate(self, operation: kp.OpBase, *, wait: bool) -> bool:
-        """Runs an operation in place of what is recorded."""
+    def evaluate(self, op: kp.OpBase, *, wait: bool) -> bool:
+        """Replaces all operations by one, and submits it or runs it to its end."""
         self.begin()
         try:
-            self.record(operation)
+            self.record(op)
         finally:
             self.end()
         return self.eval() if wait else self.eval_async()
 
-    def _demand(self, condition: bool, rule: str) -> None:
+    def _require(self, condition: bool, rule: str) -> None:
         if not condition:
             raise KomputeError(f"a Sequence {rule}")
 

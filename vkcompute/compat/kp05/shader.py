@@ -1,4 +1,4 @@
-"""Shaders in the forms in which they are passed: SPIR-V, GLSL, files of either."""
+"""Shaders in the forms that operations take: SPIR-V, GLSL, and files of either."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class Shader:
         return glsl(source, defines=dict(definitions))
 
 
-def from_data(data: Any) -> bytes:
-    """The SPIR-V of a shader that is given as SPIR-V, or as GLSL: a text, its bytes, or a list of its characters.
+def spirv_from_data(data: Any) -> bytes:
+    """Returns the SPIR-V of a shader given as SPIR-V or as GLSL: a str, its bytes, or a list of its characters.
 
     Raises:
-        TypeError: it is none of these.
+        TypeError: the shader has another type.
     """
     if isinstance(data, (list, tuple)) and all(isinstance(each, str) for each in data):
         data = "".join(data)
@@ -47,8 +47,8 @@ def from_data(data: Any) -> bytes:
     return Shader.compile_source(data)
 
 
-def from_file(path: str | os.PathLike[str]) -> bytes:
-    """The SPIR-V of a file of it (.spv) or of GLSL (.comp)."""
+def spirv_from_file(path: str | os.PathLike[str]) -> bytes:
+    """Returns the SPIR-V of a .spv file, or of the GLSL in a .comp file."""
     from vkcompute.runtime.program import load
 
     return load(Path(path)).spirv

@@ -1,4 +1,4 @@
-"""A tensor: numbers on the host, and memory on the device once a manager has created it."""
+"""Tensors: arrays on the host, with device memory once a manager has created it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from vkcompute.errors import KomputeError
 
 
 class TensorTypes(Enum):
-    """`device` and `staging` (later `host`) have a copy on each side; `storage` is never synchronized."""
+    """Placements: `device` and `staging` (later `host`) have a copy on each side; `storage` is never synchronized."""
 
     device = 0
     staging = 1
@@ -23,10 +23,10 @@ class TensorTypes(Enum):
 
 
 class Tensor:
-    """`Tensor([2, 2, 2])`: float32, flattened.
+    """A flat array of float32, made by `Tensor([2, 2, 2])`.
 
-    Its numbers are read and written as a list's: `t[i]`, `t[i] = x`, `for x in t`, `x in t`, `len(t)`. What is written
-    comes to the device with the next synchronization.
+    The host side is read and written as a list: `t[i]`, `t[i] = x`, `for x in t`, `x in t`, `len(t)`. The next
+    synchronization copies it to the device.
     """
 
     def __init__(self, data: npt.ArrayLike, tensor_type: TensorTypes = TensorTypes.device) -> None:
@@ -34,22 +34,23 @@ class Tensor:
             raise TypeError(f"tensor_type is one of kp.TensorTypes; got {tensor_type!r}")
         self._data: npt.NDArray[np.float32] = np.array(data, np.float32).ravel()
         self._type = tensor_type
+        self._manager: kp.Manager | None = None
         self._memory: kp.Tensor | None = None
 
     def data(self) -> list[float]:
-        """The numbers on the host's side, copied."""
+        """Returns the host side as a new list."""
         found: list[float] = self._data.tolist()
         return found
 
     def numpy(self) -> npt.NDArray[np.float32]:
-        """The same as an array, copied."""
+        """Returns the host side as a new array."""
         return np.array(self._data)
 
     def set_data(self, data: npt.ArrayLike) -> None:
-        """Replaces all numbers on the host's side.
+        """Overwrites the host side.
 
         Raises:
-            KomputeError: there are more or fewer.
+            KomputeError: the number of elements differs.
         """
         given = np.ravel(np.asarray(data, np.float32))
         if given.size != self._data.size:
@@ -57,7 +58,7 @@ class Tensor:
         self._data[:] = given
 
     def size(self) -> int:
-        """Number of elements."""
+        """Returns the number of elements."""
         return self._data.size
 
     __len__ = size
@@ -78,51 +79,53 @@ class Tensor:
         return bool((self._data == value).any())
 
     def tensor_type(self) -> TensorTypes:
-        """Where it lies."""
+        """Returns the placement."""
         return self._type
 
     def is_init(self) -> bool:
-        """Whether it has memory on a device."""
+        """Returns True if the tensor has device memory."""
         return self._memory is not None and self._memory.is_init()
 
     def map_data_from_host(self) -> None:
-        """Copies the host's side to the device's at once."""
+        """Copies the host side to the device side, and waits."""
         self._sync(kp.OpSyncDevice)
 
     def map_data_into_host(self) -> None:
-        """Copies the device's side to the host's at once."""
+        """Copies the device side to the host side, and waits."""
         self._sync(kp.OpSyncLocal)
 
     def _sync(self, operation: Any) -> None:
         memory = self.memory()
-        memory.manager.sequence().eval(operation([memory]))
+        assert self._manager is not None, "create() sets it with the memory"
+        self._manager.sequence().eval(operation([memory]))
 
-    # -- what managers do ---------------------------------------------------------------------------------------------
+    # -- for managers -------------------------------------------------------------------------------------------------
 
     def create(self, manager: kp.Manager) -> None:
-        """Gives it memory on the manager's device, and lets go of what it had; the numbers are the host's."""
+        """Allocates device memory, in place of an earlier allocation; the host side stays."""
         self.destroy()
+        self._manager = manager
         storage = self._type is TensorTypes.storage
         self._memory = manager.tensor(self._data, kp.storage if storage else kp.device)
         if not storage:
             self._data = self._memory.data()
 
     def memory(self) -> kp.Tensor:
-        """What it has on the device.
+        """Returns the tensor's memory object.
 
         Raises:
-            KomputeError: it has nothing there.
+            KomputeError: the tensor has no device memory.
         """
         if self._memory is None or not self._memory.is_init():
             raise KomputeError("this Tensor has no memory on a device; pass it to Manager.eval_tensor_create_def first")
         return self._memory
 
     def destroy(self) -> None:
-        """Gives the device's memory back; the numbers stay."""
+        """Frees the device memory; the host side stays."""
         if self._memory is not None:
             self._data = self._data.copy()
             self._memory.destroy()
-        self._memory = None
+        self._manager = self._memory = None
 
     def __repr__(self) -> str:
         return f"<kp.Tensor of {self.size()}, {self._type.name}{'' if self.is_init() else ', not on a device'}>"

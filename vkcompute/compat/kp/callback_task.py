@@ -1,4 +1,4 @@
-"""Commands of a sequence that the runtime has no name for."""
+"""Graph tasks that record Vulkan commands of their own."""
 
 from __future__ import annotations
 
@@ -14,10 +14,16 @@ if TYPE_CHECKING:
     from vkcompute.runtime.scheduler import Range
 
 
-class Plain(Task):
-    """A task on memory that it knows from the start; `call` records it, and needs `kept` to stay alive."""
+class CallbackTask(Task):
+    """A task whose commands a callback records, on memory that is fixed when the graph is recorded.
 
-    __slots__ = ("_call", "_kept", "name")
+    Args:
+        writes, reads: byte ranges, for the graph's dependencies.
+        record: records the commands.
+        owner: object that owns the handles in the commands; kept alive by the task.
+    """
+
+    __slots__ = ("_owner", "_record", "name")
     buffers = ()
 
     def __init__(
@@ -25,20 +31,20 @@ class Plain(Task):
         name: str,
         writes: Sequence[Range],
         reads: Sequence[Range],
-        call: Callable[[Recorder], None],
-        kept: Any,
+        record: Callable[[Recorder], None],
+        owner: Any,
     ) -> None:
         super().__init__(writes, reads)
-        self.name, self._call, self._kept = name, call, kept
+        self.name, self._record, self._owner = name, record, owner
 
-    def rebased(self, places: Places, values: Values) -> Plain:
+    def rebased(self, places: Places, values: Values) -> CallbackTask:
         return self
 
     def record(self, recorder: Recorder) -> None:
-        self._call(recorder)
+        self._record(recorder)
 
     def add(self, runtime: Runtime) -> Future:
         """Adds the task to the graph that is being recorded."""
         graph = runtime.scheduler.recording()
-        assert graph is not None, "what has such tasks is evaluated as a graph"
+        assert graph is not None, "sequences evaluate such tasks as a graph"
         return graph.add(self)
