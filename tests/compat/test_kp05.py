@@ -138,6 +138,36 @@ def test_file(mgr: kp.Manager, run: Run, three: list[kp.Tensor], tmp_path: Path)
         assert brought(mgr, three[2]) == [2, 4, 6]
 
 
+@pytest.mark.parametrize("shader", [SPIRV, GLSL], ids=["SPIR-V", "GLSL"])
+def test_lro(mgr: kp.Manager, run: Run, three: list[kp.Tensor], shader: Any) -> None:
+    """The output is on the host afterwards; the inputs are not read back."""
+    left, _, out = three
+    left[0] = 9
+    run("algo_lro", three, shader)
+    assert (left.data(), out.data()) == ([9, 2, 2], [2, 4, 6])
+    run("algo_lro", three, shader, (2, 1, 1), [10])
+    assert out.data() == [20, 40, 6]
+
+
+def test_lro_that_is_not_one(mgr: kp.Manager, run: Run, three: list[kp.Tensor]) -> None:
+    """Without a shader it is an error, as in Kompute, whose Python interface passes none."""
+    with pytest.raises(RuntimeError, match="algo_lro has no shader; pass SPIR-V or GLSL"):
+        run("algo_lro", three)
+    for wrong in (three[:2], [*three, three[0]], [*three[:2], mgr.build_tensor([1])]):
+        with pytest.raises(RuntimeError, match="takes three tensors of one size: left, right, output; got sizes"):
+            run("algo_lro", wrong, SPIRV)
+    with pytest.raises(RuntimeError, match="no memory on a device"):
+        run("algo_lro", [*three[:2], kp.Tensor([0, 0, 0])], SPIRV)
+
+
+def test_keywords_of_0_6(mgr: kp.Manager, run: Run, three: list[kp.Tensor], tmp_path: Path) -> None:
+    (tmp_path / "multiply.comp").write_text(GLSL)
+    run("algo_data", three, bytes=SPIRV, work_group=(2, 1, 1))
+    assert brought(mgr, three[2]) == [2, 4, 0]
+    run("algo_file", three, file_path=str(tmp_path / "multiply.comp"), work_group=(3, 1, 1))
+    assert brought(mgr, three[2]) == [2, 4, 6]
+
+
 @pytest.mark.parametrize("keyword", ["workgroup", "work_group", None])
 def test_workgroups_and_constants(mgr: kp.Manager, run: Run, keyword: str | None) -> None:
     tensors = [mgr.build_tensor(np.arange(12.0).reshape(3, 4)) for _ in range(3)]
@@ -268,6 +298,22 @@ def test_what_is_refused_in_a_sequence_leaves_its_name_usable(mgr: kp.Manager, t
     other.destroy()
     mgr.eval_algo_mult(three, "refused")
     assert brought(mgr, three[2]) == [2, 4, 6]
+
+
+def test_init_leaves_a_sequence_as_it_is(mgr: kp.Manager, three: list[kp.Tensor]) -> None:
+    sequence = mgr.create_sequence()
+    sequence.init()
+    sequence.begin()
+    sequence.record_algo_mult(three)
+    sequence.init()
+    assert sequence.is_rec()
+    sequence.end()
+    sequence.init()
+    assert sequence.eval()
+    assert brought(mgr, three[2]) == [2, 4, 6]
+    sequence.destroy()
+    with pytest.raises(KomputeError, match="this Sequence is destroyed"):
+        sequence.init()
 
 
 def test_names(mgr: kp.Manager) -> None:

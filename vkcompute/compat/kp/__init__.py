@@ -12,6 +12,7 @@ from vkcompute.compat.kp.manager import Manager
 from vkcompute.compat.kp.memory import DataTypes, Memory, MemoryTypes, Tensor
 from vkcompute.compat.kp.operations import OpAlgoDispatch, OpBase, OpCopy, OpMult, OpSyncDevice, OpSyncLocal
 from vkcompute.compat.kp.sequence import Sequence
+from vkcompute.compat.kp.shader import Shader
 from vkcompute.errors import KomputeError
 
 __version__ = "0.9.0"  # of Kompute
@@ -23,6 +24,6 @@ device, host, storage, deviceAndHost = MemoryTypes  # noqa: N816  # Kompute's na
 __all__ = [
     "Algorithm", "DataTypes", "Image", "ImageTilings", "KomputeError", "Manager", "Memory", "MemoryTypes",
     "OpAlgoDispatch", "OpBase", "OpCopy", "OpMult", "OpSyncDevice", "OpSyncLocal", "OpTensorCopy", "OpTensorSyncDevice",
-    "OpTensorSyncLocal", "Sequence", "Tensor", "TensorTypes", "device", "deviceAndHost", "host", "storage",
+    "OpTensorSyncLocal", "Sequence", "Shader", "Tensor", "TensorTypes", "device", "deviceAndHost", "host", "storage",
 ]  # fmt: skip
 globals().update(DataTypes.__members__)  # kp.float etc.; not in __all__, where they would hide the built-in names

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vkcompute.compat.kp.constants import count_values, pack_push_constants, specialization_constants
+from vkcompute.compat.kp.constants import count_values, pack_push_constants, python_values, specialization_constants
 from vkcompute.compat.kp.context import Child, Context
 from vkcompute.compat.kp.image import Image
 from vkcompute.compat.kp.memory import Command, Memory, own_memory_objects
@@ -40,8 +40,11 @@ class Algorithm(Child):
         self._block: Block | None = None
         self._kernel: Callable[..., Any] | None = None  # a `Kernel`, or a `Multiplier`, which takes no grid
         self._grid: tuple[int, ...] | None = None
+        self._spec_consts: list[Any] = []
         if not isinstance(spirv, (bytes, bytearray, memoryview)):
-            raise TypeError(f"spirv is SPIR-V as bytes; got {type(spirv).__name__}; compile GLSL with vkcompute.glsl")
+            raise TypeError(
+                f"spirv is SPIR-V as bytes; got {type(spirv).__name__}; compile GLSL with kp.Shader.compile_source"
+            )
         memory = own_memory_objects(manager, "an algorithm", tensors)
         if memory and len(spirv):
             interface = _interface(bytes(spirv))
@@ -55,6 +58,7 @@ class Algorithm(Child):
             self._bind(kernel, memory, grid)
             self._push = pack_push_constants(self._block, push_consts) if np.size(push_consts) else None
             self._n_push = count_values(push_consts)
+            self._spec_consts = python_values(spec_consts)
         manager.register(self)
 
     def _one_per_element(self, memory: Memory) -> tuple[int]:
@@ -100,6 +104,10 @@ class Algorithm(Child):
         return list(self._memory)
 
     get_tensors = get_mem_objects
+
+    def get_spec_consts(self) -> list[Any]:
+        """Returns the values of the specialization constants, in the order of their ids."""
+        return list(self._spec_consts)
 
     def is_init(self) -> bool:
         """Returns True if it can be dispatched: it has a shader, and neither it nor its manager is destroyed."""
@@ -168,7 +176,7 @@ class Algorithm(Child):
             raise KomputeError(f"OpMult takes three tensors of float32 and of one size; got {list(memory)}")
         self._bound = [each.primary for each in memory]
         self._kernel = multiplier(self.manager.require_open(), self._bound[0].dtype)
-        self._memory, self._grid, self._block = memory, None, None
+        self._memory, self._grid, self._block, self._spec_consts = memory, None, None, []
         self._push, self._n_push = None, 0
 
 

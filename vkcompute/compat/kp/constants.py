@@ -46,6 +46,11 @@ def count_values(values: Any) -> int:
     return len(_items(values))
 
 
+def python_values(values: Any) -> list[Any]:
+    """Returns the numbers in a list, array or record as Python numbers."""
+    return [item.item() if isinstance(item, np.generic) else item for item in _items(values)]
+
+
 def specialization_constants(declared: Sequence[SpecConstant], values: Any) -> dict[int | str, Any]:
     """Maps ids of specialization constants to values: value n is for id n. Ids that are not declared are ignored.
 

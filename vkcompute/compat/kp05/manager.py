@@ -98,6 +98,10 @@ class Manager:
     eval_algo_data_def = _anonymous("algo_data")
     eval_async_algo_data = _named("algo_data", wait=False)
     eval_async_algo_data_def = _anonymous("algo_data", wait=False)
+    eval_algo_lro = _named("algo_lro")
+    eval_algo_lro_def = _anonymous("algo_lro")
+    eval_async_algo_lro = _named("algo_lro", wait=False)
+    eval_async_algo_lro_def = _anonymous("algo_lro", wait=False)
 
     # -- sequences ----------------------------------------------------------------------------------------------------
 

@@ -7,11 +7,25 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from vkcompute.compat import kp
+from vkcompute.compat.kp.memory import Command
 from vkcompute.compat.kp05.shader import spirv_from_data, spirv_from_file
 from vkcompute.compat.kp05.tensor import Tensor
 from vkcompute.errors import KomputeError
 
 Tensors = Sequence[Tensor]
+_ALIASES = {"work_group": "workgroup", "bytes": "data", "file_path": "data"}
+"""Keywords of Kompute 0.6 -> those of its later versions"""
+
+
+class _OpLhsRhsOut(kp.OpAlgoDispatch):
+    """Dispatches an algorithm, then copies one tensor to the host side."""
+
+    def __init__(self, algorithm: kp.Algorithm, output: kp.Tensor) -> None:
+        super().__init__(algorithm)
+        self._output = output
+
+    def commands(self) -> list[Command]:
+        return [*super().commands(), *self._output.to_host()]
 
 
 def _memory(tensors: Any) -> list[kp.Tensor]:
@@ -59,8 +73,6 @@ def algo_data(
     data: Any,
     workgroup: Sequence[int] = (0, 0, 0),
     constants: Sequence[float] = (),
-    *,
-    work_group: Sequence[int] | None = None,
 ) -> kp.OpBase:
     """Runs a shader, given as SPIR-V or as the text of a GLSL shader.
 
@@ -71,28 +83,48 @@ def algo_data(
             `work_group` in Kompute 0.6.
         constants: specialization constants: number n has id n.
     """
-    return kp.OpAlgoDispatch(
-        manager.algorithm(_memory(tensors), spirv_from_data(data), work_group or workgroup, constants)
-    )
+    return kp.OpAlgoDispatch(manager.algorithm(_memory(tensors), spirv_from_data(data), workgroup, constants))
 
 
 def algo_file(
     manager: kp.Manager,
     tensors: Tensors,
-    file_path: str | os.PathLike[str],
+    data: str | os.PathLike[str],
     workgroup: Sequence[int] = (0, 0, 0),
     constants: Sequence[float] = (),
-    *,
-    work_group: Sequence[int] | None = None,
 ) -> kp.OpBase:
     """Runs a shader in a file: SPIR-V in .spv, or GLSL in .comp.
 
     Args:
         data: the path; `file_path` in Kompute 0.6. The other arguments are those of `algo_data`.
     """
-    return kp.OpAlgoDispatch(
-        manager.algorithm(_memory(tensors), spirv_from_file(file_path), work_group or workgroup, constants)
-    )
+    return kp.OpAlgoDispatch(manager.algorithm(_memory(tensors), spirv_from_file(data), workgroup, constants))
+
+
+def algo_lro(
+    manager: kp.Manager,
+    tensors: Tensors,
+    data: Any = None,
+    workgroup: Sequence[int] = (0, 0, 0),
+    constants: Sequence[float] = (),
+) -> kp.OpBase:
+    """Runs a shader on a left, a right and an output tensor, then copies the output to the host side.
+
+    Kompute's Python interface passes no shader to this operation, and raises a RuntimeError each time.
+
+    Args:
+        data, workgroup, constants: as for `algo_data`.
+
+    Raises:
+        KomputeError: there is no shader, or there are not three tensors of one size.
+    """
+    memory = _memory(tensors)
+    sizes = [each.size() for each in memory]
+    if len(sizes) != 3 or len(set(sizes)) != 1:
+        raise KomputeError(f"algo_lro takes three tensors of one size: left, right, output; got sizes {sizes}")
+    if data is None:
+        raise KomputeError("algo_lro has no shader; pass SPIR-V or GLSL after the tensors, as to algo_data")
+    return _OpLhsRhsOut(manager.algorithm(memory, spirv_from_data(data), workgroup, constants), memory[2])
 
 
 OPERATIONS: dict[str, Callable[..., kp.OpBase]] = {
@@ -105,10 +137,12 @@ OPERATIONS: dict[str, Callable[..., kp.OpBase]] = {
         algo_mult,
         algo_file,
         algo_data,
+        algo_lro,
     )
 } | {"algo_str": algo_data}
 
 
 def operation(name: str, manager: kp.Manager, tensors: Any, *args: Any, **named: Any) -> kp.OpBase:
     """Returns the operation of this name with the arguments of a `record_` or `eval_` method."""
+    named = {_ALIASES.get(key, key): value for key, value in named.items()}
     return OPERATIONS[name](manager, tensors, *args, **named)

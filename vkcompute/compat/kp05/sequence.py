@@ -43,6 +43,15 @@ class Sequence:
     record_algo_file = _recording("algo_file")
     record_algo_str = _recording("algo_str")
     record_algo_data = _recording("algo_data")
+    record_algo_lro = _recording("algo_lro")
+
+    def init(self) -> None:
+        """Does nothing: the manager initializes its sequences.
+
+        Raises:
+            KomputeError: the sequence or its manager is destroyed.
+        """
+        self._current.require_init()
 
     def begin(self) -> bool:
         """Removes all operations and begins a recording; returns True.

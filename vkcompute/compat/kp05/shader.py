@@ -3,30 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from vkcompute.compat.kp.shader import Shader
 from vkcompute.spirv.enums import MAGIC
 
-
-class Shader:
-    """Compiles GLSL."""
-
-    @staticmethod
-    def compile_source(source: str, entryPoint: str = "main", definitions: Sequence[tuple[str, str]] = ()) -> bytes:
-        """The SPIR-V of a compute shader in GLSL, with these macros defined.
-
-        Raises:
-            CompileError: with file, line and source text of each error.
-            NoCompiler: this machine has no GLSL compiler.
-            ValueError: another entry point; GLSL has "main" only.
-        """
-        from vkcompute.glsl import glsl
-
-        if entryPoint != "main":
-            raise ValueError(f'the entry point of GLSL is "main"; got {entryPoint!r}')
-        return glsl(source, defines=dict(definitions))
+__all__ = ["Shader", "spirv_from_data", "spirv_from_file"]
 
 
 def spirv_from_data(data: Any) -> bytes:
