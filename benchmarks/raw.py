@@ -12,7 +12,7 @@ from vkcompute.core import vk
 from vkcompute.core.command import CommandPool, Recorder
 from vkcompute.core.descriptors import DescriptorSets, PipelineLayout
 from vkcompute.core.pipeline import ComputePipeline, ShaderModule
-from vkcompute.runtime.scheduler import BATCH_TASKS
+from vkcompute.runtime.scheduling.scheduler import BATCH_TASKS
 
 _WAIT_NS = 10_000_000_000
 _COMPUTE_STAGE, _SHADER_READ_WRITE = 0x800, 0x60

@@ -44,22 +44,22 @@ if TYPE_CHECKING:
     from vkcompute.pipelines.logistic_regression import LogisticRegression
     from vkcompute.pipelines.multiply import multiply
     from vkcompute.pipelines.multiply_files import multiply_files
-    from vkcompute.runtime.future import Future
-    from vkcompute.runtime.graph import Graph
-    from vkcompute.runtime.group import DeviceGroup
-    from vkcompute.runtime.kernel import Kernel
+    from vkcompute.runtime.graphs.graph import Graph
+    from vkcompute.runtime.groups.group import DeviceGroup
+    from vkcompute.runtime.launching.kernel import Kernel
+    from vkcompute.runtime.memory.tensor import Tensor
     from vkcompute.runtime.runtime import Runtime, default_runtime
-    from vkcompute.runtime.tensor import Tensor
+    from vkcompute.runtime.scheduling.future import Future
 
 _HOMES = {
     "LogisticRegression": "vkcompute.pipelines.logistic_regression",
     "Runtime": "vkcompute.runtime.runtime",
     "default_runtime": "vkcompute.runtime.runtime",
-    "Tensor": "vkcompute.runtime.tensor",
-    "Kernel": "vkcompute.runtime.kernel",
-    "Graph": "vkcompute.runtime.graph",
-    "DeviceGroup": "vkcompute.runtime.group",
-    "Future": "vkcompute.runtime.future",
+    "Tensor": "vkcompute.runtime.memory.tensor",
+    "Kernel": "vkcompute.runtime.launching.kernel",
+    "Graph": "vkcompute.runtime.graphs.graph",
+    "DeviceGroup": "vkcompute.runtime.groups.group",
+    "Future": "vkcompute.runtime.scheduling.future",
     "multiply": "vkcompute.pipelines.multiply",
     "multiply_files": "vkcompute.pipelines.multiply_files",
     **dict.fromkeys(

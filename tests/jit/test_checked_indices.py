@@ -21,7 +21,7 @@ from runtimes import open_runtime
 
 import vkcompute as vc
 from vkcompute.core.lifetime import live_counts
-from vkcompute.runtime.transfer import host_view
+from vkcompute.runtime.memory.transfers import host_view
 
 N = 200
 Ints = npt.NDArray[np.int32]
@@ -205,7 +205,7 @@ def fails(use: Callable[[], object]) -> None:
 def unseen(runtime: vc.Runtime) -> Iterator[None]:
     """What fails is not known to before the end: else what depends on it would be refused where the device is quick."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(runtime.scheduler, "arrive", lambda: None)
+        patch.setattr(runtime.scheduler.callbacks, "run", lambda: None)
         yield
 
 
@@ -233,7 +233,7 @@ def test_who_is_told(runtime: vc.Runtime) -> None:
     other.write(np.zeros(N, np.float32))
     assert out.numpy().tolist() == list(range(N))
     runtime.wait()
-    assert not runtime.scheduler.arrivals
+    assert not runtime.scheduler.callbacks
 
 
 async def awaited(future: vc.Future) -> None:
@@ -352,7 +352,7 @@ def test_threads_see_their_own_failures(runtime: vc.Runtime) -> None:
 
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
         assert list(pool.map(work, range(4))) == [20] * 4
-    assert not runtime.scheduler.arrivals
+    assert not runtime.scheduler.callbacks
 
 
 def test_nothing_grows(runtime: vc.Runtime) -> None:
@@ -364,7 +364,7 @@ def test_nothing_grows(runtime: vc.Runtime) -> None:
             copy(x, out, shift).exception()
         for _ in range(300):
             copy(x, out, 0)
-            assert len(runtime.scheduler.arrivals) <= 64
+            assert len(runtime.scheduler.callbacks) <= 64
         runtime.wait()
         for _ in range(30):
             assert copy(x, out, 1).exception() is not None
@@ -385,9 +385,9 @@ def test_reports_are_read_while_nobody_waits(runtime: vc.Runtime) -> None:
         copy(x, out, 0)
         for _ in range(20_000):
             depend()
-            if not runtime.scheduler.arrivals:
+            if not runtime.scheduler.callbacks:
                 break
-        assert not runtime.scheduler.arrivals
+        assert not runtime.scheduler.callbacks
 
 
 def test_launches_that_are_not_submitted_report_nothing(clean_handles: None) -> None:
@@ -398,11 +398,11 @@ def test_launches_that_are_not_submitted_report_nothing(clean_handles: None) -> 
         with pytest.raises(vc.VulkanError, match="vkQueueSubmit"):
             copy(x, out, 1).result()
         copy(x, out, 0).result()
-        assert not runtime.scheduler.arrivals
+        assert not runtime.scheduler.callbacks
         with pytest.raises(ValueError, match="grid"):
             copy[(1, 1 << 31), 1](x, out, 0)
         runtime.wait()
-        assert not runtime.scheduler.arrivals
+        assert not runtime.scheduler.callbacks
 
 
 def test_kernels_that_need_no_report_have_none(gpu: vc.Runtime) -> None:

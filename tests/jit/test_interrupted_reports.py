@@ -74,7 +74,7 @@ class World:
         move(self.a, self.b, 0)
         move(self.b, self.c, 0).result()
         assert held(self.c) == held(self.b) == {7}
-        assert not self.runtime.scheduler.arrivals
+        assert not self.runtime.scheduler.callbacks
 
 
 @pytest.mark.parametrize("use", USES)

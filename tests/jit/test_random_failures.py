@@ -191,7 +191,7 @@ class Program:
         for which in range(len(self.futures)):
             self.result(which)
         self.runtime.scheduler.finish()
-        assert not self.runtime.scheduler.arrivals
+        assert not self.runtime.scheduler.callbacks
 
 
 @pytest.fixture(scope="module", params=[{}, {"timelines": (3, 1)}, {"staging": True, "timelines": 2}])

@@ -18,7 +18,7 @@ from test_logistic_training import random_table
 import vkcompute as vc
 from vkcompute.core import vk
 from vkcompute.pipelines.logistic import table
-from vkcompute.runtime.balance import learned
+from vkcompute.runtime.groups.balance import learned
 
 pytestmark = pytest.mark.devices
 
@@ -88,7 +88,7 @@ def test_the_table_is_divided_anew_where_one_device_is_slow(
     monkeypatch.setattr("vkcompute.pipelines.logistic.divided.upload", noted)
     seconds = iter([[1.0, 9.0], [1.0, 1.0]])
     monkeypatch.setattr(
-        "vkcompute.runtime.group.learned",
+        "vkcompute.runtime.groups.group.learned",
         lambda shares, rows, _, n_before: learned(shares, rows, next(seconds), n_before),
     )
     X, y = random_table(1000, 2, 6)

@@ -15,12 +15,12 @@ import pytest
 from happens_before import Access, Barrier, Event, Recorded, Replay, Seen, Submit, Wait
 
 from vkcompute.errors import VulkanError
-from vkcompute.runtime import graph_tasks, lane, recording, scheduler
-from vkcompute.runtime.cost import NOTHING
-from vkcompute.runtime.graph_tasks import Task
-from vkcompute.runtime.recording import Recording
-from vkcompute.runtime.scheduler import Scheduler
-from vkcompute.runtime.transfer import Transfers
+from vkcompute.runtime.memory.transfers import Transfers
+from vkcompute.runtime.scheduling import command_queue, recording, scheduler, task
+from vkcompute.runtime.scheduling.cost import NOTHING
+from vkcompute.runtime.scheduling.recording import Recording
+from vkcompute.runtime.scheduling.scheduler import Scheduler
+from vkcompute.runtime.scheduling.task import Task
 
 _NOWHERE = 1 << 20  # an address that nobody follows
 
@@ -176,7 +176,7 @@ class Paper:
     def record(self, tasks: Sequence[tuple[Any, Any]]) -> Recording:
         queue: Any = self.scheduler.placement.recorded_for
         pool: Any = PaperPool(queue)
-        return Recording(pool, [PaperTask(*ranges) for ranges in tasks], staging=None)
+        return Recording(pool, [PaperTask(*ranges) for ranges in tasks])
 
     def replay(self, recording: Recording, times: int) -> Any:
         family = recording.handle.family
@@ -193,9 +193,9 @@ class Paper:
 def on_paper(batch_tasks: int = 64) -> Iterator[None]:
     """Lets schedulers and recordings made in the block record on paper."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (lane, recording):
+        for module in (command_queue, recording):
             patch.setattr(module, "Recorder", PaperRecorder)
-        patch.setattr(lane, "CommandPool", PaperPool)
+        patch.setattr(command_queue, "CommandPool", PaperPool)
         patch.setattr(scheduler, "BATCH_TASKS", batch_tasks)
-        patch.setattr(graph_tasks, "sources", lambda regions, n_regions, source, target: (source,))
+        patch.setattr(task, "bytes_read", lambda regions, n_regions, source, target: (source,))
         yield

@@ -18,7 +18,7 @@ import pytest
 from happens_before import Access, Barrier, Bytes, Event, Recorded, Replay, Seen, Submit, Wait
 
 from vkcompute.core import vk
-from vkcompute.runtime.transfer import Transfers
+from vkcompute.runtime.memory.transfers import Transfers
 
 
 def number(handle: Any) -> int:

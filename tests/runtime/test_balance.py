@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vkcompute.runtime.balance import fractions, learned, split_rows
+from vkcompute.runtime.groups.balance import fractions, learned, split_rows
 
 pytestmark = pytest.mark.pure
 

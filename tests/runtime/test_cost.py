@@ -15,11 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from paper_device import PaperBuffer, PaperDevice, PaperPool, PaperQueue, PaperRecorder, on_paper
 
-from vkcompute.runtime import lane, recording
-from vkcompute.runtime.cost import NOTHING, Cost, Costs, Mix, divided
-from vkcompute.runtime.graph_tasks import Task
-from vkcompute.runtime.recording import Recording, Recordings
-from vkcompute.runtime.scheduler import BATCH_TASKS, Scheduler
+from vkcompute.runtime.graphs.recordings import Recordings
+from vkcompute.runtime.scheduling import command_queue, recording
+from vkcompute.runtime.scheduling.cost import NOTHING, Cost, Costs, Mix, divided
+from vkcompute.runtime.scheduling.recording import Recording
+from vkcompute.runtime.scheduling.scheduler import BATCH_TASKS, Scheduler
+from vkcompute.runtime.scheduling.task import Task
 
 pytestmark = pytest.mark.pure
 
@@ -104,7 +105,7 @@ class Machine:
         self.scheduler = Scheduler(device, None, LIMIT_S)  # type: ignore[arg-type]
         self.group_s, self.costs = group_s, [Costs(LIMIT_S, divisible=divisible) for _ in group_s]
         self.data: Any = PaperBuffer()
-        lane.time = SimpleNamespace(perf_counter=lambda: self.queue.now)
+        command_queue.time = SimpleNamespace(perf_counter=lambda: self.queue.now)
 
     def launch(self, kernel: int, n_groups: int, *, depends: bool) -> Any:
         self.queue.now += HOST_S
@@ -119,7 +120,7 @@ class Machine:
 
     def record(self, launches: Sequence[tuple[int, int]]) -> Recording:
         pool: Any = PaperPool(self.queue)
-        return Recording(pool, [TimedTask(self, *each) for each in launches], None, LIMIT_S)
+        return Recording(pool, [TimedTask(self, *each) for each in launches], LIMIT_S)
 
     def run(self, recording: Recording, times: int) -> None:
         graph: Any = Recordings.__new__(Recordings)
@@ -129,12 +130,12 @@ class Machine:
 
 @pytest.fixture
 def _timed() -> Any:
-    time = lane.time
+    time = command_queue.time
     with on_paper() as _, pytest.MonkeyPatch.context() as patch:
-        for module in (lane, recording):
+        for module in (command_queue, recording):
             patch.setattr(module, "Recorder", TimedRecorder)
         yield
-    lane.time = time
+    command_queue.time = time
 
 
 STEPS = st.lists(

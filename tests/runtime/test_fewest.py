@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from paper_device import Paper, PaperBuffer, on_paper
 
 from vkcompute.errors import VulkanError
-from vkcompute.runtime.recording import Recording
+from vkcompute.runtime.scheduling.recording import Recording
 
 pytestmark = pytest.mark.pure
 

@@ -11,7 +11,7 @@ from machine import SCALE
 from runtimes import open_runtime
 
 import vkcompute as vc
-from vkcompute.runtime.watcher import _QueueWatcher
+from vkcompute.runtime.scheduling.watcher import _QueueWatcher
 
 # One invocation counts: the time that it takes depends on `n` alone.
 SPIN = """

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 import vkcompute as vc
 from vkcompute.core import vk
 from vkcompute.core.physical import PhysicalDevice
-from vkcompute.runtime.group import GroupTensor
+from vkcompute.runtime.groups.group import GroupTensor
 
 pytestmark = pytest.mark.devices
 

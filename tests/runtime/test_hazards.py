@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vkcompute.runtime.hazards import After, Uses
+from vkcompute.runtime.scheduling.access_history import After, Uses
 
 pytestmark = pytest.mark.pure
 

@@ -19,9 +19,9 @@ from faults import interrupted, watched
 from runtimes import open_runtime
 
 import vkcompute as vc
-from vkcompute.runtime.lane import Lane
-from vkcompute.runtime.placement import Placement
-from vkcompute.runtime.scheduler import Scheduler
+from vkcompute.runtime.scheduling.command_queue import Lane
+from vkcompute.runtime.scheduling.placement import Placement
+from vkcompute.runtime.scheduling.scheduler import Scheduler
 
 pytestmark = [
     pytest.mark.usefixtures("clean_handles"),
@@ -322,7 +322,7 @@ def interrupted(wait):
     return False
 
 waits = [last.result, runtime.wait, a.numpy, lambda: a.write(np.zeros(a.size, np.uint32)), runtime.close, runtime.close]
-print([interrupted(wait) for wait in waits], last._scheduler.device.queues[0].poll() < last._lane.queue.last_value)
+print([interrupted(wait) for wait in waits], runtime.device.queues[0].poll() < last._lane.queue.last_value)
 runtime.close()
 print(runtime.closed)
 """

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from vkcompute.runtime import layout
+from vkcompute.runtime.memory import layout
 
 pytestmark = pytest.mark.pure
 

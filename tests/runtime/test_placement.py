@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from paper_device import Paper, PaperBuffer, on_paper
 
-from vkcompute.runtime.placement import DATA, FAR, IDLE, ONLY, PINNED
+from vkcompute.runtime.scheduling.placement import DATA, FAR, IDLE, ONLY, PINNED
 
 pytestmark = pytest.mark.pure
 

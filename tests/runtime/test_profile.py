@@ -18,8 +18,8 @@ from runtimes import open_runtime
 import vkcompute as vc
 from vkcompute.core import clock, vk
 from vkcompute.core.physical import PhysicalDevice
-from vkcompute.runtime.profile import Profile
-from vkcompute.runtime.timeline import HostTime
+from vkcompute.runtime.profiling.profile import Profile
+from vkcompute.runtime.profiling.trace import HostTime
 
 pytestmark = pytest.mark.queues
 
@@ -88,7 +88,7 @@ def test_a_measured_graph_tells_of_its_queue_as_any_other() -> None:
 
 
 def test_a_graph_of_very_many_tasks_is_one(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("vkcompute.runtime.scheduler._MOST_MEASURED", 19)
+    monkeypatch.setattr("vkcompute.runtime.scheduling.scheduler._MOST_MEASURED", 19)
     x = gpu.zeros(64)
     with gpu.record() as graph:
         for i in range(10):

@@ -23,7 +23,7 @@ from shaders import MULTIPLY
 from vkcompute.core import vk
 from vkcompute.core.device import QueuePlan
 from vkcompute.core.physical import QueueFamily
-from vkcompute.runtime.placement import DATA, ONLY, PINNED, RECORDED
+from vkcompute.runtime.scheduling.placement import DATA, ONLY, PINNED, RECORDED
 
 pytestmark = pytest.mark.queues
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from runtimes import open_runtime
 
 import vkcompute as vc
-from vkcompute.runtime.stream import _annotate
+from vkcompute.runtime.streams.stream import _annotate
 
 pytestmark = pytest.mark.queues
 

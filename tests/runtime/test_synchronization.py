@@ -12,8 +12,8 @@ from machine import Machine, Step, check, programs
 from runtimes import open_runtime
 from sync_trace import traced
 
-from vkcompute.runtime.lane import Lane, Strand
-from vkcompute.runtime.transfer import Transfers, host_view
+from vkcompute.runtime.memory.transfers import Transfers, host_view
+from vkcompute.runtime.scheduling.command_queue import Lane, Strand
 
 TIMELINES = {"one queue": 1, "three queues": 3, "queues for copies": (2, 2)}
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import vkcompute as vc
 from vkcompute.core import vk
-from vkcompute.runtime import program
+from vkcompute.runtime.launching import program
 
 HEAD = "layout(local_size_x = 64) in;\n"
 BODY = "layout(binding = 0) buffer A { uint a[]; };\nvoid main() { a[gl_GlobalInvocationID.x] += 1; }\n"

@@ -10,7 +10,8 @@ from vkcompute.jit.arguments import MOST_ELEMENTS
 from vkcompute.jit.compile import unchanged
 from vkcompute.jit.elements import Built
 from vkcompute.jit.loops import on_device
-from vkcompute.runtime.tensor import Tensor
+from vkcompute.runtime.memory.tensor import Tensor
+from vkcompute.runtime.runtime import runtime_of
 
 _STEP = 1 << 18  # windows begin at multiples: those of what a pass reduces to one, and in bytes of every alignment
 
@@ -33,7 +34,7 @@ def dispatch(
     name: str, program: Callable[[bool], Built], tensors: Sequence[Tensor], pushes: Sequence[Any], n_groups: int
 ) -> None:
     """Launches so many workgroups; more than the device has along x go on along y (`program(True)`)."""
-    runtime = tensors[0].runtime
+    runtime = runtime_of(tensors[0])
     most = runtime.device.physical.limits["maxComputeWorkGroupCount"][0]
     n_rows = -(-n_groups // most)
     built = program(n_rows > 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from vkcompute.runtime.group import GroupTensor
+from vkcompute.runtime.groups.group import GroupTensor
 
 
 def is_divided(args: Sequence[Any]) -> bool:

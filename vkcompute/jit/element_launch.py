@@ -18,7 +18,8 @@ from vkcompute.jit.divided import by_device, is_divided, whole
 from vkcompute.jit.elements import LOCAL_SIZE, elementwise
 from vkcompute.jit.launch import kind_of, pushed
 from vkcompute.jit.source import Written
-from vkcompute.runtime.tensor import Tensor
+from vkcompute.runtime.memory.tensor import Tensor
+from vkcompute.runtime.runtime import runtime_of
 
 _MOST_CALLS = 256
 
@@ -125,7 +126,7 @@ class ElementLauncher:
         masks, shape, wanted = together.masks[: len(tensors)], together.shape, tuple[np.dtype[Any], ...]()
         built = self._programs(signature, masks, wanted, False)
         if out is None:
-            outs = tuple([tensors[0].runtime.empty(shape, dtype) for dtype in built.dtypes])
+            outs = tuple([runtime_of(tensors[0]).empty(shape, dtype) for dtype in built.dtypes])
         else:
             if len(given) != len(built.dtypes):
                 raise TypeError(f"{name} gives {len(built.dtypes)} results; out has {len(given)}")

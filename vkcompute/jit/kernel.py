@@ -18,7 +18,7 @@ from vkcompute.jit.arguments import Sizes, Where
 from vkcompute.jit.source import Source, read
 
 if TYPE_CHECKING:
-    from vkcompute.runtime.future import Future
+    from vkcompute.runtime.scheduling.future import Future
 
 _Function = TypeVar("_Function", bound=Callable[..., object])
 PRINT_LIMIT = 10_000

@@ -19,12 +19,12 @@ from vkcompute.jit.loops import Loops, on_device
 from vkcompute.jit.missing import explained
 from vkcompute.jit.plan import Plan
 from vkcompute.jit.source import Source
-from vkcompute.runtime.future import Future
-from vkcompute.runtime.group import GroupTensor
-from vkcompute.runtime.kernel import Kernel
-from vkcompute.runtime.placeholders import Parameter
-from vkcompute.runtime.runtime import Runtime
-from vkcompute.runtime.tensor import Tensor
+from vkcompute.runtime.groups.group import GroupTensor
+from vkcompute.runtime.launching.kernel import Kernel
+from vkcompute.runtime.memory.tensor import Tensor
+from vkcompute.runtime.runtime import Runtime, runtime_of
+from vkcompute.runtime.scheduling.future import Future
+from vkcompute.runtime.scheduling.placeholders import Parameter
 
 _MOST_PLANS = 1024
 _MOST_VARIANTS = 16  # of one signature, for different constants from outside
@@ -65,7 +65,7 @@ class Launcher:
         tensors = [arg for arg in args if type(arg) is Tensor]
         if not tensors:
             raise TypeError(f"{self._name} takes a tensor, on whose device it runs; got none")
-        variant, kernel, loops, grid = self._on_grid(signature, groups, local, args, tensors[0].runtime)
+        variant, kernel, loops, grid = self._on_grid(signature, groups, local, args, runtime_of(tensors[0]))
         pushes = [
             args[at] if what == VALUE else args[at].size if what == SIZE else pushed(args[at], what)
             for at, what in variant.pushes

@@ -16,11 +16,12 @@ from vkcompute.ir.intervals import Interval
 from vkcompute.jit import arrivals
 from vkcompute.jit.compile import MODEST, Passes
 from vkcompute.jit.control import LOOP
-from vkcompute.runtime.cost import Grid
-from vkcompute.runtime.future import Future
-from vkcompute.runtime.kernel import Kernel
-from vkcompute.runtime.runtime import Runtime
-from vkcompute.runtime.tensor import Tensor
+from vkcompute.runtime.launching.kernel import Kernel
+from vkcompute.runtime.memory.context import kept
+from vkcompute.runtime.memory.tensor import Tensor
+from vkcompute.runtime.runtime import Runtime, runtime_of
+from vkcompute.runtime.scheduling.cost import Grid
+from vkcompute.runtime.scheduling.future import Future
 
 _MOST_KNOWN = 1024
 _STATUS_WORDS = 64
@@ -30,11 +31,13 @@ def on_device(
     runtime: Runtime, spirv: bytes, passes: Passes, load: Callable[[], Kernel], make: Callable[[], ir.Function]
 ) -> tuple[Kernel, int, Loops | None]:
     """A compiled kernel, the most groups that the device launches along x, and its loops; loaded once per runtime."""
-    if spirv not in runtime.memo:
+
+    def loaded() -> tuple[Kernel, int, Loops | None]:
         kernel = load()
         most = runtime.device.physical.limits["maxComputeWorkGroupCount"][0]
-        runtime.memo[spirv] = kernel, most, _loops_of(kernel, passes, make)
-    return runtime.memo[spirv]  # type: ignore[no-any-return]
+        return kernel, most, _loops_of(kernel, passes, make)
+
+    return kept(runtime, spirv, loaded)
 
 
 def _loops_of(kernel: Kernel, passes: Passes, make: Callable[[], ir.Function]) -> Loops | None:
@@ -89,7 +92,7 @@ class Loops:
         def run(status: Tensor) -> Future:
             return kernel(*tensors, status, *pushes, grid=grid, queue=queue)
 
-        return arrivals.expect(kernel.runtime, _STATUS_WORDS, read, run)
+        return arrivals.expect(runtime_of(kernel), _STATUS_WORDS, read, run)
 
     def _judged(self, pushes: Sequence[Any], grid: Grid) -> tuple[bool, Op | None]:
         """True if a launch stays within the limit, and the loop in which it certainly exceeds it, if there is one."""
@@ -122,7 +125,7 @@ class Loops:
         """The kernel that reports cut loops, and its loops."""
         function, loops = ir.with_cut_detection(self._function)
         spirv = ir.lower(ir.optimize(function))
-        return self._kernel.runtime.kernel(spirv, name=self._kernel.name, check_types=False), loops
+        return runtime_of(self._kernel).kernel(spirv, name=self._kernel.name, check_types=False), loops
 
     def _error(self, loop: Op) -> KernelError:
         place = str(loop.loc or "")

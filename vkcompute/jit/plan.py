@@ -9,12 +9,12 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from vkcompute.jit.compile import Variant
-from vkcompute.runtime.future import Future
-from vkcompute.runtime.tensor import Tensor
+from vkcompute.runtime.memory.tensor import Tensor
+from vkcompute.runtime.scheduling.future import Future
 
 if TYPE_CHECKING:
     from vkcompute.jit.loops import Loops
-    from vkcompute.runtime.kernel import Launch
+    from vkcompute.runtime.launching.kernel import Launch
 
 
 class Plan:

@@ -11,9 +11,10 @@ import numpy as np
 from vkcompute.errors import KernelError
 from vkcompute.jit.arrivals import Words, expect
 from vkcompute.jit.report import N_FAILED, N_HEADER, Site
-from vkcompute.runtime.future import Future
-from vkcompute.runtime.kernel import Kernel
-from vkcompute.runtime.tensor import Tensor
+from vkcompute.runtime.launching.kernel import Kernel
+from vkcompute.runtime.memory.tensor import Tensor
+from vkcompute.runtime.runtime import runtime_of
+from vkcompute.runtime.scheduling.future import Future
 
 _START = N_HEADER + N_FAILED  # of what is printed
 
@@ -29,7 +30,7 @@ def launch(
     largest = max([site.n_words for site in sites if not site.fails], default=0)
     n_words = -(-(_START + print_limit * largest) // 64) * 64
     read = partial(_read, kernel.name, sites, print_limit)
-    return expect(kernel.runtime, n_words, read, lambda buffer: run([*tensors, buffer]))
+    return expect(runtime_of(kernel), n_words, read, lambda buffer: run([*tensors, buffer]))
 
 
 def _read(name: str, sites: Sequence[Site], print_limit: int, memory: Words) -> Exception | None:

@@ -20,9 +20,10 @@ from vkcompute.jit.element_launch import Arguments, check_out, check_size, value
 from vkcompute.jit.elements import Built
 from vkcompute.jit.reductions import ITSELF, Stage, reduction, stages
 from vkcompute.jit.source import Written
-from vkcompute.runtime.group import GroupTensor
-from vkcompute.runtime.runtime import Runtime
-from vkcompute.runtime.tensor import Tensor
+from vkcompute.runtime.graphs.graph import temporary
+from vkcompute.runtime.groups.group import GroupTensor
+from vkcompute.runtime.memory.tensor import Tensor
+from vkcompute.runtime.runtime import Runtime, runtime_of
 
 
 class ReduceLauncher:
@@ -54,14 +55,14 @@ class ReduceLauncher:
         left = tuple([1 if at in gone else n for at, n in enumerate(shape) if keepdims or at not in gone])
         if prod(left) > 1:
             check_size(name, prod(shape))
-        groups = takes_groups(tensors[0].runtime)
+        groups = takes_groups(runtime_of(tensors[0]))
         passes = [each for run in _runs([n or 1 for n in shape], gone) for each in stages(*run, groups=groups)]
         program = partial(
             self._first, real_of(signature), None if dtype is None else lookup(dtype).numpy, signature, masks
         )
         found = program((passes[0].together, final and len(passes) == 1), None, False).dtypes[0]
         if out is None:
-            out = tensors[0].runtime.empty(left, found)
+            out = runtime_of(tensors[0]).empty(left, found)
         else:
             check_out(name, out, left, found)
             tensors = apart(tensors, [(False,)] * len(tensors), [out])
@@ -103,10 +104,10 @@ class ReduceLauncher:
         final: bool,
     ) -> None:
         """Launches the passes; what is between them lasts as long as a graph that records them runs."""
-        runtime, settled = out.runtime, program.args[:2]
+        settled = program.args[:2]
         for stage in passes:
             last = stage is passes[-1]
-            part = out if last else (runtime.scheduler.recording() or runtime).empty(stage.pushes[0], dtype)
+            part = out if last else temporary(out.runtime, stage.pushes[0], dtype)
             wanted = out.dtype if last and out.dtype != dtype else None
             self._pass(stage, partial(program, (stage.together, last and final), wanted), tensors, pushes, part)
             program = partial(self._later, *settled, ((dtype.char, 1),), ((True,),))

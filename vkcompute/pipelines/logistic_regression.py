@@ -17,7 +17,7 @@ from vkcompute.pipelines.logistic.estimator import Estimator, warning_class
 from vkcompute.pipelines.logistic.settings import Outcome, settings_from
 
 if TYPE_CHECKING:
-    from vkcompute.runtime.group import DeviceGroup
+    from vkcompute.runtime.groups.group import DeviceGroup
     from vkcompute.runtime.runtime import Runtime
 
 Array = npt.NDArray[Any]
@@ -125,7 +125,7 @@ class LogisticRegression(Estimator):
         # Here, because a loaded model predicts where no Vulkan is.
         from vkcompute.pipelines.logistic.divided import train_divided
         from vkcompute.pipelines.logistic.training import train
-        from vkcompute.runtime.group import DeviceGroup
+        from vkcompute.runtime.groups.group import DeviceGroup
         from vkcompute.runtime.runtime import Runtime, default_runtime
 
         with ExitStack() as opened:

@@ -11,13 +11,14 @@ import numpy.typing as npt
 
 from vkcompute import dtypes
 from vkcompute.core.quirks import quirks_of
-from vkcompute.runtime.future import Future
-from vkcompute.runtime.group import GroupTensor
-from vkcompute.runtime.kernel import Kernel
-from vkcompute.runtime.placeholders import Parameter
-from vkcompute.runtime.runtime import Runtime, default_runtime
-from vkcompute.runtime.stream import CHUNK_BYTES, clash
-from vkcompute.runtime.tensor import Tensor
+from vkcompute.runtime.groups.group import GroupTensor
+from vkcompute.runtime.launching.kernel import Kernel
+from vkcompute.runtime.memory.context import kept
+from vkcompute.runtime.memory.tensor import Tensor
+from vkcompute.runtime.runtime import Runtime, default_runtime, runtime_of
+from vkcompute.runtime.scheduling.future import Future
+from vkcompute.runtime.scheduling.placeholders import Parameter
+from vkcompute.runtime.streams.stream import CHUNK_BYTES, clash
 
 Array = npt.NDArray[Any]
 Progress = Callable[[int, int], None]
@@ -221,12 +222,7 @@ def _blocks(shape: tuple[int, ...], most: int) -> Iterator[tuple[int | slice, ..
 
 def multiplier(runtime: Runtime, dtype: np.dtype[Any]) -> Multiplier:
     """The runtime's multiplier of a dtype, made once."""
-    key = Multiplier, dtype
-    found: Multiplier | None = runtime.memo.get(key)
-    if found is None:
-        runtime.require_open()
-        found = runtime.memo[key] = Multiplier(runtime, dtype)
-    return found
+    return kept(runtime, (Multiplier, dtype), lambda: Multiplier(runtime, dtype))
 
 
 def _multiply_tensors(left: Any, right: Any, out: Any) -> Tensor:
@@ -237,13 +233,13 @@ def _multiply_tensors(left: Any, right: Any, out: Any) -> Tensor:
     elif b.shape != a.shape or b.dtype != a.dtype:
         _refuse(a, b)
     if out is None:
-        out = a.runtime.empty(a.shape, a.dtype)
+        out = runtime_of(a).empty(a.shape, a.dtype)
     elif not isinstance(out, Tensor):
         raise TypeError(f"tensors are multiplied into a tensor; out is {type(out).__name__}")
     _require_alike(out, a)
     target: Tensor = out
     if target.size:
-        multiplier(a.runtime, a.dtype)(a, b, target)
+        multiplier(runtime_of(a), a.dtype)(a, b, target)
     return target
 
 
@@ -258,7 +254,7 @@ def _multiply_shards(a: Any, b: Any, out: Any) -> GroupTensor:
         raise TypeError(f"a group's tensors are multiplied into one of the group; got {a!r}, {b!r} and out={out!r}")
     like = next((tensor for tensor in tensors if tensor.rows is not None), tensors[0])
     if out is None:
-        shards = [shard.runtime.empty(shard.shape, shard.dtype) for shard in like.parts]
+        shards = [runtime_of(shard).empty(shard.shape, shard.dtype) for shard in like.parts]
         out = GroupTensor(like.group, shards, like.rows)
     launch: Any = _multiply_tensors  # on each device; gives a tensor, not the future that nobody asks for here
     like.group.kernel(launch)(a, b, out)

@@ -12,7 +12,7 @@ from vkcompute import disk, dtypes
 from vkcompute.errors import DataError
 from vkcompute.pipelines.multiply import Array, Progress, multiply
 from vkcompute.runtime.runtime import Runtime
-from vkcompute.runtime.stream import CHUNK_BYTES
+from vkcompute.runtime.streams.stream import CHUNK_BYTES
 
 PathLike = str | os.PathLike[str]
 

@@ -7,43 +7,38 @@ import os
 import threading
 import warnings
 import weakref
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from vkcompute import dtypes
-from vkcompute.core.buffer import Buffer
 from vkcompute.core.device import Device, QueuePlan
 from vkcompute.core.instance import Instance
-from vkcompute.core.lifetime import Handle, left_behind
+from vkcompute.core.lifetime import left_behind
 from vkcompute.core.physical import PhysicalDevice, choose, enumerate_devices
 from vkcompute.core.quirks import quirks_of
-from vkcompute.errors import ClosedError, KernelError, VulkanError, again
-from vkcompute.runtime import layout, program
-from vkcompute.runtime import stream as streaming
-from vkcompute.runtime.constants import specialize
-from vkcompute.runtime.graph import Graph
-from vkcompute.runtime.kernel import Kernel
-from vkcompute.runtime.profile import Profile
-from vkcompute.runtime.recording import Recordings
-from vkcompute.runtime.scheduler import Scheduler
-from vkcompute.runtime.tensor import Array, Tensor
-from vkcompute.runtime.transfer import Transfers
+from vkcompute.errors import ClosedError, KernelError, VulkanError
+from vkcompute.runtime.graphs.graph import Graph
+from vkcompute.runtime.launching import program
+from vkcompute.runtime.launching.constants import specialize
+from vkcompute.runtime.launching.kernel import Kernel
+from vkcompute.runtime.memory.context import Context
+from vkcompute.runtime.memory.tensor import Tensor, empty
+from vkcompute.runtime.profiling.profile import Profile
+from vkcompute.runtime.streams import stream as streaming
 
 _ALL = 1 << 30, 1 << 30  # queues
 _open_runtimes: weakref.WeakSet[Runtime] = weakref.WeakSet()
 _parent = 0  # the process that had a device open when it forked this one
 
 
-class Runtime(Handle):
+class Runtime(Context):
     """A device, opened.
 
     Attributes:
         device: what it runs on.
-        memo: what pipelines keep to use again on this runtime; gone when it is closed.
 
     Args:
         device: an index, part of a name, or None for the best one; `VKCOMPUTE_DEVICE` overrides None.
@@ -62,7 +57,7 @@ class Runtime(Handle):
         MissingFeature: the device lacks one of `features`.
         ClosedError: a device was open when the parent forked this process, which few drivers survive.
 
-    `scheduler`, `transfers`, `recordings`, `tensor_on` and `refuse_in_graph` are the library's own, and may change.
+    `scheduler` and `transfers` are the library's own, and may change.
     """
 
     def __init__(
@@ -83,7 +78,7 @@ class Runtime(Handle):
             physical = choose(devices, device, environment=environment, allow_cpu=allow_cpu)
             if _parent and not quirks_of(physical).survives_forks:
                 raise left_behind(f"the driver of {physical.name}", _parent)
-            self.device = undo.enter_context(
+            device_ = undo.enter_context(
                 Device(
                     physical,
                     require=features,
@@ -91,23 +86,11 @@ class Runtime(Handle):
                     memory_limit_bytes=memory_limit_bytes,
                 )
             )
-            self.scheduler = Scheduler(self.device, self, _limit_s(submit_limit_s, physical))
-            self.transfers = Transfers(self.scheduler)
-            self.recordings: weakref.WeakSet[Recordings] = weakref.WeakSet()
-            self.device.caches.append(self._drop_recordings)
+            super().__init__(device_, _limit_s(submit_limit_s, physical))
             undo.pop_all()
         self._kernels: dict[Any, Kernel] = {}
-        self.memo: dict[Any, Any] = {}
         self._opened()
         _open_runtimes.add(self)
-
-    def require_open(self) -> None:
-        """Raises ClosedError if the runtime is closed, or belongs to the parent of this process; DeviceLost if it is
-        lost.
-        """
-        super().require_open()
-        if self.device.loss is not None:
-            raise again(self.device.loss)
 
     # -- tensors ------------------------------------------------------------------------------------------------------
 
@@ -119,29 +102,14 @@ class Runtime(Handle):
             TypeError: no tensor holds this dtype.
             ValueError: a length is negative.
         """
-        self.require_open()
-        return self.tensor_on(self.device.buffer, shape, dtype)
-
-    def tensor_on(
-        self, buffer_of: Callable[[int], Buffer], shape: int | tuple[int, ...], dtype: npt.DTypeLike
-    ) -> Tensor:
-        """A tensor on the buffer that `buffer_of` makes of so many bytes; raises as `empty`."""
-        lengths = layout.lengths(shape)
-        if min(lengths, default=0) < 0:
-            raise ValueError(f"the lengths of a shape are not negative; got {lengths}")
-        row = dtypes.lookup(dtype)
-        strides = layout.contiguous_strides(lengths, row.numpy.itemsize)
-        nbytes = row.numpy.itemsize
-        for length in lengths:
-            nbytes *= length
-        return Tensor(self, buffer_of(nbytes), 0, lengths, strides, row.numpy)
+        return empty(self, shape, dtype)
 
     def tensor(self, data: npt.ArrayLike | Tensor, dtype: npt.DTypeLike | None = None) -> Tensor:
         """A tensor with a copy of `data`: an array, nested sequences, or a tensor (of any runtime).
 
         Without `dtype` it takes that of the data; Python floats become float64 and ints int64, as in numpy.
         """
-        self.refuse_in_graph("tensor()", "make tensors before the recording")
+        self.scheduler.refuse_recording("tensor()", "make tensors before the recording")
         array = np.asarray(data, dtype)
         result = self.empty(array.shape, array.dtype)
         result.write(array)
@@ -249,34 +217,13 @@ class Runtime(Handle):
         """
         return streaming.stream(self, source, work, sink, outputs, depth, chunk_bytes, progress)
 
-    def _drop_recordings(self) -> None:
-        for recordings in list(self.recordings):
-            recordings.drop_others()
-
     def profile(self) -> Profile:
         """A measurement of the tasks launched inside of `with runtime.profile() as profile: …`."""
         return Profile(self)
 
-    def refuse_in_graph(self, what: str, remedy: str) -> None:
-        """Raises ValueError while this thread records a graph."""
-        if self.scheduler.recording() is not None:
-            raise ValueError(f"{what} runs at once and cannot be recorded into a graph; {remedy}")
-
-    # -- all together -------------------------------------------------------------------------------------------------
-
-    def flush(self) -> None:
-        """Starts the work that has been launched and not yet submitted; does not wait for it."""
-        self.require_open()
-        self.scheduler.flush()
-
-    def wait(self) -> None:
-        """Waits for all work launched so far."""
-        self.require_open()
-        self.scheduler.wait()
-
     def _destroy(self) -> None:
         self._kernels.clear()
-        self.memo.clear()
+        self._cache.clear()
         # On a lost device there is nothing left to do, nor on one that the collector has finalized already.
         if not self.device.closed and not self.scheduler.failed:
             try:
@@ -353,4 +300,8 @@ atexit.register(_close_all)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_abandon_all)
 
-__all__ = ["Array", "Runtime", "default_runtime"]
+
+def runtime_of(holder: Tensor | Kernel) -> Runtime:
+    """The runtime of a tensor or of a kernel."""
+    assert isinstance(holder.runtime, Runtime)
+    return holder.runtime

@@ -15,7 +15,7 @@ from vkcompute.compat.kp.memory import Command, Memory, own_memory_objects
 from vkcompute.errors import KomputeError, SpirvError
 
 if TYPE_CHECKING:
-    from vkcompute.runtime.kernel import Kernel
+    from vkcompute.runtime.launching.kernel import Kernel
     from vkcompute.spirv.interface import Binding, Block, Interface
 
 
@@ -181,7 +181,7 @@ class Algorithm(Child):
 
 
 def _interface(spirv: bytes) -> Interface:
-    from vkcompute.runtime.program import load
+    from vkcompute.runtime.launching.program import load
 
     try:
         return load(spirv).interface

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from vkcompute.runtime.graph_tasks import Places, Task, Values
+from vkcompute.runtime.scheduling.task import Places, Task, Values
 
 if TYPE_CHECKING:
     from vkcompute.core.command import Recorder
-    from vkcompute.runtime.future import Future
     from vkcompute.runtime.runtime import Runtime
-    from vkcompute.runtime.scheduler import Range
+    from vkcompute.runtime.scheduling.access_history import Range
+    from vkcompute.runtime.scheduling.future import Future
 
 
 class CallbackTask(Task):

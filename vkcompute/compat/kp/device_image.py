@@ -11,12 +11,12 @@ from vkcompute.compat.kp.callback_task import CallbackTask
 from vkcompute.core import vk
 from vkcompute.core.lifetime import DeviceChild
 from vkcompute.errors import KomputeError, MissingFeature
-from vkcompute.runtime.tensor import Tensor
+from vkcompute.runtime.memory.tensor import Tensor
 
 if TYPE_CHECKING:
     from vkcompute.core.command import Recorder
-    from vkcompute.runtime.future import Future
     from vkcompute.runtime.runtime import Runtime
+    from vkcompute.runtime.scheduling.future import Future
 
 _2D, _GENERAL, _COLOR = 1, 1, 0x1  # VK_IMAGE_TYPE_2D and VK_IMAGE_VIEW_TYPE_2D, VK_IMAGE_LAYOUT_GENERAL
 _USAGE = 0x8 | 0x1 | 0x2  # STORAGE, TRANSFER_SRC, TRANSFER_DST

@@ -7,10 +7,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from vkcompute.compat.kp.device_image import DeviceImage
-from vkcompute.runtime.arguments import Bound, bound_range
-from vkcompute.runtime.constants import specialize
-from vkcompute.runtime.kernel import Kernel
-from vkcompute.runtime.program import load
+from vkcompute.runtime.launching.arguments import Bound, bound_range
+from vkcompute.runtime.launching.constants import specialize
+from vkcompute.runtime.launching.kernel import Kernel
+from vkcompute.runtime.launching.program import load
+from vkcompute.runtime.memory.context import kept
 
 if TYPE_CHECKING:
     from vkcompute.runtime.runtime import Runtime
@@ -26,7 +27,7 @@ class ImageKernel(Kernel):
         found: list[Any] = [
             (each, 0, each.nbytes)
             if isinstance(each, DeviceImage)
-            else bound_range(self, binding, each, check_type=False)
+            else bound_range(self.name, self.runtime, binding, each, check_type=False)
             for binding, each in zip(self.bindings, tensors, strict=True)
         ]
         return found
@@ -38,5 +39,4 @@ def image_kernel(runtime: Runtime, spirv: bytes, constants: Mapping[int | str, A
     specialization = specialize(program.name, program.interface.spec_constants, constants)
     key = "image kernel", program.spirv, specialization
     make = partial(ImageKernel, runtime, program, specialization, check_types=False)
-    kernel: ImageKernel = runtime.memo.get(key) or runtime.memo.setdefault(key, make())
-    return kernel
+    return kept(runtime, key, make)

@@ -14,8 +14,8 @@ from vkcompute.compat.kp.context import Child, Context
 from vkcompute.errors import KomputeError
 
 if TYPE_CHECKING:
-    from vkcompute.runtime.future import Future
-    from vkcompute.runtime.tensor import Tensor as DeviceTensor
+    from vkcompute.runtime.memory.tensor import Tensor as DeviceTensor
+    from vkcompute.runtime.scheduling.future import Future
 
 HostArray = npt.NDArray[Any]
 Command = Callable[[], "Future"]
@@ -94,7 +94,9 @@ class Memory(Child):
         self._host: DeviceTensor | None = None
         self._data: HostArray | None = None
         if memory_type is not MemoryTypes.storage:
-            self._host = runtime.tensor_on(lambda nbytes: buffer(nbytes, "download"), data.size, data.dtype)
+            from vkcompute.runtime.memory.tensor import allocate  # here, because it loads the driver
+
+            self._host = allocate(runtime, lambda nbytes: buffer(nbytes, "download"), data.size, data.dtype)
             self._data = np.asarray(HostView(self._host))
             self._data[:] = data
         self.primary = self._make_primary(data)

@@ -12,8 +12,8 @@ from vkcompute.errors import KomputeError
 
 if TYPE_CHECKING:
     from vkcompute.compat.kp.timestamps import Timestamps
-    from vkcompute.runtime.future import Future
-    from vkcompute.runtime.graph import Graph
+    from vkcompute.runtime.graphs.graph import Graph
+    from vkcompute.runtime.scheduling.future import Future
 
 logger = logging.getLogger("kp")
 _FOREVER = (1 << 64) - 1

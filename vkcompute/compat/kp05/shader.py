@@ -32,6 +32,6 @@ def spirv_from_data(data: Any) -> bytes:
 
 def spirv_from_file(path: str | os.PathLike[str]) -> bytes:
     """Returns the SPIR-V of a .spv file, or of the GLSL in a .comp file."""
-    from vkcompute.runtime.program import load
+    from vkcompute.runtime.launching.program import load
 
     return load(Path(path)).spirv

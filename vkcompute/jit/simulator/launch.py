@@ -87,7 +87,8 @@ def _simulated(
     function: FunctionType, source: Source, given: list[Any], groups: Sizes | None, local: tuple[int, int, int] | None
 ) -> None:
     """Downloads the tensors, runs the kernel, and uploads what it has written."""
-    tensor = getattr(sys.modules.get("vkcompute.runtime.tensor"), "Tensor", ())  # there are none before it is loaded
+    # There are no tensors before their module is loaded.
+    tensor = getattr(sys.modules.get("vkcompute.runtime.memory.tensor"), "Tensor", ())
     marks = _marks([each for each in given if isinstance(each, tensor)])
     arrays = _on_host(given, tensor)
     signature = tuple(map(_kind, arrays, function.__code__.co_varnames))
@@ -148,7 +149,7 @@ def _on_host(args: list[Any], tensor: Any) -> list[Any]:
     """
     tensors = {each.slot: each for each in args if isinstance(each, tensor)}
     for each in tensors.values():
-        each.runtime.refuse_in_graph(
+        each.runtime.scheduler.refuse_recording(
             "a simulated launch", "launch it without gpu.record(), or set no VKCOMPUTE_SIMULATE"
         )
     arrays = {slot: each.numpy() for slot, each in tensors.items()}

@@ -13,7 +13,7 @@ from vkcompute.pipelines.logistic.narrow import MAX_FEATURES, NarrowStep
 from vkcompute.pipelines.logistic.settings import Floats, Outcome, Settings
 from vkcompute.pipelines.logistic.table import TILE_ROWS, upload
 from vkcompute.pipelines.logistic.wide import WideStep
-from vkcompute.runtime.group import DeviceGroup
+from vkcompute.runtime.groups.group import DeviceGroup
 from vkcompute.runtime.runtime import Runtime
 
 _UNMEASURED, _MEASURED = 1, 5  # epochs, of batches 1 and 1: drivers compile in the first

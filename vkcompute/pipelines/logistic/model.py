@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from vkcompute.pipelines.logistic.settings import Floats
+from vkcompute.runtime.memory.tensor import Tensor
 from vkcompute.runtime.runtime import Runtime
-from vkcompute.runtime.tensor import Tensor
 
 HISTORY_EPOCHS = 4096
 """Losses that the device keeps; older ones are overwritten, so the host reads them before."""

@@ -15,8 +15,8 @@ from vkcompute.pipelines.logistic.model import Model
 from vkcompute.pipelines.logistic.settings import Settings
 from vkcompute.pipelines.logistic.step import MOST_ITERATIONS, RowKernels, full_device, is_cpu, lanes, plan_step
 from vkcompute.pipelines.logistic.table import TILE_ROWS, Chunk
+from vkcompute.runtime.memory.tensor import Tensor
 from vkcompute.runtime.runtime import Runtime
-from vkcompute.runtime.tensor import Tensor
 
 _MOST_STEPS = 64
 MAX_FEATURES = 32

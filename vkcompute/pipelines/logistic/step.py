@@ -13,9 +13,9 @@ import numpy as np
 from vkcompute.core.quirks import quirks_of
 from vkcompute.pipelines.logistic.settings import Settings
 from vkcompute.pipelines.logistic.table import TILE_ROWS, Chunk
-from vkcompute.runtime.kernel import Kernel
+from vkcompute.runtime.launching.kernel import Kernel
+from vkcompute.runtime.memory.tensor import Tensor
 from vkcompute.runtime.runtime import Runtime
-from vkcompute.runtime.tensor import Tensor
 
 ORDERED_ROWS = 1 << 24
 """Rows of an epoch whose order is on the device at once."""

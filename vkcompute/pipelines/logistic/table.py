@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from vkcompute.core.quirks import quirks_of
 from vkcompute.pipelines.logistic.settings import Floats
+from vkcompute.runtime.memory.tensor import Tensor
 from vkcompute.runtime.runtime import Runtime
-from vkcompute.runtime.tensor import Tensor
 
 TILE_ROWS = 4
 _PIECE_NBYTES = 4 << 20  # so much is rearranged at a time: it stays in the cache until it is copied

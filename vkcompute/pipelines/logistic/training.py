@@ -16,10 +16,10 @@ from vkcompute.pipelines.logistic.settings import Floats, Outcome, Settings
 from vkcompute.pipelines.logistic.step import Step
 from vkcompute.pipelines.logistic.table import Chunk, upload
 from vkcompute.pipelines.logistic.wide import WideStep
-from vkcompute.runtime.graph import Graph
+from vkcompute.runtime.graphs.graph import Graph
+from vkcompute.runtime.memory.tensor import Tensor
 from vkcompute.runtime.runtime import Runtime
-from vkcompute.runtime.stream import feed
-from vkcompute.runtime.tensor import Tensor
+from vkcompute.runtime.streams.stream import feed
 
 _FIRST_SLICE = 8  # launches
 _SLICE_S = 0.05  # so long a slice may take: after Ctrl-C at most two are still to run

@@ -12,8 +12,8 @@ from vkcompute.pipelines.logistic.model import Model
 from vkcompute.pipelines.logistic.settings import Settings
 from vkcompute.pipelines.logistic.step import Part, Plan, RowKernels, full_device, plan_step
 from vkcompute.pipelines.logistic.table import Chunk
+from vkcompute.runtime.memory.tensor import Tensor
 from vkcompute.runtime.runtime import Runtime
-from vkcompute.runtime.tensor import Tensor
 
 _LANES = 64
 _SLAB_VEC4 = 64  # fours of features whose products one invocation of the forward pass adds up

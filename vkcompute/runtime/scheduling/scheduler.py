@@ -4,36 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from vkcompute.core.buffer import Buffer
 from vkcompute.core.device import Device
 from vkcompute.core.queue import Point
-from vkcompute.runtime import current
-from vkcompute.runtime.cost import NOTHING, Cost, divided
-from vkcompute.runtime.future import Future
-from vkcompute.runtime.graph_tasks import Copy, Fill, Task
-from vkcompute.runtime.hazards import After, Uses
-from vkcompute.runtime.lane import Failure, Lane, fewest
-from vkcompute.runtime.placement import Placement
-from vkcompute.runtime.watcher import Watcher
-
-if TYPE_CHECKING:
-    from vkcompute.core.descriptors import DescriptorSets
-    from vkcompute.runtime.cost import Grid
-    from vkcompute.runtime.graph import Graph
-    from vkcompute.runtime.kernel import Kernel
-    from vkcompute.runtime.profile import Profile
-    from vkcompute.runtime.recording import Recording
-
-Range = tuple[Buffer, int, int]
-"""(buffer, start, stop), in bytes"""
+from vkcompute.runtime.scheduling import current
+from vkcompute.runtime.scheduling.access_history import After, Range, Uses
+from vkcompute.runtime.scheduling.command_queue import Failure, Lane, failure_of, fewest
+from vkcompute.runtime.scheduling.completion import CompletionTracker
+from vkcompute.runtime.scheduling.cost import NOTHING, Cost, Grid, divided
+from vkcompute.runtime.scheduling.future import Future
+from vkcompute.runtime.scheduling.placement import Placement
+from vkcompute.runtime.scheduling.recording import Recording
+from vkcompute.runtime.scheduling.task import Copy, Fill, Keep, Task
 
 # A batch is submitted when somebody waits for it, when it has so many tasks (or fewer, where these take long), or when
 # its copies move so many bytes.
 BATCH_TASKS = 64
 BATCH_BYTES = 16 << 20
 _MOST_MEASURED = 10_000  # tasks of a graph's submit that a profile takes apart
+
+
+class Profiler(Protocol):
+    """Measures tasks: is told where the recording of each one starts and stops."""
+
+    def start(self, lane: Lane) -> int:
+        """Is called before a task is recorded; the result is passed to `stop`."""
+
+    def stop(self, lane: Lane, name: str, nbytes: int, start_ns: int) -> None:
+        """Is called after the task was recorded."""
 
 
 class Scheduler:
@@ -43,24 +43,28 @@ class Scheduler:
     """
 
     def __init__(self, device: Device, owner: object, submit_limit_s: float | None = None) -> None:
-        self._owner = owner  # so that a future, which holds its scheduler, holds the runtime with the device
         self.device, self.lock = device, device.lock
         self.failures: list[Failure] = []
-        self.arrivals: Any = ()  # that launches leave for the host: Arrivals, of the floor above, where there are any
         self._n_settled = self._n_told = 0
         timed = submit_limit_s is not None
         self.lanes = [Lane(index, queue, self.failures, timed=timed) for index, queue in enumerate(device.queues)]
+        self.tracker = CompletionTracker(device, self.lanes, self.failures, owner)
+        self.callbacks = self.tracker.callbacks
         self.placement = Placement(device, self.lanes)
         self._only = self.lanes[0] if len(self.lanes) == 1 else None
         self.n_recordings = 0  # graphs being recorded, wherever
         device.submit_recorded, device.refuse = self._flush_lanes, self._refuse
-        self.watcher = Watcher()
-        self.profile: Profile | None = None
+        self.profile: Profiler | None = None
         self.submit_limit_s = submit_limit_s
 
-    def recording(self) -> Graph | None:
+    def recording(self) -> current.TaskRecorder | None:
         """The graph that records what is launched here (see `current`), if any."""
         return current.find(self) if self.n_recordings else None
+
+    def refuse_recording(self, what: str, remedy: str) -> None:
+        """Raises ValueError while a graph records what is launched here."""
+        if self.recording() is not None:
+            raise ValueError(f"{what} runs at once and cannot be recorded into a graph; {remedy}")
 
     def dispatch(
         self,
@@ -68,7 +72,7 @@ class Scheduler:
         writes: Sequence[Range],
         reads: Sequence[Range],
         queue: int | str | None,
-        keep: tuple[Kernel, DescriptorSets, Cost],
+        keep: Keep,
     ) -> Future:
         """Launches a kernel; `command` is what `Recorder.dispatch` takes, `keep` the kernel, what it points at, and
         what it takes.
@@ -100,7 +104,7 @@ class Scheduler:
         writes: Sequence[Range],
         reads: Sequence[Range],
         queue: int | str | None,
-        keep: tuple[Kernel, DescriptorSets, Cost],
+        keep: Keep,
     ) -> Future:
         """Launches a kernel in parts of its grid, each a task and a submit of its own; gives the last one's future."""
         cost = keep[2]
@@ -128,8 +132,8 @@ class Scheduler:
 
     def launch(self, task: Task, queue: int | str | None = None) -> Future:
         """Gives a task to a queue, or to the graph that is being recorded."""
-        if (graph := self.recording()) is not None:
-            return graph.add(task)
+        if (recorder := self.recording()) is not None:
+            return recorder.add(task)
         writes, reads = task.writes, task.reads
         with self.lock:
             all(buffer.block.handle for buffer in task.buffers)  # which says so where there is no memory
@@ -139,7 +143,7 @@ class Scheduler:
 
     def nothing(self) -> Future:
         """The future of a copy of no bytes: finished."""
-        return Future(self, self.lanes[0], 0)
+        return Future(self.tracker, self.lanes[0], 0)
 
     def replay(self, recording: Recording, family: int, times: int) -> Future:
         """Submits runs to a queue of a family; recordings put themselves in order with all before them.
@@ -149,7 +153,7 @@ class Scheduler:
         """
         writes, reads, tasks, cost = recording.writes, recording.reads, recording.tasks, recording.cost
         with self.lock:
-            self.arrive()
+            self.tracker.run_callbacks()
             lane = self._only or self.placement.choose(writes, reads, None, family)
             if lane.load + cost.load * times > 1:
                 lane.flush()
@@ -176,7 +180,7 @@ class Scheduler:
         try:
             for task in tasks:
                 task.launch(self, lane.index)
-            if self.arrivals:  # what any of them reports is a failure of all
+            if self.callbacks:  # what any of them reports is a failure of all
                 self._note(lane, writes, ())
                 lane.recorded = lane.task
             lane.flush()
@@ -219,8 +223,8 @@ class Scheduler:
         self, writes: Sequence[Range], reads: Sequence[Range], queue: int | str | None, load: float = 0.0
     ) -> Lane:
         """A lane whose recorder stands where a task with these ranges may be recorded, in a batch with so much room."""
-        if self.arrivals:
-            self.arrive()
+        if self.callbacks:
+            self.callbacks.run()
         lane = self._only or self.placement.choose(writes, reads, queue)
         if lane.load + load > 1:
             lane.flush()
@@ -246,8 +250,8 @@ class Scheduler:
         failure = self._failure_before(reads)
         after: After = {}
         strand = lane.index
-        if self.arrivals:
-            self.arrivals.follow((strand, task), writes, reads)
+        if self.callbacks:
+            self.callbacks.follow((strand, task), writes, reads)
         for buffer, start, stop in writes:
             self.uses(buffer).write(start, stop, strand, task, after)
         for buffer, start, stop in reads:
@@ -276,17 +280,7 @@ class Scheduler:
 
     def failure_of(self, ranges: Sequence[Range]) -> Failure | None:
         """Why some of these bytes are not what they should be: the task that was to write them failed."""
-        for buffer, start, stop in ranges:
-            uses: Uses | None = buffer.uses
-            for writer, task in uses.writers(start, stop) if uses else ():
-                if (failure := self.lanes[writer].failure_of(task)) is not None:
-                    return failure
-        return None
-
-    def arrive(self) -> None:
-        """Has the host take what finished work has left for it."""
-        if self.arrivals:
-            self.arrivals.land()
+        return failure_of(self.lanes, ranges)
 
     def require_written(self, buffer: Buffer, start: int, stop: int) -> None:
         """Raises the error of the task that was to write these bytes, if that has failed. It has finished."""
@@ -332,7 +326,7 @@ class Scheduler:
         return future
 
     def _future(self, lane: Lane) -> Future:
-        future = Future(self, lane, lane.task)
+        future = Future(self.tracker, lane, lane.task)
         if self._only is None:
             future._why = self.placement.reason
         return future
@@ -378,7 +372,7 @@ class Scheduler:
         """Waits for all work given so far."""
         self.submit()
         self.device.wait_idle()
-        self.arrive()
+        self.tracker.run_callbacks()
 
     def wait(self) -> None:
         """Waits for all work given so far. Raises as `flush`."""
@@ -389,13 +383,13 @@ class Scheduler:
         """Ends the watcher's thread, and makes all further work fail with `error`, on whatever thread it is made."""
         with self.lock:
             self._refuse(error)
-        self.watcher.close(error)
+        self.tracker.watcher.close(error)
 
     def abandon(self, error: Exception) -> None:
         """In a forked child: makes all work fail with `error`, without waiting for threads that do not exist here."""
         self.device.renew_locks()
         self.lock = self.device.lock
-        self.watcher.abandon(error)
+        self.tracker.watcher.abandon(error)
         self._refuse(error)
 
     @property

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import concurrent.futures
 from collections.abc import Generator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from vkcompute.core.queue import Point, Queue
 from vkcompute.errors import KernelError
-from vkcompute.runtime.placement import ONLY, RECORDED
-
-if TYPE_CHECKING:
-    from vkcompute.core.queue import Point, Queue
-    from vkcompute.runtime.lane import Lane
-    from vkcompute.runtime.scheduler import Scheduler
+from vkcompute.runtime.scheduling.command_queue import Lane
+from vkcompute.runtime.scheduling.completion import CompletionTracker
+from vkcompute.runtime.scheduling.placement import ONLY, RECORDED
 
 _OF_THE_BASE = frozenset({"_condition", "_state", "_result", "_exception", "_waiters", "_done_callbacks"})
 
@@ -27,9 +25,9 @@ class Future(concurrent.futures.Future[None]):
 
     _why = ONLY  # set where there was a choice
 
-    def __init__(self, scheduler: Scheduler, lane: Lane | None, task: int) -> None:
+    def __init__(self, tracker: CompletionTracker, lane: Lane | None, task: int) -> None:
         # Without the base's constructor: it makes a lock and lists, which few futures need. See __getattr__.
-        self._scheduler, self._lane, self._task = scheduler, lane, task
+        self._tracker, self._lane, self._task = tracker, lane, task
 
     @property
     def queue(self) -> Queue | None:
@@ -52,7 +50,7 @@ class Future(concurrent.futures.Future[None]):
             raise ValueError(
                 "this launch was recorded into a graph; wait for the future that the graph's submit() gives"
             )
-        with self._scheduler.lock:
+        with self._tracker.device.lock:
             return self._lane.point(self._task)
 
     @property
@@ -64,7 +62,7 @@ class Future(concurrent.futures.Future[None]):
         """Whether the work is finished, or has failed; does not wait."""
         try:
             if finished := self.point().done():
-                self._scheduler.arrive()
+                self._tracker.run_callbacks()
             return finished
         except Exception as error:
             if _is_misuse(error):
@@ -93,8 +91,8 @@ class Future(concurrent.futures.Future[None]):
         seconds = timeout if timeout_s is None else timeout_s
         if not self.point().wait(seconds):
             raise TimeoutError(f"the work is not finished after {seconds} s; it goes on, wait again for it")
-        self._scheduler.arrive()
-        if self._scheduler.failures:
+        self._tracker.run_callbacks()
+        if self._tracker.failures:
             self.point()  # which tells them
 
     def exception(  # type: ignore[override]
@@ -123,7 +121,7 @@ class Future(concurrent.futures.Future[None]):
             if _is_misuse(caught):
                 raise
             point, error = None, caught
-        with self._scheduler.lock:
+        with self._tracker.device.lock:
             made = "_condition" not in self.__dict__
             if made:
                 super().__init__()
@@ -131,7 +129,7 @@ class Future(concurrent.futures.Future[None]):
             if point is None:
                 self._finish(error)
             else:
-                self._scheduler.watcher.watch(point, self._finish)
+                self._tracker.watcher.watch(point, self._finish)
         return self.__dict__[name]
 
     def _finish(self, error: Exception | None) -> None:

@@ -11,8 +11,8 @@ from typing import Any
 from vkcompute.core.command import CommandPool, Recorder
 from vkcompute.core.queue import Point, Queue
 from vkcompute.errors import DeviceLost, VkComputeError, again
-from vkcompute.runtime.cost import Cost, Mix
-from vkcompute.runtime.hazards import After
+from vkcompute.runtime.scheduling.access_history import After, Range, Uses
+from vkcompute.runtime.scheduling.cost import Cost, Mix
 
 Clock = dict[int, int]
 """lane -> a value of its queue's timeline"""
@@ -302,6 +302,16 @@ class Lane(Strand):
 
 def _first_of(failure: Failure) -> int:
     return failure.first
+
+
+def failure_of(lanes: Sequence[Lane], ranges: Sequence[Range]) -> Failure | None:
+    """Why some of these bytes are not what they should be: the task that was to write them failed."""
+    for buffer, start, stop in ranges:
+        uses: Uses | None = buffer.uses
+        for writer, task in uses.writers(start, stop) if uses else ():
+            if (failure := lanes[writer].failure_of(task)) is not None:
+                return failure
+    return None
 
 
 def fewest(moments: dict[Lane, int]) -> dict[Lane, int]:

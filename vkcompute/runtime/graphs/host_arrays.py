@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from itertools import count
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from vkcompute.runtime.future import Future
-from vkcompute.runtime.placeholders import Placeholder
-from vkcompute.runtime.tensor import Tensor
-
-if TYPE_CHECKING:
-    from vkcompute.core.buffer import Buffer
-    from vkcompute.runtime.graph_tasks import Places
-    from vkcompute.runtime.runtime import Runtime
+from vkcompute.core.buffer import Buffer
+from vkcompute.runtime.memory.context import Context, kept
+from vkcompute.runtime.memory.tensor import Tensor, allocate
+from vkcompute.runtime.scheduling.future import Future
+from vkcompute.runtime.scheduling.placeholders import Placeholder
+from vkcompute.runtime.scheduling.task import Places
 
 Array = npt.NDArray[Any]
 Pairs = Sequence[tuple[Tensor, Any]]
@@ -27,7 +26,7 @@ class Arrival(Future):
     """A run whose results reach arrays of the host before it counts as done."""
 
     def __init__(self, run: Future, land: Callable[[], None]) -> None:
-        super().__init__(run._scheduler, run._lane, run._task)
+        super().__init__(run._tracker, run._lane, run._task)
         self._why, self._land = run._why, land
 
     def done(self) -> bool:
@@ -51,13 +50,13 @@ class Staging:
         fetched: whether the results of that run are here and nowhere else.
     """
 
-    def __init__(self, runtime: Runtime, up: Pairs, down: Pairs) -> None:
+    def __init__(self, runtime: Context, up: Pairs, down: Pairs) -> None:
         self.places: Places = {}
         self.run: Future | None = None
         self.number, self.fetched = 0, False
         self.up, self.down = self._make(runtime, "upload", up), self._make(runtime, "download", down)
 
-    def _make(self, runtime: Runtime, use: str, pairs: Pairs) -> Buffer | None:
+    def _make(self, runtime: Context, use: str, pairs: Pairs) -> Buffer | None:
         if not pairs:
             return None
         memory, at = runtime.device.buffer(sum(tensor.buffer.nbytes for tensor, _ in pairs), use), 0
@@ -65,6 +64,19 @@ class Staging:
             self.places[tensor.buffer] = memory, at
             at += tensor.buffer.nbytes
         return memory
+
+
+class _Downloads:
+    """The order in which the runs of all graphs of a runtime fill arrays.
+
+    Attributes:
+        numbers: of the runs.
+        done: id of an array -> the last run whose results it has, under `lock`.
+    """
+
+    def __init__(self) -> None:
+        self.lock, self.numbers = threading.Lock(), count(1)
+        self.done: dict[int, int] = {}  # a new array with the id of an old one has later runs
 
 
 class Arrays:
@@ -76,8 +88,9 @@ class Arrays:
         lists: all three.
     """
 
-    def __init__(self, runtime: Runtime, owner: object) -> None:
+    def __init__(self, runtime: Context, owner: object) -> None:
         self._runtime, self._owner = runtime, owner
+        self._downloads = kept(runtime, _Downloads, _Downloads)
         self.up: list[tuple[Tensor, Array]] = []
         self.down: list[tuple[Tensor, Array]] = []
         self.reports: list[tuple[Tensor, Report]] = []
@@ -89,10 +102,12 @@ class Arrays:
         """Whether there are any."""
         return any(self.lists)
 
-    def staged(self, pairs: list[tuple[Tensor, Any]], like: Tensor | Array, array: Any) -> Tensor:
-        """A new tensor in staging memory, of the shape and dtype of `like`, for an array or what takes it."""
+    def staged(
+        self, pairs: list[tuple[Tensor, Any]], shape: tuple[int, ...], dtype: np.dtype[Any], array: Any
+    ) -> Tensor:
+        """A new tensor in staging memory, for an array or what takes it."""
         what = "the staging memory of a graph"
-        tensor = self._runtime.tensor_on(lambda n: Placeholder(self._owner, what, n), like.shape, like.dtype)
+        tensor = allocate(self._runtime, lambda n: Placeholder(self._owner, what, n), shape, dtype)
         pairs.append((tensor, array))
         return tensor
 
@@ -107,14 +122,14 @@ class Arrays:
 
     def expect(self, staging: Staging, run: Future) -> Future:
         """The run's future, that lands its results; to be called in the order of the runs."""
-        number = staging.number = next(self._runtime.transfers.run_numbers)
+        number = staging.number = next(self._downloads.numbers)
         staging.run, staging.fetched = run, staging.down is not None
         return Arrival(run, lambda: self.land(staging, number)) if staging.fetched else run
 
     def land(self, staging: Staging, number: int) -> None:
         """Copies the results of a finished run to the arrays: once, and never over those of any graph's later run."""
-        landed = self._runtime.transfers.landed
-        with self._runtime.transfers.landing:
+        landed = self._downloads.done
+        with self._downloads.lock:
             if staging.down is None or staging.number != number or not staging.fetched:
                 return
             with self._runtime.transfers.view(staging.down, write=False) as memory:
@@ -128,8 +143,8 @@ class Arrays:
         """Has `run` start a run, whose reports are handed on when they arrive."""
         if not self.reports:
             return run()
-        expect = self._runtime.scheduler.arrivals.expect
-        return expect(staging.down, lambda: self._reported(staging), run)  # type: ignore[no-any-return]
+        assert staging.down is not None
+        return self._runtime.scheduler.callbacks.expect(staging.down, lambda: self._reported(staging), run)
 
     def _reported(self, staging: Staging) -> Exception | None:
         """The first error that launches of a finished run have reported."""

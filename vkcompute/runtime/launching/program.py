@@ -13,7 +13,7 @@ from vkcompute.spirv.interface import Interface
 from vkcompute.spirv.module import Module
 from vkcompute.spirv.reflect import reflect
 
-BUILT_IN = Path(__file__).parent.parent / "_spv"
+BUILT_IN = Path(__file__).parents[2] / "_spv"
 
 Source = str | os.PathLike[str] | bytes | bytearray | memoryview
 

@@ -11,6 +11,11 @@ from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from vkcompute.core.buffer import Buffer
+
+Range = tuple[Buffer, int, int]
+"""(buffer, start, stop), in bytes"""
+
 After = dict[int, int]
 """strand -> the latest task of it that has to come first"""
 

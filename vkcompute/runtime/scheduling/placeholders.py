@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from typing import Any, NoReturn, cast
 
 from vkcompute.core.buffer import PADDING, Buffer
-
-if TYPE_CHECKING:
-    from vkcompute.core.memory import Block
+from vkcompute.core.memory import Block
 
 
 def _absent(what: str) -> NoReturn:
@@ -43,7 +41,7 @@ class Placeholder(Buffer):
         self.owner, self.what = owner, what
         self.offset, self.used_bytes = 0, nbytes
         self.nbytes = -(-max(nbytes, 1) // PADDING) * PADDING
-        self.block = cast("Block", _Nowhere(what))
+        self.block = cast(Block, _Nowhere(what))
 
     def __getattr__(self, _name: str) -> Any:
         if _name not in self.__slots__:  # of a placeholder whose making was interrupted

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
-import numpy.typing as npt
 
 from vkcompute.core import vk
-from vkcompute.runtime import layout
-from vkcompute.runtime.future import Future
-
-if TYPE_CHECKING:
-    from vkcompute.core.buffer import Buffer
-    from vkcompute.runtime.scheduler import Range
-    from vkcompute.runtime.tensor import Tensor
-
-Offsets = npt.NDArray[np.int64]
+from vkcompute.runtime.memory import layout
+from vkcompute.runtime.memory.view import StridedView
+from vkcompute.runtime.scheduling.future import Future
+from vkcompute.runtime.scheduling.regions import Offsets, copy_region, refuse_overlap
 
 
-def copy_tensor(source: Tensor, target: Tensor) -> Future:
+def copy_view(source: StridedView, target: StridedView) -> Future:
     """Copies `source`, broadcast to the shape of `target`, into it on the device.
 
     Raises:
@@ -47,20 +39,18 @@ def copy_tensor(source: Tensor, target: Tensor) -> Future:
     return runtime.scheduler.copy(regions, len(table), source.range, target.range)
 
 
-def fill_tensor(tensor: Tensor, element: bytes) -> None:
-    """Writes the bytes of one element into every element.
+def fill_view(view: StridedView, element: bytes) -> bool:
+    """Writes the bytes of one element into every element; False for views that do not consist of whole words.
 
     Elements of up to 4 bytes are vkCmdFillBuffer's words; of 8, the first one is written and then doubled by copies.
-    Views that do not consist of whole words are written from the host.
     """
-    scheduler, (buffer, start, stop) = tensor.runtime.scheduler, tensor.range
-    if not tensor.contiguous or start % 4 or (stop % 4 and stop != buffer.used_bytes):
-        tensor.write(np.frombuffer(element, tensor.dtype)[0])
-        return
+    scheduler, (buffer, start, stop) = view.runtime.scheduler, view.range
+    if not view.contiguous or start % 4 or (stop % 4 and stop != buffer.used_bytes):
+        return False
     stop += -stop % 4
     if len(element) <= 4 or element[:4] == element[4:]:
         scheduler.fill((buffer, start, stop), int.from_bytes((element * 4)[:4], "little"))
-        return
+        return True
     scheduler.fill((buffer, start, start + 4), int.from_bytes(element[:4], "little"))
     scheduler.fill((buffer, start + 4, start + 8), int.from_bytes(element[4:], "little"))
     done = 8
@@ -70,41 +60,20 @@ def fill_tensor(tensor: Tensor, element: bytes) -> None:
         source, target = (buffer, start, start + nbytes), (buffer, start + done, start + done + nbytes)
         scheduler.copy(region, 1, source, target)
         done += nbytes
+    return True
 
 
-def sources(regions: Any, n_regions: int, source: Range, target: Range) -> tuple[Range, ...]:
-    """What has to be there for a copy of regions of one length: the target too, where it writes only parts of it."""
-    return (source,) if regions[0].size * n_regions == target[2] - target[1] else (source, target)
-
-
-def _same_place(source: Tensor, strides: layout.Shape, target: Tensor) -> bool:
+def _same_place(source: StridedView, strides: layout.Shape, target: StridedView) -> bool:
     return source.buffer is target.buffer and source.offset == target.offset and strides == target.strides
 
 
-def _runs(source: Tensor, strides: layout.Shape, target: Tensor) -> tuple[tuple[Offsets, Offsets], int]:
+def _runs(source: StridedView, strides: layout.Shape, target: StridedView) -> tuple[tuple[Offsets, Offsets], int]:
     """Where runs of bytes start in each buffer, and their length: as long as both sides allow."""
     itemsize = target.dtype.itemsize
     sides = [layout.runs(target.shape, each, itemsize) for each in (strides, target.strides)]
     nbytes = min(length for _, length in sides)
     first, second = (
-        (np.add.outer(offsets, np.arange(0, length, nbytes)) + tensor.offset).reshape(-1)
-        for (offsets, length), tensor in zip(sides, (source, target), strict=True)
+        (np.add.outer(offsets, np.arange(0, length, nbytes)) + view.offset).reshape(-1)
+        for (offsets, length), view in zip(sides, (source, target), strict=True)
     )
     return (first, second), nbytes
-
-
-def refuse_overlap(first: Offsets, second: Offsets, nbytes: int) -> None:
-    """Raises ValueError if runs of `nbytes` that start at `first` and at `second` overlap."""
-    ordered = np.sort(second)
-    following = np.searchsorted(ordered, first - nbytes, side="right")
-    inside = following < len(ordered)
-    if np.any(ordered[following[inside]] < first[inside] + nbytes):
-        raise ValueError("source and target share bytes; copy through a third tensor: target.copy_from(source.copy())")
-
-
-def copy_region(source: Buffer, source_offset: int, target: Buffer, target_offset: int, nbytes: int) -> object:
-    """One VkBufferCopy; offsets in bytes from the start of each buffer."""
-    region = vk.ffi.new("VkBufferCopy*")
-    region.srcOffset, region.dstOffset = source.offset + source_offset, target.offset + target_offset
-    region.size = nbytes
-    return region

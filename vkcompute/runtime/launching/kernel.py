@@ -2,31 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
 
-import numpy as np
-
+from vkcompute.core.buffer import Buffer
 from vkcompute.core.descriptors import DescriptorSets, PipelineLayout, Slot
+from vkcompute.core.memory import Block
 from vkcompute.core.pipeline import ComputePipeline, ShaderModule
 from vkcompute.core.quirks import quirks_of
 from vkcompute.errors import MissingFeature
-from vkcompute.runtime.arguments import Bound, bound_range, check_bindings
-from vkcompute.runtime.constants import PushConstants
-from vkcompute.runtime.cost import NOTHING, Cost, Costs, Grid
-from vkcompute.runtime.future import Future
-from vkcompute.runtime.program import Program
-from vkcompute.runtime.tensor import Tensor
+from vkcompute.runtime.launching.arguments import Bound, bound_range, check_bindings
+from vkcompute.runtime.launching.constants import PushConstants
+from vkcompute.runtime.launching.grid import Grids
+from vkcompute.runtime.launching.program import Program
+from vkcompute.runtime.memory.context import Context
+from vkcompute.runtime.memory.tensor import Tensor, alias
+from vkcompute.runtime.scheduling.access_history import Range
+from vkcompute.runtime.scheduling.cost import NOTHING, Cost, Costs, Grid
+from vkcompute.runtime.scheduling.current import TaskRecorder
+from vkcompute.runtime.scheduling.future import Future
+from vkcompute.runtime.scheduling.placeholders import Parameter, Placeholder
+from vkcompute.runtime.scheduling.task import Bindings, Dispatch, Places, Task, Values, moved
 from vkcompute.spirv.branches import decided
 from vkcompute.spirv.capabilities import missing_features
 from vkcompute.spirv.interface import Binding
 
-if TYPE_CHECKING:
-    from vkcompute.core.memory import Block
-    from vkcompute.runtime.runtime import Runtime
-    from vkcompute.runtime.scheduler import Range
-
-Launch = tuple[tuple[Any, ...], "list[Range]", "list[Range]", "tuple[Kernel, DescriptorSets, Cost]"]
+Launch = tuple[tuple[Any, ...], list[Range], list[Range], "tuple[Kernel, DescriptorSets, Cost]"]
 _MANY_PLANS = 1024
 
 
@@ -49,7 +50,7 @@ class Kernel:
     kinds: tuple[str, ...] = ("storage_buffer", "uniform_buffer", "uniform_texel_buffer")
 
     def __init__(
-        self, runtime: Runtime, program: Program, special: Sequence[tuple[int, bytes]], *, check_types: bool = True
+        self, runtime: Context, program: Program, special: Sequence[tuple[int, bytes]], *, check_types: bool = True
     ) -> None:
         interface = program.interface
         device = runtime.device
@@ -83,6 +84,7 @@ class Kernel:
         self.n_tensors = len(slots)
         self.writes = [i for i, binding in enumerate(self.bindings) if binding.writes]
         self.reads = [i for i, binding in enumerate(self.bindings) if binding.reads]
+        self._grids = Grids(self.name, device, self.local_size, self.bindings)
         self._plans: dict[Any, tuple[DescriptorSets, Grid | None, Cost]] = {}
 
     def __call__(
@@ -109,8 +111,8 @@ class Kernel:
                 beyond the device's limits.
         """
         scheduler = self.runtime.scheduler
-        if scheduler.n_recordings and (graph := scheduler.recording()) is not None:
-            return graph.launch(self, args, named, grid, queue)
+        if scheduler.n_recordings and (recorder := scheduler.recording()) is not None:
+            return self._record(recorder, args, named, grid, queue)
         command, writes, reads, keep = self.launch(args, named, grid)
         return scheduler.dispatch(command, writes, reads, queue, keep)
 
@@ -130,6 +132,23 @@ class Kernel:
         reads = [tensors[i].span for i in self.reads]
         return (*self.program, sets.handles, push, len(push), chosen), writes, reads, (self, sets, cost)
 
+    def _record(
+        self,
+        recorder: TaskRecorder,
+        args: tuple[Any, ...],
+        named: Mapping[str, Any],
+        grid: int | Sequence[int] | None,
+        queue: int | str | None,
+    ) -> Future:
+        """Records a launch into a graph."""
+        if queue is not None:
+            raise ValueError(f"a graph runs as a whole on one queue; leave queue={queue!r} out of what it records")
+        tensors, given = args[: self.n_tensors], args[self.n_tensors :]
+        late = any(isinstance(value, Parameter) for value in (*given, *named.values()))
+        if not late and not any(isinstance(x, Tensor) and _is_placeholder(x) for x in tensors):
+            return recorder.add(Dispatch(*self.launch(args, named, grid)))
+        return recorder.add(DeferredDispatch(self, tensors, self.push.in_order(given, named) if named else given, grid))
+
     def packed(self, values: Sequence[Any], named: Mapping[str, Any]) -> bytes:
         """The bytes of the push constants, none where the kernel has none."""
         try:
@@ -145,7 +164,7 @@ class Kernel:
         with self.runtime.scheduler.lock:
             self.runtime.require_open()
             sets = self.sets([(buffer.block, buffer.offset + offset, nbytes) for buffer, offset, nbytes in found])
-            grid = self._default_grid(tensors)
+            grid = self._grids.default(tensors)
             plan = sets, grid, NOTHING if grid is None else self.costs.of(grid)
             if len(self._plans) >= _MANY_PLANS:
                 self._plans.pop(next(iter(self._plans)))
@@ -158,8 +177,10 @@ class Kernel:
         if len(tensors) < self.n_tensors:
             names = ", ".join(binding.name or f"binding {binding.binding}" for binding in self.bindings)
             raise TypeError(f"{self.name} takes {self.n_tensors} tensors ({names}); got {len(tensors)}")
-        pairs = zip(self.bindings, tensors, strict=True)
-        return [bound_range(self, binding, tensor, check_type=self._check_types) for binding, tensor in pairs]
+        return [
+            bound_range(self.name, self.runtime, binding, tensor, check_type=self._check_types)
+            for binding, tensor in zip(self.bindings, tensors, strict=True)
+        ]
 
     def sets(self, ranges: Sequence[tuple[Block, int, int]]) -> DescriptorSets:
         """Descriptor sets that point the bindings at (block, offset in it, nbytes); with the device's lock held."""
@@ -167,51 +188,7 @@ class Kernel:
 
     def grid(self, tensors: Sequence[Any], grid: int | Sequence[int] | None) -> Grid:
         """The grid of a launch on checked tensors: what is given, checked, or one invocation per element."""
-        chosen = self._default_grid(tensors) if grid is None else self._checked_grid(grid)
-        if chosen is None:
-            raise ValueError(self._no_default_grid())
-        return chosen
-
-    def _default_grid(self, tensors: Sequence[Any]) -> Grid | None:
-        x, y, z = self.local_size
-        if y != 1 or z != 1 or not self.writes:
-            return None
-        first = self.writes[0]
-        element = self.bindings[first].element
-        if element is None:
-            return None
-        items = -(-tensors[first].nbytes // element.stride_bytes)
-        groups = -(-items // x)
-        return (groups, 1, 1) if groups <= self._limits[0] else None
-
-    @property
-    def _limits(self) -> Grid:
-        limits: Grid = self.runtime.device.physical.limits["maxComputeWorkGroupCount"]
-        return limits
-
-    def _no_default_grid(self) -> str:
-        """Why there is no grid but a given one, and what to give."""
-        if self.local_size[1:] != (1, 1):
-            why = f"its workgroups have {self.local_size} invocations, and only one dimension is guessed"
-        elif not self.writes:
-            why = "it writes no tensor"
-        elif self.bindings[self.writes[0]].element is None:
-            why = f"binding {self.bindings[self.writes[0]].binding}, the first that it writes, is no plain array"
-        else:
-            why = (
-                f"one invocation per element is more than {self._limits[0]} groups along x; give two dimensions, and "
-                "compute the index from both"
-            )
-        return f"{self.name} needs grid=(x, y, z), in workgroups of {self.local_size}: {why}"
-
-    def _checked_grid(self, grid: int | Sequence[int]) -> Grid:
-        given = tuple(grid) if isinstance(grid, Iterable) else (grid,)
-        if not 1 <= len(given) <= 3 or not all(isinstance(n, (int, np.integer)) for n in given):
-            raise TypeError(f"a grid is one to three ints, in workgroups; got {grid!r}")
-        if not all(0 <= n <= limit for n, limit in zip(given, self._limits, strict=False)):
-            raise ValueError(f"grid {given} is outside of what {self.runtime.device} launches: at most {self._limits}")
-        x, y, z = (*map(int, given), 1, 1)[:3]
-        return x, y, z
+        return self._grids.of(tensors, grid)
 
     def _check_local_size(self) -> None:
         limits = self.runtime.device.physical.limits
@@ -241,3 +218,61 @@ class Kernel:
 
 def _slot(binding: Binding) -> Slot:
     return binding.set, binding.binding, binding.kind, binding.texel.dtype if binding.texel else ""
+
+
+def _is_placeholder(tensor: Tensor) -> bool:
+    return not tensor.closed and isinstance(tensor.buffer, Placeholder)
+
+
+class DeferredDispatch(Task):
+    """A launch some of whose tensors or push constants are not known yet."""
+
+    __slots__ = ("_grid", "_kernel", "_tensors", "_values")
+
+    def __init__(
+        self, kernel: Kernel, tensors: Sequence[Any], values: Sequence[Any], grid: int | Sequence[int] | None
+    ) -> None:
+        super().__init__((), ())
+        self._kernel, self._tensors, self._values, self._grid = kernel, tensors, values, grid
+
+    @property
+    def buffers(self) -> Sequence[Buffer]:
+        return [tensor.buffer for tensor in self._tensors if isinstance(tensor, Tensor)]
+
+    def held(self) -> DeferredDispatch:
+        grid = self._kernel.grid(self._tensors, self._grid)
+        return DeferredDispatch(self._kernel, [alias(tensor) for tensor in self._tensors], self._values, grid)
+
+    def rebased(self, places: Places, values: Values) -> DeferredDispatch:
+        tensors = [_moved_tensor(tensor, places) for tensor in self._tensors]
+        given = [values.get(value, value) if isinstance(value, Parameter) else value for value in self._values]
+        return DeferredDispatch(self._kernel, tensors, given, self._grid)
+
+    def check(self) -> None:
+        self._kernel.bound(self._tensors)
+        self._kernel.packed(self._values, {})
+
+    def placed(self, places: Places, bindings: Bindings) -> Task:
+        kernel, tensors = self._kernel, self._tensors
+        key = kernel, *[tensor.slot for tensor in tensors]
+        if key not in bindings:
+            ranges = []
+            for buffer, offset, nbytes in kernel.bound(tensors):
+                # A temporary is checked as a tensor of its own; only then does it become part of what many share.
+                base, start, _ = moved((buffer, offset, offset), places)
+                ranges.append((base.block, base.offset + start, nbytes))
+            writes, reads = ([moved(tensors[i].span, places) for i in which] for which in (kernel.writes, kernel.reads))
+            bindings[key] = kernel.sets(ranges), writes, reads
+        sets, writes, reads = bindings[key]
+        push = kernel.packed(self._values, {})
+        grid = cast(Grid, self._grid)  # by `held`
+        keep = kernel, sets, kernel.costs.of(grid)
+        return Dispatch((*kernel.program, sets.handles, push, len(push), grid), writes, reads, keep)
+
+
+def _moved_tensor(tensor: Any, places: Places) -> Any:
+    """The tensor that a tensor on a placeholder stands for; anything else is given back as it is."""
+    place = places.get(tensor.buffer) if isinstance(tensor, Tensor) else None
+    if place is None:
+        return tensor
+    return Tensor(tensor.runtime, place[0], place[1] + tensor.offset, tensor.shape, tensor.strides, tensor.dtype)

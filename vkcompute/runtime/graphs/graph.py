@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from vkcompute.core.buffer import Buffer
 from vkcompute.core.suballoc import assign
 from vkcompute.errors import ClosedError
-from vkcompute.runtime import current
-from vkcompute.runtime.future import Future
-from vkcompute.runtime.graph_arrays import Array, Arrays
-from vkcompute.runtime.graph_inputs import Inputs
-from vkcompute.runtime.graph_tasks import Dispatch, LateDispatch, Places, Task
-from vkcompute.runtime.placeholders import Parameter, Placeholder
-from vkcompute.runtime.recording import Recording, Recordings
-from vkcompute.runtime.tensor import Tensor
-
-if TYPE_CHECKING:
-    from vkcompute.core.buffer import Buffer
-    from vkcompute.runtime.kernel import Kernel
-    from vkcompute.runtime.runtime import Runtime
-
+from vkcompute.runtime.graphs.host_arrays import Array, Arrays
+from vkcompute.runtime.graphs.inputs import Inputs
+from vkcompute.runtime.graphs.recordings import GraphRecording, Recordings
+from vkcompute.runtime.memory.context import Context
+from vkcompute.runtime.memory.tensor import Tensor, allocate, empty
+from vkcompute.runtime.scheduling import current
+from vkcompute.runtime.scheduling.future import Future
+from vkcompute.runtime.scheduling.placeholders import Placeholder
+from vkcompute.runtime.scheduling.scheduler import Scheduler
+from vkcompute.runtime.scheduling.task import Places, Task
 
 _MOST_RUNS = 100_000  # each run is a pointer in the submit, and a submit is not to take minutes
 
@@ -42,10 +39,10 @@ class Graph:
     The few last choices of inputs are kept in recorded form, with their tensors; a new one costs the host about as
     much as the recording did. What the device runs is never changed.
 
-    `launch`, `upload`, `download`, `report`, `add` and `recording` are the library's own, and may change.
+    `stage_upload`, `stage_download`, `report`, `add` and `recording` are the library's own, and may change.
     """
 
-    def __init__(self, runtime: Runtime, inputs: Mapping[str, Any]) -> None:
+    def __init__(self, runtime: Context, inputs: Mapping[str, Any]) -> None:
         self.runtime = runtime
         self._owner = object()
         self._inputs = Inputs(runtime, self._owner, inputs)
@@ -64,7 +61,7 @@ class Graph:
         if self._state != "new":
             raise ValueError("a graph is recorded once; call runtime.record() for another")
         self.runtime.require_open()
-        current.begin(self)
+        current.begin(self, self.runtime.scheduler)
         with self.runtime.scheduler.lock:
             self.runtime.scheduler.n_recordings += 1
         self._state, self.recording = "recording", True
@@ -110,48 +107,30 @@ class Graph:
             TypeError, ValueError: as `Runtime.empty`; or the graph is not being recorded.
         """
         self._require_recording()
-        return self.runtime.tensor_on(self._temporary, shape, dtype)
+        return allocate(self.runtime, self._temporary, shape, dtype)
 
-    def launch(
-        self,
-        kernel: Kernel,
-        args: tuple[Any, ...],
-        named: Mapping[str, Any],
-        grid: int | Sequence[int] | None,
-        queue: int | str | None,
-    ) -> Future:
-        """Records a launch, whose arguments are those of `Kernel.__call__`."""
-        if queue is not None:
-            raise ValueError(f"a graph runs as a whole on one queue; leave queue={queue!r} out of what it records")
-        tensors, given = args[: kernel.n_tensors], args[kernel.n_tensors :]
-        late = any(isinstance(value, Parameter) for value in (*given, *named.values()))
-        if not late and not any(isinstance(x, Tensor) and _is_placeholder(x) for x in tensors):
-            return self.add(Dispatch(*kernel.launch(args, named, grid)))
-        task = LateDispatch(kernel, tensors, kernel.push.in_order(given, named) if named else given)
-        self._check(task)
-        return self._append(task.held(kernel.grid(tensors, grid)))
-
-    def upload(self, tensor: Tensor, array: Array) -> None:
-        """Records a `Tensor.write`: each run takes what the array holds when it is submitted."""
+    def stage_upload(self, array: Array, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Buffer:
+        """Staging memory for a `Tensor.write`: each run takes what the array holds when it is submitted."""
         self._require_recording()
-        tensor.copy_from(self._arrays.staged(self._arrays.up, tensor, array))
+        return self._arrays.staged(self._arrays.up, shape, dtype, array).buffer
 
-    def download(self, tensor: Tensor, array: Array) -> None:
-        """Records a `Tensor.read(array)`: the array has it once the run's future is seen to be done."""
+    def stage_download(self, array: Array) -> Buffer:
+        """Staging memory for a `Tensor.read`: the array has the result once the run's future is seen to be done."""
         self._require_recording()
-        self._arrays.staged(self._arrays.down, tensor, array).copy_from(tensor)
+        return self._arrays.staged(self._arrays.down, array.shape, array.dtype, array).buffer
 
     def report(self, n_words: int, land: Callable[[Array], Exception | None]) -> Tensor:
         """A tensor of uint32 for the launch that is recorded next: `land` takes what it holds after each run.
 
         It is zero before the launch. The size is a multiple of 256 bytes, at which any device binds.
         """
-        return self._arrays.staged(self._arrays.reports, np.empty(n_words, np.uint32), land).fill(0)
+        return self._arrays.staged(self._arrays.reports, (n_words,), np.dtype(np.uint32), land).fill(0)
 
     def add(self, task: Task) -> Future:
         """Records a task, after the checks of a run with the inputs that were given first."""
         self._check(task)
-        return self._append(task)
+        self._tasks.append(task.held())
+        return self._recorded()
 
     def _check(self, task: Task) -> None:
         self._require_recording()
@@ -160,9 +139,9 @@ class Graph:
                 raise ValueError(f"{buffer.what} is used in another graph's recording; copy it to a tensor in its own")
         task.rebased(*self._defaults).check()
 
-    def _append(self, task: Task) -> Future:
-        self._tasks.append(task)
-        return Future(self.runtime.scheduler, None, len(self._tasks))
+    def _recorded(self) -> Future:
+        """The future of the newest task, which has no moment of its own."""
+        return Future(self.runtime.scheduler.tracker, None, len(self._tasks))
 
     def _require_recording(self) -> None:
         self.runtime.require_open()
@@ -213,7 +192,7 @@ class Graph:
         if not isinstance(times, int) or not 1 <= times <= _MOST_RUNS:
             raise ValueError(f"a graph runs 1 to {_MOST_RUNS} times in a row; got times={times!r}")
         scheduler = self.runtime.scheduler
-        if scheduler.n_recordings and (outer := scheduler.recording()) is not None:
+        if scheduler.n_recordings and (outer := recording_graph(scheduler)) is not None:
             return self._append_to(outer, times, inputs)
         if not self._arrays.used:
             return self._replay(times, inputs)
@@ -232,7 +211,7 @@ class Graph:
             run = self._arrays.launch(staging, lambda: self._replay(times, inputs, recording))
             return self._arrays.expect(staging, run)
 
-    def _replay(self, times: int, inputs: Mapping[str, Any], recording: Recording | None = None) -> Future:
+    def _replay(self, times: int, inputs: Mapping[str, Any], recording: GraphRecording | None = None) -> Future:
         """Starts runs. Of several it waits for the first, where submits have a limit and it has not done so before.
 
         Args:
@@ -270,7 +249,7 @@ class Graph:
         return times
 
     def _run_until(self, until: Tensor, times: int, every: int, inputs: Mapping[str, Any]) -> int:
-        self.runtime.refuse_in_graph("run(until=…) of a graph", "give the number of runs alone")
+        self.runtime.scheduler.refuse_recording("run(until=…) of a graph", "give the number of runs alone")
         if not isinstance(until, Tensor) or until.dtype.name not in ("bool", "int32", "uint32"):
             raise TypeError(f"until is a tensor of bool, int32 or uint32; got {until!r}")
         if until.size != 1 or until.runtime is not self.runtime or isinstance(until.buffer, Placeholder):
@@ -282,7 +261,7 @@ class Graph:
             n = min(every, times - made)
             run = self.submit(n, **inputs)
             made += n
-            seen = self.runtime.empty(until.shape, until.dtype)
+            seen = empty(self.runtime, until.shape, until.dtype)
             seen.copy_from(until).point()  # submitted, or it would go with the next runs, and be finished with them
             flying.append((run, seen))
             if len(flying) > 1:
@@ -304,12 +283,12 @@ class Graph:
             places[buffer] = outer._temporary(buffer.used_bytes), 0
         for mine, theirs in zip(self._arrays.lists, outer._arrays.lists, strict=True):
             for tensor, array in mine:
-                places[tensor.buffer] = outer._arrays.staged(theirs, tensor, array).buffer, 0
+                places[tensor.buffer] = outer._arrays.staged(theirs, tensor.shape, tensor.dtype, array).buffer, 0
         tasks = [task.rebased(places, values) for task in self._tasks]
         for task in tasks:  # before one is added: all of them are, or none
             outer._check(task)
         outer._tasks += tasks * times
-        return Future(self.runtime.scheduler, None, len(outer._tasks))
+        return outer._recorded()
 
     def _ready(self) -> Recordings:
         if (recordings := self._recordings) is not None:
@@ -330,5 +309,13 @@ class Graph:
         return f"<graph of {len(self._tasks)} tasks, {self._state}>"
 
 
-def _is_placeholder(tensor: Tensor) -> bool:
-    return not tensor.closed and isinstance(tensor.buffer, Placeholder)
+def temporary(context: Context, shape: int | tuple[int, ...], dtype: npt.DTypeLike) -> Tensor:
+    """Makes a tensor with arbitrary content: a temporary of the graph that is being recorded, if one is."""
+    graph = recording_graph(context.scheduler)
+    return empty(context, shape, dtype) if graph is None else graph.empty(shape, dtype)
+
+
+def recording_graph(scheduler: Scheduler) -> Graph | None:
+    """The graph that records what is launched here, if any."""
+    recorder = scheduler.recording()
+    return recorder if isinstance(recorder, Graph) else None

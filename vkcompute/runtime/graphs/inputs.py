@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from vkcompute.runtime.graph_tasks import Places, Values, held
-from vkcompute.runtime.placeholders import Parameter, Placeholder
-from vkcompute.runtime.tensor import Tensor
-
-if TYPE_CHECKING:
-    from vkcompute.runtime.runtime import Runtime
+from vkcompute.runtime.memory.context import Context
+from vkcompute.runtime.memory.tensor import Tensor, alias
+from vkcompute.runtime.scheduling.placeholders import Parameter, Placeholder
+from vkcompute.runtime.scheduling.task import Places, Values
 
 _RESERVED = ("times", "until", "every")  # what run() calls its own
 _NUMBERS = (int, float, bool, np.generic)
@@ -29,7 +27,7 @@ class Inputs:
         default_key: the key of a run that is given nothing.
     """
 
-    def __init__(self, runtime: Runtime, owner: object, given: Mapping[str, Any]) -> None:
+    def __init__(self, runtime: Context, owner: object, given: Mapping[str, Any]) -> None:
         self._runtime = runtime
         self._standing: dict[str, Tensor | Parameter] = {}
         self._defaults: dict[str, Any] = {}
@@ -44,7 +42,7 @@ class Inputs:
             self._key_of(name, value)
             # A copy, in case that theirs is closed or changed.
             standing = self._standing[name]
-            self._defaults[name] = standing.value if isinstance(standing, Parameter) else held(value)
+            self._defaults[name] = standing.value if isinstance(standing, Parameter) else alias(value)
         self.default_key = self.key({})
 
     def __getitem__(self, name: str) -> Tensor | Parameter:

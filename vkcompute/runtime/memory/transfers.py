@@ -7,7 +7,6 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import count
 
 import numpy as np
 import numpy.typing as npt
@@ -17,8 +16,9 @@ from vkcompute.core.buffer import Buffer
 from vkcompute.core.queue import Point
 from vkcompute.core.staging import SLOT_BYTES, StagingRing
 from vkcompute.errors import ClosedError
-from vkcompute.runtime.copying import copy_region
-from vkcompute.runtime.scheduler import Range, Scheduler
+from vkcompute.runtime.scheduling.access_history import Range
+from vkcompute.runtime.scheduling.regions import copy_region
+from vkcompute.runtime.scheduling.scheduler import Scheduler
 
 Bytes = npt.NDArray[np.uint8]
 _IN_FLIGHT = 3
@@ -40,12 +40,7 @@ class _Holder:
 
 
 class Transfers:
-    """Uploads and downloads of one runtime.
-
-    Attributes:
-        run_numbers: of graphs' runs that pass arrays, in their order.
-        landed: id of an array -> the last run whose results it has, under the lock `landing`.
-    """
+    """Uploads and downloads of one runtime."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
@@ -53,8 +48,6 @@ class Transfers:
         self._down = StagingRing(scheduler.device, "download")
         self._busy: dict[object, int] = {}  # transfers on their way, whose memory must not be freed, and their threads
         self._closed = False
-        self.landing, self.run_numbers = threading.Lock(), count(1)
-        self.landed: dict[int, int] = {}  # another array with the id of one that is gone has later runs
 
     def mapped(self, buffer: Buffer, offset: int, nbytes: int, *, write: bool) -> Bytes | None:
         """The memory itself, once the host may read (or write) it; None where the host cannot see it."""
@@ -73,7 +66,7 @@ class Transfers:
             points = self._scheduler.points(find(start, stop))
         for point in points:
             point.wait()
-        self._scheduler.arrive()
+        self._scheduler.tracker.run_callbacks()
         if not write:
             self._scheduler.require_written(buffer, start, stop)
 
@@ -142,7 +135,7 @@ class Transfers:
             flying.append((slot, self._copy(buffer, offset + start, slot, 0, part.nbytes), part))
         while flying:
             self._land(*flying.popleft())
-        self._scheduler.arrive()
+        self._scheduler.tracker.run_callbacks()
         self._scheduler.require_written(buffer, offset, offset + out.nbytes)
 
     def _land(self, slot: Buffer, point: Point, part: Bytes) -> None:

@@ -1,9 +1,9 @@
-"""What a graph records: tasks, put on memory and given values before a command buffer has them."""
+"""Tasks: commands with the bytes that they read and write, which a queue or a graph takes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -11,20 +11,15 @@ from vkcompute.core import vk
 from vkcompute.core.buffer import Buffer
 from vkcompute.core.command import Recorder
 from vkcompute.core.descriptors import DescriptorSets
-from vkcompute.runtime.copying import refuse_overlap, sources
-from vkcompute.runtime.cost import NOTHING, Cost
-from vkcompute.runtime.placeholders import Parameter
-from vkcompute.runtime.tensor import Tensor
-
-if TYPE_CHECKING:
-    from vkcompute.runtime.cost import Grid
-    from vkcompute.runtime.kernel import Kernel
-    from vkcompute.runtime.scheduler import Range, Scheduler
+from vkcompute.runtime.scheduling.access_history import Range
+from vkcompute.runtime.scheduling.cost import NOTHING, Cost
+from vkcompute.runtime.scheduling.placeholders import Parameter
+from vkcompute.runtime.scheduling.regions import bytes_read, refuse_overlap
 
 Places = dict[Buffer, tuple[Buffer, int]]
 """placeholder -> the buffer that it stands for, and where in that, in bytes"""
 Values = Mapping[Parameter, Any]
-Bindings = dict[Any, tuple[DescriptorSets, "list[Range]", "list[Range]"]]
+Bindings = dict[Any, tuple[DescriptorSets, list[Range], list[Range]]]
 """by kernel and slots of its tensors: descriptor sets, the bytes written and those read"""
 
 
@@ -34,17 +29,31 @@ def moved(where: Range, places: Places) -> Range:
     return where if place is None else (place[0], place[1] + where[1], place[1] + where[2])
 
 
-def moved_tensor(tensor: Any, places: Places) -> Any:
-    """The same for a tensor; what is none is given back as it is."""
-    place = places.get(tensor.buffer) if isinstance(tensor, Tensor) else None
-    if place is None:
-        return tensor
-    return Tensor(tensor.runtime, place[0], place[1] + tensor.offset, tensor.shape, tensor.strides, tensor.dtype)
+class Named(Protocol):
+    """What a launch needs of its kernel while it is recorded."""
+
+    name: str
 
 
-def held(tensor: Tensor) -> Tensor:
-    """The same tensor, which nobody else closes."""
-    return Tensor(tensor.runtime, tensor.buffer, tensor.offset, tensor.shape, tensor.strides, tensor.dtype)
+Keep = tuple[Named, DescriptorSets, Cost]
+"""of a launch: the kernel and the descriptor sets, kept alive until it is recorded, and its cost"""
+
+
+class Launcher(Protocol):
+    """Takes tasks one by one: the scheduler."""
+
+    def launch(self, task: Task, queue: int | str | None = None) -> object:
+        """Launches a task."""
+
+    def dispatch(
+        self,
+        command: Sequence[Any],
+        writes: Sequence[Range],
+        reads: Sequence[Range],
+        queue: int | str | None,
+        keep: Keep,
+    ) -> object:
+        """Launches a kernel."""
 
 
 class Task:
@@ -79,13 +88,17 @@ class Task:
     def check(self) -> None:
         """Raises what a launch would, before there is memory."""
 
+    def held(self) -> Task:
+        """Gives the checked task in the form that a graph keeps: closing its tensors later does not affect it."""
+        return self
+
     def record(self, recorder: Recorder) -> None:
         """Records the command."""
         raise NotImplementedError
 
-    def launch(self, scheduler: Scheduler, queue: int) -> None:
-        """Gives the command to a queue by itself."""
-        scheduler.launch(self, queue)
+    def launch(self, launcher: Launcher, queue: int) -> None:
+        """Launches the task by itself."""
+        launcher.launch(self, queue)
 
 
 class Dispatch(Task):
@@ -99,7 +112,7 @@ class Dispatch(Task):
         command: tuple[Any, ...],
         writes: Sequence[Range],
         reads: Sequence[Range],
-        keep: tuple[Kernel, DescriptorSets, Cost],
+        keep: Keep,
     ) -> None:
         super().__init__(writes, reads)
         self._command, self._keep, self.cost = command, keep, keep[2]
@@ -110,51 +123,8 @@ class Dispatch(Task):
     def record(self, recorder: Recorder) -> None:
         recorder.dispatch(*self._command)
 
-    def launch(self, scheduler: Scheduler, queue: int) -> None:
-        scheduler.dispatch(self._command, self.writes, self.reads, queue, self._keep)
-
-
-class LateDispatch(Task):
-    """A launch some of whose tensors or push constants are not known yet."""
-
-    __slots__ = ("_grid", "_kernel", "_tensors", "_values")
-
-    def __init__(self, kernel: Kernel, tensors: Sequence[Any], values: Sequence[Any], grid: Grid = (0, 0, 0)) -> None:
-        super().__init__((), ())
-        self._kernel, self._tensors, self._values, self._grid = kernel, tensors, values, grid
-
-    @property
-    def buffers(self) -> Sequence[Buffer]:
-        return [tensor.buffer for tensor in self._tensors if isinstance(tensor, Tensor)]
-
-    def held(self, grid: Grid) -> LateDispatch:
-        """The launch, once it is checked, with this grid, and on tensors that nobody else closes."""
-        return LateDispatch(self._kernel, [held(tensor) for tensor in self._tensors], self._values, grid)
-
-    def rebased(self, places: Places, values: Values) -> LateDispatch:
-        tensors = [moved_tensor(tensor, places) for tensor in self._tensors]
-        given = [values.get(value, value) if isinstance(value, Parameter) else value for value in self._values]
-        return LateDispatch(self._kernel, tensors, given, self._grid)
-
-    def check(self) -> None:
-        self._kernel.bound(self._tensors)
-        self._kernel.packed(self._values, {})
-
-    def placed(self, places: Places, bindings: Bindings) -> Task:
-        kernel, tensors = self._kernel, self._tensors
-        key = kernel, *[tensor.slot for tensor in tensors]
-        if key not in bindings:
-            ranges = []
-            for buffer, offset, nbytes in kernel.bound(tensors):
-                # A temporary is checked as a tensor of its own; only then does it become part of what many share.
-                base, start, _ = moved((buffer, offset, offset), places)
-                ranges.append((base.block, base.offset + start, nbytes))
-            writes, reads = ([moved(tensors[i].span, places) for i in which] for which in (kernel.writes, kernel.reads))
-            bindings[key] = kernel.sets(ranges), writes, reads
-        sets, writes, reads = bindings[key]
-        push = kernel.packed(self._values, {})
-        keep = kernel, sets, kernel.costs.of(self._grid)
-        return Dispatch((*kernel.program, sets.handles, push, len(push), self._grid), writes, reads, keep)
+    def launch(self, launcher: Launcher, queue: int) -> None:
+        launcher.dispatch(self._command, self.writes, self.reads, queue, self._keep)
 
 
 class Copy(Task):
@@ -164,7 +134,7 @@ class Copy(Task):
     name = "copy"
 
     def __init__(self, regions: Any, n_regions: int, source: Range, target: Range) -> None:
-        super().__init__((target,), sources(regions, n_regions, source, target))
+        super().__init__((target,), bytes_read(regions, n_regions, source, target))
         self._regions, self._n_regions = regions, n_regions
 
     def rebased(self, places: Places, values: Values) -> Task:

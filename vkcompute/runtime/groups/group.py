@@ -13,11 +13,12 @@ import numpy.typing as npt
 from vkcompute.core.instance import Instance
 from vkcompute.core.lifetime import Handle
 from vkcompute.core.physical import enumerate_devices
-from vkcompute.runtime import layout, program
-from vkcompute.runtime.balance import Shares, fractions, learned, split_rows
-from vkcompute.runtime.future import Future
+from vkcompute.runtime.groups.balance import Shares, fractions, learned, split_rows
+from vkcompute.runtime.launching import program
+from vkcompute.runtime.memory import layout
+from vkcompute.runtime.memory.tensor import Array, Tensor
 from vkcompute.runtime.runtime import Runtime
-from vkcompute.runtime.tensor import Array, Tensor
+from vkcompute.runtime.scheduling.future import Future
 
 
 class GroupTensor:

@@ -4,33 +4,30 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from vkcompute import dtypes
 from vkcompute.core.buffer import Buffer
 from vkcompute.core.buffer_view import TEXEL_BYTES
-from vkcompute.runtime.tensor import Tensor
+from vkcompute.core.device import Device
+from vkcompute.runtime.memory.context import Context
+from vkcompute.runtime.memory.tensor import Tensor
 from vkcompute.spirv.interface import Binding
-
-if TYPE_CHECKING:
-    from vkcompute.core.device import Device
-    from vkcompute.runtime.kernel import Kernel
 
 Bound = tuple[Buffer, int, int]
 """(buffer, offset in it, nbytes) that a binding sees"""
 
 
-def bound_range(kernel: Kernel, binding: Binding, tensor: Any, *, check_type: bool) -> Bound:
+def bound_range(kernel: str, runtime: Context, binding: Binding, tensor: Any, *, check_type: bool) -> Bound:
     """What the binding is to see of the tensor.
 
     Raises:
         TypeError: no tensor, or one of another dtype than the binding's.
         ValueError: a tensor of another runtime, not contiguous, closed, badly aligned, or larger than a binding may be.
     """
-    where = f"binding {binding.binding} ({binding.name or 'unnamed'}) of {kernel.name}"
-    runtime = kernel.runtime
+    where = f"binding {binding.binding} ({binding.name or 'unnamed'}) of {kernel}"
     if not isinstance(tensor, Tensor):
         raise TypeError(f"{where} takes a tensor; got {type(tensor).__name__}; make one with runtime.tensor(data)")
     buffer, device = tensor.buffer, runtime.device

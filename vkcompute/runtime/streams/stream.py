@@ -6,17 +6,15 @@ import contextlib
 import math
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from vkcompute.errors import VkComputeError
-from vkcompute.runtime.future import Future
-from vkcompute.runtime.graph import Graph
-from vkcompute.runtime.tensor import Array, Tensor
-
-if TYPE_CHECKING:
-    from vkcompute.runtime.runtime import Runtime
+from vkcompute.runtime.graphs.graph import Graph
+from vkcompute.runtime.memory.context import Context
+from vkcompute.runtime.memory.tensor import Array, Tensor, empty
+from vkcompute.runtime.scheduling.future import Future
 
 Chunk = Array | tuple[Array, ...]
 Source = Chunk | Iterable[Chunk]
@@ -34,7 +32,7 @@ _END: Any = object()  # of a source
 
 
 def stream(
-    runtime: Runtime,
+    runtime: Context,
     source: Source,
     work: Work,
     sink: Sink | Sequence[Sink] | None,
@@ -44,7 +42,7 @@ def stream(
     progress: Progress | None,
 ) -> int:
     """What `Runtime.stream` does."""
-    runtime.refuse_in_graph("stream()", "stream before or after the recording")
+    runtime.scheduler.refuse_recording("stream()", "stream before or after the recording")
     for name, value in (("depth", depth), ("chunk_bytes", chunk_bytes)):
         if not isinstance(value, int) or value < 1:
             raise ValueError(f"{name} is an int from 1; got {value!r}")
@@ -70,7 +68,7 @@ def stream(
     return run.run(cut)
 
 
-def feed(runtime: Runtime, chunks: Iterable[Chunk], work: Work) -> None:
+def feed(runtime: Context, chunks: Iterable[Chunk], work: Work) -> None:
     """The same without sinks, for chunks that the library makes itself: errors do not tell of them."""
     _Stream(runtime, work, [], DEPTH, None, None, told=False).run(iter(chunks))
 
@@ -98,7 +96,7 @@ class _Slot:
                     f"sources and sinks are {len(self.tensors)} arrays, and the graph was recorded with "
                     f"{len(inputs)} tensors: record(x=…) names one for each source, then for each sink"
                 )
-            with work.runtime.record() as graph:
+            with Graph(work.runtime, {}) as graph:
                 work.submit(1, **dict(zip(inputs, self.tensors, strict=True)))
             self._graph = graph
         self._run = self._graph.submit()
@@ -123,7 +121,7 @@ class _Stream:
 
     def __init__(
         self,
-        runtime: Runtime,
+        runtime: Context,
         work: Work,
         sinks: list[tuple[Sink, Row | None]],
         depth: int,
@@ -210,7 +208,7 @@ class _Stream:
         if not slot.tensors or slot.tensors[0].shape[0] != n_rows:
             slot.close()
             for dtype, shape in (*self._rows, *(row or self._rows[0] for _, row in self._sinks)):
-                slot.tensors.append(self._runtime.empty((n_rows, *shape), dtype))
+                slot.tensors.append(empty(self._runtime, (n_rows, *shape), dtype))
         return slot
 
     def _land(self) -> None:

@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from vkcompute import dtypes
 from vkcompute.core.buffer import Buffer
-from vkcompute.errors import ClosedError
-from vkcompute.runtime import layout
-from vkcompute.runtime.copying import copy_tensor, fill_tensor
-from vkcompute.runtime.future import Future
-from vkcompute.runtime.scalars import Scalars
-
-if TYPE_CHECKING:
-    from vkcompute.runtime.runtime import Runtime
-    from vkcompute.runtime.scheduler import Range
+from vkcompute.core.lifetime import unpicklable
+from vkcompute.runtime.memory import layout
+from vkcompute.runtime.memory.context import Context
+from vkcompute.runtime.memory.copying import copy_view, fill_view
+from vkcompute.runtime.memory.view import StridedView
+from vkcompute.runtime.scheduling.future import Future
 
 Array = npt.NDArray[Any]
 
 
-class Tensor(Scalars):
+class Tensor(StridedView):
     """An n-dimensional array on the device: (buffer, offset, shape, strides, dtype).
 
     Made by `Runtime.tensor`, `empty`, `zeros`, `full`; views by indexing, `reshape` and `view` share its memory, and
@@ -37,72 +34,7 @@ class Tensor(Scalars):
     `slot` and `span` are the library's own, and may change.
     """
 
-    __slots__ = (
-        "__weakref__", "_buffer", "contiguous", "dtype", "nbytes", "offset", "runtime", "shape", "size", "slot", "span",
-        "strides",
-    )  # fmt: skip
-
-    def __init__(
-        self,
-        runtime: Runtime,
-        buffer: Buffer,
-        offset: int,
-        shape: layout.Shape,
-        strides: layout.Shape,
-        dtype: np.dtype[Any],
-    ) -> None:
-        self._buffer: Buffer | None = buffer
-        self.runtime, self.offset = runtime, offset
-        self.shape, self.strides, self.dtype = shape, strides, dtype
-        self.size = math.prod(shape)
-        self.nbytes = self.size * dtype.itemsize
-        self.contiguous = layout.is_contiguous(shape, strides, dtype.itemsize)
-        # What a launch needs of its arguments, ready made. On tensors with equal slots, launches are the same.
-        self.slot: Any = None
-        self.span: Any = None
-        if self.contiguous:
-            # "." marks the end of the buffer: what follows there is padding, and elsewhere it belongs to others.
-            end = "." if offset + self.nbytes == buffer.used_bytes else ""
-            self.slot = (buffer.block.key, buffer.offset + offset, shape, dtype.char + end)
-            self.span = (buffer, offset, offset + self.nbytes)
-
-    @property
-    def buffer(self) -> Buffer:
-        """The memory.
-
-        Raises:
-            ClosedError: the tensor or its runtime is closed.
-        """
-        if self._buffer is None:
-            raise ClosedError(f"this tensor of shape {self.shape} is closed; make a new one")
-        self.runtime.require_open()
-        return self._buffer
-
-    @property
-    def ndim(self) -> int:
-        """Number of axes."""
-        return len(self.shape)
-
-    @property
-    def closed(self) -> bool:
-        """Whether `close()` has been called."""
-        return self._buffer is None
-
-    @property
-    def range(self) -> Range:
-        """The bytes that the elements lie in: (buffer, start, stop)."""
-        low, high = layout.extent(self.shape, self.strides, self.dtype.itemsize)
-        return self.buffer, self.offset + low, self.offset + high
-
-    def overlaps(self, other: Tensor) -> bool:
-        """Whether the bytes from its first element to its last, and those of another tensor's, have some in common."""
-        (mine, start, stop), (its, first, last) = self.range, other.range
-        return mine is its and start < last and first < stop
-
-    def close(self) -> None:
-        """Lets go of the memory, which is given back after its last use, once no view holds it either."""
-        self._buffer = None
-        self.slot = self.span = None
+    __slots__ = ()
 
     def __enter__(self) -> Tensor:
         return self
@@ -114,7 +46,9 @@ class Tensor(Scalars):
 
     def numpy(self) -> Array:
         """A copy of the data, C-contiguous. Waits for the work that writes it, and for nothing else."""
-        self.runtime.refuse_in_graph("numpy() of a tensor", "read() it into an array, or after the graph has run")
+        self.runtime.scheduler.refuse_recording(
+            "numpy() of a tensor", "read() it into an array, or after the graph has run"
+        )
         out = np.empty(self.shape, self.dtype)
         self.read(out)
         return out
@@ -138,8 +72,8 @@ class Tensor(Scalars):
             )
         if not self.size:
             return
-        if (graph := self.runtime.scheduler.recording()) is not None:
-            graph.download(self, out)
+        if (recorder := self.runtime.scheduler.recording()) is not None:
+            self._staged(recorder.stage_download(out)).copy_from(self)
         elif not self.contiguous:
             out[...] = self._strided(self._download_extent())
         elif out.flags.c_contiguous:
@@ -157,11 +91,12 @@ class Tensor(Scalars):
             ValueError: the shapes do not broadcast, or a Python int is out of range.
         """
         source = _converted(data, self.dtype)
-        graph = self.runtime.scheduler.recording()
-        if graph is not None:
+        recorder = self.runtime.scheduler.recording()
+        if recorder is not None:
             source = _broadcast(source, self.shape)
             if self.size:
-                graph.upload(self, data if isinstance(data, np.ndarray) else source)
+                array = data if isinstance(data, np.ndarray) else source
+                self.copy_from(self._staged(recorder.stage_upload(array, self.shape, self.dtype)))
             return
         if self.contiguous and source.shape == self.shape and source.flags.c_contiguous:
             if self.size:
@@ -171,7 +106,14 @@ class Tensor(Scalars):
         if self.contiguous:
             self.write(np.ascontiguousarray(source).reshape(self.shape))
         elif self.size:  # by a copy on the device, which leaves alone what lies between
-            self.copy_from(self.runtime.tensor(np.ascontiguousarray(source).reshape(self.shape)))
+            packed = empty(self.runtime, self.shape, self.dtype)
+            packed.write(np.ascontiguousarray(source).reshape(self.shape))
+            self.copy_from(packed)
+
+    def _staged(self, buffer: Buffer) -> Tensor:
+        """The tensor's like in staging memory."""
+        strides = layout.contiguous_strides(self.shape, self.dtype.itemsize)
+        return Tensor(self.runtime, buffer, 0, self.shape, strides, self.dtype)
 
     def _download_extent(self) -> npt.NDArray[np.uint8]:
         buffer, start, stop = self.range
@@ -198,7 +140,7 @@ class Tensor(Scalars):
         Raises:
             BufferError: the host does not see this device's memory; use `.numpy()`.
         """
-        self.runtime.refuse_in_graph("the host's view of a tensor", "take it before or after the recording")
+        self.runtime.scheduler.refuse_recording("the host's view of a tensor", "take it before or after the recording")
         buffer, start, stop = self.range
         memory = self.runtime.transfers.lend(buffer, start, stop - start)
         if memory is None:
@@ -219,11 +161,11 @@ class Tensor(Scalars):
         """
         if not isinstance(other, Tensor):
             raise TypeError(f"a copy is of a tensor; got {type(other).__name__}; use write() for data of the host")
-        return copy_tensor(other, self)
+        return copy_view(other, self)
 
     def copy(self) -> Tensor:
         """A new contiguous tensor with the same data, copied on the device."""
-        result = self.runtime.empty(self.shape, self.dtype)
+        result = empty(self.runtime, self.shape, self.dtype)
         result.copy_from(self)
         return result
 
@@ -237,8 +179,8 @@ class Tensor(Scalars):
         if np.ndim(value):
             raise ValueError(f"fill takes one value; got an array of shape {np.shape(value)}; use write()")
         element = _converted(value, self.dtype)
-        if self.size:
-            fill_tensor(self, element.tobytes())
+        if self.size and not fill_view(self, element.tobytes()):
+            self.write(element[()])  # a scalar: a graph would read the caller's array anew in each run
         return self
 
     # -- views --------------------------------------------------------------------------------------------------------
@@ -246,7 +188,7 @@ class Tensor(Scalars):
     def __getitem__(self, index: Any) -> Tensor:
         shape, strides, offset = layout.view(self.shape, self.strides, self.dtype, index)
         if 0 in shape and self.buffer:  # no bytes to share, and a kernel needs some place to be bound to
-            return self.runtime.empty(shape, self.dtype)
+            return empty(self.runtime, shape, self.dtype)
         return Tensor(self.runtime, self.buffer, self.offset + offset, shape, strides, self.dtype)
 
     def __setitem__(self, index: Any, value: npt.ArrayLike | Tensor) -> None:
@@ -286,9 +228,74 @@ class Tensor(Scalars):
             strides = (*strides[:-1], new.itemsize)
         return Tensor(self.runtime, self.buffer, self.offset, shape, strides, new)
 
+    # -- Python's protocols --------------------------------------------------------------------------------------------
+
+    def item(self) -> Any:
+        """The only element, as a Python scalar. Waits for the work that writes it.
+
+        Raises:
+            ValueError: there are more elements, or none.
+        """
+        found = self.numpy()
+        if found.size != 1:
+            raise ValueError(f"only a tensor of one element is a number; this one has shape {self.shape}; use .numpy()")
+        return found.item()
+
+    def tolist(self) -> Any:
+        """The data as nested Python lists, or as a scalar where the shape is ()."""
+        return self.numpy().tolist()
+
+    def __bool__(self) -> bool:
+        return bool(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __index__(self) -> int:
+        value = self.item()
+        if not isinstance(value, int):
+            raise TypeError(f"only a tensor of integers is an index; its element is {value!r}")
+        return value
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("a tensor of shape () has no length")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self.shape:
+            raise TypeError("a tensor of shape () cannot be iterated over; use .item()")
+        return (self[i] for i in range(self.shape[0]))
+
+    # A tensor does no mathematics. Without these methods all tensors would be true, and none equal to another.
+
+    def __eq__(self, other: object) -> Any:
+        if other is None:
+            return False
+        raise _no_mathematics("==")
+
+    def __ne__(self, other: object) -> Any:
+        if other is None:
+            return True
+        raise _no_mathematics("!=")
+
+    __hash__ = object.__hash__
+
+    def __contains__(self, value: object) -> bool:
+        raise _no_mathematics("in")
+
+    __reduce__ = unpicklable
+
     def __repr__(self) -> str:
         state = "closed" if self.closed else str(self.runtime.device)
         return f"Tensor(shape={self.shape}, dtype={self.dtype}, {state})"
+
+
+def _no_mathematics(operator: str) -> TypeError:
+    return TypeError(f"a tensor holds data and has no `{operator}`; compare tensors as .numpy(), or by `is`")
 
 
 def _bytes_of(array: Array) -> npt.NDArray[np.uint8]:
@@ -316,3 +323,29 @@ def _broadcast(source: Array, shape: layout.Shape) -> Array:
         return np.broadcast_to(source, shape)
     except ValueError:
         raise ValueError(f"data of shape {source.shape} does not broadcast to the tensor's {shape}") from None
+
+
+def empty(context: Context, shape: int | tuple[int, ...], dtype: npt.DTypeLike) -> Tensor:
+    """Makes a tensor with arbitrary content; raises as `Runtime.empty`."""
+    context.require_open()
+    return allocate(context, context.device.buffer, shape, dtype)
+
+
+def allocate(
+    context: Context, buffer_of: Callable[[int], Buffer], shape: int | tuple[int, ...], dtype: npt.DTypeLike
+) -> Tensor:
+    """Makes a tensor on the buffer that `buffer_of` makes of so many bytes; raises as `Runtime.empty`."""
+    lengths = layout.lengths(shape)
+    if min(lengths, default=0) < 0:
+        raise ValueError(f"the lengths of a shape are not negative; got {lengths}")
+    row = dtypes.lookup(dtype)
+    strides = layout.contiguous_strides(lengths, row.numpy.itemsize)
+    nbytes = row.numpy.itemsize
+    for length in lengths:
+        nbytes *= length
+    return Tensor(context, buffer_of(nbytes), 0, lengths, strides, row.numpy)
+
+
+def alias(tensor: Tensor) -> Tensor:
+    """Gives the same tensor as another object, which closing the first one does not close."""
+    return Tensor(tensor.runtime, tensor.buffer, tensor.offset, tensor.shape, tensor.strides, tensor.dtype)

@@ -71,7 +71,7 @@ class HostTime:
         return self.stop_ns - self.start_ns
 
 
-class Timeline:
+class Trace:
     """Tasks of one device, and what the host did.
 
     Attributes:

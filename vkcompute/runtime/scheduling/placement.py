@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from operator import index
-from typing import TYPE_CHECKING
 
-from vkcompute.runtime.lane import Lane
-
-if TYPE_CHECKING:
-    from vkcompute.core.device import Device
-    from vkcompute.runtime.scheduler import Range
+from vkcompute.core.device import Device
+from vkcompute.runtime.scheduling.access_history import Range
+from vkcompute.runtime.scheduling.command_queue import Lane
 
 ONLY = "no other queue could have been chosen"
 PINNED = "the caller chose it"

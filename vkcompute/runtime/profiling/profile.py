@@ -6,14 +6,12 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from vkcompute.core.clock import Clock, Reading, TimestampPool, read_both
-from vkcompute.runtime.timeline import HostTime, TaskTime, Timeline
-
-if TYPE_CHECKING:
-    from vkcompute.runtime.lane import Lane
-    from vkcompute.runtime.runtime import Runtime
+from vkcompute.runtime.memory.context import Context
+from vkcompute.runtime.profiling.trace import HostTime, TaskTime, Trace
+from vkcompute.runtime.scheduling.command_queue import Lane
 
 _POOL_QUERIES = 1024
 
@@ -59,14 +57,14 @@ class _LaneTimes:
             pool.close()
 
 
-class Profile(Timeline):
+class Profile(Trace):
     """`with runtime.profile() as profile: …` measures every task that is launched in between, by any thread.
 
     The tasks are known when the block is left, which waits for them. Measuring costs two timestamps per task; without
     a profile nothing is measured and nothing is paid. Queues that have no timestamps are left out.
     """
 
-    def __init__(self, runtime: Runtime) -> None:
+    def __init__(self, runtime: Context) -> None:
         super().__init__(str(runtime.device))
         self.runtime = runtime
         self._lanes: dict[int, _LaneTimes] = {}

@@ -1,0 +1,1 @@
+"""Graphs: tasks recorded once and run many times."""

@@ -1,0 +1,122 @@
+"""Recordings: a graph's tasks in command buffers, one for each choice of inputs that is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from weakref import WeakSet
+
+from vkcompute.core.command import CommandPool
+from vkcompute.errors import OutOfDeviceMemory
+from vkcompute.runtime.graphs.host_arrays import Arrays, Staging
+from vkcompute.runtime.graphs.inputs import Inputs
+from vkcompute.runtime.memory.context import Context, kept
+from vkcompute.runtime.scheduling.future import Future
+from vkcompute.runtime.scheduling.recording import Recording
+from vkcompute.runtime.scheduling.task import Bindings, Places, Task
+
+_MOST_KEPT = 4  # choices of inputs beside the first; each holds its tensors
+_MOST_PENDING = 3  # runs at a time of one choice, where each needs staging memory of its own
+
+
+class GraphRecording(Recording):
+    """A recording of a graph's tasks.
+
+    Attributes:
+        staging: the staging memory of its runs, where these pass arrays of the host.
+    """
+
+    __slots__ = ("staging",)
+
+    def __init__(
+        self, pool: CommandPool, tasks: list[Task], staging: Staging | None, limit_s: float | None = None
+    ) -> None:
+        super().__init__(pool, tasks, limit_s)
+        self.staging = staging
+
+
+class Recordings:
+    """Those of one graph. All methods are called with the device's lock held.
+
+    Attributes:
+        first: the one for the inputs that the graph was recorded with.
+        family: the queue family that they may be submitted to.
+    """
+
+    def __init__(self, runtime: Context, inputs: Inputs, tasks: list[Task], memory: Places, arrays: Arrays) -> None:
+        self._runtime, self._inputs, self._tasks, self._memory, self._arrays = runtime, inputs, tasks, memory, arrays
+        self._kept: dict[Any, list[GraphRecording]] = {}
+        queue = runtime.scheduler.placement.recorded_for
+        self._pool, self.family = CommandPool(queue), queue.family
+        self.first = self.choose({})
+        _all(runtime).add(self)
+
+    def choose(self, given: Mapping[str, Any]) -> GraphRecording:
+        """A recording for these inputs, whose staging memory is free, or is so before that of others like it."""
+        key = self._inputs.key(given)
+        alike = self._kept.get(key, [])
+        for recording in alike:
+            staging = recording.staging
+            if staging is None or staging.run is None or staging.run.done():
+                return recording
+        oldest = min(alike, key=lambda recording: recording.staging.number if recording.staging else 0, default=None)
+        if oldest is not None and len(alike) == _MOST_PENDING:
+            return oldest
+        try:
+            recording = self._record(given)
+        except OutOfDeviceMemory:
+            if oldest is None or oldest not in self._kept.get(key, []):
+                raise
+            return oldest
+        alike = self._kept.get(key, [])  # which may have been given up for its memory
+        if not alike and len(self._kept) > _MOST_KEPT:
+            self._give_up(next(key for key in self._kept if key != self._inputs.default_key))
+        self._kept[key] = [*alike, recording]
+        return recording
+
+    def replay(self, recording: GraphRecording, times: int) -> Future:
+        """Submits runs, as many at a time as fit. The future is that of the last submit, or the first that failed."""
+        scheduler, cost = self._runtime.scheduler, recording.cost
+        while True:
+            if scheduler.submit_limit_s is not None:  # what they take may have changed
+                for lane in scheduler.lanes:
+                    lane.finished_task()
+                cost.look()
+            n = times if cost.load * times <= 1 else max(1, int(1 / cost.load))
+            future = scheduler.replay(recording, self.family, n)
+            times -= n
+            if not times or future.failed:
+                return future
+
+    def _record(self, given: Mapping[str, Any]) -> GraphRecording:
+        inputs, places, staging = self._inputs.resolved(given), self._memory, None
+        if self._arrays.used:
+            staging = Staging(self._runtime, self._arrays.up, [*self._arrays.reports, *self._arrays.down])
+            places = {**places, **staging.places}
+        bindings: Bindings = {}
+        tasks = [task.rebased(*inputs).placed(places, bindings) for task in self._tasks]
+        return GraphRecording(self._pool, tasks, staging, self._runtime.scheduler.submit_limit_s)
+
+    def _give_up(self, key: Any) -> None:
+        for recording in self._kept.pop(key):
+            self._runtime.device.retirement.append((self._pool.give, 0, recording.handle))
+
+    def drop_others(self) -> None:
+        """Gives up all but those for the first inputs: memory is short."""
+        for key in self._kept.keys() - {self._inputs.default_key}:
+            self._give_up(key)
+
+    def close(self) -> None:
+        """Lets go of them, once no run is pending."""
+        _all(self._runtime).discard(self)
+        self._pool.close()
+
+
+def _all(runtime: Context) -> WeakSet[Recordings]:
+    """The recordings of all graphs of a runtime, most of which are dropped where memory is short."""
+    return kept(runtime, Recordings, WeakSet[Recordings], release=_drop_others)
+
+
+def _drop_others(found: WeakSet[Recordings]) -> None:
+    for recordings in list(found):
+        recordings.drop_others()

@@ -1,0 +1,1 @@
+"""Groups: several devices that share the rows of an array."""

@@ -1,0 +1,1 @@
+"""Kernels: a program on a device, its arguments and its grid."""

@@ -1,0 +1,69 @@
+"""Grids: how many workgroups a launch has along x, y and z."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from vkcompute.core.device import Device
+from vkcompute.runtime.scheduling.cost import Grid
+from vkcompute.spirv.interface import Binding
+
+
+class Grids:
+    """The grids of one kernel's launches: the given one, checked, or one invocation per element that it writes."""
+
+    def __init__(
+        self, kernel: str, device: Device, local_size: tuple[int, int, int], bindings: Sequence[Binding]
+    ) -> None:
+        self._kernel, self._device, self._local_size = kernel, device, local_size
+        self._limits: Grid = device.physical.limits["maxComputeWorkGroupCount"]
+        self._first = next((at for at, binding in enumerate(bindings) if binding.writes), 0)
+        self._written = next((binding for binding in bindings if binding.writes), None)
+
+    def of(self, tensors: Sequence[Any], grid: int | Sequence[int] | None) -> Grid:
+        """The grid of a launch on checked tensors.
+
+        Raises:
+            TypeError: the given grid is not one to three ints.
+            ValueError: it exceeds the device's limits; or none is given, and there is no default.
+        """
+        chosen = self.default(tensors) if grid is None else self._checked(grid)
+        if chosen is None:
+            raise ValueError(self._no_default())
+        return chosen
+
+    def default(self, tensors: Sequence[Any]) -> Grid | None:
+        """One invocation per element of the first tensor that is written, or None where that does not apply."""
+        x, y, z = self._local_size
+        if y != 1 or z != 1 or self._written is None or self._written.element is None:
+            return None
+        items = -(-tensors[self._first].nbytes // self._written.element.stride_bytes)
+        groups = -(-items // x)
+        return (groups, 1, 1) if groups <= self._limits[0] else None
+
+    def _no_default(self) -> str:
+        """The message for a launch that needs a grid: why, and what to give."""
+        if self._local_size[1:] != (1, 1):
+            why = f"its workgroups have {self._local_size} invocations, and only one dimension is guessed"
+        elif self._written is None:
+            why = "it writes no tensor"
+        elif self._written.element is None:
+            why = f"binding {self._written.binding}, the first that it writes, is no plain array"
+        else:
+            why = (
+                f"one invocation per element is more than {self._limits[0]} groups along x; give two dimensions, and "
+                "compute the index from both"
+            )
+        return f"{self._kernel} needs grid=(x, y, z), in workgroups of {self._local_size}: {why}"
+
+    def _checked(self, grid: int | Sequence[int]) -> Grid:
+        given = tuple(grid) if isinstance(grid, Iterable) else (grid,)
+        if not 1 <= len(given) <= 3 or not all(isinstance(n, (int, np.integer)) for n in given):
+            raise TypeError(f"a grid is one to three ints, in workgroups; got {grid!r}")
+        if not all(0 <= n <= limit for n, limit in zip(given, self._limits, strict=False)):
+            raise ValueError(f"grid {given} is outside of what {self._device} launches: at most {self._limits}")
+        x, y, z = (*map(int, given), 1, 1)[:3]
+        return x, y, z

@@ -1,0 +1,66 @@
+"""The part of a runtime that tensors, kernels and graphs build on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any, TypeVar
+
+from vkcompute.core.device import Device
+from vkcompute.core.lifetime import Handle
+from vkcompute.errors import again
+from vkcompute.runtime.memory.transfers import Transfers
+from vkcompute.runtime.scheduling.scheduler import Scheduler
+
+_T = TypeVar("_T")
+
+
+class Context(Handle):
+    """An open device with its scheduler and its transfers; the base of `Runtime`.
+
+    Attributes:
+        device: the device.
+    """
+
+    def __init__(self, device: Device, submit_limit_s: float | None) -> None:
+        self.device = device
+        self.scheduler = Scheduler(device, self, submit_limit_s)
+        self.transfers = Transfers(self.scheduler)
+        self._cache: dict[Hashable, Any] = {}
+
+    def require_open(self) -> None:
+        """Raises ClosedError if the runtime is closed, or belongs to the parent of this process; DeviceLost if it is
+        lost.
+        """
+        super().require_open()
+        if self.device.loss is not None:
+            raise again(self.device.loss)
+
+    def flush(self) -> None:
+        """Starts the work that has been launched and not yet submitted; does not wait for it."""
+        self.require_open()
+        self.scheduler.flush()
+
+    def wait(self) -> None:
+        """Waits for all work launched so far."""
+        self.require_open()
+        self.scheduler.wait()
+
+
+def kept(context: Context, key: Hashable, make: Callable[[], _T], release: Callable[[_T], None] | None = None) -> _T:
+    """Gives the object that `make` made for this key; it is kept until the runtime is closed.
+
+    Args:
+        release: called with the object where device memory is short, to free what can be made again.
+
+    Raises:
+        ClosedError: the runtime is closed.
+    """
+    cache = context._cache
+    found: _T | None = cache.get(key)
+    if found is None:
+        context.require_open()
+        made = make()
+        found = cache.setdefault(key, made)
+        if release is not None and found is made:
+            context.device.caches.append(lambda: release(cache[key]) if key in cache else None)
+    return found

@@ -1,0 +1,1 @@
+"""Measurements of tasks on the device and of the host's part in them."""

@@ -1,0 +1,65 @@
+"""The graph being recorded: on this thread and, under asyncio, in this task or the one that started it."""
+
+from __future__ import annotations
+
+import weakref
+from contextvars import ContextVar
+from threading import get_ident
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from vkcompute.core.buffer import Buffer
+from vkcompute.runtime.scheduling.future import Future
+from vkcompute.runtime.scheduling.task import Task
+
+
+class TaskRecorder(Protocol):
+    """Takes tasks in place of the queues, to run them later: a graph while it is recorded.
+
+    Attributes:
+        recording: True until the recording ends.
+    """
+
+    recording: bool
+
+    def add(self, task: Task) -> Future:
+        """Records a task."""
+
+    def stage_upload(self, array: npt.NDArray[Any], shape: tuple[int, ...], dtype: np.dtype[Any]) -> Buffer:
+        """Gives a buffer that holds, in each run, the array's values of that moment, broadcast and converted."""
+
+    def stage_download(self, array: npt.NDArray[Any]) -> Buffer:
+        """Gives a buffer whose content is copied to the array after each run."""
+
+
+# With the thread, since threads and executors may be given a copy of the context in which they were started.
+_Entry = tuple["weakref.ref[TaskRecorder]", "weakref.ref[object]", int]
+_recorded: ContextVar[tuple[_Entry, ...]] = ContextVar("vkcompute graphs", default=())
+
+
+def find(scheduler: object) -> TaskRecorder | None:
+    """Gives what takes the tasks that are launched here on this scheduler, if anything does."""
+    for reference, owner, thread in _recorded.get():
+        recorder = reference()
+        if recorder is not None and recorder.recording and owner() is scheduler and thread == get_ident():
+            return recorder
+    return None
+
+
+def begin(recorder: TaskRecorder, scheduler: object) -> None:
+    """Sends the tasks launched here on this scheduler to the recorder from now on.
+
+    Raises:
+        ValueError: another one takes them already.
+    """
+    if find(scheduler) is not None:
+        raise ValueError("this thread is recording a graph already; leave that `with gpu.record()` first")
+    end(recorder)
+    _recorded.set((*_recorded.get(), (weakref.ref(recorder), weakref.ref(scheduler), get_ident())))
+
+
+def end(recorder: TaskRecorder) -> None:
+    """Forgets the recorder, and those that no longer exist."""
+    _recorded.set(tuple(entry for entry in _recorded.get() if entry[0]() not in (None, recorder)))

@@ -1,0 +1,1 @@
+"""Streams: host data that passes through the device in chunks."""
