@@ -355,7 +355,7 @@ def filled(tensor: vc.Tensor, value: int) -> vc.Future | None:
     scheduler = tensor.runtime.scheduler
     writer = scheduler.uses(tensor.buffer).last_writers(0, 4)
     ((lane, task),) = writer.items()
-    return vc.Future(scheduler, scheduler.lanes[lane], task)
+    return vc.Future(scheduler.tracker, scheduler.lanes[lane], task)
 
 
 @pytest.mark.parametrize(
