@@ -1,4 +1,4 @@
-"""The house keeps its shape: imports go down, one door to C, nothing loaded at import, nothing too long."""
+"""The structure of the package: imports run one way, one module imports the binding, and importing loads no driver."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "vkcompute"
 
 # The floors, lowest first. A unit is a module or a package directly in vkcompute/. It imports from lower floors, from
-# itself, and from its own floor as long as no circle comes of it.
+# itself, and from its own floor as long as that makes no circle.
 FLOORS: tuple[tuple[str, ...], ...] = (
     ("errors", "dtypes", "disk", "_version", "variants", "spirv", "ir"),
     ("compilers", "glsl"),
@@ -28,20 +28,18 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("__init__", "__main__"),
 )
 FLOOR_OF = {unit: number for number, units in enumerate(FLOORS) for unit in units}
-THE_DOOR = "core.vk"  # the only module that may import `vulkan`
-MAX_FILE_LINES = 500
+BINDING = "core.vk"  # the only module that may import `vulkan`
 MAX_FUNCTION_LINES = 30
 SOURCES = ("vkcompute", "scripts", "tools", "tests", "examples", "benchmarks")
 
 
 @dataclass(frozen=True)
 class Import:
-    """One import of a module of ours: who imports what (dotted, without "vkcompute."), where, and whether it runs."""
+    """One import of a module of ours: importing and imported module (dotted, without "vkcompute."), and the line."""
 
     source: str
     target: str
     line: int
-    runs: bool  # False under `if TYPE_CHECKING:`
 
 
 @cache
@@ -91,25 +89,17 @@ def targets(source: str, node: ast.Import | ast.ImportFrom) -> Iterator[str]:
                 yield resolve(f"{base}.{alias.name}".lstrip("."))
 
 
-def is_type_checking(node: ast.AST) -> bool:
-    return isinstance(node, ast.If) and ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING")
-
-
-def import_statements(node: ast.AST, runs: bool = True) -> Iterator[tuple[ast.Import | ast.ImportFrom, bool]]:
-    """Every import below `node`, with whether it is executed at run time."""
-    for child in ast.iter_child_nodes(node):
-        child_runs = runs and not (is_type_checking(node) and child in getattr(node, "body", ()))
-        if isinstance(child, ast.Import | ast.ImportFrom):
-            yield child, child_runs
-        yield from import_statements(child, child_runs)
+def import_statements(node: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
+    """Every import below `node`: inside of functions, and under `if TYPE_CHECKING:` too."""
+    return (each for each in ast.walk(node) if isinstance(each, ast.Import | ast.ImportFrom))
 
 
 @cache
 def imports() -> tuple[Import, ...]:
     found = []
     for source, path in modules().items():
-        for node, runs in import_statements(tree(path)):
-            found += [Import(source, t, node.lineno, runs) for t in targets(source, node) if t != source]
+        for node in import_statements(tree(path)):
+            found += [Import(source, t, node.lineno) for t in targets(source, node) if t != source]
     return tuple(found)
 
 
@@ -160,13 +150,23 @@ def test_no_import_goes_up() -> None:
     assert upward == []
 
 
-def test_no_circle_between_units() -> None:
-    assert circle(graph((unit(i.source), unit(i.target)) for i in imports())) == []
-
-
 def test_no_circle_between_modules() -> None:
-    """Imports inside of functions count: a circle that is only put off is one still."""
-    assert circle(graph((i.source, i.target) for i in imports() if i.runs)) == []
+    assert circle(graph((i.source, i.target) for i in imports())) == []
+
+
+def rooms(folder: str) -> Iterator[tuple[str, str]]:
+    """(importing, imported) direct children of a package, "" for vkcompute itself."""
+    depth = folder.count(".") + 1 if folder else 0
+    for each in imports():
+        ends = [end.split(".") for end in (each.source, each.target)]
+        if all(end[:depth] == (folder.split(".") if folder else []) and len(end) > depth for end in ends):
+            yield ends[0][depth], ends[1][depth]
+
+
+@pytest.mark.parametrize("folder", ["", *sorted({m.rpartition(".")[0] for m in modules() if "." in m})])
+def test_no_circle_between_rooms(folder: str) -> None:
+    """Holds for the packages in each package too: one is below the other, whichever of their files import."""
+    assert circle(graph(rooms(folder))) == []
 
 
 def foreign(node: ast.AST) -> str | None:
@@ -187,7 +187,7 @@ def names_vulkan(node: ast.AST) -> bool:
 
 def test_vulkan_is_imported_in_one_place() -> None:
     users = {name for name, path in modules().items() if any(names_vulkan(n) for n in ast.walk(tree(path)))}
-    assert users <= {THE_DOOR}
+    assert users <= {BINDING}
 
 
 IMPORT_ALONE = """
@@ -214,11 +214,6 @@ def test_import_loads_no_driver_and_starts_no_thread(
 def sources() -> list[Path]:
     """Every Python file of the project."""
     return sorted([*ROOT.glob("*.py"), *(path for folder in SOURCES for path in (ROOT / folder).rglob("*.py"))])
-
-
-def test_no_file_is_too_long() -> None:
-    lengths = {str(path.relative_to(ROOT)): len(path.read_text(encoding="utf-8").splitlines()) for path in sources()}
-    assert {name: n for name, n in lengths.items() if n > MAX_FILE_LINES} == {}
 
 
 def function_lengths() -> dict[str, int]:
@@ -276,7 +271,7 @@ def f():
 
 
 def test_the_reader_of_imports_sees_every_form(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Relative, aliased, inside of functions, for types only: a form that is overlooked would let a wrong import by."""
+    """Covers relative and aliased imports, those inside of functions, and those for types only."""
     source = tmp_path / "a.py"
     source.write_text(EVERY_FORM)
     names = (
@@ -293,14 +288,14 @@ def test_the_reader_of_imports_sees_every_form(monkeypatch: pytest.MonkeyPatch, 
     )
     table = {name: source if name == "core.a" else tmp_path / "__init__.py" for name in names}
     monkeypatch.setitem(globals(), "modules", lambda: table)
-    seen = {(t, runs) for node, runs in import_statements(tree(source)) for t in targets("core.a", node)}
+    seen = {t for node in import_statements(tree(source)) for t in targets("core.a", node)}
     assert seen == {
-        ("core.vk", True),
-        ("core.b", True),
-        ("runtime", True),
-        ("errors", True),
-        ("__init__", True),
-        ("cli", False),
-        ("kernel", True),
-        ("pipelines.multiply", True),
+        "core.vk",
+        "core.b",
+        "runtime",
+        "errors",
+        "__init__",
+        "cli",
+        "kernel",
+        "pipelines.multiply",
     }
