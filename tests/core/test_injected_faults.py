@@ -14,9 +14,9 @@ from runtimes import open_runtime
 import vkcompute as vc
 from shaders import MULTIPLY
 from vkcompute.core import vk
-from vkcompute.core.clock import TimestampPool
 from vkcompute.core.lifetime import live_counts
 from vkcompute.core.queue import Queue
+from vkcompute.core.timestamp_pool import TimestampPool
 
 pytestmark = pytest.mark.usefixtures("clean_handles")
 
@@ -201,7 +201,7 @@ def test_opening_fails_at_the_loaders_calls(call: str, monkeypatch: pytest.Monke
 @pytest.mark.parametrize("call", ["vkGetSemaphoreCounterValue", "vkWaitSemaphores"])
 def test_a_device_that_is_lost_while_somebody_waits(monkeypatch: pytest.MonkeyPatch, call: str) -> None:
     if call == "vkWaitSemaphores":
-        monkeypatch.setattr(Queue, "_reached_soon", lambda *_: False)  # or there may be nothing left to wait for
+        monkeypatch.setattr(Queue, "_spin", lambda *_: False)  # or there may be nothing left to wait for
     with watched() as faults, vc.Runtime() as runtime:
         kernel, a, out = runtime.kernel(vc.glsl(TEXELS)), runtime.full(1000, 1.0), runtime.zeros(1000)
         future = kernel(a, out)

@@ -196,7 +196,7 @@ def test_processes_that_write_at_once(driver: Keeping, folder: Path, spirv: list
     code = f"""
 import vkcompute as vc
 from vkcompute import disk
-from vkcompute.core.pipeline import PipelineCache
+from vkcompute.core.pipeline_cache import PipelineCache
 PipelineCache.save = lambda self: [disk.write_cached(self._path, {whole!r}) for _ in range(100)]
 with vc.Runtime() as gpu:
     a = gpu.zeros(64)

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 import vkcompute as vc
-from vkcompute.core.clock import TimestampPool
 from vkcompute.core.command import CommandPool, Recorder
+from vkcompute.core.timestamp_pool import TimestampPool
 
 
 @pytest.fixture

@@ -78,7 +78,7 @@ class PaperDevice:
         self.n_to_fail = 0
         self.history: list[Event] = []
         self.lock = threading.RLock()
-        self.retirement = SimpleNamespace(collect=lambda: None)
+        self.deletion_queue = SimpleNamespace(collect=lambda: None)
         self.retry = lambda call, *args: call(*args)
         self.queues = [PaperQueue(self, family, i, role) for i, (family, role) in enumerate(queues)]
 

@@ -53,7 +53,7 @@ class TimedQueue(PaperQueue):
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self.arrival = 0, 0.0
+        self.observed_completion = 0, 0.0
         self.ends, self.took = [0.0], [0.0]
 
     def submit(self, command_buffers: Sequence[Any], waits: Any = ()) -> int:
@@ -69,7 +69,7 @@ class TimedQueue(PaperQueue):
     def wait(self, value: int, timeout_s: float | None = None) -> bool:
         if self.ends[value] > self.now:
             self.now = self.ends[value]
-            self.arrival = value, self.now
+            self.observed_completion = value, self.now
         self.completed = max(self.completed, value)
         return True
 

@@ -21,8 +21,8 @@ from runtimes import open_runtime
 import vkcompute as vc
 from shaders import MULTIPLY
 from vkcompute.core import vk
-from vkcompute.core.device import QueuePlan
 from vkcompute.core.physical import QueueFamily
+from vkcompute.core.queue_plan import QueuePlan
 from vkcompute.runtime.scheduling.placement import DATA, ONLY, PINNED, RECORDED
 
 pytestmark = pytest.mark.queues
@@ -252,12 +252,12 @@ def test_where_others_need_the_processor_waits_sleep_at_once(monkeypatch: pytest
 
         queue = runtime.device.queues[0]
         for n_asleep in (0, -1):  # whatever this machine does at the moment; as two threads that count down leave it
-            queue._n_asleep = n_asleep
+            queue._n_sleeping_waits = n_asleep
             assert looked()
-        monkeypatch.setattr("vkcompute.core.queue._give_way", lambda: time.sleep(0.003))
+        monkeypatch.setattr("vkcompute.core.queue._yield_thread", lambda: time.sleep(0.003))
         for _ in range(100):
             looked()
-            if queue._n_asleep > 0:  # at once, unless the device was done before the first look
+            if queue._n_sleeping_waits > 0:  # at once, unless the device was done before the first look
                 break
         else:
             pytest.fail("no wait found the processor needed by others")

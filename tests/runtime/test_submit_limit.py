@@ -76,7 +76,7 @@ def test_other_threads_launch_while_a_run_is_measured(monkeypatch: pytest.Monkey
         return call
 
     monkeypatch.setattr(vk, "interceptors", [wrap])
-    monkeypatch.setattr(Queue, "_reached_soon", lambda *_: False)  # or there may be nothing left to wait for
+    monkeypatch.setattr(Queue, "_spin", lambda *_: False)  # or there may be nothing left to wait for
     with vc.Runtime(submit_limit_s=0.5) as runtime:
         a, b, fetched = runtime.zeros(1000, np.int32), runtime.zeros(1000, np.int32), np.zeros(1000, np.int32)
         kernel = runtime.kernel(vc.glsl(BUMP))

@@ -1,1 +1,1 @@
-"""One Vulkan noun per file, no policy: what a driver offers, as Python objects that know when to end."""
+"""Vulkan objects as Python objects with managed lifetimes: one noun per file, no policy."""

@@ -1,62 +1,61 @@
-"""A buffer: a range of device memory with an owner."""
+"""Buffers: ranges of device memory."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from vkcompute.core.lifetime import count, note
-
-if TYPE_CHECKING:
-    from vkcompute.core.device import Device
-    from vkcompute.core.memory import Place
+from vkcompute.core.lifetime import count_change, log_change
+from vkcompute.core.memory import Allocation, MemoryPool
 
 PADDING = 64  # so that kernels may load and store whole vectors, of up to 64 bytes, at the end
 
 
 class Buffer:
-    """A range of bytes on the device, given back after its last use once it is closed or forgotten.
+    """A range of device memory, freed after its last use once it is closed or garbage.
 
     Attributes:
-        block, offset: where it lies; the offset in bytes.
-        used_bytes: what was asked for; the rest, up to nbytes, is padding that belongs to nobody else.
+        device: the device that it is on.
+        block, offset: its position; the offset in bytes.
+        used_bytes: its size as requested. The rest, up to `nbytes`, is padding that no other buffer uses.
         nbytes: its size, a multiple of `PADDING`.
-        address: where the host reads and writes byte 0, or 0.
-        uses: a place for the scheduler's notes of who reads and writes it.
+        address: the host address of byte 0, or 0 if it is not host-visible.
+        uses: for the scheduler, which keeps the access history here.
     """
 
     __slots__ = (
-        "__weakref__", "_open", "_places", "address", "block", "device", "nbytes", "offset", "used_bytes", "uses",
+        "__weakref__", "_allocations", "_open", "_pool", "address", "block", "device", "nbytes", "offset",
+        "used_bytes", "uses",
     )  # fmt: skip
 
-    def __init__(self, device: Device, nbytes: int, use: str = "device") -> None:
+    def __init__(self, pool: MemoryPool, nbytes: int, use: str = "device") -> None:
         self._open = False
-        self.device = device
+        self._pool, self.device = pool, pool.device
         self.used_bytes = nbytes
         self.nbytes = -(-max(nbytes, 1) // PADDING) * PADDING
-        self._places: list[Place] = []
+        self._allocations: list[Allocation] = []
         try:
-            with device.lock:
-                device.require_open()
-                device.memory.take(self.nbytes, use, self._places)
-                self.block, self.offset = self._places[0]
-                self._open = True  # without a call in between, at which Ctrl-C could come
-                note(("Buffer", +1))
+            with self.device.lock:
+                self.device.require_open()
+                pool.allocate(self.nbytes, use, self._allocations)
+                self.block, self.offset = self._allocations[0]
+                self._open = True  # atomic with the next line: see `lifetime`
+                log_change(("Buffer", +1))
         except BaseException:
-            if not self._open:  # else its finalizer gives the range back
-                device.retirement.append((device.memory.give, self._places))
+            if not self._open:  # else the finalizer frees the range
+                self.device.deletion_queue.append((pool.free, self._allocations))
             raise
-        # Where transfers are to be staged, device memory that happens to be visible is left to the device too.
-        visible = self.block.address and (use != "device" or device.memory.unified)
+        # Emulated staging leaves device memory to the device, even if it is host-visible.
+        visible = self.block.address and (use != "device" or pool.unified)
         self.address = self.block.address + self.offset if visible else 0
         self.uses: Any = None
 
     def close(self) -> None:
-        """Hands the range over, to be given back after its last use. A second call does nothing."""
+        """Frees the range after its last use. A second call does nothing."""
         if self._open:
             self._open = False
-            count("Buffer", -1)
-            self.device.retirement.append((self.device.memory.give, self._places))
+            count_change("Buffer", -1)
+            self.device.deletion_queue.append((self._pool.free, self._allocations))
 
     def __del__(self) -> None:
-        if hasattr(self, "_open"):  # else it has been interrupted before anything
+        if hasattr(self, "_open"):  # else it was interrupted before the first statement
             self.close()

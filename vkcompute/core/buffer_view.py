@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from vkcompute.core import vk
-from vkcompute.core.lifetime import DeviceChild
-
-if TYPE_CHECKING:
-    from vkcompute.core.device import Device
-    from vkcompute.core.memory import Block
+from vkcompute.core.device_child import DeviceChild
+from vkcompute.core.logical_device import LogicalDevice
+from vkcompute.core.memory import Block
 
 TEXEL_BYTES = 16
 # The format of a texel (four components of 32 bits), by the numpy name of the component that the shader reads.
@@ -17,11 +13,11 @@ _FORMATS = {"uint32": 107, "int32": 108, "float32": 109}  # VK_FORMAT_R32G32B32A
 
 
 class BufferView(DeviceChild):
-    """The bytes [offset, offset + nbytes) of a block as texels whose components have this dtype."""
+    """A view of the bytes [offset, offset + nbytes) of a block as texels with four components of `dtype`."""
 
-    def __init__(self, device: Device, block: Block, offset: int, nbytes: int, dtype: str) -> None:
+    def __init__(self, device: LogicalDevice, block: Block, offset: int, nbytes: int, dtype: str) -> None:
         super().__init__(device)
         info = vk.struct(
             "VkBufferViewCreateInfo", buffer=block.handle, format=_FORMATS[dtype], offset=offset, range=nbytes
         )
-        self.handle = self.own("BufferView", info)
+        self.handle = self.create("BufferView", info)

@@ -1,15 +1,13 @@
-"""Command buffers: recording dispatches, copies, fills and barriers."""
+"""Command pools, and recording dispatches, copies, fills and barriers into their command buffers."""
 
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from vkcompute.core import vk
-from vkcompute.core.lifetime import DeviceChild
-
-if TYPE_CHECKING:
-    from vkcompute.core.queue import Queue
+from vkcompute.core.device_child import DeviceChild
+from vkcompute.core.queue import Queue
 
 _RESETTABLE = 0x2  # VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT
 _ONE_TIME, _SIMULTANEOUS = 0x1, 0x4
@@ -17,7 +15,7 @@ _COMPUTE_BIND_POINT = 1
 _COMPUTE_STAGE = 0x20
 _GROWTH = 8
 
-# Pipeline stages and accesses: what kernels and copies do, and the host's view of it.
+# Pipeline stages and accesses of kernels, copies and the host.
 _STAGE_COMPUTE, _STAGE_TRANSFER, _STAGE_HOST = 0x800, 0x1000, 0x4000
 _SHADER_READ, _SHADER_WRITE, _UNIFORM_READ = 0x20, 0x40, 0x8
 _TRANSFER_READ, _TRANSFER_WRITE, _HOST_READ = 0x800, 0x1000, 0x2000
@@ -25,22 +23,22 @@ _ALL_COMMANDS = 0x10000
 
 
 class CommandPool(DeviceChild):
-    """The command buffers of one queue, used again once the device has finished with them.
+    """The command buffers of one queue, reused once the device has finished with them.
 
     Attributes:
-        pending: (value, command buffer): in use until the queue reaches the value; values never decrease.
+        pending: (value, command buffer in use until the queue reaches it); values never decrease.
     """
 
     def __init__(self, queue: Queue) -> None:
         super().__init__(queue.device)
         self.queue = queue
         info = vk.struct("VkCommandPoolCreateInfo", flags=_RESETTABLE, queueFamilyIndex=queue.family)
-        self.handle = self.own("CommandPool", info)
+        self.handle = self.create("CommandPool", info)
         self._free: list[Any] = []
         self.pending: deque[tuple[int, Any]] = deque()
 
     def take(self) -> Any:
-        """A VkCommandBuffer that is not in use."""
+        """Returns an unused VkCommandBuffer."""
         pending = self.pending
         if not self._free and pending and pending[0][0] <= self.queue.poll():
             while pending and pending[0][0] <= self.queue.completed:
@@ -50,12 +48,12 @@ class CommandPool(DeviceChild):
         return self._free.pop()
 
     def discard(self, command_buffer: Any) -> None:
-        """Takes a command buffer back that was not submitted, whatever its state."""
+        """Takes back a command buffer in any state that was not submitted."""
         if self.device.fn.vkResetCommandBuffer(command_buffer, 0) == 0:
             self._free.append(command_buffer)
 
     def give(self, value: int, command_buffer: Any) -> None:
-        """Takes a command buffer back that is in use until the queue reaches `value`; values never decrease."""
+        """Takes back a command buffer that is in use until the queue reaches `value`; values never decrease."""
         self.pending += ((value, command_buffer),)
 
     def _grow(self) -> None:
@@ -70,9 +68,9 @@ class CommandPool(DeviceChild):
 
 
 class Recorder:
-    """Records into one command buffer. Raw calls only: this is where the time of a launch goes.
+    """Records into one command buffer, with raw calls only: most of a launch's time is spent here.
 
-    A recorder is used by one thread at a time, under the lock of whoever owns it.
+    Not thread-safe: the owner's lock guards it.
     """
 
     __slots__ = (
@@ -103,13 +101,15 @@ class Recorder:
         grid: tuple[int, int, int],
         base: tuple[int, int, int] | None = None,
     ) -> None:
-        """Binds what is not bound yet and dispatches `grid` workgroups. `push` is read before the call returns.
+        """Dispatches `grid` workgroups; binds the pipeline and the sets unless they are bound already.
 
-        With a `base`, the number of the first workgroup, they are a part of a larger grid; for divisible pipelines.
+        Args:
+            push: the push constants, read before the call returns.
+            base: the first workgroup, if these are a part of a larger grid. Requires a divisible pipeline.
         """
         handle = self.handle
         if pipeline is not self._bound:
-            self._bound = None  # nothing is taken to be bound that an interruption kept from it
+            self._bound = None  # Ctrl-C may strike before the pipeline is bound
             self._bind_pipeline(handle, _COMPUTE_BIND_POINT, pipeline)
             self._bound, self._sets = pipeline, None
         if sets is not self._sets:
@@ -125,7 +125,7 @@ class Recorder:
             self._dispatch_base(handle, *base, *grid)
 
     def copy(self, source: Any, target: Any, regions: Any, n_regions: int) -> None:
-        """Copies regions (a VkBufferCopy array) between VkBuffers, or within one where they do not overlap."""
+        """Copies regions (a VkBufferCopy array) between VkBuffers, or within one if they do not overlap."""
         self._copy(self.handle, source, target, n_regions, regions)
 
     def fill(self, target: Any, offset: int, nbytes: int, word: int) -> None:
@@ -134,24 +134,24 @@ class Recorder:
         self._fill(self.handle, target, offset, nbytes, word)
 
     def barrier(self) -> None:
-        """Orders all kernels and copies before it in the queue against all after it."""
+        """Orders all earlier kernels and copies of the queue before all later ones."""
         stages, barrier = (_STAGE_TRANSFER, _TRANSFER_BARRIER) if self.transfer_only else (_WORK_STAGES, _WORK_BARRIER)
         self._fn.vkCmdPipelineBarrier(self.handle, stages, stages, 0, 1, barrier, 0, _NULL, 0, _NULL)
 
     def end(self) -> None:
-        """Shows what was written to the host, and ends the recording; a second call does nothing."""
+        """Makes writes visible to the host and ends the recording; a second call does nothing."""
         if self.ended:
             return
         stages, barrier = (_STAGE_TRANSFER, _TRANSFER_TO_HOST) if self.transfer_only else (_WORK_STAGES, _WORK_TO_HOST)
         self._fn.vkCmdPipelineBarrier(self.handle, stages, _STAGE_HOST, 0, 1, barrier, 0, _NULL, 0, _NULL)
         results: list[int] = []
         call = map(self._fn.vkEndCommandBuffer, (self.handle,))
-        results += call  # in one step with the next, as in Queue.submit
+        results += call  # atomic with the next line: see `lifetime`
         self.ended = True
         vk.check(results[0], "vkEndCommandBuffer")
 
     def timestamp(self, pool: Any, index: int) -> None:
-        """Writes the time when all before has finished."""
+        """Writes the time at which all earlier commands have completed."""
         self._fn.vkCmdWriteTimestamp(self.handle, _ALL_COMMANDS, pool, index)
 
 

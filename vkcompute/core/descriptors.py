@@ -1,41 +1,40 @@
-"""Descriptor sets: what a kernel's bindings point at. Pooled per layout, and reused."""
+"""Pipeline layouts and descriptor sets. Sets are pooled per layout and reused."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from vkcompute.core import vk
 from vkcompute.core.buffer_view import BufferView
-from vkcompute.core.lifetime import DeviceChild, count, note
-
-if TYPE_CHECKING:
-    from vkcompute.core.device import Device
-    from vkcompute.core.memory import Block
+from vkcompute.core.device_child import DeviceChild
+from vkcompute.core.lifetime import count_change, log_change
+from vkcompute.core.logical_device import LogicalDevice
+from vkcompute.core.memory import Block
 
 DESCRIPTOR_TYPES = {"storage_buffer": 7, "uniform_buffer": 6, "uniform_texel_buffer": 4, "storage_image": 3}
 _LAYOUT_GENERAL = 1
 _COMPUTE_STAGE = 0x20
 _WRITE_TYPE = vk.structure_type("VkWriteDescriptorSet")
-_FIRST_POOL_SETS, _LARGEST_POOL_SETS = 8, 512
+_FIRST_POOL_SETS, _MAX_POOL_SETS = 8, 512
 
-Slot = tuple[int, int, str, str]
-"""(set, binding, kind of descriptor, numpy's name of what a texel's component is read as or "")"""
+LayoutBinding = tuple[int, int, str, str]
+"""(set, binding, descriptor type of `DESCRIPTOR_TYPES`, numpy dtype of a texel's components or "")"""
 
 
 class PipelineLayout(DeviceChild):
-    """The bindings and push constants of a kernel, and the pools that its descriptor sets come from.
+    """The bindings and push constants of a kernel, and the pools of its descriptor sets.
 
     Args:
-        slots: (set, binding, kind, texel dtype) of each binding, sorted.
+        bindings: sorted by set and binding.
         push_bytes: size of the push constants in bytes, a multiple of 4; 0 for none.
     """
 
-    def __init__(self, device: Device, slots: Sequence[Slot], push_bytes: int) -> None:
+    def __init__(self, device: LogicalDevice, bindings: Sequence[LayoutBinding], push_bytes: int) -> None:
         super().__init__(device)
-        self.slots, self.push_bytes = tuple(slots), push_bytes
-        self.n_sets = 1 + max((slot[0] for slot in slots), default=-1)
+        self.bindings, self.push_bytes = tuple(bindings), push_bytes
+        self.n_sets = 1 + max((binding[0] for binding in bindings), default=-1)
         self._free: list[Any] = []
         self._n_pools = 0
         set_layouts = [self._make_set_layout(number) for number in range(self.n_sets)]
@@ -51,11 +50,11 @@ class PipelineLayout(DeviceChild):
                 descriptorCount=1,
                 stageFlags=_COMPUTE_STAGE,
             )
-            for set_number, binding, kind, _ in self.slots
+            for set_number, binding, kind, _ in self.bindings
             if set_number == number
         ]
         info = vk.struct("VkDescriptorSetLayoutCreateInfo", bindingCount=len(bindings), pBindings=bindings)
-        return self.own("DescriptorSetLayout", info)
+        return self.create("DescriptorSetLayout", info)
 
     def _make_layout(self) -> Any:
         ranges = [vk.struct("VkPushConstantRange", stageFlags=_COMPUTE_STAGE, size=self.push_bytes)]
@@ -66,22 +65,22 @@ class PipelineLayout(DeviceChild):
             pushConstantRangeCount=1 if self.push_bytes else 0,
             pPushConstantRanges=ranges if self.push_bytes else (),
         )
-        return self.own("PipelineLayout", info)
+        return self.create("PipelineLayout", info)
 
     def take(self) -> Any:
-        """An array of `n_sets` VkDescriptorSet handles, to be written before use and handed back to `give`."""
+        """Returns an array of `n_sets` VkDescriptorSet handles. Write them before use; return them to `give`."""
         if not self._free:
             self._grow()
         return self._free.pop()
 
     def give(self, sets: Any) -> None:
-        """Takes sets back that no pending work uses."""
+        """Takes back sets that no pending work uses."""
         if self._open:
             self._free += (sets,)
 
     def _grow(self) -> None:
-        n_groups = min(_FIRST_POOL_SETS << self._n_pools, _LARGEST_POOL_SETS)
-        kinds = Counter(slot[2] for slot in self.slots)
+        n_groups = min(_FIRST_POOL_SETS << self._n_pools, _MAX_POOL_SETS)
+        kinds = Counter(binding[2] for binding in self.bindings)
         sizes = [
             vk.struct("VkDescriptorPoolSize", type=DESCRIPTOR_TYPES[kind], descriptorCount=n * n_groups)
             for kind, n in kinds.items()
@@ -92,7 +91,7 @@ class PipelineLayout(DeviceChild):
             poolSizeCount=len(sizes),
             pPoolSizes=sizes,
         )
-        pool = self.own("DescriptorPool", info)
+        pool = self.create("DescriptorPool", info)
         self._n_pools += 1
         for _ in range(n_groups):
             sets = vk.ffi.new("VkDescriptorSet[]", self.n_sets)
@@ -111,25 +110,25 @@ class PipelineLayout(DeviceChild):
 
 
 class DescriptorSets:
-    """The sets of one launch, pointing at (block, offset, nbytes) per slot; handed back after their last use."""
+    """The sets of one launch, with a range (block, offset, nbytes) per binding; reused after their last use."""
 
     __slots__ = ("__weakref__", "_layout", "_views", "handles")
 
     def __init__(self, layout: PipelineLayout, ranges: Sequence[tuple[Block, int, int]]) -> None:
         self._views: list[BufferView] = []  # destroyed with these sets
         self.handles = layout.take() if layout.n_sets else vk.NULL
-        self._layout = layout  # from here on there is something to hand back
-        note(("DescriptorSets", +1))
+        self._layout = layout  # now the finalizer has sets to give back
+        log_change(("DescriptorSets", +1))
         writes = vk.ffi.new("VkWriteDescriptorSet[]", len(ranges))
         infos = vk.ffi.new("VkDescriptorBufferInfo[]", len(ranges))
         images = vk.ffi.new("VkDescriptorImageInfo[]", len(ranges))
         views = vk.ffi.new("VkBufferView[]", len(ranges))
-        for i, (slot, (block, offset, nbytes)) in enumerate(zip(layout.slots, ranges, strict=True)):
-            set_number, binding, kind, texel = slot
+        for i, (place, (block, offset, nbytes)) in enumerate(zip(layout.bindings, ranges, strict=True)):
+            set_number, binding, kind, texel = place
             write = writes[i]
             write.sType, write.dstSet, write.dstBinding = _WRITE_TYPE, self.handles[set_number], binding
             write.descriptorCount, write.descriptorType = 1, DESCRIPTOR_TYPES[kind]
-            if kind == "storage_image":  # its "block" is a view
+            if kind == "storage_image":  # its "block" is a VkImageView's owner
                 images[i].imageView, images[i].imageLayout = block.handle, _LAYOUT_GENERAL
                 write.pImageInfo = images + i
             elif texel:
@@ -146,5 +145,5 @@ class DescriptorSets:
     def __del__(self) -> None:
         layout: PipelineLayout | None = getattr(self, "_layout", None)
         if layout is not None:
-            count("DescriptorSets", -1)
-            layout.device.retirement.append((layout.give, self.handles))
+            count_change("DescriptorSets", -1)
+            layout.device.deletion_queue.append((layout.give, self.handles))

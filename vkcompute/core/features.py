@@ -1,4 +1,4 @@
-"""Device features by name: which structure carries each one, how to ask for them and how to switch them on."""
+"""Device features by name: the structure that holds each, how to query them, and how to enable them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from vkcompute.core import vk
 from vkcompute.errors import MissingFeature
 
-# One row per feature structure: its name, the core version that has it, or the extension that does.
+# One row per feature structure: its name, and the core version or the extension that defines it.
 _STRUCTURES: tuple[tuple[str, tuple[int, int] | str], ...] = (
     ("VkPhysicalDeviceVulkan11Features", (1, 2)),
     ("VkPhysicalDeviceVulkan12Features", (1, 2)),
@@ -22,14 +22,14 @@ _STRUCTURES: tuple[tuple[str, tuple[int, int] | str], ...] = (
     ("VkPhysicalDeviceCooperativeMatrixFeaturesKHR", "VK_KHR_cooperative_matrix"),
     ("VkPhysicalDeviceShaderClockFeaturesKHR", "VK_KHR_shader_clock"),
 )
-# Extensions whose features are core in the version: not asked for twice (VUID-VkDeviceCreateInfo-pNext-06532).
+# Extensions whose structures must not be chained with those of Vulkan 1.3 (VUID-VkDeviceCreateInfo-pNext-06532).
 _CORE_IN_1_3 = {
     "VK_KHR_maintenance4",
     "VK_KHR_shader_integer_dot_product",
     "VK_EXT_subgroup_size_control",
 }
 
-# Switched on wherever the device has them: they widen what kernels can do and cost nothing.
+# Enabled on every device that has them: kernels can do more with them, at no cost.
 WANTED: frozenset[str] = frozenset(
     """
     shaderFloat64 shaderInt64 shaderInt16 shaderFloat16 shaderInt8
@@ -49,9 +49,13 @@ WANTED: frozenset[str] = frozenset(
     """.split()
 )
 
+CALIBRATED_TIMESTAMPS = ("VK_KHR_calibrated_timestamps", "VK_EXT_calibrated_timestamps")
+# Enabled on every device that has them. One that has the portability subset requires it to be enabled.
+WANTED_EXTENSIONS = frozenset({"VK_EXT_memory_budget", "VK_KHR_portability_subset", *CALIBRATED_TIMESTAMPS})
+
 
 def _chain(version: tuple[int, int, int], extensions: Collection[str]) -> tuple[Any, list[Any]]:
-    """VkPhysicalDeviceFeatures2, and the structures that follow it."""
+    """Returns a VkPhysicalDeviceFeatures2 and the structures chained to it."""
     structures = []
     for name, needs in _STRUCTURES:
         if isinstance(needs, str):
@@ -70,7 +74,7 @@ def _names(structure: Any) -> list[str]:
 
 
 def query(physical: Any, version: tuple[int, int, int], extensions: Collection[str]) -> dict[str, bool]:
-    """Every feature that the library knows of, and whether the device has it."""
+    """Returns every known feature by name: True if the device has it."""
     head, structures = _chain(version, extensions)
     vk.lib.vkGetPhysicalDeviceFeatures2(physical, head)
     found = {name: bool(value) for name, value in vk.to_python(head.features).items()}
@@ -82,7 +86,7 @@ def query(physical: Any, version: tuple[int, int, int], extensions: Collection[s
 def enabling(
     names: Collection[str], version: tuple[int, int, int], extensions: Collection[str]
 ) -> tuple[Any, frozenset[str], list[Any]]:
-    """The pNext chain that switches `names` on, the extensions it needs, and what must stay alive with it."""
+    """Returns the pNext chain that enables `names`, the extensions that it requires, and objects to keep alive."""
     head, structures = _chain(version, extensions)
     core = {name for name, _ in vk.ffi.typeof(head.features).fields}
     for name in core.intersection(names):
@@ -96,12 +100,12 @@ def enabling(
             if isinstance(source, str):
                 needed.add(source)
     if "VK_EXT_shader_atomic_float2" in needed:
-        needed.add("VK_EXT_shader_atomic_float")  # it depends on the first one
+        needed.add("VK_EXT_shader_atomic_float")  # a dependency
     return head, frozenset(needed), structures
 
 
 def require(names: Collection[str], present: Mapping[str, bool], device: str) -> None:
-    """Raises MissingFeature, naming every one of `names` that the device lacks or that does not exist."""
+    """Raises MissingFeature that lists every name that the device lacks or that does not exist."""
     if isinstance(names, str):
         raise TypeError(f"features are a collection of names; got {names!r}; write [{names!r}]")
     unknown = sorted(name for name in names if name not in present)

@@ -1,4 +1,4 @@
-"""The Vulkan instance: layers, extensions, and the physical devices that its drivers offer."""
+"""The Vulkan instance: its layers, its extensions, and its drivers' physical devices."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 from vkcompute.core import validation, vk
-from vkcompute.core.lifetime import Handle, Owned, destroy_all
+from vkcompute.core.lifetime import Deletion, Handle, run_deletions
 from vkcompute.errors import MissingFeature, NoDevice, VulkanError
 
 _API_VERSION = 1 << 22 | 3 << 12  # 1.3
@@ -21,13 +21,13 @@ INSTALL_A_DRIVER = (
 
 
 def layers() -> list[str]:
-    """Names of the layers that the loader finds."""
+    """Returns the names of the layers that the loader finds."""
     found = vk.enumerate_all("vkEnumerateInstanceLayerProperties", "VkLayerProperties")
     return [vk.ffi.string(layer.layerName).decode() for layer in found]
 
 
 def extensions(layer: str | None = None) -> list[str]:
-    """Names of the instance extensions of the loader and drivers, or of one layer."""
+    """Returns the names of the instance extensions of the loader and its drivers, or of one layer."""
     name = vk.ffi.new("char[]", layer.encode()) if layer else vk.NULL
     found = vk.enumerate_all("vkEnumerateInstanceExtensionProperties", "VkExtensionProperties", name)
     return [vk.ffi.string(extension.extensionName).decode() for extension in found]
@@ -37,20 +37,17 @@ class Instance(Handle):
     """A connection to the loader and its drivers.
 
     Args:
-        mode: "off", "log" or "error" (see `validation`); None asks the environment.
+        mode: "off", "log" or "error" (see `validation`); None reads the environment.
 
     Raises:
-        MissingFeature: validation is asked for and the layer is not installed.
-        NoDevice: the loader has no driver at all.
-
-    Attributes:
-        users: what devices of this instance own as long as they need the driver's object.
+        MissingFeature: validation is requested, and the layer is not installed.
+        NoDevice: the loader finds no driver.
     """
 
     def __init__(self, mode: str | None = None) -> None:
         self.validation = validation.mode_from_environment() if mode is None else mode
-        self.users: list[list[Owned]] = []
-        self._owned: list[Owned] = []
+        self._users: list[list[Deletion]] = []
+        self._deletions: list[Deletion] = []
         info = self._create_info()
         pointer = vk.ffi.new("VkInstance*")
         try:
@@ -60,10 +57,10 @@ class Instance(Handle):
                 raise NoDevice(f"the Vulkan loader finds no driver; {INSTALL_A_DRIVER}") from error
             raise
         self.handle: Any = pointer[0]
-        self._owned.append((vk.lib.vkDestroyInstance, self.handle, vk.NULL))
+        self._deletions.append((vk.lib.vkDestroyInstance, self.handle, vk.NULL))
         self._opened()
         if self.validation != "off":
-            self._listen()
+            self._create_messenger()
 
     def _create_info(self) -> Any:
         offered = extensions()
@@ -95,30 +92,39 @@ class Instance(Handle):
         )
 
     def function(self, name: str) -> Any:
-        """An extension's function of this instance."""
+        """Returns a function of one of the instance's extensions."""
         pointer = vk.lib.vkGetInstanceProcAddr(self.handle, vk.ffi.new("char[]", name.encode()))
         return vk.ffi.cast(f"PFN_{name}", pointer)
 
-    def _listen(self) -> None:
+    def _create_messenger(self) -> None:
         pointer = vk.ffi.new("VkDebugUtilsMessengerEXT*")
         create = self.function("vkCreateDebugUtilsMessengerEXT")
         vk.check(
             create(self.handle, validation.messenger_info(), vk.NULL, pointer), "vkCreateDebugUtilsMessengerEXT", self
         )
         destroy = self.function("vkDestroyDebugUtilsMessengerEXT")
-        self._owned.append((destroy, self.handle, pointer[0], vk.NULL))
+        self._deletions.append((destroy, self.handle, pointer[0], vk.NULL))
 
     def physical_handles(self) -> list[Any]:
-        """The VkPhysicalDevice handles, in the loader's order."""
+        """Returns the VkPhysicalDevice handles, in the loader's order."""
         return vk.enumerate_all("vkEnumeratePhysicalDevices", "VkPhysicalDevice", self.handle)
 
-    def settle(self) -> None:
-        """Ends the driver's object if nobody needs it any more."""
-        if not self._open and not any(self.users):
-            destroy_all(self._owned)
+    def add_user(self, deletions: list[Deletion]) -> None:
+        """Keeps the VkInstance until these deletions of a device have run."""
+        self._users.append(deletions)
+
+    @property
+    def in_use(self) -> bool:
+        """True while a device of the instance exists."""
+        return any(self._users)
+
+    def destroy_if_unused(self) -> None:
+        """Destroys the VkInstance if it is closed and no device needs it."""
+        if not self._open and not self.in_use:
+            run_deletions(self._deletions)
 
     def _destroy(self) -> None:
-        self.settle()
+        self.destroy_if_unused()
 
     def __str__(self) -> str:
         return f"the instance (validation {self.validation})"

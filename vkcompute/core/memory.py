@@ -1,4 +1,4 @@
-"""Device memory: few large blocks, each carved into many ranges, within a budget."""
+"""Device memory: few large blocks, suballocated, within a budget."""
 
 from __future__ import annotations
 
@@ -7,25 +7,24 @@ import gc
 import itertools
 import mmap
 import sys
+from collections.abc import Callable, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from vkcompute.core import vk
-from vkcompute.core.lifetime import Handle, Owned, destroy_all
+from vkcompute.core.lifetime import Deletion, Handle, run_deletions
+from vkcompute.core.logical_device import LogicalDevice
 from vkcompute.core.physical import MemoryType
 from vkcompute.core.suballoc import Suballocator
 from vkcompute.errors import OUT_OF_MEMORY, OutOfDeviceMemory, VulkanError
 
-if TYPE_CHECKING:
-    from vkcompute.core.device import Device
-
 MIB = 1 << 20
-_MANY_DEAD = 256
+_MANY_DELETIONS = 256
 _HUGE_PAGE_BYTES = 2 << 20
 _DEVICE_LOCAL, _HOST_VISIBLE, _HOST_COHERENT, _HOST_CACHED = 0x1, 0x2, 0x4, 0x8
 _UNIFIED = _DEVICE_LOCAL | _HOST_VISIBLE | _HOST_COHERENT | _HOST_CACHED
 
-# Per use: the property bits that a type must have, those it had better have, and those it had better not have.
+# Per use: property bits that a memory type must have, those that are preferred, and those to avoid.
 _PREFERENCES = {
     "device": (0, _DEVICE_LOCAL, _HOST_VISIBLE),
     "unified": (_UNIFIED, 0, 0),
@@ -40,22 +39,21 @@ BUFFER_USAGE = 0x20 | 0x1 | 0x2 | 0x10 | 0x4 | 0x8 | 0x100
 
 
 class Block(Handle):
-    """One VkDeviceMemory under one VkBuffer, mapped for good where the host can see it.
+    """One VkDeviceMemory and the VkBuffer that spans it, permanently mapped if host-visible.
 
     Attributes:
-        address: where the host sees byte 0, or 0.
-        key: a number that no other block of the process has had.
+        address: the host address of byte 0, or 0 if the memory is not host-visible.
+        key: a number unique in this process, also among freed blocks.
     """
 
     _keys = itertools.count(1)
-    _finalized = False  # its pool frees it
+    _close_in_finalizer = False  # the pool closes it
 
-    def __init__(self, device: Device, kind: MemoryType, nbytes: int) -> None:
+    def __init__(self, device: LogicalDevice, families: Sequence[int], kind: MemoryType, nbytes: int) -> None:
         self.device, self.kind, self.nbytes = device, kind, nbytes
         self.ranges = Suballocator(nbytes)
         self.address = 0
         self.key = next(Block._keys)
-        families = sorted({queue.family for queue in device.queues})
         info = vk.struct(
             "VkBufferCreateInfo",
             size=nbytes,
@@ -64,10 +62,10 @@ class Block(Handle):
             queueFamilyIndexCount=len(families),
             pQueueFamilyIndices=families,
         )
-        self.owned: list[Owned] = []
+        self._deletions: list[Deletion] = []
         try:
             self._opened()
-            self.handle = device.create("VkBuffer", "vkCreateBuffer", info, self.owned)
+            self.handle = device.create("VkBuffer", "vkCreateBuffer", info, self._deletions)
             self._bind()
         except BaseException:
             self.close()
@@ -78,7 +76,7 @@ class Block(Handle):
         needs = vk.ffi.new("VkMemoryRequirements*")
         fn.vkGetBufferMemoryRequirements(device.handle, self.handle, needs)
         info = vk.struct("VkMemoryAllocateInfo", allocationSize=needs.size, memoryTypeIndex=self.kind.index)
-        self.memory: Any = device.create("VkDeviceMemory", "vkAllocateMemory", info, self.owned)
+        self.memory: Any = device.create("VkDeviceMemory", "vkAllocateMemory", info, self._deletions)
         vk.check(fn.vkBindBufferMemory(device.handle, self.handle, self.memory, 0), "vkBindBufferMemory", device)
         if self.kind.host_visible:
             pointer = vk.ffi.new("void**")
@@ -89,24 +87,32 @@ class Block(Handle):
                 _advise_huge_pages(self.address, self.nbytes)
 
     def _destroy(self) -> None:
-        destroy_all(self.owned, first=0)  # the buffer before its memory
+        run_deletions(self._deletions, first=0)  # the buffer before its memory
 
 
-Place = tuple[Block, int]
-"""A block, and an offset in it, in bytes."""
+Allocation = tuple[Block, int]
+"""A block, and the offset in it of a range, in bytes."""
 
 
 class MemoryPool:
     """All memory of one device.
 
     Args:
+        families: the queue families that access buffers.
         limit_bytes: the most that all blocks together may take; None leaves it to the heap and its budget.
         block_bytes: the size of a block that small buffers share.
-        staging: whether buffers must not live in memory that the host sees.
+        staging: treats device memory as invisible to the host.
+
+    Attributes:
+        unified: True if buffers live in memory that is the device's and the host's, coherent and cached.
+        release_callbacks: called when memory runs out, to close buffers that are only kept for later use.
     """
 
-    def __init__(self, device: Device, limit_bytes: int | None, block_bytes: int, staging: bool) -> None:
-        self.device, self.limit_bytes = device, limit_bytes
+    def __init__(
+        self, device: LogicalDevice, families: Sequence[int], limit_bytes: int | None, block_bytes: int, staging: bool
+    ) -> None:
+        self.device, self.limit_bytes, self._families = device, limit_bytes, families
+        self.release_callbacks: list[Callable[[], None]] = []
         heaps, types = device.physical.memory
         fit = _fit_for_buffers(device, types)
         self.unified = not staging and is_unified(fit)
@@ -115,62 +121,62 @@ class MemoryPool:
         local = heaps[self.kinds["device"].heap].nbytes
         local = local if limit_bytes is None else min(local, limit_bytes)
         self.block_bytes = min(block_bytes, max(MIB, local // 8))
-        self.keep_bytes = local // 8  # empty blocks up to this total wait for their next use
+        self.keep_bytes = local // 8  # of empty blocks, kept for reuse
         limits = device.physical.limits
         self.align = max(64, *(limits[f"min{kind}BufferOffsetAlignment"] for kind in ("Storage", "Uniform", "Texel")))
         self.blocks: list[Block] = []
 
     @property
     def allocated_bytes(self) -> int:
-        """Bytes of device memory held, in use or not."""
+        """Bytes of all blocks, in use or not."""
         return sum(block.nbytes for block in self.blocks)
 
     @property
     def used_bytes(self) -> int:
-        """Bytes held by buffers."""
+        """Bytes in use by buffers."""
         return sum(block.ranges.used_bytes for block in self.blocks)
 
-    def take(self, nbytes: int, use: str, places: list[Place]) -> None:
-        """Adds a range of `nbytes` (a multiple of 16) in memory for `use` to `places`, in one step with taking it.
+    def allocate(self, nbytes: int, use: str, allocations: list[Allocation]) -> None:
+        """Allocates a range of `nbytes` (a multiple of 16) for `use` and adds it to `allocations`, in one atomic step.
 
         Raises:
-            OutOfDeviceMemory: it does not fit, even after what is dead has been collected.
+            OutOfDeviceMemory: it does not fit, even after everything closed has been freed.
         """
         kind = self.kinds[use]
-        if len(self.device.retirement) > _MANY_DEAD:
+        if self.device.deletion_queue.n_new > _MANY_DELETIONS:
             self.device.collect()
-        if not self._from_blocks(nbytes, kind, places):
+        if not self._from_blocks(nbytes, kind, allocations):
             self.device.collect()
-            # A host that runs far ahead of the device is held back, or the dead would fill the heap.
-            if self._dead_bytes() > self.keep_bytes:
+            # Throttles a host that runs far ahead of the device: closed buffers would fill the heap.
+            if self._deferred_bytes() > self.keep_bytes:
                 self.device.collect(wait=True)
-            if not self._from_blocks(nbytes, kind, places):
+            if not self._from_blocks(nbytes, kind, allocations):
                 try:
-                    self._from_new_block(nbytes, kind, places)
+                    self._from_new_block(nbytes, kind, allocations)
                 except OutOfDeviceMemory:
                     self._reclaim()
-                    if not self._from_blocks(nbytes, kind, places):
-                        self._from_new_block(nbytes, kind, places)
+                    if not self._from_blocks(nbytes, kind, allocations):
+                        self._from_new_block(nbytes, kind, allocations)
 
     def _reclaim(self) -> None:
-        """Frees all that can be: circles of garbage, what pending work holds, idle caches, empty blocks."""
+        """Frees reference cycles, buffers of pending work, buffers kept for later use, and empty blocks."""
         gc.collect()
         self.device.collect(wait=True)
-        for release in self.device.caches:
+        for release in self.release_callbacks:
             release()
         self.device.collect()
         self.drop_empty(0)
 
-    def give(self, places: list[Place]) -> None:
-        """Takes ranges back; a block left empty is kept for the next use, or freed."""
-        while places:
-            block, offset = places[-1]
-            block.ranges.give(offset, places)
+    def free(self, allocations: list[Allocation]) -> None:
+        """Frees ranges. Empty blocks are kept for reuse up to `keep_bytes`."""
+        while allocations:
+            block, offset = allocations[-1]
+            block.ranges.give(offset, allocations)
             if block.ranges.used_bytes == 0:
                 self.drop_empty(self.keep_bytes)
 
     def drop_empty(self, keep_bytes: int) -> None:
-        """Frees empty blocks, the newest first, until at most `keep_bytes` of them are left."""
+        """Frees empty blocks, the newest first, until they have at most `keep_bytes`."""
         empty = [block for block in self.blocks if block.ranges.used_bytes == 0]
         total = sum(block.nbytes for block in empty)
         while empty and total > keep_bytes:
@@ -180,7 +186,7 @@ class MemoryPool:
             self.blocks.remove(block)
 
     def free_bytes(self, kind: MemoryType) -> int:
-        """What may still be allocated from the heap of `kind`: the driver's budget, the heap and our own limit."""
+        """Returns the bytes that the heap of `kind`, the driver's budget and the pool's limit leave for new blocks."""
         heap = self.device.physical.memory[0][kind.heap]
         held = sum(block.nbytes for block in self.blocks if block.kind.heap == kind.heap)
         free = heap.nbytes - held
@@ -191,19 +197,19 @@ class MemoryPool:
             free = min(free, self.limit_bytes - self.allocated_bytes)
         return max(0, free)
 
-    def _dead_bytes(self) -> int:
-        """Bytes of closed buffers that the device has not finished with."""
-        dead = (item for item in self.device.retirement.waiting() if item[0] == self.give)
-        return sum(block.ranges.length(offset) for _, places in dead for block, offset in places)
+    def _deferred_bytes(self) -> int:
+        """Returns the bytes of closed buffers that pending work uses."""
+        deferred = (deletion[1] for deletion in self.device.deletion_queue.pending() if deletion[0] == self.free)
+        return sum(block.ranges.length(offset) for allocations in deferred for block, offset in allocations)
 
-    def _from_blocks(self, nbytes: int, kind: MemoryType, places: list[Place]) -> bool:
+    def _from_blocks(self, nbytes: int, kind: MemoryType, allocations: list[Allocation]) -> bool:
         for block in self.blocks:
             fits = block.kind is kind and block.ranges.largest_free >= nbytes and not block.closed
-            if fits and block.ranges.take(nbytes, self.align, places, block) is not None:
+            if fits and block.ranges.take(nbytes, self.align, allocations, block) is not None:
                 return True
         return False
 
-    def _from_new_block(self, nbytes: int, kind: MemoryType, places: list[Place]) -> None:
+    def _from_new_block(self, nbytes: int, kind: MemoryType, allocations: list[Allocation]) -> None:
         free = self.free_bytes(kind)
         shared = min(self.block_bytes, free)
         wanted = nbytes if nbytes > shared // 2 else shared
@@ -213,12 +219,13 @@ class MemoryPool:
         if wanted > min(free, largest):
             raise OutOfDeviceMemory(nbytes, free, min(total, largest), str(self.device))
         try:
-            self.blocks += map(Block, (self.device,), (kind,), (wanted,))  # in one step, as in Queue.submit
+            # Atomic for Ctrl-C: see `lifetime`.
+            self.blocks += map(Block, (self.device,), (self._families,), (kind,), (wanted,))
         except VulkanError as error:
             if error.result in OUT_OF_MEMORY:
                 raise OutOfDeviceMemory(nbytes, free, total, str(self.device), error.call) from error
             raise
-        self._from_blocks(nbytes, kind, places)  # the new one: it has the room
+        self._from_blocks(nbytes, kind, allocations)  # the new block has room
 
     def close(self) -> None:
         """Frees every block."""
@@ -227,27 +234,27 @@ class MemoryPool:
             del self.blocks[-1]
 
 
-def _fit_for_buffers(device: Device, types: tuple[MemoryType, ...]) -> tuple[MemoryType, ...]:
-    """The types that a buffer of our usage may be bound to, found with a small one."""
-    info, owned = vk.struct("VkBufferCreateInfo", size=16, usage=BUFFER_USAGE), list[Owned]()
-    probe = device.create("VkBuffer", "vkCreateBuffer", info, owned)
+def _fit_for_buffers(device: LogicalDevice, types: tuple[MemoryType, ...]) -> tuple[MemoryType, ...]:
+    """Returns the memory types that a buffer of `BUFFER_USAGE` can be bound to, as a small one reports."""
+    info, deletions = vk.struct("VkBufferCreateInfo", size=16, usage=BUFFER_USAGE), list[Deletion]()
+    probe = device.create("VkBuffer", "vkCreateBuffer", info, deletions)
     needs = vk.ffi.new("VkMemoryRequirements*")
     device.fn.vkGetBufferMemoryRequirements(device.handle, probe, needs)
-    destroy_all(owned)
+    run_deletions(deletions)
     return tuple(kind for kind in types if needs.memoryTypeBits & (1 << kind.index) and not kind.bits & _NEVER)
 
 
 def is_unified(types: tuple[MemoryType, ...]) -> bool:
-    """Whether the host sees the device's memory as its own, coherent and cached, so that direct access is fast."""
+    """Returns True if a type is both device-local and host memory, coherent and cached: direct access is fast."""
     return any(kind.bits & _UNIFIED == _UNIFIED and not kind.bits & _NEVER for kind in types)
 
 
-def _best(types: tuple[MemoryType, ...], must: int, better: int, worse: int) -> MemoryType:
+def _best(types: tuple[MemoryType, ...], must: int, preferred: int, avoided: int) -> MemoryType:
     def score(kind: MemoryType) -> int:
-        return (kind.bits & better).bit_count() - (kind.bits & worse).bit_count()
+        return (kind.bits & preferred).bit_count() - (kind.bits & avoided).bit_count()
 
     fit = [kind for kind in types if kind.bits & must == must]
-    return max(fit, key=score)  # the first among equals: drivers list the faster one first
+    return max(fit, key=score)  # the first of equals: drivers list faster types first
 
 
 @cache
@@ -260,10 +267,9 @@ def _madvise() -> Any:
 
 
 def _advise_huge_pages(address: int, nbytes: int) -> None:
-    """Asks the kernel to back [address, address + nbytes) with huge pages, as numpy does; where it will not, nothing
-    changes.
+    """Advises the kernel to back [address, address + nbytes) with huge pages, as numpy does.
 
-    Touching 512 MiB of fresh lavapipe memory for the first time takes 0.05 s with them and 0.34 s without.
+    The first touch of 512 MiB of new lavapipe memory takes 0.05 s with huge pages and 0.34 s without.
     """
     start = -(-address // _HUGE_PAGE_BYTES) * _HUGE_PAGE_BYTES
     stop = (address + nbytes) // _HUGE_PAGE_BYTES * _HUGE_PAGE_BYTES

@@ -1,4 +1,4 @@
-"""A physical device as data: properties, limits, features, queue families, memory; and the choice of one."""
+"""Physical devices as data: properties, limits, features, queue families, memory; and how to choose one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from vkcompute.errors import NoDevice
 _TYPES = ("other", "integrated", "discrete", "virtual", "cpu")
 _SCORES = {"discrete": 4, "integrated": 3, "virtual": 2, "other": 1, "cpu": 0}
 _QUEUE_GRAPHICS, _QUEUE_COMPUTE, _QUEUE_TRANSFER = 0x1, 0x2, 0x4
-_QUEUE_PLAIN = 0x1F  # these, and SPARSE_BINDING and PROTECTED
+_QUEUE_PLAIN = 0x1F  # these, SPARSE_BINDING and PROTECTED
 _SUBGROUP_OPERATIONS = (
     "basic vote arithmetic ballot shuffle shuffle_relative clustered quad".split()  # bits 0 to 7, in order
 )
@@ -24,7 +24,7 @@ BASELINE = (1, 2, 0)
 
 @dataclass(frozen=True, slots=True)
 class QueueFamily:
-    """One family of queues: what its queues can do and how many there are."""
+    """A queue family: the number of its queues and their capabilities."""
 
     index: int
     count: int
@@ -33,12 +33,12 @@ class QueueFamily:
     transfer: bool
     timestamp_bits: int
     flags: tuple[str, ...]
-    others: bool = False  # whether it also decodes video, computes optical flow, or the like
+    others: bool = False  # also supports video decoding, optical flow or the like
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryHeap:
-    """One heap: its size in bytes, and whether it is the device's own."""
+    """A memory heap; `device_local` if it is the device's own memory."""
 
     index: int
     nbytes: int
@@ -47,7 +47,7 @@ class MemoryHeap:
 
 @dataclass(frozen=True, slots=True)
 class MemoryType:
-    """One memory type: the heap it takes from and its properties, e.g. ("HOST_VISIBLE", "HOST_COHERENT")."""
+    """A memory type: its heap and its properties, e.g. ("HOST_VISIBLE", "HOST_COHERENT")."""
 
     index: int
     heap: int
@@ -65,15 +65,15 @@ class MemoryType:
 
 @dataclass(frozen=True)
 class PhysicalDevice:
-    """What a driver says of one device. Everything is plain data; nothing is created on the device.
+    """A device as its driver describes it. All plain data; nothing is created on the device.
 
     Attributes:
-        index: its place in the loader's order, which `VKCOMPUTE_DEVICE` and `Runtime(1)` count by.
+        index: its position in the loader's order, as in `VKCOMPUTE_DEVICE` and `Runtime(1)`.
         name: the driver's name for it, e.g. "llvmpipe (LLVM 15.0.6, 256 bits)".
         kind: "discrete", "integrated", "virtual", "cpu" or "other".
         api_version: (major, minor, patch) of Vulkan.
-        limits: every member of VkPhysicalDeviceLimits under Vulkan's own name.
-        properties: the other property structures, flattened, under Vulkan's own names.
+        limits: the members of VkPhysicalDeviceLimits by name.
+        properties: the members of the other property structures by name.
     """
 
     handle: Any = field(repr=False)
@@ -90,7 +90,7 @@ class PhysicalDevice:
 
     @classmethod
     def read(cls, instance: Instance, handle: Any, index: int) -> PhysicalDevice:
-        """Asks the driver."""
+        """Queries the driver."""
         properties = vk.ffi.new("VkPhysicalDeviceProperties*")
         vk.lib.vkGetPhysicalDeviceProperties(handle, properties)
         return cls(
@@ -109,18 +109,18 @@ class PhysicalDevice:
 
     @cached_property
     def extensions(self) -> frozenset[str]:
-        """Names of the device extensions."""
+        """The names of the device extensions."""
         found = vk.enumerate_all("vkEnumerateDeviceExtensionProperties", "VkExtensionProperties", self.handle, vk.NULL)
         return frozenset(vk.ffi.string(extension.extensionName).decode() for extension in found)
 
     @cached_property
     def features(self) -> dict[str, bool]:
-        """Every known feature under Vulkan's own name, and whether the device has it."""
+        """Each known feature by name: True if the device has it."""
         return features.query(self.handle, self.api_version, self.extensions)
 
     @cached_property
     def properties(self) -> dict[str, Any]:
-        """Members of the Vulkan 1.1 to 1.3 property structures, flattened, under Vulkan's own names."""
+        """The members of the property structures of Vulkan 1.1 to 1.3 by name."""
         names = ["VkPhysicalDeviceVulkan11Properties", "VkPhysicalDeviceVulkan12Properties"]
         if self.api_version >= (1, 3):
             names.append("VkPhysicalDeviceVulkan13Properties")
@@ -139,7 +139,7 @@ class PhysicalDevice:
 
     @property
     def driver(self) -> str:
-        """The driver's name and version in its own words, e.g. "llvmpipe Mesa 22.3.6 (LLVM 15.0.6)"."""
+        """The driver's name and version, e.g. "llvmpipe Mesa 22.3.6 (LLVM 15.0.6)"."""
         return f"{self.properties['driverName']} {self.properties['driverInfo']}".strip()
 
     @property
@@ -149,7 +149,7 @@ class PhysicalDevice:
 
     @cached_property
     def subgroup_operations(self) -> frozenset[str]:
-        """What compute shaders may do across a subgroup: "basic", "arithmetic", "shuffle" and so on."""
+        """The subgroup operations of compute shaders: "basic", "arithmetic", "shuffle" and so on."""
         bits = self.properties["subgroupSupportedOperations"]
         return frozenset(name for i, name in enumerate(_SUBGROUP_OPERATIONS) if bits & (1 << i))
 
@@ -178,17 +178,17 @@ class PhysicalDevice:
 
     @property
     def max_allocation_bytes(self) -> int:
-        """The most bytes that one allocation may have."""
+        """The most bytes of one allocation."""
         return int(min(self.properties["maxMemoryAllocationSize"], self.properties.get("maxBufferSize") or 1 << 62))
 
     @property
     def score(self) -> tuple[int, int]:
-        """What the choice of a device goes by: its kind, then its own memory in bytes. Higher is better."""
+        """The rank in the choice of a device: its kind, then its device-local memory in bytes. Higher is better."""
         local = max((heap.nbytes for heap in self.memory[0] if heap.device_local), default=0)
         return _SCORES[self.kind], local
 
     def unfit(self) -> list[str]:
-        """Why the device cannot be used; empty if it can."""
+        """Returns the reasons why the device cannot be used; empty if it can."""
         reasons = []
         if self.api_version < BASELINE:
             version = ".".join(map(str, self.api_version))
@@ -210,7 +210,7 @@ def _family(index: int, entry: Any) -> QueueFamily:
         count=entry.queueCount,
         graphics=bool(bits & _QUEUE_GRAPHICS),
         compute=bool(bits & _QUEUE_COMPUTE),
-        # A queue that does graphics or compute can copy, whether or not the driver says so (VkQueueFlagBits).
+        # Graphics and compute queues can copy, even if the driver does not report it (VkQueueFlagBits).
         transfer=bool(bits & (_QUEUE_TRANSFER | _QUEUE_COMPUTE | _QUEUE_GRAPHICS)),
         timestamp_bits=entry.timestampValidBits,
         flags=vk.flags("VK_QUEUE_", bits),
@@ -219,7 +219,7 @@ def _family(index: int, entry: Any) -> QueueFamily:
 
 
 def enumerate_devices(instance: Instance) -> list[PhysicalDevice]:
-    """Every physical device of the instance, fit for use or not, in the loader's order."""
+    """Returns every physical device of the instance, usable or not, in the loader's order."""
     return [PhysicalDevice.read(instance, handle, i) for i, handle in enumerate(instance.physical_handles())]
 
 
@@ -230,13 +230,13 @@ def choose(
     environment: str | None = None,
     allow_cpu: bool = True,
 ) -> PhysicalDevice:
-    """The device at index `wanted`, or the best whose name contains it (in any case), or the best of all.
+    """Chooses the device at index `wanted`, the best whose name contains it (in any case), or for None the best of all.
 
     Args:
-        environment: what is wanted where `wanted` is None: the value of `VKCOMPUTE_DEVICE`.
+        environment: the value of `VKCOMPUTE_DEVICE`, which replaces `wanted` if that is None.
 
     Raises:
-        NoDevice: none fits; the message gives the reasons of each one.
+        NoDevice: no device fits; the message gives the reasons for each.
         TypeError: `wanted` is neither an int, a str nor None.
     """
     if isinstance(wanted, bool) or not isinstance(wanted, (int, str, type(None))):
@@ -259,7 +259,7 @@ def choose(
 
 
 def reasons_against(device: PhysicalDevice, wanted: int | str | None = None, *, allow_cpu: bool = True) -> list[str]:
-    """Why `choose`, asked the same, passes the device over whatever else there is; empty if it is a candidate."""
+    """Returns the reasons why `choose` rejects the device; empty if it is a candidate."""
     reasons = _mismatch(device, wanted) or device.unfit()
     return [*reasons, "a CPU, allow_cpu=False"] if device.kind == "cpu" and not allow_cpu else reasons
 

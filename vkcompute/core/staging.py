@@ -1,25 +1,22 @@
-"""The staging ring: host-visible slots through which bytes pass to and from memory that the host cannot see."""
+"""The staging ring: host-visible buffers for copies to and from memory that the host cannot access."""
 
 from __future__ import annotations
 
 import weakref
 from collections import deque
-from typing import TYPE_CHECKING
 
 from vkcompute.core.buffer import Buffer
+from vkcompute.core.device import Device
 from vkcompute.core.queue import Point
-
-if TYPE_CHECKING:
-    from vkcompute.core.device import Device
 
 SLOT_BYTES = 8 << 20
 N_SLOTS = 4
 
 
 class StagingRing:
-    """Up to `N_SLOTS` buffers of `SLOT_BYTES`, used in turn; each remembers the moment that frees it.
+    """Up to `N_SLOTS` slots, buffers of `SLOT_BYTES` that are reused in turn, each after its last use.
 
-    A slot that is not given back, for an error or Ctrl-C, is freed after its last use, as any buffer is.
+    A slot that an error or Ctrl-C keeps from being given back is freed like any buffer.
 
     Args:
         use: "upload" or "download".
@@ -29,10 +26,10 @@ class StagingRing:
         self.device, self.use = device, use
         self._slots: deque[tuple[Buffer, Point | None]] = deque()
         self._alive: weakref.WeakSet[Buffer] = weakref.WeakSet()
-        device.caches.append(self._drop_idle)
+        device.memory.release_callbacks.append(self._drop_idle)
 
     def take(self) -> Buffer:
-        """A slot that nothing uses; waits for the oldest one where all are in use."""
+        """Returns an unused slot; waits for the oldest one if all are in use."""
         with self.device.lock:
             if self._slots and (self._slots[0][1] is None or self._slots[0][1].done()):
                 return self._slots.popleft()[0]
@@ -46,7 +43,7 @@ class StagingRing:
         return slot
 
     def give(self, slot: Buffer, point: Point | None) -> None:
-        """Takes a slot back that is in use until `point` (None: no longer)."""
+        """Takes back a slot that is in use until `point`; None: it is unused."""
         with self.device.lock:
             self._slots.append((slot, point))
 

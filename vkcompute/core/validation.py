@@ -1,7 +1,7 @@
-"""What the validation layer says: to `logging`, or raised at the caller's own line.
+"""Messages of the validation layer: logged, or raised as errors at the user's line.
 
-`VKCOMPUTE_VALIDATION` is "off" (the default), "log" or "error". Both of the latter switch the Khronos validation layer
-and its synchronization validation on; "error" makes the call that provoked a message raise `ValidationError`.
+`VKCOMPUTE_VALIDATION` is "off" (the default), "log" or "error". The latter two enable the Khronos validation layer and
+its synchronization validation. With "error", the call that caused a message raises `ValidationError`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _WARNING = 0x100
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One objection of the layer: its VUID, its text, and the line of the caller's code that led to it."""
+    """A message: its VUID, its text, the user's line that caused it, and the thread."""
 
     vuid: str
     text: str
@@ -37,15 +37,15 @@ class Message:
     thread: int
 
 
-_unraised: list[Message] = []
-_said: list[Message] = []
+_pending: list[Message] = []
+_unread: list[Message] = []
 
 
 def mode_from_environment() -> str:
-    """The mode that `VKCOMPUTE_VALIDATION` asks for.
+    """Returns the value of `VKCOMPUTE_VALIDATION`.
 
     Raises:
-        ValueError: it is none of the modes.
+        ValueError: it is none of `MODES`.
     """
     mode = os.environ.get("VKCOMPUTE_VALIDATION", "") or "off"
     if mode not in MODES:
@@ -54,15 +54,15 @@ def mode_from_environment() -> str:
 
 
 def validation_messages() -> list[str]:
-    """What the layer objected to since the last call of this function, raised or not."""
-    texts = [f"{message.where}: {message.vuid}: {message.text}" for message in _said]
-    _said.clear()
-    _unraised.clear()
+    """Returns the layer's messages since the last call of this function, raised or not."""
+    texts = [f"{message.where}: {message.vuid}: {message.text}" for message in _unread]
+    _unread.clear()
+    _pending.clear()
     return texts
 
 
 def users_line() -> str:
-    """ "file:line" of the innermost frame outside of this package."""
+    """Returns "file:line" of the innermost frame outside of this package."""
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         frame = frame.f_back
@@ -75,8 +75,8 @@ def _on_message(severity: int, types: int, data: Any, _user: Any) -> int:
     logger.log(_SEVERITIES.get(severity, logging.INFO), "%s: %s", vuid, text)
     if types & _VALIDATION_TYPE and severity >= _WARNING:
         message = Message(vuid, text, users_line(), threading.get_ident())
-        _said.append(message)
-        _unraised.append(message)
+        _unread.append(message)
+        _pending.append(message)
     return 0
 
 
@@ -84,14 +84,14 @@ _callback = vk.ffi.callback("PFN_vkDebugUtilsMessengerCallbackEXT", _on_message)
 
 
 def messenger_info() -> Any:
-    """The creation structure of a messenger that hears warnings and errors."""
+    """Returns the creation structure of a messenger for warnings and errors."""
     return vk.struct(
         "VkDebugUtilsMessengerCreateInfoEXT", messageSeverity=0x1100, messageType=0x7, pfnUserCallback=_callback
     )
 
 
 def synchronization_info() -> Any:
-    """The structure for VkInstanceCreateInfo.pNext that switches synchronization validation on."""
+    """Returns the structure for VkInstanceCreateInfo.pNext that enables synchronization validation."""
     enables = vk.ffi.new(
         "VkValidationFeatureEnableEXT[]",
         [vk.constant("VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT")],
@@ -99,25 +99,25 @@ def synchronization_info() -> Any:
     return vk.struct("VkValidationFeaturesEXT", enabledValidationFeatureCount=1, pEnabledValidationFeatures=enables)
 
 
-def raise_unraised() -> None:
-    """Raises what the layer has said on this thread and nobody has raised yet."""
+def raise_pending() -> None:
+    """Raises the messages on this thread that have not been raised yet."""
     here = threading.get_ident()
-    mine = [message for message in _unraised if message.thread == here]
+    mine = [message for message in _pending if message.thread == here]
     if mine:
-        _unraised[:] = [message for message in _unraised if message.thread != here]
+        _pending[:] = [message for message in _pending if message.thread != here]
         raise ValidationError("\n".join(message.text for message in mine), mine[0].vuid, mine[0].where)
 
 
-def raising(_name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """A `vk.Wrapper`: the function, followed by an error if the layer objected to the call."""
+def raise_objections(_name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Wraps a driver's function (a `vk.Wrapper`): it raises ValidationError if the layer objects to the call."""
 
     def call(*args: Any) -> Any:
         results: list[Any] = []
         step = map(function, *zip(args))
-        results += step  # for a submit, the result is not to be lost to Ctrl-C: see Queue.submit
-        if not _unraised:  # no jump, at which Python 3.10 looks for signals
+        results += step  # Ctrl-C must not lose the result of a submit: see `lifetime`
+        if not _pending:  # without a backward jump, at which Python 3.10 looks for signals
             return results[0]
-        raise_unraised()
+        raise_pending()
         return results[0]
 
     return call

@@ -1,7 +1,7 @@
-"""The one door to the `vulkan` binding: raw calls, structures whose pointees stay alive, and result checks.
+"""The only importer of the `vulkan` package: raw calls, structures that keep their pointees alive, result checks.
 
-The binding's own wrappers are not used: they are several times slower than the raw calls, drop the pointees of nested
-structures, and map some result codes wrongly. What is used of it is its cffi `ffi` (the types) and `lib` (the loader).
+Only its cffi `ffi` (types) and `lib` (the loader) are used. Its wrappers are several times slower than raw calls, free
+the pointees of nested structures, and map some result codes wrongly.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ lib: Any = binding.lib
 NULL: Any = ffi.NULL
 
 Wrapper = Callable[[str, Callable[..., Any]], Callable[..., Any]]
-"""Takes a function's name and the raw function, returns what is to be called in its place."""
+"""Takes a function's name and the raw function; returns the function to call instead."""
 
 interceptors: list[Wrapper] = []
-"""The seam for injected faults: applied, last, to every function of each table that is made from now on."""
+"""For fault injection in tests: wraps every function of each later `Functions`, outside of all other wrappers."""
 
 _pointees: weakref.WeakKeyDictionary[Any, tuple[Any, ...]] = weakref.WeakKeyDictionary()
 
@@ -43,22 +43,21 @@ _structure_types: dict[str, int] = {
 
 
 def constant(name: str) -> int:
-    """The value of an enumerant or flag bit, e.g. `constant("VK_QUEUE_COMPUTE_BIT")`."""
+    """Returns the value of an enumerant or flag bit, e.g. `constant("VK_QUEUE_COMPUTE_BIT")`."""
     return int(getattr(binding, name))
 
 
 def structure_type(struct_name: str) -> int | None:
-    """The sType of a structure, or None for one that has no such member."""
-    # VkPhysicalDeviceVulkan12Features is ..._PHYSICAL_DEVICE_VULKAN_1_2_FEATURES: alike but for the underscores.
+    """Returns the sType of a structure; None if it has no such member."""
+    # VkPhysicalDeviceVulkan12Features has ..._PHYSICAL_DEVICE_VULKAN_1_2_FEATURES: equal without underscores.
     return _structure_types.get(struct_name[2:].upper())
 
 
 def struct(name: str, **fields: Any) -> Any:
-    """A pointer to a new Vulkan structure, zeroed but for `fields`, with sType set.
+    """Returns a pointer to a new Vulkan structure with these fields and its sType; the other fields are zero.
 
-    A string becomes a C string; a list or tuple becomes an array (of the pointed-to type where the field is a pointer);
-    a structure pointer stays one, or is copied where the field holds the structure itself. Everything that the fields
-    point to lives as long as the returned pointer.
+    Strings become C strings. A list or tuple for a pointer field becomes an array of the pointed-to type. A structure
+    pointer is dereferenced for a field that embeds the structure. The pointer keeps everything it points to alive.
     """
     pointer = ffi.new(f"{name}*")
     members = dict(ffi.typeof(name).fields)
@@ -86,7 +85,7 @@ def _to_field(value: Any, kind: Any, kept: list[Any]) -> Any:
 
 
 def array(item: str, values: Iterable[Any]) -> Any:
-    """A C array of `values`; strings become C strings, pointers to structures are copied in; pointees stay alive."""
+    """Returns a C array of `values`, converted as by `struct`. It keeps their pointees alive."""
     kind = ffi.typeof(item)
     kept: list[Any] = []
     items = [_to_field(value, kind, kept) for value in values]
@@ -96,7 +95,7 @@ def array(item: str, values: Iterable[Any]) -> Any:
 
 
 def enumerate_all(call: str, item: str, *args: Any, function: Any = None) -> list[Any]:
-    """The items of a two-call enumeration (how many, then which) by the function `call`: the loader's, or the given."""
+    """Returns the items of a two-call enumeration (count, then items) by `function`, or the loader's named `call`."""
     function = function or getattr(lib, call)
     count = ffi.new("uint32_t*")
     check(function(*args, count, NULL) or 0, call)
@@ -107,11 +106,11 @@ def enumerate_all(call: str, item: str, *args: Any, function: Any = None) -> lis
     check(function(*args, count, items) or 0, call)
     if ffi.typeof(item).kind != "struct":
         return list(items[0 : count[0]])
-    return [ffi.new(f"{item}*", items[i])[0] for i in range(count[0])]  # of their own: the array dies here
+    return [ffi.new(f"{item}*", items[i])[0] for i in range(count[0])]  # copies: the array is freed here
 
 
 def to_python(value: Any) -> Any:
-    """A Vulkan structure as plain data: numbers, strings, tuples, and dicts without sType and pNext."""
+    """Converts a Vulkan structure to plain data: numbers, strings, tuples, and dicts without sType and pNext."""
     if not isinstance(value, ffi.CData):
         return value
     kind = ffi.typeof(value)
@@ -135,32 +134,32 @@ def _bits(prefix: str) -> tuple[tuple[int, str], ...]:
 
 
 def flags(prefix: str, bits: int) -> tuple[str, ...]:
-    """The names of the bits set in `bits`, e.g. flags("VK_QUEUE_", 2) -> ("COMPUTE",)."""
+    """Returns the names of the set bits, e.g. flags("VK_QUEUE_", 2) -> ("COMPUTE",)."""
     return tuple(name for bit, name in _bits(prefix) if bit & bits)
 
 
 def version(packed: int) -> tuple[int, int, int]:
-    """A packed Vulkan version as (major, minor, patch)."""
+    """Unpacks a Vulkan version to (major, minor, patch)."""
     return (packed >> 22) & 0x7F, (packed >> 12) & 0x3FF, packed & 0xFFF
 
 
 @cache
 def _result_names() -> dict[int, str]:
-    """Errors and the few other results of our calls. The binding has some of the errors with the wrong sign."""
+    """Returns the names of errors, and of the other results in use. The binding has some errors with the wrong sign."""
     errors = {name: value for name, value in vars(binding).items() if name.startswith("VK_ERROR_")}
     others = ("VK_SUCCESS", "VK_NOT_READY", "VK_TIMEOUT", "VK_INCOMPLETE")
-    # Of several names of one code the binding has the core's own first.
+    # Among aliases, the binding lists the core name first.
     found = {-abs(value): name for name, value in reversed(errors.items()) if isinstance(value, int)}
     return found | {constant(name): name for name in others}
 
 
 def result_name(result: int) -> str:
-    """The name of a VkResult."""
+    """Returns the name of a VkResult."""
     return _result_names().get(result, f"VkResult {result}")
 
 
 def check(result: int, call: str, target: object = "") -> int:
-    """Raises where a call failed; returns the result, which may be a positive status such as VK_TIMEOUT (2).
+    """Raises an error if the call failed; else returns the result, which may be a status such as VK_TIMEOUT (2).
 
     Raises:
         DeviceLost: VK_ERROR_DEVICE_LOST.
@@ -179,22 +178,22 @@ def _raise(result: int, call: str, target: object) -> NoReturn:
 
 
 class Functions:
-    """A driver's functions as attributes, each loaded when it is first asked for.
+    """A driver's functions as attributes, each loaded on first use.
 
     Args:
-        address: the driver's own lookup of a name.
-        wrappers: put around each, and those of `interceptors` around these.
+        address: looks up a function by name.
+        wrappers: applied to each function, before those of `interceptors`.
     """
 
     def __init__(self, address: Callable[[Any], Any], wrappers: Iterable[Wrapper] = ()) -> None:
-        self._address, self._around = address, (*wrappers, *interceptors)
+        self._address, self._wrappers = address, (*wrappers, *interceptors)
 
     def __getattr__(self, name: str) -> Any:
         pointer = self._address(ffi.new("char[]", name.encode())) if name.startswith("vk") else NULL
         if pointer == NULL:
-            raise AttributeError(f"{name} is not offered by this driver")
+            raise AttributeError(f"this driver has no function {name}")
         function: Callable[..., Any] = ffi.cast(f"PFN_{name}", pointer)
-        for wrap in self._around:
+        for wrap in self._wrappers:
             function = wrap(name, function)
         setattr(self, name, function)
         return function

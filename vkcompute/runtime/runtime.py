@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vkcompute.core.device import Device, QueuePlan
+from vkcompute.core.device import Device
 from vkcompute.core.instance import Instance
-from vkcompute.core.lifetime import left_behind
+from vkcompute.core.lifetime import forked_error
 from vkcompute.core.physical import PhysicalDevice, choose, enumerate_devices
+from vkcompute.core.queue_plan import QueuePlan
 from vkcompute.core.quirks import quirks_of
 from vkcompute.errors import ClosedError, KernelError, VulkanError
 from vkcompute.runtime.graphs.graph import Graph
@@ -77,7 +78,7 @@ class Runtime(Context):
             devices, environment = enumerate_devices(self._instance), os.environ.get("VKCOMPUTE_DEVICE")
             physical = choose(devices, device, environment=environment, allow_cpu=allow_cpu)
             if _parent and not quirks_of(physical).survives_forks:
-                raise left_behind(f"the driver of {physical.name}", _parent)
+                raise forked_error(f"the driver of {physical.name}", _parent)
             device_ = undo.enter_context(
                 Device(
                     physical,
@@ -289,9 +290,9 @@ def _abandon_all() -> None:
     """In a forked child: the driver's threads are gone, so nothing may be submitted or waited for."""
     global _default_lock, _parent
     _default_lock = threading.Lock()
-    error = left_behind("this Runtime", os.getppid())
+    error = forked_error("this Runtime", os.getppid())
     for runtime in list(_open_runtimes):
-        if any(runtime._instance.users):  # also where it is closed, but has lent memory
+        if runtime._instance.in_use:  # also where it is closed, but has lent memory
             _parent = os.getppid()
         runtime.scheduler.abandon(error)
 

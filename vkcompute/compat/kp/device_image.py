@@ -9,12 +9,13 @@ import numpy as np
 
 from vkcompute.compat.kp.callback_task import CallbackTask
 from vkcompute.core import vk
-from vkcompute.core.lifetime import DeviceChild
+from vkcompute.core.device_child import DeviceChild
 from vkcompute.errors import KomputeError, MissingFeature
 from vkcompute.runtime.memory.tensor import Tensor
 
 if TYPE_CHECKING:
     from vkcompute.core.command import Recorder
+    from vkcompute.core.device import Device
     from vkcompute.runtime.runtime import Runtime
     from vkcompute.runtime.scheduling.future import Future
 
@@ -45,6 +46,8 @@ class DeviceImage(DeviceChild):
         KomputeError: the image exceeds the device's largest.
     """
 
+    device: Device
+
     def __init__(self, runtime: Runtime, extent: tuple[int, int, int], dtype: np.dtype[Any], data: Any = None) -> None:
         self.runtime, self.dtype, self._extent = runtime, dtype, extent
         width, height, channels = extent
@@ -60,7 +63,7 @@ class DeviceImage(DeviceChild):
         self._layers = vk.struct("VkImageSubresourceLayers", aspectMask=_COLOR, layerCount=1)
         self._range = vk.struct("VkImageSubresourceRange", aspectMask=_COLOR, levelCount=1, layerCount=1)
         view = {"image": self._image, "viewType": _2D, "format": self._format, "subresourceRange": self._range}
-        self.handle = self.own("ImageView", vk.struct("VkImageViewCreateInfo", **view))
+        self.handle = self.create("ImageView", vk.struct("VkImageViewCreateInfo", **view))
         self.block, self.offset = self, 0  # as a descriptor write reads them from a tensor's buffer
         self.slot: Any = ("image", next(_numbers))
         self.span: Any = (self._buffer, 0, self._buffer.used_bytes)
@@ -97,7 +100,7 @@ class DeviceImage(DeviceChild):
             queueFamilyIndexCount=len(families),
             pQueueFamilyIndices=families,
         )
-        return self.own("Image", info)
+        return self.create("Image", info)
 
     def _bind_memory(self) -> Any:
         """Binds the image to the memory of a buffer, and returns the buffer.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from vkcompute.compat.kp.callback_task import CallbackTask
 from vkcompute.compat.kp.memory import Command
-from vkcompute.core.clock import TimestampPool
+from vkcompute.core.timestamp_pool import TimestampPool
 from vkcompute.errors import KomputeError
 
 if TYPE_CHECKING:

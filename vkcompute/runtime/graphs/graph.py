@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vkcompute.core.buffer import Buffer
-from vkcompute.core.suballoc import assign
+from vkcompute.core.suballoc import assign_offsets
 from vkcompute.errors import ClosedError
 from vkcompute.runtime.graphs.host_arrays import Array, Arrays
 from vkcompute.runtime.graphs.inputs import Inputs
@@ -164,7 +164,7 @@ class Graph:
         for pairs in self._arrays.lists:  # what used the others could not be recorded
             pairs[:] = [pair for pair in pairs if pair[0].buffer in used]
         device = self.runtime.device
-        offsets, nbytes = assign([(*used[buffer], buffer.nbytes) for buffer in alive], device.memory.align)
+        offsets, nbytes = assign_offsets([(*used[buffer], buffer.nbytes) for buffer in alive], device.memory.align)
         if not alive:
             return {}
         memory = device.buffer(nbytes)

@@ -99,7 +99,7 @@ class Recordings:
 
     def _give_up(self, key: Any) -> None:
         for recording in self._kept.pop(key):
-            self._runtime.device.retirement.append((self._pool.give, 0, recording.handle))
+            self._runtime.device.deletion_queue.append((self._pool.give, 0, recording.handle))
 
     def drop_others(self) -> None:
         """Gives up all but those for the first inputs: memory is short."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from vkcompute.core.buffer import Buffer
-from vkcompute.core.descriptors import DescriptorSets, PipelineLayout, Slot
+from vkcompute.core.descriptors import DescriptorSets, LayoutBinding, PipelineLayout
 from vkcompute.core.memory import Block
 from vkcompute.core.pipeline import ComputePipeline, ShaderModule
 from vkcompute.core.quirks import quirks_of
@@ -216,7 +216,7 @@ class Kernel:
         return f"<kernel {self.name} on {self.runtime.device}>"
 
 
-def _slot(binding: Binding) -> Slot:
+def _slot(binding: Binding) -> LayoutBinding:
     return binding.set, binding.binding, binding.kind, binding.texel.dtype if binding.texel else ""
 
 

@@ -62,5 +62,5 @@ def kept(context: Context, key: Hashable, make: Callable[[], _T], release: Calla
         made = make()
         found = cache.setdefault(key, made)
         if release is not None and found is made:
-            context.device.caches.append(lambda: release(cache[key]) if key in cache else None)
+            context.device.memory.release_callbacks.append(lambda: release(cache[key]) if key in cache else None)
     return found

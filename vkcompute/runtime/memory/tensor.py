@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from vkcompute import dtypes
 from vkcompute.core.buffer import Buffer
-from vkcompute.core.lifetime import unpicklable
+from vkcompute.core.lifetime import refuse_pickling
 from vkcompute.runtime.memory import layout
 from vkcompute.runtime.memory.context import Context
 from vkcompute.runtime.memory.copying import copy_view, fill_view
@@ -287,7 +287,7 @@ class Tensor(StridedView):
     def __contains__(self, value: object) -> bool:
         raise _no_mathematics("in")
 
-    __reduce__ = unpicklable
+    __reduce__ = refuse_pickling
 
     def __repr__(self) -> str:
         state = "closed" if self.closed else str(self.runtime.device)

@@ -88,7 +88,7 @@ class Transfers:
             return None
         self._scheduler.require_written(buffer, offset, offset + nbytes)
         holder = _Holder(buffer)
-        buffer.device.lend(holder)
+        self._scheduler.device.lend(holder)
         # numpy shortens chains of bases, so what holds the buffer is not an array: the pointer itself does.
         address = vk.ffi.cast("char*", buffer.address + offset)
         pointer = vk.ffi.gc(address, lambda _, holder=holder: None)

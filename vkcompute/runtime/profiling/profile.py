@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
 
-from vkcompute.core.clock import Clock, Reading, TimestampPool, read_both
+from vkcompute.core.clock import Clock, Reading, read_both
+from vkcompute.core.timestamp_pool import TimestampPool
 from vkcompute.runtime.memory.context import Context
 from vkcompute.runtime.profiling.trace import HostTime, TaskTime, Trace
 from vkcompute.runtime.scheduling.command_queue import Lane

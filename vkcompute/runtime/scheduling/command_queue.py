@@ -260,7 +260,7 @@ class Lane(Strand):
 
     def _learn(self, done: int) -> None:
         """Takes note of how long the first `done` submits took, which are finished."""
-        value, now_s = self.queue.arrival
+        value, now_s = self.queue.observed_completion
         least_s, sent = 0.0, self._sent[:done]
         if value != self._values[done - 1]:
             now_s = time.perf_counter()

@@ -53,7 +53,7 @@ class Scheduler:
         self.placement = Placement(device, self.lanes)
         self._only = self.lanes[0] if len(self.lanes) == 1 else None
         self.n_recordings = 0  # graphs being recorded, wherever
-        device.submit_recorded, device.refuse = self._flush_lanes, self._refuse
+        device.submit_recorded, device.on_lost = self._flush_lanes, self._refuse
         self.profile: Profiler | None = None
         self.submit_limit_s = submit_limit_s
 
@@ -171,7 +171,7 @@ class Scheduler:
                 if cost.load:
                     lane.take(cost, times)
                 self._measured(lane, "graph", writes, reads, lane.submit, [recording.handle] * times)
-            self.device.retirement.collect()
+            self.device.deletion_queue.collect()
             return self._future(lane)
 
     def _launch_all(self, lane: Lane, tasks: Sequence[Task], writes: Sequence[Range]) -> None:
@@ -322,7 +322,7 @@ class Scheduler:
         lane.batched_bytes += nbytes
         if lane.n_batched >= BATCH_TASKS or lane.batched_bytes >= BATCH_BYTES:
             lane.flush()
-            self.device.retirement.collect()
+            self.device.deletion_queue.collect()
         return future
 
     def _future(self, lane: Lane) -> Future:
@@ -335,7 +335,7 @@ class Scheduler:
         """Submits every open batch, and frees what is no longer in use."""
         with self.lock:
             self._flush_lanes()
-            self.device.retirement.collect()
+            self.device.deletion_queue.collect()
 
     def flush(self) -> None:
         """Submits every open batch, and frees what is no longer in use.

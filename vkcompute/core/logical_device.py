@@ -1,0 +1,201 @@
+"""The logical device, as the objects that are created on it see it. `Device` completes it."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import weakref
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, TypeVar
+
+from vkcompute.core import features, vk
+from vkcompute.core.deletion_queue import DeletionQueue, Timeline
+from vkcompute.core.lifetime import Deletion, Handle, run_deletions
+from vkcompute.core.physical import PhysicalDevice
+from vkcompute.core.queue_plan import QueuePlan
+from vkcompute.core.validation import raise_objections
+from vkcompute.errors import OUT_OF_MEMORY, DeviceLost, VulkanError
+
+_T = TypeVar("_T")
+
+
+def _nothing_recorded() -> None:
+    """The default of `submit_recorded`: nothing records commands."""
+
+
+def _nobody_waits(error: DeviceLost) -> None:
+    """The default of `on_lost`: no work is pending."""
+
+
+class LogicalDevice(Handle):
+    """A VkDevice: its functions, its locks, and the lifetimes of the objects created on it.
+
+    Args:
+        physical: the device to open.
+        plan: the queues to create.
+        require: features that the device must have; its other useful ones are enabled anyway.
+        timelines: the queues' timelines, which may be added later.
+
+    Raises:
+        MissingFeature: the device lacks one of `require`.
+
+    Attributes:
+        handle: the VkDevice.
+        fn: its functions.
+        lock: guards everything but submits. Work is recorded, and memory taken and freed, with it held.
+        submit_lock: serializes the submits to all queues.
+        loss: the error that reported the device as lost, or None.
+        deletion_queue: destroys objects once the device has finished with them.
+        children: id of a child's deletions -> (weak reference to the child, its deletions).
+        submit_recorded: callback that submits all recorded work. Set by whoever records.
+        on_lost: callback for the error that reports the device as lost. Set by whoever keeps track of pending work.
+    """
+
+    def __init__(
+        self, physical: PhysicalDevice, plan: QueuePlan, require: Collection[str], timelines: Sequence[Timeline]
+    ) -> None:
+        features.require(require, physical.features, str(physical))
+        self.physical, self.name = physical, physical.name
+        self.features = frozenset(require) | {name for name in features.WANTED if physical.features.get(name)}
+        self.lock = threading.RLock()
+        self.submit_lock = threading.Lock()
+        self.loss: DeviceLost | None = None
+        self.submit_recorded: Callable[[], None] = _nothing_recorded
+        self.on_lost: Callable[[DeviceLost], None] = _nobody_waits
+        self._timelines = timelines
+        self.deletion_queue = DeletionQueue(timelines)
+        self.children: dict[int, tuple[weakref.ref[Handle], list[Deletion]]] = {}
+        self._deletions: list[Deletion] = []  # of the VkDevice, until it is destroyed
+        self.handle: Any = self._open_handle(plan)
+        self._opened()
+        try:
+            self.fn = self._functions()
+            self._deletions.append((self.fn.vkDestroyDevice, self.handle, vk.NULL))
+            physical.instance.add_user(self._deletions)
+        except BaseException:
+            self.close()
+            raise
+
+    def _open_handle(self, plan: QueuePlan) -> Any:
+        physical = self.physical
+        chain, required, kept = features.enabling(self.features, physical.api_version, physical.extensions)
+        self.extensions = (required | features.WANTED_EXTENSIONS) & physical.extensions
+        counts = plan.counts()
+        priorities = {family: vk.ffi.new("float[]", [1.0] * count) for family, count in counts.items()}
+        queues = [
+            vk.struct("VkDeviceQueueCreateInfo", queueFamilyIndex=f, queueCount=n, pQueuePriorities=priorities[f])
+            for f, n in counts.items()
+        ]
+        info = vk.struct(
+            "VkDeviceCreateInfo",
+            pNext=chain,
+            queueCreateInfoCount=len(queues),
+            pQueueCreateInfos=queues,
+            enabledExtensionCount=len(self.extensions),
+            ppEnabledExtensionNames=sorted(self.extensions),
+        )
+        pointer = vk.ffi.new("VkDevice*")
+        vk.check(vk.lib.vkCreateDevice(physical.handle, info, vk.NULL, pointer), "vkCreateDevice", physical)
+        del kept
+        return pointer[0]
+
+    def _functions(self) -> vk.Functions:
+        """Returns the device's own functions, which skip the loader's trampolines."""
+        wrappers = [raise_objections] if self.physical.instance.validation == "error" else []
+        return vk.Functions(lambda name: vk.lib.vkGetDeviceProcAddr(self.handle, name), wrappers)
+
+    @property
+    def max_binding_bytes(self) -> int:
+        """The most bytes that a kernel can access through one storage-buffer binding."""
+        return int(self.physical.limits["maxStorageBufferRange"])
+
+    def heap_budget(self, heap: int) -> int | None:
+        """Returns the driver's estimate of the bytes that this process may still allocate from a heap, or None."""
+        if "VK_EXT_memory_budget" not in self.extensions:
+            return None
+        budget = vk.struct("VkPhysicalDeviceMemoryBudgetPropertiesEXT")
+        properties = vk.struct("VkPhysicalDeviceMemoryProperties2", pNext=budget)
+        vk.lib.vkGetPhysicalDeviceMemoryProperties2(self.physical.handle, properties)
+        return max(0, int(budget.heapBudget[heap]) - int(budget.heapUsage[heap]))
+
+    def create(self, kind: str, call: str, info: Any, deletions: list[Deletion]) -> Any:
+        """Creates a driver object of type `kind` with the function `call`; adds its deletion to `deletions`."""
+        pointer = vk.ffi.new(f"{kind}*")
+        return self.create_at(pointer, call, (self.handle, info, vk.NULL, pointer), deletions)
+
+    def create_at(self, pointer: Any, call: str, arguments: tuple[Any, ...], deletions: list[Deletion]) -> Any:
+        """Creates a driver object where `pointer` points; adds its deletion to `deletions`."""
+        destroy = getattr(self.fn, _destroying(call))
+        step = map(getattr(self.fn, call), *zip(arguments))
+        results: list[int] = []
+        try:
+            results += step  # atomic with the next line: see `lifetime`
+            created = results[0] == 0
+        except BaseException:  # a validation error, say: the object may exist all the same
+            created = pointer[0] != vk.NULL
+            raise
+        finally:
+            if created:
+                deletions += ((destroy, self.handle, pointer[0], vk.NULL),)
+        vk.check(results[0], call, self)
+        return pointer[0]
+
+    def collect(self, *, wait: bool = False) -> None:
+        """Frees what was closed and is no longer in use. With `wait`, first submits and completes all work."""
+        with self.lock:
+            if wait:
+                self.deletion_queue.collect()  # or later work would postpone the deletions
+                self.submit_recorded()
+                self.wait_idle()
+            self.deletion_queue.collect()
+
+    def retry(self, call: Callable[..., _T], *args: Any) -> _T:
+        """Returns `call(*args)`. If memory runs out, waits for all work, frees what was closed, and calls once more."""
+        try:
+            return call(*args)
+        except VulkanError as error:
+            if error.result not in OUT_OF_MEMORY:
+                raise
+        gc.collect()
+        with self.lock:
+            self.wait_idle()
+            self.deletion_queue.collect()
+        return call(*args)
+
+    def lose(self, error: DeviceLost) -> None:
+        """Marks the device as lost: work that is not known to have completed has failed."""
+        self.loss = self.loss or error
+        self.on_lost(error)
+
+    def wait_idle(self) -> None:
+        """Waits for all submitted work."""
+        for timeline in self._timelines:
+            timeline.wait(timeline.last_value)
+
+    def renew_locks(self) -> None:
+        """Replaces the locks in a forked child, where the threads that held them do not exist."""
+        self.lock = threading.RLock()
+        self.submit_lock = threading.Lock()
+
+    def _close_children(self) -> None:
+        """Closes and destroys everything that was created on the device, but for its queues."""
+        self.fn.vkDeviceWaitIdle(self.handle)  # also for submits with an unknown value: validation objected to them
+        children = list(self.children.values())
+        for reference, _ in children:
+            if (child := reference()) is not None:
+                child.close()
+        self.deletion_queue.run_all()
+        for _, deletions in children:  # of children that are being finalized at this moment
+            run_deletions(deletions)
+
+    def _destroy(self) -> None:
+        run_deletions(self._deletions)
+        self.physical.instance.destroy_if_unused()
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def _destroying(call: str) -> str:
+    """Returns the name of the function that undoes `call`."""
+    return call.replace("Create", "Destroy").replace("Allocate", "Free").replace("ComputePipelines", "Pipeline")
