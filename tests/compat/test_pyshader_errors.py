@@ -11,7 +11,7 @@ import pytest
 
 import vkcompute.compat.pyshader as ps
 from vkcompute.compat.pyshader import Array, ShaderError, Struct, Vector, f32, i32, ivec3, python2shader, vec3
-from vkcompute.compat.pyshader.types import type_named
+from vkcompute.compat.pyshader.types import parse_type
 
 pytestmark = pytest.mark.pure
 
@@ -69,7 +69,7 @@ def stored_ints_compute(index=INDEX, v=TRIPLES):
 
 
 def lengths_compute(index=INDEX, v=TRIPLES):
-    v[0] = v[0] + vec2(1.0, 2.0)  # vectors have one length here; got vec3 and vec2
+    v[0] = v[0] + vec2(1.0, 2.0)  # vectors in one expression have one length; got vec3 and vec2
 
 
 def dot_compute(index=INDEX, x=FLOATS, v=TRIPLES):
@@ -102,11 +102,11 @@ def ways_compute(index=INDEX, x=FLOATS):
     value = 0.0
     if index.x > 2:
         value = 1
-    x[0] = value  # i32 on one way and f32 on another
+    x[0] = value  # i32 on one path and f32 on another
 
 
 def conditional_compute(index=INDEX, x=FLOATS):
-    x[0] = 1.0 if index.x > 2 else 2  # f32 on one way and i32 on another
+    x[0] = 1.0 if index.x > 2 else 2  # f32 on one path and i32 on another
 
 
 def loop_compute(index=INDEX, x=FLOATS):
@@ -161,11 +161,11 @@ def scalar_compute(index=INDEX, x=FLOATS, v=TRIPLES):
 
 
 def matrix_compute(index=INDEX, v=TRIPLES):
-    v[0] = mat3(1.0) * v[0]  # not supported in shaders here: matrices
+    v[0] = mat3(1.0) * v[0]  # not supported in shaders: matrices
 
 
 def void_compute(index=INDEX, x=FLOATS):
-    x[0] = void(1.0)  # not supported in shaders here
+    x[0] = void(1.0)  # not supported in shaders
 
 
 def unknown_compute(index=INDEX, x=FLOATS):
@@ -210,12 +210,34 @@ def returned_compute(index=INDEX, x=FLOATS):
 
 
 def list_compute(index=INDEX, x=FLOATS):
-    a = [1.0, 2]  # a list is of values of one type; got f32 and i32
+    a = [1.0, 2]  # a list holds values of one type; got f32 and i32
     x[0] = a[0]
 
 
+def list_of_lists_compute(index=INDEX, x=FLOATS):
+    a = [[0, 4], [1, 5, 6]]  # a list holds values of one type; got Array(2,i32) and Array(3,i32)
+    x[0] = f32(a[index.x][1])
+
+
+def mixed_lists_compute(index=INDEX, x=FLOATS):
+    a = [[0, 4], [1.0, 5.0]]  # got Array(2,i32) and Array(2,f32)
+    x[0] = f32(a[index.x][1])
+
+
+def row_compute(index=INDEX, x=FLOATS):
+    a = [[0.5, 4.0], [1.0, 5.0]]
+    x[0] = a[index.x]  # this takes one number; got Array(2,f32); name an element, as a[0]
+
+
+def joined_list_compute(index=INDEX, x=FLOATS):
+    a = [0.5, 4.0]
+    if index.x > 2:
+        a = [1, 2]
+    x[0] = a[0]  # i32 on one path and f32 on another
+
+
 def empty_list_compute(index=INDEX, x=FLOATS):
-    a = []  # a list is of values of one type; got none
+    a = []  # a list holds values of one type; got none
     x[0] = a[0]
 
 
@@ -257,7 +279,7 @@ def test_mixed_lengths_of_a_joined_vector() -> None:
         w = v[0] if index.x > 3 else v[0].xy
         v[1] = w
 
-    with pytest.raises(ShaderError, match="vec3 on one way and vec2 on another"):
+    with pytest.raises(ShaderError, match="vec3 on one path and vec2 on another"):
         python2shader(lengths_compute)
 
 
@@ -282,7 +304,7 @@ def shader(*resources: Any) -> Callable[[], object]:
         (("uniform", (0, 1), Struct(a=f32)), "a uniform"),
         (("Texture", 0, "2d rgba8"), "textures; write"),
         (("sampler", 0, ""), "textures"),
-        (("output", 0, vec3), "an output; a compute shader writes to buffers"),
+        (("output", 0, vec3), "an output; write to a buffer"),
         (("input", "VertexId", i32), "the inputs of a compute shader are GlobalInvocationId, .*got 'VertexId'"),
         (("input", 0, i32), "the inputs of a compute shader are .*got 0"),
         (("input", "GlobalInvocationId", vec3), "GlobalInvocationId is an ivec3; got vec3"),
@@ -304,15 +326,15 @@ def test_refused_parameters(resource: Any, message: str) -> None:
 @pytest.mark.parametrize(
     ("resource", "message"),
     [
-        (None, "parameter a is given as"),
-        (f32, "parameter a is given as"),
-        (("buffer", 0), "parameter a is given as"),
-        (["buffer", 0, Array(f32)], "parameter a is given as"),
-        (("inptu", "GlobalInvocationId", ivec3), "parameter a is given as .*is 'input' or 'buffer'; got 'inptu'"),
-        ((3, 0, Array(f32)), "parameter a is given as"),
-        (("buffer", 0, float), "parameter a is given as .*the type is one of PyShader's, .* got <class 'float'>"),
-        (("buffer", 0, "Array(float)"), "is no type"),
-        (("buffer", 0, "Array(f32"), "is no type"),
+        (None, "parameter a is declared as"),
+        (f32, "parameter a is declared as"),
+        (("buffer", 0), "parameter a is declared as"),
+        (["buffer", 0, Array(f32)], "parameter a is declared as"),
+        (("inptu", "GlobalInvocationId", ivec3), "parameter a is declared as .*is 'input' or 'buffer'; got 'inptu'"),
+        ((3, 0, Array(f32)), "parameter a is declared as"),
+        (("buffer", 0, float), "parameter a is declared as .*the type is one of PyShader's, .* got <class 'float'>"),
+        (("buffer", 0, "Array(float)"), "is not a type"),
+        (("buffer", 0, "Array(f32"), "is not a type"),
         (("buffer", "0", Array(f32)), "the slot of a is"),
         (("buffer", -1, Array(f32)), "the slot of a is"),
         (("buffer", (1, 2, 3), Array(f32)), "the slot of a is"),
@@ -344,7 +366,7 @@ def test_what_is_no_shader() -> None:
     with pytest.raises(ShaderError, match="only compute shaders are compiled; got a vertex shader"):
         python2shader(vertex_shader)
     for function in (anything, compute_fragment):
-        with pytest.raises(NameError, match='contains one of "compute"'):
+        with pytest.raises(NameError, match='contains "compute"'):
             python2shader(function)
 
 
@@ -352,9 +374,9 @@ def test_what_is_no_shader() -> None:
 
 
 def test_types_are_values() -> None:
-    assert Vector(3, f32) == vec3 == type_named(" vector( 3, F32 )")
-    assert Array(vec3) == type_named("Array(vec3)") != Array(4, vec3)
-    assert type_named("Array(4, Vec3)") == Array(4, vec3)
+    assert Vector(3, f32) == vec3 == parse_type(" vector( 3, F32 )")
+    assert Array(vec3) == parse_type("Array(vec3)") != Array(4, vec3)
+    assert parse_type("Array(4, Vec3)") == Array(4, vec3)
     assert [str(each) for each in (f32, ivec3, Vector(2, ps.f64), Array(4, vec3), Array(f32))] == [
         "f32", "ivec3", "Vector(2,f64)", "Array(4,vec3)", "Array(f32)",
     ]  # fmt: skip
@@ -377,9 +399,9 @@ def test_types_are_values() -> None:
         lambda: Array(ps.void),
         lambda: Array(1, 2, f32),
         lambda: Struct(a=3),  # type: ignore[arg-type]
-        lambda: type_named("f32; f32"),
-        lambda: type_named("__import__('os')"),
-        lambda: type_named("3"),
+        lambda: parse_type("f32; f32"),
+        lambda: parse_type("__import__('os')"),
+        lambda: parse_type("3"),
     ],
 )
 def test_types_without_sense(make: Callable[[], object]) -> None:
@@ -388,5 +410,5 @@ def test_types_without_sense(make: Callable[[], object]) -> None:
 
 
 def test_names_that_are_not_there() -> None:
-    with pytest.raises(AttributeError, match="PyShader has no vec5"):
+    with pytest.raises(AttributeError, match="has no attribute vec5"):
         ps.vec5  # noqa: B018

@@ -1,8 +1,8 @@
-"""PyShader's interface: compute shaders written in Python, as the tutorials of Kompute have them.
+"""PyShader's interface: compute shaders written in Python, as in Kompute's tutorials.
 
     import vkcompute.compat.pyshader as ps
 
-No driver is loaded: a shader is compiled where it is defined, and runs on whatever takes SPIR-V.
+A shader is compiled to SPIR-V where it is defined. No driver is loaded.
 """
 
 from __future__ import annotations
@@ -43,5 +43,5 @@ __all__ = [
 
 def __getattr__(name: str) -> ShaderType:
     if name not in TYPES:
-        raise AttributeError(f"PyShader has no {name} here")
+        raise AttributeError(f"vkcompute.compat.pyshader has no attribute {name}")
     return TYPES[name]

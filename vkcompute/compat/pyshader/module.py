@@ -1,4 +1,4 @@
-"""`python2shader`: a Python function becomes a module of SPIR-V."""
+"""Shader modules: SPIR-V compiled from Python functions by `python2shader`."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 
 from vkcompute import ir
 from vkcompute.compat.pyshader import types
-from vkcompute.compat.pyshader.language import Buffer, Language
-from vkcompute.compat.pyshader.types import Scalar, ShaderType, type_named
+from vkcompute.compat.pyshader.compiler import Buffer, ShaderCompiler
+from vkcompute.compat.pyshader.types import Scalar, ShaderType, parse_type
 from vkcompute.errors import KernelError
 from vkcompute.jit.accurate import optimized
 from vkcompute.jit.compile import too_deep
@@ -19,9 +19,9 @@ from vkcompute.jit.values import Kind, Number, Vector
 
 RES_INPUT, RES_OUTPUT, RES_UNIFORM, RES_BUFFER = "input", "output", "uniform", "buffer"
 RES_SAMPLER, RES_TEXTURE = "sampler", "texture"
-_INSTEAD = {
-    RES_OUTPUT: "an output; a compute shader writes to buffers",
-    RES_UNIFORM: 'a uniform; write ("buffer", slot, Array(f32)), which a tensor is bound to',
+_UNSUPPORTED = {
+    RES_OUTPUT: "an output; write to a buffer",
+    RES_UNIFORM: 'a uniform; write ("buffer", slot, Array(f32)), and bind a tensor',
     **dict.fromkeys((RES_SAMPLER, RES_TEXTURE), 'textures; write ("buffer", slot, Array(vec4)), and index it'),
 }
 _BUILTINS = {
@@ -34,18 +34,18 @@ _BUILTINS = {
 
 
 class ShaderModule:
-    """Made by `python2shader`.
+    """A compiled shader, made by `python2shader`.
 
     Attributes:
-        input: the function.
-        description: for people.
+        input: the Python function.
+        description: text for messages.
     """
 
     def __init__(self, function: FunctionType, spirv: bytes) -> None:
         self.input, self.description, self._spirv = function, f"shader from {function.__name__}", spirv
 
     def to_spirv(self) -> bytes:
-        """The module: entry point "main", workgroups of one invocation."""
+        """Returns the SPIR-V module: entry point "main", workgroups of one invocation."""
         return self._spirv
 
     def __repr__(self) -> str:
@@ -53,7 +53,7 @@ class ShaderModule:
 
 
 def python2shader(func: Callable[..., object]) -> ShaderModule:
-    """Compiles a compute shader, as a decorator.
+    """Compiles a compute shader; a decorator.
 
         @python2shader
         def compute_product(
@@ -65,97 +65,97 @@ def python2shader(func: Callable[..., object]) -> ShaderModule:
 
         gpu.kernel(compute_product.to_spirv())(x, y)
 
-    **Parameters** say what they are in their default or annotation: an input, or a buffer at a binding, or a (set,
-    binding), which holds numbers or vectors, side by side (a vec3 takes 12 bytes).
+    **Parameters** are declared by default or annotation: an input, or a buffer at a binding or (set, binding). Buffers
+    hold numbers, or vectors without padding (a vec3 takes 12 bytes).
 
-    **Types** are never promoted: both sides of an operator, and both ways that give a variable its value, have the
-    same. Convert by `f32(x)`. A Python int is an i32, a float an f32. `/` divides floats; `//` integers, towards zero;
-    `%` has the divisor's sign. Vectors add, multiply and compare by element, also with a number; `@` is the dot
-    product; `v.x`, `v.zyx`, `v.rgb` and `v[0]` are elements. A list that is written out, as `[0.5, 0.25]`, is read
-    at any index.
+    **Types** are never promoted: both operands of an operator have one type, and so have the values of a variable
+    after a branch. Convert by `f32(x)`. A Python int is an i32, a float an f32. `/` divides floats, `//` integers
+    towards zero; `%` has the divisor's sign. Operators on vectors are elementwise, also with a number; `@` is the dot
+    product; `v.x`, `v.zyx`, `v.rgb` and `v[0]` are elements. List literals such as `[0.5, 0.25]` and
+    `[[0, 4], [1, 5]]` take any index.
 
-    **Names** of types, of PyShader's functions, `math` and `stdlib` mean those, imported or not. Statements, branches,
-    loops, other functions and constants are those of `vc.kernel`.
+    **Names** of types and of PyShader's functions, `math` and `stdlib` need no import. Statements, branches, loops,
+    calls of other functions and constants are those of `vc.kernel`.
 
     Raises:
-        KernelError (which is `ShaderError`): a shader cannot do this; with file, line, column and a caret.
-        TypeError: it is no function, or a parameter does not say what it is.
-        NameError: its name does not contain "compute".
+        KernelError (`ShaderError`): not supported in shaders; with file, line, column and a caret.
+        TypeError: `func` is not a Python function, or a parameter is not declared.
+        NameError: the name does not contain "compute".
     """
     if not isinstance(func, FunctionType):
         raise TypeError(f"python2shader takes a function written in Python; got {type(func).__name__}")
     stages = [stage for stage in ("compute", "vertex", "fragment") if stage in func.__name__.lower()]
     if len(stages) != 1:
-        raise NameError(f'the name of a shader contains one of "compute", "vertex" and "fragment"; got {func.__name__}')
+        raise NameError(f'the name of a shader contains "compute" (or "vertex" or "fragment"); got {func.__name__}')
     source = read(func)
     if stages != ["compute"]:
         raise source.error(source.tree, f"only compute shaders are compiled; got a {stages[0]} shader")
     function = ir.Function(func.__name__, (1, 1, 1))
-    language = Language(function)
+    compiler = ShaderCompiler(function)
     try:
-        args = {name: _parameter(language, name, *found) for name, found in _resources(func).items()}
-    except _Unsupported as refusal:
-        raise source.error(source.tree, refusal) from None
+        args = {name: _parameter(compiler, name, *resource) for name, resource in _resources(func).items()}
+    except _UnsupportedParameter as error:
+        raise source.error(source.tree, error) from None
     try:
-        language.run(func, source, args)
+        compiler.run(func, source, args)
     except RecursionError:
         raise too_deep(source) from None
     return ShaderModule(func, ir.lower(optimized(function)))
 
 
-class _Unsupported(Exception):
-    """A parameter that PyShader has and we do not."""
+class _UnsupportedParameter(Exception):
+    """A parameter that PyShader supports and this compiler does not."""
 
 
 def _resources(func: FunctionType) -> dict[str, tuple[str, Any, ShaderType]]:
-    """Per parameter: what it is, its slot and its type; slots are taken once."""
-    notes, found, taken = inspect.get_annotations(func, eval_str=True), {}, dict[Any, str]()
+    """Maps parameters to resource, slot and type. Each slot has one parameter."""
+    annotations, found, taken = inspect.get_annotations(func, eval_str=True), {}, dict[Any, str]()
     for name, parameter in inspect.signature(func).parameters.items():
-        given = next((each for each in (notes.get(name), parameter.default) if isinstance(each, tuple)), None)
+        given = next((each for each in (annotations.get(name), parameter.default) if isinstance(each, tuple)), None)
         if given is None or len(given) != 3:
-            raise TypeError(f'parameter {name} is given as {name}=("buffer", 0, Array(f32)); got {parameter}')
+            raise TypeError(f'parameter {name} is declared as {name}=("buffer", 0, Array(f32)); got {parameter}')
         resource, slot, kind = given
         resource = resource.lower() if isinstance(resource, str) else resource
-        kind = type_named(kind) if isinstance(kind, str) and resource not in _INSTEAD else kind
-        rule = f"parameter {name} is given as (resource, slot, type)"
-        if resource not in (RES_INPUT, RES_BUFFER, *_INSTEAD):
+        kind = parse_type(kind) if isinstance(kind, str) and resource not in _UNSUPPORTED else kind
+        rule = f"parameter {name} is declared as (resource, slot, type)"
+        if resource not in (RES_INPUT, RES_BUFFER, *_UNSUPPORTED):
             raise TypeError(f"{rule}; the resource is {RES_INPUT!r} or {RES_BUFFER!r}; got {given[0]!r}")
-        if not (isinstance(kind, ShaderType) or resource in _INSTEAD):
+        if not (isinstance(kind, ShaderType) or resource in _UNSUPPORTED):
             raise TypeError(f"{rule}; the type is one of PyShader's, as f32 or Array(f32); got {kind!r}")
         if resource == RES_BUFFER:
             slot = slot if isinstance(slot, tuple) else (0, slot)
             if len(slot) != 2 or not all(type(each) is int and each >= 0 for each in slot):
                 raise TypeError(f"the slot of {name} is a binding, or (set, binding); got {given[1]!r}")
             if slot in taken:
-                raise KernelError(f"{taken[slot]} and {name} are both bound at {given[1]}; give one another slot")
+                raise KernelError(f"{taken[slot]} and {name} are both bound at {given[1]}; change one of the slots")
             taken[slot] = name
         found[name] = resource, slot, kind
     return found
 
 
-def _parameter(language: Language, name: str, resource: str, slot: Any, kind: Any) -> Any:
-    if resource in _INSTEAD:
-        raise _Unsupported(f"not supported in shaders here: {_INSTEAD[resource]} ({name})")
-    return (_input if resource == RES_INPUT else _buffer)(language, name, slot, kind)
+def _parameter(compiler: ShaderCompiler, name: str, resource: str, slot: Any, kind: Any) -> Any:
+    if resource in _UNSUPPORTED:
+        raise _UnsupportedParameter(f"not supported in shaders: {_UNSUPPORTED[resource]} ({name})")
+    return (_input if resource == RES_INPUT else _buffer)(compiler, name, slot, kind)
 
 
-def _input(language: Language, name: str, slot: Any, kind: Any) -> Any:
+def _input(compiler: ShaderCompiler, name: str, slot: Any, kind: Any) -> Any:
     builtin = _BUILTINS.get(slot) if isinstance(slot, str) else None
     scalar, n = (kind.subtype, kind.length) if isinstance(kind, types.Vector) else (kind, 1)
     n_axes = 1 if builtin == "local_index" else 3
     if builtin is None:
-        raise _Unsupported(f"the inputs of a compute shader are {', '.join(_BUILTINS)}; got {slot!r} ({name})")
+        raise _UnsupportedParameter(f"the inputs of a compute shader are {', '.join(_BUILTINS)}; got {slot!r} ({name})")
     if not isinstance(scalar, Scalar) or str(scalar) not in ("i32", "u32") or n > n_axes:
-        raise _Unsupported(f"{slot} is an {'i32' if n_axes == 1 else 'ivec3'}; got {kind} ({name})")
-    b, number = language.builder, scalar.number
+        raise _UnsupportedParameter(f"{slot} is an {'i32' if n_axes == 1 else 'ivec3'}; got {kind} ({name})")
+    b, number = compiler.builder, scalar.number
     axes = [Number(b.cast(b.builtin(builtin, axis), number), Kind(number)) for axis in range(n_axes)]
     return Vector(axes[:n]) if isinstance(kind, types.Vector) else axes[0]
 
 
-def _buffer(language: Language, name: str, slot: tuple[int, int], kind: Any) -> Buffer:
+def _buffer(compiler: ShaderCompiler, name: str, slot: tuple[int, int], kind: Any) -> Buffer:
     element = kind.subtype if isinstance(kind, types.Array) else None
     scalar, n = (element.subtype, element.length) if isinstance(element, types.Vector) else (element, 1)
     if not isinstance(scalar, Scalar) or scalar.number is ir.BOOL:
-        raise _Unsupported(f"a buffer is an Array of numbers or of vectors of them; got {kind} ({name})")
-    memory = language.function.buffer(name, scalar.number, slot)
-    return Buffer(name, len(language.function.buffers) - 1, scalar.number, 1, memory, n=n)
+        raise _UnsupportedParameter(f"a buffer is an Array of numbers or of vectors of them; got {kind} ({name})")
+    memory = compiler.function.buffer(name, scalar.number, slot)
+    return Buffer(name, len(compiler.function.buffers) - 1, scalar.number, 1, memory, n=n)

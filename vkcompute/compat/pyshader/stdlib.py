@@ -1,7 +1,7 @@
-"""PyShader's functions, to be imported where a shader is written; the shader finds them by name in any case.
+"""PyShader's functions. Modules with shaders may import them, for linters; shaders find them without an import.
 
-Of vectors they are taken element by element, but for the geometric ones (`length` to `reflect`). The compiler has those
-that come from elsewhere, and compiles the others from here.
+On vectors they are elementwise, except for the geometric ones (`length` to `reflect`). Functions defined here are
+compiled from this source; those imported here are built into the compiler.
 """
 
 from __future__ import annotations
@@ -43,86 +43,86 @@ __all__ = [
 
 
 def exp2(x: Any) -> Any:
-    """2 to the power of x."""
+    """Returns 2 to the power of x."""
     return 2.0**x
 
 
 def round_even(x: Any) -> Any:
-    """The nearest whole number, the even one of two; so does `round`."""
+    """Rounds half to even, as `round`."""
     return round(x)
 
 
 def sign(x: Any) -> Any:
-    """1, 0 or -1."""
+    """Returns 1, 0 or -1."""
     return (x > 0) - (x < 0)
 
 
 def fract(x: Any) -> Any:
-    """What is above the whole number below."""
+    """Returns x - floor(x)."""
     return x - floor(x)
 
 
 def clamp(x: Any, low: Any, high: Any) -> Any:
-    """x, within bounds."""
+    """Limits x to bounds."""
     return min(max(x, low), high)
 
 
 def mix(x: Any, y: Any, a: Any) -> Any:
-    """x for a = 0, y for a = 1, and what lies on the line between."""
+    """Interpolates linearly between x (a = 0) and y (a = 1)."""
     return x * (1.0 - a) + y * a
 
 
 def step(edge: Any, x: Any) -> Any:
-    """0 below the edge, else 1."""
+    """Returns 0 below the edge, else 1."""
     return 0.0 if x < edge else 1.0
 
 
 def smooth_step(edge0: Any, edge1: Any, x: Any) -> Any:
-    """0 up to the first edge, 1 from the second on, and Hermite's cubic between."""
+    """Interpolates from 0 at the first edge to 1 at the second by Hermite's cubic; constant outside."""
     t = clamp((x - edge0) / (edge1 - edge0), 0.0, 1.0)
     return t * t * (3.0 - 2.0 * t)
 
 
 def nmin(x: Any, y: Any) -> Any:
-    """The smaller one, or that which is a number."""
+    """Returns the smaller argument; if one is NaN, the other."""
     return y if math.isnan(x) else x if math.isnan(y) else min(x, y)
 
 
 def nmax(x: Any, y: Any) -> Any:
-    """The larger one, or that which is a number."""
+    """Returns the larger argument; if one is NaN, the other."""
     return y if math.isnan(x) else x if math.isnan(y) else max(x, y)
 
 
 def nclamp(x: Any, low: Any, high: Any) -> Any:
-    """x within bounds, whichever of the three are numbers."""
+    """Limits x to bounds; ignores arguments that are NaN."""
     return nmin(nmax(x, low), high)
 
 
 def length(v: Any) -> Any:
-    """The Euclidean norm of a vector."""
+    """Returns the Euclidean norm of a vector."""
     return sqrt(v @ v)
 
 
 def distance(p: Any, q: Any) -> Any:
-    """The distance of two points."""
+    """Returns the Euclidean distance of two points."""
     return length(p - q)
 
 
 def normalize(v: Any) -> Any:
-    """The vector of length 1 in this direction."""
+    """Scales a vector to length 1."""
     return v / length(v)
 
 
 def cross(p: Any, q: Any) -> Any:
-    """The vector product of two vectors of three."""
+    """Returns the cross product of two vectors of three numbers."""
     return p.yzx * q.zxy - p.zxy * q.yzx
 
 
 def face_forward(n: Any, i: Any, n_ref: Any) -> Any:
-    """n if n_ref points against i, else -n."""
+    """Returns n if n_ref and i point in opposite directions, else -n."""
     return n if n_ref @ i < 0.0 else -n
 
 
 def reflect(i: Any, n: Any) -> Any:
-    """The direction i, reflected by a surface with the normal n of length 1."""
+    """Reflects direction i at a surface with normal n of length 1."""
     return i - 2.0 * (n @ i) * n

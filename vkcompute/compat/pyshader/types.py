@@ -1,4 +1,4 @@
-"""PyShader's types, as they stand in a shader's parameters and are called in its body."""
+"""PyShader's types: of a shader's parameters, and as constructors in its body."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from vkcompute import ir
 
 
 class ShaderType:
-    """Base of all types."""
+    """Base class of all types."""
 
     __slots__ = ()
 
 
 class Void(ShaderType):
-    """Nothing."""
+    """The type without values."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Scalar(ShaderType):
-    """One number.
+    """A number.
 
     Attributes:
-        number: the compiler's type.
+        number: the compiler's type of it.
     """
 
     name: str
@@ -44,8 +44,8 @@ class Vector(ShaderType):
     subtype: Scalar
 
     def __post_init__(self) -> None:
-        _demand(2 <= self.length <= 4, f"a vector has 2 to 4 elements; got {self.length}")
-        _demand(isinstance(self.subtype, Scalar), f"a vector is of scalars, as Vector(3, f32); got {self.subtype!r}")
+        _require(2 <= self.length <= 4, f"a vector has 2 to 4 elements; got {self.length}")
+        _require(isinstance(self.subtype, Scalar), f"a vector is of scalars, as Vector(3, f32); got {self.subtype!r}")
 
     def __str__(self) -> str:
         letter = {"f32": "", "i32": "i", "u32": "u", "boolean": "b"}.get(self.subtype.name)
@@ -54,7 +54,7 @@ class Vector(ShaderType):
 
 @dataclass(frozen=True, slots=True)
 class Matrix(ShaderType):
-    """`Matrix(columns, rows, f32)`; a shader that uses one is refused."""
+    """`Matrix(columns, rows, f32)`; not supported in shaders."""
 
     cols: int
     rows: int
@@ -62,27 +62,27 @@ class Matrix(ShaderType):
 
     def __post_init__(self) -> None:
         fits = 2 <= self.cols <= 4 and 2 <= self.rows <= 4
-        _demand(fits, f"a matrix has 2 to 4 columns and rows; got {self.cols}, {self.rows}")
-        _demand(str(self.subtype)[0] == "f", f"a matrix is of floats; got {self.subtype!r}")
+        _require(fits, f"a matrix has 2 to 4 columns and rows; got {self.cols}, {self.rows}")
+        _require(str(self.subtype)[0] == "f", f"a matrix is of floats; got {self.subtype!r}")
 
 
 @dataclass(frozen=True, slots=True, init=False)
 class Array(ShaderType):
-    """`Array(f32)`, as long as what is bound, or `Array(100, f32)`.
+    """`Array(f32)`, with the length of the bound tensor, or `Array(100, f32)`.
 
     Attributes:
-        length: 0 where it is not known.
+        length: number of elements; 0 if unknown.
     """
 
     length: int
     subtype: ShaderType
 
     def __init__(self, *args: Any) -> None:
-        _demand(len(args) in (1, 2), f"Array(subtype) or Array(length, subtype); got {len(args)} arguments")
+        _require(len(args) in (1, 2), f"Array(subtype) or Array(length, subtype); got {len(args)} arguments")
         length, subtype = args if len(args) == 2 else (0, args[0])
         fits = isinstance(subtype, ShaderType) and not isinstance(subtype, Void)
-        _demand(fits, f"an array is of types; got {subtype!r}")
-        _demand(len(args) == 1 or (isinstance(length, int) and length > 0), f"an array has elements; got {length!r}")
+        _require(fits, f"an array is of types; got {subtype!r}")
+        _require(len(args) == 1 or (isinstance(length, int) and length > 0), f"an array has elements; got {length!r}")
         object.__setattr__(self, "length", length)
         object.__setattr__(self, "subtype", subtype)
 
@@ -91,16 +91,16 @@ class Array(ShaderType):
 
 
 class Struct(ShaderType):
-    """`Struct(a=f32, b=ivec4)`; a shader that uses one is refused."""
+    """`Struct(a=f32, b=ivec4)`; not supported in shaders."""
 
     __slots__ = ("fields",)
 
     def __init__(self, **fields: ShaderType) -> None:
-        _demand(all(isinstance(each, ShaderType) for each in fields.values()), f"a struct is of types; got {fields}")
+        _require(all(isinstance(each, ShaderType) for each in fields.values()), f"a struct is of types; got {fields}")
         self.fields = fields
 
 
-def _demand(condition: bool, message: str) -> None:
+def _require(condition: bool, message: str) -> None:
     if not condition:
         raise TypeError(message)
 
@@ -117,29 +117,29 @@ for _columns in (2, 3, 4):
     for _rows in (2, 3, 4):
         TYPES[f"mat{_columns}x{_rows}"] = Matrix(_columns, _rows, SCALARS[ir.FLOAT32])
     TYPES[f"mat{_columns}"] = TYPES[f"mat{_columns}x{_columns}"]
-MAKERS: dict[str, type[ShaderType]] = {"Vector": Vector, "Matrix": Matrix, "Array": Array, "Struct": Struct}
-"""What makes a type when it is called"""
+CONSTRUCTORS: dict[str, type[ShaderType]] = {"Vector": Vector, "Matrix": Matrix, "Array": Array, "Struct": Struct}
+"""Names -> classes that make types"""
 
 
-def type_named(text: str) -> ShaderType:
-    """The type that this text stands for, as `"Array(vec2)"`.
+def parse_type(text: str) -> ShaderType:
+    """Parses a type such as `"Array(vec2)"`; upper and lower case are equal.
 
     Raises:
-        TypeError: it stands for none.
+        TypeError: the text is not a type.
     """
-    by_name = {name.lower(): found for name, found in {**TYPES, **MAKERS}.items()}
+    by_name = {name.lower(): value for name, value in {**TYPES, **CONSTRUCTORS}.items()}
 
-    def found(node: ast.expr) -> Any:
+    def evaluate(node: ast.expr) -> Any:
         if isinstance(node, ast.Name):
             return by_name[node.id.lower()]
         if isinstance(node, ast.Call):
-            named = {each.arg or "": found(each.value) for each in node.keywords}
-            return found(node.func)(*map(found, node.args), **named)
+            named = {each.arg or "": evaluate(each.value) for each in node.keywords}
+            return evaluate(node.func)(*map(evaluate, node.args), **named)
         return ast.literal_eval(node)
 
     try:
-        kind = found(ast.parse(text.strip(), mode="eval").body)
+        kind = evaluate(ast.parse(text.strip(), mode="eval").body)
     except (KeyError, SyntaxError, ValueError):
         kind = None
-    _demand(isinstance(kind, ShaderType), f"{text!r} is no type; write one as 'Array(f32)'")
+    _require(isinstance(kind, ShaderType), f"{text!r} is not a type; write one as 'Array(f32)'")
     return kind  # type: ignore[no-any-return]
