@@ -1,7 +1,7 @@
-"""Kompute's second tutorial of 2020, but for its import lines: logistic regression with a shader written in Python.
+"""Kompute's second tutorial of 2020, with its imports changed: logistic regression with a shader in Python.
 
-The shader computes each row's part of the gradient; the host adds them up and takes the step. As in the tutorial, the
-loss has a wrong sign, (1 + y) for (1 - y); nothing depends on it.
+The shader computes each row's contribution to the gradient; the host sums them and updates the weights. The loss has
+(1 + y) where the cross-entropy has (1 - y), as in the tutorial; no other result depends on it.
 """
 
 import vkcompute.compat.kp05 as kp

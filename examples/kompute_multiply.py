@@ -1,4 +1,4 @@
-"""Kompute's first tutorial of 2020 as it was written then, but for its import lines: two arrays are multiplied."""
+"""Kompute's first tutorial of 2020, with its imports changed: the product of two arrays."""
 
 import vkcompute.compat.kp05 as kp
 import vkcompute.compat.pyshader as ps
@@ -26,7 +26,7 @@ mgr.eval_algo_data_def([a, b, out], compute_multiply.to_spirv())
 mgr.eval_tensor_sync_local_def([out])
 print(a.data(), "*", b.data(), "=", out.data())
 
-# The same from the text of a GLSL shader, started first and awaited later, read back by a sequence with a name.
+# The same with a GLSL shader, evaluated asynchronously and read back by a named sequence.
 source = """
     #version 450
     layout (local_size_x = 1) in;

@@ -1,4 +1,4 @@
-"""A manager that tests share, and the shaders that they run."""
+"""Fixtures: a shared manager, and shaders."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FLOATS = "layout(std430, set = 0, binding = {}) buffer B{} {{ float v{}[]; }};\
 
 @pytest.fixture(scope="session")
 def mgr(_silence_at_the_end: None) -> Iterator[kp.Manager]:
-    """On the driver under test. Tests of lifetimes make one of their own."""
+    """A manager on the driver under test. Tests of lifetimes make their own."""
     manager = kp.Manager()
     yield manager
     manager.destroy()
@@ -23,7 +23,7 @@ def mgr(_silence_at_the_end: None) -> Iterator[kp.Manager]:
 
 @pytest.fixture(scope="session", params=["as it is", "three queues, staged"])
 def any_mgr(request: pytest.FixtureRequest, mgr: kp.Manager) -> Iterator[kp.Manager]:
-    """The same, and one whose device has three queues, and memory that the host does not see."""
+    """`mgr`, and a manager whose device has three queues and no host-visible memory."""
     if request.param == "as it is":
         yield mgr
         return
@@ -43,7 +43,7 @@ def _compiled(source: str) -> bytes:
 
 @pytest.fixture(scope="session")
 def spirv() -> Callable[..., bytes]:
-    """SPIR-V of a body in which `i` is the invocation and `v0`, `v1`, … the float arrays of so many bindings."""
+    """Compiles a shader body in which `i` is the invocation and `v0`, `v1`, … are float arrays, one per binding."""
 
     def compiled(body: str, n_bindings: int = 0, declarations: str = "") -> bytes:
         buffers = "".join(_FLOATS.format(n, n, n) for n in range(n_bindings))
@@ -55,5 +55,5 @@ def spirv() -> Callable[..., bytes]:
 
 @pytest.fixture(scope="session")
 def product(spirv: Callable[..., bytes]) -> bytes:
-    """The product of the first two bindings into the third."""
+    """A shader that multiplies the first two bindings into the third."""
     return spirv("v2[i] = v0[i] * v1[i];", 3)

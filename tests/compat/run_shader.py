@@ -1,4 +1,4 @@
-"""Compiling and running PyShader's shaders in tests: each module is validated, and runs on the driver under test."""
+"""Compiles and runs PyShader's shaders in tests: validates each module, and runs it on the driver under test."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ VALIDATOR = shutil.which("spirv-val")
 
 
 def validated(shader: Any) -> ShaderModule:
-    """The shader's module, which spirv-val finds nothing wrong with."""
+    """Compiles a shader; spirv-val accepts the module."""
     module = shader if isinstance(shader, ShaderModule) else python2shader(shader)
     if VALIDATOR:
         command = [VALIDATOR, "--target-env", "vulkan1.2", "-"]
@@ -25,7 +25,7 @@ def validated(shader: Any) -> ShaderModule:
 
 
 def run(gpu: vc.Runtime, shader: Any, *arrays: np.ndarray[Any, Any], grid: Any) -> list[np.ndarray[Any, Any]]:
-    """What the arrays hold after so many invocations."""
+    """Runs a shader on a grid; returns the arrays as they are afterwards."""
     tensors = [gpu.tensor(each) for each in arrays]
     gpu.kernel(validated(shader).to_spirv())(*tensors, grid=grid)
     return [each.numpy() for each in tensors]

@@ -1,4 +1,4 @@
-"""Kompute 0.5: each operation in each of its forms, sequences, names, misuse; and random programs beside a model."""
+"""Kompute 0.5: each operation in each of its forms, sequences, names, misuse, and random programs against a model."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ Run = Callable[..., None]
 
 @pytest.fixture(params=FORMS)
 def run(request: pytest.FixtureRequest, mgr: kp.Manager) -> Run:
-    """Runs an operation in one of the forms that it has, to its end."""
+    """Runs an operation to its end, in each of its forms."""
 
     def work(name: str, tensors: Any, *args: Any, **named: Any) -> None:
         form, sequence = request.param, f"named {next(COUNT)}"
@@ -89,7 +89,7 @@ COUNT = iter(range(10**9))
 
 
 def test_create(mgr: kp.Manager, run: Run) -> None:
-    """The numbers come to the device with it."""
+    """Creation copies the data to the device."""
     tensors = [kp.Tensor([1, 2]), kp.Tensor([3])]
     run("tensor_create", tensors)
     tensors[0].set_data([9, 9])
@@ -99,7 +99,7 @@ def test_create(mgr: kp.Manager, run: Run) -> None:
 
 
 def test_copy(mgr: kp.Manager, run: Run, three: list[kp.Tensor]) -> None:
-    """Both sides are copied, to all others."""
+    """Both sides are copied to all other tensors."""
     a, b, out = three
     a[1] = 5
     run("tensor_copy", [a, b, out])
@@ -150,7 +150,7 @@ def test_lro(mgr: kp.Manager, run: Run, three: list[kp.Tensor], shader: Any) -> 
 
 
 def test_lro_that_is_not_one(mgr: kp.Manager, run: Run, three: list[kp.Tensor]) -> None:
-    """Without a shader it is an error, as in Kompute, whose Python interface passes none."""
+    """Raises without a shader, as in Kompute, whose Python interface passes none."""
     with pytest.raises(RuntimeError, match="algo_lro has no shader; pass SPIR-V or GLSL"):
         run("algo_lro", three)
     for wrong in (three[:2], [*three, three[0]], [*three[:2], mgr.build_tensor([1])]):
@@ -207,7 +207,7 @@ def test_workgroups_and_constants(mgr: kp.Manager, run: Run, keyword: str | None
 def test_misuse(
     mgr: kp.Manager, three: list[kp.Tensor], work: Callable[..., Any], error: type[Exception], message: str
 ) -> None:
-    """It says what is wrong, and what has been refused leaves everything usable."""
+    """The message names the mistake, and all objects stay usable."""
     with pytest.raises(error, match=message):
         work(mgr, three)
     mgr.eval_algo_mult_def(three)
@@ -277,7 +277,7 @@ def test_states_and_their_misuse(mgr: kp.Manager, three: list[kp.Tensor]) -> Non
     with pytest.raises(KomputeError, match="running"):
         sequence.eval()
     while not sequence.eval_await(1000):
-        assert sequence.is_running()  # a wait that ends early leaves it running
+        assert sequence.is_running()  # a timeout leaves it running
     assert not sequence.is_running()
     assert sequence.eval_await() is False  # nothing runs
     mgr.destroy(sequence)
@@ -331,7 +331,7 @@ def test_names(mgr: kp.Manager) -> None:
 
 
 def test_await_without_anything_running(mgr: kp.Manager, three: list[kp.Tensor], caplog: Any) -> None:
-    """The tutorials await what has ended already; this is no reason to say something."""
+    """Awaiting finished work, as the tutorials do, logs nothing."""
     with caplog.at_level(logging.DEBUG, "kp"):
         fresh = kp.Manager()
         assert fresh.eval_await_def() is False
@@ -398,7 +398,7 @@ def test_log_level() -> None:
 
 @pytest.mark.usefixtures("clean_handles")
 def test_nothing_is_left() -> None:
-    """Dropped in any order, destroyed or not, with work in flight."""
+    """Objects are dropped in any order, destroyed or not, with work in flight."""
     manager = kp.Manager()
     a, b = manager.build_tensor(np.zeros(64)), kp.Tensor([1, 2])
     manager.eval_tensor_create_def([b])
@@ -425,7 +425,7 @@ STEPS = st.lists(st.tuples(st.sampled_from(KINDS), *[st.integers(0, 3)] * 3), mi
 
 @given(steps=STEPS, batch=st.booleans(), wait=st.booleans())
 def test_random_programs(mgr: kp.Manager, steps: list[tuple[str, int, int, int]], batch: bool, wait: bool) -> None:
-    """Operations one by one, or recorded together and evaluated twice, against a model with two sides."""
+    """Operations evaluated one by one, or recorded together and evaluated twice, agree with a model of both sides."""
     host = np.float32([[n - 1, n + 1] for n in range(4)])
     device = host.copy()
     tensors = [mgr.build_tensor(each) for each in host]
@@ -435,7 +435,7 @@ def test_random_programs(mgr: kp.Manager, steps: list[tuple[str, int, int, int]]
         given = [tensors[x], tensors[y], *([tensors[z]] if kind == "algo_data" else [])]
         extra = (CLAMPED,) if kind == "algo_data" else ()
         if kind == "host":
-            mgr.current.require_open().wait()  # for all that has been started
+            mgr.current.require_open().wait()  # for all submitted work
             tensors[x][y % 2] = z
         elif batch:
             getattr(sequence, f"record_{kind}")(given, *extra)
@@ -447,7 +447,7 @@ def test_random_programs(mgr: kp.Manager, steps: list[tuple[str, int, int, int]]
         for step in sorted(steps, key=lambda step: step[0] != "host") if batch else steps:
             apply(step, host, device)
         steps = [step for step in steps if step[0] != "host"]
-    mgr.current.require_open().wait()  # for all that has been started
+    mgr.current.require_open().wait()  # for all submitted work
     np.testing.assert_array_equal([each.data() for each in tensors], host)
     np.testing.assert_array_equal([brought(mgr, each) for each in tensors], device)
 

@@ -1,4 +1,4 @@
-"""Tensors of Kompute 0.5: lists of float32, before and after they have memory on a device."""
+"""Tensors of Kompute 0.5: lists of float32, with and without device memory."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def mgr() -> Iterator[kp.Manager]:
 
 
 def list_like(tensor: kp.Tensor, model: list[float], at: int, other: float) -> None:
-    """The tensor is as a list of these numbers."""
+    """Asserts that the tensor acts as a list of these numbers."""
     assert tensor.data() == list(tensor) == model
     assert type(tensor.data()) is list
     assert list(reversed(tensor)) == model[::-1]
@@ -65,7 +65,7 @@ def test_it_is_as_a_list(mgr: kp.Manager, model: list[float], data: Any) -> None
 def test_what_it_takes() -> None:
     assert kp.Tensor(np.zeros((2, 3), np.int8)).data() == [0.0] * 6
     assert kp.Tensor(range(3)).data() == [0.0, 1.0, 2.0]
-    assert 0.1 in kp.Tensor([0.1])  # although 0.1 is no float32
+    assert 0.1 in kp.Tensor([0.1])  # although 0.1 is not a float32
     given = np.float32([1, 2])
     tensor = kp.Tensor(given)
     given[0] = 5
@@ -126,7 +126,7 @@ def test_destroying_gives_memory_back_at_once(mgr: kp.Manager) -> None:
         mgr.current.require_open().wait()
         return live_counts().get("Buffer", 0)
 
-    mgr.create_sequence()  # without a name, in place of the last one with its tensors
+    mgr.create_sequence()  # replaces the last anonymous sequence, and releases its tensors
     before = n_buffers()
     tensor = mgr.build_tensor([1, 2])
     mgr.create_sequence()

@@ -1,4 +1,4 @@
-"""Algorithms: bindings, workgroups, push and specialization constants, what is refused and why."""
+"""Algorithms: bindings, workgroups, push and specialization constants, and errors."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_workgroups(mgr: kp.Manager, spirv: Compile, workgroup: Any, count: int)
 
 
 def test_a_binding_takes_any_type(mgr: kp.Manager, product: bytes) -> None:
-    """Kompute binds bytes: the shader reads these as its own type."""
+    """Kompute binds bytes; the shader reads them as its own type."""
     bits = mgr.tensor_t(np.array([1.5, 2.0], np.float32).view(np.uint32))
     two, out = mgr.tensor([2, 2]), mgr.tensor([0, 0])
     mgr.sequence().record(kp.OpSyncDevice([bits, two])).record(

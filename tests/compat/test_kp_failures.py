@@ -1,4 +1,4 @@
-"""Each of the driver's calls fails once, in a program with everything: it says so, leaves nothing, and works again."""
+"""Each Vulkan call of a large program fails once: the error is raised, nothing leaks, and the next run succeeds."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CALLS = """
 
 
 def _program(manager: kp.Manager, spirv: Compile) -> list[float]:
-    """Two tensors and an image, with and without timestamps, given one by one and replayed."""
+    """Uses two tensors and an image, with and without timestamps, evaluated eagerly and as a graph."""
     declared = "layout(binding = 0, r32f) uniform image2D m; layout(binding = 1) buffer C { float c[]; };"
     image, tensor = manager.image(np.arange(4), 4, 1, 1), manager.tensor([4] * 4)
     shader = spirv("c[i] += imageLoad(m, ivec2(i, 0)).x;", 0, declared)

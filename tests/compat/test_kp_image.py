@@ -1,4 +1,4 @@
-"""Images of Kompute's interface: every format, copies between images and tensors, the kinds of memory, misuse."""
+"""Images: every format, copies between images and tensors, memory types, misuse."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TYPES = ("uint8", "int8", "uint16", "int16", "uint32", "int32", "float16", "floa
 
 
 def _format(dtype: np.dtype[Any], channels: int) -> tuple[str, str]:
-    """GLSL's words for a texel's format, and for the image's type."""
+    """Returns GLSL's names of the texel format and of the image type."""
     kind = {"f": ("f", ""), "i": ("i", "i"), "u": ("ui", "u")}[dtype.kind]
     return f"{'rgba'[:channels]}{8 * dtype.itemsize}{kind[0]}", f"{kind[1]}image2D"
 

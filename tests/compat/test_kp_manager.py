@@ -94,7 +94,7 @@ def test_any_order_of_destruction(product: bytes, order: tuple[int, ...]) -> Non
 
 
 def test_threads_share_a_manager(mgr: kp.Manager, spirv: Callable[..., bytes]) -> None:
-    """Each with tensors and sequences of its own, made and replayed meanwhile, on one common input."""
+    """Each thread makes and replays its own tensors and sequences, on one common input."""
     common, shader = mgr.tensor(np.arange(100)), spirv("v1[i] += v0[i];", 2)
     mgr.sequence().eval(kp.OpSyncDevice([common]))
 

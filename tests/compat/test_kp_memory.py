@@ -1,4 +1,4 @@
-"""Tensors of Kompute's interface: types, sizes, the two sides, views that outlive them."""
+"""Tensors: types, sizes, both sides, and views that outlive them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sequences: what is recorded when, what runs, waiting, timestamps, misuse; and random programs beside a model."""
+"""Sequences: recording, evaluation, waiting, timestamps, misuse, and random programs against a model."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SLOW = "float x = v0[i]; for (uint k = 0; k < 30000; k++) x = x * 1.0000001 + 1;
 
 @pytest.fixture
 def adding(mgr: kp.Manager, spirv: Compile) -> tuple[kp.Tensor, kp.OpAlgoDispatch]:
-    """A tensor of two, and a dispatch that adds 1 to each element."""
+    """A tensor of two elements, and a dispatch that adds 1 to each."""
     tensor = mgr.tensor([0, 0])
     mgr.sequence().eval(kp.OpSyncDevice([tensor]))
     return tensor, kp.OpAlgoDispatch(mgr.algorithm([tensor], spirv("v0[i] += 1;", 1)))
@@ -120,7 +120,7 @@ def test_async_returns_before_the_work_is_done(
     tensor = mgr.tensor(np.zeros(n))
     slow = kp.OpAlgoDispatch(mgr.algorithm([tensor], spirv(SLOW, 1), (n,)))
     sequence = mgr.sequence().record(kp.OpSyncDevice([tensor])).record(slow).record(kp.OpSyncLocal([tensor]))
-    for _ in range(2):  # once one by one, once as a graph
+    for _ in range(2):  # eagerly, then as a graph
         assert sequence.eval_async() is sequence
         assert sequence.is_running()
         assert not tensor.data().any()
@@ -172,7 +172,7 @@ def test_timestamps(mgr: kp.Manager, adding: tuple[kp.Tensor, kp.OpAlgoDispatch]
         seen += ticks
     assert seen == sorted(seen)
     assert tensor.data()[0] == 3
-    sequence.record(add)  # anew: one operation
+    sequence.record(add)  # begins a new recording
     with pytest.raises(RuntimeError, match="not been evaluated since it was recorded"):
         sequence.get_timestamps()
     assert len(sequence.eval().get_timestamps()) == 2
@@ -273,7 +273,7 @@ class Model:
         self.sides[2][1] = self.sides[2][0]  # one side
 
     def do(self, what: str, where: Any) -> None:
-        """An operation; storage (3) has no host's side to speak of."""
+        """Applies an operation; tensor 3 is storage, without a host side."""
         if what == "add":
             self.sides[where[1]][1] += self.sides[where[0]][1]
         elif what == "copy":
@@ -291,7 +291,7 @@ class Model:
 def test_random_programs(
     any_mgr: kp.Manager, spirv: Compile, programs: list[list[tuple[str, Any]]], writes: list[tuple[str, Any]]
 ) -> None:
-    """Each sequence is evaluated three times: given one by one, and replayed twice."""
+    """Each sequence is evaluated three times: once eagerly, twice as a graph."""
     tensors, model = [any_mgr.tensor([n] * 3, kind) for n, kind in enumerate(KINDS)], Model()
     any_mgr.sequence().eval(kp.OpSyncDevice(tensors))
     shader = spirv("v1[i] += v0[i];", 2)
@@ -319,7 +319,7 @@ def test_random_programs(
 
 
 def test_one_operation_again_and_again_takes_what_it_uses_as_it_is_now(any_mgr: kp.Manager, spirv: Compile) -> None:
-    """Push constants, data and the algorithm change in between; the operation is the same, or one like it."""
+    """Push constants, data and the algorithm change in between; the operation is the same or an equal one."""
     declared = "layout(push_constant) uniform P { float p; };"
     one, other, total = tensors = [any_mgr.tensor([k, 2 * k]) for k in (1, 10, 0)]
     add = any_mgr.algorithm(tensors, spirv("v2[i] += p * v0[i];", 3, declared), push_consts=[1])

@@ -55,7 +55,7 @@ def test_a_program_of_kompute_0_7(mgr: kp.Manager, pair: list[kp.Tensor]) -> Non
     ],
 )
 def test_spec_consts_are_those_given(mgr: kp.Manager, product: bytes, given: Any, expected: list[float]) -> None:
-    """In the order of their ids, declared by the shader or not, also after `destroy`."""
+    """All values are returned in the order of their ids, declared by the shader or not, also after `destroy`."""
     algorithm = mgr.algorithm([mgr.tensor([1])] * 3, product, (), given)
     found = algorithm.get_spec_consts()
     assert found == expected
@@ -82,7 +82,7 @@ def test_definitions_and_several_sources(mgr: kp.Manager, pair: list[kp.Tensor])
 
 @pytest.mark.parametrize("error", [RuntimeError, kp.KomputeError, vc.CompileError])
 def test_source_that_does_not_compile(error: type[Exception]) -> None:
-    """A RuntimeError as in Kompute, with the line and the file's name."""
+    """The error is a RuntimeError as in Kompute, with file and line."""
     with pytest.raises(error, match=r"<glsl>:7(.|\n)*nonsense"):
         kp.Shader.compile_source(HEAD.replace("layout(set = 0, binding = 1)", "nonsense"))
     with pytest.raises(error, match=r"all\.comp:7(.|\n)*nonsense"):

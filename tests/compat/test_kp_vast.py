@@ -1,4 +1,4 @@
-"""Tensors of more than 4 GiB: no size and no offset loses its upper half, and what a device cannot do is said."""
+"""Tensors of more than 4 GiB: sizes and offsets keep their upper half, and limits of the device raise errors."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _staged_too = pytest.mark.parametrize("vast_mgr", ["on paper", "on paper, staged
 
 @pytest.fixture(params=["on paper", "real"])
 def vast_mgr(request: pytest.FixtureRequest) -> Iterator[kp.Manager]:
-    """Of a device that has, or seems to have, memory for some tensors of 4 GiB.
+    """A manager of a device with memory, real or simulated, for some tensors of 4 GiB.
 
-    "real" is for those who set VKCOMPUTE_TEST_VAST: it takes 24 GiB, half of them on the device.
+    VKCOMPUTE_TEST_VAST enables "real", which takes 24 GiB, half of them on the device.
     """
 
     if request.param == "real":
@@ -49,14 +49,14 @@ def vast_mgr(request: pytest.FixtureRequest) -> Iterator[kp.Manager]:
 
 @pytest.fixture
 def many_bytes() -> Iterator[Bytes]:
-    """More than 4 GiB, all zero."""
+    """An array of more than 4 GiB of zeros."""
     span = Span(_N)
     yield span.bytes[:_N]
     span.close()
 
 
 def _mark(data: Bytes, first: int) -> list[int]:
-    """Writes other numbers at the places that matter; gives them."""
+    """Writes other numbers around the boundaries; returns them."""
     values = [first + i for i in range(len(_PLACES))]
     for place, value in zip(_PLACES, values, strict=True):
         data[place] = value
@@ -76,7 +76,7 @@ def test_a_tensor_of_more_than_4_gib_comes_and_goes_as_a_whole(
     assert tensor.size() == len(tensor) == tensor.data().size == _N
     assert _at_places(tensor.data()) == values
     up, down = (vast_mgr.sequence().record(each([tensor])) for each in (kp.OpSyncDevice, kp.OpSyncLocal))
-    for first in (30, 50):  # given one by one, and replayed
+    for first in (30, 50):  # eagerly, then as a graph
         values = _mark(tensor.data(), first)
         up.eval()
         _mark(tensor.data(), 70)
@@ -104,7 +104,7 @@ def test_copies_of_more_than_4_gib(vast_mgr: kp.Manager, many_bytes: Bytes) -> N
 
 @_staged_too
 def test_what_lies_behind_4_gib_of_others(vast_mgr: kp.Manager, spirv: Compile) -> None:
-    """Kernels, copies and fills of small tensors at offsets that do not fit 32 bits."""
+    """Kernels, copies and fills work on small tensors at offsets beyond 32 bits."""
     runtime = vast_mgr.runtime
     block = runtime.empty(7 * GIB, np.uint8)
     key = block.buffer.block.key
@@ -131,7 +131,7 @@ def test_what_lies_behind_4_gib_of_others(vast_mgr: kp.Manager, spirv: Compile) 
 
 
 def test_what_the_device_has_no_memory_for_is_said() -> None:
-    """On the driver as it is, and nothing of it is left."""
+    """The driver under test raises, and nothing leaks."""
     mgr = kp.Manager()
     held = mgr.runtime.device.memory.used_bytes
     n = 1 << 40

@@ -1,4 +1,4 @@
-"""PyShader's language against numpy: each construct that a shader may have."""
+"""PyShader's language against numpy: each construct of a shader."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ FLOATS, INTS = Array(f32), Array(i32)
 
 
 def floats(gpu: vc.Runtime, shader: Any) -> list[float]:
-    """What a shader writes to its only buffer, at binding 1, for indices up to N."""
+    """Runs N invocations of a shader; returns its only buffer, binding 1."""
     return run(gpu, shader, np.full(N, -1, np.float32), grid=N)[0].tolist()
 
 
@@ -161,7 +161,7 @@ def integers_compute(index=INDEX, a=("buffer", 0, INTS), b=("buffer", 1, INTS), 
 
 
 def test_integers(gpu: vc.Runtime) -> None:
-    """Division towards zero, the remainder with the divisor's sign, wrapping products."""
+    """Division rounds towards zero, the remainder has the divisor's sign, and products wrap."""
     out = run(gpu, integers_compute, LEFT, RIGHT, np.zeros((N, 4), np.int32), grid=N)[2]
     with np.errstate(over="ignore"):
         quotient = np.trunc(LEFT / RIGHT).astype(np.int32)
@@ -386,7 +386,7 @@ def nested_lists_compute(index=INDEX, out=("buffer", 1, FLOATS)):
 
 
 def by_python(i: int) -> float:
-    """The element that `nested_lists_compute` writes."""
+    """Computes element i of `nested_lists_compute` in Python."""
     offsets = [[0, 4], [1, 5], [2, 7]]
     row = [10, 20] if i > 4 else offsets[i % 3]
     row = row[::-1] if i % 4 % 2 else row
@@ -445,7 +445,7 @@ def slots_compute(
 
 
 def test_slots_are_honoured(gpu: vc.Runtime) -> None:
-    """Tensors come in the order of set and binding, whatever the order of the parameters, and bindings have gaps."""
+    """Tensors are passed in the order of set and binding, not of the parameters; bindings have gaps."""
     a, b = np.float32([5, 6, 7, 8]), np.float32([1, 1, 2, 2])
     module = python2shader(slots_compute)
     assert [(each.set, each.binding) for each in gpu.kernel(module.to_spirv()).bindings] == [(0, 2), (0, 5), (1, 0)]
@@ -461,9 +461,9 @@ def ids_compute(
     flat=("input", "GlobalInvocationId", i32),
     out: np.ndarray = ("BUFFER", 0, Array(ivec4)),
 ):
-    """Writes where the invocation stands.
+    """Writes the built-in inputs.
 
-    A docstring is no statement.
+    A docstring is not compiled.
     """
     i = group.x * n_groups.y + group.y
     out[i] = ivec4(index.x, index.y, flat + 100 * number, local.x + local.y + local.z)

@@ -1,4 +1,4 @@
-"""What a shader may not do: the error names both types, the place and what to write instead."""
+"""Errors of the shader compiler: each names both types, the position and the remedy."""
 
 from __future__ import annotations
 
@@ -265,7 +265,7 @@ REFUSED = [each for name, each in sorted(globals().items()) if name.endswith("_c
 
 @pytest.mark.parametrize("function", REFUSED, ids=lambda function: function.__name__)
 def test_refused(function: Any) -> None:
-    """Each has a comment with part of the message, in the line that the message points at."""
+    """The line at the caret has a comment with part of the message."""
     with pytest.raises(ShaderError) as caught:
         python2shader(function)
     *_, (file, line, message, source) = re.findall(r"(.*):(\d+):\d+: (.*)\n    (.*)\n", str(caught.value))
@@ -287,7 +287,7 @@ def test_mixed_lengths_of_a_joined_vector() -> None:
 
 
 def shader(*resources: Any) -> Callable[[], object]:
-    """A shader whose parameters are these."""
+    """Makes a shader with these parameters."""
     defaults = resources
 
     def compute(a=None, b=None):

@@ -1,6 +1,6 @@
-"""Random shaders against Python, which runs the same text on numbers and on vectors of its own, one index at a time.
+"""Random shaders against Python, which runs the same source on one index at a time.
 
-All values are whole and small, so that float32 holds each of them and results are the same to the bit.
+All values are small integers, which float32 represents exactly, so that results are equal to the bit.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ def compute(
     n, f, v, w = i - 3, numbers[i], vectors[i], vec4(vectors[i], numbers[i])
 """
 TAIL = "    out[i] = vec4(f32(n) + f, v.x + v.y, v.z - w.w, w @ vec4(1.0, 2.0, -1.0, 3.0))\n"
-DIMENSIONS = {"f": 1, "n": 1, "v": 3, "w": 4}  # of the variables: f32, i32, vec3, vec4
+DIMENSIONS = {"f": 1, "n": 1, "v": 3, "w": 4}  # of f32, i32, vec3 and vec4 variables
 
 
 class Vec:
-    """Python's own vector."""
+    """A vector for the run in Python."""
 
     def __init__(self, *parts: Any) -> None:
         self.parts = [float(x) for part in parts for x in (part.parts if isinstance(part, Vec) else [part])]
@@ -72,7 +72,7 @@ class Vec:
 
 
 def each(function: Callable[..., Any], *args: Any) -> Any:
-    """A function by element."""
+    """Applies a function elementwise."""
     n = max(len(arg.parts) if isinstance(arg, Vec) else 0 for arg in args)
     columns = [arg.parts if isinstance(arg, Vec) else [arg] * n for arg in args]
     return Vec(*map(function, *columns)) if n else function(*args)
@@ -95,7 +95,7 @@ PYTHON = {
 
 @st.composite
 def number(draw: Any, kind: str, depth: int) -> str:
-    """An expression of f32 ("f") or i32 ("n")."""
+    """Draws an expression of f32 ("f") or i32 ("n")."""
     if depth == 0:
         constant = draw(st.integers(0, 3))
         leaves = ["n", "i", str(constant)] if kind == "n" else ["f", "v.y", "w.w", f"{constant}.0"]
@@ -163,7 +163,7 @@ def vector(draw: Any, size: int, depth: int) -> str:
 
 @st.composite
 def block(draw: Any, indent: str, depth: int) -> str:
-    """Statements; each value is brought back to a small one."""
+    """Draws statements; each value is reduced to a small one."""
     lines = []
     for _ in range(draw(st.integers(1, 3))):
         name = draw(st.sampled_from("fnvw"))
@@ -218,7 +218,7 @@ def test_random_shaders(gpu: vc.Runtime, tmp_path_factory: Any, body: str) -> No
 
 
 def run_in_python(module: ModuleType, index: Vec, numbers: list[float], vectors: list[Vec]) -> list[float]:
-    """What the function writes where it is Python's."""
+    """Runs the shader's source as Python; returns the buffer that it writes."""
     index.parts = list(map(int, index.parts))
     for name, value in PYTHON.items():
         setattr(module, name, value)

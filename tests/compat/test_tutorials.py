@@ -1,4 +1,4 @@
-"""Programs as Kompute's users write them now, with shaders from `pyshader`: only the import lines are ours."""
+"""Programs for Kompute 0.9 with shaders by `pyshader`; only their imports are changed."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_multiply() -> None:
 
 
 def test_workgroups() -> None:
-    """Built-in inputs, and `f32` which nobody has imported."""
+    """Uses built-in inputs, and `f32` without an import."""
 
     @ps.python2shader
     def compute_places(
@@ -66,7 +66,7 @@ def test_workgroups() -> None:
 
 
 def test_logistic_regression() -> None:
-    """The weights are those of the same steps in float64."""
+    """The weights agree with the same steps in float64."""
 
     @ps.python2shader
     def compute_gradient(

@@ -1,10 +1,10 @@
 # ruff: noqa: N802 (the methods are named as what they stand for)
-"""A device with much memory, on a driver with little: what is larger than LARGE is memory that repeats itself.
+"""Simulates a device with more memory than the driver has: allocations over LARGE alias a small one.
 
-Buffers of more bytes than `LARGE`, and what is allocated for them, are kept from the driver. Their memory is a span of
-addresses of which each `PERIOD` bytes are the same, so that 6 GiB take 80 MiB; what is copied and filled there is done
-when it is submitted, with the numbers that the driver would have been given. A period does not divide 4 GiB: what has
-lost its upper half lands elsewhere. Kernels that are bound there add one to each 32-bit word of binding 0.
+An interceptor hides buffers of more than `LARGE` bytes, and their memory, from the driver. Such memory is a range of
+addresses that maps the same `PERIOD` bytes again and again, so that 6 GiB take 80 MiB. Copies and fills in it are done
+on the host at the submit, with the arguments that the driver would get. `PERIOD` does not divide 4 GiB, so an offset
+that lost its upper half addresses other bytes. Kernels bound to such memory add 1 to each 32-bit word of binding 0.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Bytes = npt.NDArray[np.uint8]
 
 
 class Span:
-    """Addresses of so many bytes, which repeat after `PERIOD`."""
+    """A range of addresses that repeats the same bytes after each `PERIOD`."""
 
     def __init__(self, nbytes: int) -> None:
         libc = ctypes.CDLL(None, use_errno=True)
@@ -59,25 +59,25 @@ class Span:
         self.bytes: Bytes = np.ctypeslib.as_array((ctypes.c_uint8 * self.nbytes).from_address(self.address))
 
     def close(self) -> None:
-        """Gives the addresses back."""
+        """Unmaps the addresses."""
         self._unmap(self.address, self.nbytes)
 
 
 class Vast:
-    """The interceptor; see above."""
+    """The interceptor that the module describes."""
 
     def __init__(self) -> None:
-        self.spans: dict[int, Span] = {}  # by the memory that they stand for
-        self.nbytes: dict[int, int] = {}  # of buffers in such memory, as they were asked for
-        self._allocated: dict[int, int] = {}  # bytes of any memory
-        self._seen: dict[int, Bytes] = {}  # by memory: what the host sees of it
-        self._lies_in: dict[int, int] = {}  # buffer -> memory
+        self.spans: dict[int, Span] = {}  # by simulated VkDeviceMemory
+        self.nbytes: dict[int, int] = {}  # of simulated buffers, as requested
+        self._allocated: dict[int, int] = {}  # bytes of each VkDeviceMemory
+        self._seen: dict[int, Bytes] = {}  # mapped bytes of each VkDeviceMemory
+        self._memory_of: dict[int, int] = {}  # buffer -> memory
         self._commands: dict[int, list[Callable[[], Any]]] = defaultdict(list)
-        self._words: dict[int, Any] = {}  # by descriptor set: what binding 0 is bound to
+        self._words: dict[int, Any] = {}  # buffer words at binding 0 of each descriptor set
         self._bound: dict[int, int] = {}
 
     def wrap(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        """For `vk.interceptors`."""
+        """Wraps a Vulkan function; registered in `vk.interceptors`."""
         own = getattr(self, name, None)
         return partial(own, function) if own else function
 
@@ -107,7 +107,7 @@ class Vast:
         return result
 
     def vkBindBufferMemory(self, call: Any, device: Any, buffer: Any, memory: Any, offset: int) -> int:
-        self._lies_in[_key(buffer)] = _key(memory)
+        self._memory_of[_key(buffer)] = _key(memory)
         return int(call(device, buffer, memory, offset))
 
     def vkMapMemory(self, call: Any, device: Any, memory: Any, offset: int, size: int, flags: int, out: Any) -> int:
@@ -138,7 +138,7 @@ class Vast:
             call(commands, source, target, n, regions)
             return
         for each in (regions[i] for i in range(n)):
-            # What comes after a period is the same bytes again, on both sides.
+            # Both operands repeat after a period.
             parts = [
                 self._part(buffer, start, each.size)[:PERIOD]
                 for buffer, start in ((source, each.srcOffset), (target, each.dstOffset))
@@ -182,8 +182,8 @@ class Vast:
         return int(call(queue, n, infos, fence))
 
     def _part(self, buffer: Any, start: int, nbytes: int) -> Bytes:
-        """So many bytes of a buffer that the host sees."""
-        seen = self._seen[self._lies_in[_key(buffer)]]
+        """Returns a range of a host-visible buffer."""
+        seen = self._seen[self._memory_of[_key(buffer)]]
         assert start + nbytes <= len(seen)
         return seen[start : start + nbytes]
 
@@ -194,7 +194,7 @@ def _key(handle: Any) -> int:
 
 @contextmanager
 def vast_devices(nbytes: int = 64 * GIB) -> Iterator[Vast]:
-    """Devices that are opened in the block have so much memory."""
+    """Context manager: devices opened in it have this much memory."""
     read = PhysicalDevice.read
 
     def larger(*args: Any) -> PhysicalDevice:
