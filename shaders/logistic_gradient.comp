@@ -10,7 +10,7 @@ layout(std430, set = 0, binding = 5) readonly buffer Residuals { vec4 residuals[
 #define STATE_ACCESS readonly
 #define STATE_BINDING 6
 #include "logistic_state.glsl"
-layout(std430, set = 0, binding = 7) writeonly buffer Sums { vec4 sums[]; };  // [slot][four features]
+layout(std430, set = 0, binding = 7) writeonly buffer Sums { vec4 sums[]; };  // [workgroup][four features]
 
 void main() {
     uint k = gl_GlobalInvocationID.x;
@@ -36,5 +36,5 @@ void main() {
         sum += part;
     }
     // Past the last feature weights are zero and stay it.
-    sums[(first_slot + gl_WorkGroupID.y) * n_vec4 + k] = mix(vec4(0.0), sum, lessThan(wanted, uvec4(n_features)));
+    sums[(first_partial_sum + gl_WorkGroupID.y) * n_vec4 + k] = mix(vec4(0.0), sum, lessThan(wanted, uvec4(n_features)));
 }

@@ -13,30 +13,30 @@ layout(std430, set = 0, binding = 5) coherent buffer Weights { float weights[]; 
 #define STATE_ACCESS coherent
 #define STATE_BINDING 6
 #include "logistic_step.glsl"
-layout(std430, set = 0, binding = 7) coherent buffer Sums { float sums[]; };  // [slot][column]
+layout(std430, set = 0, binding = 7) coherent buffer Sums { float sums[]; };  // [workgroup][column]
 
 #include "logistic_tiles.glsl"
 #include "logistic_weights.glsl"
 
 shared bool is_last_group;
 
-// Leaves the sums of this workgroup in its slot, and finds out whether all the other slots are filled.
-void fill_slot(const uint lane) {
+// Leaves the sums of this workgroup as partial sums, and finds out if all other workgroups have done so.
+void write_partial_sums(const uint lane) {
     sum_tiles(lane);
-    uint first = (first_slot + gl_WorkGroupID.x) * N_COLUMNS;
+    uint first = (first_partial_sum + gl_WorkGroupID.x) * N_COLUMNS;
     for (uint column = lane; column < N_COLUMNS; column += N_LANES) sums[first + column] = column_sum(column);
     memoryBarrierBuffer();
     barrier();
-    if (lane == 0u) is_last_group = atomicAdd(groups_done, 1u) + 1u == n_slots;
+    if (lane == 0u) is_last_group = atomicAdd(groups_done, 1u) + 1u == n_partial_sums;
     barrier();
     memoryBarrierBuffer();
 }
 
-// The sums over all slots: column_sum() gives them. The order is the same whichever group is the last.
-void sum_slots(const uint lane) {
+// Adds up all partial sums, for column_sum() to return. The order is the same whichever group is the last.
+void add_partial_sums(const uint lane) {
     for (uint column = 0u; column < N_COLUMNS; ++column) {
         float sum = 0.0;
-        for (uint slot = lane; slot < n_slots; slot += N_LANES) sum += sums[slot * N_COLUMNS + column];
+        for (uint i = lane; i < n_partial_sums; i += N_LANES) sum += sums[i * N_COLUMNS + column];
         lane_sums[column * N_LANES + lane] = sum;
     }
     barrier();
@@ -49,7 +49,7 @@ void take_step(const uint lane) {
     float squared_weights = 0.0;
     if (lane == 0u) for (uint j = 0u; j < N_FEATURES; ++j) squared_weights += weights[j] * weights[j];
     if (N_STEPS == 0u) {
-        sum_slots(lane);
+        add_partial_sums(lane);
     } else {
         sum_tiles(lane);
     }
@@ -63,7 +63,7 @@ void main() {
     uint lane = gl_LocalInvocationID.x;
     if (N_STEPS == 0u) {
         if (stopped != 0u) return;
-        fill_slot(lane);
+        write_partial_sums(lane);
         if (!is_last_group) return;
         if (lane == 0u) groups_done = 0u;
         take_step(lane);

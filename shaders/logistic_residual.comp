@@ -12,7 +12,7 @@ layout(std430, set = 0, binding = 5) readonly buffer Parts { vec4 parts[]; };  /
 #define STATE_BINDING 6
 #include "logistic_state.glsl"
 layout(std430, set = 0, binding = 7) writeonly buffer Residuals { vec4 residuals[]; };  // [tile]
-layout(std430, set = 0, binding = 8) writeonly buffer Sums { float sums[]; };  // [slot][loss, residual]
+layout(std430, set = 0, binding = 8) writeonly buffer Sums { float sums[]; };  // [workgroup][loss, residual]
 
 layout(constant_id = 0) const uint N_SLABS = 1;
 const uint N_COLUMNS = 2u;
@@ -46,5 +46,5 @@ void main() {
     lane_sums[64u + lane] = residual_sum;
     barrier();
     sum_columns(lane);
-    if (lane < N_COLUMNS) sums[(first_slot + gl_WorkGroupID.x) * N_COLUMNS + lane] = column_sum(lane);
+    if (lane < N_COLUMNS) sums[(first_partial_sum + gl_WorkGroupID.x) * N_COLUMNS + lane] = column_sum(lane);
 }

@@ -4,7 +4,7 @@
 layout(local_size_x = 64) in;
 const uint N_LANES = 64u;
 
-layout(std430, set = 0, binding = 0) readonly buffer Sums { vec2 sums[]; };  // [slot]: loss, residual
+layout(std430, set = 0, binding = 0) readonly buffer Sums { vec2 sums[]; };  // [workgroup]: loss, residual
 layout(std430, set = 0, binding = 1) readonly buffer Squares { float squares[]; };  // of the weights, by fours
 #define STATE_BINDING 2
 #include "logistic_step.glsl"
@@ -18,7 +18,7 @@ void main() {
     if (stopped != 0u) return;
     uint lane = gl_LocalInvocationID.x;
     vec2 sum = vec2(0.0);
-    for (uint slot = lane; slot < n_slots; slot += 64u) sum += sums[slot];
+    for (uint i = lane; i < n_partial_sums; i += 64u) sum += sums[i];
     float squared_weights = 0.0;
     for (uint k = lane; k < squares.length(); k += 64u) squared_weights += squares[k];
     lane_sums[lane] = sum.x;

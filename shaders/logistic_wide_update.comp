@@ -4,7 +4,7 @@
 layout(local_size_x = 64) in;
 const uint N_LANES = 64u;
 
-layout(std430, set = 0, binding = 0) readonly buffer Sums { vec4 sums[]; };  // [slot][four features]
+layout(std430, set = 0, binding = 0) readonly buffer Sums { vec4 sums[]; };  // [workgroup][four features]
 layout(std430, set = 0, binding = 1) buffer Weights { float weights[]; };  // then as many rests
 layout(std430, set = 0, binding = 2) writeonly buffer Squares { float squares[]; };  // of the weights before, by fours
 #define STATE_BINDING 3
@@ -23,7 +23,7 @@ void main() {
     if (stopped != 0u || k >= n_vec4) return;
     uint lane = gl_LocalInvocationID.x;
     vec4 sum = vec4(0.0);
-    for (uint slot = lane; slot < n_slots; slot += 64u) sum += sums[slot * n_vec4 + k];
+    for (uint i = lane; i < n_partial_sums; i += 64u) sum += sums[i * n_vec4 + k];
     for (uint column = 0u; column < N_COLUMNS; ++column) lane_sums[column * 64u + lane] = sum[column];
     float n = weight_of_batch();
     barrier();

@@ -6,8 +6,8 @@ layout(push_constant) uniform Parameters {
     // of the dispatch
     uint n_tiles;
     uint tiles_per_lane;
-    uint first_slot;      // of the partial sums that it writes
-    uint n_slots;         // partial sums of the step, per column
+    uint first_partial_sum;      // of the partial sums that it writes
+    uint n_partial_sums;         // partial sums of the step, per column
     // of the chunk of the table
     uint first_row;
     uint n_rows_here;

@@ -85,7 +85,7 @@ def test_the_table_is_divided_anew_where_one_device_is_slow(
         uploads.append(len(X))
         return upload(runtime, X, *rest)
 
-    monkeypatch.setattr("vkcompute.pipelines.logistic.divided.upload", noted)
+    monkeypatch.setattr("vkcompute.pipelines.logistic.sharded.upload", noted)
     seconds = iter([[1.0, 9.0], [1.0, 1.0]])
     monkeypatch.setattr(
         "vkcompute.runtime.groups.group.learned",

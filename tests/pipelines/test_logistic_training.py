@@ -37,7 +37,7 @@ def random_table(n: int, d: int, seed: int, scale: float = 1.0) -> tuple[Array, 
 def launched(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Steps on few rows, launched in both ways that there are."""
     if request.param == "one by one":
-        monkeypatch.setattr(narrow, "most_rows", lambda *_: 0)
+        monkeypatch.setattr(narrow, "max_sequence_rows", lambda *_: 0)
 
 
 BOTH_WAYS = pytest.mark.usefixtures("launched")
@@ -73,7 +73,7 @@ def test_equals_numpy(gpu: vc.Runtime, data: st.DataObject) -> None:
         weight[:2] = 1
     with pytest.MonkeyPatch.context() as patch:
         if draw(st.booleans(), "launched one by one"):
-            patch.setattr(narrow, "most_rows", lambda *_: 0)
+            patch.setattr(narrow, "max_sequence_rows", lambda *_: 0)
         found = vc.LogisticRegression(device=gpu, **params).fit(X, y, sample_weight=weight)
     assert_matches(found, fit(X, y, sample_weight=weight, **params))
 
@@ -134,7 +134,7 @@ def test_orders_written_in_parts(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatc
 def test_long_loops_are_not_cut(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch, d: int, n_tiles: int) -> None:
     """The most iterations that an invocation makes: lavapipe would leave the rest out without a word."""
     for module in (narrow, wide):
-        monkeypatch.setattr(module, "full_device", lambda _: 1)
+        monkeypatch.setattr(module, "saturating_groups", lambda _: 1)
     X, y = random_table(4 * n_tiles, d, 7)
     X = X.astype(np.float32)
     found = vc.LogisticRegression(max_iter=2, device=gpu).fit(X, y)
@@ -145,7 +145,7 @@ def test_long_loops_are_not_cut(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch
 def test_many_equal_terms_are_summed_in_parts(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch, d: int) -> None:
     """One by one, a lane's share of these would be off by 1e-4: every addition rounds the same way."""
     for module in (narrow, wide):
-        monkeypatch.setattr(module, "full_device", lambda _: 1)
+        monkeypatch.setattr(module, "saturating_groups", lambda _: 1)
     X = np.full((4 * 8 * 20_000, d), 0.3, np.float32)
     y = np.arange(len(X)) % 4 == 0
     found = vc.LogisticRegression(max_iter=1, learning_rate=1.0, device=gpu).fit(X, y)
@@ -159,10 +159,10 @@ def test_a_huge_table_gets_more_workgroups_not_longer_loops(tile_iterations: int
     chunk = SimpleNamespace(n_rows=4 << 28, n_tiles=1 << 28, n_features=1, first_row=0)
     settings = Settings(0.1, 0.0, 1, chunk.n_rows, chunk.n_rows, None, 5, True, 1.0, lambda: np.zeros(0, np.uint32))
     plan = step.plan_step([chunk], settings, n_lanes=8, n_groups=4, tile_iterations=tile_iterations)  # type: ignore[list-item]
-    (part,) = plan.parts
-    tiles = part.push["tiles_per_lane"]
+    (planned,) = plan.chunks
+    tiles = planned.push["tiles_per_lane"]
     assert tiles * tile_iterations <= 65_535 or tiles == 1
-    assert part.n_groups * 8 * tiles >= 1 << 28
+    assert planned.n_groups * 8 * tiles >= 1 << 28
 
 
 @BOTH_WAYS
@@ -237,11 +237,11 @@ def test_steps_too_small_for_the_weight_add_up(gpu: vc.Runtime, d: int) -> None:
     np.testing.assert_allclose(found.intercept_[0] + 64, expected.intercept + 64, rtol=5e-3)
 
 
-@pytest.mark.parametrize(("most_rows", "n_epochs"), [(0, model.HISTORY_EPOCHS + 100), (100, 30_000)])
+@pytest.mark.parametrize(("max_sequence_rows", "n_epochs"), [(0, model.HISTORY_EPOCHS + 100), (100, 30_000)])
 def test_more_epochs_than_the_device_keeps_losses_of(
-    gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch, most_rows: int, n_epochs: int
+    gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch, max_sequence_rows: int, n_epochs: int
 ) -> None:
-    monkeypatch.setattr(narrow, "most_rows", lambda *_: most_rows)
+    monkeypatch.setattr(narrow, "max_sequence_rows", lambda *_: max_sequence_rows)
     X, y = random_table(5, 2, 10)
     params: dict[str, Any] = {"max_iter": n_epochs, "learning_rate": 1e-3}
     found = vc.LogisticRegression(device=gpu, **params).fit(X, y)

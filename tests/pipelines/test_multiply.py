@@ -179,14 +179,14 @@ def test_everything_is_given_back_after_a_failure_in_the_middle(clean_handles: N
 @pytest.mark.parametrize(
     ("a", "b", "error", "words"),
     [
-        (np.ones(3), np.ones(4), ValueError, "same shape.*(3,).*(4,)"),
-        (np.ones(3), np.ones(3, np.float32), TypeError, "same dtype.*float64.*float32"),
-        (np.ones(3, int), 2.5, TypeError, "scalar 2.5 is no int64"),
+        (np.ones(3), np.ones(4), ValueError, "one shape.*(3,).*(4,)"),
+        (np.ones(3), np.ones(3, np.float32), TypeError, "one dtype.*float64.*float32"),
+        (np.ones(3, int), 2.5, TypeError, "scalar 2.5 is not of int64"),
         (np.ones(3, np.int8), 300, ValueError, "300 does not fit int8.*-128 to 127"),
         (np.ones(3, np.uint8), -1, ValueError, "-1 does not fit uint8"),
         (np.ones(3, np.float32), np.float64(2), TypeError, "scalar is float64 and the array float32"),
         (np.ones(3, complex), np.ones(3, complex), TypeError, "complex128"),
-        (np.array(["x"]), np.array(["x"]), TypeError, "a tensor holds one of"),
+        (np.array(["x"]), np.array(["x"]), TypeError, "a tensor's dtype must be one of"),
         (np.ones(3, ">f4"), np.ones(3, ">f4"), TypeError, r"astype\('float32'\)"),
     ],
 )
@@ -246,7 +246,7 @@ def test_tensors_of_a_group(group: vc.DeviceGroup) -> None:
     with group.balance() as launched:
         vc.multiply(x, x, out)
     assert launched == [len(rows) for rows in x.rows or ()]
-    with pytest.raises(ValueError, match="same shape"):
+    with pytest.raises(ValueError, match="one shape"):
         vc.multiply(x, whole)
 
 
@@ -258,11 +258,11 @@ def test_tensors_that_are_not_all_of_one_group(group: vc.DeviceGroup) -> None:
             vc.multiply(*operands)
     with pytest.raises(ValueError, match=r"pass group\.tensor"):
         vc.multiply(x, runtime.tensor(a))
-    with pytest.raises(ValueError, match="leave `runtime` out"):
+    with pytest.raises(ValueError, match="omit `runtime`"):
         vc.multiply(x, x, runtime=runtime)
 
 
 def test_a_number_that_is_an_input_of_a_graph_is_refused(gpu: vc.Runtime) -> None:
     a = gpu.zeros(8)
-    with gpu.record(k=2.0) as graph, pytest.raises(TypeError, match="input 'k' of a graph> goes to a kernel"):
+    with gpu.record(k=2.0) as graph, pytest.raises(TypeError, match="input 'k' of a graph> to a kernel"):
         vc.multiply(a, graph["k"])

@@ -74,7 +74,7 @@ def test_a_truncated_file_is_named_with_what_it_needs(gpu: vc.Runtime, files: Pa
 @pytest.mark.parametrize("content", [b"", b"\x93NUMPY", b"a,b\n1,2\n", b"\x93NUMPY\x09\x00v\x00" + b"x" * 100])
 def test_what_is_no_npy_file(gpu: vc.Runtime, files: Path, content: bytes) -> None:
     (files / "b.npy").write_bytes(content)
-    with pytest.raises(vc.DataError, match=r"b\.npy is no complete \.npy file"):
+    with pytest.raises(vc.DataError, match=r"b\.npy is not a complete \.npy file"):
         multiplied(gpu, files)
 
 

@@ -1,4 +1,4 @@
-"""Logistic regression, trained on a Vulkan device, with scikit-learn's conventions."""
+"""Logistic regression, trained on Vulkan devices, with scikit-learn's conventions."""
 
 from __future__ import annotations
 
@@ -33,39 +33,38 @@ class LogisticRegression(Estimator):
 
         mean over the rows of log(1 + exp(-s z)) + alpha / 2 * ||coef||^2,    z = X coef + intercept, s = -1 or 1.
 
-    Features are best scaled first (StandardScaler): steps that are right for the small ones are too long for the large
-    ones, and the training diverges, of which a warning tells.
+    Scale the features first (StandardScaler). If their scales differ much, a step that suits the small ones is too
+    long for the large ones, and training diverges, with a warning.
 
-    Training runs in float32 on the device; an `X` of other types is converted. The same data, parameters and seed give
-    the same bits on one device.
+    Training runs in float32 on the device; other dtypes of `X` are converted. With the same data, parameters and seed,
+    results on one device are the same bit for bit.
 
     Args:
         learning_rate: length of a step.
-        max_iter: epochs, that is passes over the rows.
+        max_iter: maximum number of epochs; an epoch is one pass over the rows.
         alpha: strength of the L2 penalty; the intercept is not penalized.
-        tol: training stops once `n_iter_no_change` epochs in a row fail to improve the best loss by `tol`. None: it
-            makes all `max_iter` epochs. There is no other default because no number fits: the loss of one step per
-            epoch falls by less than SGDClassifier's 1e-3 long before it is near the minimum.
-        batch_size: rows per step. None, or as many as there are rows: one step per epoch, on all of them. Else each
-            epoch takes the rows in a new random order, and its last batch has what is left.
+        tol: training stops after `n_iter_no_change` consecutive epochs that do not improve the best loss by `tol`.
+            None means no early stopping. It is the default because no number suits all data: with one step per epoch,
+            the loss improves by less than SGDClassifier's 1e-3 long before the minimum.
+        batch_size: rows per step. None means all rows: one step per epoch. Otherwise each epoch uses the rows in a new
+            random order, and its last batch may be smaller.
         random_state: seed of that order: None, an int, a numpy Generator or RandomState.
-        fit_intercept: whether the intercept is fitted too.
+        fit_intercept: False keeps the intercept at zero, or at `intercept_init`.
         n_iter_no_change: see `tol`.
-        warm_start: whether `fit` starts from what an earlier `fit` found.
-        device: a `Runtime`; or a device's index or part of its name, for a runtime opened for each fit; or None, for
-            `vkcompute.default_runtime()`; or a `DeviceGroup`, or a list of devices for one opened for each fit: they
-            divide the rows, by speeds measured during the first epochs. Only `fit` uses it: to predict, which passes
-            over the rows once, the host is done before a device would have received them.
+        warm_start: if True, `fit` starts from the result of the previous `fit`.
+        device: a `Runtime` or a `DeviceGroup`. A device's index, part of its name, or a list of these is opened for
+            each fit. None means `vkcompute.default_runtime()`. The devices of a group share the rows, by speeds
+            measured in the first epochs. Only `fit` uses the device: predictions take the host less time than a copy.
 
     Attributes:
         coef_: shape (1, n_features), float64.
         intercept_: shape (1,), float64.
         classes_: the two labels, sorted; positive decisions are for the second.
-        n_iter_: epochs made.
-        loss_curve_: of each epoch, the mean over its rows of the cross-entropy, and the penalty, as they were before
-            the step that the row took part in; shape (n_iter_,), float64.
+        n_iter_: number of epochs.
+        loss_curve_: shape (n_iter_,), float64: per epoch, the mean cross-entropy plus the penalty. Each row's loss is
+            taken before the step that used it.
         n_features_in_: number of features.
-        feature_names_in_: their names, where `X` was a data frame with names.
+        feature_names_in_: feature names, if `X` was a data frame with names.
     """
 
     def __init__(
@@ -94,17 +93,17 @@ class LogisticRegression(Estimator):
         sample_weight: Any = None,
         progress: Callable[[int], None] | None = None,
     ) -> _Self:
-        """Trains on `X`, shape (n_rows, n_features), and its labels `y`, shape (n_rows,); gives the estimator itself.
+        """Trains on `X`, shape (n_rows, n_features), and labels `y`, shape (n_rows,). Returns the estimator.
 
         Args:
-            coef_init: n_features weights to start from, instead of zeros.
-            intercept_init: the intercept to start from, instead of zero.
-            sample_weight: shape (n_rows,): how often each row counts, relative to the others.
-            progress: called during training with the number of epochs done.
+            coef_init: initial weights, n_features of them; default zeros.
+            intercept_init: initial intercept; default zero.
+            sample_weight: shape (n_rows,): relative weights of the rows.
+            progress: called during training with the number of epochs completed.
 
         Raises:
-            ValueError: data or parameters that cannot be used; DataError, which is one, gives row and column. Also
-                where the loss overflows.
+            ValueError: invalid data or parameters, or the loss overflows. It is a DataError with row and column if
+                a value is not finite.
             OutOfDeviceMemory: the table does not fit.
         """
         name = type(self).__name__
@@ -121,9 +120,9 @@ class LogisticRegression(Estimator):
 
     @contextmanager
     def _training(self) -> Iterator[Callable[..., Outcome]]:
-        """`training.train` or `divided.train_divided` on the devices."""
-        # Here, because a loaded model predicts where no Vulkan is.
-        from vkcompute.pipelines.logistic.divided import train_divided
+        """Opens the devices. Yields `train` or `train_sharded`, bound to them."""
+        # Imported here: a loaded model predicts without Vulkan.
+        from vkcompute.pipelines.logistic.sharded import train_sharded
         from vkcompute.pipelines.logistic.training import train
         from vkcompute.runtime.groups.group import DeviceGroup
         from vkcompute.runtime.runtime import Runtime, default_runtime
@@ -134,7 +133,7 @@ class LogisticRegression(Estimator):
                 device = opened.enter_context(DeviceGroup(device))
             elif not isinstance(device, (Runtime, DeviceGroup)):
                 device = opened.enter_context(Runtime(device))
-            yield partial(train_divided if isinstance(device, DeviceGroup) else train, device)
+            yield partial(train_sharded if isinstance(device, DeviceGroup) else train, device)
 
     def _start(self, n_features: int, coef_init: Any, intercept_init: Any) -> tuple[npt.NDArray[np.float32], float]:
         warm = self.warm_start and self.__sklearn_is_fitted__()
@@ -168,9 +167,9 @@ class LogisticRegression(Estimator):
             self.feature_names_in_ = names
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-        if self.loss_curve_[-1] > max(1.0, self.loss_curve_[0]):  # the second is more where training starts afar
+        if self.loss_curve_[-1] > max(1.0, self.loss_curve_[0]):  # a warm start may begin above 1
             warnings.warn(
-                f"The training diverged: its loss is {self.loss_curve_[-1]:.4g}, that of zero weights 0.693. "
+                f"The training diverged: its loss is {self.loss_curve_[-1]:.4g}; with zero weights it is 0.693. "
                 "Scaling input data with StandardScaler or MinMaxScaler might help, or a learning_rate below "
                 f"{self.learning_rate!r}.",
                 warning_class("ConvergenceWarning"),
@@ -185,11 +184,11 @@ class LogisticRegression(Estimator):
             )
 
     def decision_function(self, X: Any) -> Array:
-        """z for each row of `X`, shape (n_rows,): positive for the second class. In the precision of `X`.
+        """z for each row of `X`, shape (n_rows,), in the precision of `X`; positive for the second class.
 
         Raises:
             NotFittedError: `fit` has not been called.
-            ValueError: `X` cannot be used, or has another number of features, or other names for them.
+            ValueError: `X` is invalid, or its features differ from those of `fit` in number or names.
         """
         self._require_fitted()
         name = type(self).__name__
@@ -220,12 +219,12 @@ class LogisticRegression(Estimator):
         return probabilities
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The share of rows of `X` whose predicted class is that of `y`; rows count by `sample_weight`."""
+        """Accuracy: the fraction of rows whose predicted class equals `y`, weighted by `sample_weight`."""
         right = self.predict(X) == np.asarray(y)
         return float(np.average(right, weights=sample_weight))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the fitted model to `path`, a numpy .npz; the file is there whole or not at all.
+        """Writes the fitted model to `path`, a numpy .npz, atomically.
 
         Raises:
             NotFittedError: `fit` has not been called.
@@ -235,15 +234,15 @@ class LogisticRegression(Estimator):
         self._require_fitted()
         state = {name: getattr(self, name) for name in _FITTED if hasattr(self, name)}
         params = self.get_params()
-        del params["device"]  # of this machine
+        del params["device"]  # specific to this machine
         model_file.write(path, params, state)
 
     @classmethod
     def load(cls: type[_Self], path: str | os.PathLike[str]) -> _Self:
-        """The model that `save` wrote. Nothing in the file is executed.
+        """Reads a model written by `save`. Nothing in the file is executed.
 
         Raises:
-            DataError: the file is damaged, or no such model.
+            DataError: the file is damaged, or not such a model.
             OSError: it cannot be read.
         """
         params, state = model_file.read(path, cls._parameters())
@@ -253,7 +252,7 @@ class LogisticRegression(Estimator):
         return model
 
     def __getstate__(self) -> dict[str, Any]:
-        """Runtimes do not travel to other processes; their devices' names do."""
+        """State for pickling: runtimes are replaced by their devices' names."""
         return {**self.__dict__, "device": _by_name(self.device)}
 
 

@@ -1,4 +1,4 @@
-"""The array multiply: c = a * b for every dtype that a tensor holds, on the device, from host arrays, from files."""
+"""The array multiply: c = a * b for every dtype of a tensor, on tensors, a group's tensors and host arrays."""
 
 from __future__ import annotations
 
@@ -22,25 +22,24 @@ from vkcompute.runtime.streams.stream import CHUNK_BYTES, clash
 
 Array = npt.NDArray[Any]
 Progress = Callable[[int, int], None]
-"""Called with (bytes of the result that are done, bytes of the result)."""
+"""Called with (bytes of the result completed, bytes in total)."""
 
 _LOCAL_SIZE = 256
-_PLAIN_BYTES, _TEXEL_BYTES = 16, 32  # what one invocation multiplies
+_PLAIN_BYTES, _TEXEL_BYTES = 16, 32  # per invocation
 _WINDOW_ALIGN = 4096
 
-# ELEMENT of shaders/multiply.comp for each dtype. Products wrap, so signed and unsigned integers share theirs.
+# ELEMENT of shaders/multiply.comp per dtype. Products wrap, so signed and unsigned integers share a value.
 _ELEMENTS = {"bool": 1, **{f"{kind}int{n}": n for kind in ("", "u") for n in (8, 16, 32, 64)}} | {
     f"float{n}": 100 + n for n in (16, 32, 64)
 }
 
 
 class Multiplier:
-    """Multiplies tensors of one dtype on one runtime, by the variant that is fast on its device.
+    """Multiplies tensors of one dtype on one runtime, with the fastest shader for its device.
 
-    Every dtype works on every device: elements of 8, 16 and 64 bits are computed in 32-bit words where the device has
-    no such type, and float64 where the driver is known to flush its subnormals. Results equal numpy's bit for bit, but
-    for NaN payloads, and for float32 subnormals on devices that flush them to zero (SwiftShader does, and
-    lavapipe of Mesa 26).
+    Every dtype works on every device. Elements of 8, 16 and 64 bits are computed in 32-bit words if the device lacks
+    the type; so is float64 if the driver flushes its subnormals. Results equal numpy's bit for bit, except for NaN
+    payloads, and for float32 subnormals on devices that flush them (SwiftShader, lavapipe of Mesa 26).
     """
 
     def __init__(self, runtime: Runtime, dtype: npt.DTypeLike) -> None:
@@ -49,7 +48,7 @@ class Multiplier:
         limits = device.physical.limits
         quirks = quirks_of(device.physical)
         double = "shaderFloat64" in device.features and not (quirks.flushes_float64 and self.dtype == np.float64)
-        texel = quirks.texel_loads and double and "shaderInt64" in device.features  # what that variant needs
+        texel = quirks.texel_loads and double and "shaderInt64" in device.features  # both used by multiply_texels
         self._name = "multiply_texels" if texel else "multiply_any"
         self._element: int | None = _ELEMENTS[self.dtype.name]
         if self.dtype == np.float64 and double and not texel:
@@ -65,37 +64,37 @@ class Multiplier:
         self._kernels: dict[bool, Kernel] = {}
 
     def __call__(self, a: Tensor, b: Tensor | np.generic, out: Tensor) -> Future:
-        """Launches out = a * b; `b` is a tensor of a's shape or a numpy scalar of its dtype. `out` may be `a` or `b`.
+        """Launches out = a * b. `b` is a tensor of a's shape, or a numpy scalar of its dtype. `out` may be `a` or `b`.
 
-        Arrays larger than the device's largest binding are launched in windows. Views that do not start and end where
-        the device can bind them are copied, on the device.
+        Tensors larger than the device's largest binding are launched in windows. Views that cannot be bound, because
+        of their alignment or strides, are copied on the device.
         """
         array_b = isinstance(b, Tensor)
         word = bytes(16) if isinstance(b, Tensor) else (b.tobytes() * 16)[:16]
         scalar = np.frombuffer(word, np.uint32)
         inputs = [self._bindable(tensor) for tensor in (a, b if isinstance(b, Tensor) else a)]
-        straight = self._fits(out) and not any(_shifted(tensor, out) for tensor in inputs)
-        whole = out if straight else self.runtime.empty(out.shape, out.dtype)
-        tensors = [*inputs, whole]
+        direct = self._fits(out) and not any(_overlaps_shifted(tensor, out) for tensor in inputs)
+        target = out if direct else self.runtime.empty(out.shape, out.dtype)
+        tensors = [*inputs, target]
         if out.nbytes <= self._window_bytes:
             future = self._launch(tensors, scalar, array_b)
         else:
             flat = [tensor.reshape(-1).view(np.uint8) for tensor in tensors]
-            scheduler = self.runtime.scheduler  # one queue for all windows: the last one's future is the future
+            scheduler = self.runtime.scheduler  # all windows on one queue: the last future covers all
             lane = None if scheduler.recording() is not None else scheduler.placement.compute[0].index
             for start in range(0, out.nbytes, self._window_bytes):
                 window = slice(start, min(start + self._window_bytes, out.nbytes))
                 future = self._launch([tensor[window] for tensor in flat], scalar, array_b, lane)
-        return future if whole is out else out.copy_from(whole)
+        return future if target is out else out.copy_from(target)
 
     def _bindable(self, tensor: Tensor) -> Tensor:
         return tensor if self._fits(tensor) else tensor.copy()
 
     def _fits(self, tensor: Tensor) -> bool:
-        """Whether the kernels can bind the tensor: whole items from an aligned start, padding at the end its own."""
+        """True if the kernels can bind the tensor: contiguous, aligned, and ending with a whole item or its buffer."""
         start, stop = tensor.offset, tensor.offset + tensor.nbytes
-        whole = tensor.nbytes % self._item_bytes == 0 or stop == tensor.buffer.used_bytes
-        return tensor.contiguous and start % self._align == 0 and whole
+        ends_whole = tensor.nbytes % self._item_bytes == 0 or stop == tensor.buffer.used_bytes
+        return tensor.contiguous and start % self._align == 0 and ends_whole
 
     def _launch(
         self, tensors: list[Tensor], scalar: npt.NDArray[np.uint32], array_b: bool, queue: int | None = None
@@ -114,8 +113,8 @@ class Multiplier:
         return kernel(*tensors, n_items, *scalar.tolist(), grid=(x, -(-n_groups // max(x, 1)), 1), queue=queue)
 
 
-def _shifted(tensor: Tensor, out: Tensor) -> bool:
-    """Whether `out` overlaps an input in another way than being the same elements."""
+def _overlaps_shifted(tensor: Tensor, out: Tensor) -> bool:
+    """True if `out` overlaps the input, but is not the same view: the kernel would read overwritten elements."""
     return tensor.overlaps(out) and (tensor.offset, tensor.strides) != (out.offset, out.strides)
 
 
@@ -128,31 +127,31 @@ def multiply(
     chunk_bytes: int = CHUNK_BYTES,
     progress: Progress | None = None,
 ) -> Any:
-    """a * b, element by element, on the GPU.
+    """Multiplies element by element on the device.
 
-    Two tensors, or a tensor and a scalar, stay on the device: the result is a tensor, and the launch asynchronous.
-    Host arrays stream through the device in chunks, so neither they nor the device's memory limit each other; the
-    result is a numpy array.
+    If `a` or `b` is a tensor, so is the result, and the launch is asynchronous. Tensors of a group are multiplied on
+    all of its devices at the same time. Host arrays of any size are streamed through the device in chunks; their
+    product is a numpy array.
 
     Args:
-        a, b: of one shape and dtype, or one of them a scalar (a Python number, or an array of one element; no
-            input of a graph: its value is fixed when it is recorded).
-        out: where to write; its shape and dtype are those of the result. It may overlap the inputs.
-        runtime: where; None takes that of the tensors, or the default one.
+        a, b: operands of one shape and dtype. One of them may be a scalar: a Python number, or an array of one
+            element. An input of a graph cannot be a scalar operand, since a scalar is fixed when recorded.
+        out: the destination, of the result's shape and dtype. It may overlap the inputs.
+        runtime: for host arrays; None means `default_runtime()`. Tensors are multiplied on their own runtime.
         chunk_bytes: bytes of one array per chunk.
         progress: called after each chunk.
 
     Raises:
         ValueError: shapes do not match.
-        TypeError: dtypes differ, or no tensor holds them.
+        TypeError: dtypes differ, or are not supported by tensors.
     """
     if any(isinstance(operand, GroupTensor) for operand in (a, b, out)):
         if runtime is not None:
-            raise ValueError("a group's tensors are multiplied on its own devices; leave `runtime` out")
+            raise ValueError("a group's tensors are multiplied on its devices; omit `runtime`")
         return _multiply_shards(a, b, out)
     if isinstance(a, Tensor) or isinstance(b, Tensor):
         if runtime not in (None, *(operand.runtime for operand in (a, b) if isinstance(operand, Tensor))):
-            raise ValueError("tensors are multiplied on their own runtime; leave `runtime` out, or pass arrays")
+            raise ValueError("tensors are multiplied on their own runtime; omit `runtime`, or pass arrays")
         return _multiply_tensors(a, b, out)
     if runtime is not None and not isinstance(runtime, Runtime):
         raise TypeError(f"arrays are multiplied on one Runtime; got {type(runtime).__name__}")
@@ -165,7 +164,7 @@ def multiply(
     def work(first: Tensor, *others: Tensor) -> None:
         product(first, others[0] if scalar is None else scalar, others[-1])
 
-    # A chunk of the result must not overwrite what a later chunk still reads.
+    # A chunk of the result must not overwrite the input of a later chunk.
     direct = not any(clash(result, source) for source in sources)
     target = result if direct else np.empty_like(result)
     if target.size:
@@ -183,21 +182,21 @@ def _stream(
     chunk_bytes: int,
     progress: Progress | None,
 ) -> None:
-    """Streams flat arrays where all lie alike in memory, else blocks of them."""
+    """Streams flat views if all arrays are contiguous in the same order, else copies of blocks."""
 
     def report(n_done: int, _total: int | None) -> None:
         if progress is not None:
             progress(n_done * result.itemsize, result.nbytes)
 
     arrays = (*sources, result)
-    for turned in (arrays, tuple(array.T for array in arrays)):
-        if all(array.flags.c_contiguous for array in turned):
-            *flat, target = (array.reshape(-1) for array in turned)
+    for ordered in (arrays, tuple(array.T for array in arrays)):
+        if all(array.flags.c_contiguous for array in ordered):
+            *flat, target = (array.reshape(-1) for array in ordered)
             runtime.stream(tuple(flat), work, target, chunk_bytes=chunk_bytes, progress=report)
             return
-    most = max(1, chunk_bytes // result.itemsize)
-    chunks = (tuple([source[block].reshape(-1) for source in sources]) for block in _blocks(result.shape, most))
-    targets = (result[block] for block in _blocks(result.shape, most))
+    max_elements = max(1, chunk_bytes // result.itemsize)
+    chunks = (tuple([source[block].reshape(-1) for source in sources]) for block in _blocks(result.shape, max_elements))
+    targets = (result[block] for block in _blocks(result.shape, max_elements))
 
     def put(_rows: slice, product: Array) -> None:
         target = next(targets)
@@ -206,22 +205,22 @@ def _stream(
     runtime.stream(chunks, work, put, progress=report)
 
 
-def _blocks(shape: tuple[int, ...], most: int) -> Iterator[tuple[int | slice, ...]]:
-    """Indices that cut an array into blocks of at most `most` elements: rows, or parts of rows that are larger."""
+def _blocks(shape: tuple[int, ...], max_elements: int) -> Iterator[tuple[int | slice, ...]]:
+    """Indices of blocks of at most `max_elements` elements that cover an array: groups of rows, or pieces of a row."""
     row = math.prod(shape[1:])
-    if row <= most:
-        n_blocks = -(-shape[0] // (most // row))
-        step = -(-shape[0] // n_blocks)  # alike, so that tensors are used again
+    if row <= max_elements:
+        n_blocks = -(-shape[0] // (max_elements // row))
+        step = -(-shape[0] // n_blocks)  # equal sizes, so that temporaries are reused
         for start in range(0, shape[0], step):
             yield (slice(start, start + step),)
     else:
         for i in range(shape[0]):
-            for block in _blocks(shape[1:], most):
+            for block in _blocks(shape[1:], max_elements):
                 yield (i, *block)
 
 
 def multiplier(runtime: Runtime, dtype: np.dtype[Any]) -> Multiplier:
-    """The runtime's multiplier of a dtype, made once."""
+    """The runtime's multiplier for a dtype, created once."""
     return kept(runtime, (Multiplier, dtype), lambda: Multiplier(runtime, dtype))
 
 
@@ -231,7 +230,7 @@ def _multiply_tensors(left: Any, right: Any, out: Any) -> Tensor:
     if not isinstance(b, Tensor):
         b = _scalar(b, a.dtype)
     elif b.shape != a.shape or b.dtype != a.dtype:
-        _refuse(a, b)
+        _raise_mismatch(a, b)
     if out is None:
         out = runtime_of(a).empty(a.shape, a.dtype)
     elif not isinstance(out, Tensor):
@@ -244,7 +243,7 @@ def _multiply_tensors(left: Any, right: Any, out: Any) -> Tensor:
 
 
 def _multiply_shards(a: Any, b: Any, out: Any) -> GroupTensor:
-    """Multiplies tensors of a group, the shards on all devices at the same time.
+    """Multiplies a group's tensors, on all devices at the same time.
 
     Raises:
         ValueError, TypeError: as of `GroupKernel` and `multiply`.
@@ -256,14 +255,14 @@ def _multiply_shards(a: Any, b: Any, out: Any) -> GroupTensor:
     if out is None:
         shards = [runtime_of(shard).empty(shard.shape, shard.dtype) for shard in like.parts]
         out = GroupTensor(like.group, shards, like.rows)
-    launch: Any = _multiply_tensors  # on each device; gives a tensor, not the future that nobody asks for here
+    launch: Any = _multiply_tensors  # returns a tensor, not a future: the group's future is not used
     like.group.kernel(launch)(a, b, out)
     product: GroupTensor = out
     return product
 
 
 def _operands(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[Array, Array, np.generic | None]:
-    """Arrays (a larger one first) and, where the second is a scalar, its value in the first one's dtype."""
+    """Both operands as arrays, and the second's value in the first's dtype if it is a scalar (else None)."""
     left, right = np.asanyarray(a), np.asanyarray(b)
     if left.size == 1 and right.ndim > left.ndim:
         left, right, b = right, left, a
@@ -271,19 +270,19 @@ def _operands(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[Array, Array, np.gene
     if right.size == 1 and right.ndim <= left.ndim and right.shape != left.shape:
         return left, right, _scalar(b, left.dtype)
     if left.shape != right.shape or left.dtype != right.dtype:
-        _refuse(left, right)
+        _raise_mismatch(left, right)
     return left, right, None
 
 
 def _scalar(value: Any, dtype: np.dtype[Any]) -> np.generic:
-    """A scalar operand in `dtype`; a Python number takes it on, a numpy one must have it.
+    """Converts a scalar operand to `dtype`. Python numbers are converted; numpy scalars must already have it.
 
     Raises:
-        TypeError: a float for an integer array, another numpy dtype, more than one element.
-        ValueError: an integer beyond the dtype's range.
+        TypeError: a float for an integer array, another numpy dtype, or more than one element.
+        ValueError: an integer outside the dtype's range.
     """
     if isinstance(value, Parameter):
-        raise TypeError(f"a scalar is fixed when it is recorded; {value} goes to a kernel of your own, or as a tensor")
+        raise TypeError(f"a scalar is fixed when recorded; pass {value} to a kernel of your own, or use a tensor")
     array = np.asarray(value)
     if array.size != 1:
         raise TypeError(f"a tensor is multiplied by a tensor or a scalar; got an array of shape {array.shape}")
@@ -295,7 +294,7 @@ def _scalar(value: Any, dtype: np.dtype[Any]) -> np.generic:
         and not np.can_cast(array.dtype, dtype, "same_kind")
         and not (array.dtype.kind == "i" and dtype.kind in "iuf")
     ):
-        raise TypeError(f"the scalar {value!r} is no {dtype}; convert the array, or pass one that is")
+        raise TypeError(f"the scalar {value!r} is not of {dtype}; convert one of them")
     if dtype.kind in "iu" and not np.iinfo(dtype).min <= int(array.item()) <= np.iinfo(dtype).max:
         limits = np.iinfo(dtype)
         raise ValueError(f"the scalar {value!r} does not fit {dtype}, which holds {limits.min} to {limits.max}")
@@ -303,10 +302,10 @@ def _scalar(value: Any, dtype: np.dtype[Any]) -> np.generic:
     return element
 
 
-def _refuse(a: Any, b: Any) -> None:
+def _raise_mismatch(a: Any, b: Any) -> None:
     if a.shape != b.shape:
-        raise ValueError(f"a and b have the same shape, or one is a scalar; got {a.shape} and {b.shape}")
-    raise TypeError(f"a and b have the same dtype; got {a.dtype} and {b.dtype}; convert one with .astype()")
+        raise ValueError(f"a and b must have one shape, or one must be a scalar; got {a.shape} and {b.shape}")
+    raise TypeError(f"a and b must have one dtype; got {a.dtype} and {b.dtype}; convert one with .astype()")
 
 
 def _result(like: Array, out: Array | Tensor | None) -> Array:

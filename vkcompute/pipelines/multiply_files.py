@@ -1,4 +1,4 @@
-"""The array multiply on .npy files: memory-mapped, streamed, and written whole or not at all."""
+"""The array multiply on .npy files: memory-mapped, streamed, and written atomically."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ def multiply_files(
     chunk_bytes: int = CHUNK_BYTES,
     progress: Progress | None = None,
 ) -> Array:
-    """Multiplies two .npy files, or one and a number, into a third, whatever their size.
+    """Multiplies two .npy files of any size, or a file and a number, into a third.
 
-    `out` appears when it is complete; a failure leaves what was there before. It may be one of the inputs.
+    `out` is replaced when the result is complete; a failure leaves it unchanged. It may be one of the inputs.
 
     Args:
         a, b: paths; one of them may be a number.
-        out: path of the result, in the order (C or Fortran) of the file that has the result's shape.
+        out: path of the result. Its order (C or Fortran) is that of the input with the result's shape.
 
     Returns:
         The result, memory-mapped read-only.
 
     Raises:
-        DataError: a file is truncated, no .npy file, or holds objects.
+        DataError: a file is truncated, not a .npy file, or contains Python objects.
         FileNotFoundError, OSError: a file cannot be read or written.
         ValueError, TypeError: as `multiply` raises them.
     """
@@ -61,7 +61,7 @@ def _created(name: Path, like: Array, fortran_order: bool) -> Array:
     if like.size:
         return np.lib.format.open_memmap(name, "w+", like.dtype, like.shape, fortran_order)
     with open(name, "wb") as file:
-        np.save(file, like)  # nothing can be mapped of an empty array
+        np.save(file, like)  # an empty array cannot be mapped
     return np.empty_like(like)
 
 
@@ -73,7 +73,7 @@ def _opened(operand: Any) -> Any:
     except OSError:
         raise
     except (ValueError, EOFError, SyntaxError) as error:
-        raise DataError(f"{os.fspath(operand)} is no complete .npy file: {_reason(operand, error)}") from error
+        raise DataError(f"{os.fspath(operand)} is not a complete .npy file: {_reason(operand, error)}") from error
     if not isinstance(array, np.ndarray):
         array.close()
         raise DataError(f"{os.fspath(operand)} is an .npz archive; extract the array, and save it with numpy.save")
@@ -85,7 +85,7 @@ def _opened(operand: Any) -> Any:
 
 
 def _reason(path: PathLike, error: Exception) -> str:
-    """What is wrong with the file, in terms of the file."""
+    """A description of the file's defect."""
     nbytes = os.path.getsize(path)
     if nbytes == 0:
         return "it is empty"
@@ -95,9 +95,9 @@ def _reason(path: PathLike, error: Exception) -> str:
             read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
             shape, _, dtype = read(file)
         except (ValueError, EOFError, SyntaxError):
-            return f"its first {min(nbytes, 128)} bytes are no .npy header"
+            return f"its first {min(nbytes, 128)} bytes are not a .npy header"
         if dtype.hasobject:
-            return "it holds Python objects; save numbers"
+            return "it contains Python objects; save numbers"
         expected = file.tell() + int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
         if nbytes < expected:
             return f"shape {shape} of {dtype} needs {expected} bytes, the file has {nbytes}; it is truncated"

@@ -1,1 +1,1 @@
-"""The parts of logistic regression: scikit-learn's conventions, checked input, and training on the device."""
+"""Logistic regression: scikit-learn's conventions, input validation, and training on the device."""

@@ -1,4 +1,4 @@
-"""scikit-learn's conventions for an estimator, without scikit-learn: parameters, cloning, tags, the fitted state."""
+"""scikit-learn's estimator conventions without scikit-learn: parameters, cloning, tags, fitted state."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from vkcompute.errors import VkComputeError
 
 
 class NotFittedError(VkComputeError, ValueError, AttributeError):
-    """The estimator was used before `fit`. Where scikit-learn is loaded, it is also its NotFittedError."""
+    """The estimator was used before `fit`. Also scikit-learn's NotFittedError if scikit-learn is loaded."""
 
 
 class Estimator:
-    """Parameters are the arguments of `__init__`, kept under their own names as given; `fit` sets names ending in _."""
+    """An estimator. Parameters are the arguments of `__init__`, stored unchanged; `fit` sets names that end in _."""
 
     @classmethod
     def _parameters(cls) -> dict[str, inspect.Parameter]:
@@ -24,11 +24,11 @@ class Estimator:
         return {name: each for name, each in signature.parameters.items() if name != "self"}
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The parameters by name; `deep` is for estimators that hold others, which this one does not."""
+        """The parameters by name. `deep` has no effect: the estimator contains no others."""
         return {name: getattr(self, name) for name in sorted(self._parameters())}
 
     def set_params(self, **params: Any) -> Any:
-        """Changes parameters; gives the estimator itself.
+        """Sets parameters. Returns the estimator.
 
         Raises:
             ValueError: no parameter has this name.
@@ -49,7 +49,7 @@ class Estimator:
         return f"{type(self).__name__}({', '.join(changed)})"
 
     def __sklearn_clone__(self) -> Any:
-        """An unfitted estimator with the same parameters; an open runtime among them is shared, not copied."""
+        """An unfitted estimator with the same parameters. An open runtime is shared, not copied."""
         params = self.get_params()
         return type(self)(
             **{name: copy.deepcopy(value) if name != "device" else value for name, value in params.items()}
@@ -66,7 +66,7 @@ class Estimator:
             )
 
     def __sklearn_tags__(self) -> Any:
-        """scikit-learn asks; so it is there."""
+        """Tags, called by scikit-learn only."""
         from sklearn.utils import ClassifierTags, InputTags, Tags, TargetTags
 
         return Tags(
@@ -84,18 +84,18 @@ def _same(value: object, default: object) -> bool:
 
 
 def _not_fitted_class() -> type[NotFittedError]:
-    """Whoever catches scikit-learn's NotFittedError has imported it before."""
-    theirs = sys.modules.get("sklearn.exceptions")
-    return NotFittedError if theirs is None else _joined(theirs.NotFittedError)
+    """NotFittedError, also derived from scikit-learn's class if that has been imported."""
+    module = sys.modules.get("sklearn.exceptions")
+    return NotFittedError if module is None else _combined(module.NotFittedError)
 
 
 @lru_cache(maxsize=1)
-def _joined(theirs: type[Exception]) -> type[NotFittedError]:
-    return type("NotFittedError", (NotFittedError, theirs), {"__doc__": NotFittedError.__doc__})
+def _combined(base: type[Exception]) -> type[NotFittedError]:
+    return type("NotFittedError", (NotFittedError, base), {"__doc__": NotFittedError.__doc__})
 
 
 def warning_class(name: str) -> type[Warning]:
-    """scikit-learn's class of warnings of this name where it is loaded, so that its filters apply; else UserWarning."""
-    theirs = sys.modules.get("sklearn.exceptions")
-    found: type[Warning] = getattr(theirs, name, UserWarning)
+    """scikit-learn's warning class of this name if scikit-learn is loaded, else UserWarning."""
+    module = sys.modules.get("sklearn.exceptions")
+    found: type[Warning] = getattr(module, name, UserWarning)
     return found

@@ -1,4 +1,4 @@
-"""Checks of what is given to `fit` and `predict`, in scikit-learn's words and with the place of a bad value."""
+"""Validation of the arguments of `fit` and `predict`, with scikit-learn's messages and the position of a bad value."""
 
 from __future__ import annotations
 
@@ -14,39 +14,39 @@ from vkcompute.pipelines.logistic.settings import Floats
 
 Array = npt.NDArray[Any]
 
-_PIECE = 1 << 16  # elements converted at a time to see whether they fit float32: they stay in the cache
+_BLOCK = 1 << 16  # elements checked against float32 at a time, so that they stay in the cache
 
 
 def checked_table(X: Any, owner: str, *, as_float32: bool) -> Array:
-    """`X` as an array of real numbers, shape (n_rows, n_features), with at least one of each, all of them finite.
+    """Converts `X` to finite real numbers of shape (n_rows, n_features), with at least one row and feature.
 
     Args:
-        X: anything numpy makes such an array of.
+        X: anything that numpy converts to such an array.
         owner: the estimator's name, for messages.
-        as_float32: whether the values have to be finite as float32 too.
+        as_float32: if True, the values must be finite as float32 too.
 
     Raises:
-        TypeError: sparse, or objects that are no numbers.
-        ValueError: another shape, text, complex numbers; DataError where a value is NaN or infinite.
+        TypeError: sparse, or objects that are not numbers.
+        ValueError: another shape, text, or complex numbers; DataError for NaN and infinity.
     """
     _refuse_sparse(X, "X")
     array = _real(np.asarray(X), "X")
     if array.ndim != 2:
         raise ValueError(_wrong_dimensions(array, owner))
-    for axis, what in enumerate(("sample", "feature")):
+    for axis, noun in enumerate(("sample", "feature")):
         if array.shape[axis] == 0:
             raise ValueError(
-                f"Found array with 0 {what}(s) (shape={array.shape}) while a minimum of 1 is required by {owner}."
+                f"Found array with 0 {noun}(s) (shape={array.shape}) while a minimum of 1 is required by {owner}."
             )
     _require_finite(array, "X", as_float32=as_float32)
     return array
 
 
 def checked_labels(y: Any, n_rows: int, owner: str) -> tuple[Array, npt.NDArray[np.bool_]]:
-    """The two classes, sorted, and for each row whether it is of the second.
+    """Validates the labels. Returns the two classes, sorted, and a mask of the rows of the second.
 
     Raises:
-        ValueError: not one label per row, or not two classes; DataError where a label is NaN or infinite.
+        ValueError: not one label per row, or not two classes; DataError for NaN and infinity.
         TypeError: labels that cannot be sorted, e.g. numbers among strings.
     """
     if y is None:
@@ -79,12 +79,13 @@ def checked_labels(y: Any, n_rows: int, owner: str) -> tuple[Array, npt.NDArray[
 
 
 def checked_weights(sample_weight: Any, second: npt.NDArray[np.bool_]) -> Floats:
-    """The weight of each row, negative for rows of the first class, scaled by a power of 2, the largest to [1, 2).
+    """Validates the sample weights. Returns each row's weight as float32, negative for rows of the first class.
 
-    So the weights that float32 holds, small integers among them, stay exact, and the largest do not overflow.
+    Scales the weights by a power of 2 such that the largest is in [1, 2). This avoids overflow, and keeps weights
+    exact that float32 can represent.
 
     Raises:
-        ValueError: not one weight per row, a negative one, or none but zeros in a class; DataError where one is NaN.
+        ValueError: not one weight per row, a negative weight, or only zeros in a class; DataError for NaN and infinity.
     """
     n_rows = len(second)
     signs: Floats = second.astype(np.float32)
@@ -110,10 +111,10 @@ def checked_weights(sample_weight: Any, second: npt.NDArray[np.bool_]) -> Floats
 
 
 def feature_names(X: Any) -> Array | None:
-    """The column names of a data frame, as objects; None for what has none.
+    """The column names of a data frame, as objects; None if `X` has none.
 
     Raises:
-        TypeError: some names are strings and some are not.
+        TypeError: only some names are strings.
     """
     columns = getattr(X, "columns", None)
     if columns is None or not len(columns):
@@ -131,10 +132,10 @@ def feature_names(X: Any) -> Array | None:
 
 
 def require_same_names(given: Array | None, fitted: Array | None, owner: str) -> None:
-    """Warns where one side has no names.
+    """Compares feature names. Warns if only one side has names.
 
     Raises:
-        ValueError: both have, and they differ.
+        ValueError: both have names, and they differ.
     """
     if given is None and fitted is None:
         return
@@ -164,7 +165,7 @@ def _refuse_sparse(data: Any, name: str) -> None:
 
 
 def _real(array: Array, name: str) -> Array:
-    """Numbers as they are, objects as the numbers that they stand for."""
+    """Validates the dtype. Converts objects to float64, and unusual floats to float32 or float64."""
     kind = array.dtype.kind
     if kind == "c":
         raise ValueError(f"Complex data not supported\n{array}\n")
@@ -191,21 +192,21 @@ def _wrong_dimensions(array: Array, owner: str) -> str:
 
 
 def _require_finite(array: Array, name: str, *, as_float32: bool) -> None:
-    """Raises DataError with row and column of the first value that is not finite."""
+    """Raises DataError with the row and column of the first value that is not finite."""
     if array.dtype.kind != "f":
         return
     limit = np.dtype(np.float32) if as_float32 else array.dtype
-    step = max(1, _PIECE // array.shape[1])
+    step = max(1, _BLOCK // array.shape[1])
     for first in range(0, len(array), step):
-        piece = array[first : first + step]
+        block = array[first : first + step]
         with np.errstate(over="ignore"):
-            bad = ~np.isfinite(piece.astype(limit, copy=False))
+            bad = ~np.isfinite(block.astype(limit, copy=False))
         if bad.any():
             row, column = map(int, np.argwhere(bad)[0])
-            value = piece[row, column].item()
-            what = "NaN" if np.isnan(value) else f"infinity or a value too large for dtype({limit.name!r})"
-            where = f"row {first + row}, column {column}" if name == "X" else f"row {first + row}"
-            raise DataError(f"Input {name} contains {what}.\nThe first is {value!r} in {where} (counted from 0).")
+            value = block[row, column].item()
+            problem = "NaN" if np.isnan(value) else f"infinity or a value too large for dtype({limit.name!r})"
+            place = f"row {first + row}, column {column}" if name == "X" else f"row {first + row}"
+            raise DataError(f"Input {name} contains {problem}.\nThe first is {value!r} in {place} (counted from 0).")
 
 
 def _one_column(labels: Array, owner: str) -> Array:
@@ -223,8 +224,8 @@ def _one_column(labels: Array, owner: str) -> Array:
 
 
 def _classes(labels: Array) -> Array:
-    """The values that occur, sorted."""
-    if labels.dtype.kind in "biuf":  # two numbers, most likely: three passes are a tenth of the time of a search
+    """The distinct labels, sorted."""
+    if labels.dtype.kind in "biuf":  # for two numbers, min and max take a tenth of the time of np.unique
         least, greatest = labels.min(), labels.max()
         if least != greatest and ((labels == least) | (labels == greatest)).all():
             return np.array([least, greatest])

@@ -1,4 +1,4 @@
-"""What training keeps on the device from step to step: weights, and the state that the host reads copies of."""
+"""Device state of a training run: the weights, and the counters and losses that the host reads copies of."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from vkcompute.runtime.memory.tensor import Tensor
 from vkcompute.runtime.runtime import Runtime
 
 HISTORY_EPOCHS = 4096
-"""Losses that the device keeps; older ones are overwritten, so the host reads them before."""
+"""Epochs whose losses the device keeps in a ring; the host reads them before they are overwritten."""
 
 _HEADER_WORDS = 9  # of `State` in shaders/include/logistic_state.glsl
 _EPOCH, _STOPPED, _BEST_LOSS, _INTERCEPT, _INTERCEPT_REST = 1, 2, 4, 6, 7
@@ -22,13 +22,13 @@ RUNS, CONVERGED, DIVERGED = 0, 1, 2
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A copy of the state at the end of some step.
+    """A snapshot of the state at the end of a step.
 
     Attributes:
-        n_epochs: how many are done.
+        n_epochs: epochs completed.
         stopped: RUNS, CONVERGED or DIVERGED.
         intercept: of the decision function.
-        history: loss of epoch i at i modulo HISTORY_EPOCHS.
+        history: the loss of epoch i at index i modulo HISTORY_EPOCHS.
     """
 
     n_epochs: int
@@ -41,9 +41,9 @@ class Model:
     """Weights and state.
 
     Attributes:
-        weights: (2, n_features rounded up to a multiple of 4), float32, zero past the features. The second row is what
-            the first is too coarse to hold: training steps get small beside the weights they move.
-        state: `State` of the shaders, as float32 words.
+        weights: shape (2, n_features rounded up to a multiple of 4), float32, zero-padded. The second row holds the
+            low-order parts of the first: a step may be smaller than the rounding error of a float32 weight.
+        state: `State` of shaders/include/logistic_state.glsl, as float32 words.
     """
 
     def __init__(self, runtime: Runtime, weights: Floats, intercept: float, owner: ExitStack) -> None:
@@ -57,18 +57,18 @@ class Model:
         self.state = owner.enter_context(runtime.tensor(state))
 
     def write(self, weights: Floats, intercept: float) -> None:
-        """Sets the weights, shape (n_features,), and the intercept, without their rests."""
+        """Sets the high-order parts of the weights, shape (n_features,), and of the intercept."""
         self.weights[0, : self.n_features].write(weights)
-        self.state[_INTERCEPT:_HEADER_WORDS].write(np.array([intercept, 0, 0], np.float32))  # and no group is done
+        self.state[_INTERCEPT:_HEADER_WORDS].write(np.array([intercept, 0, 0], np.float32))  # the third is groups_done
 
     def read_weights(self) -> npt.NDArray[np.float64]:
-        """The weights, shape (n_features,). Waits for the steps given so far."""
+        """The weights, shape (n_features,). Waits for all steps launched before."""
         weights: npt.NDArray[np.float64] = self.weights.numpy()[:, : self.n_features].sum(0, np.float64)
         return weights
 
 
 def read_report(copy: Tensor) -> Report:
-    """What a copy of the state says. Waits for the copy, and for nothing after it."""
+    """Decodes a copy of the state. Waits for the copy, and for nothing after it."""
     words = copy.numpy()
     counts = words.view(np.uint32)
     intercept = float(words[_INTERCEPT]) + float(words[_INTERCEPT_REST])

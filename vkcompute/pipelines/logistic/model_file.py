@@ -1,4 +1,4 @@
-"""Fitted models as files: a numpy .npz without pickled objects, written whole or not at all."""
+"""Fitted models as files: a numpy .npz without pickled objects, written atomically."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _JSON_TYPES = (bool, int, float, str, type(None))
 
 
 def write(path: str | os.PathLike[str], params: Mapping[str, Any], state: Mapping[str, Any]) -> None:
-    """Writes parameters (those that JSON can hold) and the fitted attributes.
+    """Writes the fitted attributes, and the parameters that JSON can represent.
 
     Raises:
-        TypeError: classes that are neither numbers nor strings.
+        TypeError: the classes are neither numbers nor strings.
         OSError: the file cannot be written; nothing is left behind.
     """
     arrays = {name: _plain(name, value) for name, value in state.items()}
@@ -35,10 +35,10 @@ def write(path: str | os.PathLike[str], params: Mapping[str, Any], state: Mappin
 
 
 def read(path: str | os.PathLike[str], params: Collection[str]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Parameters and fitted attributes, as `write` was given them; `params` are the known names of the former.
+    """Reads a file of `write`. Returns the parameters whose names are in `params`, and the fitted attributes.
 
     Raises:
-        DataError: the file is truncated, or no model of this kind.
+        DataError: the file is truncated, or not such a model.
         OSError: it cannot be read.
     """
     content = io.BytesIO(Path(path).read_bytes())
@@ -47,10 +47,10 @@ def read(path: str | os.PathLike[str], params: Collection[str]) -> tuple[dict[st
             arrays = {name: archive[name] for name in archive.files}
         header = json.loads(str(arrays.pop("header")))
         if header["format"] != FORMAT:
-            raise ValueError(f"it is a {header['format']!r}, and this version reads {FORMAT!r}")
+            raise ValueError(f"its format is {header['format']!r}; this version reads {FORMAT!r}")
         found = {name: value for name, value in header["params"].items() if name in params}
         return found, _state(arrays, header["objects"])
-    except Exception as error:  # zipfile and numpy raise a dozen kinds on damaged bytes, NotImplementedError among them
+    except Exception as error:  # zipfile and numpy raise a dozen types on damaged bytes
         why = f"{error} is missing" if isinstance(error, KeyError) else str(error)
         if isinstance(error, (AttributeError, TypeError)):  # numpy.load gave an array, or the header is no dict
             why = "it holds something else"
@@ -58,23 +58,23 @@ def read(path: str | os.PathLike[str], params: Collection[str]) -> tuple[dict[st
 
 
 def _state(arrays: dict[str, Any], objects: list[str]) -> dict[str, Any]:
-    """The fitted attributes, once their shapes are found to fit together."""
+    """Validates shapes and dtypes of the fitted attributes, and returns them."""
     n_features, n_iter = int(arrays["n_features_in_"]), int(arrays["n_iter_"])
     shapes = {"coef_": (1, n_features), "intercept_": (1,), "classes_": (2,), "loss_curve_": (n_iter,)}
     if "feature_names_in_" in arrays:
         shapes["feature_names_in_"] = (n_features,)
     for name, shape in shapes.items():
         if arrays[name].shape != shape:
-            raise ValueError(f"{name} has shape {arrays[name].shape} in place of {shape}")
+            raise ValueError(f"{name} has shape {arrays[name].shape}; expected {shape}")
     state = {name: arrays[name].astype(object) if name in objects else arrays[name] for name in shapes}
     for name in ("coef_", "intercept_", "loss_curve_"):
         if state[name].dtype != np.float64 or not np.isfinite(state[name]).all():
-            raise ValueError(f"{name} holds other than finite float64")
+            raise ValueError(f"{name} is not finite float64")
     return {**state, "n_features_in_": n_features, "n_iter_": n_iter}
 
 
 def _plain(name: str, value: Any) -> Any:
-    """`value` as an array that needs no pickle."""
+    """Converts to an array that numpy saves without pickle."""
     array = np.asarray(value)
     if array.dtype.kind != "O":
         return array

@@ -1,4 +1,4 @@
-"""What a training run is asked to do, checked when `fit` needs it as scikit-learn does, and what comes of it."""
+"""Settings of a training run, validated in `fit` as in scikit-learn, and its outcome."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ class Settings:
     """One training run.
 
     Attributes:
-        learning_rate, alpha: step length, and strength of the penalty alpha / 2 * sum of the squared weights.
-        max_iter: epochs at most.
+        learning_rate, alpha: step length, and factor of the penalty alpha / 2 * sum of the squared weights.
+        max_iter: maximum number of epochs.
         batch_size: rows per step; the number of rows for a full batch.
-        n_rows: of the table.
-        tol: an epoch that does not improve the best loss by this much is stale; None: training does not stop early.
-        patience: stale epochs in a row after which training stops.
-        mean_weight: of the rows.
-        fit_intercept: whether the intercept moves.
-        permutation: called before each epoch of several batches: the order of the rows, shape (n_rows,).
-        progress: called now and then with the number of epochs done.
+        n_rows: rows of the table.
+        tol: an epoch that does not improve the best loss by this much is stale; None: no early stopping.
+        patience: consecutive stale epochs after which training stops.
+        fit_intercept: False keeps the intercept fixed.
+        mean_weight: mean sample weight.
+        permutation: returns the order of the rows, shape (n_rows,); called before each epoch of several batches.
+        progress: called from time to time with the number of epochs completed.
     """
 
     learning_rate: float
@@ -46,13 +46,13 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What training has found.
+    """The result of a training run.
 
     Attributes:
         weights: shape (n_features,).
         intercept: of the decision function.
-        losses: of each epoch: mean cross-entropy of its rows and the penalty, before the step that each took part in.
-        converged: whether it stopped by `tol`.
+        losses: shape (n_epochs,): the mean cross-entropy plus the penalty, each row's before the step that used it.
+        converged: True if training stopped by `tol`.
     """
 
     weights: npt.NDArray[np.float64]
@@ -62,10 +62,10 @@ class Outcome:
 
 
 def settings_from(params: Any, targets: Floats, progress: Callable[[int], None] | None) -> Settings:
-    """What a run on rows of these weights is asked to do by an object with the parameters as attributes.
+    """Validates the parameters of an estimator for rows with these signed weights.
 
     Raises:
-        ValueError, TypeError: a parameter cannot be used; the message gives its name, the rule and the value.
+        ValueError, TypeError: a parameter is invalid; the message gives its name, the rule and the value.
     """
     n_rows = len(targets)
     batch_size = n_rows if params.batch_size is None else _count("batch_size", params.batch_size)
@@ -109,7 +109,7 @@ def _flag(name: str, value: Any) -> bool:
 
 
 def _permutations(random_state: Any, n_rows: int) -> Callable[[], npt.NDArray[np.uint32]]:
-    """A function that gives the next order of the rows."""
+    """A function that returns a new random order of the rows at each call."""
     known = isinstance(random_state, (np.random.Generator, np.random.RandomState))
     if not known and random_state is not None and not (isinstance(random_state, Integral) and int(random_state) >= 0):
         raise ValueError(

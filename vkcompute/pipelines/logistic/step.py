@@ -1,4 +1,4 @@
-"""How the rows of one training step are divided among dispatches, workgroups and invocations."""
+"""The division of a training step's rows among dispatches, workgroups and invocations."""
 
 from __future__ import annotations
 
@@ -18,42 +18,43 @@ from vkcompute.runtime.memory.tensor import Tensor
 from vkcompute.runtime.runtime import Runtime
 
 ORDERED_ROWS = 1 << 24
-"""Rows of an epoch whose order is on the device at once."""
+"""Rows of an epoch whose order is on the device at a time."""
 
-MOST_ITERATIONS = 60_000
-"""Of the loops of one invocation: lavapipe ends them after 65,535 in all, without a word (core/quirks.py)."""
+MAX_ITERATIONS = 60_000
+"""Loop iterations of one invocation. lavapipe silently stops after 65,535 of them in all (core/quirks.py)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """The rows of a step that lie in one chunk of the table.
+class ChunkPlan:
+    """The rows of a step within one chunk of the table.
 
     Attributes:
+        rows: the chunk.
         n_groups: workgroups.
-        push: `Parameters` of shaders/include/logistic_parameters.glsl for them.
+        push: push constants, `Parameters` of shaders/include/logistic_parameters.glsl.
     """
 
-    chunk: Chunk
+    rows: Chunk
     n_groups: int
     push: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """A step.
+class StepPlan:
+    """One training step.
 
     Attributes:
-        parts: one per chunk.
-        n_slots: partial sums, one for each workgroup of the parts.
-        end: `Parameters` for the end of the step.
-        n_rows, n_features: of the table.
-        n_batches: in an epoch.
-        n_ordered: batches whose order is on the device at once.
-        gathers: whether a batch is picked from the table by an order; else it is the whole table.
+        chunks: one entry per chunk of the table.
+        n_partial_sums: one per workgroup of all chunks.
+        end: push constants of the kernels that end the step.
+        n_rows, n_features: shape of the table.
+        n_batches: batches per epoch.
+        n_ordered: batches whose order is on the device at a time.
+        gathers: True if a batch is gathered from the table by row indices; False if it is the whole table.
     """
 
-    parts: tuple[Part, ...]
-    n_slots: int
+    chunks: tuple[ChunkPlan, ...]
+    n_partial_sums: int
     end: dict[str, Any]
     n_rows: int
     n_features: int
@@ -63,46 +64,46 @@ class Plan:
 
 
 class Step(Protocol):
-    """What launches the kernels of one step, or of several in a row.
+    """Launches the kernels of one step, or of several consecutive steps.
 
     Attributes:
         plan: the division of its rows.
-        n_steps: in a launch; fewer where an order or the last epoch ends.
+        n_steps: steps per launch; the last launch of an order or of the training may make fewer.
     """
 
-    plan: Plan
+    plan: StepPlan
     n_steps: int
 
     def launch(self, order: Tensor | None) -> None:
-        """Steps on all rows, or on the next batches whose rows stand in `order`."""
+        """Launches steps on all rows, or on the next batches, whose row indices are in `order`."""
 
 
 def is_cpu(runtime: Runtime) -> bool:
-    """Whether the device is the host's CPU: it does few invocations at once, and a barrier among more is dear."""
+    """True if the device is the host's CPU: it runs few invocations at a time, and barriers among many are slow."""
     return runtime.device.physical.kind == "cpu"
 
 
-def lanes(runtime: Runtime) -> int:
-    """Invocations of a workgroup that goes over rows: 8 or 64 (shaders/include/logistic_columns.glsl)."""
+def row_lanes(runtime: Runtime) -> int:
+    """Local size of the kernels that reduce over rows: 8 or 64 (shaders/include/logistic_columns.glsl)."""
     return 8 if is_cpu(runtime) else 64
 
 
-def full_device(runtime: Runtime) -> int:
-    """Workgroups that fill the device; more of them only are more partial sums."""
-    # A CPU runs one workgroup per core at a time; with a few each, one that is held up is made up for.
+def saturating_groups(runtime: Runtime) -> int:
+    """Workgroups that keep the whole device busy; more of them only add partial sums."""
+    # A CPU runs one workgroup per core at a time; several per core even out cores that are interrupted.
     return 8 * (os.cpu_count() or 1) if is_cpu(runtime) else 1024
 
 
 def plan_step(
     chunks: Sequence[Chunk], settings: Settings, *, n_lanes: int, n_groups: int, tile_iterations: int
-) -> Plan:
-    """The division of a step; with a batch of all rows, chunks are taken as they lie.
+) -> StepPlan:
+    """Divides a step. A batch of all rows reads the chunks in place, without row indices.
 
     Args:
-        chunks: the table, or those of its rows that this device has.
-        n_lanes: invocations of a workgroup.
-        n_groups: workgroups for a chunk; more where their loops would get too long.
-        tile_iterations: of the loops that go over one tile, none of them unrolled.
+        chunks: the table, or this device's rows of it.
+        n_lanes: invocations per workgroup.
+        n_groups: workgroups per chunk; more if their loops would exceed MAX_ITERATIONS.
+        tile_iterations: loop iterations per tile if nothing is unrolled.
     """
     n_rows, n_features, batch_size = settings.n_rows, chunks[0].n_features, settings.batch_size
     gathers = batch_size < n_rows
@@ -110,20 +111,22 @@ def plan_step(
     n_ordered = min(n_batches, max(1, ORDERED_ROWS // batch_size))
     table = {"n_rows": n_rows, "n_features": n_features, "n_batches": n_batches, "n_ordered": n_ordered}
     end = {**_of_settings(settings), **table, **_NO_ROWS}
-    parts: list[Part] = []
+    planned: list[ChunkPlan] = []
     for chunk in chunks:
         n_tiles = -(-batch_size // TILE_ROWS) if gathers else chunk.n_tiles
-        tiles_per_lane = min(-(-n_tiles // (n_lanes * n_groups)), max(1, MOST_ITERATIONS // tile_iterations))
-        rows = {"n_tiles": n_tiles, "tiles_per_lane": tiles_per_lane, "first_slot": end["n_slots"]}
-        where = {"first_row": chunk.first_row, "n_rows_here": chunk.n_rows}
-        parts.append(Part(chunk, -(-n_tiles // (n_lanes * tiles_per_lane)), {**end, **rows, **where}))
-        end["n_slots"] += parts[-1].n_groups
-    for part in parts:
-        part.push["n_slots"] = end["n_slots"]
-    return Plan(tuple(parts), end["n_slots"], end, n_rows, n_features, n_batches, n_ordered, gathers)
+        tiles_per_lane = min(-(-n_tiles // (n_lanes * n_groups)), max(1, MAX_ITERATIONS // tile_iterations))
+        rows = {"n_tiles": n_tiles, "tiles_per_lane": tiles_per_lane, "first_partial_sum": end["n_partial_sums"]}
+        span = {"first_row": chunk.first_row, "n_rows_here": chunk.n_rows}
+        planned.append(ChunkPlan(chunk, -(-n_tiles // (n_lanes * tiles_per_lane)), {**end, **rows, **span}))
+        end["n_partial_sums"] += planned[-1].n_groups
+    for each in planned:
+        each.push["n_partial_sums"] = end["n_partial_sums"]
+    return StepPlan(tuple(planned), end["n_partial_sums"], end, n_rows, n_features, n_batches, n_ordered, gathers)
 
 
-_NO_ROWS = dict.fromkeys(["n_tiles", "tiles_per_lane", "first_slot", "n_slots", "first_row", "n_rows_here"], 0)
+_NO_ROWS = dict.fromkeys(
+    ["n_tiles", "tiles_per_lane", "first_partial_sum", "n_partial_sums", "first_row", "n_rows_here"], 0
+)
 
 
 def _of_settings(settings: Settings) -> dict[str, Any]:
@@ -140,13 +143,13 @@ def _of_settings(settings: Settings) -> dict[str, Any]:
 
 
 class RowKernels:
-    """The shaders that go over rows, as a plan and a device want them, and what all of them are launched on."""
+    """The kernels that reduce over rows, specialized for a plan and a device, and the bindings that they share."""
 
-    def __init__(self, runtime: Runtime, plan: Plan, owner: ExitStack) -> None:
+    def __init__(self, runtime: Runtime, plan: StepPlan, owner: ExitStack) -> None:
         self._runtime = runtime
         self._texels = quirks_of(runtime.device.physical).texel_loads
         self._constants: dict[int | str, int] = {"GATHERS": plan.gathers, "TEXELS": self._texels}
-        # Something has to be bound also where nothing is gathered, and where the table is looked at the other way.
+        # Unused bindings (no row indices, the table as texels only or as storage only) need a buffer, too.
         self._nothing = owner.enter_context(runtime.empty(TILE_ROWS, np.float32))
         self._no_order = self._nothing.view(np.uint32)
 
@@ -154,8 +157,8 @@ class RowKernels:
         """The kernel of `shaders/logistic_NAME.comp`."""
         return self._runtime.kernel(f"logistic_{name}", constants={**constants, **self._constants})
 
-    def rows(self, part: Part, order: Tensor | None) -> tuple[Tensor, ...]:
-        """The first bindings."""
-        table, nothing = (part.chunk.data, part.chunk.targets), (self._nothing, self._nothing)
+    def rows(self, chunk: ChunkPlan, order: Tensor | None) -> tuple[Tensor, ...]:
+        """The tensors of the first bindings: table and targets as storage, row indices, table and targets as texels."""
+        table, nothing = (chunk.rows.data, chunk.rows.targets), (self._nothing, self._nothing)
         storage, texels = (nothing, table) if self._texels else (table, nothing)
         return *storage, self._no_order if order is None else order, *texels

@@ -1,4 +1,4 @@
-"""The training table on the device: tiles of four rows, in chunks that a binding can hold."""
+"""The training table on the device: tiles of four rows, in chunks that fit a binding."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from vkcompute.runtime.memory.tensor import Tensor
 from vkcompute.runtime.runtime import Runtime
 
 TILE_ROWS = 4
-_PIECE_NBYTES = 4 << 20  # so much is rearranged at a time: it stays in the cache until it is copied
+_PIECE_NBYTES = 4 << 20  # rearranged at a time, so that it is still in the cache when it is copied
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Some rows of the table.
+    """Consecutive rows of the table.
 
     Attributes:
-        data: (n_tiles, n_features, 4), float32: each feature of four rows side by side.
-        targets: (n_tiles, 4), float32: what weighs a row, with the sign of its class; 0 for rows past the end.
-        first_row, n_rows: which rows of the table they are.
+        data: shape (n_tiles, n_features, 4), float32: a feature's values for four rows are adjacent.
+        targets: shape (n_tiles, 4), float32: the weight of each row, negative for the first class; 0 for padding.
+        first_row, n_rows: the rows of the table.
     """
 
     data: Tensor
@@ -35,12 +35,12 @@ class Chunk:
 
     @property
     def n_features(self) -> int:
-        """Number of features."""
+        """Features per row."""
         return self.data.shape[1]
 
     @property
     def n_tiles(self) -> int:
-        """Number of tiles, the last one filled up."""
+        """Tiles, the last one padded."""
         return self.data.shape[0]
 
 
@@ -48,7 +48,7 @@ def upload(runtime: Runtime, X: npt.NDArray[Any], targets: Floats, owner: ExitSt
     """Copies `X`, shape (n_rows, n_features), and `targets`, shape (n_rows,), to the device. `owner` closes the chunks.
 
     Raises:
-        ValueError: four rows of so many features are larger than what the device binds.
+        ValueError: a tile exceeds the device's largest binding.
         OutOfDeviceMemory: the table does not fit.
     """
     n_rows, n_features = X.shape
@@ -68,7 +68,7 @@ def upload(runtime: Runtime, X: npt.NDArray[Any], targets: Floats, owner: ExitSt
 
 
 def chunk_limit_nbytes(runtime: Runtime) -> int:
-    """The most that a chunk may have."""
+    """Maximum size of a chunk."""
     device = runtime.device
     limit = device.max_binding_bytes
     if quirks_of(device.physical).texel_loads:
@@ -94,7 +94,7 @@ def _write_rows(data: Tensor, X: npt.NDArray[Any]) -> None:
 
 
 def tiles_of(X: npt.NDArray[Any], n_tiles: int) -> Floats:
-    """The rows of `X` as (n_tiles, n_features, 4) of float32, filled up with zeros."""
+    """Rearranges rows into tiles of shape (n_tiles, n_features, 4), float32, zero-padded."""
     n_rows, n_features = X.shape
     tiles = np.empty((n_tiles, n_features, TILE_ROWS), np.float32)
     n_whole = n_rows // TILE_ROWS

@@ -1,4 +1,4 @@
-"""Training on several devices: each sums over its rows, the host adds the sums up and takes the step."""
+"""Training on several devices: each sums over its shard of the rows; the host adds the sums and makes the step."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from vkcompute.pipelines.logistic.wide import WideStep
 from vkcompute.runtime.groups.group import DeviceGroup
 from vkcompute.runtime.runtime import Runtime
 
-_UNMEASURED, _MEASURED = 1, 5  # epochs, of batches 1 and 1: drivers compile in the first
-_WORTH = 1.1  # so many times its due may a device have before the table is divided anew
+_WARM_UP_EPOCHS, _MEASURED_EPOCHS = 1, 5  # drivers compile in the first; with batches, 1 and 1
+_MAX_EXCESS = 1.1  # reshard if a device has more than this multiple of its weight in rows
 _Batch = npt.NDArray[np.uint32]
 
 
-def train_divided(
+def train_sharded(
     group: DeviceGroup,
     X: npt.NDArray[np.generic],
     targets: Floats,
@@ -29,35 +29,35 @@ def train_divided(
     weights: Floats,
     intercept: float,
 ) -> Outcome:
-    """`training.train` on the devices of a group; arguments and errors are its own.
+    """`training.train` on the devices of a group, with the same arguments and errors.
 
-    The first epochs are measured, unless a runtime is being profiled, and the rows divided anew if that pays.
+    Measures the first epochs, unless a runtime is being profiled, and reshards the rows if their balance is poor.
     """
     n_rows, measures = len(X), True
     descent = _Descent(settings, weights, intercept)
     while True:
         split = group.split(n_rows)
         with ExitStack() as owner:
-            devices = [
-                _Device(runtime, X, targets, rows, settings, owner)
+            shards = [
+                _Shard(runtime, X, targets, rows, settings, owner)
                 for runtime, rows in zip(group.runtimes, split, strict=True)
                 if rows
             ]
             if measures:
                 measures = False
-                descent.run(devices, _UNMEASURED)
+                descent.run(shards, _WARM_UP_EPOCHS)
                 with ExitStack() as measuring:
                     with suppress(ValueError):  # a runtime is being profiled
                         measuring.enter_context(group.balance())[:] = map(len, split)
-                    descent.run(devices, _MEASURED if settings.batch_size == n_rows else 1)
-                if any(len(rows) > _WORTH * n_rows * due for rows, due in zip(split, group.shares, strict=True)):
+                    descent.run(shards, _MEASURED_EPOCHS if settings.batch_size == n_rows else 1)
+                if any(len(rows) > _MAX_EXCESS * n_rows * due for rows, due in zip(split, group.shares, strict=True)):
                     continue
-            descent.run(devices, settings.max_iter)
+            descent.run(shards, settings.max_iter)
             return Outcome(descent.weights, descent.intercept, np.array(descent.losses, np.float32), descent.converged)
 
 
-class _Device:
-    """Some rows of the table on one device, and what sums over them."""
+class _Shard:
+    """A device's rows of the table, and the step that sums over them."""
 
     def __init__(
         self,
@@ -71,12 +71,12 @@ class _Device:
         self._runtime, self._rows, n_features = runtime, rows, X.shape[1]
         chunks = upload(runtime, X[rows.start : rows.stop], targets[rows.start : rows.stop], owner)
         self._model = Model(runtime, np.zeros(n_features, np.float32), 0.0, owner)
-        kind = WideStep if n_features > MAX_FEATURES else NarrowStep
-        self._step = kind(runtime, chunks, self._model, settings, owner)
+        step = WideStep if n_features > MAX_FEATURES else NarrowStep
+        self._step = step(runtime, chunks, self._model, settings, owner)
         self._order = owner.enter_context(runtime.empty(min(settings.batch_size, len(rows)), np.uint32))
 
     def start(self, weights: Floats, intercept: float, batch: _Batch | None) -> bool:
-        """Starts to sum with these weights over its rows, or those of them that are in the batch; False if none is."""
+        """Launches the sums over the shard's rows, or over those in the batch. Returns False if the batch has none."""
         order, push = None, {}
         if batch is not None:
             first, stop = self._rows.start, self._rows.stop
@@ -92,17 +92,17 @@ class _Device:
         return True
 
     def sums(self) -> npt.NDArray[np.float64]:
-        """Waits for them: loss, and its derivatives by the intercept and by each weight."""
+        """Waits for the sums: the loss, and its derivatives by the intercept and by each weight."""
         return self._step.read_sums()
 
 
 class _Descent:
-    """Weights in float64, and how training ends: by the rules of shaders/include/logistic_step.glsl.
+    """Gradient descent on the host, in float64. Stops by the rules of shaders/include/logistic_step.glsl.
 
     Attributes:
         weights: shape (n_features,).
-        losses: of each epoch.
-        converged: whether training has stopped by `tol`.
+        losses: one per epoch.
+        converged: True if training stopped by `tol`.
     """
 
     def __init__(self, settings: Settings, weights: Floats, intercept: float) -> None:
@@ -112,20 +112,20 @@ class _Descent:
         self._best, self._n_stale = np.float32(np.inf), 0
         self.converged = False
 
-    def run(self, devices: list[_Device], n_epochs: int) -> None:
-        """Makes so many epochs, or as many as are left."""
+    def run(self, shards: list[_Shard], n_epochs: int) -> None:
+        """Makes `n_epochs` epochs, or the remaining ones if these are fewer."""
         settings = self._settings
         for _ in range(min(n_epochs, settings.max_iter - len(self.losses))):
             if self.converged or not np.isfinite(self.losses[-1:]).all():
                 break
-            with np.errstate(over="ignore", invalid="ignore"):  # what diverges ends with a loss that is not finite
-                loss = sum(self._step(devices, batch) for batch in self._batches())
+            with np.errstate(over="ignore", invalid="ignore"):  # a diverging run ends with a loss that is not finite
+                loss = sum(self._step(shards, batch) for batch in self._batches())
                 self._end_epoch(np.float32(loss / (settings.n_rows * settings.mean_weight)))
             if settings.progress is not None:
                 settings.progress(len(self.losses))
 
     def _batches(self) -> Iterator[_Batch | None]:
-        """The rows of each step of an epoch; None for all."""
+        """The row indices of each step of an epoch; None means all rows."""
         n_rows, size = self._settings.n_rows, self._settings.batch_size
         if size == n_rows:
             yield None
@@ -133,11 +133,11 @@ class _Descent:
             order = self._settings.permutation()
             yield from (order[first : first + size] for first in range(0, n_rows, size))
 
-    def _step(self, devices: list[_Device], batch: _Batch | None) -> float:
-        """Takes a step; gives the sum of the loss over its rows."""
+    def _step(self, shards: list[_Shard], batch: _Batch | None) -> float:
+        """Makes a step. Returns the sum of the loss over its rows."""
         settings, weights = self._settings, self.weights.astype(np.float32)
-        at_work = [device for device in devices if device.start(weights, self.intercept, batch)]
-        sums = np.sum([device.sums() for device in at_work], 0)
+        started = [shard for shard in shards if shard.start(weights, self.intercept, batch)]
+        sums = np.sum([shard.sums() for shard in started], 0)
         n = settings.mean_weight * (settings.n_rows if batch is None else len(batch))
         loss = float(sums[0] + n * settings.alpha / 2 * (self.weights @ self.weights))
         self.intercept -= settings.learning_rate * float(sums[1]) / n * settings.fit_intercept
