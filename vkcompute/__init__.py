@@ -94,13 +94,13 @@ def __getattr__(name: str) -> Any:
 
 __all__ = [
     "__version__",
-    # what one works with
+    # devices, tensors, kernels, graphs
     "DeviceGroup", "Future", "Graph", "Kernel", "Runtime", "Tensor", "default_runtime", "glsl",
     # kernels in Python: these types, and jit/names.py
     "bool_", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64",
     # pipelines
     "LogisticRegression", "multiply", "multiply_files",
-    # what can go wrong
+    # errors
     "ClosedError", "CompileError", "DataError", "DeviceLost", "KernelError", "MissingFeature", "NoCompiler",
     "NoDevice", "NoVulkanLoader", "OutOfDeviceMemory", "SpirvError", "ValidationError", "VkComputeError", "VulkanError",
 ]  # fmt: skip

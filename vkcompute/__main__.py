@@ -1,4 +1,4 @@
-"""`python -m vkcompute` is the command `vkcompute`."""
+"""The command `vkcompute` as `python -m vkcompute`."""
 
 from __future__ import annotations
 

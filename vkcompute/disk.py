@@ -1,7 +1,7 @@
-"""Files that may vanish or rot: where caches live, writes that are never half done, reads that never fail.
+"""Atomic file writes, and a disk cache that tolerates damage.
 
-A cache entry is `MAGIC`, the SHA-256 of the content, the content. An entry that is truncated or altered is discarded
-and reads as absent, so whoever reads a cache only ever sees what was written, or nothing.
+A cache entry is `MAGIC`, the SHA-256 of the content, and the content. Truncated or altered entries are discarded and
+read as missing.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ logger = logging.getLogger(__name__)
 
 MAGIC = b"vkcache1"
 LIMIT_NBYTES = 64 << 20
-# Looking through a full cache takes as long as compiling does, so only entries whose key begins so do it: one in 16.
+# Scanning a full cache takes as long as compiling, so only keys with these first digits prune: one in 16.
 PRUNING_DIGITS = "0"
 _HEADER_NBYTES = len(MAGIC) + hashlib.sha256().digest_size
 _TEMPORARY_PREFIX = ".writing-"
-_ABANDONED_AFTER_S = 3600.0  # a temporary file this old belongs to a process that died
+_ABANDONED_AFTER_S = 3600.0  # older temporary files belong to processes that died
 
 _warned = False
 
 
 def cache_folder() -> Path:
-    """The folder of every cache; it need not exist yet. `VKCOMPUTE_CACHE_DIR` names it outright."""
+    """The folder of all caches, which may not exist yet. `VKCOMPUTE_CACHE_DIR` overrides it."""
     own = os.environ.get("VKCOMPUTE_CACHE_DIR")
     return Path(own) if own else _user_cache() / "vkcompute"
 
@@ -42,17 +42,17 @@ def _user_cache() -> Path:
         return Path(local) if local else Path.home() / "AppData" / "Local"
     if sys.platform == "darwin":
         return Path.home() / "Library" / "Caches"
-    # The XDG base directory specification: a relative path is to be ignored.
+    # XDG base directory specification: relative paths must be ignored.
     xdg = os.environ.get("XDG_CACHE_HOME", "")
     return Path(xdg) if os.path.isabs(xdg) else Path.home() / ".cache"
 
 
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Gives the path of a new file to write, which takes the place of `path` at the end; on an error it is deleted.
+    """Yields the path of a temporary file, which replaces `path` at the end, or is deleted on an error.
 
-    A file that is replaced leaves its mode to the new one, and a symbolic link stays one. The new file has the suffix
-    of `path`, which tells many a library what to write.
+    The temporary file has the suffix of `path`, from which many libraries derive the format. The mode of a replaced
+    file is kept; a symbolic link is followed.
 
     Raises:
         OSError: the folder cannot be written.
@@ -63,21 +63,21 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         temporary.touch(exist_ok=False)
         mode = stat.S_IMODE((target if target.exists() else temporary).stat().st_mode)
         yield temporary
-        temporary.chmod(mode)  # what was yielded may have been replaced by another file
+        temporary.chmod(mode)  # the caller may have replaced the temporary file
         os.replace(temporary, target)
     except BaseException as error:
         with contextlib.suppress(OSError):
             temporary.unlink()
         if isinstance(error, OSError) and str(error.filename) == str(temporary):
-            error.filename = os.fspath(path)  # the name that the caller knows
+            error.filename = os.fspath(path)  # the name known to the caller
         raise
 
 
 def write_atomic(path: Path, data: bytes) -> None:
-    """Make `path` hold `data`: a reader sees the old content or the new, also after a crash.
+    """Writes a file atomically: readers see the old or the new content, even after a crash.
 
     Raises:
-        OSError: the folder cannot be written; nothing is left behind.
+        OSError: the folder cannot be written; no temporary file is left.
     """
     with replacing(path) as temporary, open(temporary, "wb") as file:
         file.write(data)
@@ -86,7 +86,7 @@ def write_atomic(path: Path, data: bytes) -> None:
 
 
 def read_cached(path: Path) -> bytes | None:
-    """What `write_cached` wrote to `path`; None if there is nothing, or it is damaged (then it is deleted)."""
+    """Reads an entry of `write_cached`. Returns None if it is missing or damaged; deletes a damaged one."""
     try:
         with open(path, "rb") as file:
             entry = file.read()
@@ -102,34 +102,34 @@ def read_cached(path: Path) -> bytes | None:
 
 
 def write_cached(path: Path, data: bytes) -> None:
-    """Keep `data` at `path`, making folders as needed. A disk that cannot be written costs one warning per process."""
+    """Writes a cache entry, creating folders. If that fails, warns once per process."""
     global _warned
     try:
-        with contextlib.suppress(FileNotFoundError):  # somebody has deleted the folder meanwhile
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # what drivers execute is for its owner to write
+        with contextlib.suppress(FileNotFoundError):  # the folder was deleted meanwhile
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # drivers execute the content
             write_atomic(path, _header(data) + data)
     except OSError as error:
         if isinstance(error, FileExistsError) and not os.path.lexists(error.filename):
-            return  # or while it was found to be there
+            return  # deleted after mkdir found it
         level = logging.DEBUG if _warned else logging.WARNING
         _warned = True
-        logger.log(level, "cannot write the cache entry %s: %s; VKCOMPUTE_CACHE_DIR names another folder", path, error)
+        logger.log(level, "cannot write the cache entry %s: %s; set VKCOMPUTE_CACHE_DIR to another folder", path, error)
 
 
 def keep_cached(path: Path, data: bytes) -> None:
-    """`write_cached`, in a folder that holds LIMIT_NBYTES at most; the name begins with a hexadecimal digit."""
+    """`write_cached` for a folder of at most LIMIT_NBYTES. The name must begin with a hexadecimal digit."""
     write_cached(path, data)
     if path.name[0] in PRUNING_DIGITS:
         prune(path.parent, LIMIT_NBYTES)
 
 
 def prune(folder: Path, limit_nbytes: int) -> None:
-    """Delete the oldest entries of `folder` (not of its subfolders) until the rest fit into `limit_nbytes`."""
+    """Deletes the oldest entries of `folder` (not of subfolders) until it has at most `limit_nbytes`."""
     entries: list[tuple[float, int, str]] = []
     abandoned_before = time.time() - _ABANDONED_AFTER_S
     with contextlib.suppress(OSError), os.scandir(folder) as listing:
         for item in listing:
-            with contextlib.suppress(OSError):  # another process may delete it first
+            with contextlib.suppress(OSError):  # deleted by another process
                 info = item.stat(follow_symlinks=False)
                 if not item.is_file(follow_symlinks=False):
                     continue

@@ -1,7 +1,7 @@
-"""One row per data type that a tensor can hold: numpy's dtype, GLSL's name, SPIR-V's type, the device features.
+"""The table of tensor dtypes: numpy's dtype, GLSL's type, and the device features that kernels need.
 
-A tensor of any of them can be made, filled and copied on every device, since memory is only bytes. The features are
-what a kernel needs to load, store and compute with elements of the type.
+Tensors of every dtype can be created, filled and copied on every device. The features are needed only by kernels that
+load, store or compute with elements of the type.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import numpy.typing as npt
 
 @dataclass(frozen=True, slots=True)
 class DType:
-    """One data type.
+    """A data type.
 
     Attributes:
-        name: numpy's name of it.
+        name: numpy's name.
         numpy: the numpy dtype, native byte order.
         glsl: the GLSL type that holds one element in a storage buffer (std430).
         kind: "bool", "int", "uint" or "float".
-        bits: width of one element in memory.
+        bits: size of an element in memory.
         features: Vulkan feature names that a kernel with elements of this type needs.
     """
 
@@ -57,15 +57,15 @@ BY_NUMPY: dict[np.dtype[np.generic], DType] = {row.numpy: row for row in TABLE}
 
 
 def lookup(dtype: npt.DTypeLike) -> DType:
-    """The row of `dtype`, given as anything `numpy.dtype()` takes.
+    """The row of `dtype`, which may be anything that `numpy.dtype()` accepts.
 
     Raises:
-        TypeError: no tensor holds this type (complex, object, strings, structures, foreign byte order).
+        TypeError: tensors do not support the type (complex, object, strings, structures, foreign byte order).
     """
     resolved = np.dtype(dtype)
     row = BY_NUMPY.get(resolved)
     if row is None:
         remedy = f"; convert with .astype({resolved.name!r})" if resolved.newbyteorder("=") in BY_NUMPY else ""
         known = ", ".join(BY_NAME)
-        raise TypeError(f"a tensor holds one of {known}; got {resolved.str!r} ({resolved.name}){remedy}")
+        raise TypeError(f"a tensor's dtype must be one of {known}; got {resolved.str!r} ({resolved.name}){remedy}")
     return row

@@ -1,14 +1,14 @@
-"""The exception tree: what the caller did wrong, what the driver refused, what the machine lacks.
+"""The exception classes.
 
-A caller's mistake is a plain `TypeError` or `ValueError`, or a class below that is also one of them. What a driver
-refuses is a `VulkanError`. Everything of our own derives from `VkComputeError`, so one `except` catches it all.
+A caller's mistake raises a plain `TypeError` or `ValueError`, or a class below derived from one of them. A failed
+Vulkan call raises a `VulkanError`. All classes defined here derive from `VkComputeError`.
 """
 
 from __future__ import annotations
 
 
 class VkComputeError(Exception):
-    """Base class of every error that vkcompute defines."""
+    """Base class of all errors defined by vkcompute."""
 
 
 class VulkanError(VkComputeError, RuntimeError):
@@ -16,8 +16,8 @@ class VulkanError(VkComputeError, RuntimeError):
 
     Attributes:
         result: the name of the VkResult, e.g. "VK_ERROR_DEVICE_LOST".
-        call: the function that returned it, e.g. "vkQueueSubmit".
-        target: the object it was called on or for, in words.
+        call: the Vulkan function, e.g. "vkQueueSubmit".
+        target: a description of the object that it was called for.
     """
 
     def __init__(self, result: str, call: str, target: str = "", detail: str = "") -> None:
@@ -30,9 +30,12 @@ OUT_OF_MEMORY = ("VK_ERROR_OUT_OF_DEVICE_MEMORY", "VK_ERROR_OUT_OF_HOST_MEMORY")
 
 
 class OutOfDeviceMemory(VulkanError, MemoryError):
-    """An allocation does not fit, after what was dead had been collected and the allocation tried once more.
+    """Device memory is exhausted, also after garbage collection and a second attempt.
 
-    Attributes (bytes): asked, free (within the budget), total (of the heap).
+    Attributes:
+        asked: bytes of the allocation.
+        free: bytes free within the budget.
+        total: bytes of the heap.
     """
 
     def __init__(self, asked: int, free: int, total: int, target: str = "", call: str = "vkAllocateMemory") -> None:
@@ -42,15 +45,15 @@ class OutOfDeviceMemory(VulkanError, MemoryError):
 
 
 class DeviceLost(VulkanError):
-    """The device stopped working; its runtime can only be closed, and a new one opened."""
+    """The device was lost. Close its runtime and open a new one."""
 
 
 class ValidationError(VkComputeError, RuntimeError):
-    """The validation layer objected, with `VKCOMPUTE_VALIDATION=error`.
+    """The validation layer reported an error, with `VKCOMPUTE_VALIDATION=error`.
 
     Attributes:
         vuid: the valid-usage ID of the first message, e.g. "VUID-vkCmdDispatch-groupCountX-00386".
-        where: "file:line" of the caller's own code.
+        where: "file:line" of the caller's code.
     """
 
     def __init__(self, message: str, vuid: str, where: str) -> None:
@@ -59,7 +62,7 @@ class ValidationError(VkComputeError, RuntimeError):
 
 
 def again(error: Exception) -> Exception:
-    """The same error as a new object: raised from several places, one would keep the frames of all of them alive."""
+    """A copy of an error to raise. Raising one object several times would keep the frames of every raise alive."""
     copy = type(error).__new__(type(error), *error.args)
     copy.__dict__.update(error.__dict__)
     copy.__cause__ = error.__cause__
@@ -67,47 +70,47 @@ def again(error: Exception) -> Exception:
 
 
 class NoVulkanLoader(VkComputeError, ImportError):
-    """No Vulkan loader library on this machine; the message says how to install one."""
+    """The Vulkan loader library is missing; the message says how to install it."""
 
 
 class NoDevice(VkComputeError, RuntimeError):
-    """No physical device fits the request; the message gives each device's reasons."""
+    """No physical device satisfies the request; the message gives the reasons for each device."""
 
 
 class MissingFeature(VkComputeError, ValueError):
-    """The device lacks a feature, an extension or a capability that was asked for or that a kernel needs."""
+    """The device lacks a feature, extension or capability that was requested or that a kernel needs."""
 
 
 class ClosedError(VkComputeError, ValueError):
-    """The object was used after its `close()`, or in a child process that inherited it by `fork`."""
+    """An object was used after `close()`, or in a forked child process."""
 
 
 class SpirvError(VkComputeError, ValueError):
-    """SPIR-V that is truncated, malformed, of the wrong version, or outside of what the library supports."""
+    """SPIR-V is truncated, malformed, of the wrong version, or not supported."""
 
 
 class CompileError(VkComputeError, ValueError):
-    """A GLSL source does not compile; the message shows file, line and source text of each error."""
+    """GLSL source does not compile; the message shows file, line and source text of each error."""
 
 
 class KernelError(CompileError):
-    """A function cannot be compiled by `vc.kernel`, or did what a check of its launch found.
+    """A function cannot be compiled by `vc.kernel`, or a run-time check of a launch failed.
 
-    The message shows file, line and column, the source and a caret.
+    The message shows file, line, column, source and a caret.
     """
 
 
 class NoCompiler(VkComputeError, RuntimeError):
-    """No GLSL compiler on this machine; the message lists what was tried and how to install one."""
+    """No GLSL compiler was found; the message lists the attempts and how to install one."""
 
 
 class DataError(VkComputeError, ValueError):
-    """Input data is unusable; the message gives the place (file, line, row, column) and the value."""
+    """Input data is invalid; the message gives its position (file, line, row, column) and the value."""
 
 
 class IrError(VkComputeError, ValueError):
-    """A kernel in the intermediate form is malformed: the fault of the front end that built it."""
+    """A kernel in the IR is malformed: a bug of the front end that built it."""
 
 
 class KomputeError(VkComputeError, ValueError, RuntimeError):
-    """`vkcompute.compat.kp` or `kp05` is used against its rules; a RuntimeError, as Kompute's own errors are."""
+    """Invalid use of `vkcompute.compat.kp` or `kp05`; a RuntimeError, as Kompute's errors are."""

@@ -46,9 +46,9 @@ def test_what_is_known_of_the_driver(vk: Run, gpu: vkcompute.Runtime) -> None:
     lavapipe = re.search(r"llvmpipe Mesa (\d+)", gpu.device.physical.driver)
     assert quirks["max_loop_iterations"] == (65_535 if lavapipe and int(lavapipe[1]) < 25 else None)
     assert quirks["texel_loads"] is bool(lavapipe)
-    page = " ".join(vk("info", "--device", gpu.device.name).out.split())
-    said = "loops an invocation's loops end after 65,535 iterations in all, without a word"
-    assert page.count(said) == sum(each["quirks"]["max_loop_iterations"] == 65_535 for each in found["devices"])
+    shown = " ".join(vk("info", "--device", gpu.device.name).out.split())
+    said = "loops an invocation's loops silently end after 65,535 iterations in all"
+    assert shown.count(said) == sum(each["quirks"]["max_loop_iterations"] == 65_535 for each in found["devices"])
 
 
 @pytest.mark.parametrize("columns", [60, 80, 200])
@@ -141,9 +141,9 @@ def test_a_device_too_old_is_shown_without_asking_it_further(gpu: vkcompute.Runt
 @pytest.mark.parametrize(
     ("score", "chosen", "says"),
     [
-        ((3, 9), (4, 1), "its kind, k3, comes after k4"),
+        ((3, 9), (4, 1), "a device of kind k4 is preferred to k3"),
         ((4, 1), (4, 9), "has less memory than [7]"),
-        ((4, 9), (4, 9), "is no better than [7], which comes first"),
+        ((4, 9), (4, 9), "is equal to [7], which has the lower index"),
     ],
 )
 def test_why_a_device_is_not_the_first_choice(score: tuple[int, int], chosen: tuple[int, int], says: str) -> None:

@@ -31,7 +31,7 @@ def _send(number: int) -> None:
     ("number", "error"), [("SIGINT", KeyboardInterrupt), ("SIGTERM", Stopped), ("SIGHUP", Stopped)]
 )
 def test_a_signal_raises_at_once(number: str, error: type[BaseException]) -> None:
-    with interruption.by_exception(), pytest.raises(error):
+    with interruption.signals_as_exceptions(), pytest.raises(error):
         _send(signal.Signals[number])
 
 
@@ -40,58 +40,58 @@ def test_work_in_steps_finishes_its_step(number: str) -> None:
     steps = []
 
     def work() -> None:
-        with interruption.between_steps() as check:
+        with interruption.deferred_signals() as check:
             for step in range(5):
                 if step == 2:
                     _send(signal.Signals[number])
                 steps.append(step)
                 check()
 
-    with interruption.by_exception(), pytest.raises((KeyboardInterrupt, Stopped)):
+    with interruption.signals_as_exceptions(), pytest.raises((KeyboardInterrupt, Stopped)):
         work()
     assert steps == [0, 1, 2]
 
 
 def test_a_second_signal_does_not_wait() -> None:
     def work() -> None:
-        with interruption.between_steps():
+        with interruption.deferred_signals():
             _send(signal.SIGTERM)
             _send(signal.SIGINT)
             pytest.fail("the second one waited")
 
-    with interruption.by_exception():
+    with interruption.signals_as_exceptions():
         with pytest.raises(KeyboardInterrupt):
             work()
-        with interruption.between_steps() as check:
+        with interruption.deferred_signals() as check:
             check()  # the first one is not left over
 
 
 def test_a_signal_after_the_last_step_is_not_lost() -> None:
     def work() -> None:
-        with interruption.between_steps():
+        with interruption.deferred_signals():
             _send(signal.SIGTERM)
 
-    with interruption.by_exception(), pytest.raises(Stopped, match="SIGTERM"):
+    with interruption.signals_as_exceptions(), pytest.raises(Stopped, match="SIGTERM"):
         work()
 
 
 def test_an_error_in_the_work_comes_before_a_signal_that_waits() -> None:
     def work() -> None:
-        with interruption.between_steps():
+        with interruption.deferred_signals():
             _send(signal.SIGINT)
             raise KeyError
 
-    with interruption.by_exception():
+    with interruption.signals_as_exceptions():
         with pytest.raises(KeyError):
             work()
-        with interruption.between_steps() as check:
+        with interruption.deferred_signals() as check:
             check()
 
 
 def test_what_is_ignored_stays_ignored() -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as under nohup
     try:
-        with interruption.by_exception():
+        with interruption.signals_as_exceptions():
             _send(signal.SIGHUP)
     finally:
         signal.signal(signal.SIGHUP, before)
@@ -99,7 +99,7 @@ def test_what_is_ignored_stays_ignored() -> None:
 
 def test_other_threads_leave_signals_alone() -> None:
     def run() -> None:
-        with interruption.by_exception(), interruption.between_steps() as check:
+        with interruption.signals_as_exceptions(), interruption.deferred_signals() as check:
             check()
             done.append(True)
 
@@ -112,13 +112,13 @@ def test_other_threads_leave_signals_alone() -> None:
 
 def test_the_progress_of_quiet_work_is_where_it_stops() -> None:
     def work() -> None:
-        with interruption.bar("work", unit="", quiet=True) as update:
+        with interruption.progress_bar("work", unit="", quiet=True) as update:
             update(1, 3)
             _send(signal.SIGINT)
             update(2, 3)
             pytest.fail("it went on")
 
-    with interruption.by_exception(), pytest.raises(KeyboardInterrupt):
+    with interruption.signals_as_exceptions(), pytest.raises(KeyboardInterrupt):
         work()
 
 

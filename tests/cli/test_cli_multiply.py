@@ -104,7 +104,7 @@ def inputs(tmp_path: Path) -> Path:
         ("2 3", "both numbers"),
         ("a.npy 1j", "1j: No such file"),
         ("a.npy a.npy --device nothing", "no device fits 'nothing'"),
-        ("a.npy a.npy -o none/c.npy", "no folder none"),
+        ("a.npy a.npy -o none/c.npy", "the folder none does not exist"),
         ("a.npy a.npy -o folder", "folder is a folder"),
     ],
 )

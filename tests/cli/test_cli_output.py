@@ -78,12 +78,12 @@ def test_places_that_will_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     (tmp_path / "in").touch()
     os.link(tmp_path / "in", tmp_path / "also")
     for path, taken, says in [
-        ("none/x", "", "no folder none"),
+        ("none/x", "", "the folder none does not exist"),
         (str(tmp_path), "", "is a folder"),
-        ("in", "./in", "named twice"),
-        ("also", "in", "named twice"),
-        ("new", "./new", "named twice"),
-        ("in/x", "", "no folder in"),
+        ("in", "./in", "is also another input or output"),
+        ("also", "in", "is also another input or output"),
+        ("new", "./new", "is also another input or output"),
+        ("in/x", "", "the folder in does not exist"),
     ]:
         with pytest.raises(ValueError, match=says):
             check_output(path, taken)

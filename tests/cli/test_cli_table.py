@@ -138,7 +138,7 @@ WRONG_CELLS = {
     "other digits": ("a,b,t\n1,\uff12,x\n", "line 2 (row 1), column 'b': '\uff12' is not a number"),
     "two numbers": ("a,b,t\n1,2 3,x\n", "line 2 (row 1), column 'b': '2 3' is not a number"),
     "NUL": ("a,b,t\n1,2,x\n1,\0,x\n", "line 3"),
-    "decimal comma": ("a;b;t\n1;2,5;x\n", "'2,5' is not a number; a decimal comma"),
+    "decimal comma": ("a;b;t\n1;2,5;x\n", "'2,5' is not a number; write a decimal point"),
     "a long cell": ("a,b,t\n1," + "q" * 999 + ",x\n", "column 'b': '" + "q" * 40 + "...' is not a number"),
     "empty": ("a,b,t\n1,2,x\n3,,y\n", "line 3 (row 2), column 'b': the cell is empty"),
     "blank": ("a,b,t\n1,2,x\n  ,4,y\n", "line 3 (row 2), column 'a': the cell is empty"),
@@ -169,7 +169,7 @@ def test_a_wrong_cell_is_named_by_line_and_column(write: Write, case: str) -> No
 WRONG_FILES: dict[str, tuple[str | bytes, str]] = {
     "empty": ("", "is empty"),
     "blank": ("\n  \n\n", "is empty"),
-    "header only": ("a,b,t\n", "has a header and no rows"),
+    "header only": ("a,b,t\n", "has a header, but no rows"),
     "no such column": ("a,b,target\n1,2,x\n", "no column 't'; its columns: 'a', 'b', 'target'"),
     "other case": ("a,b,T\n1,2,x\n", "no column 't'; did you mean 'T'?"),
     "twice": ("a,b,a,t\n1,2,3,x\n", "several columns are named 'a'"),
@@ -205,7 +205,7 @@ def test_every_missing_column_is_named(write: Write) -> None:
 
 
 def test_the_target_cannot_be_ignored(write: Write) -> None:
-    with pytest.raises(DataError, match="'b' is the target"):
+    with pytest.raises(DataError, match="'b' is both the target and ignored"):
         table.read(write("a,b\n1,2\n"), target="b", ignore=["b"])
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vkcompute.cli import page
+from vkcompute.cli import terminal
 
 pytestmark = pytest.mark.pure
 
@@ -21,32 +21,32 @@ def _columns(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(("columns", "width"), [("1", 40), ("60", 60), ("80", 80), ("500", 100)])
 def test_width(monkeypatch: pytest.MonkeyPatch, columns: str, width: int) -> None:
     monkeypatch.setenv("COLUMNS", columns)
-    assert page.width() == width
+    assert terminal.width() == width
 
 
 @given(st.lists(WORDS, max_size=40))
 def test_a_field_keeps_its_items_whole_and_in_order(items: list[str]) -> None:
-    lines = page.field("label", items).split("\n")
+    lines = terminal.field("label", items).split("\n")
     assert max(map(len, lines)) <= 80
     assert " ".join(lines).split() == ["label", *items]
 
 
 def test_items_of_several_words_are_not_torn() -> None:
     items = [f"item {i} of many" for i in range(30)]
-    text = page.field("label", items)
+    text = terminal.field("label", items)
     assert all(item in text for item in items)
 
 
 @given(st.integers(1, 6).flatmap(lambda n: st.lists(st.lists(st.text(), min_size=n, max_size=n), min_size=1)))
 def test_a_table_fits(rows: list[list[str]]) -> None:
-    lines = page.table(rows, right=(0,)).split("\n")
+    lines = terminal.table(rows, right=(0,)).split("\n")
     assert len(lines) == len(rows)
     assert max(map(len, lines)) <= 80
 
 
 def test_a_table_that_fits_is_shown_whole_and_aligned() -> None:
     rows = [("name", "size"), ("alpha", "1"), ("b", "1000")]
-    assert page.table(rows, right=(1,)) == "name   size\nalpha     1\nb      1000"
+    assert terminal.table(rows, right=(1,)) == "name   size\nalpha     1\nb      1000"
 
 
 @pytest.mark.parametrize(
@@ -62,11 +62,11 @@ def test_a_table_that_fits_is_shown_whole_and_aligned() -> None:
     ],
 )
 def test_bytes_in_words(count: int, words: str) -> None:
-    assert page.nbytes(count) == words
+    assert terminal.nbytes(count) == words
 
 
 @pytest.mark.parametrize(
     ("number", "noun", "words"), [(1, "row", "1 row"), (1000, "row", "1,000 rows"), (2, "class", "2 classes")]
 )
 def test_counts(number: int, noun: str, words: str) -> None:
-    assert page.count(number, noun) == words
+    assert terminal.count(number, noun) == words

@@ -275,7 +275,7 @@ def test_errors(gpu: vc.Runtime) -> None:
         (TypeError, "an axis is an int, a tuple of such, or None for all; got 1.5", lambda: total(x, axis=1.5)),
         (TypeError, r"an axis is an int, .*; got \[0\]", lambda: total(x, axis=[0])),
         (ValueError, r"each axis goes once; got \(0, -2\)", lambda: total(x, axis=(0, -2))),
-        (TypeError, "a tensor holds one of .*; got '<c8'", lambda: total(x, dtype=np.complex64)),
+        (TypeError, "a tensor's dtype must be one of .*; got '<c8'", lambda: total(x, dtype=np.complex64)),
         (ValueError, "axis 2 of 2; they count from 0", lambda: total(x, axis=2)),
         (ValueError, r"gives a result of shape \(4,\); out has \(\)", lambda: total(x, axis=0, out=gpu.zeros(()))),
         (TypeError, "float32, and out holds int32", lambda: total(x, out=gpu.zeros((), np.int32))),

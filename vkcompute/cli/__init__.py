@@ -1,6 +1,6 @@
-"""The `vkcompute` command: one command line, from its arguments to its exit status.
+"""The `vkcompute` command line.
 
-Nothing of the library is imported before a command needs it, so that `--help` answers at once.
+Each command imports the library when it runs, so that `--help` is quick.
 """
 
 from __future__ import annotations
@@ -12,25 +12,28 @@ from vkcompute._version import __version__
 from vkcompute.cli import bench, compile, info, interruption, logreg, multiply, stderr
 from vkcompute.cli.options import Parser
 
-_EPILOG = "`vkcompute COMMAND --help` tells more of each. VKCOMPUTE_DEVICE names the device where --device does not."
+_EPILOG = "`vkcompute COMMAND --help` describes a command. VKCOMPUTE_DEVICE is the default of --device."
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs a command line, given without the program's name; None takes the process's own.
+    """Runs a command line (without the program's name); None means the process's own.
 
-    Returns the exit status: 0; 2 for input or a machine that will not do, after one line on stderr; 1 where the fault
-    is the driver's or our own; 130 after Ctrl-C. What was to be written is then not there, whole or in part.
+    A command that fails writes a line to stderr, and leaves no output file, not even a partial one.
+
+    Returns:
+        The exit status: 0 for success, 1 for an internal error or a failure of the driver, 2 for invalid input or an
+        unsuitable machine, 130 after Ctrl-C.
     """
     args = argparse.Namespace(verbose=False, quiet=False)
     status = 0
     try:
-        with interruption.by_exception():
+        with interruption.signals_as_exceptions():
             try:
                 _parser().parse_args(argv, args)
-                with stderr.records(verbose=args.verbose, quiet=args.quiet):
+                with stderr.log_records(verbose=args.verbose, quiet=args.quiet):
                     status = int(args.run(args))
-            except SystemExit as end:  # argparse, after --help and --version
-                status = int(end.code or 0)
+            except SystemExit as error:  # by argparse, after --help and --version
+                status = int(error.code or 0)
             stderr.flush()
     except BaseException as error:
         return stderr.report(error, verbose=args.verbose)
@@ -39,10 +42,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _parser() -> Parser:
     parser = Parser(
-        prog="vkcompute", description="Computes on any device that has a Vulkan driver.", epilog=_EPILOG, talk=False
+        prog="vkcompute",
+        description="Computes on any device that has a Vulkan driver.",
+        epilog=_EPILOG,
+        verbosity=False,
     )
     parser.add_argument("--version", action="version", version=f"vkcompute {__version__}")
-    parser.add_talk_options()
+    parser.add_verbosity_options()
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for command in (info, multiply, logreg, compile, bench):
         command.add_parser(commands)

@@ -1,4 +1,4 @@
-"""`vkcompute bench`: what a launch costs on this device, and how fast data moves and is multiplied, beside numpy."""
+"""`vkcompute bench`: launch overhead, transfer rates, and the multiply's throughput compared with numpy's."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from vkcompute._version import __version__
-from vkcompute.cli import interruption, page
+from vkcompute.cli import interruption, terminal
 from vkcompute.cli.options import Commands, Parser
 
 if TYPE_CHECKING:
@@ -20,13 +20,12 @@ _REPEATS, _QUICK_REPEATS = 30, 5
 
 
 def add_parser(commands: Commands) -> None:
-    """Adds the command."""
-    text = """Measures this device: the host's time for a launch, upload and download, and the multiply beside numpy's.
-    Shown are medians, and the quartiles that half of the samples lie between. A multiply's GB/s counts all three
-    arrays."""
+    """Adds the command's parser."""
+    text = """Measures this device: the host's time per launch, upload and download rates, and the multiply compared
+    with numpy's. Shows medians, and lower and upper quartiles. The multiply's GB/s counts all three arrays."""
     parser: Parser = commands.add_parser("bench", help="measure this device", description=text)
-    parser.add_argument("--quick", action="store_true", help=f"{_QUICK_REPEATS} samples of each, not {_REPEATS}")
-    parser.add_argument("--json", action="store_true", help="the same as JSON, with versions")
+    parser.add_argument("--quick", action="store_true", help=f"{_QUICK_REPEATS} samples of each instead of {_REPEATS}")
+    parser.add_argument("--json", action="store_true", help="write JSON, with versions")
     parser.add_device_option()
     parser.set_defaults(run=run)
 
@@ -37,10 +36,11 @@ def run(args: argparse.Namespace) -> int:
     from vkcompute.runtime.runtime import Runtime
 
     n_repeats = _QUICK_REPEATS if args.quick else _REPEATS
-    with Runtime(args.device) as runtime, interruption.bar("bench", unit=" samples", quiet=args.quiet) as update:
+    progress_bar = interruption.progress_bar("bench", unit=" samples", quiet=args.quiet)
+    with Runtime(args.device) as runtime, progress_bar as update:
         found = measure(runtime, n_repeats, update)
         physical = runtime.device.physical
-    page.show(_json(found, physical) if args.json else _text(found, physical))
+    terminal.write(_json(found, physical) if args.json else _text(found, physical))
     return 0
 
 
@@ -64,5 +64,5 @@ def _json(found: list[Measurement], device: PhysicalDevice) -> str:
 def _text(found: list[Measurement], device: PhysicalDevice) -> str:
     head = ("", "median", "quartiles", "unit")
     rows = [(each.name, f"{each.median:.4g}", f"{each.low:.4g} to {each.high:.4g}", each.unit) for each in found]
-    about = page.fit(f"{device.name}, {device.driver}", page.width())
-    return f"{about}\n\n{page.table([head, *rows], right=(1, 2))}"
+    about = terminal.truncate(f"{device.name}, {device.driver}", terminal.width())
+    return f"{about}\n\n{terminal.table([head, *rows], right=(1, 2))}"

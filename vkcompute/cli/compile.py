@@ -1,4 +1,4 @@
-"""`vkcompute compile`: a GLSL compute shader to SPIR-V, and what its kernel looks like from outside."""
+"""`vkcompute compile`: GLSL compute shaders to SPIR-V, and their interface."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vkcompute import disk
-from vkcompute.cli import page
+from vkcompute.cli import terminal
 from vkcompute.cli.options import Commands, Parser, check_output
 
 if TYPE_CHECKING:
@@ -19,9 +19,9 @@ _TARGETS = ("vulkan1.0", "vulkan1.1", "vulkan1.2", "vulkan1.3")
 
 
 def add_parser(commands: Commands) -> None:
-    """Adds the command."""
+    """Adds the command's parser."""
     text = """Compiles a GLSL compute shader to SPIR-V, with the compiler that vkcompute finds. --reflect shows its
-    bindings, push constants and specialization constants, and then writes a file only where -o names one."""
+    bindings, push constants and specialization constants instead; a file is then written only with -o."""
     parser: Parser = commands.add_parser("compile", help="compile a GLSL compute shader", description=text)
     parser.add_argument("source", metavar="x.comp", help="GLSL; for --reflect also SPIR-V (.spv)")
     parser.add_argument("-o", "--output", metavar="x.spv", help="where to write (default: beside the source)")
@@ -29,20 +29,25 @@ def add_parser(commands: Commands) -> None:
         "-D", dest="defines", metavar="NAME[=VALUE]", action="append", type=_define, default=[], help="define a macro"
     )
     parser.add_argument(
-        "-I", dest="include_dirs", metavar="DIR", action="append", default=[], help="look for includes in a folder too"
+        "-I",
+        dest="include_dirs",
+        metavar="DIR",
+        action="append",
+        default=[],
+        help="add a folder for includes",
     )
     parser.add_argument("-O", "--optimize", action="store_true", help="optimize for speed")
     parser.add_argument("--target", choices=_TARGETS, default="vulkan1.2", help="(default: %(default)s)")
     parser.add_argument("--reflect", action="store_true", help="show the kernel's interface")
-    parser.add_argument("--json", action="store_true", help="show it as JSON")
+    parser.add_argument("--json", action="store_true", help="show the interface as JSON")
     parser.set_defaults(run=run)
 
 
 def _define(text: str) -> tuple[str, str | None]:
-    """The argument type of -D. A value that is absent is 1, as with every compiler."""
+    """Argument type of -D. A missing value means 1, as in other compilers."""
     name, equals, value = text.partition("=")
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
-        raise argparse.ArgumentTypeError(f"NAME or NAME=VALUE is needed; got {text!r}")
+        raise argparse.ArgumentTypeError(f"expected NAME or NAME=VALUE; got {text!r}")
     return name, value if equals else None
 
 
@@ -50,25 +55,25 @@ def run(args: argparse.Namespace) -> int:
     """Runs the command.
 
     Raises:
-        CompileError, NoCompiler: as `glsl` does.
-        SpirvError: the result cannot be used, or what is to be shown is not SPIR-V.
-        ValueError, OSError: the source cannot be read or the output not be written.
+        CompileError, NoCompiler: as of `glsl`.
+        SpirvError: the SPIR-V is invalid or not supported.
+        ValueError, OSError: the source cannot be read, or the output cannot be written.
     """
-    shows = args.reflect or args.json
+    reflects = args.reflect or args.json
     is_spirv = Path(args.source).suffix == ".spv"
-    if is_spirv and (args.output or not shows):
-        raise ValueError(f"{args.source} is SPIR-V already; --reflect shows what is in it")
-    target = args.output or (None if shows else os.path.splitext(args.source)[0] + ".spv")
+    if is_spirv and (args.output or not reflects):
+        raise ValueError(f"{args.source} is SPIR-V already; --reflect shows its interface")
+    target = args.output or (None if reflects else os.path.splitext(args.source)[0] + ".spv")
     if target is not None:
         check_output(target, args.source)
     spirv = Path(args.source).read_bytes() if is_spirv else _compiled(args)
     interface = _interface(args.source, spirv)
     if target is not None:
         disk.write_atomic(Path(target), spirv)
-        if not shows and not args.quiet:
-            page.show(f"wrote {target} ({page.count(len(spirv), 'byte')})")
-    if shows:
-        page.show(_json(interface) if args.json else _text(interface))
+        if not reflects and not args.quiet:
+            terminal.write(f"wrote {target} ({terminal.count(len(spirv), 'byte')})")
+    if reflects:
+        terminal.write(_json(interface) if args.json else _text(interface))
     return 0
 
 
@@ -108,7 +113,7 @@ def _json(interface: Interface) -> str:
 
 
 def _text(interface: Interface) -> str:
-    """A kernel's signature, within the terminal's width: what it binds, what is pushed, what may be specialized."""
+    """The interface as text, within the terminal's width."""
     size = interface.local_size
     axes = [
         f"{n}{'' if spec_id is None else f' (constant {spec_id})'}"
@@ -121,9 +126,9 @@ def _text(interface: Interface) -> str:
         ("capabilities", list(interface.capabilities)),
         ("extensions", list(interface.extensions) or ["none"]),
     ]
-    parts = ["\n".join(page.field(label, items, indent=0, label_columns=14) for label, items in fields)]
-    parts += [_bindings(interface), _push_constants(interface), _spec_constants(interface)]
-    return "\n\n".join(part for part in parts if part)
+    sections = ["\n".join(terminal.field(label, items, indent=0, label_columns=14) for label, items in fields)]
+    sections += [_bindings(interface), _push_constants(interface), _spec_constants(interface)]
+    return "\n\n".join(section for section in sections if section)
 
 
 def _bindings(interface: Interface) -> str:
@@ -131,7 +136,7 @@ def _bindings(interface: Interface) -> str:
         return "no bindings"
     head = ("set", "binding", "name", "kind", "access", "content")
     rows = [(str(b.set), str(b.binding), b.name or "-", _kind(b), _access(b), _content(b)) for b in interface.bindings]
-    return page.table([head, *rows], right=(0, 1))
+    return terminal.table([head, *rows], right=(0, 1))
 
 
 def _kind(binding: Binding) -> str:
@@ -173,7 +178,7 @@ def _push_constants(interface: Interface) -> str:
         return "no push constants"
     head = ("offset", "push constant", "type", "bytes")
     rows = [(str(m.offset_bytes), m.name or "-", _type(m), str(m.nbytes)) for m in block.members]
-    return page.table([head, *rows], right=(0, 3))
+    return terminal.table([head, *rows], right=(0, 3))
 
 
 def _spec_constants(interface: Interface) -> str:
@@ -181,4 +186,4 @@ def _spec_constants(interface: Interface) -> str:
         return "no specialization constants"
     head = ("id", "specialization constant", "type", "default")
     rows = [(str(c.spec_id), c.name or "-", c.dtype, str(c.default)) for c in interface.spec_constants]
-    return page.table([head, *rows], right=(0, 3))
+    return terminal.table([head, *rows], right=(0, 3))

@@ -1,4 +1,4 @@
-"""`vkcompute info`: the devices of this machine, and which of them would be used. Nothing is opened on a device."""
+"""`vkcompute info`: the devices of this machine, and the one that is chosen. Opens no device."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from vkcompute._version import __version__
-from vkcompute.cli import page
+from vkcompute.cli import terminal
 from vkcompute.cli.options import Commands, Parser
 
 if TYPE_CHECKING:
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 def add_parser(commands: Commands) -> None:
-    """Adds the command."""
-    text = "Shows the devices of this machine, what each one can do, and which one would be used."
+    """Adds the command's parser."""
+    text = "Shows the devices of this machine, their limits and features, and the one that a Runtime chooses."
     parser: Parser = commands.add_parser("info", help="show devices, drivers, limits and features", description=text)
-    parser.add_argument("--json", action="store_true", help="all there is to know, as JSON")
+    parser.add_argument("--json", action="store_true", help="write everything as JSON")
     parser.add_device_option()
     parser.set_defaults(run=run)
 
@@ -32,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
     """Runs the command.
 
     Raises:
-        NoVulkanLoader, NoDevice: there is nothing to show, or no device that would be used (after showing all).
+        NoVulkanLoader, NoDevice: no loader, or no usable device (after showing all devices).
     """
     from vkcompute.core.instance import Instance
     from vkcompute.core.physical import choose, enumerate_devices
@@ -42,13 +42,13 @@ def run(args: argparse.Namespace) -> int:
         devices = enumerate_devices(instance)
         if devices:
             verdicts = _verdicts(devices, args.device or environment or None)
-            page.show(_json(verdicts) if args.json else _text(verdicts))
-        choose(devices, args.device or None, environment=environment)  # which says why none would be used
+            terminal.write(_json(verdicts) if args.json else _text(verdicts))
+        choose(devices, args.device or None, environment=environment)  # raises NoDevice with the reasons
     return 0
 
 
 def _verdicts(devices: list[PhysicalDevice], wanted: str | None) -> Verdicts:
-    """Each device with the reasons why it would not be used; the one without any would."""
+    """Each device with the reasons against it; the chosen one has none."""
     from vkcompute.core.physical import choose, reasons_against
 
     verdicts = [(device, reasons_against(device, wanted)) for device in devices]
@@ -63,10 +63,10 @@ def _verdicts(devices: list[PhysicalDevice], wanted: str | None) -> Verdicts:
 def _behind(device: PhysicalDevice, chosen: PhysicalDevice) -> str:
     kinds, sizes = zip(device.score, chosen.score, strict=True)
     if kinds[0] != kinds[1]:
-        return f"its kind, {device.kind}, comes after {chosen.kind}"
+        return f"a device of kind {chosen.kind} is preferred to {device.kind}"
     if sizes[0] != sizes[1]:
         return f"has less memory than [{chosen.index}]"
-    return f"is no better than [{chosen.index}], which comes first"
+    return f"is equal to [{chosen.index}], which has the lower index"
 
 
 def _json(verdicts: Verdicts) -> str:
@@ -84,9 +84,9 @@ def _json(verdicts: Verdicts) -> str:
 
 
 def _inventory(device: PhysicalDevice) -> dict[str, Any]:
-    """Limits, properties and features under Vulkan's own names; quirks as in `Quirks`; the rest as in `PhysicalDevice`.
+    """A device as JSON: limits, properties and features under Vulkan's names, the rest as in `PhysicalDevice`.
 
-    A device that is too old for the library has fewer entries: its driver cannot be asked for the others.
+    A device too old for the library has fewer entries, since its driver does not support the other queries.
     """
     from vkcompute.core.quirks import quirks_of
 
@@ -119,7 +119,7 @@ def _inventory(device: PhysicalDevice) -> dict[str, Any]:
 
 
 def plain(value: Any, name: str = "") -> Any:
-    """`value` in JSON's terms: identifiers of bytes as hexadecimal digits, and null for numbers that are not finite."""
+    """Converts to JSON types: bytes and UUIDs to hexadecimal digits, numbers that are not finite to null."""
     if isinstance(value, dict):
         return {key: plain(entry, key) for key, entry in value.items()}
     if isinstance(value, (tuple, list)):
@@ -136,69 +136,70 @@ def _text(verdicts: Verdicts) -> str:
 
 
 def _device(device: PhysicalDevice, reasons: list[str]) -> str:
-    lines = [page.fit(f"{' ' if reasons else '*'} [{device.index}] {device.name}", page.width())]
-    lines.append(page.field("chosen", f"no: {', '.join(reasons)}" if reasons else "yes"))
-    lines.append(page.field("kind", device.kind))
+    lines = [terminal.truncate(f"{' ' if reasons else '*'} [{device.index}] {device.name}", terminal.width())]
+    lines.append(terminal.field("chosen", f"no: {', '.join(reasons)}" if reasons else "yes"))
+    lines.append(terminal.field("kind", device.kind))
     version = ".".join(map(str, device.api_version))
-    if device.unfit():  # its driver may not know the structures that the rest is asked by
-        lines.append(page.field("Vulkan", version))
+    if device.unfit():  # its driver may not support the other queries
+        lines.append(terminal.field("Vulkan", version))
         return "\n".join(lines)
-    lines.append(page.field("driver", f"{device.driver}, Vulkan {version}"))
-    lines += [page.field(label, items) for label, items in (*_shape(device), *_limits(device), *_abilities(device))]
+    lines.append(terminal.field("driver", f"{device.driver}, Vulkan {version}"))
+    lines += [terminal.field(label, items) for label, items in (*_shape(device), *_limits(device), *_abilities(device))]
     return "\n".join(lines)
 
 
 def _shape(device: PhysicalDevice) -> list[tuple[str, list[str]]]:
-    """What the device consists of."""
+    """Memory heaps, queue families, subgroups."""
     heaps, types = device.memory
     rows = []
     for heap in heaps:
         visible = any(kind.heap == heap.index and kind.host_visible for kind in types)
-        words = [page.nbytes(heap.nbytes), *(["device local"] if heap.device_local else [])]
-        rows.append((f"heap {heap.index}", page.listed([*words, *(["host visible"] if visible else [])])))
+        words = [terminal.nbytes(heap.nbytes), *(["device local"] if heap.device_local else [])]
+        rows.append((f"heap {heap.index}", terminal.with_commas([*words, *(["host visible"] if visible else [])])))
     for family in device.queue_families:
         flags = [flag.lower().replace("_", " ") for flag in family.flags]
         clock = f"{family.timestamp_bits}-bit timestamps" if family.timestamp_bits else "no timestamps"
-        rows.append((f"queues {family.index}", page.listed([page.count(family.count, "queue"), *flags, clock])))
+        items = [terminal.count(family.count, "queue"), *flags, clock]
+        rows.append((f"queues {family.index}", terminal.with_commas(items)))
     operations = [name.replace("_", " ") for name in sorted(device.subgroup_operations)]
-    rows.append(("subgroup", page.listed([page.count(device.subgroup_size, "invocation"), *operations])))
+    rows.append(("subgroup", terminal.with_commas([terminal.count(device.subgroup_size, "invocation"), *operations])))
     return rows
 
 
 def _limits(device: PhysicalDevice) -> list[tuple[str, str | list[str]]]:
-    """The limits that a kernel's author runs into."""
+    """Limits that matter to kernels."""
     limits = device.limits
     sizes = [" x ".join(f"{n:,}" for n in limits[f"maxComputeWorkGroup{what}"]) for what in ("Size", "Count")]
-    invocations = page.count(limits["maxComputeWorkGroupInvocations"], "invocation")
+    invocations = terminal.count(limits["maxComputeWorkGroupInvocations"], "invocation")
     return [
-        ("workgroup", page.listed([f"at most {invocations}", sizes[0]])),
-        ("shared", [f"{page.nbytes(limits['maxComputeSharedMemorySize'])} per workgroup"]),
+        ("workgroup", terminal.with_commas([f"at most {invocations}", sizes[0]])),
+        ("shared", [f"{terminal.nbytes(limits['maxComputeSharedMemorySize'])} per workgroup"]),
         ("grid", [f"at most {sizes[1]} workgroups"]),
-        ("allocation", [f"at most {page.nbytes(device.max_allocation_bytes)}"]),
+        ("allocation", [f"at most {terminal.nbytes(device.max_allocation_bytes)}"]),
         (
             "binding",
             [
-                f"at most {page.nbytes(limits['maxStorageBufferRange'])},",
-                f"at multiples of {page.nbytes(limits['minStorageBufferOffsetAlignment'])}",
+                f"at most {terminal.nbytes(limits['maxStorageBufferRange'])},",
+                f"at multiples of {terminal.nbytes(limits['minStorageBufferOffsetAlignment'])}",
             ],
         ),
-        ("push", [f"at most {page.nbytes(limits['maxPushConstantsSize'])} of push constants"]),
+        ("push", [f"at most {terminal.nbytes(limits['maxPushConstantsSize'])} of push constants"]),
         *_silent_limits(device),
     ]
 
 
 def _silent_limits(device: PhysicalDevice) -> list[tuple[str, str]]:
-    """What the driver does not say of itself, and a kernel's author would hardly find out."""
+    """Limits that the driver does not report."""
     from vkcompute.core.quirks import quirks_of
 
     iterations = quirks_of(device).max_loop_iterations
     if iterations is None:
         return []
-    return [("loops", f"an invocation's loops end after {iterations:,} iterations in all, without a word")]
+    return [("loops", f"an invocation's loops silently end after {iterations:,} iterations in all")]
 
 
 def _abilities(device: PhysicalDevice) -> list[tuple[str, list[str]]]:
-    """What kernels can compute with, and the features that matter to them."""
+    """Dtypes and features for kernels."""
     from vkcompute.core.features import WANTED
     from vkcompute.dtypes import TABLE
 
@@ -206,9 +207,9 @@ def _abilities(device: PhysicalDevice) -> list[tuple[str, list[str]]]:
         return all(device.features.get(name) for name in features)
 
     features = sorted(name for name in WANTED if device.features.get(name))
-    lacking = sorted(WANTED.difference(features))
+    missing = sorted(WANTED.difference(features))
     return [
         ("kernel types", [row.name for row in TABLE if has(row.features)]),
         ("features", features),
-        ("lacks", lacking or ["nothing that is of use here"]),
+        ("lacks", missing or ["none that vkcompute uses"]),
     ]

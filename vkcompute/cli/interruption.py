@@ -1,7 +1,7 @@
-"""Progress of long work, and its end by Ctrl-C or another signal: as an exception, so that unfinished files go.
+"""Signals (Ctrl-C and others) as exceptions, so that partial files are deleted, and progress bars.
 
-An exception out of nowhere can come at a bad moment: between a driver's object being made and being noted down, or in
-a C function that swallows it. So work that reports its progress is left to finish its current step first.
+An asynchronous exception may be raised between creating a driver object and recording it, or be swallowed by a C
+function. Signals are therefore deferred to the end of a step if the work reports its progress.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
-_USUAL, _WIDEST = 80, 100
-_ROWS = 24  # any number: tqdm draws nothing where it asks a terminal that has no size
+_DEFAULT_COLUMNS, _MAX_COLUMNS = 80, 100
+_ROWS = 24  # any number: tqdm queries the terminal if none is given, and draws nothing if it has no size
 
 Update = Callable[[int, int], None]
 
 
 class Stopped(BaseException):
-    """A signal other than that of Ctrl-C asked the process to end."""
+    """A signal other than SIGINT asked the process to end."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -29,7 +29,7 @@ class Stopped(BaseException):
 
 
 class _Signals:
-    """Which signal has come and waits for the end of a step, and whether it has to wait at all."""
+    """The signal handler. While `deferring`, the first signal is kept in `waiting` until `check`."""
 
     deferring = False
     waiting: int | None = None
@@ -37,7 +37,7 @@ class _Signals:
     def receive(self, number: int, _frame: Any = None) -> None:
         if self.deferring and self.waiting is None:
             self.waiting = number
-        else:  # a second one does not wait
+        else:  # the second one raises at once
             self.waiting = None
             _raise(number)
 
@@ -57,11 +57,11 @@ def _raise(number: int) -> None:
 
 
 @contextlib.contextmanager
-def by_exception() -> Iterator[None]:
-    """Within, SIGTERM and SIGHUP raise `Stopped`, and SIGINT raises KeyboardInterrupt; for the main thread."""
+def signals_as_exceptions() -> Iterator[None]:
+    """Makes SIGTERM and SIGHUP raise `Stopped`, and SIGINT KeyboardInterrupt, inside the block; main thread only."""
     names = ("SIGINT", "SIGTERM", "SIGHUP") if threading.current_thread() is threading.main_thread() else ()
     numbers = [getattr(signal, name) for name in names if hasattr(signal, name)]
-    # What is ignored, as under nohup, or has a handler of somebody else's, stays so.
+    # Ignored signals (nohup) and handlers of others are left alone.
     found = {number: signal.getsignal(number) for number in numbers}
     found = {number: by for number, by in found.items() if by in (signal.SIG_DFL, signal.default_int_handler)}
     for number in found:
@@ -74,8 +74,8 @@ def by_exception() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def between_steps() -> Iterator[Callable[[], None]]:
-    """Within, the first signal raises in the next call of the function that is given, at the latest at the end."""
+def deferred_signals() -> Iterator[Callable[[], None]]:
+    """Defers the first signal inside the block: it raises in the next call of the yielded function, or at the end."""
     _signals.deferring = True
     try:
         yield _signals.check
@@ -88,12 +88,12 @@ def between_steps() -> Iterator[Callable[[], None]]:
 
 
 @contextlib.contextmanager
-def bar(what: str, *, unit: str, quiet: bool = False) -> Iterator[Update]:
-    """Gives a function to be called with (done, total) after each step of the work; Ctrl-C ends the work in it.
+def progress_bar(title: str, *, unit: str, quiet: bool = False) -> Iterator[Update]:
+    """Yields a function to call with (done, total) after each step of the work. Deferred signals raise in it.
 
-    It draws a bar on stderr, if that is a terminal, tqdm is there, and `quiet` is not asked for.
+    Draws a bar on stderr if that is a terminal, tqdm is installed, and `quiet` is False.
     """
-    with between_steps() as check, _drawn(what, unit, quiet) as draw:
+    with deferred_signals() as check, _drawn(title, unit, quiet) as draw:
 
         def update(done: int, total: int) -> None:
             check()
@@ -104,7 +104,7 @@ def bar(what: str, *, unit: str, quiet: bool = False) -> Iterator[Update]:
 
 
 @contextlib.contextmanager
-def _drawn(what: str, unit: str, quiet: bool) -> Iterator[Update | None]:
+def _drawn(title: str, unit: str, quiet: bool) -> Iterator[Update | None]:
     if quiet or sys.stderr is None or not sys.stderr.isatty():
         yield None
         return
@@ -113,8 +113,8 @@ def _drawn(what: str, unit: str, quiet: bool) -> Iterator[Update | None]:
     except ImportError:
         yield None
         return
-    shape = {"ncols": _columns(), "nrows": _ROWS}
-    with tqdm(desc=what, unit=unit, unit_scale=True, leave=False, file=sys.stderr, **shape) as drawn:
+    size = {"ncols": _columns(), "nrows": _ROWS}
+    with tqdm(desc=title, unit=unit, unit_scale=True, leave=False, file=sys.stderr, **size) as drawn:
 
         def draw(done: int, total: int) -> None:
             drawn.total = total
@@ -124,9 +124,9 @@ def _drawn(what: str, unit: str, quiet: bool) -> Iterator[Update | None]:
 
 
 def _columns() -> int:
-    """The width of the terminal behind stderr, within reason; some terminals do not tell theirs."""
+    """The width of stderr's terminal, limited; some terminals report 0."""
     try:
         columns = os.get_terminal_size(sys.stderr.fileno()).columns
     except OSError:
         columns = 0
-    return min(columns or _USUAL, _WIDEST)
+    return min(columns or _DEFAULT_COLUMNS, _MAX_COLUMNS)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from vkcompute import disk
-from vkcompute.cli import interruption, page
+from vkcompute.cli import interruption, terminal
 from vkcompute.cli.options import Commands, Parser, check_output, number, whole
 from vkcompute.errors import DataError
 
@@ -22,27 +22,27 @@ if TYPE_CHECKING:
     from vkcompute.cli.table import Table
     from vkcompute.pipelines.logistic_regression import LogisticRegression
 
-_SUFFIXES = (".png", ".svg", ".pdf", ".jpg")
-_MANY_EPOCHS = 50
+_PLOT_SUFFIXES = (".png", ".svg", ".pdf", ".jpg")
+_MAX_MARKERS = 50
 _TITLE_COLUMNS = 70
 
 
 def add_parser(commands: Commands) -> None:
-    """Adds the command, with `train` and `predict` below it."""
-    text = "Trains a logistic regression on a table in a CSV file, and predicts with it."
+    """Adds the command's parser, with its subcommands `train` and `predict`."""
+    text = "Trains a logistic regression on a CSV file, and predicts with it."
     parser: Parser = commands.add_parser("logreg", help="train on a CSV file, and predict", description=text)
-    below = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    _add_train(below)
-    _add_predict(below)
+    subcommands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    _add_train(subcommands)
+    _add_predict(subcommands)
 
 
 def _add_train(commands: Commands) -> None:
-    text = """Trains on the rows of a CSV file with a header. The target is a column with two classes, numbers or text;
-    all other columns are features and hold numbers."""
+    text = """Trains on the rows of a CSV file with a header. The target is a column with two classes, numbers or text.
+    All other columns are features, and contain numbers."""
     parser: Parser = commands.add_parser("train", help="train a model", description=text)
-    parser.add_argument("data", metavar="data.csv", help="cells separated by comma, semicolon or tab")
+    parser.add_argument("data", metavar="data.csv", help="CSV with commas, semicolons or tabs")
     parser.add_argument("--target", metavar="NAME", required=True, help="the column to predict")
-    parser.add_argument("--ignore", metavar="NAME", action="append", default=[], help="a column that is no feature")
+    parser.add_argument("--ignore", metavar="NAME", action="append", default=[], help="a column that is not a feature")
     parser.add_argument("--model", metavar="model.npz", help="where to write the model")
     parser.add_argument("--plot", metavar="loss.png", help="where to draw the loss curve (.png, .svg, .pdf, .jpg)")
     parser.add_argument(
@@ -50,7 +50,7 @@ def _add_train(commands: Commands) -> None:
         metavar="F",
         type=number(0, inclusive=True, below=1),
         default=0.0,
-        help="share of the rows of each class to hold out, for an honest accuracy (default: 0)",
+        help="fraction of the rows of each class to hold out for testing (default: 0)",
     )
     _add_parameters(parser)
     parser.add_device_option()
@@ -58,33 +58,45 @@ def _add_train(commands: Commands) -> None:
 
 
 def _add_parameters(parser: Parser) -> None:
-    """The parameters of the estimator, with its own defaults."""
+    """Adds the estimator's parameters, with its defaults."""
     group = parser.add_argument_group("training")
     add = group.add_argument
     positive, not_negative = number(0, inclusive=False), number(0, inclusive=True)
     add("--learning-rate", metavar="X", type=positive, default=0.1, help="length of a step (default: %(default)s)")
-    add("--max-iter", metavar="N", type=whole(1), default=100, help="passes over the rows (default: %(default)s)")
+    add(
+        "--max-iter",
+        metavar="N",
+        type=whole(1),
+        default=100,
+        help="passes over the rows (default: %(default)s)",
+    )
     add(
         "--alpha", metavar="X", type=not_negative, default=0.0, help="strength of the L2 penalty (default: %(default)s)"
     )
-    add("--tol", metavar="X", type=not_negative, help="stop when the loss no longer falls by this (default: never)")
+    add("--tol", metavar="X", type=not_negative, help="stop when the loss no longer falls by X (default: never)")
     add("--batch-size", metavar="N", type=whole(1), help="rows per step (default: all of them)")
-    add("--seed", metavar="N", type=whole(0), default=0, help="of held-out rows and batches (default: %(default)s)")
+    add(
+        "--seed",
+        metavar="N",
+        type=whole(0),
+        default=0,
+        help="seed of held-out rows and batches (default: %(default)s)",
+    )
     add(
         "--standardize",
         action=argparse.BooleanOptionalAction,
         default=True,
-        help="whether to train on features of mean 0 and deviation 1; the model takes them as they are either way",
+        help="train on features of mean 0 and deviation 1; the model takes unscaled features either way",
     )
 
 
 def _train(args: argparse.Namespace) -> int:
-    """`logreg train`: a model, from a CSV file to a model file.
+    """`logreg train`: from a CSV file to a model file.
 
     Raises:
-        DataError: the data cannot be used; the message gives line and column.
-        ValueError: an output has no place, or training overflows.
-        ImportError: a plot is asked for, and there is no matplotlib.
+        DataError: invalid data; the message gives line and column.
+        ValueError: an output cannot be written, or training overflows.
+        ImportError: a plot is requested, and matplotlib is not installed.
     """
     for path, others in ((args.model, (args.data,)), (args.plot, (args.data, args.model))):
         if path is not None:
@@ -97,48 +109,49 @@ def _train(args: argparse.Namespace) -> int:
     from vkcompute.runtime.runtime import Runtime
 
     data = table.read(args.data, target=args.target, ignore=args.ignore)
-    with Runtime(args.device) as runtime, interruption.bar("train", unit=" epochs", quiet=args.quiet) as update:
+    progress_bar = interruption.progress_bar("train", unit=" epochs", quiet=args.quiet)
+    with Runtime(args.device) as runtime, progress_bar as update:
         result = regress(data, args, runtime, lambda done: update(done, args.max_iter))
         device = runtime.device.name
     if args.model is not None:
         result.model.save(args.model)
     if args.plot is not None:
-        title = f"Logistic regression of {args.target} on {page.count(result.n_train, 'row')}"
+        title = f"Logistic regression of {args.target} on {terminal.count(result.n_train, 'row')}"
         with disk.replacing(args.plot) as temporary:
             _draw(temporary, result.model.loss_curve_, title)
     if not args.quiet:
-        page.show(_trained(args, result, device))
+        terminal.write(_trained(args, result, device))
     return 0
 
 
 def _trained(args: argparse.Namespace, result: Result, device: str) -> str:
     classes = [f"{label} ({count:,})" for label, count in result.class_counts.items()]
-    counts = [page.count(result.n_train + result.n_test, "row"), page.count(result.n_features, "feature")]
-    made = f"{page.count(result.model.n_iter_, 'epoch')} in {result.seconds:.3g} s"
+    counts = [terminal.count(result.n_train + result.n_test, "row"), terminal.count(result.n_features, "feature")]
+    made = f"{terminal.count(result.model.n_iter_, 'epoch')} in {result.seconds:.3g} s"
     held_out = [f"{result.accuracy[1]:.4f} held out"] if result.n_test else []
     held_out_loss = [f"{result.log_loss[1]:.4f} held out"] if result.n_test else []
-    rows = [page.count(result.n_train, "row"), *([f"{result.n_test:,} held out"] if result.n_test else [])]
+    rows = [terminal.count(result.n_train, "row"), *([f"{result.n_test:,} held out"] if result.n_test else [])]
     fields = [
-        ("data", [f"{args.data}:", *page.listed(counts)]),
-        ("classes", page.listed(classes)),
+        ("data", [f"{args.data}:", *terminal.with_commas(counts)]),
+        ("classes", terminal.with_commas(classes)),
         ("device", [device]),
-        ("training", page.listed([*rows, made])),
-        ("accuracy", page.listed([f"{result.accuracy[0]:.4f} training", *held_out])),
-        ("log-loss", page.listed([f"{result.log_loss[0]:.4f} training", *held_out_loss])),
-        ("model", [args.model or "not written (--model says where)"]),
-        ("plot", [args.plot or "not drawn (--plot says where)"]),
+        ("training", terminal.with_commas([*rows, made])),
+        ("accuracy", terminal.with_commas([f"{result.accuracy[0]:.4f} training", *held_out])),
+        ("log-loss", terminal.with_commas([f"{result.log_loss[0]:.4f} training", *held_out_loss])),
+        ("model", [args.model or "not written; use --model"]),
+        ("plot", [args.plot or "not drawn; use --plot"]),
     ]
-    return "\n".join(page.field(label, items, indent=0, label_columns=10) for label, items in fields)
+    return "\n".join(terminal.field(label, items, indent=0, label_columns=10) for label, items in fields)
 
 
 def _add_predict(commands: Commands) -> None:
-    text = """Predicts the class of each row of a CSV file. Its columns are matched with the model's features by name;
-    columns that the model does not know are ignored. This is done without the device: the rows pass by only once."""
+    text = """Predicts the class of each row of a CSV file. Columns are matched with the model's features by name;
+    other columns are ignored. Predictions are computed on the host, without a device."""
     parser: Parser = commands.add_parser("predict", help="predict with a model", description=text)
-    parser.add_argument("data", metavar="data.csv", help="rows with the features that the model was trained on")
-    parser.add_argument("--model", metavar="model.npz", required=True, help="what `train --model` wrote")
+    parser.add_argument("data", metavar="data.csv", help="rows with the model's features")
+    parser.add_argument("--model", metavar="model.npz", required=True, help="a model written by `train --model`")
     parser.add_argument("-o", "--output", metavar="predictions.csv", help="where to write (default: standard output)")
-    parser.add_argument("--proba", action="store_true", help="with the probability of each class")
+    parser.add_argument("--proba", action="store_true", help="add the probability of each class")
     parser.set_defaults(run=_predict)
 
 
@@ -146,8 +159,8 @@ def _predict(args: argparse.Namespace) -> int:
     """`logreg predict`: a model's predictions for the rows of a CSV file.
 
     Raises:
-        DataError: the model or the data cannot be used; the message gives line and column.
-        ValueError: the output has no place.
+        DataError: invalid model or data; the message gives line and column.
+        ValueError: the output cannot be written.
     """
     if args.output is not None:
         check_output(args.output, args.data, args.model)
@@ -162,14 +175,13 @@ def _predict(args: argparse.Namespace) -> int:
     with disk.replacing(args.output) as temporary, open(temporary, "w", encoding="utf-8", newline="") as file:
         n_rows = _write(file, rows)
     if not args.quiet:
-        page.show(
-            page.field("wrote", [args.output, f"({page.count(n_rows, 'prediction')})"], indent=0, label_columns=6)
-        )
+        items = [args.output, f"({terminal.count(n_rows, 'prediction')})"]
+        terminal.write(terminal.field("wrote", items, indent=0, label_columns=6))
     return 0
 
 
 def _features(path: str, model: LogisticRegression) -> Table:
-    """The model's features, in its order."""
+    """Reads the model's features, in the model's order."""
     from vkcompute.cli import table
 
     names = getattr(model, "feature_names_in_", None)
@@ -178,7 +190,7 @@ def _features(path: str, model: LogisticRegression) -> Table:
     data = table.read(path)
     if len(data.names) != model.n_features_in_:
         raise DataError(
-            f"the model was trained without names and takes {page.count(model.n_features_in_, 'column')} in its own "
+            f"the model has no feature names and takes {terminal.count(model.n_features_in_, 'column')} in its "
             f"order; {path} has {len(data.names)}"
         )
     return data
@@ -187,7 +199,7 @@ def _features(path: str, model: LogisticRegression) -> Table:
 def _predictions(model: LogisticRegression, data: Table, proba: bool) -> list[Iterable[Any]]:
     """The header and the rows of the result."""
     if hasattr(model, "feature_names_in_"):
-        del model.feature_names_in_  # the columns are in its order now, in an array without names
+        del model.feature_names_in_  # the array has no names; its columns are in the model's order
     labels = model.predict(data.numbers).tolist()
     if not proba:
         return [["prediction"], *([label] for label in labels)]
@@ -197,28 +209,28 @@ def _predictions(model: LogisticRegression, data: Table, proba: bool) -> list[It
 
 
 def _write(file: TextIO, rows: list[Iterable[Any]]) -> int:
-    """Writes CSV; gives the number of rows below the header."""
+    """Writes CSV. Returns the number of rows without the header."""
     csv.writer(file, lineterminator="\n").writerows(rows)
     return len(rows) - 1
 
 
 def _require_plot(path: str) -> None:
-    """Refuses what could only fail after the training.
+    """Checks that a plot can be drawn, before the training.
 
     Raises:
-        ImportError: there is no matplotlib.
-        ValueError: the path's suffix is that of no picture.
+        ImportError: matplotlib is not installed.
+        ValueError: the path has no suffix of an image format.
     """
     try:
         import matplotlib.figure  # noqa: F401
     except ImportError as error:
         raise ImportError(f'--plot needs matplotlib: pip install "vkcompute[plot]" ({error})') from error
-    if os.path.splitext(path)[1].lower() not in _SUFFIXES:
-        raise ValueError(f"--plot {path}: the name of a picture ends in one of {', '.join(_SUFFIXES)}")
+    if os.path.splitext(path)[1].lower() not in _PLOT_SUFFIXES:
+        raise ValueError(f"--plot {path}: the file name must end in one of {', '.join(_PLOT_SUFFIXES)}")
 
 
 def _draw(path: Path, losses: npt.NDArray[Any], title: str) -> None:
-    """Draws the loss of each epoch to `path`, whose suffix says in which format."""
+    """Draws the loss per epoch to `path`, in the format of its suffix."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
@@ -227,10 +239,10 @@ def _draw(path: Path, losses: npt.NDArray[Any], title: str) -> None:
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
     epochs = range(1, len(losses) + 1)
-    axes.plot(epochs, losses, linewidth=1.8, marker="" if len(losses) > _MANY_EPOCHS else ".")
-    outcome = f"loss {losses[-1]:.4g} after {page.count(len(losses), 'epoch')}"
-    # A name from a file may hold dollar signs, which are no formula.
-    axes.set_title(f"{page.fit(title, _TITLE_COLUMNS)}\n{outcome}", parse_math=False)
+    axes.plot(epochs, losses, linewidth=1.8, marker="" if len(losses) > _MAX_MARKERS else ".")
+    outcome = f"loss {losses[-1]:.4g} after {terminal.count(len(losses), 'epoch')}"
+    # Dollar signs in a column's name are not math.
+    axes.set_title(f"{terminal.truncate(title, _TITLE_COLUMNS)}\n{outcome}", parse_math=False)
     axes.set_xlabel("epoch")
     axes.set_ylabel("loss (cross-entropy and penalty)")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))

@@ -1,4 +1,4 @@
-"""Measurements of a device that need nothing but the library and numpy."""
+"""Benchmarks of a device: launches, transfers, and the multiply compared with numpy."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _MIB = 1 << 20
 _TRANSFER_NBYTES = 64 * _MIB
 _SIZES = (("1M", 1_000_000), ("16M", 16_000_000))
 _LAUNCH_ELEMENTS, _LAUNCHES = 1024, 200
-_WARM_UPS = 2  # drivers compile at the first launch, not before it
+_WARM_UPS = 2  # drivers compile at the first launch
 
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """One figure: the median of `n_samples`, and the quartiles below and above it."""
+    """A result: the median of `n_samples` samples, and the lower and upper quartile."""
 
     name: str
     unit: str
@@ -34,8 +34,8 @@ class Measurement:
 
 
 @dataclass(frozen=True, slots=True)
-class _Work:
-    """Something to be timed. `figure` makes what is shown of the seconds that one call takes."""
+class _Benchmark:
+    """A timed call. `figure` converts its seconds to `unit`."""
 
     name: str
     unit: str
@@ -44,24 +44,24 @@ class _Work:
 
 
 def measure(runtime: Runtime, n_repeats: int, progress: Callable[[int, int], None] | None = None) -> list[Measurement]:
-    """Measures launches, transfers and the multiply, `n_repeats` samples each, taken in turns within a group.
+    """Runs all benchmarks, `n_repeats` samples each, interleaved within a group.
 
-    `progress` is called with (samples taken, samples in all).
+    `progress` is called with (samples taken, samples in total).
     """
     groups = [_launches, _transfers, *(_multiplies(name, size) for name, size in _SIZES)]
     found: list[Measurement] = []
     for number, group in enumerate(groups):
-        works = list(group(runtime))
-        samples: list[list[float]] = [[] for _ in works]
+        benchmarks = list(group(runtime))
+        samples: list[list[float]] = [[] for _ in benchmarks]
         for turn in range(-_WARM_UPS, n_repeats):
-            for work, taken in zip(works, samples, strict=True):
-                seconds = _timed(work.call)
+            for benchmark, taken in zip(benchmarks, samples, strict=True):
+                seconds = _timed(benchmark.call)
                 runtime.wait()
                 if turn >= 0:
-                    taken.append(work.figure(seconds))
+                    taken.append(benchmark.figure(seconds))
             if progress and turn >= 0:
                 progress(number * n_repeats + turn + 1, len(groups) * n_repeats)
-        found += [_summary(work, taken) for work, taken in zip(works, samples, strict=True)]
+        found += [_summary(benchmark, taken) for benchmark, taken in zip(benchmarks, samples, strict=True)]
     return found
 
 
@@ -71,13 +71,13 @@ def _timed(call: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def _summary(work: _Work, samples: list[float]) -> Measurement:
+def _summary(benchmark: _Benchmark, samples: list[float]) -> Measurement:
     low, median, high = (float(value) for value in np.percentile(samples, (25, 50, 75)))
-    return Measurement(work.name, work.unit, median, low, high, len(samples))
+    return Measurement(benchmark.name, benchmark.unit, median, low, high, len(samples))
 
 
-def _launches(runtime: Runtime) -> Iterator[_Work]:
-    """What the host pays for a launch of three tensors, eager and recorded."""
+def _launches(runtime: Runtime) -> Iterator[_Benchmark]:
+    """The host's time for a launch with three tensors, eager and recorded."""
     a, b, out = (runtime.zeros(_LAUNCH_ELEMENTS, np.float32) for _ in range(3))
     kernel = runtime.kernel("multiply_any", constants={0: 64, "ELEMENT": 132}, check_types=False)
     arguments = (a, b, out, _LAUNCH_ELEMENTS // 4, 0, 0, 0, 0)
@@ -96,13 +96,13 @@ def _launches(runtime: Runtime) -> Iterator[_Work]:
     def per_launch(seconds: float) -> float:
         return seconds * 1e6 / _LAUNCHES
 
-    yield _Work("launch, eager, until it is enqueued", "us", eager, per_launch)
-    yield _Work("launch and wait", "us", lambda: kernel(*arguments, grid=grid).result(), _microseconds)
-    yield _Work("recorded launch, submit and wait", "us", one.run, _microseconds)
-    yield _Work(f"recorded launch, one of {_LAUNCHES}", "us", many.run, per_launch)
+    yield _Benchmark("launch, eager, without waiting", "us", eager, per_launch)
+    yield _Benchmark("launch and wait", "us", lambda: kernel(*arguments, grid=grid).result(), _microseconds)
+    yield _Benchmark("recorded launch, submit and wait", "us", one.run, _microseconds)
+    yield _Benchmark(f"recorded launch, one of {_LAUNCHES}", "us", many.run, per_launch)
 
 
-def _transfers(runtime: Runtime) -> Iterator[_Work]:
+def _transfers(runtime: Runtime) -> Iterator[_Benchmark]:
     host = np.ones(_TRANSFER_NBYTES // 4, np.float32)
     tensor = runtime.empty(host.shape, host.dtype)
 
@@ -110,23 +110,23 @@ def _transfers(runtime: Runtime) -> Iterator[_Work]:
         tensor.write(host)
         runtime.wait()
 
-    yield _Work("upload 64 MiB", "GB/s", upload, _rate(_TRANSFER_NBYTES))
-    yield _Work("download 64 MiB", "GB/s", tensor.numpy, _rate(_TRANSFER_NBYTES))
+    yield _Benchmark("upload 64 MiB", "GB/s", upload, _rate(_TRANSFER_NBYTES))
+    yield _Benchmark("download 64 MiB", "GB/s", tensor.numpy, _rate(_TRANSFER_NBYTES))
 
 
-def _multiplies(name: str, size: int) -> Callable[[Runtime], Iterator[_Work]]:
-    """The multiply of `size` float32 on the device and in numpy."""
+def _multiplies(name: str, size: int) -> Callable[[Runtime], Iterator[_Benchmark]]:
+    """The multiply of `size` float32 elements, on the device and by numpy."""
 
-    def works(runtime: Runtime) -> Iterator[_Work]:
+    def benchmarks(runtime: Runtime) -> Iterator[_Benchmark]:
         left, right = (np.random.default_rng(seed).random(size, np.float32) for seed in (0, 1))
         product = np.empty_like(left)
         a, b, out = (runtime.tensor(array) for array in (left, right, product))
         multiplier = Multiplier(runtime, np.float32)
         rate = _rate(3 * left.nbytes)
-        yield _Work(f"multiply {name} float32", "GB/s", lambda: multiplier(a, b, out).result(), rate)
-        yield _Work(f"multiply {name} float32, numpy", "GB/s", lambda: np.multiply(left, right, out=product), rate)
+        yield _Benchmark(f"multiply {name} float32", "GB/s", lambda: multiplier(a, b, out).result(), rate)
+        yield _Benchmark(f"multiply {name} float32, numpy", "GB/s", lambda: np.multiply(left, right, out=product), rate)
 
-    return works
+    return benchmarks
 
 
 def _microseconds(seconds: float) -> float:

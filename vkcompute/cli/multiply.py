@@ -1,4 +1,4 @@
-"""`vkcompute multiply`: the product of two .npy files of any size, computed on the device."""
+"""`vkcompute multiply`: the elementwise product of two .npy files of any size."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ import contextlib
 import os
 import time
 
-from vkcompute.cli import interruption, page
+from vkcompute.cli import interruption, terminal
 from vkcompute.cli.options import Commands, Parser, byte_count, check_output
 
 
 def add_parser(commands: Commands) -> None:
-    """Adds the command."""
-    text = """Multiplies two arrays in .npy files, element by element, or one array by a number. The files are streamed:
-    they may be larger than the memory of the device and of the host. GB/s counts what is read and what is written."""
+    """Adds the command's parser."""
+    text = """Multiplies two arrays in .npy files element by element, or an array by a number. Files are streamed, and
+    may be larger than the memory of host and device. GB/s counts bytes read and written."""
     parser: Parser = commands.add_parser("multiply", help="multiply two .npy files", description=text)
     parser.add_argument("a", metavar="A.npy", help="a file, or a number")
     parser.add_argument("b", metavar="B.npy", help="a file of the same shape and dtype, or a number")
     parser.add_argument("-o", "--output", metavar="C.npy", required=True, help="where to write the product")
     parser.add_argument(
-        "--chunk-bytes", type=byte_count, metavar="N", help="bytes of each array to have on the device at a time (8M)"
+        "--chunk-bytes", type=byte_count, metavar="N", help="bytes of each array per chunk (default: 8M)"
     )
     parser.add_device_option()
     parser.set_defaults(run=run)
@@ -30,19 +30,20 @@ def run(args: argparse.Namespace) -> int:
     """Runs the command.
 
     Raises:
-        DataError: a file is damaged or no .npy file.
-        ValueError, TypeError: shapes or dtypes do not match, or the product has no place.
+        DataError: a file is damaged or not a .npy file.
+        ValueError, TypeError: shapes or dtypes do not match, or the output cannot be written.
     """
     a, b = _operand(args.a), _operand(args.b)
     if not isinstance(a, str) and not isinstance(b, str):
-        raise ValueError(f"{args.a} and {args.b} are both numbers; one of the two has to be a file")
+        raise ValueError(f"{args.a} and {args.b} are both numbers; one of them must be a file")
     check_output(args.output)
 
     from vkcompute.pipelines.multiply_files import multiply_files
     from vkcompute.runtime.runtime import Runtime
 
     options = {} if args.chunk_bytes is None else {"chunk_bytes": args.chunk_bytes}
-    with Runtime(args.device) as runtime, interruption.bar("multiply", unit="B", quiet=args.quiet) as update:
+    progress_bar = interruption.progress_bar("multiply", unit="B", quiet=args.quiet)
+    with Runtime(args.device) as runtime, progress_bar as update:
         start = time.perf_counter()
         result = multiply_files(a, b, args.output, runtime=runtime, progress=update, **options)
         seconds = time.perf_counter() - start
@@ -52,12 +53,12 @@ def run(args: argparse.Namespace) -> int:
         rate = n_arrays * result.nbytes / max(seconds, 1e-9) / 1e9
         shape = " x ".join(map(str, result.shape)) or "scalar"
         line = f"{shape} {result.dtype} in {seconds:.3g} s, {rate:.3g} GB/s, on {device}"
-        page.show(page.fit(line, page.width()))
+        terminal.write(terminal.truncate(line, terminal.width()))
     return 0
 
 
 def _operand(text: str) -> str | int | float:
-    """A path, unless no such file exists and the text is a number."""
+    """A number if the text is one and no such file exists, else a path."""
     if os.path.exists(text):
         return text
     with contextlib.suppress(ValueError):

@@ -1,4 +1,4 @@
-"""What the commands' options have in common: the parser, the types of arguments, the places to write to."""
+"""Common command-line options: the parser, argument types, and checks of output paths."""
 
 from __future__ import annotations
 
@@ -14,100 +14,100 @@ from typing import Any, NoReturn, TypeAlias
 from vkcompute.cli.stderr import UsageError
 
 Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
-"""What a command adds its parser to."""
+"""The object that a command adds its parser to."""
 
 _NEGATIVE = re.compile(r"-(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?$|-inf$", re.IGNORECASE)
-_LEAST_BYTES = 1024  # less at a time would take for ever
+_MIN_BYTES = 1024  # smaller chunks would be very slow
 _UNITS = {"": 0, "K": 10, "M": 20, "G": 30}
 
 
 class Parser(argparse.ArgumentParser):
-    """An ArgumentParser that raises its complaints, and that every sub-command's parser is made with too."""
+    """An ArgumentParser that raises `UsageError`. Parsers of subcommands are of this class too."""
 
-    def __init__(self, *, talk: bool = True, **options: Any) -> None:
+    def __init__(self, *, verbosity: bool = True, **options: Any) -> None:
         super().__init__(allow_abbrev=False, **options)
-        self._negative_number_matcher = _NEGATIVE  # argparse's own takes -1e5 for an option
-        if talk:
-            self.add_talk_options()
+        self._negative_number_matcher = _NEGATIVE  # argparse's own does not match -1e5
+        if verbosity:
+            self.add_verbosity_options()
 
-    def add_talk_options(self) -> None:
-        """-q and --verbose, which are understood before and after the command's name."""
-        # SUPPRESS: a command that does not see the option leaves alone what was said before its name.
+    def add_verbosity_options(self) -> None:
+        """Adds -q and --verbose, which are accepted before and after the command's name."""
+        # SUPPRESS: a subcommand without the option does not reset the one before its name.
         self.add_argument(
-            "-q", "--quiet", action="store_true", default=argparse.SUPPRESS, help="say nothing but results and errors"
+            "-q", "--quiet", action="store_true", default=argparse.SUPPRESS, help="print only results and errors"
         )
         self.add_argument(
-            "--verbose", action="store_true", default=argparse.SUPPRESS, help="log what happens, show tracebacks"
+            "--verbose", action="store_true", default=argparse.SUPPRESS, help="log details, show tracebacks"
         )
 
     def add_device_option(self) -> None:
-        """--device, None where it is absent."""
+        """Adds --device, None by default."""
         self.add_argument("--device", metavar="X", help="the device: its index, or part of its name")
 
     def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{message} (`{self.prog} --help` shows how it is used)")
+        raise UsageError(f"{message} (see `{self.prog} --help`)")
 
 
 def whole(minimum: int) -> Callable[[str], int]:
-    """The argument type of whole numbers from `minimum` up."""
+    """Argument type: an integer of at least `minimum`."""
 
     def read(text: str) -> int:
         try:
             value = int(text)
         except ValueError:
-            raise argparse.ArgumentTypeError(f"a whole number is needed; got {text!r}") from None
+            raise argparse.ArgumentTypeError(f"expected a whole number; got {text!r}") from None
         if value < minimum:
-            raise argparse.ArgumentTypeError(f"at least {minimum} is needed; got {value}")
+            raise argparse.ArgumentTypeError(f"expected at least {minimum}; got {value}")
         return value
 
     return read
 
 
 def number(minimum: float, *, inclusive: bool, below: float = math.inf) -> Callable[[str], float]:
-    """The argument type of finite numbers from `minimum` (included or not) to below `below`."""
+    """Argument type: a finite number of at least (`inclusive`) or more than `minimum`, and less than `below`."""
 
     def read(text: str) -> float:
         try:
             value = float(text)
         except ValueError:
-            raise argparse.ArgumentTypeError(f"a number is needed; got {text!r}") from None
+            raise argparse.ArgumentTypeError(f"expected a number; got {text!r}") from None
         if not (minimum <= value if inclusive else minimum < value) or not value < below:
             limit = f"{'at least' if inclusive else 'more than'} {minimum:g}"
             limit += f" and less than {below:g}" if below < math.inf else ""
-            raise argparse.ArgumentTypeError(f"a finite number of {limit} is needed; got {text}")
+            raise argparse.ArgumentTypeError(f"expected a finite number, {limit}; got {text}")
         return value
 
     return read
 
 
 def byte_count(text: str) -> int:
-    """The argument type of sizes in bytes: 65536, 512K, 8M, 1G, 8MiB (powers of 1024)."""
+    """Argument type: a number of bytes, such as 65536, 512K, 8M, 1G, 8MiB (powers of 1024)."""
     match = re.fullmatch(r"([0-9]+) ?([KMG]?)(?:i?B)?", text.strip(), re.IGNORECASE)
     nbytes = int(match[1]) << _UNITS[match[2].upper()] if match else 0
-    if nbytes < _LEAST_BYTES:
-        raise argparse.ArgumentTypeError(f"a size is {_LEAST_BYTES} bytes or more, or with K, M or G; got {text!r}")
+    if nbytes < _MIN_BYTES:
+        raise argparse.ArgumentTypeError(f"expected at least {_MIN_BYTES} bytes, such as 64K, 8M or 1G; got {text!r}")
     return nbytes
 
 
 def check_output(path: str, *taken: str | None) -> None:
-    """Refuses a place that cannot be written, before any work is done for it.
+    """Checks that an output file can be written, before any work is done.
 
     Args:
-        path: where a file is to be written, a new one or one to be replaced.
-        taken: the paths of the command's inputs and other outputs.
+        path: the file to create or replace.
+        taken: paths of the command's inputs and other outputs.
 
     Raises:
-        ValueError: it is one of `taken`, a folder, a device, or in no folder that can be written.
+        ValueError: the path is one of `taken`, a folder or a device, or its folder is missing or not writable.
     """
     folder = Path(path).parent
     if not folder.is_dir():
-        raise ValueError(f"{path} cannot be written: there is no folder {folder}; create it first")
+        raise ValueError(f"{path} cannot be written: the folder {folder} does not exist; create it first")
     if os.path.isdir(path):
-        raise ValueError(f"{path} is a folder; give the name of a file in it")
+        raise ValueError(f"{path} is a folder; name a file in it")
     if os.path.exists(path) and not stat.S_ISREG(os.stat(path).st_mode):
-        raise ValueError(f"{path} is a device or a pipe; outputs are files")
+        raise ValueError(f"{path} is a device or a pipe; outputs must be regular files")
     if any(_same(path, other) for other in taken if other is not None):
-        raise ValueError(f"{path} is named twice, and writing it would destroy the other; give it another name")
+        raise ValueError(f"{path} is also another input or output of the command; choose another name")
     if not os.access(folder, os.W_OK):
         raise ValueError(f"{path} cannot be written: no permission to write in {folder}")
 

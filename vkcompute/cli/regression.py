@@ -1,4 +1,4 @@
-"""What `logreg train` computes: rows held out, features standardized, a model fitted and judged."""
+"""The computation of `logreg train`: hold out rows, standardize features, fit and score a model."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vkcompute.cli.header import listed
+from vkcompute.cli.header import quoted
 from vkcompute.cli.table import Table
 from vkcompute.errors import DataError
 from vkcompute.pipelines.logistic_regression import LogisticRegression
@@ -22,13 +22,13 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A fitted model, for features as they are in the file, and what there is to say of it.
+    """A fitted model for unscaled features, and its scores.
 
     Attributes:
-        class_counts: rows of each class, in the order of the model's `classes_`.
-        n_train, n_test, n_features: rows that it was trained on, rows held out, columns.
-        seconds: what the training took.
-        accuracy, log_loss: of the training rows and of those held out (NaN where there are none).
+        class_counts: rows per class, in the order of the model's `classes_`.
+        n_train, n_test, n_features: training rows, held-out rows, columns.
+        seconds: duration of the training.
+        accuracy, log_loss: for the training rows and the held-out rows (NaN if none).
     """
 
     model: LogisticRegression
@@ -44,11 +44,11 @@ class Result:
 def regress(
     table: Table, args: argparse.Namespace, runtime: Runtime, progress: Callable[[int], None] | None = None
 ) -> Result:
-    """Trains as `args`, the arguments of the command, ask for; `progress` is called with the number of epochs done.
+    """Trains by the command's arguments. `progress` is called with the number of epochs completed.
 
     Raises:
-        DataError: the target has not two classes, or a number is beyond float32.
-        ValueError: too few rows are left to train on, or training overflows.
+        DataError: the target does not have two classes, or a number exceeds float32.
+        ValueError: no rows of a class are left to train on, or training overflows.
     """
     rows, labels = table.numbers, table.labels
     if labels is None:
@@ -57,15 +57,15 @@ def regress(
     _require_float32(table)
     second = labels == classes[1]
     held_out = _held_out(second, args.test_fraction, args.seed)
-    parts = [(rows[~held_out], second[~held_out]), (rows[held_out], second[held_out])]
-    model, seconds = _fitted(*parts[0], args, runtime, progress)
-    (accuracy, log_loss), (test_accuracy, test_log_loss) = (_judged(model, *part) for part in parts)
+    splits = [(rows[~held_out], second[~held_out]), (rows[held_out], second[held_out])]
+    model, seconds = _fitted(*splits[0], args, runtime, progress)
+    (accuracy, log_loss), (test_accuracy, test_log_loss) = (_scores(model, *split) for split in splits)
     model.classes_, model.feature_names_in_ = classes, np.array(table.names, dtype=object)
     return Result(
         model=model,
         class_counts=dict(zip(classes.tolist(), counts.tolist(), strict=True)),
-        n_train=len(parts[0][1]),
-        n_test=len(parts[1][1]),
+        n_train=len(splits[0][1]),
+        n_test=len(splits[1][1]),
         n_features=rows.shape[1],
         seconds=seconds,
         accuracy=(accuracy, test_accuracy),
@@ -76,10 +76,10 @@ def regress(
 def _fitted(
     rows: Array, second: Array, args: argparse.Namespace, runtime: Runtime, progress: Callable[[int], None] | None
 ) -> tuple[LogisticRegression, float]:
-    """A model for the rows as they are, standardized or not while it was trained; and the seconds that this took.
+    """Fits a model for unscaled rows. Returns it with the duration in seconds.
 
-    `second` tells which rows are of the second class. The model's classes are 0 and 1, as the library takes no
-    fractions for names of classes, and a file may have them.
+    `second` is the mask of the second class. The model's classes are 0 and 1 here: classes in a file may be fractions,
+    which `fit` rejects.
     """
     model = LogisticRegression(
         learning_rate=args.learning_rate,
@@ -93,24 +93,24 @@ def _fitted(
     mean, scale = np.zeros(rows.shape[1]), np.ones(rows.shape[1])
     if args.standardize:
         mean, scale = rows.mean(axis=0), rows.std(axis=0)
-        scale[scale == 0] = 1  # a constant column stays one
+        scale[scale == 0] = 1  # constant columns
         rows = (rows - mean) / scale
     start = time.perf_counter()
     model.fit(rows, second.astype(np.int64), progress=progress)
     seconds = time.perf_counter() - start
-    # z = coef (x - mean) / scale + intercept, as weights of x itself
+    # z = coef (x - mean) / scale + intercept, as a function of x
     model.coef_ = model.coef_ / scale
     model.intercept_ = model.intercept_ - model.coef_ @ mean
     return model, seconds
 
 
 def _two_classes(labels: Array, target: str, path: str) -> tuple[Array, Array]:
-    """The classes, sorted, and how many rows each has."""
+    """The classes, sorted, and the rows of each."""
     classes, counts = np.unique(labels, return_counts=True)
     if len(classes) != 2:
-        names = listed(classes.tolist())
-        what = "class" if len(classes) == 1 else "classes"
-        raise DataError(f"the target {target!r} of {path} has {len(classes)} {what} ({names}); two are needed")
+        names = quoted(classes.tolist())
+        noun = "class" if len(classes) == 1 else "classes"
+        raise DataError(f"the target {target!r} of {path} has {len(classes)} {noun} ({names}); it needs two")
     return classes, counts
 
 
@@ -120,13 +120,13 @@ def _require_float32(table: Table) -> None:
         row, column = map(int, np.argwhere(np.abs(table.numbers) > limit)[0])
         value = table.numbers[row, column]
         raise DataError(
-            f"{table.path}, row {row + 1}, column {table.names[column]!r}: {value:g} is too large; training is in "
-            f"float32, which holds numbers up to {limit:g}"
+            f"{table.path}, row {row + 1}, column {table.names[column]!r}: {value:g} is too large; training uses "
+            f"float32, whose maximum is {limit:g}"
         )
 
 
 def _held_out(second: Array, fraction: float, seed: int) -> npt.NDArray[np.bool_]:
-    """Which rows are held out: of each class the given share, drawn by `seed`."""
+    """A mask of the held-out rows: the given fraction of each class, drawn with `seed`."""
     held_out = np.zeros(len(second), np.bool_)
     random = np.random.default_rng(seed)
     for of_class in (~second, second):
@@ -136,13 +136,13 @@ def _held_out(second: Array, fraction: float, seed: int) -> npt.NDArray[np.bool_
             raise ValueError(f"--test-fraction {fraction:g} leaves no row of a class of {len(rows)} to train on")
         held_out[random.permutation(rows)[:n_held_out]] = True
     if fraction and not held_out.any():
-        raise ValueError(f"--test-fraction {fraction:g} of {len(second)} rows is not one row of either class")
+        raise ValueError(f"--test-fraction {fraction:g} of {len(second)} rows holds out no row; use a larger fraction")
     return held_out
 
 
-def _judged(model: LogisticRegression, rows: Array, second: Array) -> tuple[float, float]:
-    """Accuracy, and the mean of -log of the probability that the model gave to what was the case."""
+def _scores(model: LogisticRegression, rows: Array, second: Array) -> tuple[float, float]:
+    """Accuracy and log-loss (the mean of -log of the true class's probability)."""
     if not len(rows):
         return float("nan"), float("nan")
-    given = model.predict_log_proba(rows)[np.arange(len(rows)), second.astype(np.intp)]
-    return model.score(rows, second), float(-given.mean())
+    log_probabilities = model.predict_log_proba(rows)[np.arange(len(rows)), second.astype(np.intp)]
+    return model.score(rows, second), float(-log_probabilities.mean())

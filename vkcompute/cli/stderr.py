@@ -1,4 +1,4 @@
-"""What a command says on stderr, a line each: log records, warnings, and why it ends early with which exit status."""
+"""Output to stderr, one line each: log records, warnings, and errors with their exit status."""
 
 from __future__ import annotations
 
@@ -27,36 +27,37 @@ _SIGPIPE = 13
 
 
 class UsageError(Exception):
-    """A command line that cannot be understood."""
+    """Invalid command-line arguments."""
 
 
-# What a caller brings about: wrong input, or a machine that lacks what is asked for.
+# Errors of the caller: invalid input, or an unsuitable machine.
 _BAD_INPUT = (UsageError, VkComputeError, OSError, ValueError, TypeError, MemoryError, ImportError)
+_DRIVER_ERRORS = (VulkanError, ValidationError, DeviceLost)
 
 
 def one_line(text: str) -> str:
-    """`text` without line breaks, and with what is not printable (a file's name may hold anything) escaped."""
+    """The text on one line, with unprintable characters (as in file names) escaped."""
     lines = text.strip().splitlines()
     joined = re.sub(r"\s+", " ", " ".join(lines)) if len(lines) > 1 else text.strip()
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in joined)
 
 
 def report(error: BaseException, *, verbose: bool = False) -> int:
-    """Tells the user what went wrong; gives the exit status."""
+    """Reports an error to the user. Returns the exit status."""
     if verbose and not isinstance(error, (BrokenPipeError, UsageError)):
         import traceback
 
-        say("".join(traceback.format_exception(error)).rstrip())
+        write_line("".join(traceback.format_exception(error)).rstrip())
     status, message = _describe(_interruption(error))
     if message:
-        say(f"vkcompute: {message}")
+        write_line(f"vkcompute: {message}")
     for stream in (sys.stdout, sys.stderr):
-        _settle(stream)
+        _flush_or_discard(stream)
     return status
 
 
-def say(text: str) -> None:
-    """Writes a line to stderr, if there is one that can be written to."""
+def write_line(text: str) -> None:
+    """Writes a line to stderr, if that is open."""
     if sys.stderr is not None:
         with contextlib.suppress(OSError):
             print(text, file=sys.stderr, flush=True)
@@ -64,12 +65,12 @@ def say(text: str) -> None:
 
 class _Handler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
-        say(f"vkcompute: {record.levelname.lower()}: {one_line(record.getMessage())}")
+        write_line(f"vkcompute: {record.levelname.lower()}: {one_line(record.getMessage())}")
 
 
 @contextlib.contextmanager
-def records(*, verbose: bool = False, quiet: bool = False) -> Iterator[None]:
-    """Within, warnings are shown; with `verbose` all that is logged too, with `quiet` only errors."""
+def log_records(*, verbose: bool = False, quiet: bool = False) -> Iterator[None]:
+    """Shows log records and warnings inside the block: all with `verbose`, only errors with `quiet`."""
     logger, handler = logging.getLogger("vkcompute"), _Handler()
     before = logger.level
     logger.setLevel(logging.DEBUG if verbose else logging.ERROR if quiet else logging.WARNING)
@@ -77,7 +78,7 @@ def records(*, verbose: bool = False, quiet: bool = False) -> Iterator[None]:
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
         if not quiet:
-            say(f"vkcompute: warning: {one_line(str(message))}")
+            write_line(f"vkcompute: warning: {one_line(str(message))}")
 
     try:
         with warnings.catch_warnings():
@@ -89,17 +90,17 @@ def records(*, verbose: bool = False, quiet: bool = False) -> Iterator[None]:
 
 
 def flush() -> None:
-    """Writes what is buffered for stdout, while an error can still be told."""
+    """Flushes stdout, while an error can still be reported."""
     if sys.stdout is not None:
         sys.stdout.flush()
 
 
 def _interruption(error: BaseException) -> BaseException:
-    """The interruption that `error` came of while the work was given up, if there was one; else `error` itself."""
-    seen: BaseException | None = error
-    while seen is not None and not isinstance(seen, (KeyboardInterrupt, Stopped)):
-        seen = seen.__context__
-    return seen or error
+    """The interruption that led to `error`, if any; else `error` itself."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, (KeyboardInterrupt, Stopped)):
+        cause = cause.__context__
+    return cause or error
 
 
 def _describe(error: BaseException) -> tuple[int, str]:
@@ -107,15 +108,15 @@ def _describe(error: BaseException) -> tuple[int, str]:
         return BY_SIGNAL + signal.SIGINT, "interrupted"
     if isinstance(error, Stopped):
         return BY_SIGNAL + error.number, str(error)
-    if isinstance(error, BrokenPipeError):  # whoever read our output has seen enough
+    if isinstance(error, BrokenPipeError):  # the reader of our output closed the pipe
         return BY_SIGNAL + _SIGPIPE, ""
-    if isinstance(error, CompileError):  # shows file, line and source text of every error, on lines of their own
+    if isinstance(error, CompileError):  # has a line per error, with file, line and source
         return BAD_INPUT, f"error: {error}"
-    drivers = isinstance(error, (VulkanError, ValidationError, DeviceLost)) and not isinstance(error, OutOfDeviceMemory)
     if isinstance(error, _BAD_INPUT):
-        return FAULT if drivers else BAD_INPUT, f"error: {one_line(_text(error))}"
-    what = one_line(f"{type(error).__name__}: {error}")
-    return FAULT, f"error: internal error, {what}; run with --verbose for the traceback"
+        is_driver_error = isinstance(error, _DRIVER_ERRORS) and not isinstance(error, OutOfDeviceMemory)
+        return FAULT if is_driver_error else BAD_INPUT, f"error: {one_line(_text(error))}"
+    message = one_line(f"{type(error).__name__}: {error}")
+    return FAULT, f"error: internal error, {message}; run with --verbose for the traceback"
 
 
 def _text(error: BaseException) -> str:
@@ -124,8 +125,8 @@ def _text(error: BaseException) -> str:
     return str(error) or ("out of memory" if isinstance(error, MemoryError) else type(error).__name__)
 
 
-def _settle(stream: Any) -> None:
-    """Flushes a stream; what cannot be written is dropped, or Python would complain of it at exit."""
+def _flush_or_discard(stream: Any) -> None:
+    """Flushes a stream. Discards data that cannot be written, or Python would report it at exit."""
     try:
         if stream is not None:
             stream.flush()

@@ -1,4 +1,4 @@
-"""CSV files as arrays: a matrix of numbers, and a column of labels where one is asked for."""
+"""CSV files as arrays: a matrix of numbers, and optionally a column of labels."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from vkcompute.cli import page
-from vkcompute.cli.header import Header, listed, not_utf8
+from vkcompute.cli import terminal
+from vkcompute.cli.header import Header, not_utf8, quoted
 from vkcompute.errors import DataError
 
-# What numpy's parser reads as a number. Python's float() takes more: 1_000, digits of other scripts.
+# Numbers as numpy's parser reads them. Python's float() accepts more: 1_000, digits of other scripts.
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*(?:e[+-]?[0-9]+)?|\.[0-9]+(?:e[+-]?[0-9]+)?|inf(?:inity)?|nan)", re.I)
 _DECIMAL_COMMA = re.compile(r"[+-]?[0-9]+,[0-9]+")
-_LONG_CELL = 40
+_MAX_SHOWN = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +28,11 @@ class Table:
     """The content of a file.
 
     Attributes:
-        path: of the file.
-        names: of the columns of `numbers`, in order.
-        numbers: float64, (rows, columns), all finite.
-        labels: of shape (rows,), the cells of the target: int64 or float64 if all are numbers, else text; None where
-            no target was asked for.
+        path: the file.
+        names: column names of `numbers`, in order.
+        numbers: shape (rows, columns), float64, all finite.
+        labels: shape (rows,), cells of the target: int64 or float64 if all are numbers, else text. None without a
+            target.
     """
 
     path: str
@@ -44,44 +44,44 @@ class Table:
 def read(
     path: str, *, names: Sequence[str] | None = None, target: str | None = None, ignore: Collection[str] = ()
 ) -> Table:
-    """Reads a CSV file with a header row; `,` `;` or tab separate its cells. Blank lines are skipped.
+    """Reads a CSV file with a header row, delimited by `,` `;` or tab. Skips blank lines.
 
     Args:
-        names: the columns of numbers, in the order wanted; None takes all but `target` and `ignore`.
+        names: columns of numbers, in the order of the result; None means all but `target` and `ignore`.
         target: the column of labels.
-        ignore: columns that are not looked at.
+        ignore: columns to skip.
 
     Raises:
-        DataError: a column is missing, a cell is empty, not a number or not finite, a row has too few or too many
-            cells, or the file is no CSV in UTF-8 with rows. The message gives line and column.
+        DataError: a column is missing, a cell is not a finite number, a row has another number of cells than the
+            header, or the file is not UTF-8 CSV. The message gives line and column.
         OSError: it cannot be read.
     """
     header = Header.read(path)
     label = None if target is None else header.column(target)
     ignored = set(header.columns(sorted(ignore)))
     if label in ignored:
-        raise DataError(f"the column {target!r} is the target, and is to be ignored too; it can be one of them")
+        raise DataError(f"the column {target!r} is both the target and ignored; remove one of the two")
     if names is None:
-        wanted = [place for place in range(len(header.names)) if place != label and place not in ignored]
-        names = [header.names[place] for place in wanted]
+        wanted = [index for index in range(len(header.names)) if index != label and index not in ignored]
+        names = [header.names[index] for index in wanted]
     else:
         wanted = header.columns(names)
     if not wanted:
-        raise DataError(f"{path} has no columns of numbers; its columns: {listed(header.names)}")
+        raise DataError(f"{path} has no columns of numbers; its columns: {quoted(header.names)}")
     if "" in names:
-        raise DataError(f"{path}: column {wanted[names.index('')] + 1} has no name; name it, or take it out")
+        raise DataError(f"{path}: column {wanted[names.index('')] + 1} has no name; name it, or remove it")
     return _read(header, wanted, label)
 
 
 def _read(header: Header, wanted: list[int], label: int | None) -> Table:
-    texts: dict[str, int] = {}  # of the labels, in the order of their first appearance
+    texts: dict[str, int] = {}  # label -> code, in the order of first appearance
 
     def encode(cell: str) -> float:
         if not (text := cell.strip()):
             raise ValueError("an empty label")
         return texts.setdefault(text, len(texts))
 
-    converters: dict[int | str, Any] = {place: _zero for place in range(len(header.names)) if place not in wanted}
+    converters: dict[int | str, Any] = {index: _zero for index in range(len(header.names)) if index not in wanted}
     if label is not None:
         converters[label] = encode
     try:
@@ -91,7 +91,7 @@ def _read(header: Header, wanted: list[int], label: int | None) -> Table:
     except ValueError as error:
         _explain(header, wanted, label, str(error))
     if not content.size:
-        raise DataError(f"{header.path} has a header and no rows")
+        raise DataError(f"{header.path} has a header, but no rows")
     if content.shape[1] != len(header.names):
         _explain(header, wanted, label, f"{content.shape[1]} cells in each row, {len(header.names)} in the header")
     labels = None if label is None else _values(list(texts))[content[:, label].astype(np.intp)]
@@ -99,7 +99,7 @@ def _read(header: Header, wanted: list[int], label: int | None) -> Table:
     numbers = content if whole else content[:, wanted]
     if not np.isfinite(numbers).all() or (labels is not None and labels.dtype.kind == "f" and np.isnan(labels).any()):
         _explain(header, wanted, label, "a number is not finite")
-    return Table(header.path, tuple(header.names[place] for place in wanted), numbers, labels)
+    return Table(header.path, tuple(header.names[index] for index in wanted), numbers, labels)
 
 
 def _zero(_cell: str) -> float:
@@ -107,9 +107,9 @@ def _zero(_cell: str) -> float:
 
 
 def _parse(header: Header, converters: dict[int | str, Any]) -> npt.NDArray[np.float64]:
-    """All cells, by numpy's parser, which is fast and says little about what is wrong."""
+    """Parses all cells by numpy, which is fast, but reports errors without line and column."""
     with header.open() as file, warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # that there are no rows
+        warnings.simplefilter("ignore", UserWarning)  # no rows
         for _ in range(header.n_lines):
             file.readline()
         content: npt.NDArray[np.float64] = np.loadtxt(
@@ -125,7 +125,7 @@ def _parse(header: Header, converters: dict[int | str, Any]) -> npt.NDArray[np.f
 
 
 def _values(texts: list[str]) -> npt.NDArray[Any]:
-    """Labels as ints if all of them are written so, as floats if all are numbers, else as they are."""
+    """Converts labels to int64 if all are integers, to float64 if all are numbers; otherwise they stay text."""
     if not all(_NUMBER.fullmatch(text) for text in texts):
         return np.array(texts)
     numbers = np.array([float(text) for text in texts])
@@ -134,13 +134,13 @@ def _values(texts: list[str]) -> npt.NDArray[Any]:
 
 
 def _explain(header: Header, wanted: list[int], label: int | None, otherwise: str) -> NoReturn:
-    """Reads the file once more, slowly, up to the first cell that is wrong, and raises DataError for it."""
+    """Reads the file again, up to the first invalid cell, and raises DataError with its line and column."""
     line = header.n_lines
     with header.open() as file:
         reader = csv.reader(file, delimiter=header.delimiter, strict=True)
         try:
             for number, row in enumerate(filter(None, _skip(reader, header.n_lines)), start=1):
-                # Quoted cells may span lines; the reader counts to the last of them.
+                # Quoted cells may span lines; line_num is the last of them.
                 line = reader.line_num
                 _check(header, row, f"{header.path}, line {line} (row {number})", wanted, label)
         except csv.Error as error:
@@ -156,20 +156,20 @@ def _skip(reader: Any, n_lines: int) -> Any:
     return reader
 
 
-def _check(header: Header, row: list[str], where: str, wanted: list[int], label: int | None) -> None:
+def _check(header: Header, row: list[str], position: str, wanted: list[int], label: int | None) -> None:
     if len(row) != len(header.names):
-        raise DataError(f"{where} has {page.count(len(row), 'cell')}; the header has {len(header.names)}")
-    for place in () if _plausible([row[place] for place in wanted]) else wanted:
-        if (wrong := _wrong(row[place])) is not None:
-            raise DataError(f"{where}, column {header.names[place]!r}: {wrong}")
+        raise DataError(f"{position} has {terminal.count(len(row), 'cell')}; the header has {len(header.names)}")
+    for index in () if _all_finite([row[index] for index in wanted]) else wanted:
+        if (defect := _defect(row[index])) is not None:
+            raise DataError(f"{position}, column {header.names[index]!r}: {defect}")
     if label is not None:
         cell = row[label].strip()
         if not cell or (_NUMBER.fullmatch(cell) and math.isnan(float(cell))):
-            raise DataError(f"{where}, column {header.names[label]!r}: {_wrong(cell)}")
+            raise DataError(f"{position}, column {header.names[label]!r}: {_defect(cell)}")
 
 
-def _plausible(cells: list[str]) -> bool:
-    """Whether all cells are finite numbers; quick, and wrong only in that it may say no."""
+def _all_finite(cells: list[str]) -> bool:
+    """A quick test for finite numbers. True is certain; False may be wrong."""
     text = "".join(cells)
     try:
         return math.isfinite(sum(map(float, cells))) and text.isascii() and "_" not in text
@@ -177,15 +177,15 @@ def _plausible(cells: list[str]) -> bool:
         return False
 
 
-def _wrong(cell: str) -> str | None:
-    """Why a cell holds no number to compute with; None if it does."""
+def _defect(cell: str) -> str | None:
+    """The reason why a cell is not a finite number; None if it is one."""
     cell = cell.strip()
     if not cell:
-        return "the cell is empty; fill it in, or leave the row out"
+        return "the cell is empty; fill it in, or remove the row"
     if not _NUMBER.fullmatch(cell):
-        shown = cell if len(cell) <= _LONG_CELL else cell[:_LONG_CELL] + "..."
-        comma = "; a decimal comma is not read, write a point" if _DECIMAL_COMMA.fullmatch(cell) else ""
+        shown = cell if len(cell) <= _MAX_SHOWN else cell[:_MAX_SHOWN] + "..."
+        comma = "; write a decimal point, not a comma" if _DECIMAL_COMMA.fullmatch(cell) else ""
         return f"{shown!r} is not a number{comma}"
     if not math.isfinite(float(cell)):
-        return f"{cell[:_LONG_CELL]} is not finite; replace it, or leave the row out"
+        return f"{cell[:_MAX_SHOWN]} is not finite; replace it, or remove the row"
     return None

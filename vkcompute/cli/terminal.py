@@ -1,4 +1,4 @@
-"""Text for a terminal: labelled fields and tables that keep within its width."""
+"""Text output within the terminal's width: labelled fields and tables."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ from collections.abc import Iterable, Sequence
 
 from vkcompute.cli.stderr import one_line
 
-_NARROWEST, _WIDEST = 40, 100
+_MIN_COLUMNS, _MAX_COLUMNS = 40, 100
 
 
 def width() -> int:
-    """Columns to write in: the terminal's, within reason; 80 where there is none."""
-    return max(_NARROWEST, min(shutil.get_terminal_size().columns, _WIDEST))
+    """The terminal's width, limited to 40 to 100 columns; 80 without a terminal."""
+    return max(_MIN_COLUMNS, min(shutil.get_terminal_size().columns, _MAX_COLUMNS))
 
 
-def show(text: str) -> None:
-    """Prints text for people: what the output's encoding lacks is escaped, since it is no reason to fail."""
+def write(text: str) -> None:
+    """Prints text. Characters that the output's encoding lacks are escaped."""
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     print(text.encode(encoding, "backslashreplace").decode(encoding))
 
 
-def fit(text: str, columns: int) -> str:
-    """`text` on one line of at most `columns` columns, its end cut off where it is longer."""
+def truncate(text: str, columns: int) -> str:
+    """The text on one line, truncated to `columns` columns."""
     text = one_line(text)
     return text if len(text) <= columns else text[: columns - 3] + "..."
 
 
 def field(label: str, value: str | Iterable[str], *, indent: int = 4, label_columns: int = 13) -> str:
-    """A label and its value beside it, continued on further lines below itself. Items of an iterable stay whole."""
+    """A label and its value, wrapped and aligned. Items of an iterable are not broken."""
     items = value.split(" ") if isinstance(value, str) else value
-    # A no-break space holds the words of one item together while lines are broken.
+    # No-break spaces keep the words of an item on one line.
     text = " ".join(one_line(item).replace(" ", "\xa0") for item in items)
     head = " " * indent + label.ljust(label_columns)
     lines = textwrap.wrap(text, width(), initial_indent=head, subsequent_indent=" " * len(head), break_on_hyphens=False)
@@ -40,9 +40,9 @@ def field(label: str, value: str | Iterable[str], *, indent: int = 4, label_colu
 
 
 def table(rows: Sequence[Sequence[str]], *, right: Sequence[int] = (), indent: int = 0) -> str:
-    """Rows in columns two spaces apart. The columns of `right` are aligned right; the widest gives way for the width.
+    """Rows of equal length as columns, two spaces apart. The widest columns are truncated to the terminal's width.
 
-    All rows have the same length.
+    Columns whose indices are in `right` are right-aligned.
     """
     cells = [[one_line(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
@@ -52,17 +52,17 @@ def table(rows: Sequence[Sequence[str]], *, right: Sequence[int] = (), indent: i
         widths[widest] = max(3, widths[widest] - (sum(widths) - room))
     lines = []
     for row in cells:
-        fitted = [fit(cell, columns) for cell, columns in zip(row, widths, strict=True)]
+        fitted = [truncate(cell, columns) for cell, columns in zip(row, widths, strict=True)]
         aligned = [
-            cell.rjust(columns) if place in right else cell.ljust(columns)
-            for place, (cell, columns) in enumerate(zip(fitted, widths, strict=True))
+            cell.rjust(columns) if index in right else cell.ljust(columns)
+            for index, (cell, columns) in enumerate(zip(fitted, widths, strict=True))
         ]
         lines.append((" " * indent + "  ".join(aligned)).rstrip())
     return "\n".join(lines)
 
 
 def nbytes(count: int) -> str:
-    """A number of bytes in words: "16 bytes", "128 MiB", "2.0 GiB"."""
+    """A number of bytes as text: "16 bytes", "128 MiB", "2.0 GiB"."""
     size = float(count)
     units = ["TiB", "GiB", "MiB", "KiB", "bytes"]
     while size >= 1024 and len(units) > 1:
@@ -78,6 +78,6 @@ def count(number: int, noun: str) -> str:
     return f"{number:,} {plural}"
 
 
-def listed(items: Sequence[str]) -> list[str]:
-    """Items for `field`, with commas between them."""
+def with_commas(items: Sequence[str]) -> list[str]:
+    """Appends a comma to each item but the last, for `field`."""
     return [f"{item}," for item in items[:-1]] + list(items[-1:])
