@@ -1,8 +1,8 @@
-"""What `make demo` shows: the device, the array multiply on real arrays, a logistic regression on real data.
+"""The program of `make demo`: the device, the array multiply, and a logistic regression on real data.
 
     python examples/demo.py [--output FOLDER]
 
-Needs the extras `ml` (the data, and the model to compare with) and `plot`.
+Needs the extras `ml` (the data and a reference model) and `plot`.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ except ImportError as missing:
 
 
 def show_device(gpu: vc.Runtime) -> None:
-    """What computes."""
+    """Prints the device's properties."""
     physical = gpu.device.physical
     version = ".".join(map(str, physical.api_version))
     gib = sum(heap.nbytes for heap in physical.memory[0] if heap.device_local) / 2**30
     print(f"Device      {physical.name}")
     print(f"            {physical.kind}, {physical.driver}, Vulkan {version}, {gib:.1f} GiB")
     if physical.kind == "cpu":
-        print("            (a software device: no GPU driver was found, so the CPU does the work)")
+        print("            (a software device: no GPU driver was found, so the CPU computes)")
 
 
 def best_of(action: Callable[[], object], times: int = 5) -> float:
-    """Seconds of the fastest run; the first ones wait for the driver's compiler and for fresh memory."""
+    """Seconds of the fastest run; the first runs include compilation and allocation."""
     seconds = []
     for _ in range(times):
         started = time.perf_counter()
@@ -51,7 +51,7 @@ def best_of(action: Callable[[], object], times: int = 5) -> float:
 
 
 def multiply_arrays(gpu: vc.Runtime) -> None:
-    """Two arrays of 16 million numbers, on the device and streamed through it."""
+    """Multiplies two arrays of 16 million numbers, on the device and streamed through it."""
     rng = np.random.default_rng(0)
     a, b = (rng.random(16 << 20, np.float32) for _ in range(2))
     expected, streamed = a * b, np.empty_like(a)
@@ -72,7 +72,7 @@ def multiply_arrays(gpu: vc.Runtime) -> None:
 
 
 def train_model(gpu: vc.Runtime, folder: Path) -> None:
-    """Breast-cancer diagnosis from 30 measurements; a third of the patients is held out."""
+    """Trains on 30 measurements of breast-cancer patients; holds out a third of the patients."""
     data = load_breast_cancer()
     split = train_test_split(data.data, data.target, test_size=1 / 3, random_state=0, stratify=data.target)
     train_X, test_X, train_y, test_y = split
@@ -98,9 +98,9 @@ def train_model(gpu: vc.Runtime, folder: Path) -> None:
 
 
 def main() -> None:
-    """All of it."""
+    """Runs the demo."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--output", type=Path, default=Path("demo"), help="where the plot goes (default: %(default)s)")
+    parser.add_argument("--output", type=Path, default=Path("demo"), help="folder of the plot (default: %(default)s)")
     options = parser.parse_args()
     options.output.mkdir(parents=True, exist_ok=True)
     with vc.Runtime() as gpu:

@@ -1,4 +1,4 @@
-"""A histogram: each workgroup counts in memory that its invocations share, and adds its counts to the result.
+"""A histogram: each workgroup counts in shared memory, and adds its counts to the result.
 
 python examples/histogram.py
 """
@@ -12,16 +12,16 @@ BINS, GROUP = 64, 256
 
 @vc.kernel
 def histogram(x, counts):
-    own = vc.shared(BINS, vc.uint32)  # this workgroup's counts; they hold anything at first
-    i, here = vc.global_id(0), vc.local_id(0)
-    if here < BINS:
-        own[here] = 0
-    vc.barrier()  # all invocations come to it: only what is around it depends on `here` and `i`
+    own = vc.shared(BINS, vc.uint32)  # this workgroup's counts, uninitialized
+    i, local = vc.global_id(0), vc.local_id(0)
+    if local < BINS:
+        own[local] = 0
+    vc.barrier()  # must be reached by all invocations, so it is in no branch
     if i < x.size:
         vc.atomic_add(own, x[i], 1)
     vc.barrier()
-    if here < BINS:
-        vc.atomic_add(counts, here, own[here])
+    if local < BINS:
+        vc.atomic_add(counts, local, own[local])
 
 
 def main(n=1_000_000):

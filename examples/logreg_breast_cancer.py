@@ -1,8 +1,8 @@
-"""Breast-cancer diagnosis from 30 measurements, beside scikit-learn: accuracy, log-loss and time on held-out patients.
+"""Breast-cancer diagnosis, compared with scikit-learn: accuracy and log-loss on held-out patients, and training time.
 
     python examples/logreg_breast_cancer.py
 
-Needs the extra `ml`; with the extra `plot` it draws the loss curve too.
+Needs the extra `ml`. With the extra `plot`, it also draws the loss curves.
 """
 
 import time
@@ -26,7 +26,7 @@ n = len(X_train)
 
 with vc.Runtime() as gpu:
     print(f"{n} patients to train on, {len(X_test)} held out; on {gpu.device}\n")
-    # scikit-learn adds 1 / 2 ||w||^2 to the sum of the losses; alpha is for their mean.
+    # scikit-learn adds 1 / 2 ||w||^2 to the sum of the losses; alpha applies to their mean.
     full = vc.LogisticRegression(learning_rate=0.5, max_iter=500, alpha=1 / n, device=gpu)
     batches = vc.LogisticRegression(0.1, max_iter=30, alpha=1 / n, batch_size=32, random_state=0, device=gpu)
     models = {
@@ -36,7 +36,7 @@ with vc.Runtime() as gpu:
     }
     print(f"{'':26}{'accuracy':>10}{'log-loss':>10}{'epochs':>8}{'seconds':>9}")
     for name, model in models.items():
-        model.fit(X_train, y_train)  # once before it is timed: drivers compile kernels when they first run
+        model.fit(X_train, y_train)  # untimed: drivers compile kernels at their first launch
         started = time.perf_counter()
         model.fit(X_train, y_train)
         seconds = time.perf_counter() - started
@@ -50,7 +50,7 @@ try:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 except ImportError:
-    print("\nno picture of the loss: pip install 'vkcompute[plot]'")
+    print("\nno plot of the loss; for one: pip install 'vkcompute[plot]'")
 else:
     figure, axes = pyplot.subplots(figsize=(7, 4), layout="constrained")
     axes.plot(range(1, full.n_iter_ + 1), full.loss_curve_, label="full batch")

@@ -1,4 +1,4 @@
-"""The Mandelbrot set, as a picture: a kernel over two axes, and a function that is inlined in it.
+"""A picture of the Mandelbrot set: a kernel over two axes that calls a function.
 
     python examples/mandelbrot.py
 
@@ -15,7 +15,7 @@ LIMIT = 200
 
 
 def escape(real, imaginary, limit):
-    """After how many steps of z = z² + c the point c has left the circle of radius 8; a smooth count, 0 for never."""
+    """The smoothed number of steps of z = z² + c until |z| > 8; 0 if that is not reached."""
     x, y = 0.0, 0.0
     for step in range(limit):
         if x * x + y * y > 64:
@@ -33,7 +33,7 @@ def mandelbrot(out, limit):
 
 
 def on_host(rows, columns, limit):
-    """The same with numpy, all points step by step."""
+    """Computes the same with numpy."""
     row, column = np.mgrid[:rows, :columns].astype(np.float32) + np.float32(0.5)
     c = (3 * column / columns - 2.25) + 1j * (2.5 * row / rows - 1.25)
     z, count = np.zeros_like(c), np.zeros(c.shape, np.float32)
@@ -48,11 +48,11 @@ def on_host(rows, columns, limit):
 def main(rows=500, columns=600):
     with vc.Runtime() as gpu:
         picture = gpu.empty((rows, columns))
-        mandelbrot(picture, LIMIT)  # one invocation per element, the columns along the grid's first axis
+        mandelbrot(picture, LIMIT)  # one invocation per element; columns are the grid's first axis
         counts = picture.numpy()
-    # Along the border of the set rounding decides when a point leaves.
-    alike = np.mean(abs(counts - on_host(rows, columns, LIMIT)) < 0.5)
-    print(f"{alike:.0%} of the points equal numpy's")
+    # At the border of the set the count depends on rounding.
+    equal = np.mean(abs(counts - on_host(rows, columns, LIMIT)) < 0.5)
+    print(f"{equal:.0%} of the points equal numpy's")
     try:
         import matplotlib
     except ImportError:

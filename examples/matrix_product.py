@@ -1,8 +1,8 @@
-"""A matrix product by tiles: a workgroup loads a tile of each matrix into memory that its invocations share.
+"""A tiled matrix product: each workgroup loads tiles of both matrices into shared memory.
 
     python examples/matrix_product.py
 
-Each number in a tile is read T times from there: a T-th of what whole rows and columns would take from the device's.
+Each element of a tile is read T times from shared memory, which divides the reads from device memory by T.
 """
 
 import numpy as np
@@ -19,17 +19,17 @@ def matmul(a, b, out):
     tile_a, tile_b = vc.shared((T, T), vc.float32), vc.shared((T, T), vc.float32)
     inner = a.shape[1]
     total = 0.0
-    for start in range(0, inner, T):  # all invocations of a workgroup go through it together, so barriers may be in it
-        tile_a[y, x] = 0.0  # beyond the edge there is nothing to add
+    for start in range(0, inner, T):  # the same iterations in all invocations of a workgroup
+        tile_a[y, x] = 0.0  # zero beyond the edges
         tile_b[y, x] = 0.0
         if row < a.shape[0] and start + x < inner:
             tile_a[y, x] = a[row, start + x]
         if start + y < inner and column < b.shape[1]:
             tile_b[y, x] = b[start + y, column]
-        vc.barrier()  # the tiles are whole
+        vc.barrier()  # the tiles are loaded
         for k in range(T):
             total += tile_a[y, k] * tile_b[k, x]
-        vc.barrier()  # nobody reads them any more
+        vc.barrier()  # the tiles may be overwritten
     if row < out.shape[0] and column < out.shape[1]:
         out[row, column] = total
 

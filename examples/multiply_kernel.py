@@ -1,8 +1,8 @@
-"""The array multiply as a kernel written in Python: one function for every dtype and every number of axes.
+"""The array multiply as a kernel in Python, for every dtype and any number of axes.
 
     python examples/multiply_kernel.py
 
-`vc.multiply` is the library's own, which has every dtype on every device and streams what is larger than memory.
+The built-in `vc.multiply` supports every dtype on every device, and streams host arrays of any size.
 """
 
 import numpy as np
@@ -26,12 +26,12 @@ def main(n=1_000_000):
             multiply(gpu.tensor(a), gpu.tensor(b), out)
             print(f"{out.dtype!s:7} equals numpy:", np.array_equal(out.numpy(), a * b))
 
-        # The kernel takes one axis. A contiguous tensor with more is viewed as a row, which copies nothing.
+        # The kernel takes one axis. A contiguous tensor with more axes is reshaped, without a copy.
         rows = gpu.tensor(np.arange(12, dtype=np.float32).reshape(3, 4))
         multiply(rows.reshape(-1), rows.reshape(-1), rows.reshape(-1))
         print("squares in place equal numpy:", np.array_equal(rows.numpy(), np.arange(12.0).reshape(3, 4) ** 2))
 
-        # Recorded once, run three times: each run doubles `x`. The device is asked once.
+        # Recorded once, run three times in one submit. Each run doubles `x`.
         x, two = gpu.full(n, 1.5), gpu.full(n, 2.0)
         with gpu.record() as doubling:
             multiply(x, two, x)

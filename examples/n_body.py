@@ -1,8 +1,8 @@
-"""Bodies that attract each other: all pairs, from shared memory, stepped by a graph that is replayed.
+"""Gravitation among all pairs of bodies, with shared memory and a replayed graph.
 
     python examples/n_body.py
 
-Symplectic Euler (kick, then drift), with softened gravity (Aarseth 1963): no pull is without bounds.
+Symplectic Euler (kick, then drift), with softened gravity (Aarseth 1963), which bounds the forces.
 """
 
 import math
@@ -11,23 +11,23 @@ import numpy as np
 
 import vkcompute as vc
 
-TILE = 64  # bodies that a workgroup keeps at hand; also its size
+TILE = 64  # bodies in shared memory, and invocations per workgroup
 SOFTENING = 0.05
 
 
 @vc.kernel
 def kick(position, mass, velocity, seconds):
-    """Speeds each body up by the attraction of all; rows of `position` and `velocity` are x, y and z."""
+    """Accelerates each body by the attraction of all. Rows of `position` and `velocity` are x, y and z."""
     x, y, z = vc.shared(TILE, vc.float32), vc.shared(TILE, vc.float32), vc.shared(TILE, vc.float32)
     m = vc.shared(TILE, vc.float32)
-    i, here = vc.global_id(0), vc.local_id(0)
-    me = min(i, mass.size - 1)  # those beyond the last body only help to load
-    px, py, pz = position[0, me], position[1, me], position[2, me]
+    i, local = vc.global_id(0), vc.local_id(0)
+    own = min(i, mass.size - 1)  # invocations beyond the last body only help to load
+    px, py, pz = position[0, own], position[1, own], position[2, own]
     ax, ay, az = 0.0, 0.0, 0.0
     for start in range(0, mass.size, TILE):
-        other = min(start + here, mass.size - 1)
-        x[here], y[here], z[here] = position[0, other], position[1, other], position[2, other]
-        m[here] = mass[other] if start + here < mass.size else 0
+        other = min(start + local, mass.size - 1)
+        x[local], y[local], z[local] = position[0, other], position[1, other], position[2, other]
+        m[local] = mass[other] if start + local < mass.size else 0
         vc.barrier()
         for k in range(TILE):
             dx, dy, dz = x[k] - px, y[k] - py, z[k] - pz
@@ -49,7 +49,7 @@ def drift(position, velocity, seconds):
 
 
 def on_host(position, mass, velocity, seconds, steps):
-    """The same with numpy, in float64."""
+    """Computes the same with numpy, in float64."""
     position, velocity = position.astype(np.float64), velocity.astype(np.float64)
     for _ in range(steps):
         away = position[:, None, :] - position[:, :, None]
@@ -72,7 +72,7 @@ def main(n=300, steps=20, seconds=0.01):
     expected = on_host(start, mass, np.zeros((3, n)), seconds, steps)
     print("equal to numpy:", all(np.allclose(a, b, atol=1e-4) for a, b in zip(found, expected, strict=True)))
     momentum = abs((found[1] * mass).sum(1)).max()
-    print(f"momentum is kept: {momentum:.0e} of {(abs(found[1]) * mass).sum():.2f}")
+    print(f"momentum is conserved: {momentum:.0e} of {(abs(found[1]) * mass).sum():.2f}")
 
 
 if __name__ == "__main__":

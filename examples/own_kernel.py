@@ -1,4 +1,4 @@
-"""A kernel of one's own, in GLSL: saxpy with typed push constants, a specialization constant and an include.
+"""A kernel in GLSL: saxpy with push constants and specialization constants.
 
 python examples/own_kernel.py
 """
@@ -8,7 +8,7 @@ import numpy as np
 import vkcompute as vc
 
 SAXPY = """
-layout(local_size_x_id = 0) in;                      // how many invocations a workgroup has is chosen below
+layout(local_size_x_id = 0) in;                      // chosen below, by constants={0: 64}
 layout(constant_id = 1) const bool NEGATE = false;
 
 layout(binding = 0) readonly buffer X { float x[]; };
@@ -30,9 +30,9 @@ with vc.Runtime() as gpu:
     y = gpu.tensor(rng.random(1000, np.float32))
     out = gpu.empty(x.shape, x.dtype)
 
-    spirv = vc.glsl(SAXPY, name="saxpy")  # compiled once, then taken from a cache on disk
+    spirv = vc.glsl(SAXPY, name="saxpy")  # compiled once, then read from the disk cache
     saxpy = gpu.kernel(spirv, constants={0: 64})
-    saxpy(x, y, out, 2.0, x.size)  # tensors by binding, then push constants; the grid comes from `out`
+    saxpy(x, y, out, 2.0, x.size)  # tensors by binding, then push constants; the grid covers `out`
     expected = np.float32(2) * x.numpy() + y.numpy()
     print("largest difference from numpy:", np.abs(out.numpy() - expected).max())
     assert np.allclose(out.numpy(), expected)
@@ -44,4 +44,4 @@ with vc.Runtime() as gpu:
     try:
         vc.glsl(SAXPY.replace("a * x[i]", "a * z[i]"), name="saxpy")
     except vc.CompileError as error:
-        print("\nA mistake is shown with its line:", error, sep="\n")
+        print("\nAn error shows its line:", error, sep="\n")

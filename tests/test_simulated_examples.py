@@ -40,11 +40,11 @@ def test_multiply(dtype: str) -> None:
 def test_regression() -> None:
     example = names("logreg_kernels")
     x_i, x_j, y = np.array([[0, 1, 1, 1, 1], [0, 0, 0, 1, 1], [0, 0, 0, 1, 1]], np.float32)
-    weights, parts, losses = np.array([0.001, 0.001, 0], np.float32), np.empty((3, 5), np.float32), np.empty_like(y)
+    weights, products, losses = np.array([0.001, 0.001, 0], np.float32), np.empty((3, 5), np.float32), np.empty_like(y)
     expected, X = weights.astype(float), np.stack([x_i, x_j, np.ones(5)], axis=1)
     for _ in range(3):
-        example["gradients"].simulate[1, 8](x_i, x_j, y, weights, parts, losses)
-        example["descend"].simulate(parts, weights, 0.1)
+        example["gradients"].simulate[1, 8](x_i, x_j, y, weights, products, losses)
+        example["descend"].simulate(products, weights, 0.1)
         p = 1 / (1 + np.exp(-X @ expected))
         np.testing.assert_allclose(losses, -y * np.log(p) - (1 - y) * np.log(1 - p), rtol=1e-5)
         expected -= 0.1 * X.T @ (p - y) / 5
