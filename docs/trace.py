@@ -1,4 +1,4 @@
-"""Draws scheduling.png: a logistic regression being trained, with copies on a queue of their own.
+"""Draws scheduling.png: the training of a logistic regression, with a transfer queue.
 
 python docs/trace.py [FILE]
 """
@@ -20,7 +20,7 @@ y = X @ rng.standard_normal(10) > 0
 
 with emulated(timelines=(1, 1), staging=True), vc.Runtime() as gpu:
     model = vc.LogisticRegression(max_iter=60, device=gpu)
-    model.fit(X, y)  # kernels are compiled on first use, which is not to be seen here
+    model.fit(X, y)  # not profiled: compiles the kernels
     with gpu.profile() as profile:
         model.fit(X, y)
 
