@@ -119,6 +119,8 @@ def kind_of(value: Any, real: Scalar) -> Any:
 
 def like(model: tuple[Any, ...], parts: Iterable[Any]) -> tuple[Any, ...]:
     """A tuple of these elements, of the model's class: a vector, a named tuple, or another subclass of tuple."""
+    if isinstance(model, Vector):
+        return Vector(parts)
     kind = type(model)
     return kind._make(parts) if is_named(kind) else kind(parts)
 
