@@ -290,7 +290,7 @@ def test_launches_that_finish_while_the_host_looks(runtime: vc.Runtime, monkeypa
         polls, poll = itertools.count(), Queue.poll
         late = lambda queue: poll(queue) if next(polls) else queue.completed  # noqa: E731
         monkeypatch.setattr(Queue, "poll", late)
-        runtime.scheduler.arrive()
+        runtime.scheduler.callbacks.run()
         monkeypatch.undo()
         assert all(future.done() for future in futures)
 
