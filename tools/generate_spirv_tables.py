@@ -99,8 +99,8 @@ NEWER_ENUMERANTS = {
 }
 # Opcodes without a name here: of OpenCL's groups, queues and pipes, geometry shaders, ray queries, and vendors.
 NAMELESS_CLASSES = ("Pipe", "Device-Side_Enqueue", "Primitive")
-NAMELESS = re.compile(r"Ray|OpGroup(?!NonUniform|Decorate|MemberDecorate)")
-NAMED_VENDOR_OPCODES = ("OpRawAccessChainNV",)
+NAMELESS = re.compile(r"RayQuery|TraceRay|OpGroup(?!NonUniform|Decorate|MemberDecorate)")
+NAMED = ("OpEnqueueKernel", "OpRawAccessChainNV", "OpTypeCooperativeMatrixNV")  # exceptions
 # Operand kind -> the enumerants to keep, None for all but those of vendors.
 KINDS: dict[str, str | None] = {
     "ExecutionModel": None,
@@ -252,7 +252,7 @@ def instructions(grammar: dict[str, Any]) -> dict[int, tuple[str, str, bool]]:
 
 def is_named(name: str, group: str) -> bool:
     """True if an opcode of a class of the grammar gets a name in opcodes.py."""
-    if name in NAMED_VENDOR_OPCODES:
+    if name in NAMED:
         return True
     return group not in NAMELESS_CLASSES and not NAMELESS.search(name) and not VENDORS.search(name)
 

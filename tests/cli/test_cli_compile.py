@@ -15,7 +15,7 @@ from vkcompute.cli.compile import _text
 from vkcompute.compilers import discovery
 from vkcompute.errors import NoCompiler
 from vkcompute.spirv.module import Module
-from vkcompute.spirv.reflect import reflect
+from vkcompute.spirv.reflection import reflect
 
 pytestmark = pytest.mark.pure
 

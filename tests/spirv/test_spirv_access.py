@@ -6,7 +6,7 @@ import pytest
 from spirv_khronos import assemble, spirv_tool
 
 from vkcompute.spirv.module import Module
-from vkcompute.spirv.reflect import reflect
+from vkcompute.spirv.reflection import reflect
 
 pytestmark = pytest.mark.pure
 

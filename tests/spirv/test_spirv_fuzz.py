@@ -14,10 +14,11 @@ from spirv_khronos import compile_source, spirv_tool
 from spirv_sources import SOURCES
 
 from vkcompute.errors import SpirvError
-from vkcompute.spirv.check import check, missing_features
+from vkcompute.spirv.capabilities import missing_features
 from vkcompute.spirv.instruction import Instruction
 from vkcompute.spirv.module import Module
-from vkcompute.spirv.reflect import reflect
+from vkcompute.spirv.reflection import reflect
+from vkcompute.spirv.validation import validate
 
 pytestmark = pytest.mark.pure
 
@@ -48,7 +49,7 @@ def accepted(data: bytes) -> bool:
         block = reflect(module).push_constants
         assert block is None or block.dtype.itemsize == block.nbytes
     try:
-        check(module)
+        validate(module)
     except SpirvError:
         return False
     finally:
@@ -169,5 +170,5 @@ def test_chains_of_pointers_are_followed_in_linear_time() -> None:
     module.functions[chain + 1 : chain + 1] = copies
     start = time.perf_counter()
     assert reflect(module).bindings[0].writes
-    check(module)
+    validate(module)
     assert time.perf_counter() - start < SLOW_S

@@ -107,7 +107,7 @@ def test_offsets_point_at_the_instruction(glsl: Callable[..., bytes]) -> None:
     ("data", "message"),
     [
         (b"", "empty"),
-        (b"#version 450\nlayout(local_size_x=1) in;\nvoid main() {}\n", r"GLSL source; pass it through vc\.glsl"),
+        (b"#version 450\nlayout(local_size_x=1) in;\nvoid main() {}\n", r"GLSL source; compile it with vc\.glsl"),
         (b"void main() { gl_Position = vec4(0); }", r"GLSL source"),
         (SOURCES["multiply"].encode(), r"GLSL source"),
         (b"\x7fELF\x02\x01\x01" + b"\0" * 40, "ELF"),
@@ -138,9 +138,9 @@ def test_what_is_no_spirv_is_called_by_its_name(data: bytes, message: str) -> No
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (module()[:-1], "cut off: 19 bytes"),
-        (module()[:-4], "cut off: 16 bytes"),
-        (module() + b"\0", "cut off: 21 bytes"),
+        (module()[:-1], "truncated: 19 bytes"),
+        (module()[:-4], "truncated: 16 bytes"),
+        (module() + b"\0", "truncated: 21 bytes"),
         (module(version=0x00010700), "version word 0x00010700"),
         (module(version=0x00020000), "version word"),
         (module(version=0x01010300), "version word"),
@@ -148,11 +148,11 @@ def test_what_is_no_spirv_is_called_by_its_name(data: bytes, message: str) -> No
         (module(bound=0), "id bound is 0"),
         (module(bound=4_194_304), "1 to 4194303"),
         (module(0x00000011), "word count of 0"),
-        (module(2 << 16 | 17), "cut off: OpCapability at word 5 is 2 words long, and 1 are left"),
-        (module(2 << 16 | 17, 1, 0xFFFF << 16 | 1), "65535 words long"),
-        (module(2 << 16 | 19, 10), r"OpTypeVoid at word 5 defines id 10; ids are 1 to 9"),
+        (module(2 << 16 | 17), "truncated: OpCapability at word 5 has 2 words, but 1 are left"),
+        (module(2 << 16 | 17, 1, 0xFFFF << 16 | 1), "has 65535 words"),
+        (module(2 << 16 | 19, 10), r"OpTypeVoid at word 5 defines id 10; valid are 1 to 9"),
         (module(2 << 16 | 19, 0), "defines id 0"),
-        (module(1 << 16 | 19), "OpTypeVoid at word 5 has 0 operand words; it takes at least 1"),
+        (module(1 << 16 | 19), "OpTypeVoid at word 5 has 0 operand words; it needs at least 1"),
     ],
 )
 def test_a_damaged_file_is_refused(data: bytes, message: str) -> None:

@@ -91,13 +91,13 @@ def _compiled(args: argparse.Namespace) -> bytes:
 
 def _interface(source: str, spirv: bytes) -> Interface:
     from vkcompute.errors import SpirvError
-    from vkcompute.spirv.check import check
     from vkcompute.spirv.module import Module
-    from vkcompute.spirv.reflect import reflect
+    from vkcompute.spirv.reflection import reflect
+    from vkcompute.spirv.validation import validate
 
     try:
         module = Module.parse(spirv)
-        check(module)
+        validate(module)
         return reflect(module)
     except SpirvError as error:
         raise SpirvError(f"{source}: {error}") from error

@@ -1,7 +1,7 @@
-"""Which global variables an entry point reads and writes: pointers followed from the variables to their uses.
+"""Access analysis: the global variables that an entry point reads and writes, by tracing pointers to their uses.
 
-Flow-insensitive and conservative: a pointer that may come from several variables counts for each, and an instruction
-that is not known here both reads and writes what its pointers point to.
+Flow-insensitive and conservative: a pointer with several possible origins counts for each, and an unknown instruction
+counts as reading and writing through all of its pointers.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from vkcompute.spirv import opcodes as op
 from vkcompute.spirv.instruction import Instruction, used_ids
 from vkcompute.spirv.module import Module
 
-# Opcode -> positions of the operands that its result is derived from.
+# Opcode -> positions of the pointers from which its result is derived.
 _DERIVES: dict[int, tuple[int, ...]] = {
     **dict.fromkeys(
         (
@@ -42,7 +42,7 @@ _ATOMICS = (
     *range(op.OpAtomicExchange, op.OpAtomicXor + 1),
     *(op.OpAtomicFMinEXT, op.OpAtomicFMaxEXT, op.OpAtomicFAddEXT),
 )
-# Opcode -> positions of the operands that are read through, and written through; others of it are let alone.
+# Opcode -> positions of the pointers to read through, and to write through.
 _EFFECTS: dict[int, tuple[tuple[int, ...], tuple[int, ...]]] = {
     op.OpLoad: ((2,), ()),
     op.OpStore: ((), (0,)),
@@ -59,12 +59,12 @@ _EFFECTS: dict[int, tuple[tuple[int, ...], tuple[int, ...]]] = {
     **dict.fromkeys((op.OpArrayLength, op.OpUntypedArrayLengthKHR, op.OpUntypedPrefetchKHR), ((), ())),
     **dict.fromkeys((op.OpPtrEqual, op.OpPtrNotEqual, op.OpPtrDiff), ((), ())),
 }
-# Instructions whose operand, a pointer, would outlive them: what happens to it then is not followed.
+# Opcode -> position of a pointer operand that escapes: its later uses are not traced.
 _ESCAPES: dict[int, int] = {op.OpStore: 1, op.OpAtomicStore: 3, op.OpAtomicExchange: 5}
 
 
 class Access(NamedTuple):
-    """Ids of the variables that are used at all, read and written."""
+    """Ids of the variables that are used in any way, read, and written."""
 
     used: set[int]
     reads: set[int]
@@ -72,7 +72,7 @@ class Access(NamedTuple):
 
 
 class Function(NamedTuple):
-    """One function of a module: the ids of its parameters, and all of its instructions."""
+    """One function of a module: the ids of its parameters, and its instructions."""
 
     parameters: list[int]
     body: list[Instruction]
@@ -96,13 +96,13 @@ def functions(module: Module) -> dict[int, Function]:
 
 
 def reachable(table: dict[int, Function], entry: int) -> list[int]:
-    """Ids of the functions that `entry` calls, directly or not, itself first.
+    """Ids of `entry` and of the functions that it calls, directly or indirectly.
 
     Raises:
-        SpirvError: `entry` is no function.
+        SpirvError: `entry` is not a complete function.
     """
     if entry not in table:
-        raise SpirvError(f"the entry point is id {entry}, which is no function with an end")
+        raise SpirvError(f"the entry point is id {entry}, which is not a complete function")
     order, seen = [entry], {entry}
     for identifier in order:
         for instruction in table[identifier].body:
@@ -120,14 +120,14 @@ def trace(
     opaque: Collection[int] = (),
     non_semantic: Collection[int] = (),
 ) -> Access:
-    """What `entry` and the functions that it calls do with `variables`.
+    """The accesses of `entry`, and of the functions that it calls, to `variables`.
 
     Args:
         table: the functions of the module.
         entry: id of the entry point's function.
-        variables: ids of the global variables in question.
-        opaque: those of them that hold images or samplers: loading one reads nothing yet, using what was loaded does.
-        non_semantic: ids of the imported instruction sets that have no effect (NonSemantic.*).
+        variables: ids of global variables.
+        opaque: those of them with images or samplers: a load reads no memory, a use of the loaded value does.
+        non_semantic: ids of imported instruction sets without effect (NonSemantic.*).
     """
     tracer = _Tracer(table, variables, opaque, non_semantic)
     for identifier in reachable(table, entry):
@@ -136,9 +136,9 @@ def trace(
 
 
 class _Tracer:
-    """Edges from each pointer to those derived from it, and the instructions that may do something with one.
+    """A graph of pointers and pointers derived from them, and the instructions that may access memory.
 
-    A set of variables is a mask of bits, one bit each.
+    A set of variables is a bit mask.
     """
 
     __slots__ = ("_edges", "_masks", "_non_semantic", "_opaque", "_table", "_uses", "_variables")
@@ -155,11 +155,11 @@ class _Tracer:
         self._masks = {variable: 1 << bit for bit, variable in enumerate(self._variables)}
         self._opaque = sum(1 << bit for bit, variable in enumerate(self._variables) if variable in opaque)
         self._non_semantic = non_semantic
-        self._edges: dict[int, list[tuple[int, bool]]] = {}  # source -> (derived id, only of opaque variables)
+        self._edges: dict[int, list[tuple[int, bool]]] = {}  # source -> (derived id, True for opaque variables only)
         self._uses: list[Instruction] = []
 
     def collect(self, function: int) -> None:
-        """Take in the instructions of one function; its result, if it returns a pointer, is the key `-function`."""
+        """Adds the instructions of one function; a returned pointer has the key `-function`."""
         for instruction in self._table[function].body:
             opcode, operands = instruction.opcode, instruction.operands
             if opcode in _DERIVES:
@@ -184,14 +184,14 @@ class _Tracer:
         _, result, callee, *arguments = instruction.operands
         function = self._table.get(callee)
         if function is None or not function.is_defined:
-            self._uses.append(instruction)  # unknown what it does with its arguments
+            self._uses.append(instruction)  # its use of the arguments is unknown
             return
         for argument, parameter in zip(arguments, function.parameters, strict=False):
             self._edge(argument, parameter)
         self._edge(-callee, result)
 
-    def _spread(self) -> None:
-        """Give every derived id the variables that its sources come from, until nothing changes."""
+    def _propagate(self) -> None:
+        """Propagates variables along the edges to a fixed point."""
         pending = list(self._variables)
         while pending:
             source = pending.pop()
@@ -203,7 +203,7 @@ class _Tracer:
                     pending.append(derived)
 
     def result(self) -> Access:
-        self._spread()
+        self._propagate()
         used = reads = writes = 0
         for source in self._edges.keys() & self._masks.keys():
             used |= self._masks[source]
@@ -218,7 +218,7 @@ class _Tracer:
         """Masks of the variables that one instruction uses, reads and writes."""
         masks, operands = self._masks, instruction.operands
         everything = 0
-        # Of an opcode from an extension unknown here, every word may be an id.
+        # Any word of an unknown opcode may be an id.
         for identifier in used_ids(instruction) if instruction.opcode in op.SHAPES else operands:
             everything |= masks.get(identifier, 0)
         known = _EFFECTS.get(instruction.opcode)

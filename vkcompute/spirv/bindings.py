@@ -22,19 +22,19 @@ _COMBINABLE = {"sampler", "sampled_image", "combined_image_sampler"}
 
 
 class _Variable(NamedTuple):
-    """One global variable, its descriptor array peeled off."""
+    """One global variable, without its descriptor array."""
 
     identifier: int
     storage_class: int
-    kind: Instruction  # the type of one descriptor, or of the push constants' block
+    kind: Instruction  # the type of one descriptor, or of the block of push constants
     n_descriptors: int
 
 
 class Resources:
     """The descriptors and push constants of one entry point.
 
-    Only what the entry point can reach counts where the module has several of them; a module with a single entry point
-    keeps the bindings that its code never touches, since the caller counts the arguments by the declarations.
+    In a module with several entry points, only reachable variables count. With a single entry point, unused bindings
+    count too, since callers match arguments with declarations.
     """
 
     __slots__ = ("_access", "_index", "_layout", "_variables")
@@ -55,7 +55,7 @@ class Resources:
         self._variables = [each for each in variables if alone or each.identifier in self._access.used]
 
     def _variable(self, instruction: Instruction) -> _Variable | None:
-        """`instruction` as a descriptor or push constant variable, None where it is neither."""
+        """`instruction` as a variable of a descriptor or of push constants; None for other variables."""
         pointer, identifier, storage_class = instruction.operands[:3]
         if storage_class not in (*_DESCRIPTOR_CLASSES, StorageClass.PushConstant):
             return None
@@ -65,12 +65,12 @@ class Resources:
             count *= 0 if runtime else self._index.integer(kind.operands[2], "the length of a descriptor array")
             inner = self._index.definition(kind.operands[1], "the element of a descriptor array")
             if inner.offset >= kind.offset:
-                raise SpirvError(f"{kind} is an array of a type that is declared after it")
+                raise SpirvError(f"{kind} is an array of a type declared later")
             kind = inner
         return _Variable(identifier, storage_class, kind, count)
 
     def _note_initializers(self, module: Module) -> None:
-        """A variable whose address another one starts with may be read and written through that."""
+        """Counts a variable whose address initializes another variable as read and written."""
         variables = {each.operands[1] for each in module.declarations if each.opcode == op.OpVariable}
         for each in module.declarations:
             if each.opcode == op.OpVariable:
@@ -80,11 +80,11 @@ class Resources:
                 self._access.writes.update(escaped)
 
     def bindings(self) -> tuple[Binding, ...]:
-        """The bindings by (set, binding), variables that share one merged.
+        """The bindings, by (set, binding). Variables of one binding are merged.
 
         Raises:
-            SpirvError: a variable has no DescriptorSet or Binding, a type that no descriptor has, or another kind than
-                one that shares its binding.
+            SpirvError: a variable has no DescriptorSet or Binding, a type that is not a descriptor's, or another kind
+                than a variable with the same binding.
         """
         merged: dict[tuple[int, int], Binding] = {}
         for variable in self._variables:
@@ -95,10 +95,10 @@ class Resources:
         return tuple(merged[address] for address in sorted(merged))
 
     def push_constants(self) -> Block | None:
-        """The block of the push constants, None without any.
+        """The block of push constants, or None.
 
         Raises:
-            SpirvError: several blocks, or one that is no structure.
+            SpirvError: several blocks, or a block that is not a structure.
         """
         variables = [each for each in self._variables if each.storage_class == StorageClass.PushConstant]
         if len(variables) > 1:
@@ -106,7 +106,7 @@ class Resources:
         if len(variables) > 1:
             raise SpirvError(f"the entry point uses {len(variables)} push constant blocks; Vulkan allows one")
         if variables and variables[0].kind.opcode != op.OpTypeStruct:
-            raise SpirvError(f"the push constants are {variables[0].kind}, where Vulkan wants a structure")
+            raise SpirvError(f"the push constants are {variables[0].kind}; Vulkan requires a structure")
         return self._layout.block(variables[0].kind) if variables else None
 
     def _binding(self, variable: _Variable) -> Binding:
@@ -116,20 +116,22 @@ class Resources:
         if number is None or set_number is None:
             name = index.name(identifier) or f"id {identifier}"
             raise SpirvError(
-                f"variable {name} has no DescriptorSet or no Binding decoration; give it both in its layout"
+                f"variable {name} has no DescriptorSet or Binding decoration; add layout(set = ..., binding = ...)"
             )
         if variable.kind.opcode in _OPAQUE:
             result = self._image(variable, set_number, number)
         elif variable.kind.opcode == op.OpTypeStruct:
             result = self._buffer(variable, set_number, number)
         else:
-            raise SpirvError(f"variable {identifier} at binding {number} is {variable.kind}, which no descriptor holds")
+            raise SpirvError(
+                f"variable {identifier} at binding {number} is {variable.kind}, which is not a descriptor type"
+            )
         reads = identifier in self._access.reads and not self._decorated(variable, Decoration.NonReadable)
         writes = identifier in self._access.writes and not self._decorated(variable, Decoration.NonWritable)
         return replace(result, reads=reads, writes=writes and result.kind in _WRITABLE)
 
     def _decorated(self, variable: _Variable, decoration: int) -> bool:
-        """Whether the variable, or every member of its block, has `decoration`."""
+        """True if the variable, or every member of its block, has `decoration`."""
         if decoration in self._index.decorations.get(variable.identifier, {}):
             return True
         members = self._index.member_decorations.get(variable.kind.operands[0], {})
@@ -139,10 +141,10 @@ class Resources:
     def _buffer(self, variable: _Variable, set_number: int, number: int) -> Binding:
         structure = variable.kind
         decorations = self._index.decorations.get(structure.operands[0], {})
-        old_style = Decoration.BufferBlock in decorations
-        if not old_style and Decoration.Block not in decorations:
+        is_buffer_block = Decoration.BufferBlock in decorations
+        if not is_buffer_block and Decoration.Block not in decorations:
             raise SpirvError(f"{structure}, of the buffer at binding {number}, is not decorated as a Block")
-        is_storage = old_style or variable.storage_class == StorageClass.StorageBuffer
+        is_storage = is_buffer_block or variable.storage_class == StorageClass.StorageBuffer
         block = self._layout.block(structure)
         name = self._index.name(variable.identifier)
         if not name:
@@ -191,7 +193,7 @@ def _descriptor(kind: Instruction, image: Instruction) -> str:
 
 
 def _merge(one: Binding, other: Binding) -> Binding:
-    """Two variables at the same address: one descriptor, whose memory both see."""
+    """One binding for two variables with the same set and binding number."""
     kinds = {one.kind, other.kind}
     if len(kinds) > 1 and not kinds <= _COMBINABLE:
         raise SpirvError(

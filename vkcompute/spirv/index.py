@@ -1,4 +1,4 @@
-"""The global facts of a module by id: definitions, names, decorations, values of constants."""
+"""An index of a module by id: definitions, names, decorations, values of constants."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ Decorations = dict[int, tuple[int, ...]]  # decoration -> the words after it
 
 
 class Index:
-    """What reflection looks up; made once per module.
+    """Lookup tables for reflection, built once per module.
 
     Attributes:
-        definitions: result id -> instruction, for the global declarations.
+        definitions: result id -> global declaration.
         names: id -> OpName.
         member_names: structure id -> {member number: OpMemberName}.
-        decorations: id -> its decorations, those of its decoration groups included.
+        decorations: id -> its decorations, including those of decoration groups.
         member_decorations: structure id -> {member number: decorations}.
     """
 
@@ -64,42 +64,44 @@ class Index:
                 self.member_decorations.setdefault(target, {}).setdefault(member, {}).update(group)
 
     def name(self, identifier: int) -> str:
-        """The OpName of `identifier`, "" where the module has none."""
+        """The OpName of `identifier`, or ""."""
         return self.names.get(identifier, "")
 
     def definition(self, identifier: int, what: str) -> Instruction:
-        """The global declaration of `identifier`, which is wanted as `what`.
+        """The global declaration of `identifier`; `what` names its role in errors.
 
         Raises:
             SpirvError: there is none.
         """
         found = self.definitions.get(identifier)
         if found is None:
-            raise SpirvError(f"id {identifier}, used as {what}, is defined nowhere among the global declarations")
+            raise SpirvError(f"id {identifier}, used as {what}, has no global declaration")
         return found
 
     def pointee(self, identifier: int, what: str) -> Instruction:
         """The type that the pointer type `identifier` points to."""
         pointer = self.definition(identifier, what)
         if pointer.opcode != op.OpTypePointer:
-            raise SpirvError(f"{what} has {pointer} for its type, where SPIR-V wants OpTypePointer")
+            raise SpirvError(f"{what} has the type {pointer}; SPIR-V requires OpTypePointer")
         return self.definition(pointer.operands[2], what)
 
     def decoration(self, identifier: int, decoration: int) -> int | None:
-        """The first word after `decoration` of `identifier`; None where it is not so decorated."""
+        """The first operand of `decoration` on `identifier`; None without that decoration."""
         words = self.decorations.get(identifier, {}).get(decoration)
         return words[0] if words else None
 
     def integer(self, identifier: int, what: str) -> int:
-        """The value of an integer constant; of a specialization constant, its default.
+        """The value of an integer constant, or the default of a specialization constant.
 
         Raises:
-            SpirvError: no integer constant, or one that is computed from specialization constants.
+            SpirvError: not an integer constant, or computed from specialization constants.
         """
         constant = self.definition(identifier, what)
         kind = self.definition(constant.operands[0], what) if len(constant.operands) > 1 else constant
         if constant.opcode not in (op.OpConstant, op.OpSpecConstant) or kind.opcode != op.OpTypeInt:
-            raise SpirvError(f"{what} is given by {constant}; only integer constants that are not computed can be read")
+            raise SpirvError(
+                f"{what} is {constant}; vkcompute reads only OpConstant and OpSpecConstant of an integer type"
+            )
         return int(literal(constant.operands[2:], scalar_name(kind), str(constant)))
 
 
@@ -109,10 +111,10 @@ _FORMATS = {"float16": "<e", "float32": "<f", "float64": "<d"}
 
 
 def scalar_name(kind: Instruction) -> str:
-    """numpy's name of a scalar type, "bool" for OpTypeBool, the field's own for a float that numpy lacks.
+    """numpy's name of a scalar type; the common name of a float type that numpy lacks, e.g. "bfloat16".
 
     Raises:
-        SpirvError: not a scalar type, or of a width that none has.
+        SpirvError: not a scalar type, or of an invalid width.
     """
     if kind.opcode == op.OpTypeBool:
         return "bool"
@@ -120,18 +122,18 @@ def scalar_name(kind: Instruction) -> str:
         raise SpirvError(f"{kind} is not a scalar type")
     bits, rest = kind.operands[1], kind.operands[2:]
     if bits not in _WIDTHS[kind.opcode]:
-        raise SpirvError(f"{kind} has {bits} bits; known are {_WIDTHS[kind.opcode]}")
+        raise SpirvError(f"{kind} has {bits} bits; valid are {_WIDTHS[kind.opcode]}")
     if kind.opcode == op.OpTypeInt:
         return f"{'int' if rest[0] else 'uint'}{bits}"
     return _FLOAT_ENCODINGS.get(rest[0], f"float{bits}_encoding{rest[0]}") if rest else f"float{bits}"
 
 
 def literal(words: tuple[int, ...], scalar: str, where: str) -> int | float:
-    """The number that a constant's literal words hold, low word first; narrow ones lie in the low bits of one word."""
+    """The value of a constant's literal words, low word first; a narrow number occupies the low bits of one word."""
     digits = scalar.lstrip("abcdefghijklmnopqrstuvwxyz")
     bits = int(digits) if digits.isdigit() else 32
     if len(words) != max(1, bits // 32):
-        raise SpirvError(f"{where}: a {scalar} literal of {len(words)} words; it takes {max(1, bits // 32)}")
+        raise SpirvError(f"{where}: a {scalar} literal has {len(words)} words; it needs {max(1, bits // 32)}")
     value = sum(word << 32 * k for k, word in enumerate(words)) & (1 << bits) - 1
     if scalar in _FORMATS:
         number: float = struct.unpack(_FORMATS[scalar], value.to_bytes(bits // 8, "little"))[0]

@@ -1,4 +1,4 @@
-"""One instruction: opcode and operand words, and which of those words are ids."""
+"""Instructions: opcode, operand words, and the positions of ids among them."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class Instruction(NamedTuple):
     """One instruction of a module.
 
     Attributes:
-        opcode: its number; `opcodes.name` gives the name.
-        operands: the words after the first, result type and result id included.
-        offset: index of its first word within the module it was parsed from; 0 for one that was built.
+        opcode: a number; `opcodes.name` gives its name.
+        operands: the words after the first, including result type and result id.
+        offset: index of the first word in the parsed module; 0 for a new instruction.
     """
 
     opcode: int
@@ -30,11 +30,11 @@ class Instruction(NamedTuple):
 
 
 class _Plan(NamedTuple):
-    """A shape, split into what every such instruction has and the rest."""
+    """A shape, split into mandatory one-word operands and the rest."""
 
-    lead: int  # operands that are always there, one word each
-    ids: tuple[int, ...]  # which of them are ids that the instruction uses
-    tail: tuple[tuple[str, str], ...]  # (letter, quantifier) of what follows
+    lead: int  # number of mandatory operands of one word each, at the start
+    ids: tuple[int, ...]  # positions of used ids among them
+    tail: tuple[tuple[str, str], ...]  # (letter, quantifier) of the rest
 
 
 @functools.cache
@@ -53,7 +53,7 @@ def _plan(shape: str) -> _Plan:
 
 
 _PLANS: dict[int, _Plan] = {opcode: _plan(shape) for opcode, shape in opcodes.SHAPES.items()}
-# opcode -> (operands it has at least, index of its result id or -1)
+# Opcode -> (least number of operands, position of the result id or -1).
 LAYOUT: dict[int, tuple[int, int]] = {
     opcode: (_PLANS[opcode].lead, 1 if shape[:2] == "TR" else 0 if shape[:1] == "R" else -1)
     for opcode, shape in opcodes.SHAPES.items()
@@ -76,12 +76,12 @@ def result_id(instruction: Instruction) -> int | None:
 
 
 def string_at(operands: Sequence[int], start: int, where: object = "string") -> tuple[str, int]:
-    """The literal string whose first word is `operands[start]`, and the index of the operand after it.
+    """The literal string from `operands[start]` on, and the position of the next operand.
 
-    Bytes that are not UTF-8 become U+FFFD: a name is for people, and no reason to refuse a module.
+    Bytes that are not UTF-8 become U+FFFD: a bad name is no reason to reject a module.
 
     Raises:
-        SpirvError: no NUL byte ends it.
+        SpirvError: it has no terminating NUL byte.
     """
     words = operands[start:]
     text, end, _ = struct.pack(f"<{len(words)}I", *words).partition(b"\0")
@@ -91,27 +91,29 @@ def string_at(operands: Sequence[int], start: int, where: object = "string") -> 
 
 
 def used_ids(instruction: Instruction, literal_words: int = 1) -> list[int]:
-    """The ids that `instruction` uses, its result type first; its own result id is not among them.
+    """The ids that `instruction` uses, its result type first, without its own result id.
 
     Args:
         instruction: of a known opcode.
-        literal_words: words of each literal of an OpSwitch, 2 where the selector has 64 bits.
+        literal_words: words of each literal of an OpSwitch; 2 for a 64-bit selector.
 
     Raises:
-        SpirvError: unknown opcode, or operands missing or left over.
+        SpirvError: unknown opcode, too few or too many operands.
     """
     operands = instruction.operands
     return [operands[k] for k in id_positions(instruction, literal_words)]
 
 
 def id_positions(instruction: Instruction, literal_words: int = 1) -> Sequence[int]:
-    """Which operands `used_ids` gives."""
+    """The positions of the operands that `used_ids` returns."""
     plan, operands = _PLANS.get(instruction.opcode), instruction.operands
     if plan is None:
-        raise SpirvError(f"{instruction}: opcode {instruction.opcode} is in no SPIR-V grammar known here")
+        raise SpirvError(
+            f"{instruction}: opcode {instruction.opcode} is unknown to vkcompute; compile for an older --target-env"
+        )
     lead, positions, tail = plan
     if len(operands) < lead:
-        raise SpirvError(f"{instruction} has {len(operands)} operand words; it takes at least {lead}")
+        raise SpirvError(f"{instruction} has {len(operands)} operand words; it needs at least {lead}")
     if tail == _MORE_IDS:
         return [*positions, *range(lead, len(operands))]
     if tail:
@@ -125,14 +127,14 @@ def id_positions(instruction: Instruction, literal_words: int = 1) -> Sequence[i
 
 
 class _Reader:
-    """Walks the operands whose number or meaning depends on the ones before."""
+    """Reads operands whose number or meaning depends on earlier ones."""
 
     __slots__ = ("_at", "_instruction", "_lenient", "_literal_words", "ids")
 
     def __init__(self, instruction: Instruction, start: int, literal_words: int) -> None:
         self._instruction, self._at, self._literal_words = instruction, start, literal_words
-        self._lenient = False  # after an enumerant of a younger extension, whose operands are unknown
-        self.ids: list[int] = []  # their positions
+        self._lenient = False  # after an unknown enumerant, whose operands are unknown too
+        self.ids: list[int] = []  # positions
 
     def _left(self) -> int:
         return 0 if self._lenient else len(self._instruction.operands) - self._at
@@ -147,7 +149,7 @@ class _Reader:
 
     def finish(self) -> None:
         if self._left() > 0:
-            raise SpirvError(f"{self._instruction} has {self._left()} operand words more than it takes")
+            raise SpirvError(f"{self._instruction} has {self._left()} operand words too many")
 
     def _next(self) -> int:
         if self._left() <= 0:
@@ -195,5 +197,5 @@ class _Reader:
     def _nested(self, opcode: int) -> None:
         shape = opcodes.SHAPES.get(opcode, "")
         if not shape.startswith("TR"):
-            raise SpirvError(f"{self._instruction}: {opcodes.name(opcode)} is no operation on constants")
+            raise SpirvError(f"{self._instruction}: {opcodes.name(opcode)} is not allowed in OpSpecConstantOp")
         self.tokens(_tokens(shape[2:]))

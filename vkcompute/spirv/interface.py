@@ -1,4 +1,4 @@
-"""What the outside sees of a compute shader, as plain data."""
+"""The interface of a compute shader, as plain data."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ _MAX_ITEMSIZE = 2**31 - 1  # of a numpy dtype: it is a C int
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One member of a block, as its bytes lie in memory.
+    """One member of a block, with its memory layout.
 
     Attributes:
         name: as in the source; "" in a stripped module.
-        offset_bytes: from the start of the block, or of the structure that it is a member of.
+        offset_bytes: from the start of the block, or of the enclosing structure.
         dtype: numpy's name of the scalar type; "uint64" for a buffer address; "" for a structure.
         shape: outermost dimension first, () for a scalar, (3,) for a vec3. A column-major matrix is (columns, rows), a
             row-major one (rows, columns). A first dimension of 0 is a runtime-sized array.
         strides_bytes: distance of neighbours along each dimension of `shape`.
-        nbytes: from the first byte to the last; the padding after the last structure of an array counts as well, the
-            elements of a runtime-sized array do not.
-        members: those of a structure, () otherwise.
+        nbytes: from the first byte to the last. Includes the padding after the last structure of an array, excludes
+            the elements of a runtime-sized array.
+        members: of a structure, else ().
     """
 
     name: str
@@ -40,12 +40,12 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """The structure behind a buffer or the push constants.
+    """The structure of a buffer or of push constants.
 
     Attributes:
         name: of the structure type, "" in a stripped module.
         members: in the order of declaration.
-        nbytes: to the end of the last member, rounded up to 4 bytes; of a runtime-sized array, only what precedes it.
+        nbytes: to the end of the last member, rounded up to 4 bytes; up to the start of a runtime-sized array.
     """
 
     name: str
@@ -54,11 +54,11 @@ class Block:
 
     @property
     def dtype(self) -> np.dtype[np.void]:
-        """numpy's structured type of the block: `itemsize` is `nbytes`, offsets are the block's.
+        """numpy's structured type of the block, with `itemsize` equal to `nbytes`.
 
         Raises:
-            SpirvError: a member's stride leaves gaps between scalars (an array of vec3 or of floats in std140, a mat3),
-                is runtime-sized, or has a type that numpy lacks.
+            SpirvError: a member has gaps between scalars (an array of vec3 or of floats in std140, a mat3), is
+                runtime-sized, or has a type that numpy lacks.
         """
         return _structured(self.members, self.nbytes, self.name or "block")
 
@@ -90,12 +90,12 @@ def _format(member: Member, where: str) -> np.dtype[np.generic]:
         try:
             base = np.dtype(member.dtype)
         except TypeError:
-            raise SpirvError(f"{where} is {member.dtype}, which numpy has no type for; pass its bits as uint") from None
+            raise SpirvError(f"{where} is {member.dtype}, a type that numpy lacks; pass its bits as uint") from None
     expected = base.itemsize
     for length, stride in zip(reversed(member.shape), reversed(member.strides_bytes), strict=True):
         if stride != expected:
             raise SpirvError(
-                f"{where}: neighbours lie {stride} bytes apart and are {expected} bytes long, and numpy's subarrays "
+                f"{where}: the stride is {stride} bytes for elements of {expected} bytes; numpy's subarrays "
                 "have no gaps; use vec4 or layout(scalar), or write the bytes at `offset_bytes` and `strides_bytes`"
             )
         expected *= length
@@ -106,12 +106,12 @@ def _format(member: Member, where: str) -> np.dtype[np.generic]:
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """What a plain array in a storage buffer is made of.
+    """The element of a plain array in a storage buffer.
 
     Attributes:
         dtype: numpy's name of the scalar type.
         width: components, 4 for a vec4, 1 for a scalar.
-        stride_bytes: distance of neighbouring elements; more than the element's own size where there is padding.
+        stride_bytes: distance of consecutive elements; more than the size of an element if there is padding.
     """
 
     dtype: str
@@ -121,12 +121,12 @@ class Element:
 
 @dataclass(frozen=True, slots=True)
 class Texel:
-    """What an image or texel buffer is made of.
+    """The texel of an image or texel buffer.
 
     Attributes:
-        dtype: numpy's name of the type that a component is read as.
-        dim: SPIR-V's name of the dimensionality: "Dim1D", "Dim2D", "Dim3D", "Cube", "Buffer" and so on.
-        format: SPIR-V's name of the texel format, e.g. "Rgba32f"; "Unknown" where the shader leaves it open.
+        dtype: numpy's name of the type of a component in the shader.
+        dim: SPIR-V's name of the dimensionality: "Dim1D", "Dim2D", "Dim3D", "Cube", "Buffer" etc.
+        format: SPIR-V's name of the texel format, e.g. "Rgba32f"; "Unknown" if the shader does not declare it.
         arrayed, multisampled: as in the type.
     """
 
@@ -142,15 +142,15 @@ class Binding:
     """One descriptor binding.
 
     Attributes:
-        set, binding: its address.
-        name: of the variable; of an unnamed block, of its only member, or else of its type; "" in a stripped module.
+        set, binding: numbers in the shader's layout.
+        name: of the variable. For an unnamed block, of its only member, else of its type; "" in a stripped module.
         kind: "storage_buffer", "uniform_buffer", "storage_texel_buffer", "uniform_texel_buffer", "storage_image",
             "sampled_image", "sampler", "combined_image_sampler", "input_attachment" or "acceleration_structure".
-        count: descriptors in the array, 1 where it is none, 0 where the array is runtime-sized.
-        reads, writes: whether the entry point may read or write the memory behind it.
-        element: of a storage buffer that is nothing but one runtime-sized array of scalars or vectors; None otherwise,
-            and where two variables see the same binding through different element types.
-        block: of a buffer, else None; the first one where several variables share the binding.
+        count: descriptors in the array; 1 for no array, 0 for a runtime-sized one.
+        reads, writes: True if the entry point may read or write the bound memory.
+        element: of a storage buffer that is a single runtime-sized array of scalars or vectors, else None; None too if
+            two variables have this binding with different element types.
+        block: of a buffer, else None. If several variables have this binding, the first one's.
         texel: of an image or texel buffer, else None.
     """
 
@@ -171,10 +171,10 @@ class SpecConstant:
     """One specialization constant.
 
     Attributes:
-        spec_id: the number that a VkSpecializationMapEntry names.
-        name: "" where the module has none, as for local sizes.
+        spec_id: the constantID of a VkSpecializationMapEntry.
+        name: "" without an OpName, as for local sizes.
         dtype: "bool" (a VkBool32 of 4 bytes to the driver), or numpy's name of the scalar type.
-        default: its value when it is not specialized.
+        default: its value without specialization.
     """
 
     spec_id: int
@@ -189,14 +189,14 @@ class LocalSize:
 
     Attributes:
         default: without specialization.
-        spec_ids: of each axis, the specialization constant that it is, or None where it is fixed.
+        spec_ids: the specialization constant of each axis, or None for a fixed size.
     """
 
     default: tuple[int, int, int]
     spec_ids: tuple[int | None, int | None, int | None]
 
     def effective(self, specialization: Mapping[int, int]) -> tuple[int, int, int]:
-        """The size with the constants of `specialization` (spec id -> value) set."""
+        """The size with the constants in `specialization` (spec id -> value)."""
         sizes = [
             default if spec_id is None else int(specialization.get(spec_id, default))
             for default, spec_id in zip(self.default, self.spec_ids, strict=True)
@@ -205,12 +205,12 @@ class LocalSize:
 
 
 @dataclass(frozen=True, slots=True)
-class SharedPart:
-    """One summand of a workgroup's memory: `nbytes` times the values of specialization constants.
+class SharedMemoryTerm:
+    """One term of a workgroup's memory: `nbytes` times the values of specialization constants.
 
     Attributes:
-        nbytes: bytes per element of the arrays that it stands for; all of them where `lengths` is ().
-        lengths: (spec id, default value) of every constant to multiply it by.
+        nbytes: bytes to multiply; the whole term if `lengths` is ().
+        lengths: (spec id, default value) of every factor.
     """
 
     nbytes: int
@@ -219,39 +219,38 @@ class SharedPart:
 
 @dataclass(frozen=True, slots=True)
 class WorkgroupMemory:
-    """What the invocations of a workgroup share (GLSL's `shared`), as `workgroup.workgroup_memory` counts it.
+    """A lower bound of the memory of a workgroup (GLSL's `shared`): the sum of `terms`, without a driver's padding.
 
-    A lower bound, without the padding that a driver may add. An array whose length is computed from specialization
-    constants in other ways than by multiplication counts as one element.
+    An array counts as one element if its length is an expression of specialization constants other than a product.
     """
 
-    parts: tuple[SharedPart, ...]
+    terms: tuple[SharedMemoryTerm, ...]
 
     def effective(self, specialization: Mapping[int, int]) -> int:
-        """Bytes that a workgroup needs at least, with the constants of `specialization` (spec id -> value) set."""
+        """The bytes with the constants in `specialization` (spec id -> value)."""
         return sum(
-            part.nbytes * math.prod(int(specialization.get(spec_id, default)) for spec_id, default in part.lengths)
-            for part in self.parts
+            term.nbytes * math.prod(int(specialization.get(spec_id, default)) for spec_id, default in term.lengths)
+            for term in self.terms
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Interface:
-    """All of one compute entry point.
+    """The interface of one compute entry point.
 
-    What a shader reaches through buffer addresses (capability PhysicalStorageBufferAddresses) shows in no binding.
+    Memory accessed through buffer addresses (capability PhysicalStorageBufferAddresses) has no binding.
 
     Attributes:
-        entry_point: its name, which the pipeline is created with.
+        entry_point: its name, for the creation of a pipeline.
         version: of SPIR-V, (major, minor).
         local_size: invocations of a workgroup.
-        workgroup_memory: what they share.
+        workgroup_memory: the size of its shared memory.
         bindings: ordered by (set, binding).
-        push_constants: their block, or None.
+        push_constants: the block, or None.
         spec_constants: ordered by spec id.
         capabilities: names as in the SPIR-V specification, e.g. "Float64", in the order of declaration.
         extensions: names of the SPIR-V extensions, e.g. "SPV_KHR_storage_buffer_storage_class".
-        counts_groups: whether it may look at the number of workgroups.
+        reads_num_workgroups: True if it may read the number of workgroups.
     """
 
     entry_point: str
@@ -263,4 +262,4 @@ class Interface:
     spec_constants: tuple[SpecConstant, ...]
     capabilities: tuple[str, ...]
     extensions: tuple[str, ...]
-    counts_groups: bool
+    reads_num_workgroups: bool

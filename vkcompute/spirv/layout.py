@@ -1,4 +1,4 @@
-"""Blocks: the offsets, strides and scalar types that decorations give to a structure's members."""
+"""Memory layout of blocks: offsets, strides and scalar types of a structure's members, from decorations."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from vkcompute.spirv.index import Decorations, Index, scalar_name
 from vkcompute.spirv.instruction import Instruction
 from vkcompute.spirv.interface import Block, Element, Member
 
-_MAX_DEPTH = 64  # types within types; SPIR-V allows 255, and four calls each of ours would exhaust the stack
-_MAX_MEMBERS = 16_383  # the same: members of a structure; here, with those of the structures inside counted in
+_MAX_DEPTH = 64  # nested types. SPIR-V allows 255; at four calls each here, that would exhaust the stack
+_MAX_MEMBERS = 16_383  # members of a structure (the limit of SPIR-V), here including those of inner structures
 
 
 class _Shape(NamedTuple):
-    """A type in memory; see `Member` for the meaning of each part."""
+    """A type in memory; fields as in `Member`."""
 
     dtype: str
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     nbytes: int
     members: tuple[Member, ...]
-    n_members: int = 0  # with those of inner structures, each as often as it occurs
+    n_members: int = 0  # including those of inner structures, each as often as it occurs
 
 
 class Layout:
-    """Describes the blocks of one module; what it has described once it remembers."""
+    """Layouts of the blocks of one module, memoized."""
 
     __slots__ = ("_index", "_known", "_path")
 
@@ -40,8 +40,8 @@ class Layout:
         """The block of an OpTypeStruct.
 
         Raises:
-            SpirvError: a member has no Offset, an array no ArrayStride, a matrix no MatrixStride, or a type that no
-                memory holds.
+            SpirvError: a member has no Offset, an array no ArrayStride, a matrix no MatrixStride, or a type that
+                memory cannot hold.
         """
         identifier = structure.operands[0]
         shape = self._describe(identifier, 0, False)
@@ -86,7 +86,7 @@ class Layout:
             return _Shape("uint64", (), (), 8, ())
         if kind.opcode in (op.OpTypeInt, op.OpTypeFloat):
             return _Shape(scalar_name(kind), (), (), kind.operands[1] // 8, ())
-        raise SpirvError(f"{kind} is not a type that a buffer or push constants can hold")
+        raise SpirvError(f"{kind} is not a type for buffers or push constants")
 
     def _structure(self, kind: Instruction) -> _Shape:
         identifier = kind.operands[0]
@@ -97,7 +97,7 @@ class Layout:
             offset, shape = self._member(identifier, number, part, decorations.get(number, {}))
             n_members += shape.n_members
             if n_members > _MAX_MEMBERS:
-                raise SpirvError(f"{kind} has more than {_MAX_MEMBERS} members, those of inner structures counted in")
+                raise SpirvError(f"{kind} has more than {_MAX_MEMBERS} members, including those of inner structures")
             members.append(Member(names.get(number, ""), offset, *shape[:5]))
         nbytes = max((member.offset_bytes + member.nbytes for member in members), default=0)
         return _Shape("", (), (), nbytes, tuple(members), n_members)
@@ -107,7 +107,7 @@ class Layout:
         offset = decorations.get(Decoration.Offset)
         if not offset:
             where = f"member {number} of structure {structure} ({self._index.name(structure) or 'unnamed'})"
-            raise SpirvError(f"{where} has no Offset decoration; a block's members need one")
+            raise SpirvError(f"{where} has no Offset decoration; members of a block need one")
         stride = decorations.get(Decoration.MatrixStride) or (0,)
         return offset[0], self._describe(part, stride[0], Decoration.RowMajor in decorations)
 
@@ -121,7 +121,7 @@ class Layout:
         if kind.opcode == op.OpTypeArray:
             length = self._index.integer(kind.operands[2], "an array's length")
             if length <= 0:
-                raise SpirvError(f"{kind} has a length of {length}; SPIR-V wants at least 1")
+                raise SpirvError(f"{kind} has a length of {length}; it must be at least 1")
         last = max(stride, part.nbytes) if part.members else part.nbytes  # numpy pads every structure of an array
         nbytes = stride * (length - 1) + last if length else 0
         shape, strides = (length, *part.shape), (stride, *part.strides)
@@ -131,7 +131,7 @@ class Layout:
         column = self._describe(kind.operands[1], 0, False)
         columns = kind.operands[2]
         if not matrix_stride or len(column.shape) != 1:
-            raise SpirvError(f"{kind} has no MatrixStride decoration, or columns that are no vectors")
+            raise SpirvError(f"{kind} has no MatrixStride decoration, or columns that are not vectors")
         outer, inner = (column.shape[0], columns) if row_major else (columns, column.shape[0])
         scalar = column.strides[0]
         nbytes = matrix_stride * (outer - 1) + scalar * inner

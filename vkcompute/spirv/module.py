@@ -1,4 +1,4 @@
-"""A SPIR-V module as data: words in, the sections of the specification's logical layout, words out."""
+"""A SPIR-V module as data: parsed from words into the sections of the logical layout, and back."""
 
 from __future__ import annotations
 
@@ -11,15 +11,14 @@ import numpy.typing as npt
 from vkcompute.errors import SpirvError
 from vkcompute.spirv import opcodes as op
 from vkcompute.spirv.enums import MAGIC
+from vkcompute.spirv.file_type import describe_non_spirv
 from vkcompute.spirv.instruction import LAYOUT, Instruction
-from vkcompute.spirv.lookalike import describe
 
 HEADER_WORDS = 5
 MAX_BOUND = 4_194_303  # SPIR-V 2.16.1, universal limits: the id bound
 VERSIONS = tuple((1, minor) for minor in range(7))
 
-# Opcode -> index of its section within Module's fields; every other opcode belongs to the last one.
-# OpLine, OpVariable, OpUndef and OpExtInst may stand among the global declarations and in functions.
+# Section -> its opcodes; all others belong to the last section.
 _SECTIONS: tuple[tuple[str, tuple[int, ...]], ...] = (
     ("capabilities", (op.OpCapability,)),
     ("extensions", (op.OpExtension,)),
@@ -41,6 +40,7 @@ _SECTIONS: tuple[tuple[str, tuple[int, ...]], ...] = (
     ("functions", ()),
 )
 DECLARATIONS, FUNCTIONS = len(_SECTIONS) - 2, len(_SECTIONS) - 1
+# Allowed among the global declarations and in functions.
 _ANYWHERE = (op.OpLine, op.OpNoLine, op.OpVariable, op.OpUndef, op.OpExtInst, op.OpUntypedVariableKHR)
 SECTION_OF: dict[int, int] = {
     **dict.fromkeys((*op.DECLARED, *_ANYWHERE, op.OpExtInstWithForwardRefsKHR), DECLARATIONS),
@@ -52,16 +52,16 @@ SECTION_OF: dict[int, int] = {
 class Module:
     """One module, in the sections of the SPIR-V specification, section 2.4 "Logical Layout of a Module".
 
-    A module that was parsed keeps every instruction where it stood: one that is out of order lies in the section
-    around it, so that `words` gives the same words back, and `check.check` reports it.
+    A parsed module keeps the order of instructions: one out of order stays in the surrounding section, so that `words`
+    returns the same words. `validation.validate` reports it.
 
     Attributes:
         version: (major, minor).
-        bound: every id is less.
-        generator, schema: the header's words of those names.
+        bound: upper bound of all ids, exclusive.
+        generator, schema: words of the header.
         sources, names, processes: the three debug sections (source, OpName, OpModuleProcessed).
         declarations: types, constants and global variables.
-        functions: all function declarations and definitions, one after the other.
+        functions: all function declarations and definitions.
     """
 
     version: tuple[int, int] = (1, 3)
@@ -83,12 +83,12 @@ class Module:
 
     @classmethod
     def parse(cls, data: bytes | bytearray | memoryview | npt.NDArray[np.uint32]) -> Module:
-        """The module in `data`, of either byte order.
+        """Parses a module of either byte order.
 
         Raises:
             TypeError: not bytes-like.
-            SpirvError: empty, no SPIR-V, cut off, of an unknown version, an instruction with fewer operands than its
-                opcode takes, or a result id of 0 or outside of the bound.
+            SpirvError: empty, not SPIR-V, truncated, an unknown version, an instruction with too few operands, or a
+                result id that is 0 or outside the bound.
         """
         words = _words(data)
         version, generator, bound, schema = _header(words)
@@ -97,7 +97,7 @@ class Module:
         return module
 
     def sections(self) -> tuple[list[Instruction], ...]:
-        """The sections in order; the lists themselves, not copies."""
+        """The sections in order, not copied."""
         return tuple(getattr(self, name) for name, _ in _SECTIONS)
 
     def __iter__(self) -> Iterator[Instruction]:
@@ -105,7 +105,7 @@ class Module:
             yield from section
 
     def words(self) -> bytes:
-        """The module as words of the machine's own byte order, which is what vkCreateShaderModule takes."""
+        """The module as words in the machine's byte order, as vkCreateShaderModule requires."""
         major, minor = self.version
         words = [MAGIC, major << 16 | minor << 8, self.generator, self.bound, self.schema]
         for instruction in self:
@@ -115,18 +115,18 @@ class Module:
 
 
 def _words(data: bytes | bytearray | memoryview | npt.NDArray[np.uint32]) -> list[int]:
-    """`data` as words, converted from the byte order that its magic number shows."""
+    """`data` as words, in the byte order that its magic number implies."""
     if isinstance(data, np.ndarray) and data.dtype != np.uint32:
         raise SpirvError(f"SPIR-V words are uint32; got an array of {data.dtype}; pass bytes or .view(numpy.uint32)")
     raw = np.ascontiguousarray(data).tobytes() if isinstance(data, np.ndarray) else memoryview(data).tobytes()
     orders = {MAGIC.to_bytes(4, "little"): "<u4", MAGIC.to_bytes(4, "big"): ">u4"}
     order = orders.get(raw[:4])
     if order is None:
-        raise SpirvError(describe(raw))
+        raise SpirvError(describe_non_spirv(raw))
     if len(raw) % 4 or len(raw) < 4 * HEADER_WORDS:
         raise SpirvError(
-            f"cut off: {len(raw)} bytes; SPIR-V comes in words of 4 bytes, {HEADER_WORDS} of them for the header; "
-            "read the file in binary mode, and whole"
+            f"truncated: {len(raw)} bytes; SPIR-V is words of 4 bytes, at least {HEADER_WORDS} of them for the header; "
+            "read the whole file in binary mode"
         )
     words: list[int] = np.frombuffer(raw, dtype=order).tolist()
     return words
@@ -138,32 +138,32 @@ def _header(words: list[int]) -> tuple[tuple[int, int], int, int, int]:
     version = (version_word >> 16 & 0xFF, version_word >> 8 & 0xFF)
     if version not in VERSIONS or version_word & 0xFF0000FF:
         raise SpirvError(
-            f"version word {version_word:#010x} is none of SPIR-V {VERSIONS[0][0]}.{VERSIONS[0][1]} to "
+            f"version word {version_word:#010x} is not one of SPIR-V {VERSIONS[0][0]}.{VERSIONS[0][1]} to "
             f"{VERSIONS[-1][0]}.{VERSIONS[-1][1]}; compile for an older --target-env"
         )
     if not 0 < bound <= MAX_BOUND:
-        raise SpirvError(f"id bound is {bound}; SPIR-V allows 1 to {MAX_BOUND}; the file is damaged")
+        raise SpirvError(f"id bound is {bound}; SPIR-V allows 1 to {MAX_BOUND}; the file is corrupted")
     return version, generator, bound, schema
 
 
 def _fill(sections: tuple[list[Instruction], ...], words: list[int], bound: int) -> None:
-    """Cut `words` into instructions and file each in the section of its place."""
+    """Splits `words` into instructions and adds each to its section."""
     position, end, current = HEADER_WORDS, len(words), 0
     section = sections[0]
     while position < end:
         first = words[position]
         opcode, stop = first & 0xFFFF, position + (first >> 16)
         if not position < stop <= end:
-            raise SpirvError(_cut_off(opcode, position, first >> 16, end))
+            raise SpirvError(_truncated(opcode, position, first >> 16, end))
         operands = tuple(words[position + 1 : stop])
         least, result = LAYOUT.get(opcode, (0, -1))
         if len(operands) < least:
             raise SpirvError(
-                f"{op.name(opcode)} at word {position} has {len(operands)} operand words; it takes at least {least}"
+                f"{op.name(opcode)} at word {position} has {len(operands)} operand words; it needs at least {least}"
             )
         if result >= 0 and not 0 < operands[result] < bound:
             raise SpirvError(
-                f"{op.name(opcode)} at word {position} defines id {operands[result]}; ids are 1 to {bound - 1} here"
+                f"{op.name(opcode)} at word {position} defines id {operands[result]}; valid are 1 to {bound - 1}"
             )
         wanted = SECTION_OF.get(opcode, FUNCTIONS)
         if wanted > current:
@@ -172,10 +172,10 @@ def _fill(sections: tuple[list[Instruction], ...], words: list[int], bound: int)
         position = stop
 
 
-def _cut_off(opcode: int, position: int, count: int, end: int) -> str:
+def _truncated(opcode: int, position: int, count: int, end: int) -> str:
     if not count:
-        return f"the instruction at word {position} has a word count of 0; the file is damaged"
+        return f"the instruction at word {position} has a word count of 0; the file is corrupted"
     return (
-        f"cut off: {op.name(opcode)} at word {position} is {count} words long, and {end - position} are left; "
-        "the file is damaged or not whole"
+        f"truncated: {op.name(opcode)} at word {position} has {count} words, but {end - position} are left; "
+        "read the whole file"
     )

@@ -262,6 +262,7 @@ OpReturnValue = _op(254, "i")
 OpUnreachable = _op(255, "")
 OpLifetimeStart = _op(256, "in")
 OpLifetimeStop = _op(257, "in")
+OpEnqueueKernel = _op(292, "TRiiiiiiiiiii*")
 OpImageSparseSampleImplicitLod = _op(305, "TRiiI?")
 OpImageSparseSampleExplicitLod = _op(306, "TRiiI")
 OpImageSparseSampleDrefImplicitLod = _op(307, "TRiiiI?")
@@ -345,6 +346,7 @@ OpExtInstWithForwardRefsKHR = _op(4433, "TRini*")
 OpExecuteCallableKHR = _op(4446, "ii")
 OpConvertUToAccelerationStructureKHR = _op(4447, "TRi")
 OpIgnoreIntersectionKHR = _op(4448, "")
+OpTerminateRayKHR = _op(4449, "")
 OpSDot = _op(4450, "TRiin?")
 OpUDot = _op(4451, "TRiin?")
 OpSUDot = _op(4452, "TRiin?")
@@ -366,6 +368,7 @@ OpEmitMeshTasksEXT = _op(5294, "iiii?")
 OpSetMeshOutputsEXT = _op(5295, "ii")
 OpReportIntersectionKHR = _op(5334, "TRii")
 OpTypeAccelerationStructureKHR = _op(5341, "R")
+OpTypeCooperativeMatrixNV = _op(5358, "Riiii")
 OpBeginInvocationInterlockEXT = _op(5364, "")
 OpEndInvocationInterlockEXT = _op(5365, "")
 OpDemoteToHelperInvocation = _op(5380, "")
@@ -380,7 +383,7 @@ OpMemberDecorateString = _op(5633, "inD")
 OpAtomicFAddEXT = _op(6035, "TRiiii")
 # Opcodes without a name here; with their shapes, modules that have them can be read.
 SHAPES.update(_table({
-    "": "218-219 4449 5335-5336",
+    "": "218-219 5335-5336",
     "i": "220-221 297-298 4474 4476 5259 5820",
     "TRiiiiii": "259 276-277 5792",
     "iii": "260 302 5578 6142-6143",
@@ -402,7 +405,6 @@ SHAPES.update(_table({
 """,
     "TRiiiii": "285-286 293-294 325 5760 5764",
     "iiiii": "287-288 5581",
-    "TRiiiiiiiiiii*": "292",
     "TR": "299 303 5721-5723 5726-5727 5819",
     "ii": "301 4475 5264 5266 5280 5299 5344 5576",
     "TRnnn": "323",
@@ -416,7 +418,6 @@ SHAPES.update(_table({
     "iiiiii": "5263",
     "ii?i?": "5279",
     "TRiiiiI?": "5283",
-    "Riiii": "5358",
     "TRiiiM?": "5359",
     "iiiiM?": "5360",
     "n": "5397",

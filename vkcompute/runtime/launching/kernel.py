@@ -23,7 +23,7 @@ from vkcompute.runtime.scheduling.current import TaskRecorder
 from vkcompute.runtime.scheduling.future import Future
 from vkcompute.runtime.scheduling.placeholders import Parameter, Placeholder
 from vkcompute.runtime.scheduling.task import Bindings, Dispatch, Places, Task, Values, moved
-from vkcompute.spirv.branches import decided
+from vkcompute.spirv.branch_folding import fold_branches
 from vkcompute.spirv.capabilities import missing_features
 from vkcompute.spirv.interface import Binding
 
@@ -74,10 +74,10 @@ class Kernel:
         check_bindings(self.name, device, interface.bindings)
         slots = [_slot(binding) for binding in interface.bindings]
         self._layout = PipelineLayout(device, slots, self.push.nbytes)
-        spirv = decided(program.spirv, values) if quirks_of(physical).masks_branches else program.spirv
+        spirv = fold_branches(program.spirv, values) if quirks_of(physical).masks_branches else program.spirv
         with ShaderModule(device, spirv) as shader:
             limit_s = runtime.scheduler.submit_limit_s
-            divisible = limit_s is not None and not interface.counts_groups
+            divisible = limit_s is not None and not interface.reads_num_workgroups
             self._pipeline = ComputePipeline(shader, self._layout, interface.entry_point, special, divisible=divisible)
         self.costs = Costs(limit_s, divisible=divisible)
         self.program = self._pipeline.handle, self._layout.handle, self._layout.n_sets

@@ -11,7 +11,7 @@ from vkcompute.errors import SpirvError
 from vkcompute.glsl import glsl
 from vkcompute.spirv.interface import Interface
 from vkcompute.spirv.module import Module
-from vkcompute.spirv.reflect import reflect
+from vkcompute.spirv.reflection import reflect
 
 BUILT_IN = Path(__file__).parents[2] / "_spv"
 
@@ -57,10 +57,10 @@ def load(source: Source, entry_point: str | None = None, name: str | None = None
 @lru_cache(maxsize=256)
 def _checked(name: str, spirv: bytes, entry_point: str | None) -> Program:
     # Here, because the built-in kernels need no check, and it is half of spirv/.
-    from vkcompute.spirv.check import check
+    from vkcompute.spirv.validation import validate
 
     module = Module.parse(spirv)
-    check(module)
+    validate(module)
     return Program(name, module.words(), reflect(module, entry_point))
 
 

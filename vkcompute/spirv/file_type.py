@@ -1,11 +1,11 @@
-"""What a file is that was taken for SPIR-V: for the error message, from its first bytes."""
+"""The file type of data that is not SPIR-V, guessed from the first bytes for an error message."""
 
 from __future__ import annotations
 
 import re
 
-_START = 4096  # bytes that are looked at
-# (pattern at the start or anywhere within the first bytes, what it is and what to do), first match wins
+_START = 4096  # bytes to search
+# (pattern, file type and remedy); the first match wins.
 _KINDS: tuple[tuple[bytes, str], ...] = (
     (rb"\A\x7fELF", "an ELF executable or library"),
     (rb"\ABC\xc0\xde", "LLVM bitcode"),
@@ -21,27 +21,27 @@ _KINDS: tuple[tuple[bytes, str], ...] = (
     (rb"\A\s*0x0*7230203", "SPIR-V words as text; convert them to binary words"),
     (rb"@compute|@workgroup_size|var<storage", "WGSL source; translate it to SPIR-V with naga or tint"),
     (rb"\[numthreads\s*\(", "HLSL source; compile it with dxc -spirv"),
-    (rb"\A\s*#version|local_size_x|gl_GlobalInvocationID|layout\s*\(", "GLSL source; pass it through vc.glsl"),
+    (rb"\A\s*#version|local_size_x|gl_GlobalInvocationID|layout\s*\(", "GLSL source; compile it with vc.glsl"),
     (
         rb"__kernel\s|__global\s|\bkernel\s+void\b",
-        "OpenCL C source; write the kernel in GLSL and pass it through vc.glsl",
+        "OpenCL C source; write the kernel in GLSL and compile it with vc.glsl",
     ),
-    (rb"__global__\s", "CUDA source; write the kernel in GLSL and pass it through vc.glsl"),
+    (rb"__global__\s", "CUDA source; write the kernel in GLSL and compile it with vc.glsl"),
     (rb"\A\s*\.version\s|\.target\s+sm_", "PTX"),
-    (rb"void\s+main\s*\(", "GLSL source; pass it through vc.glsl"),
+    (rb"void\s+main\s*\(", "GLSL source; compile it with vc.glsl"),
     (rb"\A\s*(<!DOCTYPE|<html|<\?xml)", "HTML or XML, perhaps the error page of a download"),
     (rb"\A\s*[{\[]", "JSON"),
 )
 
 
-def describe(data: bytes) -> str:
-    """An error message for `data`, which does not start with SPIR-V's magic number."""
+def describe_non_spirv(data: bytes) -> str:
+    """An error message for `data` without SPIR-V's magic number."""
     if not data:
-        return "empty: no SPIR-V at all; check that the compiler wrote its output"
+        return "no SPIR-V: the data is empty; check that the compiler wrote its output"
     start = bytes(data[:_START])
     for pattern, kind in _KINDS:
         if re.search(pattern, start, re.IGNORECASE):
             return f"not SPIR-V: this looks like {kind}"
     if re.fullmatch(rb"[\t\n\r\x20-\x7e]+", start):
-        return f"not SPIR-V: this looks like text, {start[:32]!r}; GLSL source goes through vc.glsl"
-    return f"not SPIR-V: the first word is 0x{start[:4][::-1].hex()}, where SPIR-V has the magic number 0x07230203"
+        return f"not SPIR-V: this looks like text, {start[:32]!r}; compile GLSL with vc.glsl"
+    return f"not SPIR-V: the first word is 0x{start[:4][::-1].hex()}, SPIR-V has the magic number 0x07230203"

@@ -1,21 +1,21 @@
-"""The skeleton of functions: parameters, labelled blocks, terminators, branch targets, calls."""
+"""Validation rules for functions: blocks, terminators, branch targets; parameters, results, calls."""
 
 from __future__ import annotations
 
 from vkcompute.errors import SpirvError
 from vkcompute.spirv import opcodes as op
 from vkcompute.spirv.instruction import Instruction
-from vkcompute.spirv.rules import NOTHING, Values
+from vkcompute.spirv.type_rules import NOTHING, Values
 
 _TERMINATORS = frozenset(
     (
         *(op.OpBranch, op.OpBranchConditional, op.OpSwitch, op.OpKill, op.OpReturn, op.OpReturnValue, op.OpUnreachable),
-        *(op.OpTerminateInvocation, 4448, 4449, 5294),  # OpIgnoreIntersectionKHR, OpTerminateRayKHR, OpEmitMeshTasksEXT
+        *(op.OpTerminateInvocation, op.OpIgnoreIntersectionKHR, op.OpTerminateRayKHR, op.OpEmitMeshTasksEXT),
     )
 )
 _BRANCHES = frozenset((op.OpBranch, op.OpBranchConditional, op.OpSwitch))
 _MERGES = frozenset((op.OpSelectionMerge, op.OpLoopMerge))
-# Opcode -> which of the ids that it uses are labels.
+# Opcode -> which of its used ids are labels.
 _LABELS: dict[int, slice] = {
     op.OpBranch: slice(0, None),
     op.OpBranchConditional: slice(1, None),
@@ -28,11 +28,11 @@ _BETWEEN = frozenset((op.OpLine, op.OpNoLine))
 _OUTSIDE, _HEAD, _BLOCK, _AFTER = "outside of any function", "before the first block", "in a block", "between blocks"
 
 
-class Blocks:
-    """Follows the function section one instruction at a time.
+class BlockRules:
+    """A state machine that takes the instructions of the function section, one at a time.
 
     Attributes:
-        values: of the function at hand, the ids that OpPhis name, each with its OpPhi.
+        values: operands of the current function's OpPhis, each with its OpPhi.
     """
 
     __slots__ = ("_labels", "_last", "_state", "_targets", "values")
@@ -44,14 +44,14 @@ class Blocks:
         self.values: list[tuple[int, Instruction]] = []
 
     def step(self, instruction: Instruction, used: list[int]) -> None:
-        """Take in the next instruction, which uses the ids `used`.
+        """Takes the next instruction, which uses the ids `used`.
 
         Raises:
-            SpirvError: it cannot stand here, or the function that it ends branches to what is no label of its own.
+            SpirvError: it is not allowed here, or it ends a function with a branch to an unknown label.
         """
         opcode = instruction.opcode
         if self._last.opcode in _MERGES and opcode not in _BRANCHES:
-            raise SpirvError(f"{instruction} follows {self._last}, where a branch has to")
+            raise SpirvError(f"{instruction} follows {self._last}; a branch must follow that")
         if opcode not in _BETWEEN:
             self._state = self._next(instruction)
             self._last = instruction
@@ -78,39 +78,39 @@ class Blocks:
         inside = opcode not in (op.OpFunction, op.OpFunctionParameter, op.OpLabel, op.OpFunctionEnd)
         if inside and state == _BLOCK:
             return _AFTER if opcode in _TERMINATORS else _BLOCK
-        raise SpirvError(f"{instruction} stands {state}, where it cannot")
+        raise SpirvError(f"{instruction} is not allowed {state}")
 
     def _check_targets(self) -> None:
         for target, user in self._targets.items():
             if target not in self._labels:
-                raise SpirvError(f"{user} names id {target}, which is no label of its function")
+                raise SpirvError(f"{user} names id {target}, which is not a label of its function")
 
     def finish(self) -> None:
-        """The section has ended.
+        """Ends the section.
 
         Raises:
-            SpirvError: within a function.
+            SpirvError: a function is not complete.
         """
         if self._state != _OUTSIDE:
-            raise SpirvError(f"the module ends {self._state}; it is not whole")
+            raise SpirvError(f"truncated: the module ends {self._state}")
 
 
-class Signature:
-    """Parameters, results and calls of functions, against their types."""
+class SignatureRules:
+    """Checks parameters, results and calls of functions against the functions' types."""
 
     __slots__ = ("_calls", "_function", "_parameters", "_values")
 
     def __init__(self, values: Values) -> None:
         self._values = values
         self._function = NOTHING
-        self._parameters: list[int] = []  # ids of the types that OpFunctionParameters still have to be of
+        self._parameters: list[int] = []  # types of the OpFunctionParameters to follow
         self._calls: list[Instruction] = []
 
     def step(self, instruction: Instruction) -> None:
-        """Take in the next instruction of the function section.
+        """Takes the next instruction of the function section.
 
         Raises:
-            SpirvError: a parameter or a returned value is not what the function's type says.
+            SpirvError: a parameter or a result differs from the function's type.
         """
         opcode = instruction.opcode
         if opcode == op.OpFunction:
@@ -118,7 +118,7 @@ class Signature:
             self._parameters = list(self._values.definition(instruction.operands[3]).operands[2:])
         elif opcode == op.OpFunctionParameter:
             if not self._parameters or self._parameters.pop(0) != instruction.operands[0]:
-                raise SpirvError(f"{instruction} is not what the type of {self._function} says")
+                raise SpirvError(f"{instruction} does not match the type of {self._function}")
         elif opcode in (op.OpReturn, op.OpReturnValue):
             self._returned(instruction)
         elif opcode == op.OpFunctionCall:
@@ -130,19 +130,19 @@ class Signature:
             if self._values.definition(kind).opcode != op.OpTypeVoid:
                 raise SpirvError(f"{instruction} returns nothing from {self._function}, which is not void")
         elif self._values.types.get(instruction.operands[0]) != kind:
-            raise SpirvError(f"{instruction} returns a value of another type than {self._function} has")
+            raise SpirvError(f"{instruction} returns another type than {self._function}")
 
     def finish(self) -> None:
-        """Check the calls, once every function is known.
+        """Checks the calls, once every function is known.
 
         Raises:
-            SpirvError: a call of what is no function, or with arguments or a result of other types.
+            SpirvError: the callee is not a function, or has other parameters or another result.
         """
         for call in self._calls:
             result, _, callee, *arguments = call.operands
             function = self._values.definition(callee)
             if function.opcode != op.OpFunction:
-                raise SpirvError(f"{call} calls id {callee}, which is no function")
+                raise SpirvError(f"{call} calls id {callee}, which is not a function")
             kinds = [self._values.types.get(each) for each in arguments]
             if [result, *kinds] != list(self._values.definition(function.operands[3]).operands[1:]):
-                raise SpirvError(f"{call} does not fit the type of {function}")
+                raise SpirvError(f"{call} does not match the type of {function}")

@@ -12,9 +12,9 @@ import pytest
 import vkcompute as vc
 from vkcompute.glsl import glsl
 from vkcompute.spirv import opcodes as op
-from vkcompute.spirv.branches import decided
-from vkcompute.spirv.check import check
+from vkcompute.spirv.branch_folding import fold_branches
 from vkcompute.spirv.module import Module
+from vkcompute.spirv.validation import validate
 
 SOURCE = """
 layout(local_size_x = 8) in;
@@ -58,8 +58,8 @@ def model(lane: int, value: int, mode: int, flip: bool, twice: bool) -> int:
 @pytest.mark.parametrize("twice", [False, True])
 def test_what_is_decided_computes_the_same(gpu: vc.Runtime, mode: int, flip: bool, twice: bool, tmp_path: Path) -> None:
     constants = {3: mode, 4: int(flip), 5: int(twice)}
-    spirv = decided(glsl(SOURCE), constants)
-    check(Module.parse(spirv))
+    spirv = fold_branches(glsl(SOURCE), constants)
+    validate(Module.parse(spirv))
     if shutil.which("spirv-val"):
         (tmp_path / "decided.spv").write_bytes(spirv)
         subprocess.run(["spirv-val", "--target-env", "vulkan1.2", str(tmp_path / "decided.spv")], check=True)
@@ -76,11 +76,11 @@ def test_defaults_count_where_nothing_is_given_and_unknown_conditions_stay() -> 
         return sum(each.opcode == op.OpBranchConditional for each in Module.parse(spirv).functions)
 
     whole = glsl(SOURCE)
-    assert decided(whole, {}) == decided(whole, {3: 1, 4: 0, 5: 1})
-    assert decided(whole, {}) != decided(whole, {3: 2})
+    assert fold_branches(whole, {}) == fold_branches(whole, {3: 1, 4: 0, 5: 1})
+    assert fold_branches(whole, {}) != fold_branches(whole, {3: 2})
     # By lane: four, and the loop's end; MODE and FLIP alone decide four others.
-    assert conditions(whole) - conditions(decided(whole, {})) >= 4
-    assert conditions(decided(whole, {})) >= 3
+    assert conditions(whole) - conditions(fold_branches(whole, {})) >= 4
+    assert conditions(fold_branches(whole, {})) >= 3
 
 
 LOOPS = """
@@ -109,8 +109,8 @@ void main() {{
 @pytest.mark.parametrize("flip", [False, True])
 def test_branches_inside_of_loops(gpu: vc.Runtime, loop: str, flip: bool, tmp_path: Path) -> None:
     spirv = glsl(LOOPS.format(loop=loop))
-    found = decided(spirv, {3: int(flip)})
-    check(Module.parse(found))
+    found = fold_branches(spirv, {3: int(flip)})
+    validate(Module.parse(found))
     if shutil.which("spirv-val"):
         (tmp_path / "decided.spv").write_bytes(found)
         subprocess.run(["spirv-val", "--target-env", "vulkan1.2", str(tmp_path / "decided.spv")], check=True)

@@ -1,4 +1,4 @@
-"""The interface of a compute entry point, read from a module: `reflect(Module.parse(data))`."""
+"""Reflection: reads the interface of a compute entry point from a module."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from vkcompute.spirv.index import Index, literal, scalar_name
 from vkcompute.spirv.instruction import Instruction, string_at
 from vkcompute.spirv.interface import Interface, LocalSize, SpecConstant
 from vkcompute.spirv.module import Module
-from vkcompute.spirv.workgroup import workgroup_memory
+from vkcompute.spirv.workgroup_memory import workgroup_memory
 
 _COMPOSITES = (op.OpConstantComposite, op.OpSpecConstantComposite)
 
@@ -21,11 +21,11 @@ def reflect(module: Module, entry_point: str | None = None) -> Interface:
     """The interface of `module`'s compute entry point.
 
     Args:
-        module: need not have passed `check.check`.
-        entry_point: its name; None takes the only one of the GLCompute execution model.
+        module: may be unvalidated.
+        entry_point: its name; None selects the only one of the execution model GLCompute.
 
     Raises:
-        SpirvError: no such entry point, several and none named, or a declaration that is malformed or not understood.
+        SpirvError: no such entry point, several without a name given, or a malformed or unknown declaration.
     """
     entry, name = _entry_point(module, entry_point)
     index = Index(module)
@@ -40,19 +40,19 @@ def reflect(module: Module, entry_point: str | None = None) -> Interface:
         spec_constants=_spec_constants(index),
         capabilities=tuple(map(name_of, module.capabilities)),
         extensions=tuple(string_at(each.operands, 0, each)[0] for each in module.extensions),
-        counts_groups=any(
+        reads_num_workgroups=any(
             each.get(Decoration.BuiltIn) == (BuiltIn.NumWorkgroups,) for each in index.decorations.values()
         ),
     )
 
 
 def _entry_point(module: Module, wanted: str | None) -> tuple[Instruction, str]:
-    """The OpEntryPoint that is meant, and its name."""
+    """The selected OpEntryPoint, and its name."""
     named = [(each, string_at(each.operands, 2, each)[0]) for each in module.entry_points]
     compute = [pair for pair in named if pair[0].operands[0] == ExecutionModel.GLCompute]
     if not compute:
         models = [f"{enums.name(ExecutionModel, each.operands[0])} {name!r}" for each, name in named]
-        raise SpirvError(f"no compute entry point; the module has {', '.join(models) or 'no entry point at all'}")
+        raise SpirvError(f"no compute entry point; the module has {', '.join(models) or 'none'}")
     names = ", ".join(repr(name) for _, name in compute)
     if wanted is None and len(compute) > 1:
         raise SpirvError(f"{len(compute)} compute entry points: {names}; name one with entry_point=")
@@ -63,22 +63,22 @@ def _entry_point(module: Module, wanted: str | None) -> tuple[Instruction, str]:
 
 
 def _local_size(module: Module, index: Index, function: int) -> LocalSize:
-    """The workgroup size: a constant decorated WorkgroupSize wins over the execution modes, as SPIR-V 3.21 has it."""
+    """The workgroup size. A constant decorated WorkgroupSize overrides the execution modes (SPIR-V, section 3.21)."""
     for identifier, decorations in index.decorations.items():
         if decorations.get(Decoration.BuiltIn) == (BuiltIn.WorkgroupSize,):
             composite = index.definition(identifier, "the workgroup size")
             if composite.opcode not in _COMPOSITES or len(composite.operands) != 5:
-                raise SpirvError(f"the workgroup size is {composite}, where Vulkan wants a constant of 3 components")
+                raise SpirvError(f"the workgroup size is {composite}; Vulkan requires a constant of 3 components")
             return _size_of(index, composite.operands[2:])
     for mode in module.execution_modes:
         target, kind, *operands = mode.operands
         if target == function and kind in (ExecutionMode.LocalSize, ExecutionMode.LocalSizeId):
             if len(operands) != 3:
-                raise SpirvError(f"{mode} gives {len(operands)} sizes; a local size has 3")
+                raise SpirvError(f"{mode} has {len(operands)} sizes; a local size has 3")
             if kind == ExecutionMode.LocalSizeId:
                 return _size_of(index, tuple(operands))
             return LocalSize((operands[0], operands[1], operands[2]), (None, None, None))
-    raise SpirvError("the entry point has no local size; declare layout(local_size_x = 64) in;")
+    raise SpirvError("the entry point has no local size; declare one, as in layout(local_size_x = 64) in;")
 
 
 def _size_of(index: Index, components: tuple[int, ...]) -> LocalSize:
@@ -92,7 +92,7 @@ def _size_of(index: Index, components: tuple[int, ...]) -> LocalSize:
 
 
 def _spec_constants(index: Index) -> tuple[SpecConstant, ...]:
-    """By spec id; of several constants with one id (a local size may share that of a named one), the named one."""
+    """Specialization constants by spec id. Of several with one id (a local size may share it), a named one."""
     found: dict[int, SpecConstant] = {}
     for identifier, constant in index.definitions.items():
         spec_id = index.decoration(identifier, Decoration.SpecId)
@@ -109,6 +109,6 @@ def _default(index: Index, constant: Instruction) -> tuple[str, bool | int | flo
     if constant.opcode in (op.OpSpecConstantTrue, op.OpSpecConstantFalse):
         return "bool", constant.opcode == op.OpSpecConstantTrue
     if constant.opcode != op.OpSpecConstant:
-        raise SpirvError(f"{constant} is decorated with SpecId, which only a scalar specialization constant can be")
+        raise SpirvError(f"{constant} is decorated with SpecId, which only a scalar specialization constant may have")
     dtype = scalar_name(index.definition(constant.operands[0], "the type of a specialization constant"))
     return dtype, literal(constant.operands[2:], dtype, str(constant))

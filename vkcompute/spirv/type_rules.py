@@ -1,6 +1,6 @@
-"""Which operands make sense together: the types of declarations, of pointers and of what goes through them.
+"""Validation rules for types: of declarations, of pointers, and of values loaded and stored through them.
 
-Only rules that need no knowledge of dominance, and whose breach a driver's compiler tends to answer with a crash.
+Only rules that need no dominance, and whose violation tends to crash a driver's compiler.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _WIDTHS = (8, 16, 32, 64)
 
 
 class Values:
-    """What is defined so far.
+    """The definitions so far.
 
     Attributes:
-        defined: id -> the instruction that defines it.
-        types: id -> id of its type, for what has one.
-        forward_pointers: ids that OpTypeForwardPointer promises.
+        defined: id -> its definition.
+        types: id of a value -> id of its type.
+        forward_pointers: ids declared by OpTypeForwardPointer.
     """
 
     __slots__ = ("defined", "forward_pointers", "types")
@@ -39,31 +39,31 @@ class Values:
         self.forward_pointers: set[int] = set()
 
     def definition(self, identifier: int) -> Instruction:
-        """The instruction that defines `identifier`; `NOTHING` where none has yet."""
+        """The definition of `identifier`, or `NOTHING`."""
         return self.defined.get(identifier, NOTHING)
 
     def type_of(self, identifier: int) -> Instruction:
-        """The type of the value `identifier`; `NOTHING` where it has none."""
+        """The type of the value `identifier`, or `NOTHING`."""
         return self.definition(self.types.get(identifier, 0))
 
     def is_type(self, identifier: int) -> bool:
         return self.definition(identifier).opcode in TYPES or identifier in self.forward_pointers
 
     def pointee(self, instruction: Instruction, identifier: int) -> int:
-        """Id of the type that the pointer `identifier` points to; 0 where pointers have no type of their own.
+        """Id of the pointee type of the pointer `identifier`; 0 for an untyped pointer.
 
         Raises:
-            SpirvError: no pointer.
+            SpirvError: not a pointer.
         """
         kind = self.type_of(identifier)
         if kind.opcode == op.OpTypePointer:
             return kind.operands[2]
         if kind.opcode != op.OpTypeUntypedPointerKHR:
-            raise SpirvError(f"{instruction} wants a pointer, and id {identifier} is none")
+            raise SpirvError(f"{instruction} needs a pointer; id {identifier} is not one")
         return 0
 
     def inner(self, instruction: Instruction, kind: int, index: int | None) -> int:
-        """Id of the type of component `index` of the type `kind`; None is one that is known only at run time.
+        """Id of the type of component `index` of the composite type `kind`; None is an index not known before run time.
 
         Raises:
             SpirvError: no such component.
@@ -72,15 +72,20 @@ class Values:
         opcode, operands = composite.opcode, composite.operands
         if opcode == op.OpTypeStruct:
             if index is None or index >= len(operands) - 1:
-                raise SpirvError(f"{instruction} wants member {index} of {composite}, which has {len(operands) - 1}")
+                raise SpirvError(f"{instruction} indexes member {index} of {composite}, which has {len(operands) - 1}")
             return operands[1 + index]
         if opcode in (op.OpTypeVector, op.OpTypeMatrix):
             if index is not None and index >= operands[2]:
-                raise SpirvError(f"{instruction} wants component {index} of {composite}, which has {operands[2]}")
+                raise SpirvError(f"{instruction} indexes component {index} of {composite}, which has {operands[2]}")
             return operands[1]
-        if opcode in (op.OpTypeArray, op.OpTypeRuntimeArray, op.OpTypeCooperativeMatrixKHR, 5358):
+        if opcode in (
+            op.OpTypeArray,
+            op.OpTypeRuntimeArray,
+            op.OpTypeCooperativeMatrixKHR,
+            op.OpTypeCooperativeMatrixNV,
+        ):
             return operands[1]
-        raise SpirvError(f"{instruction} wants a component of {composite}, which has none")
+        raise SpirvError(f"{instruction} indexes {composite}, which is not a composite")
 
 
 def _fail(instruction: Instruction, what: str) -> None:
@@ -90,12 +95,12 @@ def _fail(instruction: Instruction, what: str) -> None:
 def _import(instruction: Instruction, values: Values) -> None:
     name = string_at(instruction.operands, 1, instruction)[0]
     if not _SETS.fullmatch(name):
-        _fail(instruction, f"{name!r} is no instruction set known here")
+        _fail(instruction, f"{name!r} is not a known instruction set")
 
 
 def _number_type(instruction: Instruction, values: Values) -> None:
     if instruction.operands[1] not in _WIDTHS:
-        _fail(instruction, f"{instruction.operands[1]} bits; known are {_WIDTHS}")
+        _fail(instruction, f"{instruction.operands[1]} bits; valid are {_WIDTHS}")
 
 
 def _vector_type(instruction: Instruction, values: Values) -> None:
@@ -114,20 +119,20 @@ def _array_type(instruction: Instruction, values: Values) -> None:
     length = instruction.operands[2]
     constant = values.definition(length)
     if constant.opcode not in _CONSTANTS or values.type_of(length).opcode != op.OpTypeInt:
-        _fail(instruction, f"the length is {constant}, which is no integer constant")
+        _fail(instruction, f"the length is {constant}, which is not an integer constant")
     if constant.opcode == op.OpConstant and not any(constant.operands[2:]):
         _fail(instruction, "the length is 0")
     _part_types(instruction, values)
 
 
 def _part_types(instruction: Instruction, values: Values) -> None:
-    """Arrays, structures, pointers and functions are of types; none of the first two of void."""
+    """Elements, members, pointees, parameters and results are types; elements and members are not void."""
     start, stop = {op.OpTypePointer: (2, 3), op.OpTypeArray: (1, 2)}.get(instruction.opcode, (1, None))
     for part in instruction.operands[start:stop]:
         void = values.definition(part).opcode == op.OpTypeVoid
         void = void and instruction.opcode not in (op.OpTypePointer, op.OpTypeFunction)
         if void or not values.is_type(part):
-            _fail(instruction, f"id {part} is no type that it can hold")
+            _fail(instruction, f"id {part} is not a type that it can have")
 
 
 def _image_type(instruction: Instruction, values: Values) -> None:
@@ -140,7 +145,7 @@ def _image_type(instruction: Instruction, values: Values) -> None:
 
 def _sampled_image_type(instruction: Instruction, values: Values) -> None:
     if values.definition(instruction.operands[1]).opcode != op.OpTypeImage:
-        _fail(instruction, f"of {values.definition(instruction.operands[1])}, which is no image type")
+        _fail(instruction, f"of {values.definition(instruction.operands[1])}, which is not an image type")
 
 
 def _boolean(instruction: Instruction, values: Values) -> None:
@@ -157,25 +162,25 @@ def _number(instruction: Instruction, values: Values) -> None:
 def _variable(instruction: Instruction, values: Values) -> None:
     kind, storage_class = values.definition(instruction.operands[0]), instruction.operands[2]
     if kind.opcode != op.OpTypePointer or kind.operands[1] != storage_class:
-        _fail(instruction, f"its type is not a pointer of its own storage class {storage_class}")
+        _fail(instruction, f"its type is not a pointer with its storage class {storage_class}")
 
 
 def _function(instruction: Instruction, values: Values) -> None:
     kind = values.definition(instruction.operands[3])
     if kind.opcode != op.OpTypeFunction or kind.operands[1] != instruction.operands[0]:
-        _fail(instruction, f"its type is {kind}, which is no function type of its result")
+        _fail(instruction, f"its type is {kind}, which is not a function type with its result")
 
 
 def _load(instruction: Instruction, values: Values) -> None:
     result, _, pointer = instruction.operands[:3]
     if values.pointee(instruction, pointer) not in (result, 0):
-        _fail(instruction, "its result is not of the type that the pointer points to")
+        _fail(instruction, "its result does not have the pointee type")
 
 
 def _store(instruction: Instruction, values: Values) -> None:
     pointer, value = instruction.operands[:2]
     if values.pointee(instruction, pointer) not in (values.types.get(value, -1), 0):
-        _fail(instruction, "the value is not of the type that the pointer points to")
+        _fail(instruction, "the value does not have the pointee type")
 
 
 def _pointer_at(position: int) -> Callable[[Instruction, Values], None]:
@@ -190,27 +195,27 @@ def _access_chain(instruction: Instruction, values: Values) -> None:
     kind = values.pointee(instruction, instruction.operands[2])
     for index in instruction.operands[skipped:]:
         if values.type_of(index).opcode != op.OpTypeInt:
-            _fail(instruction, f"the index {index} is no integer")
-        # Only members of structures are named by constants; past the end of all else is undefined, and no error.
+            _fail(instruction, f"the index {index} is not an integer")
+        # A member index is a constant. Other indices may exceed the length: undefined at run time, but valid.
         constant = values.definition(index)
         is_member = constant.opcode == op.OpConstant and values.definition(kind).opcode == op.OpTypeStruct
         kind = values.inner(instruction, kind, constant.operands[2] if is_member else None)
     result = values.definition(instruction.operands[0])
     if result.opcode != op.OpTypePointer or result.operands[2] != kind:
-        _fail(instruction, "its result is not a pointer to the type that the indices lead to")
+        _fail(instruction, "its result is not a pointer to the indexed type")
 
 
 def _extract(instruction: Instruction, values: Values) -> None:
     result, _, composite, *indices = instruction.operands
     if _walk(instruction, values, values.types.get(composite, 0), indices) != result:
-        _fail(instruction, "its result is not of the type that the indices lead to")
+        _fail(instruction, "its result does not have the indexed type")
 
 
 def _insert(instruction: Instruction, values: Values) -> None:
     result, _, part, composite, *indices = instruction.operands
     kind = values.types.get(composite, 0)
     if kind != result or _walk(instruction, values, kind, indices) != values.types.get(part):
-        _fail(instruction, "the part is not of the type that the indices lead to, or the result not of the whole's")
+        _fail(instruction, "the inserted value does not have the indexed type, or the result not that of the composite")
 
 
 def _walk(instruction: Instruction, values: Values, kind: int, indices: Sequence[int]) -> int:
@@ -230,35 +235,35 @@ def _shuffle(instruction: Instruction, values: Values) -> None:
 
 
 def _same_type(instruction: Instruction, values: Values) -> None:
-    """Operands of the type of the result, as in OpFAdd."""
+    """Operands and result have one type, as in OpFAdd."""
     result = instruction.operands[0]
     if any(values.types.get(operand) != result for operand in instruction.operands[2:]):
-        _fail(instruction, "operands and result are of different types")
+        _fail(instruction, "operands and result have different types")
 
 
 def _select(instruction: Instruction, values: Values) -> None:
     result, _, _, one, other = instruction.operands
     if not values.types.get(one) == values.types.get(other) == result:
-        _fail(instruction, "operands and result are of different types")
+        _fail(instruction, "operands and result have different types")
 
 
 def _condition(instruction: Instruction, values: Values) -> None:
     if values.type_of(instruction.operands[0]).opcode != op.OpTypeBool:
-        _fail(instruction, f"the condition is id {instruction.operands[0]}, which is no bool")
+        _fail(instruction, f"the condition is id {instruction.operands[0]}, which is not a bool")
 
 
 def _integers(instruction: Instruction, values: Values) -> None:
-    """Integers, or vectors of them, as many and as wide as the result."""
-    wanted = _lanes(values, instruction.operands[0])
+    """Operands and result are integers, or vectors of them, of one width and length."""
+    wanted = _components(values, instruction.operands[0])
     for operand in instruction.operands[2:]:
-        if wanted is None or _lanes(values, values.types.get(operand, 0)) != wanted:
-            _fail(instruction, "operands and result are not integers of one width and number of components")
+        if wanted is None or _components(values, values.types.get(operand, 0)) != wanted:
+            _fail(instruction, "operands and result are not integers of one width and length")
 
 
-def _lanes(values: Values, kind: int) -> tuple[int, int] | None:
-    """Bits and number of components of an integer type or vector of such, or the cooperative matrix it is."""
+def _components(values: Values, kind: int) -> tuple[int, int] | None:
+    """Bits and length of an integer type or vector; id and 0 for a cooperative matrix; None for other types."""
     found, count = values.definition(kind), 1
-    if found.opcode in (op.OpTypeCooperativeMatrixKHR, 5358):
+    if found.opcode in (op.OpTypeCooperativeMatrixKHR, op.OpTypeCooperativeMatrixNV):
         return kind, 0
     if found.opcode == op.OpTypeVector:
         found, count = values.definition(found.operands[1]), found.operands[2]

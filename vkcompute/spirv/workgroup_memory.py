@@ -1,8 +1,8 @@
-"""The memory that an entry point's workgroups share: how many bytes its Workgroup variables need at least.
+"""The workgroup memory of an entry point: a lower bound of the bytes of its Workgroup variables.
 
-Drivers pad and align as they like, so this is a lower bound: what it says is too much is too much, and what it lets
-pass may still not fit. It counts the parts of every type without padding. Left out are types whose size is the driver's
-own (pointers, cooperative matrices), and blocks with an explicit layout, which lie over one another.
+It is a lower bound because drivers add padding: a module above a limit certainly fails, one below it may fail. It omits
+types of a size that only the driver knows (pointers, cooperative matrices). Blocks with an explicit layout do not count
+either: they may alias.
 """
 
 from __future__ import annotations
@@ -12,24 +12,24 @@ from vkcompute.spirv import opcodes as op
 from vkcompute.spirv.enums import Decoration, StorageClass
 from vkcompute.spirv.index import Index, literal, scalar_name
 from vkcompute.spirv.instruction import Instruction
-from vkcompute.spirv.interface import SharedPart, WorkgroupMemory
+from vkcompute.spirv.interface import SharedMemoryTerm, WorkgroupMemory
 from vkcompute.spirv.module import Module
 
-_Factors = tuple[tuple[int, int], ...]  # (spec id, default) of the constants that are multiplied, ordered
-_Terms = dict[_Factors, int]  # each product of constants -> bytes to multiply it by
+_Factors = tuple[tuple[int, int], ...]  # sorted (spec id, default) of the factors
+_Terms = dict[_Factors, int]  # product of constants -> bytes to multiply it by
 
-# Far above what shaders have. What a hostile module has beyond them is left out, or stays at the bound.
-_MAX_DEPTH = 64  # types, or products, within one another
+# Far above real shaders. Beyond them, a hostile module's types do not count, or saturate.
+_MAX_DEPTH = 64  # nested types, or nested products
 _MAX_FACTORS = 16
 _MAX_TERMS = 64
 _MAX_NBYTES = 1 << 62
 
 
 def workgroup_memory(module: Module, index: Index, entry: Instruction) -> WorkgroupMemory:
-    """What the variables need that `entry` or a function that it calls names.
+    """The memory of the Workgroup variables that `entry`, or a function that it calls, uses.
 
     Raises:
-        SpirvError: a type or a constant that it needs is malformed or missing.
+        SpirvError: a type or a constant is malformed or missing.
     """
     declared = [each for each in module.declarations if each.opcode == op.OpVariable]
     shared = [each for each in declared if each.operands[2] == StorageClass.Workgroup]
@@ -42,7 +42,7 @@ def workgroup_memory(module: Module, index: Index, entry: Instruction) -> Workgr
             kind = index.pointee(variable.operands[0], f"the type of variable {variable.operands[1]}")
             if Decoration.Block not in index.decorations.get(kind.operands[0], {}):
                 _add(total, sizes.of(kind.operands[0]))
-    return WorkgroupMemory(tuple(SharedPart(nbytes, factors) for factors, nbytes in sorted(total.items())))
+    return WorkgroupMemory(tuple(SharedMemoryTerm(nbytes, factors) for factors, nbytes in sorted(total.items())))
 
 
 def _add(total: _Terms, more: _Terms) -> None:
@@ -52,7 +52,7 @@ def _add(total: _Terms, more: _Terms) -> None:
 
 
 class _Sizes:
-    """Sizes of the types of one module; what it has measured once it remembers."""
+    """Sizes of the types of one module, memoized."""
 
     __slots__ = ("_depth", "_index", "_known", "_lengths")
 
@@ -65,7 +65,7 @@ class _Sizes:
     def of(self, identifier: int) -> _Terms:
         """The bytes of a type, without padding."""
         if identifier not in self._known:
-            self._known[identifier] = {}  # for a type that contains itself, which none may
+            self._known[identifier] = {}  # ends the recursion for a type that contains itself
             self._depth += 1
             if self._depth <= _MAX_DEPTH:
                 self._known[identifier] = self._measure(self._index.definition(identifier, "a type"))
@@ -88,7 +88,7 @@ class _Sizes:
         return total
 
     def _length(self, identifier: int) -> tuple[int, _Factors] | None:
-        """An array's length, a number times specialization constants; None where it is computed in other ways."""
+        """An array's length, a number times specialization constants; None for any other expression."""
         if identifier not in self._lengths:
             self._lengths[identifier] = None
             self._depth += 1
@@ -112,7 +112,7 @@ class _Sizes:
             one, other = self._length(operands[3]), self._length(operands[4])
             if operands[2] == op.OpIMul:
                 return _product(one, other)
-            return one if other == (0, ()) else None  # how glslang turns an int into a uint: + 0u
+            return one if other == (0, ()) else None  # glslang converts int to uint by + 0u
         if operands[2] == op.OpCompositeExtract and len(operands) == 5:  # gl_WorkGroupSize.x
             parts = self._index.definition(operands[3], "a composite constant").operands[2:]
             return self._length(parts[operands[4]]) if operands[4] < len(parts) else None
