@@ -1,4 +1,4 @@
-"""Build the wheel and check what a user would get: pure Python, shaders inside, small, importable on its own.
+"""Build the wheel and check it as a user would get it: pure Python, with shaders, small, importable.
 
 Usage: check_wheel.py, with the project environment's Python (it has `build`).
 """
@@ -15,7 +15,7 @@ from pathlib import Path
 from report import SetupError, run_quietly, say
 
 ROOT = Path(__file__).resolve().parent.parent
-MAX_NBYTES = 1_000_000
+MAX_NBYTES = 1_000_000  # of the wheel
 
 
 def build(target: Path) -> Path:
@@ -46,13 +46,13 @@ def faults(wheel: Path) -> list[str]:
 
 
 def install(wheel: Path, folder: Path) -> None:
-    """Install the wheel into a fresh environment in `folder`, and import it from a place that is not the project."""
+    """Install the wheel into a fresh environment in `folder`, and import it outside of the project."""
     venv.create(folder, with_pip=True)
     python = str(folder / "bin/python")
     output = run_quietly([python, "-m", "pip", "install", "--quiet", str(wheel)])
     if output is not None:
         raise SetupError(f"the wheel does not install:\n{output}")
-    # -I keeps PYTHONPATH and the current folder out: what is imported is what was installed.
+    # -I ignores PYTHONPATH and the current folder, so that the import finds the installed package.
     command = [python, "-I", "-c", "import vkcompute; print(vkcompute.__version__)"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     if done.returncode != 0:
@@ -67,7 +67,7 @@ def main() -> int:
             wheel = build(folder / "dist")
             found = faults(wheel)
             if found:
-                raise SetupError("the wheel is not right: " + "; ".join(found))
+                raise SetupError("the wheel is faulty: " + "; ".join(found))
             install(wheel, folder / "venv")
         except SetupError as error:
             print(f"wheel: {error}", file=sys.stderr)

@@ -1,5 +1,5 @@
-// Part of z for a table of many features: the products of the tiles with one slab of the weights. A workgroup takes 64
-// lanes' tiles along x and a slab along y.
+// Partial z for a table of many features: products of the tiles with one slab of the weights. A workgroup computes the
+// tiles of 64 lanes along x and one slab along y.
 #version 460
 
 layout(local_size_x = 64) in;

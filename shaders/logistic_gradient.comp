@@ -1,5 +1,5 @@
-// The gradient for a table of many features: an invocation sums four features over a slice of the tiles. Workgroups
-// stand side by side along x, slices along y.
+// Gradient for a table of many features: an invocation sums four features over a slice of the tiles. The grid is
+// features along x, slices along y.
 #version 460
 
 layout(local_size_x = 64, local_size_x_id = 0) in;
@@ -23,7 +23,7 @@ void main() {
     uint tile = gl_WorkGroupID.y * tiles_per_lane;
     uint end = min(tile + tiles_per_lane, n_tiles);
     while (tile < end) {
-        vec4 part = vec4(0.0);  // as in logistic_tiles.glsl
+        vec4 part = vec4(0.0);  // of 64 tiles: see logistic_tiles.glsl
         for (uint stop = min(tile + 64u, end); tile < stop; ++tile) {
             Rows rows = find_rows(tile, this_batch);
             vec4 residual = residuals[tile];
@@ -35,6 +35,6 @@ void main() {
         }
         sum += part;
     }
-    // Past the last feature weights are zero and stay it.
+    // Weights past the last feature are zero and stay zero.
     sums[(first_partial_sum + gl_WorkGroupID.y) * n_vec4 + k] = mix(vec4(0.0), sum, lessThan(wanted, uvec4(n_features)));
 }

@@ -1,6 +1,6 @@
-// Training steps for a table of few features. With N_STEPS 0 each workgroup sums over its rows, and the last one to
-// finish takes the step. Else there is one workgroup, which makes so many steps in a row: for batches so small that
-// launching the kernel would take longer than what it does.
+// Training steps for a table of few features. With N_STEPS 0, each workgroup sums over its rows, and the last one to
+// finish takes the step. Otherwise a single workgroup makes N_STEPS steps, for batches so small that a launch would
+// take longer than a step.
 #version 460
 
 layout(local_size_x_id = 1) in;
@@ -8,7 +8,7 @@ layout(constant_id = 0) const uint N_FEATURES = 2;
 layout(constant_id = 1) const uint N_LANES = 64;
 layout(constant_id = 2) const uint N_STEPS = 0;
 
-// Coherent: what one invocation writes, others read after a barrier.
+// Coherent: invocations read values that others wrote before a barrier.
 layout(std430, set = 0, binding = 5) coherent buffer Weights { float weights[]; };  // then as many rests
 #define STATE_ACCESS coherent
 #define STATE_BINDING 6
@@ -20,7 +20,7 @@ layout(std430, set = 0, binding = 7) coherent buffer Sums { float sums[]; };  //
 
 shared bool is_last_group;
 
-// Leaves the sums of this workgroup as partial sums, and finds out if all other workgroups have done so.
+// Writes the partial sums of this workgroup, and sets is_last_group if all other workgroups have written theirs.
 void write_partial_sums(const uint lane) {
     sum_tiles(lane);
     uint first = (first_partial_sum + gl_WorkGroupID.x) * N_COLUMNS;
@@ -32,7 +32,7 @@ void write_partial_sums(const uint lane) {
     memoryBarrierBuffer();
 }
 
-// Adds up all partial sums, for column_sum() to return. The order is the same whichever group is the last.
+// Adds up all partial sums, for column_sum(). The order of summation does not depend on the last group.
 void add_partial_sums(const uint lane) {
     for (uint column = 0u; column < N_COLUMNS; ++column) {
         float sum = 0.0;
@@ -44,7 +44,7 @@ void add_partial_sums(const uint lane) {
 }
 
 void take_step(const uint lane) {
-    // Both are read before the first barrier, and changed after it.
+    // Read both before the first barrier; they change after it.
     float n = weight_of_batch();
     float squared_weights = 0.0;
     if (lane == 0u) for (uint j = 0u; j < N_FEATURES; ++j) squared_weights += weights[j] * weights[j];
@@ -70,7 +70,7 @@ void main() {
     }
     for (uint i = 0u; i < N_STEPS; ++i) {
         if (stopped != 0u || epoch == max_epochs) break;
-        if (GATHERS && i > 0u && batch % n_ordered == 0u) break;  // the rest of the order is not there yet
+        if (GATHERS && i > 0u && batch % n_ordered == 0u) break;  // the rest of the order is not yet on the device
         take_step(lane);
     }
 }

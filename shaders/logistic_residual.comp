@@ -1,4 +1,4 @@
-// Loss and its derivative for a table of many features: adds up the parts of z, and sums over the rows of a workgroup.
+// Loss and its derivative for a table of many features: adds partial z, and sums over the rows of a workgroup.
 #version 460
 
 layout(local_size_x = 64) in;
@@ -29,7 +29,7 @@ void main() {
     float residual_sum = 0.0;
     uint tile = gl_WorkGroupID.x * tiles_per_lane * 64u + lane;
     for (uint start = 0u; start < tiles_per_lane; start += 64u) {
-        vec2 sum = vec2(0.0);  // of a part: as in logistic_tiles.glsl
+        vec2 sum = vec2(0.0);  // of 64 tiles: see logistic_tiles.glsl
         uint stop = min(start + 64u, tiles_per_lane);
         for (uint i = start; i < stop && tile < n_tiles; ++i, tile += N_LANES) {
             vec4 z = vec4(offset);

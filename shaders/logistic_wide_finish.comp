@@ -5,7 +5,7 @@ layout(local_size_x = 64) in;
 const uint N_LANES = 64u;
 
 layout(std430, set = 0, binding = 0) readonly buffer Sums { vec2 sums[]; };  // [workgroup]: loss, residual
-layout(std430, set = 0, binding = 1) readonly buffer Squares { float squares[]; };  // of the weights, by fours
+layout(std430, set = 0, binding = 1) readonly buffer Squares { float squares[]; };  // of groups of four weights
 #define STATE_BINDING 2
 #include "logistic_step.glsl"
 

@@ -1,4 +1,4 @@
-// Moves the weights of a table of many features: a workgroup sums the partial sums of four features.
+// Update of the weights of a table of many features: a workgroup adds the partial sums of four features.
 #version 460
 
 layout(local_size_x = 64) in;
@@ -6,7 +6,7 @@ const uint N_LANES = 64u;
 
 layout(std430, set = 0, binding = 0) readonly buffer Sums { vec4 sums[]; };  // [workgroup][four features]
 layout(std430, set = 0, binding = 1) buffer Weights { float weights[]; };  // then as many rests
-layout(std430, set = 0, binding = 2) writeonly buffer Squares { float squares[]; };  // of the weights before, by fours
+layout(std430, set = 0, binding = 2) writeonly buffer Squares { float squares[]; };  // of four weights each, before the step
 #define STATE_BINDING 3
 #include "logistic_step.glsl"
 #include "logistic_weights.glsl"
@@ -18,7 +18,7 @@ shared float lane_sums[N_COLUMNS * N_LANES];
 
 void main() {
     uint n_vec4 = uint(weights.length()) / 8u;
-    // Groups beyond the device's maximum in x go on in y.
+    // A grid above the device's maximum along x wraps to y.
     uint k = gl_WorkGroupID.x + gl_WorkGroupID.y * gl_NumWorkGroups.x;
     if (stopped != 0u || k >= n_vec4) return;
     uint lane = gl_LocalInvocationID.x;

@@ -1,9 +1,9 @@
-// c = a * b, element by element, on words of 32 bits: no storage of 8, 16 or 64 bits is needed. The define MULTIPLY
-// names the function that multiplies the elements in 16 bytes, whatever they are; with ELEMENT_ID that may be
-// multiply_any, which is told by a specialization constant of this number.
+// c = a * b, elementwise, on 32-bit words: needs no 8-, 16- or 64-bit storage. The define MULTIPLY names the function
+// that multiplies the elements in 16 bytes. With the define ELEMENT_ID it may be multiply_any, which selects the dtype
+// by the specialization constant of that number.
 //
-// One invocation does one uvec4. With the define TEXEL it does two: they are loaded as texels and stored as one u64vec4,
-// which lavapipe does several times faster than storage-buffer loads and 32-bit stores, lane by lane.
+// An invocation computes one uvec4, or with the define TEXEL two: two texel loads per input and one u64vec4 store. On
+// lavapipe that is several times faster than storage-buffer loads and 32-bit stores.
 #version 460
 #ifdef TEXEL
 #extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
@@ -15,7 +15,7 @@
 #include "soft_double.glsl"
 
 layout(local_size_x = 64, local_size_x_id = 0) in;
-layout(constant_id = 1) const bool B_IS_SCALAR = false;  // b is then not read, and `scalar` stands for all of it
+layout(constant_id = 1) const bool B_IS_SCALAR = false;  // then b is not read: every element is `scalar`
 
 #ifdef TEXEL
 layout(set = 0, binding = 0) uniform utextureBuffer a;
@@ -28,8 +28,8 @@ layout(std430, set = 0, binding = 2) writeonly buffer C { uvec4 c[]; };
 #endif
 
 layout(push_constant) uniform Parameters {
-    uint n_items;  // invocations with something to do
-    uint scalar_0, scalar_1, scalar_2, scalar_3;  // 16 bytes of the scalar element, repeated
+    uint n_items;  // invocations with work
+    uint scalar_0, scalar_1, scalar_2, scalar_3;  // the scalar element, repeated to 16 bytes
 };
 
 uvec4 multiply_f32(const uvec4 x, const uvec4 y) {
@@ -47,8 +47,7 @@ uvec4 multiply_f64(const uvec4 x, const uvec4 y) {
 #endif
 
 #ifdef ELEMENT_ID
-// What an element is: 1 for bool, the bits of an integer, 100 more for a float. One compiled shader serves them all: the
-// branches that are not taken are dropped.
+// The dtype: 1 for bool, the bits of an integer, 100 plus the bits of a float.
 layout(constant_id = ELEMENT_ID) const uint ELEMENT = 32;
 
 uvec4 multiply_any(const uvec4 x, const uvec4 y) {
@@ -64,7 +63,7 @@ uvec4 multiply_any(const uvec4 x, const uvec4 y) {
 #endif
 
 void main() {
-    // Groups beyond the device's maximum in x go on in y.
+    // A grid above the device's maximum along x wraps to y.
     uint i = gl_GlobalInvocationID.x + gl_GlobalInvocationID.y * gl_NumWorkGroups.x * gl_WorkGroupSize.x;
     if (i >= n_items) return;
     uvec4 scalar = uvec4(scalar_0, scalar_1, scalar_2, scalar_3);

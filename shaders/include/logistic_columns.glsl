@@ -1,5 +1,5 @@
-// The sum of `lane_sums`, [column][lane], over the lanes; the including shader declares it, N_COLUMNS and N_LANES, which
-// is 8 or 64. Rounds of eight: a barrier is dear on software devices, and a binary tree has one at each level.
+// Sums of `lane_sums`, [column][lane], over the lanes. The including shader declares it, N_COLUMNS, and N_LANES (8 or
+// 64). A tree of arity 8: a barrier is slow on software devices, and a binary tree has more levels.
 #ifndef LOGISTIC_COLUMNS_GLSL
 #define LOGISTIC_COLUMNS_GLSL
 
@@ -9,7 +9,7 @@ float sum_of_8(const uint first, const uint step) {
             + (lane_sums[first + 6u * step] + lane_sums[first + 7u * step]));
 }
 
-// After this and a look at nothing but column_sum(): all lanes take part, a barrier stands before it.
+// Call from all lanes, after a barrier; afterwards read column_sum() only.
 void sum_columns(const uint lane) {
     if (N_LANES == 64u) {
         for (uint i = lane; i < 8u * N_COLUMNS; i += 64u) lane_sums[8u * i] = sum_of_8(8u * i, 1u);

@@ -1,11 +1,11 @@
-// Cross-entropy and its derivative for four rows at once, accurate to a few units in the last place for every margin.
+// Cross-entropy and its derivative for four rows, accurate to a few units in the last place for every margin.
 #ifndef LOGISTIC_LOSS_GLSL
 #define LOGISTIC_LOSS_GLSL
 
-// exp(-a) for a >= 0; below 1.2e-38, where the rest of the loss no longer notices, it stays at that.
-// A built-in exp() may be off by 3 + 2 a units in the last place (Vulkan, "Precision and Operation of SPIR-V
-// Instructions"). Range reduction by a ln 2 in two parts: Cody and Waite, 1980, chapter 6. Both polynomials are minimax
-// fits of the relative error, 3e-9 here and 5e-9 in the logarithm below, evaluated in pairs: a CPU waits for results.
+// exp(-a) for a >= 0, at least 1.2e-38: smaller values do not change the loss. A built-in exp() may be off by 3 + 2 a
+// units in the last place (Vulkan, "Precision and Operation of SPIR-V Instructions"). Range reduction by a ln 2 in two
+// parts: Cody and Waite, 1980, chapter 6. Both polynomials are minimax fits of the relative error, 3e-9 here and 5e-9
+// in the logarithm below, evaluated in pairs for instruction-level parallelism.
 vec4 exp_minus(vec4 a) {
     a = min(a, vec4(87.0));
     vec4 k = floor(a * 1.442695041 + 0.5);
@@ -16,7 +16,7 @@ vec4 exp_minus(vec4 a) {
     return (p * s + (r + 1.0)) * intBitsToFloat((127 - ivec4(k)) << 23);
 }
 
-// `t` holds sign and weight of a row: +w for the second class, -w for the first, 0 for a row that does not count.
+// `t` holds sign and weight of a row: +w for the second class, -w for the first, 0 for an ignored row.
 // With the margin m = sign(t) z: loss w log(1 + exp(-m)), its derivative by z is -t / (1 + exp(m)).
 void logistic_loss(const vec4 z, const vec4 t, out vec4 loss, out vec4 residual) {
     vec4 m = mix(z, -z, lessThan(t, vec4(0.0)));

@@ -1,4 +1,4 @@
-// What every kernel of a training step is told; each uses some of it.
+// Parameters of a training step, shared by all of its kernels; each uses some of them.
 #ifndef LOGISTIC_PARAMETERS_GLSL
 #define LOGISTIC_PARAMETERS_GLSL
 
@@ -6,7 +6,7 @@ layout(push_constant) uniform Parameters {
     // of the dispatch
     uint n_tiles;
     uint tiles_per_lane;
-    uint first_partial_sum;      // of the partial sums that it writes
+    uint first_partial_sum;      // of its workgroups
     uint n_partial_sums;         // partial sums of the step, per column
     // of the chunk of the table
     uint first_row;
@@ -23,7 +23,7 @@ layout(push_constant) uniform Parameters {
     float learning_rate;
     float alpha;
     float tolerance;
-    uint patience;        // epochs without improvement after which training stops; 0: it does not
+    uint patience;        // epochs without improvement before training stops; 0: no limit
     uint fits_intercept;
 };
 

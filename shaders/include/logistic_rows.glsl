@@ -1,8 +1,8 @@
-// Where the rows of a step come from. Data lies in tiles of four rows, [tile][feature][row of the tile], so that a vec4
-// is one feature of four rows. A dispatch sees one chunk of the tiles.
+// The rows of a step. Data is stored in tiles of four rows, [tile][feature][row of the tile], so that a vec4 is one
+// feature of four rows. A dispatch has one chunk of the tiles.
 //
-// Unless it GATHERS, a step takes the tiles of the chunk as they lie. If it does, it takes the rows that `order` names;
-// those of other chunks get t = 0 here, and the dispatch for their own chunk counts them.
+// Without GATHERS, a step takes the tiles of the chunk in order. With GATHERS, it takes the rows in `order`; rows of
+// other chunks get t = 0 here, and count in the dispatch for their own chunk.
 #ifndef LOGISTIC_ROWS_GLSL
 #define LOGISTIC_ROWS_GLSL
 
@@ -12,7 +12,7 @@
 
 layout(constant_id = 10) const bool GATHERS = false;
 
-// Whether they are loaded as texels: only one of the two bindings of a table is then looked at.
+// True: load texels, else storage buffers. Only one of the two bindings of a table is used.
 layout(constant_id = 11) const bool TEXELS = false;
 
 layout(std430, set = 0, binding = 0) readonly buffer Data { vec4 data[]; };
@@ -42,12 +42,12 @@ float targets_at(const uint i, const uint row) {
 }
 
 struct Rows {
-    uvec4 tile;  // where only tile.x counts, unless GATHERS
+    uvec4 tile;  // without GATHERS, only tile.x is valid
     uvec4 row;   // of the tile
-    bvec4 here;  // whether it counts here
+    bvec4 here;  // true if the row is in this chunk
 };
 
-// The rows of a tile, or those at positions 4 tile to 4 tile + 3 of a batch.
+// The rows of a tile, or with GATHERS the rows at positions 4 tile to 4 tile + 3 of a batch.
 Rows find_rows(const uint tile, const uint batch) {
     if (!GATHERS) return Rows(uvec4(tile), uvec4(0u), bvec4(true));
     uint start = (batch % n_ordered) * batch_size;
@@ -55,13 +55,13 @@ Rows find_rows(const uint tile, const uint batch) {
     uvec4 position = 4u * tile + uvec4(0u, 1u, 2u, 3u);
     uvec4 at = start + min(position, uvec4(n_rows_of_batch - 1u));
     uvec4 row = uvec4(order[at.x], order[at.y], order[at.z], order[at.w]) - first_row;
-    // Rows before the chunk have wrapped around to large numbers.
+    // Indices of rows before the chunk wrap to large numbers.
     bvec4 here = bvec4(uvec4(lessThan(row, uvec4(n_rows_here))) & uvec4(lessThan(position, uvec4(n_rows_of_batch))));
     row = mix(uvec4(0u), row, here);
     return Rows(row >> 2u, row & 3u, here);
 }
 
-// +w or -w of each row, 0 for one that does not count.
+// +w or -w of each row, 0 for an ignored row.
 vec4 rows_targets(const Rows rows) {
     if (!GATHERS) return targets_at(rows.tile.x);
     vec4 t = vec4(
@@ -70,7 +70,7 @@ vec4 rows_targets(const Rows rows) {
     return mix(vec4(0.0), t, rows.here);
 }
 
-// One feature of each row; `n` is how many there are, known when the shader is compiled where it can be.
+// One feature of each row, of `n` features: a constant where possible.
 vec4 rows_feature(const Rows rows, const uint feature, const uint n) {
     uvec4 at = rows.tile * n + feature;
     if (!GATHERS) return data_at(at.x);

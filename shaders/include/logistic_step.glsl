@@ -1,4 +1,4 @@
-// The end of a step, done by one invocation: intercept, loss, history, and whether training stops.
+// The end of a step, for one invocation: intercept, loss, history, and the decision to stop.
 #ifndef LOGISTIC_STEP_GLSL
 #define LOGISTIC_STEP_GLSL
 
@@ -9,8 +9,8 @@
 #include "logistic_add.glsl"
 #include "logistic_parameters.glsl"
 
-// What sums over the batch are divided by. Not the weight of these very rows: then a row that counts little would pull
-// more in a batch of its like.
+// The divisor of sums over the batch: the mean weight of all rows, not of the batch. Otherwise a row of small weight
+// would have more influence in a batch of rows of small weight.
 float weight_of_batch() {
     return float(min(batch_size, n_rows - batch * batch_size)) * mean_weight;
 }
@@ -25,7 +25,7 @@ void end_epoch() {
     n_stale = loss > best_loss - tolerance ? n_stale + 1u : 0u;
     best_loss = min(best_loss, loss);
     if (patience > 0u && n_stale >= patience) stopped = 1u;
-    // By its bits: compilers may take a comparison with itself for granted.
+    // Tests the bits: compilers may fold a comparison of a float with itself.
     if ((floatBitsToUint(loss) & 0x7f800000u) == 0x7f800000u) stopped = 2u;
 }
 

@@ -1,5 +1,5 @@
-// The pass over the rows for a table of few features. The features of a row are read once and stay in registers between
-// z and the gradient. The including shader declares N_FEATURES, N_LANES, `weights` and the state.
+// One pass over the rows of a table of few features. The features of a row are loaded once and stay in registers
+// between z and the gradient. The including shader declares N_FEATURES, N_LANES, `weights` and the state.
 #ifndef LOGISTIC_TILES_GLSL
 #define LOGISTIC_TILES_GLSL
 
@@ -12,8 +12,8 @@ shared float lane_sums[N_COLUMNS * N_LANES];
 
 float total(const vec4 x) { return (x.x + x.y) + (x.z + x.w); }
 
-// The sum of a lane over its tiles, left in `lane_sums`: [column][lane]. It is a sum of sums over TILES_AT_ONCE: so many
-// equal terms added one by one lose up to half as many units in the last place.
+// Writes the sums of a lane over its tiles to `lane_sums`: [column][lane]. Each is a sum of sums over TILES_AT_ONCE
+// tiles: adding n equal terms one by one loses up to n / 2 units in the last place.
 void sum_tiles_of(const uint lane) {
     float w[N_FEATURES];
     for (uint j = 0u; j < N_FEATURES; ++j) w[j] = weights[j];
@@ -47,7 +47,7 @@ void sum_tiles_of(const uint lane) {
 
 #include "logistic_columns.glsl"
 
-// The sums over all tiles of the workgroup: column_sum() gives them.
+// Sums over all tiles of the workgroup, for column_sum().
 void sum_tiles(const uint lane) {
     sum_tiles_of(lane);
     barrier();

@@ -1,9 +1,9 @@
-// Integer products in words of 32 bits, for devices without 8-, 16- and 64-bit types. Each keeps the low half of the
-// product, so signed and unsigned elements share one function. An element of 8 or 16 bits is numbered from the low end.
+// Integer products in 32-bit words, for devices without 8-, 16- and 64-bit types. Each returns the low half of the
+// product, which is the same for signed and unsigned elements. Elements of 8 or 16 bits are numbered from the low end.
 #pragma once
 
 uvec4 multiply_u8(const uvec4 a, const uvec4 b) {
-    // The second factor stays in its place, so each product stands where its byte belongs; what lies above is cut off.
+    // The second factor is not shifted, so each product is in place; higher bits are masked.
     uvec4 byte0 = (a * (b & 0xffu)) & 0xffu;
     uvec4 byte1 = (((a >> 8) & 0xffu) * (b & 0xff00u)) & 0xff00u;
     uvec4 byte2 = (((a >> 16) & 0xffu) * (b & 0xff0000u)) & 0xff0000u;
@@ -19,7 +19,7 @@ uvec4 multiply_u32(const uvec4 a, const uvec4 b) {
     return a * b;
 }
 
-// Two elements of 64 bits: the words of each are (low, high).
+// Two elements of 64 bits, each as (low, high).
 uvec4 multiply_u64(const uvec4 a, const uvec4 b) {
     uvec2 high, low;
     umulExtended(a.xz, b.xz, high, low);
@@ -32,7 +32,7 @@ uvec4 truth_of_bytes(const uvec4 a) {
     return (((a & 0x7f7f7f7fu) + 0x7f7f7f7fu) | a) >> 7 & 0x01010101u;
 }
 
-// numpy's bool * bool is the logical and; a byte other than 0 and 1 counts as true.
+// numpy's bool * bool is logical and; any byte but 0 is true.
 uvec4 multiply_bool(const uvec4 a, const uvec4 b) {
     return truth_of_bytes(a) & truth_of_bytes(b);
 }

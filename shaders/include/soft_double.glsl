@@ -1,5 +1,5 @@
-// IEEE 754 binary64 in words of 32 bits, for devices without a 64-bit type. An element is uvec2(low, high). Rounding is
-// to nearest, ties to even; subnormals, infinities and NaN are those of the standard. Method: Hauser, SoftFloat.
+// IEEE 754 binary64 in 32-bit words, for devices without a 64-bit type. An element is uvec2(low, high). Rounds to
+// nearest, ties to even; subnormals, infinities and NaN follow the standard. Method: Hauser, SoftFloat.
 #pragma once
 
 const uint SOFT_DOUBLE_INFINITY = 0x7ff00000u;  // the high word
@@ -21,7 +21,7 @@ uvec2 shift_left_64(const uvec2 v, const uint n_bits) {
     return uvec2(v.x << n_bits, v.y << n_bits | v.x >> (32u - n_bits));
 }
 
-// `v` shifted by 1 to 63 bits to the right; bit 0 is also set if any bit that was lost was.
+// `v` shifted by 1 to 63 bits to the right; bit 0 is the or of itself and all lost bits (sticky).
 uvec2 shift_right_64_sticky(const uvec2 v, const uint n_bits) {
     if (n_bits == 32u) return uvec2(v.y | uint(v.x != 0u), 0u);
     if (n_bits > 32u) {
@@ -32,8 +32,8 @@ uvec2 shift_right_64_sticky(const uvec2 v, const uint n_bits) {
     return uvec2(v.y << (32u - n_bits) | v.x >> n_bits | uint(lost != 0u), v.y >> n_bits);
 }
 
-// The significand of a finite number other than 0 with its leading bit in bit 63, and its exponent, which for a
-// subnormal number goes below 1.
+// The significand of a finite nonzero number with its leading bit in bit 63, and its exponent, below 1 for a subnormal
+// number.
 uvec2 soft_double_significand(const uvec2 a, out int exponent) {
     exponent = int(a.y >> 20 & 0x7ffu);
     uvec2 fraction = uvec2(a.x, a.y & 0xfffffu);
@@ -43,19 +43,19 @@ uvec2 soft_double_significand(const uvec2 a, out int exponent) {
     return shift_left_64(fraction, uint(63 - leading));
 }
 
-// The number with a significand whose leading bit is bit 63, at a biased exponent of any size, rounded once. Bit 0 of the
-// significand says also whether anything not 0 follows.
+// The number with a significand whose leading bit is bit 63, and any biased exponent, rounded once. Bit 0 of the
+// significand is sticky.
 uvec2 soft_double_round(const uint sign, const int exponent, const uvec2 significand) {
     if (exponent >= 0x7ff) return uvec2(0u, sign | SOFT_DOUBLE_INFINITY);
-    // Keep 53 bits and two more to round by; below the normal range fewer, and from 65 dropped bits on none.
+    // Keep 53 bits and two more for rounding; below the normal range fewer, and from 65 dropped bits on none.
     int n_dropped = exponent > 0 ? 11 : min(12 - exponent, 65);
     uvec2 kept = shift_right_64_sticky(significand, uint(n_dropped - 2));
-    uint last = kept.x & 7u;  // the last bit to stay, and the two after it
+    uint last = kept.x & 7u;  // the last kept bit, and the two after it
     uvec2 result = uvec2(kept.x >> 2 | kept.y << 30, kept.y >> 2);
     uint carry;
     result.x = uaddCarry(result.x, uint(last == 3u || last >= 6u), carry);
     result.y += carry;
-    // The leading bit of a normal number adds 1 to the exponent field, and so does a carry out of the fraction.
+    // The leading bit of a normal number adds 1 to the exponent field, and so does a carry from the fraction.
     result.y += uint(max(exponent - 1, 0)) << 20;
     return uvec2(result.x, result.y | sign);
 }
@@ -72,7 +72,7 @@ uvec2 soft_double_multiply(const uvec2 a, const uvec2 b) {
     int exponent_a, exponent_b;
     uvec2 x = soft_double_significand(a, exponent_a);
     uvec2 y = soft_double_significand(b, exponent_b);
-    // 64 x 64 bits: word3 word2 word1 word0, of which word0 only says whether it is 0.
+    // 64 x 64 bits: word3 word2 word1 word0; word0 only contributes to the sticky bit.
     uint word0, word1, word2, word3, low, high, carry;
     umulExtended(x.x, y.x, word1, word0);
     umulExtended(x.y, y.y, word3, word2);
@@ -87,7 +87,7 @@ uvec2 soft_double_multiply(const uvec2 a, const uvec2 b) {
     word2 = uaddCarry(word2, high, carry);
     word3 += carry;
 
-    // The product of two numbers in [1, 2) lies in [1, 4).
+    // The product of two numbers in [1, 2) is in [1, 4).
     int exponent = exponent_a + exponent_b - 1023 + 1;
     if ((word3 & 0x80000000u) == 0u) {
         word3 = word3 << 1 | word2 >> 31;
