@@ -1,4 +1,4 @@
-"""Which compiler is taken, what is said where there is none, and compilers that misbehave."""
+"""The search for a compiler, its errors, and compilers that misbehave."""
 
 from __future__ import annotations
 

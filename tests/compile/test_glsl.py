@@ -24,7 +24,7 @@ DEFINES = {"VALUE": 7}
 
 
 def is_valid(spirv: bytes, tmp_path: Path, target: str) -> bool:
-    """What spirv-val says; without it, whether this is SPIR-V at all."""
+    """True if spirv-val accepts it; without spirv-val, if it is SPIR-V."""
     tool = shutil.which("spirv-val")
     if tool is None:
         return spirv[:4] == b"\x03\x02\x23\x07"

@@ -20,7 +20,7 @@ def unit_of(text: str, folder: Path | None = None, **options: object) -> Transla
 
 
 def places(unit: TranslationUnit) -> dict[str, list[tuple[str, int]]]:
-    """Where a compiler takes each line to stand: GLSL 4.60, 3.4, `#line N F` gives number and file of the next line."""
+    """File and line of each line for a compiler: `#line N F` sets those of the next line (GLSL 4.60, section 3.4)."""
     found: dict[str, list[tuple[str, int]]] = {}
     number, line = MAIN, 1
     for text in unit.text.split("\n"):

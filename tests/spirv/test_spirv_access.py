@@ -63,7 +63,7 @@ AB = A0 + B0
 
 
 def access(body: str, functions: str = "", *, valid: bool = True) -> str:
-    """What happens to a, b and c in `body`: "r", "w", "rw" or "-" each, as spirv-val's blessing is had."""
+    """The accesses to a, b and c in `body`: "r", "w", "rw" or "-" each. spirv-val must accept the module."""
     pointers = "".join(line for line in body.splitlines(True) if line.startswith("%f"))
     body = "".join(line for line in body.splitlines(True) if not line.startswith("%f"))
     data = assemble(PROLOGUE + MAIN + pointers + body + END + functions, "spv1.4")

@@ -36,7 +36,7 @@ def packed(words: list[int]) -> bytes:
 
 
 def accepted(data: bytes) -> bool:
-    """Whether parse and check take `data`; everything else that can be done with it is done as well."""
+    """True if parsing and validation accept `data`; runs reflection and all else on it, too."""
     start = time.perf_counter()
     try:
         module = Module.parse(data)

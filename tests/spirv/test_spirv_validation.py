@@ -1,4 +1,4 @@
-"""What is refused before a driver sees it, what is not, and what a device is said to lack."""
+"""Validation: malformed and valid modules, and the requirements that a device does not meet."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The requirements of SPIR-V capabilities and extensions on a device: the tables of Vulkan's appendix "spirvenv".
 
-A requirement lists alternatives, separated by "|": a feature's name, a Vulkan version, or a device extension (VK_...).
-"" means that every device has it, "OpenCL" that none has. "subgroup.*" are the bits of
+A requirement lists alternatives, separated by "|". Each is a feature's name, a Vulkan version, or a device extension
+(VK_...). "" means that every device has it, "OpenCL" that none has. "subgroup.*" are the bits of
 VkPhysicalDeviceSubgroupProperties.supportedOperations.
 """
 
