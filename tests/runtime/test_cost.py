@@ -17,7 +17,7 @@ from paper_device import PaperBuffer, PaperDevice, PaperPool, PaperQueue, PaperR
 
 from vkcompute.runtime.graphs.recordings import Recordings
 from vkcompute.runtime.scheduling import command_queue, recording
-from vkcompute.runtime.scheduling.cost import NOTHING, Cost, Costs, Mix, divided
+from vkcompute.runtime.scheduling.cost import NOTHING, Cost, Costs, Mix, split_grid
 from vkcompute.runtime.scheduling.recording import Recording
 from vkcompute.runtime.scheduling.scheduler import BATCH_TASKS, Scheduler
 from vkcompute.runtime.scheduling.task import Task
@@ -29,7 +29,7 @@ LIMIT_S, HOST_S = 0.5, 1e-5  # the latter is what a call takes the host
 
 @given(grid=st.tuples(*[st.integers(1, 40)] * 3), n_parts=st.integers(1, 64))
 def test_parts_are_the_grid(grid: tuple[int, int, int], n_parts: int) -> None:
-    parts = list(divided(grid, n_parts))
+    parts = list(split_grid(grid, n_parts))
     groups = [
         tuple(first + i for first, i in zip(base, at, strict=True))
         for base, size in parts
@@ -42,8 +42,8 @@ def test_parts_are_the_grid(grid: tuple[int, int, int], n_parts: int) -> None:
 
 
 def test_no_workgroups_are_one_part() -> None:
-    assert list(divided((0, 1, 1), 16)) == [((0, 0, 0), (0, 1, 1))]
-    assert list(divided((0, 0, 0), 16)) == [((0, 0, 0), (0, 0, 0))]
+    assert list(split_grid((0, 1, 1), 16)) == [((0, 0, 0), (0, 1, 1))]
+    assert list(split_grid((0, 0, 0), 16)) == [((0, 0, 0), (0, 0, 0))]
 
 
 class TimedQueue(PaperQueue):
@@ -244,7 +244,7 @@ def test_a_graph_whose_launches_become_long_is_cut_again(eager: bool) -> None:
 def test_without_a_limit_nothing_is_learnt() -> None:
     cost = Costs(None, divisible=True).of((1000, 1, 1))
     assert cost is NOTHING
-    assert (cost.load, cost.parts) == (0, 1)
+    assert (cost.load, cost.n_parts) == (0, 1)
 
 
 @given(
@@ -253,9 +253,9 @@ def test_without_a_limit_nothing_is_learnt() -> None:
 def test_larger_grids_are_taken_to_take_longer(notes: list[tuple[int, float]], n: int) -> None:
     costs = Costs(LIMIT_S, divisible=True)
     for n_groups, seconds in notes:
-        costs.of((n_groups, 1, 1)).note(1, seconds, seconds)
+        costs.of((n_groups, 1, 1)).learn(1, seconds, seconds)
     here, there = costs.of((n, 1, 1)), costs.of((2 * n + 1, 1, 1))
-    assert here.load <= here.parts or here.parts == 1024
+    assert here.load <= here.n_parts or here.n_parts == 1024
     fresh = [n_groups for n_groups, _ in notes if n_groups.bit_length() in (n.bit_length(), (2 * n + 1).bit_length())]
     if not fresh:
         assert there.load >= here.load
@@ -275,8 +275,8 @@ def test_a_mix_is_never_known_to_take_less_than_it_does(found: tuple[list[float]
     for counts in submits:
         took = sum(n * each for n, each in zip(counts, seconds, strict=True))
         inner = Mix({cost: n for cost, n in zip(costs[1:], counts[1:], strict=True) if n})
-        inner.look()
-        Mix({inner: 1, costs[0]: counts[0]} if counts[0] else {inner: 1}).note(1, 0.0, took)
+        inner.update()
+        Mix({inner: 1, costs[0]: counts[0]} if counts[0] else {inner: 1}).learn(1, 0.0, took)
     for cost, each in zip(costs, seconds, strict=True):
         assert cost.load == 16 or cost.load >= each / LIMIT_S * (1 - 1e-9)
 
@@ -288,5 +288,5 @@ def test_a_mix_that_has_become_longer_is_known_to_be(found: tuple[list[float], l
     for counts in submits:
         took = sum(n * each for n, each in zip(counts, seconds, strict=True))
         mix = Mix({cost: n for cost, n in zip(costs, counts, strict=True) if n})
-        mix.note(1, took, took)
+        mix.learn(1, took, took)
         assert mix.load >= took / LIMIT_S * (1 - 1e-9)

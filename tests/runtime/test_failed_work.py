@@ -54,9 +54,9 @@ class Machine:
         self.faults.arm("vkQueueSubmit", after, OUT_OF_DEVICE_MEMORY, times=2)
 
 
-@pytest.fixture(params=[{}, {"staging": True}, {"timelines": (2, 1)}], ids=["direct", "staging", "lanes"])
+@pytest.fixture(params=[{}, {"staging": True}, {"timelines": (2, 1)}], ids=["direct", "staging", "queues"])
 def machine(request: pytest.FixtureRequest) -> Iterator[Machine]:
-    """Two lanes and a third that only copies, one lane, or staged transfers."""
+    """Two queues and a third that only copies, one queue, or staged transfers."""
     with watched() as faults:
         machine = Machine(faults, **request.param)
         yield machine
@@ -353,9 +353,9 @@ def filled(tensor: vc.Tensor, value: int) -> vc.Future | None:
     """Fills, and gives the future of it, which `fill` itself keeps."""
     tensor.fill(value)
     scheduler = tensor.runtime.scheduler
-    writer = scheduler.uses(tensor.buffer).last_writers(0, 4)
-    ((lane, task),) = writer.items()
-    return vc.Future(scheduler.tracker, scheduler.lanes[lane], task)
+    writer = scheduler.history(tensor.buffer).last_writers(0, 4)
+    ((queue, task),) = writer.items()
+    return vc.Future(scheduler.tracker, scheduler.queues[queue], task)
 
 
 @pytest.mark.parametrize(

@@ -35,8 +35,8 @@ class State:
         return [(self.buffers[number], start, stop) for number, start, stop in places]
 
     def pin(self, number: int | None, *, copies: bool = False) -> int | None:
-        lanes = self.paper.scheduler.lanes if copies else self.paper.scheduler.placement.compute
-        return None if number is None else lanes[number % len(lanes)].index
+        queues = self.paper.scheduler.queues if copies else self.paper.scheduler.placement.compute
+        return None if number is None else queues[number % len(queues)].index
 
 
 @dataclass(frozen=True)

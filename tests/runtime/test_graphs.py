@@ -211,21 +211,21 @@ def test_a_graph_runs_on_the_queue_family_that_it_was_recorded_for() -> None:
     with open_runtime(queues=1, timelines=3) as gpu:
         scale = gpu.kernel(vc.glsl(SCALE))
         tensors = [gpu.zeros(10, np.int32) for _ in range(3)]
-        for lane, tensor in zip(gpu.scheduler.placement.compute, tensors, strict=True):
-            scale(tensor, 1, 1, queue=lane.index)
-        for lane in gpu.scheduler.placement.compute[1:]:
-            lane.queue.family = 7
+        for queue, tensor in zip(gpu.scheduler.placement.compute, tensors, strict=True):
+            scale(tensor, 1, 1, queue=queue.index)
+        for queue in gpu.scheduler.placement.compute[1:]:
+            queue.device_queue.family = 7
         graphs = []
         for tensor in tensors:
             with gpu.record() as graph:
                 scale(tensor, 1, 10)
             graphs.append(graph)
-        submits = [lane.queue.last_value for lane in gpu.scheduler.placement.compute]
+        submits = [queue.device_queue.last_value for queue in gpu.scheduler.placement.compute]
         for graph in graphs:
             graph.submit()
         gpu.scheduler.wait()
-        for lane in gpu.scheduler.placement.compute:
-            lane.queue.family = 0
+        for queue in gpu.scheduler.placement.compute:
+            queue.device_queue.family = 0
         assert gpu.scheduler.placement.compute[0].queue.last_value >= submits[0] + 3
         assert [tensor.numpy().tolist() for tensor in tensors] == [[11] * 10] * 3
 

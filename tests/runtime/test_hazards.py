@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vkcompute.runtime.scheduling.access_history import After, Uses
+from vkcompute.runtime.scheduling.access_history import AccessHistory, Dependencies
 
 pytestmark = pytest.mark.pure
 
 NBYTES = 24
 Task = tuple[int, int]
-"""(strand, number), numbers from 1 on"""
+"""(timeline, number), numbers from 1 on"""
 
 
 @dataclass
@@ -29,7 +29,7 @@ class Byte:
 class Step:
     """One task of a program: the ranges (start, stop) that it writes and reads."""
 
-    strand: int
+    timeline: int
     writes: list[tuple[int, int]]
     reads: list[tuple[int, int]]
     task: int = 0
@@ -42,18 +42,20 @@ def ranges() -> st.SearchStrategy[list[tuple[int, int]]]:
 
 @st.composite
 def programs(draw: st.DrawFn) -> list[Step]:
-    n_strands = draw(st.integers(1, 4))
-    steps = draw(st.lists(st.builds(Step, st.integers(0, n_strands - 1), ranges(), ranges()), min_size=1, max_size=25))
-    newest = dict.fromkeys(range(n_strands), 0)
+    n_timelines = draw(st.integers(1, 4))
+    steps = draw(
+        st.lists(st.builds(Step, st.integers(0, n_timelines - 1), ranges(), ranges()), min_size=1, max_size=25)
+    )
+    newest = dict.fromkeys(range(n_timelines), 0)
     for step in steps:
-        newest[step.strand] += 1
-        step.task = newest[step.strand]
+        newest[step.timeline] += 1
+        step.task = newest[step.timeline]
     return steps
 
 
 def conflicts(memory: list[Byte], step: Step) -> set[Task]:
-    """The earlier tasks that the step must come after, and the memory's history brought up to date."""
-    me = (step.strand, step.task)
+    """The earlier tasks that the step must come dependencies, and the memory's history brought up to date."""
+    me = (step.timeline, step.task)
     written = {at for start, stop in step.writes for at in range(start, stop)}
     read = {at for start, stop in step.reads for at in range(start, stop)}
     found: set[Task] = set()
@@ -69,117 +71,117 @@ def conflicts(memory: list[Byte], step: Step) -> set[Task]:
     return found - {me}
 
 
-def note(uses: Uses, step: Step) -> After:
-    after: After = {}
+def note(history: AccessHistory, step: Step) -> Dependencies:
+    dependencies: Dependencies = {}
     for start, stop in step.writes:
-        uses.write(start, stop, step.strand, step.task, after)
+        history.write(start, stop, step.timeline, step.task, dependencies)
     for start, stop in step.reads:
-        uses.read(start, stop, step.strand, step.task, after)
-    return after
+        history.read(start, stop, step.timeline, step.task, dependencies)
+    return dependencies
 
 
 @given(programs())
 def test_every_conflict_is_ordered_and_nothing_else(steps: list[Step]) -> None:
-    uses, memory = Uses(), [Byte() for _ in range(NBYTES)]
-    before: dict[Task, set[Task]] = {}  # what is ordered before each task, by what Uses said so far
+    history, memory = AccessHistory(), [Byte() for _ in range(NBYTES)]
+    before: dict[Task, set[Task]] = {}  # what is ordered before each task, by what AccessHistory said so far
     for step in steps:
         expected = conflicts(memory, step)
-        after = note(uses, step)
+        dependencies = note(history, step)
         ordered: set[Task] = set()
-        for strand, task in after.items():
-            assert (strand, task) in expected, "it orders what has no conflict"
-            for earlier in range(1, task + 1):  # to wait for a task is to wait for the earlier ones of its strand
-                ordered |= {(strand, earlier)} | before.get((strand, earlier), set())
-        assert (step.strand, step.task) not in ordered
+        for timeline, task in dependencies.items():
+            assert (timeline, task) in expected, "it orders what has no conflict"
+            for earlier in range(1, task + 1):  # to wait for a task is to wait for the earlier ones of its timeline
+                ordered |= {(timeline, earlier)} | before.get((timeline, earlier), set())
+        assert (step.timeline, step.task) not in ordered
         assert expected <= ordered, "a conflict is not ordered"
-        before[step.strand, step.task] = ordered
+        before[step.timeline, step.task] = ordered
 
 
 @given(programs(), st.integers(0, NBYTES), st.integers(0, NBYTES))
 def test_what_the_host_waits_for(steps: list[Step], one: int, other: int) -> None:
     start, stop = min(one, other), max(one, other)
-    uses, memory = Uses(), [Byte() for _ in range(NBYTES)]
+    history, memory = AccessHistory(), [Byte() for _ in range(NBYTES)]
     for step in steps:
         conflicts(memory, step)
-        note(uses, step)
+        note(history, step)
     touched = memory[start:stop]
     writers = {byte.writer for byte in touched if byte.writer}
     everyone = writers | {reader for byte in touched for reader in byte.readers}
-    assert uses.last_writers(start, stop) == latest(writers)
-    assert uses.before_host_writes(start, stop) == latest(everyone)
-    assert uses.last_writers(start, stop) == latest(writers), "asking changes nothing"
+    assert history.last_writers(start, stop) == latest(writers)
+    assert history.last_accesses(start, stop) == latest(everyone)
+    assert history.last_writers(start, stop) == latest(writers), "asking changes nothing"
 
 
-def latest(tasks: set[Task]) -> After:
-    return {strand: max(task for other, task in tasks if other == strand) for strand, _ in tasks}
+def latest(tasks: set[Task]) -> Dependencies:
+    return {timeline: max(task for other, task in tasks if other == timeline) for timeline, _ in tasks}
 
 
 @given(programs(), st.data())
 def test_forgetting_keeps_what_is_unfinished(steps: list[Step], data: st.DataObject) -> None:
     """With calls of forget() in between, every conflict with an unfinished task is still reported."""
-    uses, memory = Uses(), [Byte() for _ in range(NBYTES)]
+    history, memory = AccessHistory(), [Byte() for _ in range(NBYTES)]
     newest = dict.fromkeys(range(4), 0)
     finished = dict.fromkeys(range(4), 0)
     for step in steps:
         if data.draw(st.booleans()):
             finished = {s: data.draw(st.integers(finished[s], newest[s])) for s in newest}
-            uses.forget(finished)
+            history.prune(finished)
         pending = {(s, t) for s, t in conflicts(memory, step) if t > finished[s]}
-        newest[step.strand] = step.task
-        after = note(uses, step)
-        assert latest(pending).items() <= after.items(), "a dependency on unfinished work is lost"
-    uses.forget(newest)
-    assert len(uses) == 0, "all is finished, and nothing is left"
+        newest[step.timeline] = step.task
+        dependencies = note(history, step)
+        assert latest(pending).items() <= dependencies.items(), "a dependency on unfinished work is lost"
+    history.prune(newest)
+    assert len(history) == 0, "all is finished, and nothing is left"
 
 
 @given(programs())
 def test_segments_stay_few(steps: list[Step]) -> None:
     """Never more segments than there are different ends of ranges."""
-    uses = Uses()
+    history = AccessHistory()
     ends: set[int] = set()
     for step in steps:
-        note(uses, step)
+        note(history, step)
         ends |= {end for pair in (*step.writes, *step.reads) for end in pair}
-        assert len(uses) <= max(0, len(ends) - 1)
+        assert len(history) <= max(0, len(ends) - 1)
 
 
 def test_one_write_over_many_pieces_leaves_one_segment() -> None:
-    uses = Uses()
+    history = AccessHistory()
     for at in range(1000):
-        uses.write(4 * at, 4 * at + 4, 0, at + 1, {})
-    assert len(uses) == 1000
-    after: After = {}
-    uses.write(0, 4000, 1, 1, after)
-    assert (after, len(uses)) == ({0: 1000}, 1)
+        history.write(4 * at, 4 * at + 4, 0, at + 1, {})
+    assert len(history) == 1000
+    dependencies: Dependencies = {}
+    history.write(0, 4000, 1, 1, dependencies)
+    assert (dependencies, len(history)) == ({0: 1000}, 1)
 
 
 def test_last_writers() -> None:
-    uses = Uses()
-    assert uses.last_writers(0, 8) == {}
-    uses.read(0, 8, 2, 1, {})
-    assert uses.last_writers(0, 8) == {}, "a read is no write"
-    uses.write(4, 8, 3, 1, {})
-    assert (uses.last_writers(0, 4), uses.last_writers(0, 5), uses.last_writers(8, 9)) == ({}, {3: 1}, {})
+    history = AccessHistory()
+    assert history.last_writers(0, 8) == {}
+    history.read(0, 8, 2, 1, {})
+    assert history.last_writers(0, 8) == {}, "a read is no write"
+    history.write(4, 8, 3, 1, {})
+    assert (history.last_writers(0, 4), history.last_writers(0, 5), history.last_writers(8, 9)) == ({}, {3: 1}, {})
 
 
 def test_ranges_beyond_32_bits() -> None:
-    uses, after = Uses(), {}
-    uses.write(0, 1 << 40, 0, 1, {})
-    uses.read(1 << 39, (1 << 39) + 4, 1, 1, after)
-    assert after == {0: 1}
-    assert len(uses) == 3
+    history, dependencies = AccessHistory(), {}
+    history.write(0, 1 << 40, 0, 1, {})
+    history.read(1 << 39, (1 << 39) + 4, 1, 1, dependencies)
+    assert dependencies == {0: 1}
+    assert len(history) == 3
 
 
 @pytest.mark.parametrize("lag", [0, 300, 5_000, 10**9])
 def test_forgetting_costs_a_task_no_more_the_more_windows_have_work(lag: int) -> None:
     """Of 4,096 windows written in turn, whatever part is unfinished: few segments are looked at per task, few stay."""
-    uses, looked_at, most = Uses(), 0, 0
+    history, looked_at, most = AccessHistory(), 0, 0
     for task in range(1, 40_001):
-        if uses.crowded:
-            looked_at += len(uses)
-            uses.forget({0: task - lag})
+        if history.needs_pruning:
+            looked_at += len(history)
+            history.prune({0: task - lag})
         start = task % 4096 * 8
-        uses.write(start, start + 8, 0, task, {})
-        most = max(most, len(uses))
+        history.write(start, start + 8, 0, task, {})
+        most = max(most, len(history))
     assert looked_at <= 4 * task
     assert most <= max(65, 2 * min(lag, 4096) + 2)

@@ -19,7 +19,7 @@ from faults import interrupted, watched
 from runtimes import open_runtime
 
 import vkcompute as vc
-from vkcompute.runtime.scheduling.command_queue import Lane
+from vkcompute.runtime.scheduling.command_queue import CommandQueue
 from vkcompute.runtime.scheduling.placement import Placement
 from vkcompute.runtime.scheduling.scheduler import Scheduler
 
@@ -122,9 +122,9 @@ def test_ctrl_c_at_every_moment(use: str, options: dict[str, Any]) -> None:
 
 PLACES: dict[str, tuple[type, str, int]] = {
     "choose": (Placement, "choose", 1),
-    "first flush": (Lane, "flush", 1),
-    "second flush": (Lane, "flush", 2),
-    "note": (Scheduler, "_note", 1),
+    "first flush": (CommandQueue, "flush", 1),
+    "second flush": (CommandQueue, "flush", 2),
+    "add task": (Scheduler, "_add_task", 1),
 }
 
 
@@ -322,7 +322,7 @@ def interrupted(wait):
     return False
 
 waits = [last.result, runtime.wait, a.numpy, lambda: a.write(np.zeros(a.size, np.uint32)), runtime.close, runtime.close]
-print([interrupted(wait) for wait in waits], runtime.device.queues[0].poll() < last._lane.queue.last_value)
+print([interrupted(wait) for wait in waits], runtime.device.queues[0].poll() < last._queue.device_queue.last_value)
 runtime.close()
 print(runtime.closed)
 """

@@ -88,7 +88,7 @@ def test_a_measured_graph_tells_of_its_queue_as_any_other() -> None:
 
 
 def test_a_graph_of_very_many_tasks_is_one(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("vkcompute.runtime.scheduling.scheduler._MOST_MEASURED", 19)
+    monkeypatch.setattr("vkcompute.runtime.scheduling.scheduler._MAX_MEASURED", 19)
     x = gpu.zeros(64)
     with gpu.record() as graph:
         for i in range(10):

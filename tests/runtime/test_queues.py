@@ -38,7 +38,7 @@ def many(request: pytest.FixtureRequest) -> Iterator[vc.Runtime]:
 def test_chains_cross_queues_by_hand(many: vc.Runtime) -> None:
     kernel = many.kernel(MULTIPLY)
     a, b = many.full(1000, 1.0), many.full(1000, 2.0)
-    compute = [lane.index for lane in many.scheduler.placement.compute]
+    compute = [queue.index for queue in many.scheduler.placement.compute]
     for i in range(20):  # each launch needs the result of the one before, which another queue runs
         kernel(a, b, a, queue=compute[i % len(compute)])
     assert np.array_equal(a.numpy(), np.full(1000, 2.0**20, np.float32))
@@ -49,7 +49,7 @@ def test_independent_chains_go_to_different_queues_and_meet_again(many: vc.Runti
     for _ in range(10):
         for chain in chains:
             vc.multiply(chain, 2.0, chain)
-    used = {writer for chain in chains for writer in many.scheduler.uses(chain.buffer).last_writers(0, 1)}
+    used = {writer for chain in chains for writer in many.scheduler.history(chain.buffer).last_writers(0, 1)}
     total = many.full(1 << 16, 1.0)
     for chain in chains:
         vc.multiply(total, chain, total)
@@ -70,8 +70,8 @@ def test_uploads_and_downloads_larger_than_the_staging_slots(many: vc.Runtime) -
 def test_staged_transfers_run_on_transfer_queues() -> None:
     with open_runtime(timelines=(1, 1), staging=True) as gpu:
         a = gpu.tensor(np.ones(100, np.float32))
-        (writer,) = gpu.scheduler.uses(a.buffer).last_writers(0, 1)
-        assert gpu.scheduler.lanes[writer].queue.role == "transfer"
+        (writer,) = gpu.scheduler.history(a.buffer).last_writers(0, 1)
+        assert gpu.scheduler.queues[writer].device_queue.role == "transfer"
 
 
 def test_kernels_are_not_sent_to_transfer_queues(many: vc.Runtime) -> None:
@@ -163,16 +163,16 @@ OF_PYTHON: dict[str, Callable[[Any, int], vc.Future]] = {
 def test_kernels_in_python_take_a_queue_in_brackets(many: vc.Runtime, launch: Callable[[Any, int], vc.Future]) -> None:
     compute = many.scheduler.placement.compute
     tensors = [many.zeros(100, np.int32) for _ in compute]
-    for lane, x in zip(compute, tensors, strict=True):
+    for queue, x in zip(compute, tensors, strict=True):
         many.wait()
-        before = lane.task
-        done = launch(x, lane.index)
-        assert (done.queue, done.placement) == (lane.queue, PINNED)
-        assert lane.task > before
+        before = queue.task
+        done = launch(x, queue.index)
+        assert (done.queue, done.placement) == (queue.device_queue, PINNED)
+        assert queue.task > before
 
 
 def test_the_results_are_the_same_on_every_queue(many: vc.Runtime) -> None:
-    compute = [lane.index for lane in many.scheduler.placement.compute]
+    compute = [queue.index for queue in many.scheduler.placement.compute]
     x = many.zeros(100, np.int32)
     for i in range(30):  # each launch needs the result of the one before, which another queue runs
         steps[None, None, compute[i % len(compute)]](x, i)
@@ -272,8 +272,8 @@ def test_every_queue_that_there_is() -> None:
         assert len(gpu.device.queues) == able
         kernel = gpu.kernel(MULTIPLY)
         a = gpu.full(100, 1.0)
-        for lane in gpu.scheduler.placement.compute:
-            kernel(a, a, a, queue=lane.index)
+        for queue in gpu.scheduler.placement.compute:
+            kernel(a, a, a, queue=queue.index)
         assert np.array_equal(a.numpy(), np.ones(100, np.float32))
 
 

@@ -65,10 +65,10 @@ def test_the_future_of_windows_is_the_future_of_all() -> None:
         multiplier._window_bytes = 1 << 16
         multiplier(x, x, out).result()
         assert all(
-            point.done() for point in gpu.scheduler.points(gpu.scheduler.uses(out.buffer).last_writers(0, 1 << 20))
+            point.done() for point in gpu.scheduler.points(gpu.scheduler.history(out.buffer).last_writers(0, 1 << 20))
         )
-        assert len({lane.task for lane in gpu.scheduler.lanes}) > 1
-        assert all(lane.recorder is None or lane.n_batched == 0 for lane in gpu.scheduler.lanes[1:])
+        assert len({queue.task for queue in gpu.scheduler.queues}) > 1
+        assert all(queue.recorder is None or queue.n_batched == 0 for queue in gpu.scheduler.queues[1:])
 
 
 def test_writes_to_strided_views_leave_their_gaps_alone(gpu: vc.Runtime) -> None:

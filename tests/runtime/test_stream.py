@@ -26,8 +26,8 @@ pytestmark = pytest.mark.queues
 RUNTIMES: dict[str, dict[str, Any]] = {
     "direct": {},
     "staging": {"staging": True},
-    "lanes": {"timelines": 2},
-    "staging-lanes": {"staging": True, "timelines": (2, 1)},
+    "queues": {"timelines": 2},
+    "staging-queues": {"staging": True, "timelines": (2, 1)},
 }
 LENGTHS = """
     layout(local_size_x = 1) in;

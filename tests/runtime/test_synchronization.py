@@ -13,7 +13,7 @@ from runtimes import open_runtime
 from sync_trace import traced
 
 from vkcompute.runtime.memory.transfers import Transfers, host_view
-from vkcompute.runtime.scheduling.command_queue import Lane, Strand
+from vkcompute.runtime.scheduling.command_queue import CommandQueue, Timeline
 
 TIMELINES = {"one queue": 1, "three queues": 3, "queues for copies": (2, 2)}
 
@@ -45,8 +45,8 @@ def without_waits(self: Transfers, buffer: Any, offset: int, nbytes: int, **_: A
 @pytest.mark.parametrize(
     ("timelines", "owner", "method", "instead"),
     [
-        (1, Strand, "order", lambda *_: None),
-        (3, Lane, "wait_for", lambda *_: None),
+        (1, Timeline, "order_after", lambda *_: None),
+        (3, CommandQueue, "wait_for", lambda *_: None),
         (1, Transfers, "mapped", without_waits),
     ],
     ids=["barriers", "semaphores", "waits"],

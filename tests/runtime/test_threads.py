@@ -52,8 +52,8 @@ class Worker:
         self.expected += 2
 
     def launch_on_a_queue(self) -> None:
-        lane = self.random.choice(self.gpu.scheduler.placement.compute)
-        self.scale(self.x, 1, 1, queue=lane.index).result()
+        queue = self.random.choice(self.gpu.scheduler.placement.compute)
+        self.scale(self.x, 1, 1, queue=queue.index).result()
         self.expected += 1
 
     def be_told(self) -> None:
@@ -121,8 +121,8 @@ def test_eight_threads_launch_on_the_same_tensors(timelines: int) -> None:
             futures = []
             start.wait()
             for i in range(n_launches):
-                lane = gpu.scheduler.placement.compute[(number + i) % timelines].index if i % 3 else None
-                futures.append(scale(x, 1, 1, queue=lane))
+                queue = gpu.scheduler.placement.compute[(number + i) % timelines].index if i % 3 else None
+                futures.append(scale(x, 1, 1, queue=queue))
                 if i % 50 == number:
                     total.fill(0)  # between whatever others do
                     add(x, x, total, 1)

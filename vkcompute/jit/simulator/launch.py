@@ -111,7 +111,7 @@ def _marks(tensors: list[Any]) -> dict[Any, np.ndarray[Any, Any]]:
     found = {}
     for scheduler, buffer in {(each.runtime.scheduler, each.buffer) for each in tensors}:
         with scheduler.lock:
-            written = scheduler.uses(buffer).written
+            written = scheduler.history(buffer).written
         if written is not True:
             found[buffer] = np.array(np.broadcast_to(written, buffer.used_bytes))
     return found

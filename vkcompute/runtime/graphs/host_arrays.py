@@ -26,8 +26,8 @@ class Arrival(Future):
     """A run whose results reach arrays of the host before it counts as done."""
 
     def __init__(self, run: Future, land: Callable[[], None]) -> None:
-        super().__init__(run._tracker, run._lane, run._task)
-        self._why, self._land = run._why, land
+        super().__init__(run._tracker, run._queue, run._task)
+        self._reason, self._land = run._reason, land
 
     def done(self) -> bool:
         if finished := super().done():

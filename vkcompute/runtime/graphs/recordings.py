@@ -49,7 +49,8 @@ class Recordings:
         queue = runtime.scheduler.placement.recorded_for
         self._pool, self.family = CommandPool(queue), queue.family
         self.first = self.choose({})
-        _all(runtime).add(self)
+        self._all = kept(runtime, Recordings, WeakSet[Recordings], release=_drop_others)
+        self._all.add(self)
 
     def choose(self, given: Mapping[str, Any]) -> GraphRecording:
         """A recording for these inputs, whose staging memory is free, or is so before that of others like it."""
@@ -79,9 +80,9 @@ class Recordings:
         scheduler, cost = self._runtime.scheduler, recording.cost
         while True:
             if scheduler.submit_limit_s is not None:  # what they take may have changed
-                for lane in scheduler.lanes:
-                    lane.finished_task()
-                cost.look()
+                for queue in scheduler.queues:
+                    queue.poll_task()
+                cost.update()
             n = times if cost.load * times <= 1 else max(1, int(1 / cost.load))
             future = scheduler.replay(recording, self.family, n)
             times -= n
@@ -108,13 +109,8 @@ class Recordings:
 
     def close(self) -> None:
         """Lets go of them, once no run is pending."""
-        _all(self._runtime).discard(self)
+        self._all.discard(self)
         self._pool.close()
-
-
-def _all(runtime: Context) -> WeakSet[Recordings]:
-    """The recordings of all graphs of a runtime, most of which are dropped where memory is short."""
-    return kept(runtime, Recordings, WeakSet[Recordings], release=_drop_others)
 
 
 def _drop_others(found: WeakSet[Recordings]) -> None:

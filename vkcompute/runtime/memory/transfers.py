@@ -60,9 +60,9 @@ class Transfers:
         """Waits until the device has finished with these bytes as far as the host has to that reads (writes) them."""
         buffer, start, stop = where
         with self._scheduler.lock:
-            uses = self._scheduler.uses(buffer)
-            uses.written = write or uses.written
-            find = uses.before_host_writes if write else uses.last_writers
+            history = self._scheduler.history(buffer)
+            history.written = write or history.written
+            find = history.last_accesses if write else history.last_writers
             points = self._scheduler.points(find(start, stop))
         for point in points:
             point.wait()

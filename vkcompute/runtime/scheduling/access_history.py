@@ -1,8 +1,8 @@
-"""Who has to wait for whom: reads and writes of byte ranges in, the fewest dependencies out. No device involved.
+"""Access history of buffers: reads and writes of byte ranges in, the fewest dependencies out. Calls no driver.
 
-Work runs on strands (queues, or a recorded graph), each of which numbers its tasks 1, 2, 3, … A dependency names a
-strand and a task of it. Of several on one strand only the latest is kept: whoever waits for it, by a barrier or a
-semaphore, waits for the earlier ones too.
+Tasks run on timelines (queues, or a recording), each of which numbers its tasks 1, 2, 3, ... A dependency is a timeline
+and a task on it. Only the latest task of each timeline is kept: a barrier or a semaphore that waits for it also waits
+for the earlier ones.
 """
 
 from __future__ import annotations
@@ -15,32 +15,31 @@ from vkcompute.core.buffer import Buffer
 
 Range = tuple[Buffer, int, int]
 """(buffer, start, stop), in bytes"""
+Dependencies = dict[int, int]
+"""timeline -> the latest task on it that must come first"""
 
-After = dict[int, int]
-"""strand -> the latest task of it that has to come first"""
-
-_MANY = 64
+_MANY_SEGMENTS = 64
 
 
 class _Segment:
-    """Bytes [start, stop) with one history: the last task that wrote them, and who has read them since."""
+    """Bytes [start, stop) with one history: the task that wrote them last, and the tasks that have read them since."""
 
     __slots__ = ("reads", "start", "stop", "writer", "written")
 
-    def __init__(self, start: int, stop: int, writer: int, written: int, reads: After) -> None:
+    def __init__(self, start: int, stop: int, writer: int, written: int, reads: Dependencies) -> None:
         self.start, self.stop = start, stop
-        self.writer, self.written = writer, written  # strand and task; task 0 is before everything
+        self.writer, self.written = writer, written  # timeline and task; task 0 precedes all others
         self.reads = reads
 
 
-class Uses:
-    """The history of one buffer.
+class AccessHistory:
+    """The accesses to one buffer.
 
-    A task that both reads and writes notes its writes first: they wait for all that its reads would wait for.
+    A task that reads and writes registers its writes first: their dependencies include those of its reads.
 
     Attributes:
-        written: whether anyone has written to it, the host included; of a buffer that only simulated launches have
-            written to, an array of bool that has it for each byte.
+        written: True if anything was written to the buffer, also by the host. If only simulated launches wrote to it,
+            an array of bool with an element per byte.
     """
 
     __slots__ = ("_limit", "_segments", "written")
@@ -48,44 +47,44 @@ class Uses:
     def __init__(self) -> None:
         self._segments: list[_Segment] = []
         self.written: Any = False
-        self._limit = _MANY
+        self._limit = _MANY_SEGMENTS
 
-    def read(self, start: int, stop: int, strand: int, task: int, after: After) -> None:
-        """Notes that the task reads bytes [start, stop), and adds what it has to come after to `after`."""
+    def read(self, start: int, stop: int, timeline: int, task: int, dependencies: Dependencies) -> None:
+        """Registers a read of bytes [start, stop) by the task, and adds what the task depends on to `dependencies`."""
         for segment in self._tile(start, stop):
-            _wait_for(segment, strand, task, after)
-            segment.reads[strand] = task
+            _add_writer(segment, timeline, task, dependencies)
+            segment.reads[timeline] = task
 
-    def write(self, start: int, stop: int, strand: int, task: int, after: After) -> None:
-        """Notes that the task writes bytes [start, stop), and adds what it has to come after to `after`."""
+    def write(self, start: int, stop: int, timeline: int, task: int, dependencies: Dependencies) -> None:
+        """Registers a write of bytes [start, stop) by the task, and adds what the task depends on to `dependencies`."""
         self.written = True
         found = self._tile(start, stop)
         for segment in found:
-            _wait_for(segment, strand, task, after)
+            _add_writer(segment, timeline, task, dependencies)
             for reader, read in segment.reads.items():
-                if read > after.get(reader, 0) and (reader != strand or read != task):
-                    after[reader] = read
+                if read > dependencies.get(reader, 0) and (reader != timeline or read != task):
+                    dependencies[reader] = read
         if len(found) == 1:
             segment = found[0]
-            segment.writer, segment.written, segment.reads = strand, task, {}
+            segment.writer, segment.written, segment.reads = timeline, task, {}
         elif found:
             first = bisect_right(self._segments, start, key=_start_of) - 1
-            self._segments[first : first + len(found)] = [_Segment(start, stop, strand, task, {})]
+            self._segments[first : first + len(found)] = [_Segment(start, stop, timeline, task, {})]
 
-    def last_writers(self, start: int, stop: int) -> After:
-        """Who wrote bytes [start, stop) last: what must be finished before the host may read them."""
-        after: After = {}
+    def last_writers(self, start: int, stop: int) -> Dependencies:
+        """The last writers of bytes [start, stop): what must finish before the host may read them."""
+        dependencies: Dependencies = {}
         for segment in self._overlapping(start, stop):
-            _wait_for(segment, -1, 0, after)
-        return after
+            _add_writer(segment, -1, 0, dependencies)
+        return dependencies
 
-    def before_host_writes(self, start: int, stop: int) -> After:
-        """What must be finished before the host may write bytes [start, stop)."""
-        after = self.last_writers(start, stop)
+    def last_accesses(self, start: int, stop: int) -> Dependencies:
+        """The last writers and readers of bytes [start, stop): what must finish before the host may write them."""
+        dependencies = self.last_writers(start, stop)
         for segment in self._overlapping(start, stop):
             for reader, read in segment.reads.items():
-                after[reader] = max(read, after.get(reader, 0))
-        return after
+                dependencies[reader] = max(read, dependencies.get(reader, 0))
+        return dependencies
 
     def unwritten(self, start: int, stop: int) -> list[tuple[int, int]]:
         """The parts of [start, stop) that no task has written."""
@@ -98,31 +97,35 @@ class Uses:
         return [*parts, (start, stop)] if start < stop else parts
 
     def writers(self, start: int, stop: int) -> list[tuple[int, int]]:
-        """The last writers of the bytes [start, stop), as (strand, task)."""
+        """The last writer of each part of [start, stop), as (timeline, task)."""
         return [(segment.writer, segment.written) for segment in self._overlapping(start, stop)]
 
     def overwrite(self, start: int, stop: int, failed: Callable[[int, int], object]) -> None:
-        """Notes that the host wrote the bytes [start, stop): tasks (strand, task) that `failed` are no writers now."""
+        """Registers a write by the host: tasks (timeline, task) that have `failed` are no longer the last writers."""
         for segment in self._tile(start, stop):
             if failed(segment.writer, segment.written):
                 segment.written = 0
 
-    def forget(self, finished: Mapping[int, int]) -> None:
-        """Drops what only tells of finished tasks; `finished` gives per strand the last task that is."""
+    def prune(self, finished: Mapping[int, int]) -> None:
+        """Drops segments whose tasks have all finished.
 
-        def told(segment: _Segment) -> bool:
+        Args:
+            finished: timeline -> its last finished task.
+        """
+
+        def is_finished(segment: _Segment) -> bool:
             return segment.written <= finished.get(segment.writer, 0) and all(
                 read <= finished.get(reader, 0) for reader, read in segment.reads.items()
             )
 
-        self._segments = [segment for segment in self._segments if not told(segment)]
-        self._limit = max(_MANY, 2 * len(self._segments))
+        self._segments = [segment for segment in self._segments if not is_finished(segment)]
+        self._limit = max(_MANY_SEGMENTS, 2 * len(self._segments))
 
     @property
-    def crowded(self) -> bool:
-        """Whether to `forget`: the segments are many, and twice as many as could not be forgotten the last time.
+    def needs_pruning(self) -> bool:
+        """True if there are many segments, and twice as many as the last `prune` left.
 
-        So a buffer of a thousand windows with work on each does not look at all of them for each task.
+        So a buffer of a thousand windows with unfinished work on each is not pruned anew for every task.
         """
         return len(self._segments) > self._limit
 
@@ -133,7 +136,7 @@ class Uses:
         segments = self._segments
         first = max(0, bisect_right(segments, start, key=_start_of) - 1) if len(segments) > 1 else 0
         found = []
-        for position in range(first, len(segments)):  # no slice: it would copy all that follows
+        for position in range(first, len(segments)):  # a slice would copy all segments behind `first`
             segment = segments[position]
             if segment.start >= stop:
                 break
@@ -142,14 +145,14 @@ class Uses:
         return found
 
     def _tile(self, start: int, stop: int) -> list[_Segment]:
-        """Segments that cover [start, stop) exactly: existing ones are cut at its ends, and gaps are filled."""
+        """Segments that cover [start, stop) exactly: splits existing ones at its ends, and fills gaps."""
         segments = self._segments
         if len(segments) == 1 and segments[0].start == start and segments[0].stop == stop:
-            return segments[:]  # nearly always: the same whole tensor again
+            return segments[:]  # the common case: the same whole tensor again
         if start >= stop:
             return []
-        self._cut(start)
-        self._cut(stop)
+        self._split(start)
+        self._split(stop)
         position = bisect_right(segments, start - 1, key=_start_of)
         found: list[_Segment] = []
         at = start
@@ -164,7 +167,7 @@ class Uses:
             position += 1
         return found
 
-    def _cut(self, at: int) -> None:
+    def _split(self, at: int) -> None:
         segments = self._segments
         position = bisect_right(segments, at, key=_start_of) - 1
         if position >= 0:
@@ -179,8 +182,8 @@ def _start_of(segment: _Segment) -> int:
     return segment.start
 
 
-def _wait_for(segment: _Segment, strand: int, task: int, after: After) -> None:
-    """Adds the segment's last writer to `after`, unless it is the task itself."""
+def _add_writer(segment: _Segment, timeline: int, task: int, dependencies: Dependencies) -> None:
+    """Adds the segment's last writer, unless it is the task itself."""
     written, writer = segment.written, segment.writer
-    if written > after.get(writer, 0) and (writer != strand or written != task):
-        after[writer] = written
+    if written > dependencies.get(writer, 0) and (writer != timeline or written != task):
+        dependencies[writer] = written

@@ -1,4 +1,4 @@
-"""Completion callbacks: what the host does once it is known that a launch has finished."""
+"""Completion callbacks: run on the host once a launch is known to have finished."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from typing import TypeVar
 from vkcompute.core.buffer import Buffer
 from vkcompute.core.device import Device
 from vkcompute.runtime.scheduling.access_history import Range
-from vkcompute.runtime.scheduling.command_queue import Lane, failure_of
+from vkcompute.runtime.scheduling.command_queue import CommandQueue, failure_of
 
 Callback = Callable[[], Exception | None]
-"""Returns the error that the launch ended with, if any."""
+"""Returns the error that the launch reports, if any."""
 _T = TypeVar("_T")
 
 
 @dataclass(slots=True, eq=False)
 class CompletionCallback:
-    """A callback, called once when all tasks that write a buffer have finished.
+    """A callback that runs once, when all tasks that write a buffer have finished.
 
     Attributes:
         tasks: (queue, task) of those that write the buffer, and of those that depend on them: they fail together.
         launched: True once everything that writes the buffer has been launched.
-        called, error: True once the callback was called, and what it returned or raised.
+        called, error: True once the callback has run, and what it returned or raised.
     """
 
     buffer: Buffer
@@ -40,16 +40,16 @@ class CompletionCallback:
 
 
 class CompletionCallbacks(list[CompletionCallback]):
-    """The callbacks of one scheduler that have not been called, in the order of the launches."""
+    """The callbacks of one scheduler that have not run, in the order of the launches."""
 
-    def __init__(self, device: Device, lanes: Sequence[Lane]) -> None:
+    def __init__(self, device: Device, queues: Sequence[CommandQueue]) -> None:
         super().__init__()
-        self._device, self._lanes, self._is_running = device, lanes, False
+        self._device, self._queues, self._is_running = device, queues, False
 
     def expect(self, buffer: Buffer, callback: Callback, launch: Callable[[], _T]) -> _T:
         """Launches work that writes the buffer, by `launch`, and registers a callback for it."""
         entry = CompletionCallback(buffer, callback)
-        try:  # with the append inside, and first: no interruption comes between
+        try:  # the append is inside and first: Ctrl-C cannot separate it from the `finally`
             self.append(entry)
             return launch()
         finally:
@@ -58,21 +58,21 @@ class CompletionCallbacks(list[CompletionCallback]):
                 self.remove(entry)
 
     def follow(self, task: tuple[int, int], writes: Sequence[Range], reads: Sequence[Range]) -> None:
-        """Notes a new task that writes the buffer of a callback, or depends on one that does; with the lock held."""
+        """Registers a new task that writes the buffer of a callback, or depends on one that does. Requires the lock."""
         writers, written = {*_writers(reads)}, [buffer for buffer, _, _ in writes]
         for entry in self:
             if not writers.isdisjoint(entry.tasks) or entry.buffer in written:
                 entry.tasks[task] = None
 
     def run(self) -> None:
-        """Calls the callbacks whose tasks have finished."""
+        """Runs the callbacks whose tasks have finished."""
         with self._device.lock:
-            if self._is_running:  # a callback has led here
+            if self._is_running:  # this is called from within a callback
                 return
             self._is_running = True
             try:
-                # Newest first: work may finish between two questions, and a launch never finishes before one that it
-                # depends on. So the callbacks of finished launches run in the order of these.
+                # Polls the newest launch first. A launch never finishes before those that it depends on, so these are
+                # then found finished too, and callbacks run in the order of the launches.
                 finished = [each for each in reversed(self) if each.launched and self._finished(each)]
                 for entry in reversed(finished):
                     self._run(entry)
@@ -81,28 +81,28 @@ class CompletionCallbacks(list[CompletionCallback]):
 
     def _finished(self, entry: CompletionCallback) -> bool:
         """True if all tasks that write the buffer have finished or failed; asks the driver."""
-        if entry.called or failure_of(self._lanes, entry.whole) is not None:
+        if entry.called or failure_of(self._queues, entry.whole) is not None:
             return True
-        return all(task <= self._lanes[lane].finished_task() for lane, task in _writers(entry.whole))
+        return all(task <= self._queues[queue].poll_task() for queue, task in _writers(entry.whole))
 
     def _run(self, entry: CompletionCallback) -> None:
-        """Continues where an interruption left off: steps that may be incomplete are repeated."""
+        """Runs one callback; repeats the steps after it that Ctrl-C cut short."""
         if not entry.called:
-            failed = failure_of(self._lanes, entry.whole) is not None
+            failed = failure_of(self._queues, entry.whole) is not None
             try:
                 entry.error = None if failed else entry.callback()
-            except BaseException as caught:  # nobody will know what it would have been
+            except BaseException as caught:  # its result is lost
                 entry.error = caught
                 raise
             finally:
                 entry.called = True
         if entry.error is not None:
-            for lane, task in entry.tasks:
-                self._lanes[lane].fail(entry.error, task)
+            for queue, task in entry.tasks:
+                self._queues[queue].fail(entry.error, task)
         entry.buffer.uses = None
         self.remove(entry)
 
 
 def _writers(ranges: Sequence[Range]) -> list[tuple[int, int]]:
-    """(queue, task) of those that wrote these bytes last."""
+    """The last writers of these bytes, as (queue, task)."""
     return [each for buffer, start, stop in ranges if buffer.uses for each in buffer.uses.writers(start, stop)]

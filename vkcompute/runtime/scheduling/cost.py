@@ -1,6 +1,6 @@
-"""How much of a submit launches take, as far as earlier ones tell: what occupies a GPU for seconds, a desktop ends.
+"""The cost of launches, learned from earlier ones: desktops kill work that occupies their GPU for seconds.
 
-Arithmetic only: no device is needed to use or to test it.
+Arithmetic only; calls no driver.
 """
 
 from __future__ import annotations
@@ -8,18 +8,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from math import ceil
 
-_UNKNOWN = 16.0  # a launch's load is taken to be: so much that the first one is divided, and shows what it takes
-_MOST_PARTS = 1024
+_UNKNOWN = 16.0  # the load of a first launch: high enough to be split, which shows what it takes
+_MAX_PARTS = 1024
 
 Grid = tuple[int, int, int]
 
 
 class Cost:
-    """What the launches of one kernel take, on grids of about one size.
+    """The cost of one launch of a kernel, on grids of about one size.
 
     Attributes:
-        load: of one, as a part of the time that a submit may take; never less than it is, as far as is known.
-        parts: into so many submits one of them is divided, where it is too long for one.
+        load: an upper bound of the launch's time, as a fraction of the time that a submit may take.
+        n_parts: number of submits that one launch is split into, if it takes too long for one.
     """
 
     __slots__ = ("_divisible", "_limit_s", "load")
@@ -28,28 +28,28 @@ class Cost:
         self._limit_s, self.load, self._divisible = limit_s, load, divisible
 
     @property
-    def parts(self) -> int:
-        return min(_MOST_PARTS, ceil(self.load)) if self._divisible else 1
+    def n_parts(self) -> int:
+        return min(_MAX_PARTS, ceil(self.load)) if self._divisible else 1
 
-    def note(self, n: float, least_s: float, most_s: float) -> None:
-        """Takes note that `n` such launches took so long, between the two as far as the host has seen."""
+    def learn(self, n: float, least_s: float, most_s: float) -> None:
+        """Updates the load: `n` launches took between `least_s` and `most_s`, as far as the host has seen."""
         submit_s = n * self._limit_s
         self.load = max(min(self.load, max(most_s, 1e-9) / submit_s), least_s / submit_s)
 
 
 NOTHING = Cost(1.0, 0.0)
-"""Of what has no limit, or is short at any rate."""
+"""The cost of tasks without a time limit, or that are always short."""
 
 
 class Mix:
-    """What launches of several kinds take together.
+    """The cost of several kinds of launches together.
 
     Args:
-        counts: how many there are of each: of launches, or of mixes themselves.
-        rest: the load of what is none of these.
+        counts: number of launches of each kind; a kind may be a mix itself.
+        rest: the load of everything else.
 
     Attributes:
-        load: of all, as `Cost.load`, when `look` or `note` was last called.
+        load: the sum, as of the last `update` or `learn`.
     """
 
     __slots__ = ("_counts", "_rest", "load")
@@ -57,45 +57,45 @@ class Mix:
     def __init__(self, counts: Mapping[Cost | Mix, float], rest: float = 0.0) -> None:
         self._counts, self._rest, self.load = counts, rest, 0.0
 
-    def look(self) -> None:
-        """Brings the load up to date."""
+    def update(self) -> None:
+        """Recomputes the load."""
         self.load = self._rest + sum([n * cost.load for cost, n in self._counts.items()])
 
-    def note(self, n: float, least_s: float, most_s: float) -> None:
-        """As `Cost.note`: each kind took no longer than all, and its part of the least, if others are as known."""
-        self.look()
+    def learn(self, n: float, least_s: float, most_s: float) -> None:
+        """As `Cost.learn`. Each kind took at most the whole time, and its share of the least time by known loads."""
+        self.update()
         for cost, each in self._counts.items():
-            cost.note(n * each, least_s * each * cost.load / self.load, most_s)
-        self.look()
+            cost.learn(n * each, least_s * each * cost.load / self.load, most_s)
+        self.update()
 
 
 class Costs:
-    """Those of one kernel, by the size of the grid.
+    """The costs of one kernel by the size of the grid.
 
     Args:
         limit_s: of a submit; None for no limit.
-        divisible: whether a launch may be divided into several.
+        divisible: True if a launch may be split.
     """
 
     def __init__(self, limit_s: float | None, *, divisible: bool) -> None:
         self._limit_s, self._divisible = limit_s, divisible
-        self._known: dict[int, Cost] = {}  # by the number of bits of the number of workgroups
+        self._known: dict[int, Cost] = {}  # by the bit length of the number of workgroups
 
     def of(self, grid: Grid) -> Cost:
-        """That of launches on grids like this."""
+        """The cost of launches on grids of this size."""
         if self._limit_s is None:
             return NOTHING
         n_bits = (grid[0] * grid[1] * grid[2]).bit_length()
         found = self._known.get(n_bits)
         if found is None:
-            # Of fewer workgroups a launch takes no longer than of more.
+            # Fewer workgroups take no longer than more.
             loads = [cost.load * max(1.0, 2.0 ** (n_bits - bits)) for bits, cost in self._known.items()]
             found = self._known[n_bits] = Cost(self._limit_s, min(loads, default=_UNKNOWN), divisible=self._divisible)
         return found
 
 
-def divided(grid: Grid, n_parts: int) -> Iterator[tuple[Grid, Grid]]:
-    """(first workgroup, workgroups) of each part of a grid that is cut along its longest axis, alike within one."""
+def split_grid(grid: Grid, n_parts: int) -> Iterator[tuple[Grid, Grid]]:
+    """Splits a grid along its longest axis into nearly equal parts; yields (first workgroup, workgroups) of each."""
     axis = grid.index(max(grid))
     n_parts = max(1, min(n_parts, grid[axis]))
     for part in range(n_parts):

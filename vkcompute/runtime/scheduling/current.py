@@ -16,7 +16,7 @@ from vkcompute.runtime.scheduling.task import Task
 
 
 class TaskRecorder(Protocol):
-    """Takes tasks in place of the queues, to run them later: a graph while it is recorded.
+    """Takes tasks in place of the queues, to run them later: a graph that is being recorded.
 
     Attributes:
         recording: True until the recording ends.
@@ -28,19 +28,19 @@ class TaskRecorder(Protocol):
         """Records a task."""
 
     def stage_upload(self, array: npt.NDArray[Any], shape: tuple[int, ...], dtype: np.dtype[Any]) -> Buffer:
-        """Gives a buffer that holds, in each run, the array's values of that moment, broadcast and converted."""
+        """Returns a buffer that is filled before each run with the array, broadcast and converted."""
 
     def stage_download(self, array: npt.NDArray[Any]) -> Buffer:
-        """Gives a buffer whose content is copied to the array after each run."""
+        """Returns a buffer that is copied to the array after each run."""
 
 
-# With the thread, since threads and executors may be given a copy of the context in which they were started.
+# With the thread: threads and executors may inherit a copy of the context in which they were started.
 _Entry = tuple["weakref.ref[TaskRecorder]", "weakref.ref[object]", int]
 _recorded: ContextVar[tuple[_Entry, ...]] = ContextVar("vkcompute graphs", default=())
 
 
 def find(scheduler: object) -> TaskRecorder | None:
-    """Gives what takes the tasks that are launched here on this scheduler, if anything does."""
+    """Returns the recorder of the tasks that are launched here on this scheduler, or None."""
     for reference, owner, thread in _recorded.get():
         recorder = reference()
         if recorder is not None and recorder.recording and owner() is scheduler and thread == get_ident():
@@ -49,10 +49,10 @@ def find(scheduler: object) -> TaskRecorder | None:
 
 
 def begin(recorder: TaskRecorder, scheduler: object) -> None:
-    """Sends the tasks launched here on this scheduler to the recorder from now on.
+    """Makes `find` return the recorder, here and for this scheduler.
 
     Raises:
-        ValueError: another one takes them already.
+        ValueError: there is another one already.
     """
     if find(scheduler) is not None:
         raise ValueError("this thread is recording a graph already; leave that `with gpu.record()` first")
@@ -61,5 +61,5 @@ def begin(recorder: TaskRecorder, scheduler: object) -> None:
 
 
 def end(recorder: TaskRecorder) -> None:
-    """Forgets the recorder, and those that no longer exist."""
+    """Ends a recorder; also removes those that no longer exist."""
     _recorded.set(tuple(entry for entry in _recorded.get() if entry[0]() not in (None, recorder)))

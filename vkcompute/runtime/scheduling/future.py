@@ -1,4 +1,4 @@
-"""What an asynchronous launch gives back."""
+"""Futures of launched work."""
 
 from __future__ import annotations
 
@@ -8,58 +8,58 @@ from typing import Any
 
 from vkcompute.core.queue import Point, Queue
 from vkcompute.errors import KernelError
-from vkcompute.runtime.scheduling.command_queue import Lane
+from vkcompute.runtime.scheduling.command_queue import CommandQueue
 from vkcompute.runtime.scheduling.completion import CompletionTracker
 from vkcompute.runtime.scheduling.placement import ONLY, RECORDED
 
-_OF_THE_BASE = frozenset({"_condition", "_state", "_result", "_exception", "_waiters", "_done_callbacks"})
+_BASE_ATTRIBUTES = frozenset({"_condition", "_state", "_result", "_exception", "_waiters", "_done_callbacks"})
 
 
 class Future(concurrent.futures.Future[None]):
-    """Work on its way. Nobody has to keep it: work whose future is dropped runs all the same.
+    """Work that has been launched. It runs whether or not its future is kept.
 
-    It is a `concurrent.futures.Future`, so `concurrent.futures.wait` and `as_completed` take it, and it can be awaited
-    under asyncio. A launch makes one, so it is three numbers until somebody asks for more than `result()` and `done()`:
-    then the standard library's part is made, and the runtime's watcher told.
+    This is a `concurrent.futures.Future`, so `concurrent.futures.wait` and `as_completed` accept it, and it can be
+    awaited under asyncio. As every launch makes one, it is three attributes until more than `result()` and `done()` is
+    asked of it: then the base class is initialized, and the runtime's watcher informed.
     """
 
-    _why = ONLY  # set where there was a choice
+    _reason = ONLY  # overridden if there was a choice
 
-    def __init__(self, tracker: CompletionTracker, lane: Lane | None, task: int) -> None:
-        # Without the base's constructor: it makes a lock and lists, which few futures need. See __getattr__.
-        self._tracker, self._lane, self._task = tracker, lane, task
+    def __init__(self, tracker: CompletionTracker, queue: CommandQueue | None, task: int) -> None:
+        # The base's constructor makes a lock and lists, which few futures need: see __getattr__.
+        self._tracker, self._queue, self._task = tracker, queue, task
 
     @property
     def queue(self) -> Queue | None:
-        """The queue that runs the work, by its `role`, `index` and `family`; None for work recorded into a graph."""
-        return None if self._lane is None else self._lane.queue
+        """The queue that runs the work, with `role`, `index` and `family`; None for work recorded into a graph."""
+        return None if self._queue is None else self._queue.device_queue
 
     @property
     def placement(self) -> str:
-        """Why the work is on its queue."""
-        return RECORDED if self._lane is None else self._why
+        """The reason why the work is on its queue."""
+        return RECORDED if self._queue is None else self._reason
 
     def point(self) -> Point:
-        """The moment when the work is finished. Submits it if that has not been done.
+        """The point at which the work has finished. Submits the work if need be.
 
         Raises:
-            ValueError: the work was recorded into a graph, and so has no moment of its own.
+            ValueError: the work was recorded into a graph, and has no point of its own.
             VulkanError: it could not be submitted.
         """
-        if self._lane is None:
+        if self._queue is None:
             raise ValueError(
                 "this launch was recorded into a graph; wait for the future that the graph's submit() gives"
             )
         with self._tracker.device.lock:
-            return self._lane.point(self._task)
+            return self._queue.point(self._task)
 
     @property
     def failed(self) -> bool:
-        """Whether it is known that the work could not be submitted, or what error it has reported."""
-        return self._lane is not None and self._lane.failure_of(self._task) is not None
+        """True if the work is known to have failed: it could not be submitted, or has reported an error."""
+        return self._queue is not None and self._queue.failure_of(self._task) is not None
 
     def done(self) -> bool:
-        """Whether the work is finished, or has failed; does not wait."""
+        """Returns True if the work has finished or failed; does not wait."""
         try:
             if finished := self.point().done():
                 self._tracker.run_callbacks()
@@ -70,20 +70,20 @@ class Future(concurrent.futures.Future[None]):
             return True
 
     def running(self) -> bool:
-        """Whether the work is on its way."""
+        """Returns True if the work has neither finished nor failed."""
         return not self.done()
 
     def cancel(self) -> bool:
-        """False: a device does not give work back."""
+        """Returns False: launched work cannot be cancelled."""
         return False
 
     def result(  # type: ignore[override]
         self, timeout_s: float | None = None, *, timeout: float | None = None
     ) -> None:
-        """Waits for the work. `timeout` is `timeout_s` under the standard library's name.
+        """Waits for the work. `timeout` is the standard library's name of `timeout_s`.
 
         Raises:
-            TimeoutError: it is not finished within `timeout_s` seconds; it goes on, and the future stays valid.
+            TimeoutError: it has not finished within `timeout_s` seconds. It keeps running, and the future stays valid.
             VulkanError: it could not be submitted: a batch is submitted as a whole, or fails as a whole.
             KernelError: a kernel written in Python has reported an error.
             DeviceLost: the device stopped working.
@@ -93,12 +93,12 @@ class Future(concurrent.futures.Future[None]):
             raise TimeoutError(f"the work is not finished after {seconds} s; it goes on, wait again for it")
         self._tracker.run_callbacks()
         if self._tracker.failures:
-            self.point()  # which tells them
+            self.point()  # raises the error of failed work
 
     def exception(  # type: ignore[override]
         self, timeout_s: float | None = None, *, timeout: float | None = None
     ) -> BaseException | None:
-        """Waits for the work, and gives the error that it ended with, or None.
+        """Waits for the work; returns the error that it ended with, or None.
 
         Raises:
             TimeoutError: as `result`.
@@ -112,10 +112,10 @@ class Future(concurrent.futures.Future[None]):
         return None
 
     def __getattr__(self, name: str) -> Any:
-        """Makes the base's part when its attributes are first asked for."""
-        if name not in _OF_THE_BASE:
+        """Initializes the base class when one of its attributes is first read."""
+        if name not in _BASE_ATTRIBUTES:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        try:  # first: where it raises, nothing has been made that nobody would ever finish
+        try:  # before the initialization: if it raises, no future is left that nothing would ever finish
             point, error = self.point(), None
         except Exception as caught:
             if _is_misuse(caught):
@@ -125,7 +125,7 @@ class Future(concurrent.futures.Future[None]):
             made = "_condition" not in self.__dict__
             if made:
                 super().__init__()
-        if made:  # without the lock: what finishes a future takes the future's own
+        if made:  # not under the lock: finishing a future takes the future's own
             if point is None:
                 self._finish(error)
             else:
@@ -145,9 +145,9 @@ class Future(concurrent.futures.Future[None]):
         return asyncio.wrap_future(self).__await__()
 
     def __repr__(self) -> str:
-        return f"<future of task {self._task}{'' if self._lane is None else f' on {self._lane.queue}'}>"
+        return f"<future of task {self._task}{'' if self._queue is None else f' on {self._queue.device_queue}'}>"
 
 
 def _is_misuse(error: Exception) -> bool:
-    """Whether there is no moment to ask about, or the runtime is closed; else the work has failed."""
+    """True if the work has no point, or the runtime is closed; else the work itself has failed."""
     return isinstance(error, ValueError) and not isinstance(error, KernelError)

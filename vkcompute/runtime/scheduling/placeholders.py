@@ -1,4 +1,4 @@
-"""What stands in a recording for memory and values that are known when the graph runs."""
+"""Placeholders: memory and values in a recording that are known only when the graph runs."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from vkcompute.core.buffer import PADDING, Buffer
 from vkcompute.core.memory import Block
 
 
-def _absent(what: str) -> NoReturn:
+def _raise_absent(what: str) -> NoReturn:
     raise ValueError(f"{what} has memory only while the graph runs; use it in what that graph records")
 
 
-class _Nowhere:
-    """The block of memory under a placeholder: there is none."""
+class _NoBlock:
+    """Stands for the memory block of a placeholder, which has none."""
 
     __slots__ = ("_what", "key")
 
@@ -21,36 +21,36 @@ class _Nowhere:
         self._what, self.key = what, object()
 
     def __getattr__(self, _name: str) -> NoReturn:
-        _absent(self._what)
+        _raise_absent(self._what)
 
 
 class Placeholder(Buffer):
-    """A buffer without memory, under the tensors that stand for inputs and temporaries of a graph.
+    """A buffer without memory: inputs and temporaries of a graph have one while it is recorded.
 
-    Views of such tensors are made and checked as of others. Whatever needs the memory raises ValueError.
+    Tensors on it have views and are checked like others. Anything that needs the memory raises ValueError.
 
     Attributes:
-        owner: the same for all of one graph.
+        owner: the same object for all placeholders of a graph.
         what: for messages.
     """
 
     __slots__ = ("owner", "what")
 
     def __init__(self, owner: object, what: str, nbytes: int) -> None:
-        self._open = False  # there is nothing to give back
+        self._open = False  # it has no memory to give back
         self.owner, self.what = owner, what
         self.offset, self.used_bytes = 0, nbytes
         self.nbytes = -(-max(nbytes, 1) // PADDING) * PADDING
-        self.block = cast(Block, _Nowhere(what))
+        self.block = cast(Block, _NoBlock(what))
 
     def __getattr__(self, _name: str) -> Any:
-        if _name not in self.__slots__:  # of a placeholder whose making was interrupted
-            _absent(self.what)
+        if _name not in self.__slots__:  # those are missing if Ctrl-C interrupted the constructor
+            _raise_absent(self.what)
         raise AttributeError(_name)
 
 
 class Parameter:
-    """A push constant whose value is given with the run, else `value`."""
+    """A push constant whose value is given with the run; `value` is its default."""
 
     __slots__ = ("name", "value")
 

@@ -1,4 +1,4 @@
-"""Which queue runs a task, and why."""
+"""Placement: the choice of the queue for a task."""
 
 from __future__ import annotations
 
@@ -7,85 +7,96 @@ from operator import index
 
 from vkcompute.core.device import Device
 from vkcompute.runtime.scheduling.access_history import Range
-from vkcompute.runtime.scheduling.command_queue import Lane
+from vkcompute.runtime.scheduling.command_queue import CommandQueue
 
 ONLY = "no other queue could have been chosen"
 PINNED = "the caller chose it"
-DATA = "its data was written there last, by work that is unfinished"
-FAR = "it is the least busy; on the queue that wrote its data last, many other tasks come first"
-IDLE = "it is the least busy; the tasks that wrote its data are finished, or on queues that cannot run it"
+DATA = "it has unfinished tasks that were the last to write the data"
+FAR = "it is the least busy; on the queue that wrote the data last, many other tasks come first"
+IDLE = "it is the least busy; the tasks that wrote the data have finished, or are on queues that cannot run this task"
 RECORDED = "recorded into a graph, which runs as a whole on one queue: that of the future of its submit()"
 
-_DETOUR = 8  # tasks: another queue takes a semaphore and two submits, which cost the host about as much as these
+_DETOUR = 8  # tasks: changing the queue takes a semaphore and two submits, which cost the host about as much as these
 
 
 class Placement:
-    """Chooses lanes: the one that the caller names; else the first that wrote some of the data last, while the writing
-    is unfinished, unless so many tasks have been queued there since that going elsewhere, which takes a semaphore, is
-    quicker; else the one with the fewest unfinished tasks. A task's reads are looked at before its writes.
+    """Chooses command queues for tasks.
+
+    A queue named by the caller is used. Else the task follows its data, to the first queue with unfinished writes to
+    it, reads before writes; unless so many tasks were queued there since that a semaphore is cheaper. Else it goes to
+    the queue with the fewest unfinished tasks.
 
     Attributes:
-        reason: of the newest choice.
-        recorded_for: a queue of the family of most of the compute queues, so that most of them can run recordings.
+        compute, transfer: the queues for kernels, and those that only copy.
+        reason: for the last choice.
+        recorded_for: a queue of the most common family among the compute queues, so that most of them can run
+            recordings.
     """
 
-    def __init__(self, device: Device, lanes: Sequence[Lane]) -> None:
-        self._device, self._lanes = device, lanes
-        self.compute = [lane for lane in lanes if lane.queue.role == "compute"]
-        self.transfer = [lane for lane in lanes if lane.queue.role == "transfer"]
-        families = [lane.queue.family for lane in self.compute]
-        self.recorded_for = max(self.compute, key=lambda lane: families.count(lane.queue.family)).queue
+    def __init__(self, device: Device, queues: Sequence[CommandQueue]) -> None:
+        self._device, self._queues = device, queues
+        self.compute = [queue for queue in queues if queue.device_queue.role == "compute"]
+        self.transfer = [queue for queue in queues if queue.device_queue.role == "transfer"]
+        families = [queue.device_queue.family for queue in self.compute]
+        self.recorded_for = max(self.compute, key=lambda queue: families.count(queue.device_queue.family)).device_queue
         self.reason = ONLY
 
     def choose(
-        self, writes: Sequence[Range], reads: Sequence[Range], queue: int | str | None, family: int | None = None
-    ) -> Lane:
-        """The lane for a task with these ranges: of those that `queue` allows, of a queue family if one is given."""
-        lanes = self.allowed(queue)
-        if family is not None:  # VUID-vkQueueSubmit-pCommandBuffers-00074
-            lanes = [lane for lane in lanes if lane.queue.family == family]
-        if len(lanes) > 1:
-            lane, self.reason = self._weigh(lanes, writes, reads)
-            return lane
-        self.reason = ONLY if queue is None or isinstance(queue, str) else PINNED
-        return lanes[0]
+        self, writes: Sequence[Range], reads: Sequence[Range], wanted: int | str | None, family: int | None = None
+    ) -> CommandQueue:
+        """Chooses the queue for a task with these ranges.
 
-    def allowed(self, queue: int | str | None) -> Sequence[Lane]:
-        """The lanes that the argument `queue` of a launch stands for.
+        Args:
+            wanted: the `queue` argument of a launch.
+            family: the queue family to choose from, or None for any.
+        """
+        queues = self.allowed(wanted)
+        if family is not None:  # VUID-vkQueueSubmit-pCommandBuffers-00074
+            queues = [queue for queue in queues if queue.device_queue.family == family]
+        if len(queues) > 1:
+            queue, self.reason = self._weigh(queues, writes, reads)
+            return queue
+        self.reason = ONLY if wanted is None or isinstance(wanted, str) else PINNED
+        return queues[0]
+
+    def allowed(self, wanted: int | str | None) -> Sequence[CommandQueue]:
+        """The queues that the `queue` argument of a launch permits.
 
         Raises:
-            TypeError, ValueError: it stands for none.
+            TypeError, ValueError: there is none.
         """
-        if queue is None or isinstance(queue, str):
-            if queue in (None, "compute"):
+        if wanted is None or isinstance(wanted, str):
+            if wanted in (None, "compute"):
                 return self.compute
-            if queue == "transfer":
+            if wanted == "transfer":
                 return self.transfer or self.compute
-            raise ValueError(f'a queue is an index, "compute" or "transfer"; got {queue!r}')
+            raise ValueError(f'a queue is an index, "compute" or "transfer"; got {wanted!r}')
         try:
-            number = index(queue)
+            number = index(wanted)
         except TypeError:
             number = None
-        if number is None or isinstance(queue, bool):
-            raise TypeError(f'a queue is an index, "compute" or "transfer"; got {queue!r}')
-        if not 0 <= number < len(self._lanes):
-            raise ValueError(f"queue {number} does not exist; {self._device} has queues 0 to {len(self._lanes) - 1}")
-        return [self._lanes[number]]
+        if number is None or isinstance(wanted, bool):
+            raise TypeError(f'a queue is an index, "compute" or "transfer"; got {wanted!r}')
+        if not 0 <= number < len(self._queues):
+            raise ValueError(f"queue {number} does not exist; {self._device} has queues 0 to {len(self._queues) - 1}")
+        return [self._queues[number]]
 
-    def _weigh(self, lanes: Sequence[Lane], writes: Sequence[Range], reads: Sequence[Range]) -> tuple[Lane, str]:
-        nearest: tuple[int, Lane] | None = None
+    def _weigh(
+        self, queues: Sequence[CommandQueue], writes: Sequence[Range], reads: Sequence[Range]
+    ) -> tuple[CommandQueue, str]:
+        nearest: tuple[int, CommandQueue] | None = None
         for buffer, start, stop in (*reads, *writes):
             if buffer.uses is None:
                 continue
             for writer, task in buffer.uses.last_writers(start, stop).items():
-                lane = self._lanes[writer]
-                if task > lane.seen_task() and lane in lanes:
-                    n_behind = lane.task - task
+                queue = self._queues[writer]
+                if task > queue.seen_task() and queue in queues:
+                    n_behind = queue.task - task
                     if n_behind <= _DETOUR:
-                        return lane, DATA
+                        return queue, DATA
                     if nearest is None or n_behind < nearest[0]:
-                        nearest = n_behind, lane
-        n_left, _, idle = min((lane.task - lane.finished_task(), lane.index, lane) for lane in lanes)
+                        nearest = n_behind, queue
+        n_left, _, idle = min((queue.task - queue.poll_task(), queue.index, queue) for queue in queues)
         if nearest is None:
             return idle, IDLE
         return (nearest[1], DATA) if nearest[0] <= n_left + _DETOUR else (idle, FAR)

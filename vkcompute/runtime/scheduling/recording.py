@@ -8,24 +8,24 @@ from itertools import chain
 
 from vkcompute.core.buffer import Buffer
 from vkcompute.core.command import CommandPool, Recorder
-from vkcompute.runtime.scheduling.access_history import After, Range, Uses
-from vkcompute.runtime.scheduling.command_queue import Strand
+from vkcompute.runtime.scheduling.access_history import AccessHistory, Dependencies, Range
+from vkcompute.runtime.scheduling.command_queue import Timeline
 from vkcompute.runtime.scheduling.cost import NOTHING, Mix
 from vkcompute.runtime.scheduling.task import Task
 
-_COPIED_PER_S = 1e9  # bytes, at the least
+_COPIED_PER_S = 1e9  # bytes, a lower bound
 
 
 class Recording:
-    """Made with the device's lock held; submitted any number of times, also while it runs. It is never changed.
+    """A command buffer with tasks. It may be submitted again while it runs, and never changes.
 
-    It puts itself in order against what comes before it on its queue.
+    It begins with a barrier against everything before it on its queue. The constructor requires the device's lock.
 
     Attributes:
         handle: the VkCommandBuffer.
-        writes: the bytes that the tasks write, all together.
-        reads: those that they read before they have written them.
-        tasks: what is recorded.
+        writes: the bytes that the tasks write.
+        reads: the bytes that they read before they write them.
+        tasks: the tasks.
         cost: of a run.
     """
 
@@ -33,7 +33,7 @@ class Recording:
 
     def __init__(self, pool: CommandPool, tasks: list[Task], limit_s: float | None = None) -> None:
         self.tasks, self.cost = tasks, _cost(tasks, limit_s)
-        self.cost.look()
+        self.cost.update()
         self.handle = pool.take()
         try:
             self._record(pool)
@@ -42,22 +42,22 @@ class Recording:
             raise
 
     def _record(self, pool: CommandPool) -> None:
-        strand, uses = Strand(0), defaultdict[Buffer, Uses](Uses)
+        timeline, histories = Timeline(0), defaultdict[Buffer, AccessHistory](AccessHistory)
         reads: list[Range] = []
-        recorder = strand.recorder = pool.device.retry(lambda: Recorder(pool.queue, self.handle, reusable=True))
-        recorder.barrier()  # against whatever comes before a run
+        recorder = timeline.recorder = pool.device.retry(lambda: Recorder(pool.queue, self.handle, reusable=True))
+        recorder.barrier()
         for number, task in enumerate(self.tasks, 1):
-            after: After = {}
-            for buffer, start, stop in task.reads:  # what the graph wrote before does not come from outside
-                reads += [(buffer, *part) for part in uses[buffer].unwritten(start, stop)]
-            for buffer, start, stop in task.writes:
-                uses[buffer].write(start, stop, 0, number, after)
+            dependencies: Dependencies = {}
             for buffer, start, stop in task.reads:
-                uses[buffer].read(start, stop, 0, number, after)
-            if after:
-                strand.order(after[0])
+                reads += [(buffer, *part) for part in histories[buffer].unwritten(start, stop)]
+            for buffer, start, stop in task.writes:
+                histories[buffer].write(start, stop, 0, number, dependencies)
+            for buffer, start, stop in task.reads:
+                histories[buffer].read(start, stop, 0, number, dependencies)
+            if dependencies:
+                timeline.order_after(dependencies[0])
             task.record(recorder)
-            strand.recorded = number
+            timeline.recorded = number
         recorder.end()
         self.writes, self.reads = _merged(task.writes for task in self.tasks), _merged([reads])
 
@@ -71,7 +71,7 @@ def _cost(tasks: Sequence[Task], limit_s: float | None) -> Mix:
 
 
 def _merged(ranges: Iterable[Iterable[Range]]) -> list[Range]:
-    """The ranges with overlapping and adjoining ones merged."""
+    """The ranges, with overlapping and adjacent ones merged."""
     touched = defaultdict[Buffer, list[tuple[int, int]]](list)
     for buffer, start, stop in chain.from_iterable(ranges):
         touched[buffer].append((start, stop))

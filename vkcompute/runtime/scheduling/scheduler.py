@@ -1,4 +1,4 @@
-"""Decides what a task has to wait for, and when a batch of tasks is submitted."""
+"""The scheduler: orders the tasks of one device by their data, and submits them in batches."""
 
 from __future__ import annotations
 
@@ -10,55 +10,66 @@ from vkcompute.core.buffer import Buffer
 from vkcompute.core.device import Device
 from vkcompute.core.queue import Point
 from vkcompute.runtime.scheduling import current
-from vkcompute.runtime.scheduling.access_history import After, Range, Uses
-from vkcompute.runtime.scheduling.command_queue import Failure, Lane, failure_of, fewest
+from vkcompute.runtime.scheduling.access_history import AccessHistory, Dependencies, Range
+from vkcompute.runtime.scheduling.command_queue import CommandQueue, failure_of, minimal_waits
 from vkcompute.runtime.scheduling.completion import CompletionTracker
-from vkcompute.runtime.scheduling.cost import NOTHING, Cost, Grid, divided
+from vkcompute.runtime.scheduling.cost import NOTHING, Cost, Grid, split_grid
+from vkcompute.runtime.scheduling.failure import Failure
 from vkcompute.runtime.scheduling.future import Future
 from vkcompute.runtime.scheduling.placement import Placement
 from vkcompute.runtime.scheduling.recording import Recording
 from vkcompute.runtime.scheduling.task import Copy, Fill, Keep, Task
 
-# A batch is submitted when somebody waits for it, when it has so many tasks (or fewer, where these take long), or when
-# its copies move so many bytes.
+# A batch is submitted when something waits for it, when it has this many tasks (or fewer, if they take long), or when
+# its copies move this many bytes.
 BATCH_TASKS = 64
 BATCH_BYTES = 16 << 20
-_MOST_MEASURED = 10_000  # tasks of a graph's submit that a profile takes apart
+_MAX_MEASURED = 10_000  # tasks in a graph's submit, up to which a profile measures each
 
 
 class Profiler(Protocol):
-    """Measures tasks: is told where the recording of each one starts and stops."""
+    """Measures tasks."""
 
-    def start(self, lane: Lane) -> int:
-        """Is called before a task is recorded; the result is passed to `stop`."""
+    def start(self, queue: CommandQueue) -> int:
+        """Called before a task is recorded; returns the time for `stop`."""
 
-    def stop(self, lane: Lane, name: str, nbytes: int, start_ns: int) -> None:
-        """Is called after the task was recorded."""
+    def stop(self, queue: CommandQueue, name: str, nbytes: int, start_ns: int) -> None:
+        """Called after the task was recorded."""
 
 
 class Scheduler:
-    """All work of one device goes through here, in the order of the calls.
+    """Launches all work of one device, in the order of the calls. Its lock is the device's.
 
-    Tasks with nothing in common may run at the same time, or in another order. Its lock is the device's.
+    Independent tasks may run at the same time, or in another order.
+
+    Attributes:
+        queues: a command queue per queue of the device.
+        n_recordings: number of graphs that are being recorded, by any thread.
+        profile: measures the tasks, or None.
+        submit_limit_s: the time that one submit may take, or None.
     """
 
     def __init__(self, device: Device, owner: object, submit_limit_s: float | None = None) -> None:
         self.device, self.lock = device, device.lock
         self.failures: list[Failure] = []
-        self._n_settled = self._n_told = 0
-        timed = submit_limit_s is not None
-        self.lanes = [Lane(index, queue, self.failures, timed=timed) for index, queue in enumerate(device.queues)]
-        self.tracker = CompletionTracker(device, self.lanes, self.failures, owner)
+        self._n_drained = self._n_reported = 0  # of the failures
+        self.queues = [
+            CommandQueue(index, queue, self.failures, timed=submit_limit_s is not None)
+            for index, queue in enumerate(device.queues)
+        ]
+        self.tracker = CompletionTracker(device, self.queues, self.failures, owner)
         self.callbacks = self.tracker.callbacks
-        self.placement = Placement(device, self.lanes)
-        self._only = self.lanes[0] if len(self.lanes) == 1 else None
-        self.n_recordings = 0  # graphs being recorded, wherever
-        device.submit_recorded, device.on_lost = self._flush_lanes, self._refuse
+        self.placement = Placement(device, self.queues)
+        self._only = self.queues[0] if len(self.queues) == 1 else None
+        self.n_recordings = 0
+        device.submit_recorded, device.on_lost = self._flush_queues, self._stop
         self.profile: Profiler | None = None
         self.submit_limit_s = submit_limit_s
 
+    # -- launching ----------------------------------------------------------------------------------------------------
+
     def recording(self) -> current.TaskRecorder | None:
-        """The graph that records what is launched here (see `current`), if any."""
+        """The graph that records what is launched here (see `current`), or None."""
         return current.find(self) if self.n_recordings else None
 
     def refuse_recording(self, what: str, remedy: str) -> None:
@@ -74,28 +85,26 @@ class Scheduler:
         queue: int | str | None,
         keep: Keep,
     ) -> Future:
-        """Launches a kernel; `command` is what `Recorder.dispatch` takes, `keep` the kernel, what it points at, and
-        what it takes.
-        """
+        """Launches a kernel; `command` has the arguments of `Recorder.dispatch`."""
         cost = keep[2]
         with self.lock:
             if queue is not None and (
                 self.placement.allowed(queue)[0] not in self.placement.compute or queue == "transfer"
             ):
                 raise ValueError(f"queue {queue!r} of {self.device} only copies; a kernel needs a compute queue")
-            if cost.load > 1 and len(parts := [*divided(command[-1], cost.parts)]) > 1:
+            if cost.load > 1 and len(parts := [*split_grid(command[-1], cost.n_parts)]) > 1:
                 return self._dispatch_parts(parts, command, writes, reads, queue, keep)
-            lane = self._begin(writes, reads, queue, cost.load)
+            target = self._begin(writes, reads, queue, cost.load)
             try:
-                dispatch = lane.recorder.dispatch  # type: ignore[union-attr]
+                dispatch = target.recorder.dispatch  # type: ignore[union-attr]
                 if self.profile is None:
                     dispatch(*command)
                 else:
-                    self._measured(lane, keep[0].name, writes, reads, dispatch, *command)
+                    self._record(target, keep[0].name, writes, reads, dispatch, *command)
             except BaseException as error:
-                lane.fail(error)
+                target.fail(error)
                 raise
-            return self._end(lane, 0, cost)
+            return self._end(target, 0, cost)
 
     def _dispatch_parts(
         self,
@@ -106,18 +115,18 @@ class Scheduler:
         queue: int | str | None,
         keep: Keep,
     ) -> Future:
-        """Launches a kernel in parts of its grid, each a task and a submit of its own; gives the last one's future."""
+        """Launches parts of a grid, each as a task with a submit of its own; returns the last one's future."""
         cost = keep[2]
         for base, grid in parts:
-            portion = max(1, prod(grid)) / max(1, prod(command[-1]))
-            lane = self._begin(writes, reads, queue, cost.load * portion)
-            why = self.placement.reason
-            dispatch = lane.recorder.dispatch  # type: ignore[union-attr]
-            self._measured(lane, keep[0].name, writes, reads, dispatch, *command[:-1], grid, base)
-            future = self._end(lane, 0, cost, portion)
-            lane.flush()
-            # The next one on the same queue; and where one fails, those after it do.
-            queue, reads, future._why = lane.index, [*reads, *writes], why
+            fraction = max(1, prod(grid)) / max(1, prod(command[-1]))
+            target = self._begin(writes, reads, queue, cost.load * fraction)
+            reason = self.placement.reason
+            dispatch = target.recorder.dispatch  # type: ignore[union-attr]
+            self._record(target, keep[0].name, writes, reads, dispatch, *command[:-1], grid, base)
+            future = self._end(target, 0, cost, fraction)
+            target.flush()
+            # The next part runs on the same queue, and fails if this one does.
+            queue, reads, future._reason = target.index, [*reads, *writes], reason
         return future
 
     def copy(
@@ -127,262 +136,273 @@ class Scheduler:
         return self.launch(Copy(regions, n_regions, source, target), queue)
 
     def fill(self, target: Range, word: int) -> Future:
-        """Fills with a 32-bit word; the range's ends are multiples of 4."""
+        """Fills a range with a 32-bit word; its start and stop are multiples of 4."""
         return self.launch(Fill(target, word))
 
     def launch(self, task: Task, queue: int | str | None = None) -> Future:
-        """Gives a task to a queue, or to the graph that is being recorded."""
+        """Launches a task on a queue, or adds it to the graph that is being recorded."""
         if (recorder := self.recording()) is not None:
             return recorder.add(task)
         writes, reads = task.writes, task.reads
         with self.lock:
-            all(buffer.block.handle for buffer in task.buffers)  # which says so where there is no memory
-            lane = self._begin(writes, reads, queue)
-            self._measured(lane, task.name, writes, reads, task.record, lane.recorder)
-            return self._end(lane, sum([stop - start for _, start, stop in writes]))
+            all(buffer.block.handle for buffer in task.buffers)  # raises for placeholders
+            target = self._begin(writes, reads, queue)
+            self._record(target, task.name, writes, reads, task.record, target.recorder)
+            return self._end(target, sum([stop - start for _, start, stop in writes]))
 
     def nothing(self) -> Future:
-        """The future of a copy of no bytes: finished."""
-        return Future(self.tracker, self.lanes[0], 0)
+        """Returns a future that is done."""
+        return Future(self.tracker, self.queues[0], 0)
 
     def replay(self, recording: Recording, family: int, times: int) -> Future:
-        """Submits runs to a queue of a family; recordings put themselves in order with all before them.
+        """Submits runs of a recording to a queue of this family, ordered after everything before them.
 
-        Where one takes longer than a submit may, and with a profile, so that each is measured, the tasks are launched
-        one by one.
+        Launches the tasks one by one if a run takes longer than a submit may, or if a profile is to measure each.
         """
         writes, reads, tasks, cost = recording.writes, recording.reads, recording.tasks, recording.cost
         with self.lock:
             self.tracker.run_callbacks()
-            lane = self._only or self.placement.choose(writes, reads, None, family)
-            if lane.load + cost.load * times > 1:
-                lane.flush()
-            apart = cost.load > 1 or (self.profile is not None and 0 < len(tasks) * times <= _MOST_MEASURED)
-            if apart and self._failure_before(reads) is None:
-                why = self.placement.reason  # of the lane for all of them
-                self._launch_all(lane, tasks * times, writes)
-                self.placement.reason = why
+            target = self._only or self.placement.choose(writes, reads, None, family)
+            if target.load + cost.load * times > 1:
+                target.flush()
+            singly = cost.load > 1 or (self.profile is not None and 0 < len(tasks) * times <= _MAX_MEASURED)
+            if singly and self._failure_before(reads) is None:
+                reason = self.placement.reason  # that of the queue for all of them
+                self._launch_all(target, tasks * times, writes)
+                self.placement.reason = reason
             else:
                 try:
-                    self._note(lane, writes, reads)  # of its own, nothing: they begin with a barrier
+                    self._add_task(target, writes, reads)  # a run begins with a barrier of its own
                 except BaseException as error:
-                    lane.settle(error)
+                    target.fail_unrecorded(error)
                     raise
                 if cost.load:
-                    lane.take(cost, times)
-                self._measured(lane, "graph", writes, reads, lane.submit, [recording.handle] * times)
+                    target.add_cost(cost, times)
+                self._record(target, "graph", writes, reads, target.submit, [recording.handle] * times)
             self.device.deletion_queue.collect()
-            return self._future(lane)
+            return self._future(target)
 
-    def _launch_all(self, lane: Lane, tasks: Sequence[Task], writes: Sequence[Range]) -> None:
-        """Launches a graph's tasks one by one. If one fails, so do the last and all that they write."""
-        first, n_failures = lane.task + 1, len(self.failures)
+    def _launch_all(self, target: CommandQueue, tasks: Sequence[Task], writes: Sequence[Range]) -> None:
+        """Launches a graph's tasks one by one. If one fails, so do the last one and all that they write."""
+        first, n_failures = target.task + 1, len(self.failures)
         try:
             for task in tasks:
-                task.launch(self, lane.index)
-            if self.callbacks:  # what any of them reports is a failure of all
-                self._note(lane, writes, ())
-                lane.recorded = lane.task
-            lane.flush()
+                task.launch(self, target.index)
+            if self.callbacks:  # an error that any of the tasks reports is one of all
+                self._add_task(target, writes, ())
+                target.recorded = target.task
+            target.flush()
         except BaseException as error:
-            if lane.task >= first:  # or the newest is another's
-                lane.fail(error)  # if it has not been noted
-            if lane.task < first or not isinstance(error, Exception):
+            if target.task >= first:  # else the newest task is not one of these
+                target.fail(error)
+            if target.task < first or not isinstance(error, Exception):
                 raise
         finally:
-            failed = [each for each in self.failures[n_failures:] if each.lane == lane.index and each.last >= first]
+            new = self.failures[n_failures:]
+            failed = [each for each in new if each.queue == target.index and each.last >= first]
             if failed:
-                self._note(lane, writes, ())
-                lane.fail(failed[0].error, lane.task)
-        if failed:  # the future is to tell
-            failed[0].told = False
+                self._add_task(target, writes, ())
+                target.fail(failed[0].error, target.task)
+        if failed:  # the future reports it
+            failed[0].reported = False
 
-    def _measured(
+    def _begin(
+        self, writes: Sequence[Range], reads: Sequence[Range], queue: int | str | None, load: float = 0.0
+    ) -> CommandQueue:
+        """Returns a command queue that is ready to record a new task with these ranges, in a batch with room for it."""
+        if self.callbacks:
+            self.callbacks.run()
+        target = self._only or self.placement.choose(writes, reads, queue)
+        if target.load + load > 1:
+            target.flush()
+        try:
+            own = self._add_task(target, writes, reads)
+            target.open()
+            if own:
+                target.order_after(own)
+        except BaseException as error:
+            target.fail_unrecorded(error)
+            raise
+        return target
+
+    def _add_task(self, target: CommandQueue, writes: Sequence[Range], reads: Sequence[Range]) -> int:
+        """Adds a task to a queue, which then waits for tasks of other queues that the new one depends on.
+
+        Returns:
+            the task of the same queue that it depends on, or 0.
+
+        Raises:
+            the error of a failed task that was to write what this one reads.
+        """
+        if target.recorded != target.task:
+            target.fail_unrecorded()
+        target.task = task = target.task + 1  # first: no number is used twice, whatever fails
+        failure = self._failure_before(reads)
+        dependencies: Dependencies = {}
+        timeline = target.index
+        if self.callbacks:
+            self.callbacks.follow((timeline, task), writes, reads)
+        for buffer, start, stop in writes:
+            self.history(buffer).write(start, stop, timeline, task, dependencies)
+        for buffer, start, stop in reads:
+            self.history(buffer).read(start, stop, timeline, task, dependencies)
+        if failure is not None:
+            raise failure.raised()
+        own = dependencies.pop(timeline, 0)
+        if dependencies:
+            self._wait_for_others(target, dependencies, own, reads)
+        return own
+
+    def _wait_for_others(
+        self, target: CommandQueue, dependencies: Dependencies, own: int, reads: Sequence[Range]
+    ) -> None:
+        n_failures = len(self.failures)
+        target.wait_for(self.queues, dependencies)
+        if n_failures != len(self.failures):
+            self._drain_failed()
+        needed = {**dependencies, target.index: own}
+        for failure in self.failures[n_failures:]:  # of a newest batch, which the wait has submitted
+            if reads and failure.first <= needed.get(failure.queue, 0):
+                raise failure.raised()
+
+    def _record(
         self,
-        lane: Lane,
+        target: CommandQueue,
         name: str,
         writes: Sequence[Range],
         reads: Sequence[Range],
         record: Callable[..., None],
         *args: Any,
     ) -> None:
-        """Records a task by `record(*args)`, and tells the profile of it, if there is one."""
+        """Records a task by `record(*args)`, and measures it if there is a profile."""
         profile = self.profile
         try:
             if profile is None:
                 record(*args)
                 return
-            start_ns = profile.start(lane)
+            start_ns = profile.start(target)
             record(*args)
-            profile.stop(lane, name, sum(stop - start for _, start, stop in (*writes, *reads)), start_ns)
+            profile.stop(target, name, sum(stop - start for _, start, stop in (*writes, *reads)), start_ns)
         except BaseException as error:
-            lane.settle(error)
+            target.fail_unrecorded(error)
             raise
 
-    def _begin(
-        self, writes: Sequence[Range], reads: Sequence[Range], queue: int | str | None, load: float = 0.0
-    ) -> Lane:
-        """A lane whose recorder stands where a task with these ranges may be recorded, in a batch with so much room."""
-        if self.callbacks:
-            self.callbacks.run()
-        lane = self._only or self.placement.choose(writes, reads, queue)
-        if lane.load + load > 1:
-            lane.flush()
-        try:
-            own = self._note(lane, writes, reads)
-            lane.open()
-            if own:
-                lane.order(own)
-        except BaseException as error:
-            lane.settle(error)
-            raise
-        return lane
+    def _end(self, target: CommandQueue, nbytes: int, cost: Cost = NOTHING, fraction: float = 1.0) -> Future:
+        """Counts the newest task as recorded, and submits the batch if it is full."""
+        future = self._future(target)
+        if cost is not NOTHING:
+            target.add_cost(cost, fraction)
+        target.recorded = target.task
+        target.n_batched += 1
+        target.batched_bytes += nbytes
+        if target.n_batched >= BATCH_TASKS or target.batched_bytes >= BATCH_BYTES:
+            target.flush()
+            self.device.deletion_queue.collect()
+        return future
 
-    def _note(self, lane: Lane, writes: Sequence[Range], reads: Sequence[Range]) -> int:
-        """Gives the lane a new task, with what it has to come after: of other lanes, it will; of its own, it tells.
+    def _future(self, target: CommandQueue) -> Future:
+        future = Future(self.tracker, target, target.task)
+        if self._only is None:
+            future._reason = self.placement.reason
+        return future
 
-        Raises:
-            the error of the task that was to write what this one reads.
-        """
-        if lane.recorded != lane.task:
-            lane.settle()
-        lane.task = task = lane.task + 1  # first: a number is never given twice, whatever fails
-        failure = self._failure_before(reads)
-        after: After = {}
-        strand = lane.index
-        if self.callbacks:
-            self.callbacks.follow((strand, task), writes, reads)
-        for buffer, start, stop in writes:
-            self.uses(buffer).write(start, stop, strand, task, after)
-        for buffer, start, stop in reads:
-            self.uses(buffer).read(start, stop, strand, task, after)
-        if failure is not None:
-            raise failure.raised()
-        own = after.pop(strand, 0)
-        if after:
-            self._wait_for_others(lane, after, own, reads)
-        return own
+    # -- access history and failures ----------------------------------------------------------------------------------
 
-    def _failure_before(self, reads: Sequence[Range]) -> Failure | None:
-        """That of what a new task would read, if any. Waits for all work where some has failed."""
-        if not self.failures:
-            return None
-        self._settle()
-        return self.failure_of(reads)
-
-    def _settle(self) -> None:
-        """Waits for all work after a failure: what failed no longer stands between that before it and that after."""
-        while (n_failures := len(self.failures)) != self._n_settled:
-            self._flush_lanes()
-            self.device.wait_idle()
-            if n_failures == len(self.failures):
-                self._n_settled = n_failures
+    def history(self, buffer: Buffer) -> AccessHistory:
+        """The access history of a buffer."""
+        history: AccessHistory | None = buffer.uses
+        if history is None:
+            history = buffer.uses = AccessHistory()
+        elif history.needs_pruning and self.failure_of([(buffer, 0, buffer.nbytes)]) is None:
+            history.prune({queue.index: queue.poll_task() for queue in self.queues})
+        return history
 
     def failure_of(self, ranges: Sequence[Range]) -> Failure | None:
-        """Why some of these bytes are not what they should be: the task that was to write them failed."""
-        return failure_of(self.lanes, ranges)
+        """The failure of a task that was the last one to write some of these bytes, or None."""
+        return failure_of(self.queues, ranges)
 
     def require_written(self, buffer: Buffer, start: int, stop: int) -> None:
-        """Raises the error of the task that was to write these bytes, if that has failed. It has finished."""
+        """Raises the error of the task that was to write these bytes, if it has failed. It has finished."""
         with self.lock:
             failure = self.failure_of([(buffer, start, stop)]) if self.failures else None
         if failure is not None:
             raise failure.raised()
 
     def overwritten(self, buffer: Buffer, start: int, stop: int) -> None:
-        """Notes that the host wrote these bytes: whatever failed to write them before, they are good."""
+        """Registers a write by the host: these bytes are valid, even if a task failed to write them before."""
         with self.lock:
             if self.failures and buffer.uses:
-                buffer.uses.overwrite(start, stop, lambda writer, task: self.lanes[writer].failure_of(task))
+                buffer.uses.overwrite(start, stop, lambda writer, task: self.queues[writer].failure_of(task))
 
-    def uses(self, buffer: Buffer) -> Uses:
-        """The history of a buffer."""
-        uses: Uses | None = buffer.uses
-        if uses is None:
-            uses = buffer.uses = Uses()
-        elif uses.crowded and self.failure_of([(buffer, 0, buffer.nbytes)]) is None:
-            uses.forget({lane.index: lane.finished_task() for lane in self.lanes})
-        return uses
+    def _failure_before(self, reads: Sequence[Range]) -> Failure | None:
+        """The failure of a task that was to write what a new task reads, or None. Drains the queues after a failure."""
+        if not self.failures:
+            return None
+        self._drain_failed()
+        return self.failure_of(reads)
 
-    def _wait_for_others(self, lane: Lane, after: After, own: int, reads: Sequence[Range]) -> None:
-        n_failures = len(self.failures)
-        lane.wait_for(self.lanes, after)
-        if n_failures != len(self.failures):
-            self._settle()
-        for failure in self.failures[n_failures:]:  # it waits for the newest batch, which is the one that failed
-            if reads and failure.first <= (own if failure.lane == lane.index else after.get(failure.lane, 0)):
-                raise failure.raised()
+    def _drain_failed(self) -> None:
+        """Waits for all work after a failure: the failed tasks no longer order what was before and after them."""
+        while (n_failures := len(self.failures)) != self._n_drained:
+            self._flush_queues()
+            self.device.wait_idle()
+            if n_failures == len(self.failures):
+                self._n_drained = n_failures
 
-    def _end(self, lane: Lane, nbytes: int, cost: Cost = NOTHING, portion: float = 1.0) -> Future:
-        future = self._future(lane)
-        if cost is not NOTHING:
-            lane.take(cost, portion)
-        lane.recorded = lane.task
-        lane.n_batched += 1
-        lane.batched_bytes += nbytes
-        if lane.n_batched >= BATCH_TASKS or lane.batched_bytes >= BATCH_BYTES:
-            lane.flush()
-            self.device.deletion_queue.collect()
-        return future
+    def _raise_unreported(self) -> None:
+        with self.lock:
+            reported = {id(failure.error) for failure in self.failures if failure.reported}
+            new, self._n_reported = self.failures[self._n_reported :], len(self.failures)
+            unreported = [failure.raised() for failure in new if id(failure.error) not in reported]
+        if unreported:
+            raise unreported[0]
 
-    def _future(self, lane: Lane) -> Future:
-        future = Future(self.tracker, lane, lane.task)
-        if self._only is None:
-            future._why = self.placement.reason
-        return future
+    # -- submitting and waiting ---------------------------------------------------------------------------------------
 
     def submit(self) -> None:
         """Submits every open batch, and frees what is no longer in use."""
         with self.lock:
-            self._flush_lanes()
+            self._flush_queues()
             self.device.deletion_queue.collect()
 
     def flush(self) -> None:
         """Submits every open batch, and frees what is no longer in use.
 
         Raises:
-            the error of a batch that could not be submitted, now or before, unless somebody has been told of it.
+            the error of a batch that could not be submitted, now or before, unless it was reported already.
         """
         self.submit()
-        self._tell()
+        self._raise_unreported()
 
-    def _tell(self) -> None:
+    def _flush_queues(self) -> None:
+        for queue in self.queues:
+            queue.flush()
+
+    def points(self, dependencies: Dependencies) -> list[Point]:
+        """The points at which these tasks have finished or failed. Submits them if need be."""
+        queues = self.queues
         with self.lock:
-            told = {id(failure.error) for failure in self.failures if failure.told}
-            fresh, self._n_told = self.failures[self._n_told :], len(self.failures)
-            untold = [failure.raised() for failure in fresh if id(failure.error) not in told]
-        if untold:
-            raise untold[0]
-
-    def _flush_lanes(self) -> None:
-        for lane in self.lanes:
-            lane.flush()
-
-    def points(self, after: After) -> list[Point]:
-        """The moments when the tasks in `after` are finished, or have failed. Submits them if need be."""
-        lanes = self.lanes
-        with self.lock:
-            for lane in lanes:
-                lane.settle()
-            moments = {lanes[index]: lanes[index].value_of(task) for index, task in after.items()}
-            self._settle()
-            return [Point(lane.queue, value) for lane, value in fewest(moments).items()]
+            for queue in queues:
+                queue.fail_unrecorded()
+            values = {queues[index]: queues[index].value_of(task) for index, task in dependencies.items()}
+            self._drain_failed()
+            return [Point(queue.device_queue, value) for queue, value in minimal_waits(values).items()]
 
     def finish(self) -> None:
-        """Waits for all work given so far."""
+        """Waits for all work launched so far."""
         self.submit()
         self.device.wait_idle()
         self.tracker.run_callbacks()
 
     def wait(self) -> None:
-        """Waits for all work given so far. Raises as `flush`."""
+        """Waits for all work launched so far. Raises as `flush`."""
         self.finish()
-        self._tell()
+        self._raise_unreported()
 
     def close(self, error: Exception) -> None:
-        """Ends the watcher's thread, and makes all further work fail with `error`, on whatever thread it is made."""
+        """Ends the watcher's threads, and makes all further work fail with `error`, on any thread."""
         with self.lock:
-            self._refuse(error)
+            self._stop(error)
         self.tracker.watcher.close(error)
 
     def abandon(self, error: Exception) -> None:
@@ -390,13 +410,13 @@ class Scheduler:
         self.device.renew_locks()
         self.lock = self.device.lock
         self.tracker.watcher.abandon(error)
-        self._refuse(error)
+        self._stop(error)
 
     @property
     def failed(self) -> bool:
-        """Whether a queue has stopped to take work."""
-        return any(lane.failure for lane in self.lanes)
+        """True if a queue accepts no more work."""
+        return any(queue.failure for queue in self.queues)
 
-    def _refuse(self, error: Exception) -> None:
-        for lane in self.lanes:
-            lane.failure = lane.failure or error
+    def _stop(self, error: Exception) -> None:
+        for queue in self.queues:
+            queue.failure = queue.failure or error

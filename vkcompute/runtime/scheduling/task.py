@@ -1,4 +1,4 @@
-"""Tasks: commands with the bytes that they read and write, which a queue or a graph takes."""
+"""Tasks: commands with the bytes that they read and write, for a queue or a graph."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ from vkcompute.runtime.scheduling.placeholders import Parameter
 from vkcompute.runtime.scheduling.regions import bytes_read, refuse_overlap
 
 Places = dict[Buffer, tuple[Buffer, int]]
-"""placeholder -> the buffer that it stands for, and where in that, in bytes"""
+"""placeholder -> the buffer that it stands for, and the offset in it, in bytes"""
 Values = Mapping[Parameter, Any]
 Bindings = dict[Any, tuple[DescriptorSets, list[Range], list[Range]]]
-"""by kernel and slots of its tensors: descriptor sets, the bytes written and those read"""
+"""by kernel and the keys of its tensors: descriptor sets, the ranges written and those read"""
 
 
 def moved(where: Range, places: Places) -> Range:
-    """The bytes that a range of a placeholder stands for; any other range is given back as it is."""
+    """The range that a range of a placeholder stands for; returns any other range unchanged."""
     place = places.get(where[0])
     return where if place is None else (place[0], place[1] + where[1], place[1] + where[2])
 
 
 class Named(Protocol):
-    """What a launch needs of its kernel while it is recorded."""
+    """A kernel, as far as its launches are concerned."""
 
     name: str
 
 
 Keep = tuple[Named, DescriptorSets, Cost]
-"""of a launch: the kernel and the descriptor sets, kept alive until it is recorded, and its cost"""
+"""of a launch: the kernel and its descriptor sets, which must live until it is recorded, and the cost"""
 
 
 class Launcher(Protocol):
-    """Takes tasks one by one: the scheduler."""
+    """Takes single tasks: the scheduler."""
 
     def launch(self, task: Task, queue: int | str | None = None) -> object:
         """Launches a task."""
@@ -57,10 +57,10 @@ class Launcher(Protocol):
 
 
 class Task:
-    """A command.
+    """A command, possibly on placeholders. A new kind of task defines `record` and `rebased`.
 
     Attributes:
-        writes, reads: the bytes that it touches.
+        writes, reads: the ranges that it accesses.
         name: for profiles.
         cost: of a launch.
     """
@@ -74,22 +74,22 @@ class Task:
 
     @property
     def buffers(self) -> Sequence[Buffer]:
-        """Where placeholders may be among."""
+        """The buffers that may be placeholders."""
         return [where[0] for where in (*self.writes, *self.reads)]
 
     def rebased(self, places: Places, values: Values) -> Task:
-        """The task with other tensors and values for those of `places` and `values`."""
+        """The same task on other buffers and values: those that `places` and `values` give for placeholders."""
         raise NotImplementedError
 
     def placed(self, places: Places, bindings: Bindings) -> Task:
-        """The task on memory, ready for `record`: `places` has all placeholders that are left in it."""
+        """The same task on memory, ready for `record`: `places` has all placeholders that are left in it."""
         return self.rebased(places, {})
 
     def check(self) -> None:
-        """Raises what a launch would, before there is memory."""
+        """Raises what a launch would raise, before there is memory."""
 
     def held(self) -> Task:
-        """Gives the checked task in the form that a graph keeps: closing its tensors later does not affect it."""
+        """The checked task in the form that a graph keeps: later closing its tensors does not affect it."""
         return self
 
     def record(self, recorder: Recorder) -> None:
@@ -97,7 +97,7 @@ class Task:
         raise NotImplementedError
 
     def launch(self, launcher: Launcher, queue: int) -> None:
-        """Launches the task by itself."""
+        """Launches the task on its own."""
         launcher.launch(self, queue)
 
 
@@ -107,13 +107,7 @@ class Dispatch(Task):
     __slots__ = ("_command", "_keep", "cost")
     buffers = ()
 
-    def __init__(
-        self,
-        command: tuple[Any, ...],
-        writes: Sequence[Range],
-        reads: Sequence[Range],
-        keep: Keep,
-    ) -> None:
+    def __init__(self, command: tuple[Any, ...], writes: Sequence[Range], reads: Sequence[Range], keep: Keep) -> None:
         super().__init__(writes, reads)
         self._command, self._keep, self.cost = command, keep, keep[2]
 
@@ -155,7 +149,7 @@ class Copy(Task):
 
 
 class Fill(Task):
-    """A fill with a 32-bit word; the range's ends are multiples of 4."""
+    """A fill with a 32-bit word; start and stop of the range are multiples of 4."""
 
     __slots__ = ("_word",)
     name = "fill"
@@ -166,7 +160,7 @@ class Fill(Task):
 
     def rebased(self, places: Places, values: Values) -> Task:
         old, new = self.writes[0], moved(self.writes[0], places)
-        end = new[2] - max(0, old[2] - old[0].used_bytes)  # of the elements; behind that is padding
+        end = new[2] - max(0, old[2] - old[0].used_bytes)  # of the elements; the rest is padding
         if new[1] % 4 or (end != new[2] and end != new[0].used_bytes):
             raise ValueError(
                 f"a recorded fill writes whole words of 4 bytes; this one would fill bytes {new[1]} to {end} of a "

@@ -1,4 +1,4 @@
-"""Threads that wait for moments on others' behalf, one for each queue on which somebody wants to be told."""
+"""Watchers: threads that wait for points and then call back, one per queue that is watched."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from vkcompute.core.queue import Point, Queue
 from vkcompute.errors import DeviceLost
 
 Done = Callable[[Exception | None], None]
-"""Called on the watcher's thread when the moment has come (None), or never will (why)."""
+"""Called on the watcher's thread when the point is reached (None), or with the reason why it never will be."""
 
 _IDLE_S = 0.5
 
 
 class _QueueWatcher:
-    """Waits for one submit of the queue after the other, as long as somebody waits for a later one.
+    """Waits for the submits of one queue, one after the other, while a later one is watched.
 
-    Its thread ends after a while with nothing to do: it holds the runtime, which may have been dropped.
+    Its thread ends after a while without work: it keeps the runtime alive, which may have been dropped.
 
     One thread with one wait for all queues (VK_SEMAPHORE_WAIT_ANY_BIT and a semaphore that the host signals to change
-    what is waited for) would do as well; but validation layers of 2022 stall for seconds over it.
+    the set) would do as well, but validation layers of 2022 stall for seconds over it.
     """
 
     def __init__(self, queue: Queue) -> None:
@@ -33,13 +33,13 @@ class _QueueWatcher:
         self.thread.start()
 
     def watch(self, value: int, done: Done) -> bool:
-        """False if the watcher is closed, or its thread has ended."""
+        """Registers a value; returns False if the watcher is closed, or its thread has ended."""
         with self._changed:
-            taken = self._closed is None and not self._ended
-            if taken:
+            accepted = self._closed is None and not self._ended
+            if accepted:
                 self._watched.append((value, done))
                 self._changed.notify()
-            return taken
+            return accepted
 
     def close(self, error: Exception) -> None:
         with self._changed:
@@ -49,14 +49,14 @@ class _QueueWatcher:
     def _run(self) -> None:
         while (first := self._first_watched()) is not None:
             try:
-                # The next submit, but none behind what is watched: another may never be made.
+                # The next submit, but none later than the watched value: another may never be made.
                 self._queue.wait(min(first, self._queue.completed + 1))
-            except Exception as error:  # the device is lost: what is watched will never come
+            except Exception as error:  # the device is lost: the watched values will never be reached
                 self.close(error)
             self._report()
 
     def _first_watched(self) -> int | None:
-        """The earliest value that is watched; waits a while for one, and then there is to be none any more: None."""
+        """Returns the lowest watched value. Waits a while for one; then ends the watcher and returns None."""
         with self._changed:
             if not self._watched and self._closed is None:
                 self._changed.wait_for(lambda: self._watched or self._closed is not None, _IDLE_S)
@@ -73,7 +73,7 @@ class _QueueWatcher:
 
 
 class Watcher:
-    """Tells when points are reached. Threads start on first need."""
+    """Calls back when points are reached. Its threads start on first use."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -81,16 +81,16 @@ class Watcher:
         self._closed: Exception | None = None
 
     def watch(self, point: Point, done: Done) -> None:
-        """Has `done` called when the point is reached; at once where it has been, or never will be."""
+        """Calls `done` when the point is reached; at once if it has been, or never will be."""
         if point.done():
             done(None)
             return
         with self._lock:
-            watched = self._closed is None and self._taken(point, done)
+            watched = self._closed is None and self._register(point, done)
         if not watched:
             done(self._closed or DeviceLost("VK_ERROR_DEVICE_LOST", "vkWaitSemaphores", str(point.queue)))
 
-    def _taken(self, point: Point, done: Done) -> bool:
+    def _register(self, point: Point, done: Done) -> bool:
         watcher = self._queues.get(point.queue)
         if watcher is not None and watcher.watch(point.value, done):
             return True
@@ -98,11 +98,11 @@ class Watcher:
         return watcher.watch(point.value, done)
 
     def abandon(self, error: Exception) -> None:
-        """In a forked child: the threads do not exist here; points get `error`."""
+        """In a forked child, which does not have the threads: every later point gets `error`."""
         self._lock, self._queues, self._closed = threading.Lock(), {}, error
 
     def close(self, error: Exception) -> None:
-        """Ends the threads, all submitted work being finished or lost; later points get `error`."""
+        """Ends the threads, once all submitted work has finished or is lost; later points get `error`."""
         with self._lock:
             self._closed = error
             watchers = list(self._queues.values())
