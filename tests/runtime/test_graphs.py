@@ -226,7 +226,7 @@ def test_a_graph_runs_on_the_queue_family_that_it_was_recorded_for() -> None:
         gpu.scheduler.wait()
         for queue in gpu.scheduler.placement.compute:
             queue.device_queue.family = 0
-        assert gpu.scheduler.placement.compute[0].queue.last_value >= submits[0] + 3
+        assert gpu.scheduler.placement.compute[0].device_queue.last_value >= submits[0] + 3
         assert [tensor.numpy().tolist() for tensor in tensors] == [[11] * 10] * 3
 
 
