@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import vkcompute as vc
 from shaders import MULTIPLY
-from vkcompute.runtime.launching.constants import PushConstants
+from vkcompute.runtime.launching.push_constants import PushConstants
 from vkcompute.spirv.interface import Block, Member
 
 INT32, UINT32 = st.integers(-(1 << 31), (1 << 31) - 1), st.integers(0, (1 << 32) - 1)

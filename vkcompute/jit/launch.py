@@ -54,7 +54,7 @@ class Launcher:
         """Launches so many groups of so many invocations, or what the variant has for the tensor that it writes."""
         if named or len(args) != self._n_parameters:
             args = bound(self._name, self._parameters, args, named, OF_GLSL)
-        key = where, *[arg.slot if type(arg) is Tensor else type(arg) for arg in args]
+        key = where, *[arg.launch_key if type(arg) is Tensor else type(arg) for arg in args]
         plan = self._plans.get(key)
         return (plan and plan.launch(args, where.queue)) or self._planned(key, args)
 

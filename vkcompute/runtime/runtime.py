@@ -23,8 +23,8 @@ from vkcompute.core.quirks import quirks_of
 from vkcompute.errors import ClosedError, KernelError, VulkanError
 from vkcompute.runtime.graphs.graph import Graph
 from vkcompute.runtime.launching import program
-from vkcompute.runtime.launching.constants import specialize
 from vkcompute.runtime.launching.kernel import Kernel
+from vkcompute.runtime.launching.specialization import specialize
 from vkcompute.runtime.memory.context import Context
 from vkcompute.runtime.memory.tensor import Tensor, empty
 from vkcompute.runtime.profiling.profile import Profile

@@ -65,7 +65,7 @@ class DeviceImage(DeviceChild):
         view = {"image": self._image, "viewType": _2D, "format": self._format, "subresourceRange": self._range}
         self.handle = self.create("ImageView", vk.struct("VkImageViewCreateInfo", **view))
         self.block, self.offset = self, 0  # as a descriptor write reads them from a tensor's buffer
-        self.slot: Any = ("image", next(_numbers))
+        self.launch_key: Any = ("image", next(_numbers))
         self.span: Any = (self._buffer, 0, self._buffer.used_bytes)
         self._initialize(data)
 
@@ -184,4 +184,4 @@ class DeviceImage(DeviceChild):
 
     def _destroy(self) -> None:
         super()._destroy()
-        self.slot = self.span = self._buffer = None
+        self.launch_key = self.span = self._buffer = None

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from vkcompute.compat.kp.device_image import DeviceImage
 from vkcompute.runtime.launching.arguments import Bound, bound_range
-from vkcompute.runtime.launching.constants import specialize
 from vkcompute.runtime.launching.kernel import Kernel
 from vkcompute.runtime.launching.program import load
+from vkcompute.runtime.launching.specialization import specialize
 from vkcompute.runtime.memory.context import kept
 
 if TYPE_CHECKING:

@@ -147,7 +147,7 @@ def _on_host(args: list[Any], tensor: Any) -> list[Any]:
     Raises:
         ValueError: a graph is being recorded, a tensor is not contiguous, or two of them share some of their bytes.
     """
-    tensors = {each.slot: each for each in args if isinstance(each, tensor)}
+    tensors = {each.launch_key: each for each in args if isinstance(each, tensor)}
     for each in tensors.values():
         each.runtime.scheduler.refuse_recording(
             "a simulated launch", "launch it without gpu.record(), or set no VKCOMPUTE_SIMULATE"
@@ -158,7 +158,7 @@ def _on_host(args: list[Any], tensor: Any) -> list[Any]:
             raise ValueError("tensors that share a part of their memory are not simulated; pass arrays of numpy's")
     if any(not each.contiguous for each in tensors.values()):
         raise ValueError("a kernel takes contiguous tensors; copy() it")
-    return [arrays[each.slot] if isinstance(each, tensor) else each for each in args]
+    return [arrays[each.launch_key] if isinstance(each, tensor) else each for each in args]
 
 
 def _kind(arg: Any, name: str) -> Any:

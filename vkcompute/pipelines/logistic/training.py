@@ -87,9 +87,9 @@ def _run_batches(runtime: Runtime, step: Step, settings: Settings, replay: _Repl
                     return
 
     def work(order: Tensor) -> None:
-        if order.slot not in graphs:
-            graphs[order.slot] = _record(runtime, step, order, owner)
-        replay.submit(graphs[order.slot], -(-n_batches // step.n_steps), settings)
+        if order.launch_key not in graphs:
+            graphs[order.launch_key] = _record(runtime, step, order, owner)
+        replay.submit(graphs[order.launch_key], -(-n_batches // step.n_steps), settings)
 
     feed(runtime, orders(), work)
 

@@ -87,7 +87,7 @@ class Inputs:
             return _bits(name, value)
         if not isinstance(value, Tensor):
             raise TypeError(f"the input {name!r} of this graph is a tensor; got {type(value).__name__}")
-        if value.slot is None and value.buffer:  # or the buffer says that it is closed
+        if value.launch_key is None and value.buffer:  # or the buffer says that it is closed
             raise ValueError(f"the input {name!r} is a contiguous tensor; strides are {value.strides}; pass a .copy()")
         if value.runtime is not self._runtime:
             raise ValueError(f"the input {name!r} belongs to another runtime ({value.runtime.device}); copy it here")
@@ -95,7 +95,7 @@ class Inputs:
             raise TypeError(f"the input {name!r} of this graph is {standing.dtype}; got {value.dtype}")
         if value.shape != standing.shape:
             raise ValueError(f"the input {name!r} of this graph has shape {standing.shape}; got {value.shape}")
-        return value.slot
+        return value.launch_key
 
 
 def _copied(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Which bindings a kernel may have, and which tensors they take."""
+"""Arguments of kernels: checks of bindings and of the tensors that are bound."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from vkcompute.runtime.memory.tensor import Tensor
 from vkcompute.spirv.interface import Binding
 
 Bound = tuple[Buffer, int, int]
-"""(buffer, offset in it, nbytes) that a binding sees"""
+"""the range of a binding: (buffer, offset in it, nbytes)"""
 
 
 def bound_range(kernel: str, runtime: Context, binding: Binding, tensor: Any, *, check_type: bool) -> Bound:
-    """What the binding is to see of the tensor.
+    """Checks a tensor for a binding of a kernel, and returns the range to bind.
 
     Raises:
-        TypeError: no tensor, or one of another dtype than the binding's.
+        TypeError: not a tensor, or one of another dtype than the binding's.
         ValueError: a tensor of another runtime, not contiguous, closed, badly aligned, or larger than a binding may be.
     """
     where = f"binding {binding.binding} ({binding.name or 'unnamed'}) of {kernel}"
@@ -50,7 +50,7 @@ def bound_range(kernel: str, runtime: Context, binding: Binding, tensor: Any, *,
 
 
 def _bound_bytes(where: str, binding: Binding, tensor: Tensor) -> int:
-    """The tensor's bytes, rounded up to whole elements where the padding behind it is the tensor's own."""
+    """The size to bind: the tensor's, rounded up to whole elements if it ends with its buffer, which has padding."""
     stride = binding.element.stride_bytes if binding.element else TEXEL_BYTES if binding.texel else 4
     nbytes = -(-max(tensor.nbytes, 1) // stride) * stride
     if binding.block and tensor.nbytes < binding.block.nbytes:
@@ -65,7 +65,7 @@ def _bound_bytes(where: str, binding: Binding, tensor: Tensor) -> int:
 
 
 def _limits(device: Device, binding: Binding) -> tuple[int, int]:
-    """The most bytes that the binding may see, and what its offset is a multiple of."""
+    """The largest range of the binding in bytes, and the alignment of its offset."""
     limits = device.physical.limits
     if binding.kind == "uniform_buffer":
         return limits["maxUniformBufferRange"], limits["minUniformBufferOffsetAlignment"]
@@ -88,7 +88,7 @@ def _check_element(where: str, binding: Binding, tensor: Tensor) -> None:
         raise TypeError(f"{where} holds {wanted}; the tensor is {have}; {remedy}")
 
 
-# Per kind of binding: the limit on how many of them a kernel may have, and what they are called.
+# Kind of binding -> the limit on their number, and their name in messages.
 _PER_KERNEL = {
     "storage_buffer": ("maxPerStageDescriptorStorageBuffers", "storage buffers"),
     "uniform_buffer": ("maxPerStageDescriptorUniformBuffers", "uniform buffers"),
@@ -98,9 +98,9 @@ _PER_KERNEL = {
 
 
 def check_bindings(kernel: str, device: Device, bindings: Sequence[Binding]) -> None:
-    """Raises ValueError if a kernel has more bindings, or more sets of them, than the device binds at a time.
+    """Raises ValueError if a kernel has more bindings or descriptor sets than the device can bind.
 
-    Drivers do not look, and some crash.
+    Drivers do not check this, and some crash.
     """
     limits = device.physical.limits
     most = limits["maxBoundDescriptorSets"]

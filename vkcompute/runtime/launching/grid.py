@@ -1,4 +1,4 @@
-"""Grids: how many workgroups a launch has along x, y and z."""
+"""Grids: the number of workgroups of a launch along x, y and z."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from vkcompute.spirv.interface import Binding
 
 
 class Grids:
-    """The grids of one kernel's launches: the given one, checked, or one invocation per element that it writes."""
+    """The grids of one kernel's launches."""
 
     def __init__(
         self, kernel: str, device: Device, local_size: tuple[int, int, int], bindings: Sequence[Binding]
@@ -24,7 +24,7 @@ class Grids:
         self._written = next((binding for binding in bindings if binding.writes), None)
 
     def of(self, tensors: Sequence[Any], grid: int | Sequence[int] | None) -> Grid:
-        """The grid of a launch on checked tensors.
+        """The grid of a launch on checked tensors: the given one, or by default one invocation per element.
 
         Raises:
             TypeError: the given grid is not one to three ints.
@@ -36,7 +36,7 @@ class Grids:
         return chosen
 
     def default(self, tensors: Sequence[Any]) -> Grid | None:
-        """One invocation per element of the first tensor that is written, or None where that does not apply."""
+        """One invocation per element of the first tensor that the kernel writes; None if that does not apply."""
         x, y, z = self._local_size
         if y != 1 or z != 1 or self._written is None or self._written.element is None:
             return None
@@ -45,7 +45,7 @@ class Grids:
         return (groups, 1, 1) if groups <= self._limits[0] else None
 
     def _no_default(self) -> str:
-        """The message for a launch that needs a grid: why, and what to give."""
+        """The message for a launch that needs a grid: the reason and the remedy."""
         if self._local_size[1:] != (1, 1):
             why = f"its workgroups have {self._local_size} invocations, and only one dimension is guessed"
         elif self._written is None:

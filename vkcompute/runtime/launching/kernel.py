@@ -12,9 +12,9 @@ from vkcompute.core.pipeline import ComputePipeline, ShaderModule
 from vkcompute.core.quirks import quirks_of
 from vkcompute.errors import MissingFeature
 from vkcompute.runtime.launching.arguments import Bound, bound_range, check_bindings
-from vkcompute.runtime.launching.constants import PushConstants
 from vkcompute.runtime.launching.grid import Grids
 from vkcompute.runtime.launching.program import Program
+from vkcompute.runtime.launching.push_constants import PushConstants
 from vkcompute.runtime.memory.context import Context
 from vkcompute.runtime.memory.tensor import Tensor, alias
 from vkcompute.runtime.scheduling.access_history import Range
@@ -28,23 +28,23 @@ from vkcompute.spirv.capabilities import missing_features
 from vkcompute.spirv.interface import Binding
 
 Launch = tuple[tuple[Any, ...], list[Range], list[Range], "tuple[Kernel, DescriptorSets, Cost]"]
-_MANY_PLANS = 1024
+_MAX_PLANS = 1024
 
 
 class Kernel:
-    """Made by `Runtime.kernel`; `kernel(x, y, out, 2.0)` launches it.
+    """A compiled kernel, made by `Runtime.kernel`; `kernel(x, y, out, 2.0)` launches it.
 
     Attributes:
         name: for messages.
-        bindings: what the tensors are bound to, in the order of the arguments.
+        bindings: those of the tensors, in the order of the arguments.
         local_size: invocations per workgroup along x, y and z.
-        n_tensors, push: what the arguments are: so many tensors, then push constants.
-        writes, reads: which of the tensors it writes and reads.
-        program: the pipeline's handle, its layout's, and how many descriptor sets that has.
+        n_tensors, push: the arguments: first this many tensors, then the push constants.
+        writes, reads: indices of the tensors that it writes and reads.
+        program: handles of the pipeline and of its layout, and the number of descriptor sets.
         costs: of its launches.
-        kinds: of bindings that it may have.
+        kinds: the supported kinds of bindings.
 
-    `launch`, `packed`, `bound`, `sets`, `program`, `push` and `costs` are the library's own, and may change.
+    `launch`, `packed`, `bound`, `sets`, `program`, `push` and `costs` are internal and may change.
     """
 
     kinds: tuple[str, ...] = ("storage_buffer", "uniform_buffer", "uniform_texel_buffer")
@@ -72,8 +72,8 @@ class Kernel:
         shared, remedy = interface.workgroup_memory.effective(values), "make its shared arrays smaller, or use a tensor"
         self._check_size(shared, "ComputeSharedMemorySize", "or more bytes of shared memory per workgroup", remedy)
         check_bindings(self.name, device, interface.bindings)
-        slots = [_slot(binding) for binding in interface.bindings]
-        self._layout = PipelineLayout(device, slots, self.push.nbytes)
+        bindings = [_layout_binding(binding) for binding in interface.bindings]
+        self._layout = PipelineLayout(device, bindings, self.push.nbytes)
         spirv = fold_branches(program.spirv, values) if quirks_of(physical).masks_branches else program.spirv
         with ShaderModule(device, spirv) as shader:
             limit_s = runtime.scheduler.submit_limit_s
@@ -81,7 +81,7 @@ class Kernel:
             self._pipeline = ComputePipeline(shader, self._layout, interface.entry_point, special, divisible=divisible)
         self.costs = Costs(limit_s, divisible=divisible)
         self.program = self._pipeline.handle, self._layout.handle, self._layout.n_sets
-        self.n_tensors = len(slots)
+        self.n_tensors = len(bindings)
         self.writes = [i for i, binding in enumerate(self.bindings) if binding.writes]
         self.reads = [i for i, binding in enumerate(self.bindings) if binding.reads]
         self._grids = Grids(self.name, device, self.local_size, self.bindings)
@@ -101,12 +101,12 @@ class Kernel:
                 the bytes of their block.
             grid: workgroups along x, y and z. Without it, one invocation per element of the first tensor that the
                 kernel writes.
-            queue: the index of one of `runtime.device.queues`, or "compute"; without it the scheduler chooses. Not in
-                what a graph records.
+            queue: an index into `runtime.device.queues`, or "compute"; without it the scheduler chooses. Not allowed
+                while a graph is recorded.
             named: push constants by name.
 
         Raises:
-            TypeError: too few tensors, another dtype than the binding's, a value of the wrong type.
+            TypeError: too few tensors, a dtype other than the binding's, or a value of the wrong type.
             ValueError: a tensor of another runtime, not contiguous, closed, or larger than a binding may be; a grid
                 beyond the device's limits.
         """
@@ -117,10 +117,10 @@ class Kernel:
         return scheduler.dispatch(command, writes, reads, queue, keep)
 
     def launch(self, args: tuple[Any, ...], named: Mapping[str, Any], grid: int | Sequence[int] | None) -> Launch:
-        """What the scheduler needs for a launch: the command, the bytes written and read, and what is to stay alive."""
+        """Prepares a launch: the arguments of `Scheduler.dispatch` but for the queue."""
         tensors = args[: self.n_tensors]
         try:
-            key = tuple([tensor.slot for tensor in tensors])
+            key = tuple([tensor.launch_key for tensor in tensors])
             sets, chosen, cost = self._plans[key]
         except (KeyError, AttributeError, TypeError):
             sets, chosen, cost = self._plan(tensors)
@@ -150,7 +150,7 @@ class Kernel:
         return recorder.add(DeferredDispatch(self, tensors, self.push.in_order(given, named) if named else given, grid))
 
     def packed(self, values: Sequence[Any], named: Mapping[str, Any]) -> bytes:
-        """The bytes of the push constants, none where the kernel has none."""
+        """Packs the push constants; returns no bytes if the kernel has none."""
         try:
             return self.push.pack(values, named) if self.push.nbytes or values or named else b""
         except TypeError:
@@ -159,20 +159,20 @@ class Kernel:
             raise
 
     def _plan(self, tensors: tuple[Any, ...]) -> tuple[DescriptorSets, Grid | None, Cost]:
-        """Checks the tensors, and makes what a launch on them needs."""
+        """Checks the tensors, and prepares launches on them: descriptor sets, default grid and cost."""
         found = self.bound(tensors)
         with self.runtime.scheduler.lock:
             self.runtime.require_open()
             sets = self.sets([(buffer.block, buffer.offset + offset, nbytes) for buffer, offset, nbytes in found])
             grid = self._grids.default(tensors)
             plan = sets, grid, NOTHING if grid is None else self.costs.of(grid)
-            if len(self._plans) >= _MANY_PLANS:
+            if len(self._plans) >= _MAX_PLANS:
                 self._plans.pop(next(iter(self._plans)))
-            self._plans[tuple([tensor.slot for tensor in tensors])] = plan
+            self._plans[tuple([tensor.launch_key for tensor in tensors])] = plan
         return plan
 
     def bound(self, tensors: Sequence[Any]) -> list[Bound]:
-        """What each binding sees, after the checks of `__call__`."""
+        """The range of each binding, after the checks of `__call__`."""
         self.runtime.require_open()
         if len(tensors) < self.n_tensors:
             names = ", ".join(binding.name or f"binding {binding.binding}" for binding in self.bindings)
@@ -183,11 +183,11 @@ class Kernel:
         ]
 
     def sets(self, ranges: Sequence[tuple[Block, int, int]]) -> DescriptorSets:
-        """Descriptor sets that point the bindings at (block, offset in it, nbytes); with the device's lock held."""
+        """Makes descriptor sets for ranges (block, offset in it, nbytes). Requires the device's lock."""
         return DescriptorSets(self._layout, ranges)
 
     def grid(self, tensors: Sequence[Any], grid: int | Sequence[int] | None) -> Grid:
-        """The grid of a launch on checked tensors: what is given, checked, or one invocation per element."""
+        """The grid of a launch on checked tensors; see `Grids.of`."""
         return self._grids.of(tensors, grid)
 
     def _check_local_size(self) -> None:
@@ -216,7 +216,7 @@ class Kernel:
         return f"<kernel {self.name} on {self.runtime.device}>"
 
 
-def _slot(binding: Binding) -> LayoutBinding:
+def _layout_binding(binding: Binding) -> LayoutBinding:
     return binding.set, binding.binding, binding.kind, binding.texel.dtype if binding.texel else ""
 
 
@@ -225,7 +225,7 @@ def _is_placeholder(tensor: Tensor) -> bool:
 
 
 class DeferredDispatch(Task):
-    """A launch some of whose tensors or push constants are not known yet."""
+    """A launch with placeholders among its tensors or push constants."""
 
     __slots__ = ("_grid", "_kernel", "_tensors", "_values")
 
@@ -254,24 +254,24 @@ class DeferredDispatch(Task):
 
     def placed(self, places: Places, bindings: Bindings) -> Task:
         kernel, tensors = self._kernel, self._tensors
-        key = kernel, *[tensor.slot for tensor in tensors]
+        key = kernel, *[tensor.launch_key for tensor in tensors]
         if key not in bindings:
             ranges = []
             for buffer, offset, nbytes in kernel.bound(tensors):
-                # A temporary is checked as a tensor of its own; only then does it become part of what many share.
+                # Temporaries are checked as separate buffers, before they are placed in shared memory.
                 base, start, _ = moved((buffer, offset, offset), places)
                 ranges.append((base.block, base.offset + start, nbytes))
             writes, reads = ([moved(tensors[i].span, places) for i in which] for which in (kernel.writes, kernel.reads))
             bindings[key] = kernel.sets(ranges), writes, reads
         sets, writes, reads = bindings[key]
         push = kernel.packed(self._values, {})
-        grid = cast(Grid, self._grid)  # by `held`
+        grid = cast(Grid, self._grid)  # since `held`
         keep = kernel, sets, kernel.costs.of(grid)
         return Dispatch((*kernel.program, sets.handles, push, len(push), grid), writes, reads, keep)
 
 
 def _moved_tensor(tensor: Any, places: Places) -> Any:
-    """The tensor that a tensor on a placeholder stands for; anything else is given back as it is."""
+    """The tensor that a tensor on a placeholder stands for; returns anything else unchanged."""
     place = places.get(tensor.buffer) if isinstance(tensor, Tensor) else None
     if place is None:
         return tensor

@@ -1,4 +1,4 @@
-"""Programs: SPIR-V with its interface, before any device is involved."""
+"""Programs: SPIR-V with its interface, independent of any device."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Source = str | os.PathLike[str] | bytes | bytearray | memoryview
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A compute shader: its name for messages, its words, and what they declare."""
+    """A compute shader: its name for messages, its SPIR-V and the interface that this declares."""
 
     name: str
     spirv: bytes
@@ -28,7 +28,7 @@ class Program:
 
 
 def load(source: Source, entry_point: str | None = None, name: str | None = None) -> Program:
-    """The program behind a built-in's name, a path to a .comp or .spv file, or SPIR-V as bytes; `name` is for messages.
+    """Loads a built-in by its name, a .comp or .spv file by its path, or SPIR-V from bytes; `name` is for messages.
 
     Raises:
         ValueError: no built-in has this name.
@@ -56,7 +56,7 @@ def load(source: Source, entry_point: str | None = None, name: str | None = None
 
 @lru_cache(maxsize=256)
 def _checked(name: str, spirv: bytes, entry_point: str | None) -> Program:
-    # Here, because the built-in kernels need no check, and it is half of spirv/.
+    # Imported here: built-in kernels need no check, and it is half of spirv/.
     from vkcompute.spirv.validation import validate
 
     module = Module.parse(spirv)

@@ -1,4 +1,4 @@
-"""The part of a runtime that tensors, kernels and graphs build on."""
+"""Contexts: the part of a runtime that tensors, kernels and graphs hold."""
 
 from __future__ import annotations
 
@@ -28,15 +28,18 @@ class Context(Handle):
         self._cache: dict[Hashable, Any] = {}
 
     def require_open(self) -> None:
-        """Raises ClosedError if the runtime is closed, or belongs to the parent of this process; DeviceLost if it is
-        lost.
+        """Checks that the runtime can be used.
+
+        Raises:
+            ClosedError: it is closed, or belongs to the parent of this process.
+            DeviceLost: its device is lost.
         """
         super().require_open()
         if self.device.loss is not None:
             raise again(self.device.loss)
 
     def flush(self) -> None:
-        """Starts the work that has been launched and not yet submitted; does not wait for it."""
+        """Submits the work that has been launched; does not wait for it."""
         self.require_open()
         self.scheduler.flush()
 
@@ -47,10 +50,10 @@ class Context(Handle):
 
 
 def kept(context: Context, key: Hashable, make: Callable[[], _T], release: Callable[[_T], None] | None = None) -> _T:
-    """Gives the object that `make` made for this key; it is kept until the runtime is closed.
+    """Returns the object that `make` made for this key; it is kept until the runtime is closed.
 
     Args:
-        release: called with the object where device memory is short, to free what can be made again.
+        release: called with the object when device memory is short, to free what can be made again.
 
     Raises:
         ClosedError: the runtime is closed.

@@ -1,4 +1,4 @@
-"""Copies between tensors, and fills: what may be copied into what, and which bytes go where."""
+"""Copies between strided views, and fills, on the device."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from vkcompute.runtime.scheduling.regions import Offsets, copy_region, refuse_ov
 
 
 def copy_view(source: StridedView, target: StridedView) -> Future:
-    """Copies `source`, broadcast to the shape of `target`, into it on the device.
+    """Copies `source`, broadcast to the shape of `target`, into it.
 
     Raises:
-        ValueError: the shapes do not fit, the runtimes differ, or the two share some of their bytes.
+        ValueError: the shapes do not broadcast, the runtimes differ, or the views overlap.
         TypeError: the dtypes differ.
     """
     runtime = target.runtime
@@ -40,9 +40,9 @@ def copy_view(source: StridedView, target: StridedView) -> Future:
 
 
 def fill_view(view: StridedView, element: bytes) -> bool:
-    """Writes the bytes of one element into every element; False for views that do not consist of whole words.
+    """Writes the bytes of one element into every element. Returns False if the view does not consist of whole words.
 
-    Elements of up to 4 bytes are vkCmdFillBuffer's words; of 8, the first one is written and then doubled by copies.
+    vkCmdFillBuffer writes words of 4 bytes. Of 8-byte elements, the first is written and then doubled by copies.
     """
     scheduler, (buffer, start, stop) = view.runtime.scheduler, view.range
     if not view.contiguous or start % 4 or (stop % 4 and stop != buffer.used_bytes):
@@ -68,7 +68,7 @@ def _same_place(source: StridedView, strides: layout.Shape, target: StridedView)
 
 
 def _runs(source: StridedView, strides: layout.Shape, target: StridedView) -> tuple[tuple[Offsets, Offsets], int]:
-    """Where runs of bytes start in each buffer, and their length: as long as both sides allow."""
+    """The starts of the runs of bytes in each buffer, and their length: the shorter of both views' runs."""
     itemsize = target.dtype.itemsize
     sides = [layout.runs(target.shape, each, itemsize) for each in (strides, target.strides)]
     nbytes = min(length for _, length in sides)

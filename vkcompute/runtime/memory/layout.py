@@ -1,4 +1,4 @@
-"""Shapes and strides: views, contiguity, and the runs of bytes that a strided array is made of. numpy only."""
+"""Shapes and strides: views, contiguity, and the runs of contiguous bytes of a strided array. Arithmetic only."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ Shape = tuple[int, ...]
 
 
 def lengths(shape: int | Sequence[int]) -> Shape:
-    """A shape as a tuple of ints, from one length or several; TypeError for what is no integer."""
+    """Converts one length or several to a shape; raises TypeError if one is not an integer."""
     return tuple(to_int(n) for n in (shape if np.iterable(shape) else (shape,)))
 
 
 def contiguous_strides(shape: Shape, itemsize: int) -> Shape:
-    """Strides in bytes of a C-contiguous array."""
+    """The strides of a C-contiguous array, in bytes."""
     strides = []
     step = itemsize
     for length in reversed(shape):
@@ -29,7 +29,7 @@ def contiguous_strides(shape: Shape, itemsize: int) -> Shape:
 
 
 def is_contiguous(shape: Shape, strides: Shape, itemsize: int) -> bool:
-    """Whether the elements lie one after the other in C order; strides of axes of length 1 do not matter."""
+    """Returns True if the elements are contiguous in C order; strides of axes of length 1 are ignored."""
     if 0 in shape:
         return True
     expected = contiguous_strides(shape, itemsize)
@@ -37,7 +37,7 @@ def is_contiguous(shape: Shape, strides: Shape, itemsize: int) -> bool:
 
 
 def extent(shape: Shape, strides: Shape, itemsize: int) -> tuple[int, int]:
-    """(first, last + 1) byte that the elements touch, relative to the element at index 0, 0, …"""
+    """The bytes [start, stop) of the elements, relative to the element at index 0, 0, …"""
     if 0 in shape:
         return 0, 0
     reach = [(n - 1) * stride for n, stride in zip(shape, strides, strict=True)]
@@ -45,24 +45,24 @@ def extent(shape: Shape, strides: Shape, itemsize: int) -> tuple[int, int]:
 
 
 def view(shape: Shape, strides: Shape, dtype: np.dtype[Any], index: Any) -> tuple[Shape, Shape, int]:
-    """Shape, strides and offset in bytes of `array[index]`, by asking numpy with an array that owns no memory.
+    """Shape, strides and offset in bytes of `array[index]`, computed by numpy on an array that owns no memory.
 
     Raises:
-        TypeError: the index is not basic (ints, slices, `...`, None): only those give views.
-        IndexError: as numpy raises it.
+        TypeError: the index is not basic (ints, slices, `...`, None): only basic indexing gives views.
+        IndexError: as in numpy.
     """
     key = index if isinstance(index, tuple) else (index,)
     for part in key:
         basic = part is None or part is Ellipsis or isinstance(part, (int, np.integer, slice))
-        if not basic or isinstance(part, bool):  # numpy takes a bool for a mask
+        if not basic or isinstance(part, bool):  # a bool is a mask in numpy
             raise TypeError(
                 f"a tensor is indexed by ints, slices, ... and None, which give views; got {type(part).__name__}; "
                 "for anything else index its .numpy()"
             )
     if Ellipsis not in key:
-        key = (*key, Ellipsis)  # with it, numpy gives an array even where one element is left
+        key = (*key, Ellipsis)  # with it, numpy returns an array even for a single element
     anchor = np.zeros(1, dtype)
-    # numpy computes addresses of basic views without touching the memory behind them.
+    # numpy computes addresses of basic views without access to the memory.
     found = np.lib.stride_tricks.as_strided(anchor, shape, strides, writeable=False)[key]
     return found.shape, found.strides, _address(found) - _address(anchor)
 
@@ -72,7 +72,7 @@ def _address(array: npt.NDArray[Any]) -> int:
 
 
 def runs(shape: Shape, strides: Shape, itemsize: int) -> tuple[npt.NDArray[np.int64], int]:
-    """Offsets in bytes, in C order of the elements, and the length of the equal runs of bytes that make up an array."""
+    """The contiguous runs of an array: their offsets in bytes, in C order, and their common length."""
     length, axes = itemsize, len(shape)
     while axes and (shape[axes - 1] == 1 or strides[axes - 1] == length):
         axes -= 1
@@ -84,7 +84,7 @@ def runs(shape: Shape, strides: Shape, itemsize: int) -> tuple[npt.NDArray[np.in
 
 
 def broadcast_strides(shape: Shape, strides: Shape, target: Shape) -> Shape:
-    """Strides with which an array of `shape` is read as one of shape `target`, by numpy's rules.
+    """The strides by which an array of `shape` is read as one of shape `target`, by numpy's rules.
 
     Raises:
         ValueError: `shape` does not broadcast to `target`.
@@ -97,15 +97,15 @@ def broadcast_strides(shape: Shape, strides: Shape, target: Shape) -> Shape:
 
 
 def reshaped(size: int, shape: int | Sequence[int]) -> Shape:
-    """`shape` with a -1 in it replaced.
+    """`shape` with its -1 replaced by a length.
 
     Raises:
-        ValueError: it does not hold `size` elements, or has several -1.
+        ValueError: it does not have `size` elements, or has several -1.
     """
     wanted = lengths(shape)
     known = math.prod(n for n in wanted if n != -1)
     if wanted.count(-1) == 1 and known > 0 and size % known == 0:
         wanted = tuple(size // known if n == -1 else n for n in wanted)
     if min(wanted, default=0) < 0 or math.prod(wanted) != size:
-        raise ValueError(f"a tensor of {size} elements cannot take the shape {shape}, which holds {math.prod(wanted)}")
+        raise ValueError(f"a tensor of {size} elements cannot take the shape {shape}, which has {math.prod(wanted)}")
     return wanted

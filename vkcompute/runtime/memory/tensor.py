@@ -1,4 +1,4 @@
-"""Tensors: typed, shaped views of device memory. They hold data and do no mathematics."""
+"""Tensors: strided views of device memory with transfers to and from the host. They do no mathematics."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ Array = npt.NDArray[Any]
 class Tensor(StridedView):
     """An n-dimensional array on the device: (buffer, offset, shape, strides, dtype).
 
-    Made by `Runtime.tensor`, `empty`, `zeros`, `full`; views by indexing, `reshape` and `view` share its memory, and
-    whoever goes last gives the memory back.
+    `Runtime.tensor`, `empty`, `zeros` and `full` make tensors. Indexing, `reshape` and `view` give views that share the
+    memory, which is freed with the last of them.
 
     Attributes:
-        shape, dtype, size, nbytes, ndim: as numpy's; nbytes counts the elements, not gaps between them.
-        strides: distance of neighbours along each axis, in bytes.
+        shape, dtype, size, nbytes, ndim: as in numpy; nbytes counts the elements, without gaps between them.
+        strides: distance between neighbours along each axis, in bytes.
         offset: of the first element in the buffer, in bytes.
 
-    `slot` and `span` are the library's own, and may change.
+    `launch_key` and `span` are internal and may change.
     """
 
     __slots__ = ()
@@ -45,7 +45,7 @@ class Tensor(StridedView):
     # -- to and from the host -----------------------------------------------------------------------------------------
 
     def numpy(self) -> Array:
-        """A copy of the data, C-contiguous. Waits for the work that writes it, and for nothing else."""
+        """Returns a C-contiguous copy of the data. Waits only for the work that writes it."""
         self.runtime.scheduler.refuse_recording(
             "numpy() of a tensor", "read() it into an array, or after the graph has run"
         )
@@ -56,11 +56,11 @@ class Tensor(StridedView):
     def read(self, out: Array) -> None:
         """Copies the data into an array of the same shape and dtype, with any strides. Waits as `numpy()` does.
 
-        Where a graph is recorded, each run fills the array before its future counts as done, or at the latest when a
-        later run needs the memory in between.
+        While a graph is recorded, this is a part of it. Each run fills the array before its future is done, or at the
+        latest when a later run reuses the staging memory.
 
         Raises:
-            TypeError: `out` is no array.
+            TypeError: `out` is not an array.
             ValueError: shape or dtype differ, or `out` is read-only.
         """
         if not isinstance(out, np.ndarray):
@@ -84,10 +84,10 @@ class Tensor(StridedView):
     def write(self, data: npt.ArrayLike) -> None:
         """Overwrites the data with an array that broadcasts to this shape; `data` may be changed once this returns.
 
-        In what a graph records an array stands for itself: each run takes what it holds when the run is submitted.
+        While a graph is recorded, each run copies the array as it is when the run is submitted.
 
         Raises:
-            TypeError: the conversion to this dtype would lose the kind of the data (complex to float, float to int).
+            TypeError: the dtype is of a lower kind than the data (float for complex, int for float).
             ValueError: the shapes do not broadcast, or a Python int is out of range.
         """
         source = _converted(data, self.dtype)
@@ -105,13 +105,13 @@ class Tensor(StridedView):
         source = _broadcast(source, self.shape)
         if self.contiguous:
             self.write(np.ascontiguousarray(source).reshape(self.shape))
-        elif self.size:  # by a copy on the device, which leaves alone what lies between
+        elif self.size:  # by a copy on the device, which does not touch the gaps
             packed = empty(self.runtime, self.shape, self.dtype)
             packed.write(np.ascontiguousarray(source).reshape(self.shape))
             self.copy_from(packed)
 
     def _staged(self, buffer: Buffer) -> Tensor:
-        """The tensor's like in staging memory."""
+        """A contiguous tensor of the same shape and dtype on a staging buffer."""
         strides = layout.contiguous_strides(self.shape, self.dtype.itemsize)
         return Tensor(self.runtime, buffer, 0, self.shape, strides, self.dtype)
 
@@ -133,12 +133,12 @@ class Tensor(StridedView):
         return found if dtype is None else found.astype(dtype, copy=False)
 
     def __dlpack__(self, **options: Any) -> Any:
-        """The memory itself as a CPU tensor (`np.from_dlpack(tensor)`), the work on it awaited first.
+        """Exports the memory itself as a CPU tensor, for `np.from_dlpack(tensor)`. Waits for the work on it.
 
-        It stays valid for as long as somebody holds it, after the runtime has been closed too.
+        The memory stays valid as long as the exported array exists, even if the runtime is closed.
 
         Raises:
-            BufferError: the host does not see this device's memory; use `.numpy()`.
+            BufferError: the memory is not host-visible; use `.numpy()`.
         """
         self.runtime.scheduler.refuse_recording("the host's view of a tensor", "take it before or after the recording")
         buffer, start, stop = self.range
@@ -156,24 +156,24 @@ class Tensor(StridedView):
         """Copies another tensor of the same dtype into this one, broadcast to its shape, on the device. Asynchronous.
 
         Raises:
-            ValueError: the shapes do not fit, the tensor is of another runtime, or the two share bytes.
-            TypeError: dtypes differ, or the other is no tensor.
+            ValueError: the shapes do not broadcast, the tensor is of another runtime, or the two overlap.
+            TypeError: the dtypes differ, or the other is not a tensor.
         """
         if not isinstance(other, Tensor):
             raise TypeError(f"a copy is of a tensor; got {type(other).__name__}; use write() for data of the host")
         return copy_view(other, self)
 
     def copy(self) -> Tensor:
-        """A new contiguous tensor with the same data, copied on the device."""
+        """Returns a new contiguous tensor with the same data, copied on the device."""
         result = empty(self.runtime, self.shape, self.dtype)
         result.copy_from(self)
         return result
 
     def fill(self, value: Any) -> Tensor:
-        """Sets every element to `value`, by the rules of `write`; gives the tensor itself.
+        """Sets every element to `value`, by the rules of `write`; returns the tensor itself.
 
         Raises:
-            TypeError: the value is of another kind than the dtype (a float for integers).
+            TypeError: the value is of a higher kind than the dtype (a float for integers).
             ValueError: it is an array, or an int out of range.
         """
         if np.ndim(value):
@@ -187,7 +187,7 @@ class Tensor(StridedView):
 
     def __getitem__(self, index: Any) -> Tensor:
         shape, strides, offset = layout.view(self.shape, self.strides, self.dtype, index)
-        if 0 in shape and self.buffer:  # no bytes to share, and a kernel needs some place to be bound to
+        if 0 in shape and self.buffer:  # it has no bytes to share, but a kernel must be able to bind it
             return empty(self.runtime, shape, self.dtype)
         return Tensor(self.runtime, self.buffer, self.offset + offset, shape, strides, self.dtype)
 
@@ -199,10 +199,10 @@ class Tensor(StridedView):
             target.write(value)
 
     def reshape(self, *shape: int | tuple[int, ...]) -> Tensor:
-        """A view with another shape; one axis may be -1.
+        """Returns a view with another shape; one length may be -1.
 
         Raises:
-            ValueError: the shape holds another number of elements, or this is a strided view (take a `copy()` first).
+            ValueError: the shape has another number of elements, or this view is not contiguous (`.copy().reshape()`).
         """
         wanted: Any = shape[0] if len(shape) == 1 else shape
         if not self.contiguous:
@@ -212,10 +212,10 @@ class Tensor(StridedView):
         return Tensor(self.runtime, self.buffer, self.offset, new, strides, self.dtype)
 
     def view(self, dtype: npt.DTypeLike) -> Tensor:
-        """The same bytes as elements of another dtype; the last axis changes its length where the item size does.
+        """Returns a view of the same bytes with another dtype; the length of the last axis changes with the item size.
 
         Raises:
-            ValueError: the last axis is not contiguous or does not divide.
+            ValueError: the last axis is not contiguous, or its bytes are not a multiple of the new item size.
         """
         new = dtypes.lookup(dtype).numpy
         shape, strides = self.shape, self.strides
@@ -231,10 +231,10 @@ class Tensor(StridedView):
     # -- Python's protocols --------------------------------------------------------------------------------------------
 
     def item(self) -> Any:
-        """The only element, as a Python scalar. Waits for the work that writes it.
+        """Returns the only element as a Python scalar. Waits for the work that writes it.
 
         Raises:
-            ValueError: there are more elements, or none.
+            ValueError: the tensor has no element, or several.
         """
         found = self.numpy()
         if found.size != 1:
@@ -242,7 +242,7 @@ class Tensor(StridedView):
         return found.item()
 
     def tolist(self) -> Any:
-        """The data as nested Python lists, or as a scalar where the shape is ()."""
+        """Returns the data as nested Python lists, or as a scalar if the shape is ()."""
         return self.numpy().tolist()
 
     def __bool__(self) -> bool:
@@ -270,7 +270,7 @@ class Tensor(StridedView):
             raise TypeError("a tensor of shape () cannot be iterated over; use .item()")
         return (self[i] for i in range(self.shape[0]))
 
-    # A tensor does no mathematics. Without these methods all tensors would be true, and none equal to another.
+    # Without these methods, Python would compare tensors by identity.
 
     def __eq__(self, other: object) -> Any:
         if other is None:
@@ -303,7 +303,7 @@ def _bytes_of(array: Array) -> npt.NDArray[np.uint8]:
 
 
 def _converted(data: npt.ArrayLike, dtype: np.dtype[Any]) -> Array:
-    """`data` as an array of `dtype`: within its kind, or Python's ints as any integers that hold them, and as bools."""
+    """Converts `data` to `dtype` within its kind; Python ints to any integers that hold them, and to bool."""
     source = np.asarray(data)
     if source.dtype == dtype:
         return source
@@ -334,7 +334,7 @@ def empty(context: Context, shape: int | tuple[int, ...], dtype: npt.DTypeLike) 
 def allocate(
     context: Context, buffer_of: Callable[[int], Buffer], shape: int | tuple[int, ...], dtype: npt.DTypeLike
 ) -> Tensor:
-    """Makes a tensor on the buffer that `buffer_of` makes of so many bytes; raises as `Runtime.empty`."""
+    """Makes a tensor on the buffer that `buffer_of(nbytes)` returns; raises as `Runtime.empty`."""
     lengths = layout.lengths(shape)
     if min(lengths, default=0) < 0:
         raise ValueError(f"the lengths of a shape are not negative; got {lengths}")
@@ -347,5 +347,5 @@ def allocate(
 
 
 def alias(tensor: Tensor) -> Tensor:
-    """Gives the same tensor as another object, which closing the first one does not close."""
+    """Returns the same tensor as another object, which stays open when the first one is closed."""
     return Tensor(tensor.runtime, tensor.buffer, tensor.offset, tensor.shape, tensor.strides, tensor.dtype)

@@ -1,4 +1,4 @@
-"""Bytes between the host and a buffer: directly where the host sees the memory, else through the staging ring."""
+"""Transfers between host and device: directly to host-visible memory, else through a staging ring."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _IN_FLIGHT = 3
 
 
 def host_view(buffer: Buffer, offset: int, nbytes: int) -> Bytes:
-    """The bytes of a host-visible buffer as a numpy array over its memory. It does not keep the buffer alive."""
+    """Returns an array over the memory of a host-visible buffer, which it does not keep alive."""
     pointer = vk.ffi.cast("char*", buffer.address + offset)
     return np.frombuffer(vk.ffi.buffer(pointer, nbytes), np.uint8)
 
 
 class _Holder:
-    """Stands for whoever sees a buffer's memory from outside."""
+    """Keeps a buffer alive for arrays over its memory."""
 
     __slots__ = ("__weakref__", "buffer")
 
@@ -46,18 +46,18 @@ class Transfers:
         self._scheduler = scheduler
         self._up = StagingRing(scheduler.device, "upload")
         self._down = StagingRing(scheduler.device, "download")
-        self._busy: dict[object, int] = {}  # transfers on their way, whose memory must not be freed, and their threads
+        self._active: dict[object, int] = {}  # transfer -> its thread; close() waits for them
         self._closed = False
 
     def mapped(self, buffer: Buffer, offset: int, nbytes: int, *, write: bool) -> Bytes | None:
-        """The memory itself, once the host may read (or write) it; None where the host cannot see it."""
+        """Returns the memory itself, once the host may read (or write) it; None if it is not host-visible."""
         if not buffer.address:
             return None
-        self.settle((buffer, offset, offset + nbytes), write=write)
+        self.wait_for((buffer, offset, offset + nbytes), write=write)
         return host_view(buffer, offset, nbytes)
 
-    def settle(self, where: Range, *, write: bool) -> None:
-        """Waits until the device has finished with these bytes as far as the host has to that reads (writes) them."""
+    def wait_for(self, where: Range, *, write: bool) -> None:
+        """Waits until the host may read (or write) these bytes."""
         buffer, start, stop = where
         with self._scheduler.lock:
             history = self._scheduler.history(buffer)
@@ -72,30 +72,30 @@ class Transfers:
 
     @contextmanager
     def view(self, buffer: Buffer, *, write: bool) -> Iterator[Bytes]:
-        """The memory of a staging buffer, once the host may read (or write) it; it stays until the block is left."""
+        """The memory of a staging buffer, once the host may read (or write) it; valid in the `with` block."""
         transfer = object()
         try:
             self._begin(transfer)
             memory = self.mapped(buffer, 0, buffer.used_bytes, write=write)
-            assert memory is not None, "the host sees staging memory"
+            assert memory is not None, "staging memory is host-visible"
             yield memory
         finally:
-            self._busy.pop(transfer, None)
+            self._active.pop(transfer, None)
 
     def lend(self, buffer: Buffer, offset: int, nbytes: int) -> Bytes | None:
-        """As `mapped`, for writing, but the memory stays for as long as the array or a view of it does."""
+        """As `mapped`, for writing, but the memory stays valid as long as the array or a view of it exists."""
         if self.mapped(buffer, offset, nbytes, write=True) is None:
             return None
         self._scheduler.require_written(buffer, offset, offset + nbytes)
         holder = _Holder(buffer)
         self._scheduler.device.lend(holder)
-        # numpy shortens chains of bases, so what holds the buffer is not an array: the pointer itself does.
+        # The pointer keeps the buffer alive, as numpy shortens chains of arrays.
         address = vk.ffi.cast("char*", buffer.address + offset)
         pointer = vk.ffi.gc(address, lambda _, holder=holder: None)
         return np.frombuffer(vk.ffi.buffer(pointer, nbytes), np.uint8)
 
     def upload(self, data: Bytes, buffer: Buffer, offset: int) -> None:
-        """Writes `data` at `offset` bytes. When this returns, `data` may be changed."""
+        """Writes `data` at `offset` bytes; `data` may be changed once this returns."""
         transfer = object()
         try:
             self._begin(transfer)
@@ -109,11 +109,11 @@ class Transfers:
                 slot = self._up.take()
                 host_view(slot, 0, part.nbytes)[:] = part
                 self._up.give(slot, self._copy(slot, 0, buffer, offset + start, part.nbytes))
-        finally:  # whose first call cannot be interrupted; that of a `with` could
-            self._busy.pop(transfer, None)
+        finally:  # not a `with`, whose exit Ctrl-C could prevent
+            self._active.pop(transfer, None)
 
     def download(self, buffer: Buffer, offset: int, out: Bytes) -> None:
-        """Fills `out` with the bytes from `offset` on; waits for what writes them, and for nothing else."""
+        """Fills `out` with the bytes from `offset` on. Waits only for the work that writes them."""
         transfer = object()
         try:
             self._begin(transfer)
@@ -123,22 +123,22 @@ class Transfers:
             else:
                 self._download_staged(buffer, offset, out)
         finally:
-            self._busy.pop(transfer, None)
+            self._active.pop(transfer, None)
 
     def _download_staged(self, buffer: Buffer, offset: int, out: Bytes) -> None:
-        flying: deque[tuple[Buffer, Point, Bytes]] = deque()
+        pending: deque[tuple[Buffer, Point, Bytes]] = deque()
         for start in range(0, out.nbytes, SLOT_BYTES):
             part = out[start : start + SLOT_BYTES]
-            if len(flying) == _IN_FLIGHT:
-                self._land(*flying.popleft())
+            if len(pending) == _IN_FLIGHT:
+                self._receive(*pending.popleft())
             slot = self._down.take()
-            flying.append((slot, self._copy(buffer, offset + start, slot, 0, part.nbytes), part))
-        while flying:
-            self._land(*flying.popleft())
+            pending.append((slot, self._copy(buffer, offset + start, slot, 0, part.nbytes), part))
+        while pending:
+            self._receive(*pending.popleft())
         self._scheduler.tracker.run_callbacks()
         self._scheduler.require_written(buffer, offset, offset + out.nbytes)
 
-    def _land(self, slot: Buffer, point: Point, part: Bytes) -> None:
+    def _receive(self, slot: Buffer, point: Point, part: Bytes) -> None:
         point.wait()
         part[:] = host_view(slot, 0, part.nbytes)
         self._down.give(slot, None)
@@ -146,18 +146,18 @@ class Transfers:
     def _copy(self, source: Buffer, start: int, target: Buffer, to: int, nbytes: int) -> Point:
         region = copy_region(source, start, target, to, nbytes)
         ranges = (source, start, start + nbytes), (target, to, to + nbytes)
-        # Copy engines pay between host and device; within the device they are slower than its compute queues.
+        # Copy engines are for copies between host and device; within the device, compute queues are faster.
         return self._scheduler.copy(region, 1, *ranges, queue="transfer").point()
 
     def _begin(self, transfer: object) -> None:
-        self._busy[transfer] = threading.get_ident()
+        self._active[transfer] = threading.get_ident()
         if self._closed:
             raise ClosedError("the runtime is closed; open a new one")
 
     def close(self) -> None:
-        """Waits for the transfers of other threads, and frees the staging slots."""
+        """Waits for the transfers of other threads, and frees the staging memory."""
         self._closed = True
-        while any(thread != threading.get_ident() for thread in list(self._busy.values())):
+        while any(thread != threading.get_ident() for thread in list(self._active.values())):
             time.sleep(0.001)
         self._up.close()
         self._down.close()

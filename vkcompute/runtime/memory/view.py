@@ -15,19 +15,21 @@ from vkcompute.runtime.scheduling.access_history import Range
 
 
 class StridedView:
-    """Typed elements in device memory: (buffer, offset, shape, strides, dtype). It shares the memory with other views.
+    """Typed elements in device memory: (buffer, offset, shape, strides, dtype). Views may share memory.
 
     Attributes:
         runtime: the runtime of the memory.
-        shape, dtype, size, nbytes, ndim: as numpy's; nbytes counts the elements, not gaps between them.
-        strides: distance of neighbours along each axis, in bytes.
+        shape, dtype, size, nbytes, ndim: as in numpy; nbytes counts the elements, without gaps between them.
+        strides: distance between neighbours along each axis, in bytes.
         offset: of the first element in the buffer, in bytes.
         contiguous: True if the elements are C-contiguous.
+        launch_key: of contiguous views: equal keys mean equal bindings and default grids, so launches reuse a plan.
+        span: of contiguous views: the range of the elements, as `range` gives it.
     """
 
     __slots__ = (
-        "__weakref__", "_buffer", "contiguous", "dtype", "nbytes", "offset", "runtime", "shape", "size", "slot", "span",
-        "strides",
+        "__weakref__", "_buffer", "contiguous", "dtype", "launch_key", "nbytes", "offset", "runtime", "shape", "size",
+        "span", "strides",
     )  # fmt: skip
 
     def __init__(
@@ -45,18 +47,17 @@ class StridedView:
         self.size = math.prod(shape)
         self.nbytes = self.size * dtype.itemsize
         self.contiguous = layout.is_contiguous(shape, strides, dtype.itemsize)
-        # What a launch needs of its arguments, ready made. On tensors with equal slots, launches are the same.
-        self.slot: Any = None
+        self.launch_key: Any = None
         self.span: Any = None
         if self.contiguous:
-            # "." marks the end of the buffer: what follows there is padding, and elsewhere it belongs to others.
+            # "." marks the end of the buffer, where padding follows. Elsewhere the next bytes belong to other views.
             end = "." if offset + self.nbytes == buffer.used_bytes else ""
-            self.slot = (buffer.block.key, buffer.offset + offset, shape, dtype.char + end)
+            self.launch_key = (buffer.block.key, buffer.offset + offset, shape, dtype.char + end)
             self.span = (buffer, offset, offset + self.nbytes)
 
     @property
     def buffer(self) -> Buffer:
-        """The memory.
+        """The buffer with the elements.
 
         Raises:
             ClosedError: the tensor or its runtime is closed.
@@ -68,26 +69,26 @@ class StridedView:
 
     @property
     def ndim(self) -> int:
-        """Number of axes."""
+        """The number of axes."""
         return len(self.shape)
 
     @property
     def closed(self) -> bool:
-        """Whether `close()` has been called."""
+        """True once `close()` was called."""
         return self._buffer is None
 
     @property
     def range(self) -> Range:
-        """The bytes that the elements lie in: (buffer, start, stop)."""
+        """The bytes from the first element to the last: (buffer, start, stop)."""
         low, high = layout.extent(self.shape, self.strides, self.dtype.itemsize)
         return self.buffer, self.offset + low, self.offset + high
 
     def overlaps(self, other: StridedView) -> bool:
-        """Whether the bytes from its first element to its last, and those of another tensor's, have some in common."""
+        """Returns True if the ranges of the two views have bytes in common."""
         (mine, start, stop), (its, first, last) = self.range, other.range
         return mine is its and start < last and first < stop
 
     def close(self) -> None:
-        """Lets go of the memory, which is given back after its last use, once no view holds it either."""
+        """Releases the memory. It is freed after its last use, once no other view holds it."""
         self._buffer = None
-        self.slot = self.span = None
+        self.launch_key = self.span = None

@@ -223,7 +223,7 @@ class _Stream:
                 sink(rows, tensor.numpy())
         if not self._sinks:
             for tensor in slot.tensors:
-                self._runtime.transfers.settle(tensor.range, write=True)
+                self._runtime.transfers.wait_for(tensor.range, write=True)
         if self._progress is not None:
             self._progress(rows.stop, self._n_rows)
 

@@ -1,4 +1,4 @@
-"""Push constants and specialization constants: Python values in, bytes of the declared type out."""
+"""Push constants: Python values in, the bytes of their block out."""
 
 from __future__ import annotations
 
@@ -9,21 +9,22 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute.spirv.interface import Block, SpecConstant
+from vkcompute.spirv.interface import Block
 
-_CODES = {
+CODES = {
     "int8": "b", "uint8": "B", "int16": "h", "uint16": "H", "int32": "i", "uint32": "I", "int64": "q", "uint64": "Q",
     "float16": "e", "float32": "f", "float64": "d", "bool": "I",
 }  # fmt: skip
+"""dtype -> its code in `struct`"""
 
 
 class PushConstants:
-    """Packs the values of one block, given in order or by name.
+    """Packs the values of a kernel's push constant block, in order or by name.
 
     Attributes:
-        nbytes: size of the block, 0 where a kernel has none.
+        nbytes: size of the block; 0 if the kernel has none.
         names: of the members, in order.
-        packer: makes the bytes of right values in order; None where that takes more than `struct`.
+        packer: packs valid values in order; None if `struct` cannot.
     """
 
     def __init__(self, kernel: str, block: Block | None) -> None:
@@ -36,14 +37,14 @@ class PushConstants:
             return
         self._dtype = block.dtype
         offsets = [member.offset_bytes for member in members]
-        if offsets == sorted(offsets) and all(member.dtype in _CODES and not member.shape for member in members):
+        if offsets == sorted(offsets) and all(member.dtype in CODES and not member.shape for member in members):
             self.packer = struct.Struct(_struct_format(block)).pack
 
     def pack(self, values: Sequence[Any], named: Mapping[str, Any]) -> bytes:
-        """The bytes of the block; `values` may be these bytes.
+        """Packs the block; `values` may be its bytes, already packed.
 
         Raises:
-            TypeError: a value is missing, too many, unknown by name, or a float for an integer member.
+            TypeError: a value is missing, superfluous, of an unknown name, or a float for an integer member.
             ValueError: a value does not fit its member.
         """
         if len(values) == 1 and type(values[0]) is bytes and len(values[0]) == self.nbytes:
@@ -61,7 +62,7 @@ class PushConstants:
         return self._structured(values)
 
     def in_order(self, values: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
-        """The values of all members: first those in `values`, then the others by name."""
+        """The values of all members in order: first `values`, then the others by name."""
         rest = self.names[len(values) :]
         unknown = [name for name in named if name not in rest]
         missing = [name for name in rest if name not in named]
@@ -83,7 +84,7 @@ class PushConstants:
 
 
 def _array(where: str, field: np.dtype[Any], value: Any) -> np.ndarray[Any, Any]:
-    """`value` as an array of a member's type and shape, unchanged but for rounding."""
+    """Converts `value` to an array of a member's type and shape, exactly but for rounding of floats."""
     try:
         given = np.asarray(value)
     except ValueError:  # nested sequences of different lengths
@@ -93,8 +94,8 @@ def _array(where: str, field: np.dtype[Any], value: Any) -> np.ndarray[Any, Any]
     kind = f"{base}, {limits.min} to {limits.max}" if limits else f"{base}"
     refusal = f"{where} is {kind}; got {value!r} ({type(value).__name__})"
     if given.dtype == object:
-        item = next((each for each in given.flat if not _fits(_CODES.get(base.name, "I"), each)), None)
-        raise _wrong(base.name, item)(refusal)
+        item = next((each for each in given.flat if not _fits(CODES.get(base.name, "I"), each)), None)
+        raise error_for(base.name, item)(refusal)
     if limits and given.dtype.kind in "iu":
         if given.size and not limits.min <= int(given.min()) <= int(given.max()) <= limits.max:
             raise ValueError(refusal)
@@ -109,8 +110,8 @@ def _array(where: str, field: np.dtype[Any], value: Any) -> np.ndarray[Any, Any]
     return cast
 
 
-def _wrong(dtype: str, value: Any) -> type[Exception]:
-    """ValueError for a number of the right kind that does not fit, TypeError for anything else."""
+def error_for(dtype: str, value: Any) -> type[Exception]:
+    """ValueError if the value is a number of the right kind that does not fit, else TypeError."""
     number = isinstance(value, (int, np.integer)) or (
         dtype.startswith("float") and isinstance(value, (float, np.floating))
     )
@@ -129,46 +130,7 @@ def _struct_format(block: Block) -> str:
     parts, at = ["<"], 0
     for member in block.members:
         parts.append(f"{member.offset_bytes - at}x" if member.offset_bytes > at else "")
-        parts.append(_CODES[member.dtype])
-        at = member.offset_bytes + struct.calcsize("<" + _CODES[member.dtype])
+        parts.append(CODES[member.dtype])
+        at = member.offset_bytes + struct.calcsize("<" + CODES[member.dtype])
     parts.append(f"{block.nbytes - at}x")
     return "".join(parts)
-
-
-def specialize(
-    kernel: str, declared: Sequence[SpecConstant], wanted: Mapping[int | str, Any]
-) -> tuple[tuple[int, bytes], ...]:
-    """(id, bytes) of each specialization constant in `wanted`, which names them by id or by name.
-
-    Raises:
-        ValueError: the kernel declares no such constant, it is given twice, or the value does not fit.
-        TypeError: a float for an integer constant.
-    """
-    by_key: dict[int | str, SpecConstant] = {constant.spec_id: constant for constant in declared}
-    by_key.update({constant.name: constant for constant in declared if constant.name})
-    found: dict[int, bytes] = {}
-    for key, value in wanted.items():
-        constant = by_key.get(key)
-        if constant is None:
-            known = ", ".join(f"{c.name or 'unnamed'} (id {c.spec_id})" for c in declared) or "none"
-            raise ValueError(f"{kernel} has no specialization constant {key!r}; it has {known}")
-        if constant.spec_id in found:
-            raise ValueError(f"{_label(constant)} of {kernel} is given twice, by name and by id")
-        found[constant.spec_id] = _spec_bytes(kernel, constant, value)
-    return tuple(sorted(found.items()))
-
-
-def _label(constant: SpecConstant) -> str:
-    return f"specialization constant {constant.name or f'with id {constant.spec_id}'}"
-
-
-def _spec_bytes(kernel: str, constant: SpecConstant, value: Any) -> bytes:
-    if constant.dtype == "bool" and isinstance(value, (bool, np.bool_)):
-        value = int(value)
-    try:
-        if constant.dtype == "bool" and value not in (0, 1):
-            raise OverflowError
-        return struct.pack("<" + _CODES[constant.dtype], value)
-    except (struct.error, OverflowError, TypeError):
-        kind = _wrong(constant.dtype, value)
-        raise kind(f"{_label(constant)} of {kernel} is {constant.dtype}; got {value!r}") from None
