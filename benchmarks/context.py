@@ -1,4 +1,4 @@
-"""What all benchmarks are given: the device, the peers, how large and how often."""
+"""The context of a benchmark run: device, peers, sizes, folder."""
 
 from __future__ import annotations
 
@@ -16,20 +16,19 @@ from peers.worker import Remote, Work
 import vkcompute as vc
 
 _ROOT = Path(__file__).resolve().parent.parent
-_PATIENCE_S = 1800.0
+_TIMEOUT_S = 1800.0
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """How large the benchmarks are.
+    """Sizes of the benchmarks.
 
     Attributes:
         small, large: elements of the multiplies.
-        rows: of the logistic regressions.
-        iterations: of the logistic regressions.
-        tasks: launches in a row, of the scheduler's cost.
-        gib: of the two input files of the streaming multiply together, in GiB.
-        repeat: samples per contender; slow cases take fewer.
+        rows, iterations: of the logistic regressions.
+        tasks: numbers of consecutive launches, for the scheduler's overhead.
+        gib: total size of the streaming multiply's two input files, in GiB.
+        repeat: samples per contender.
     """
 
     small: int
@@ -50,13 +49,13 @@ SIZES = {
 
 @dataclass(frozen=True)
 class Context:
-    """One run.
+    """A benchmark run.
 
     Attributes:
-        runtime: the device under test, opened.
+        runtime: the device under test.
         target: the same device, for peers.
-        peers: names of those that race.
-        folder: for temporary files.
+        peers: names of the peers.
+        folder: a folder for temporary files.
     """
 
     runtime: vc.Runtime
@@ -66,7 +65,7 @@ class Context:
     folder: Path
 
     def remote(self, task: str, n: int, burst: int | None = None, loops: int | None = None) -> list[Contender]:
-        """A contender for each peer: a product of `n` elements; see `Remote`."""
+        """Contenders of all peers for a product of `n` elements; see `Remote`."""
         return [Remote(peer, self.target, Work.multiply(task, n), burst, loops) for peer in self.peers]
 
 
@@ -74,21 +73,21 @@ Cases = Iterator[Case]
 
 
 def run_python(command: Sequence[str], more_env: Mapping[str, str] | None = None) -> bytes:
-    """What a Python process of its own prints; vkcompute is found there as an installed package is.
+    """Runs Python in a new process that can import vkcompute. Returns its standard output.
 
     Raises:
-        Unavailable: it fails; with the last line that it says.
+        Unavailable: the process fails; the message is its last line on stderr.
     """
     path = os.pathsep.join(filter(None, [str(_ROOT), os.environ.get("PYTHONPATH")]))
     env = {**os.environ, "PYTHONPATH": path, **(more_env or {})}
     whole = [sys.executable, *command]
-    done = subprocess.run(whole, env=env, capture_output=True, timeout=_PATIENCE_S, check=False)
+    done = subprocess.run(whole, env=env, capture_output=True, timeout=_TIMEOUT_S, check=False)
     if done.returncode:
-        said = done.stderr.decode(errors="replace").strip().splitlines()
-        raise Unavailable(said[-1] if said else f"its process ended with status {done.returncode}")
+        lines = done.stderr.decode(errors="replace").strip().splitlines()
+        raise Unavailable(lines[-1] if lines else f"its process ended with status {done.returncode}")
     return done.stdout
 
 
 def count_of(n: int) -> str:
-    """A number of elements for a headline: 64 Mi of them are written so, others in full."""
+    """A number of elements as text: multiples of 2**20 as "64 Mi", others in full."""
     return f"{n >> 20} Mi" if n >= 1 << 20 and n % (1 << 20) == 0 else f"{n:,}"

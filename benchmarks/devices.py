@@ -1,7 +1,6 @@
-"""Two devices at a kernel that computes much for each row: together, each alone, and at the best of all fixed splits.
+"""A compute-bound kernel on two devices: each alone, the best fixed split, and the balanced split.
 
-Software devices share the cores of the machine, so each gets half of them: then they are two devices, and not one CPU
-twice.
+Software devices share the machine's cores, so each is restricted to half of them.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ import vkcompute as vc
 
 TITLE = "two devices"
 _STEPS, _ANGLE = 256, 0.01
-_ROUNDS = 6  # of the balancer
+_ROUNDS = 6  # of balancing
 _TRIES = 5
 _THREADS = Path("/proc/self/task")
 _SOURCE = f"""
@@ -41,10 +40,10 @@ void main() {{
 
 
 def cases(context: Context) -> Cases:
-    """One size; the device under test and the next one that there is.
+    """One size, on the device under test and another one.
 
     Raises:
-        NoDevice: there is no second one.
+        NoDevice: there is no second device.
     """
     with _two_devices(context.target.index) as group:
         work = _Work(group, context.sizes.small)
@@ -55,15 +54,15 @@ def cases(context: Context) -> Cases:
             "best fixed split": work.best(),
             "balanced": work.balanced(),
         }
-        contenders = [_local(name, work, shares) for name, shares in splits.items()]
+        contenders = [_local(name, work, weights) for name, weights in splits.items()]
         names = " and ".join(runtime.device.physical.name.split(" (")[0] for runtime in group.runtimes)
         title = f"{_STEPS} steps of a recurrence, {context.sizes.small:,} rows, on\n{names}"
         yield Case("devices", title, "the faster alone", contenders)
 
 
-def _local(name: str, work: _Work, shares: tuple[float, float]) -> Local:
-    contender = Local(name, partial(work.program, shares), work.expected, tolerance=1e-4)
-    contender.about = f"{shares[0]:.1%} of the rows on the first device"
+def _local(name: str, work: _Work, weights: tuple[float, float]) -> Local:
+    contender = Local(name, partial(work.program, weights), work.expected, tolerance=1e-4)
+    contender.about = f"{weights[0]:.1%} of the rows on the first device"
     return contender
 
 
@@ -74,7 +73,7 @@ def _two_devices(first: int) -> Iterator[vc.DeviceGroup]:
             found = [runtime.device.physical.index for runtime in everything.runtimes]
         others = [index for index in found if index != first]
         if not others:
-            raise vc.NoDevice("it takes two devices; name the drivers of both in VK_DRIVER_FILES")
+            raise vc.NoDevice("the benchmark needs two devices; name both drivers in VK_DRIVER_FILES")
         cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
         half = len(cores) // 2
         runtimes = [
@@ -85,10 +84,10 @@ def _two_devices(first: int) -> Iterator[vc.DeviceGroup]:
 
 
 def _on_cores(device: int, cores: Sequence[int]) -> vc.Runtime:
-    """A runtime whose driver's threads run on these cores, if it is a CPU's, and where the system lets them."""
+    """A runtime. A software driver's threads are bound to these cores, if the system supports it."""
     before = _threads()
     runtime = vc.Runtime(device)
-    runtime.kernel(vc.glsl(_SOURCE))(runtime.zeros(1 << 16), runtime.empty(1 << 16)).result()  # which starts them all
+    runtime.kernel(vc.glsl(_SOURCE))(runtime.zeros(1 << 16), runtime.empty(1 << 16)).result()  # starts all threads
     if cores and runtime.device.physical.kind == "cpu":
         for thread in _threads() - before:
             os.sched_setaffinity(thread, cores)
@@ -100,46 +99,46 @@ def _threads() -> set[int]:
 
 
 class _Work:
-    """The kernel and its input: each row is a vector (x, 1), turned by a small angle again and again."""
+    """The kernel and its input: each row is a vector (x, 1), rotated many times by a small angle."""
 
     def __init__(self, group: vc.DeviceGroup, n_rows: int) -> None:
         self._group, self._kernel = group, group.kernel(vc.glsl(_SOURCE))
         self._x = np.random.default_rng(1).random(n_rows, np.float32)
 
     def expected(self) -> Floats:
-        """The first coordinates after all turns together."""
+        """The first coordinates after all rotations."""
         angle = _STEPS * _ANGLE
         return (math.cos(angle) * self._x - math.sin(angle)).astype(np.float32)
 
-    def program(self, shares: Sequence[float]) -> OnDevices:
-        """The work, divided so."""
-        self._group.shares = shares
+    def program(self, weights: Sequence[float]) -> OnDevices:
+        """The program with these weights of the devices."""
+        self._group.shares = weights
         return OnDevices(self._kernel, self._group.tensor(self._x), self._group.empty(self._x.shape))
 
-    def seconds(self, shares: Sequence[float]) -> float:
-        """What it takes, divided so: the shortest of some runs."""
-        program = self.program(shares)
+    def seconds(self, weights: Sequence[float]) -> float:
+        """The shortest time of several runs with these weights."""
+        program = self.program(weights)
         return min(timed(program, 1) for _ in range(_TRIES))
 
     def best(self) -> tuple[float, float]:
-        """The best of all fixed splits: of 17, then of finer ones about the best of them."""
+        """The best fixed split, by a coarse search in 17 steps, then a fine one."""
         coarse = min(range(0, 65, 4), key=lambda k: self.seconds((k, 64 - k)))
         best = min(range(max(0, coarse - 3), min(64, coarse + 3) + 1), key=lambda k: self.seconds((k, 64 - k)))
         return best / 64, 1 - best / 64
 
     def balanced(self) -> tuple[float, float]:
-        """The split that measuring leads to, from halves on."""
-        shares: Sequence[float] = (1, 1)
+        """The split found by balancing, starting from equal weights."""
+        weights: Sequence[float] = (1, 1)
         for _ in range(_ROUNDS):
-            program = self.program(shares)
+            program = self.program(weights)
             with self._group.balance():
                 program.enqueue()
-            shares = self._group.shares
-        return shares[0], shares[1]
+            weights = self._group.shares
+        return weights[0], weights[1]
 
 
 class OnDevices:
-    """A launch on a group."""
+    """A kernel on a group."""
 
     def __init__(self, kernel: Any, x: Any, y: Any) -> None:
         self._kernel, self._x, self._y = kernel, x, y
@@ -149,10 +148,10 @@ class OnDevices:
         self._future = self._kernel(self._x, self._y)
 
     def wait(self) -> None:
-        """Waits for it on all devices."""
+        """Waits for all devices."""
         self._future.result()
 
     def result(self) -> Floats:
-        """A copy of the results."""
+        """Returns a copy of the result."""
         found: Floats = self._y.numpy()
         return found

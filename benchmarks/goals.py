@@ -1,7 +1,7 @@
-"""What the figures are to reach on lavapipe, and whether they do.
+"""Performance goals on lavapipe.
 
-Two contenders are compared turn by turn: each ratio (or difference) is of samples taken one after the other, and their
-median is what counts, so that a machine that slows down for a while moves neither.
+Two contenders are compared by the median of ratios (or differences) of consecutive samples. A temporary slowdown of the
+machine then does not affect the result.
 """
 
 from __future__ import annotations
@@ -19,31 +19,31 @@ Rows = Mapping[tuple[str, str], Row]
 
 @dataclass(frozen=True)
 class Goal:
-    """One figure with its limit.
+    """A measured value and its limit.
 
     Attributes:
         value: in `unit`.
-        at_most: whether the limit is an upper one.
+        at_slowest: True for an upper limit, False for a lower one.
     """
 
     text: str
     value: float
     limit: float
     unit: str
-    at_most: bool
+    at_slowest: bool
 
     @property
     def reached(self) -> bool:
-        """Whether the figure is within its limit."""
-        return self.value <= self.limit if self.at_most else self.value >= self.limit
+        """True if the value is within its limit."""
+        return self.value <= self.limit if self.at_slowest else self.value >= self.limit
 
     def __str__(self) -> str:
-        state, bound = "reached" if self.reached else "MISSED", "at most" if self.at_most else "at least"
+        state, bound = "reached" if self.reached else "MISSED", "at most" if self.at_slowest else "at least"
         return f"{state:8}{self.text:42}{self.value:8.3g} {self.unit:4}{bound} {self.limit:g}"
 
 
 def goals(rows: Iterable[Row]) -> list[Goal]:
-    """The goals whose figures have been measured."""
+    """The goals that have been measured."""
     found = {(row.case, row.program): row for row in rows if row.verified}
     return [goal for rule in _RULES if (goal := rule(found)) is not None]
 
@@ -52,27 +52,27 @@ Rule = Callable[[Rows], Goal | None]
 
 
 def _speed(text: str, case: str, program: str, other: str, limit: float) -> Rule:
-    """How many times as fast as `other` the program is."""
+    """The program's speed relative to `other`."""
 
     def rule(rows: Rows) -> Goal | None:
         mine, theirs = rows.get((case, program)), rows.get((case, other))
         if mine is None or theirs is None:
             return None
         ratios = [b / a for a, b in zip(mine.samples, theirs.samples, strict=True)]
-        return Goal(text, statistics.median(ratios), limit, "x", at_most=False)
+        return Goal(text, statistics.median(ratios), limit, "x", at_slowest=False)
 
     return rule
 
 
 def _over(text: str, case: str, program: str, other: str, limit_us: float) -> Rule:
-    """How many microseconds more than `other` the program takes."""
+    """The program's time in excess of `other`, in microseconds."""
 
     def rule(rows: Rows) -> Goal | None:
         mine, theirs = rows.get((case, program)), rows.get((case, other))
         if mine is None or theirs is None:
             return None
         differences = [a - b for a, b in zip(mine.samples, theirs.samples, strict=True)]
-        return Goal(text, 1e6 * statistics.median(differences), limit_us, "us", at_most=True)
+        return Goal(text, 1e6 * statistics.median(differences), limit_us, "us", at_slowest=True)
 
     return rule
 
@@ -80,34 +80,34 @@ def _over(text: str, case: str, program: str, other: str, limit_us: float) -> Ru
 def _time(text: str, case: str, program: str, limit: float, unit: str, scale: float) -> Rule:
     def rule(rows: Rows) -> Goal | None:
         row = rows.get((case, program))
-        return Goal(text, scale * statistics.median(row.samples), limit, unit, at_most=True) if row else None
+        return Goal(text, scale * statistics.median(row.samples), limit, unit, at_slowest=True) if row else None
 
     return rule
 
 
-def _most(text: str, case: str, limit_us: float) -> Rule:
+def _slowest(text: str, case: str, limit_us: float) -> Rule:
     """The time of the slowest program of the case."""
 
     def rule(rows: Rows) -> Goal | None:
         medians = [statistics.median(row.samples) for (key, _), row in rows.items() if key == case]
-        return Goal(text, 1e6 * max(medians), limit_us, "us", at_most=True) if medians else None
+        return Goal(text, 1e6 * max(medians), limit_us, "us", at_slowest=True) if medians else None
 
     return rule
 
 
-def _flat(text: str, case: str, limit: float) -> Rule:
-    """How many times as long as the case's first program the others take, at worst."""
+def _growth(text: str, case: str, limit: float) -> Rule:
+    """The largest ratio of a program's time to that of the case's first program."""
 
     def rule(rows: Rows) -> Goal | None:
         first, *others = [row.samples for (key, _), row in rows.items() if key == case] or [[]]
         ratios = [statistics.median(b / a for a, b in zip(first, other, strict=True)) for other in others]
-        return Goal(text, max(ratios), limit, "x", at_most=True) if ratios else None
+        return Goal(text, max(ratios), limit, "x", at_slowest=True) if ratios else None
 
     return rule
 
 
-def _of_bound(text: str, case: str, limit: float) -> Rule:
-    """How much of what overlapping can give at most is reached: 1 is all of it."""
+def _overlap(text: str, case: str, limit: float) -> Rule:
+    """The achieved fraction of the maximum gain from overlapping."""
 
     def rule(rows: Rows) -> Goal | None:
         names = "plain loop", "stream", "copies alone", "kernels alone"
@@ -115,8 +115,8 @@ def _of_bound(text: str, case: str, limit: float) -> Rule:
         if len(found) < len(names):
             return None
         turns = zip(*found, strict=True)
-        shares = [loop / stream * max(copy, work) / (copy + work) for loop, stream, copy, work in turns]
-        return Goal(text, statistics.median(shares), limit, "x", at_most=False)
+        fractions = [loop / stream * max(copy, work) / (copy + work) for loop, stream, copy, work in turns]
+        return Goal(text, statistics.median(fractions), limit, "x", at_slowest=False)
 
     return rule
 
@@ -126,7 +126,7 @@ def _peak(text: str, case: str, program: str, figure: str, limit_mib: float) -> 
         row = rows.get((case, program))
         if row is None or figure not in row.extra:
             return None
-        return Goal(text, row.extra[figure] / MIB, limit_mib, "MiB", at_most=True)
+        return Goal(text, row.extra[figure] / MIB, limit_mib, "MiB", at_slowest=True)
 
     return rule
 
@@ -141,7 +141,7 @@ _KOMPUTE = (
     ("logistic.100000", "logistic, 100,000 rows", 174.0, "ms", 1e3),
     ("logistic.1000000", "logistic, 1,000,000 rows", 1757.0, "ms", 1e3),
 )
-"""Kompute's programs, and what its C++ takes for them on lavapipe, on the machine that the other limits are for."""
+"""Kompute's programs, and their times with its C++ library on lavapipe, on the same machine as the other limits."""
 
 _RULES: tuple[Rule, ...] = (
     _speed("multiply, 1 Mi, speed over naive GLSL", "multiply.small", "vkcompute", "vkcompute, naive GLSL", 2.0),
@@ -150,21 +150,21 @@ _RULES: tuple[Rule, ...] = (
     _speed("logistic, 1,000,000 rows, fit() over numpy", "logistic.1000000", "vkcompute fit()", "numpy", 1.0),
     _over("replay, time over the raw calls", "launch.replay", "vkcompute graph.run()", "raw calls", 10.0),
     _time("eager launch, enqueued", "launch.enqueue", "vkcompute", 10.0, "us", 1e6),
-    _most("launches in a row, host time each", "scheduling.tasks", 10.0),
-    _flat("the same, many over few", "scheduling.tasks", 1.2),
-    _most("the same on 256 windows of a tensor", "scheduling.windows", 10.0),
-    _flat("the same, many over few", "scheduling.windows", 1.2),
+    _slowest("launches in a row, host time each", "scheduling.tasks", 10.0),
+    _growth("the same, many over few", "scheduling.tasks", 1.2),
+    _slowest("the same on 256 windows of a tensor", "scheduling.windows", 10.0),
+    _growth("the same, many over few", "scheduling.windows", 1.2),
     _time("replayed launch, host time", "scheduling.replay", "vkcompute", 1.0, "us", 1e3),
     _time("process start to first result", "start", "vkcompute", 0.3, "s", 1.0),
     _speed("two devices, over the faster one", "devices", "balanced", "the faster alone", 1.1),
     _speed("two devices, balanced over the best split", "devices", "balanced", "best fixed split", 0.95),
     _speed("stream over the plain loop", "overlap.one", "stream", "plain loop", 0.95),
     _speed("stream over the plain loop", "overlap.queues", "stream", "plain loop", 1.6),
-    _of_bound("the same, of what is possible", "overlap.queues", 0.85),
+    _overlap("the same, fraction of the maximum gain", "overlap.queues", 0.85),
     _peak("streaming, device memory", "streaming", "vkcompute", "device_peak_bytes", 300.0),
     _peak("streaming, RssAnon", "streaming", "vkcompute", "rss_anon_peak_bytes", 600.0),
     _time("compile of a Python kernel of 20 lines", "python.compile", "compiled", 15.0, "ms", 1e3),
-    _time("the same, from the disk", "python.compile", "from the disk", 0.3, "ms", 1e3),
+    _time("the same, from the disk cache", "python.compile", "from the disk", 0.3, "ms", 1e3),
     _speed("launch of a Python kernel, speed over GLSL's", "python.launch", "Python", "GLSL", 1.0),
     *[
         _speed(f"{name} in Python, speed over GLSL", f"python.{name}", "Python", "GLSL", 0.95)

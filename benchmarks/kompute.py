@@ -1,4 +1,4 @@
-"""Kompute's programs on vkcompute.compat.kp, in turns with Kompute itself where it is installed."""
+"""Kompute's programs on vkcompute.compat.kp, interleaved with Kompute itself if it is installed."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _TOLERANCE = 1e-4
 
 
 def cases(context: Context) -> Cases:
-    """Recorded and replayed, one operation at a time, many dispatches, a manager's construction, and a regression."""
+    """A recorded sequence, single operations, many dispatches, creating a manager, and a logistic regression."""
     multiplies = (
         ("replay", f"sync, dispatch and sync of {N:,} floats, recorded", "from_host"),
         ("eager", "one dispatch, evaluated as an operation", "eager"),
         ("many", f"{MANY} recorded dispatches", "many"),
-        ("manager", "a Manager, made and destroyed", "opened"),
+        ("manager", "a Manager, created and destroyed", "opened"),
     )
     for key, title, task in multiplies:
         yield _case(context, f"kompute.{key}", title, Work.multiply(task, N))

@@ -1,4 +1,4 @@
-"""The host's cost of a launch: recorded and replayed beside the raw calls, enqueued only, and awaited."""
+"""The host's time for a launch: replayed, compared with raw calls; enqueued only; and with a wait."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ void main() {
     if (i < c.length()) c[i] = a[i] * b[i] * scale;
 }
 """
-_BURST = 32  # launches whose wait is not timed: fewer than those after which the runtime submits by itself
-_STREAM = 1000  # and many more
-_LOOPS = 320  # launches per sample, at least
+_BURST = 32  # launches between untimed waits; fewer than a batch holds
+_STREAM = 1000  # many batches
+_LOOPS = 320  # minimum launches per sample
 
 
 def cases(context: Context) -> Cases:
-    """Replay, enqueue, enqueue of many, and launch with wait."""
+    """Replay, enqueue few and many launches, and launch with a wait."""
     replayed = [_ours("raw calls", context, _raw), _ours("vkcompute graph.run()", context, _Replay)]
     yield Case("launch.replay", "recorded launch, replayed and awaited", "raw calls", replayed)
     for key, burst in (("launch.enqueue", _BURST), ("launch.stream", _STREAM)):
-        title = f"launch of three arrays (and a scalar, ours), enqueued {burst:,} at a time"
+        title = f"launch with three arrays (ours: and a scalar), enqueued {burst:,} at a time"
         theirs = context.remote("resident", N, burst, max(burst, _LOOPS))
         yield Case(key, title, "vkcompute", [_ours("vkcompute", context, _Eager, burst), *theirs])
     awaited: list[Contender] = [
@@ -73,25 +73,25 @@ class Launch:
         self._kernel = runtime.kernel(vc.glsl(SHADER))
 
     def result(self) -> Floats:
-        """A copy of the output."""
+        """Returns a copy of the output."""
         found: Floats = self._tensors[2].numpy()
         return found
 
 
 class _Eager(Launch):
-    """Launched each time."""
+    """An eager launch."""
 
     def enqueue(self) -> None:
-        """Launches."""
+        """Launches the kernel."""
         self._future = self._kernel(*self._tensors, SCALE)
 
     def wait(self) -> None:
-        """Waits for the last launch; each overwrites what the one before it wrote, so that they come in order."""
+        """Waits for the last launch, and so for all: each overwrites the previous one's output."""
         self._future.result()
 
 
 class _Replay(Blocking, Launch):
-    """Recorded once."""
+    """A recorded launch."""
 
     def __init__(self, runtime: vc.Runtime) -> None:
         super().__init__(runtime)
@@ -99,5 +99,5 @@ class _Replay(Blocking, Launch):
             self._kernel(*self._tensors, SCALE)
 
     def enqueue(self) -> None:
-        """Runs the recording and waits."""
+        """Runs the graph and waits."""
         self._graph.run()

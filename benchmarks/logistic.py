@@ -1,4 +1,4 @@
-"""Logistic regression by full-batch gradient descent, beside numpy's vectorized float32 version."""
+"""Logistic regression by full-batch gradient descent, compared with vectorized numpy in float32."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ import vkcompute as vc
 
 TITLE = "logistic regression"
 RATE, START = 0.1, 0.001
-# Both round each of the sums over the rows in their own order, and follow the difference through all iterations.
+# The sums over rows are rounded in different orders, and the difference propagates through all iterations.
 _TOLERANCE = 1e-4
-_MORE = 4
+_EXTRA_FITS = 4
 
 
 def cases(context: Context) -> Cases:
-    """Tables of two features; the smallest is the five rows that Kompute's own example trains on."""
+    """Tables with two features; the smallest is the five rows of Kompute's example."""
     n = context.sizes.iterations
     for n_rows in context.sizes.rows:
         X, y = table(n_rows)
@@ -36,7 +36,7 @@ def cases(context: Context) -> Cases:
 
 
 def table(n_rows: int) -> tuple[Floats, Floats]:
-    """X of shape (n_rows, 2) and labels of 0 and 1 with noise, both float32."""
+    """X of shape (n_rows, 2), and noisy labels 0 and 1, both float32."""
     if n_rows == 5:
         return np.array([[0, 0], [1, 0], [1, 0], [1, 1], [1, 1]], np.float32), np.array([0, 0, 0, 1, 1], np.float32)
     random = np.random.default_rng(1)
@@ -46,9 +46,9 @@ def table(n_rows: int) -> tuple[Floats, Floats]:
 
 
 def by_numpy(X: Floats, y: Floats, iterations: int, losses: Floats | None = None) -> Floats:
-    """Weights and intercept after so many steps, shape (3,). Every array is reused.
+    """Weights and intercept after `iterations` steps, shape (3,). Reuses all arrays.
 
-    The loss of each iteration goes into `losses`, if given: log(1 + exp(-z)) + (1 - y) z, which |z| below 88 permits.
+    Writes each iteration's loss to `losses`, if given: log(1 + exp(-z)) + (1 - y) z, for |z| below 88.
     """
     weights, intercept = np.full(2, START, np.float32), np.float32(0)
     rate = np.float32(RATE / len(X))
@@ -70,35 +70,35 @@ def by_numpy(X: Floats, y: Floats, iterations: int, losses: Floats | None = None
 
 
 class Numpy(Blocking, Outcome):
-    """Numpy's version; with `losses` it computes the loss of each iteration, as ours does."""
+    """The numpy version. With `losses`, it computes the loss of each iteration, as vkcompute does."""
 
     def __init__(self, X: Floats, y: Floats, iterations: int, *, losses: bool) -> None:
         self._arguments = X, y, iterations, np.empty(iterations, np.float32) if losses else None
 
     def enqueue(self) -> None:
-        """Trains."""
+        """Trains the model."""
         self.out = by_numpy(*self._arguments)
 
 
 class Fit(Blocking, Outcome):
-    """`LogisticRegression.fit`: checks of the input, upload, training with the loss of each iteration, readback."""
+    """`LogisticRegression.fit`: validation, upload, training with losses, download."""
 
     def __init__(self, runtime: vc.Runtime, X: Floats, y: Floats, iterations: int) -> None:
         self._X, self._y = X, y
         self.model = vc.LogisticRegression(learning_rate=RATE, max_iter=iterations, device=runtime)
 
     def enqueue(self) -> None:
-        """Trains."""
+        """Trains the model."""
         model = self.model.fit(self._X, self._y, coef_init=np.full(2, START), intercept_init=0.0)
         self.out = np.append(model.coef_, model.intercept_).astype(np.float32)
 
 
 class Iterations(Contender):
-    """The iterations alone: a fit of several times as many takes so much longer.
+    """The time of the iterations alone: the difference between a long and a short fit.
 
     Args:
-        make: makes a fit, given how many iterations.
-        expected: numpy's result of `iterations`.
+        make: creates a fit with a number of iterations.
+        expected: numpy's result after `iterations`.
     """
 
     def __init__(self, name: str, make: Callable[[int], Fit], iterations: int, expected: Callable[[], Floats]) -> None:
@@ -106,7 +106,7 @@ class Iterations(Contender):
         self._make, self._iterations, self._expected = make, iterations, expected
 
     def prepare(self) -> None:
-        self._short, self._long = self._make(self._iterations), self._make((1 + _MORE) * self._iterations)
+        self._short, self._long = self._make(self._iterations), self._make((1 + _EXTRA_FITS) * self._iterations)
         self.sample(1)
 
     def sample(self, loops: int) -> float:
@@ -116,7 +116,7 @@ class Iterations(Contender):
         middle = perf_counter()
         for _ in range(loops):
             self._long.enqueue()
-        return (perf_counter() - middle - (middle - start)) / _MORE
+        return (perf_counter() - middle - (middle - start)) / _EXTRA_FITS
 
     def check(self) -> None:
         compare(self._short.out, self._expected(), _TOLERANCE)

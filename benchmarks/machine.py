@@ -1,4 +1,4 @@
-"""What was measured on: machine, device, driver, and the versions of all that took part."""
+"""A description of the machine, the device, the driver and all versions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OURS = ("vkcompute", "numpy", "vulkan", "cffi")
 
 
 def describe(runtime: vc.Runtime) -> dict[str, Any]:
-    """The machine and the device, as plain data."""
+    """The machine and the device as JSON data."""
     physical = runtime.device.physical
     return {
         "machine": {
@@ -38,7 +38,7 @@ def describe(runtime: vc.Runtime) -> dict[str, Any]:
 
 
 def versions(peers: Iterable[str]) -> dict[str, str]:
-    """Versions of Python and of every package that is installed and takes part."""
+    """Versions of Python and of all packages that are measured."""
     names = [*_OURS, *(name for peer in peers for name in load(peer).DISTRIBUTIONS)]
     found = {"python": platform.python_version()} | {name: _version(name) for name in names}
     return {name: version for name, version in found.items() if version} | {"vkcompute": vc.__version__}
@@ -52,7 +52,7 @@ def _version(distribution: str) -> str:
 
 
 def _cpu() -> str:
-    """The model in the system's words."""
+    """The CPU's model name."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:

@@ -1,7 +1,8 @@
-"""Timing: contenders take turns, their results are checked, and what is left are medians with their spread.
+"""Timing of contenders in turns, with checked results; the results are medians and quartiles.
 
-A contender is made, run once and checked against numpy before it is timed, and checked again after. Turns go round
-(A B C A B C …), so that a machine that slows down slows all of them; one sample is the mean of `loops` runs in a row.
+A contender runs once before it is timed, and its result is compared with numpy's before and after. Samples of all
+contenders are interleaved (A B C A B C …), so that a slowdown of the machine affects all. A sample is the mean of
+`loops` consecutive runs.
 """
 
 from __future__ import annotations
@@ -19,40 +20,40 @@ import numpy.typing as npt
 
 Array = npt.NDArray[Any]
 Clock = Callable[[], float]
-_TURN_S = 0.02  # short programs run in loops of about this long, so that the clock's own cost does not count
-_MOST_LOOPS = 500
-_PAUSE_S = 0.015  # before a turn: some peers' threads spin for 10 ms after their work, and would hold a core
+_TURN_S = 0.02  # duration of a sample of short programs, to make the clock's overhead negligible
+_MAX_LOOPS = 500
+_PAUSE_S = 0.015  # before a turn: threads of some peers spin for 10 ms after their work
 
 
 class Unavailable(Exception):
-    """A contender cannot take part; the message says why, for the table."""
+    """A contender cannot run; the message is the reason, for the table."""
 
 
 class WrongResult(Exception):
-    """A contender computes something else than numpy; its time does not count."""
+    """A contender's result differs from numpy's; its time does not count."""
 
 
 class Program(Protocol):
-    """Work that can be started and awaited, again and again."""
+    """Repeatable work."""
 
     def enqueue(self) -> None:
-        """Starts the work once."""
+        """Starts the work."""
 
     def wait(self) -> None:
-        """Waits for all work started so far."""
+        """Waits for all work that was started."""
 
     def result(self) -> Array:
-        """What the last run computed."""
+        """Returns the result of the last run."""
 
 
 class Contender(ABC):
-    """One row of a table.
+    """A row of a table.
 
     Attributes:
         name: the row's label.
-        loops: runs per sample; None lets the first runs decide.
-        about: what it runs on in its own words, where that is in doubt.
-        extra: other figures of the contender than its time, by name.
+        loops: runs per sample; None derives it from the first runs.
+        about: the peer's description of its device, if that is uncertain.
+        extra: other results than times, by name.
     """
 
     def __init__(self, name: str, loops: int | None = None) -> None:
@@ -62,10 +63,10 @@ class Contender(ABC):
 
     @abstractmethod
     def prepare(self) -> None:
-        """Makes the program and runs it once.
+        """Creates the program and runs it once.
 
         Raises:
-            Unavailable: it cannot take part.
+            Unavailable: the contender cannot run.
         """
 
     @abstractmethod
@@ -74,21 +75,21 @@ class Contender(ABC):
 
     @abstractmethod
     def check(self) -> None:
-        """Raises WrongResult if the last run's result is not numpy's."""
+        """Raises WrongResult if the last result differs from numpy's."""
 
-    def close(self) -> None:  # noqa: B027  # most own nothing
-        """Lets go of the program."""
+    def close(self) -> None:  # noqa: B027  # optional
+        """Releases the program."""
 
 
 class Local(Contender):
-    """A program of this process.
+    """A program in this process.
 
     Args:
-        make: makes the program.
-        expected: numpy's result.
-        tolerance: relative; 0 asks for equality.
-        burst: None times each run with its wait; a number times the starts of so many, and not their wait.
-        clock: what tells the time, in seconds.
+        make: creates the program.
+        expected: computes numpy's result.
+        tolerance: relative; 0 means equality.
+        burst: None times each run with its wait; a number times so many starts without their wait.
+        clock: returns the time in seconds.
     """
 
     def __init__(
@@ -122,12 +123,12 @@ class Local(Contender):
 
     def _opened(self) -> Program:
         if self._program is None:
-            raise Unavailable("it has not been prepared")
+            raise Unavailable("the contender has not been prepared")
         return self._program
 
 
 def timed(program: Program, loops: int, burst: int | None = None, clock: Clock = perf_counter) -> float:
-    """Seconds for `loops` runs, each awaited; or, with `burst`, for starting them, a wait untimed after so many."""
+    """Seconds for `loops` runs with their waits. With `burst`: for the starts only, with an untimed wait per burst."""
     seconds = 0.0
     for first in range(0, loops, burst or loops):
         n = min(burst or loops, loops - first)
@@ -143,9 +144,9 @@ def timed(program: Program, loops: int, burst: int | None = None, clock: Clock =
 
 
 def compare(found: Array, expected: Array, tolerance: float = 0.0) -> None:
-    """Raises WrongResult with the first place where the two differ by more than `tolerance`, relative to the largest.
+    """Raises WrongResult with the first element that differs by more than `tolerance`, relative to the largest.
 
-    NaN is equal to nothing.
+    NaN differs from everything.
     """
     if found.shape != expected.shape or found.dtype != expected.dtype:
         raise WrongResult(f"a result {found.shape} of {found.dtype}, not {expected.shape} of {expected.dtype}")
@@ -154,18 +155,18 @@ def compare(found: Array, expected: Array, tolerance: float = 0.0) -> None:
     else:
         wrong = found != expected
     if wrong.any():
-        at = int(np.argmax(wrong))
-        raise WrongResult(f"element {at} is {found.flat[at]!r}, numpy has {expected.flat[at]!r}")
+        index = int(np.argmax(wrong))
+        raise WrongResult(f"element {index} is {found.flat[index]!r}, numpy has {expected.flat[index]!r}")
 
 
 @dataclass
 class Case:
-    """Contenders for one piece of work.
+    """Contenders with the same work.
 
     Attributes:
-        key: the case's name in the JSON and for `goals`.
+        key: the case's name in JSON and in `goals`.
         title: the table's headline.
-        baseline: the contender that the others are set against.
+        baseline: the contender that others are compared with.
     """
 
     key: str
@@ -176,7 +177,7 @@ class Case:
 
 @dataclass
 class Row:
-    """What came of one contender: samples in seconds, or a note in words why there are none."""
+    """A contender's result: samples in seconds, or a note with the reason why there are none."""
 
     case: str
     program: str
@@ -196,7 +197,7 @@ class Row:
 
 
 def race(case: Case, repeat: int) -> list[Row]:
-    """A row for each contender of the case: of `repeat` samples taken in turns, or of a note."""
+    """Measures a case, with `repeat` interleaved samples per contender."""
     entries = [(contender, Row(case.key, contender.name)) for contender in case.contenders]
     with ExitStack() as owned:
         for contender, _ in entries:
@@ -209,11 +210,11 @@ def race(case: Case, repeat: int) -> list[Row]:
 
 
 def _attempt(step: Callable[[Contender, Row], None], contender: Contender, row: Row) -> None:
-    """Takes a step; a failure puts the contender out of the race, with a note instead of samples."""
+    """Runs a step. After a failure the contender has a note instead of samples, and takes no further steps."""
     try:
         step(contender, row)
     except Exception as error:
-        row.note, row.samples, row.verified = in_words(error), [], False
+        row.note, row.samples, row.verified = as_note(error), [], False
 
 
 def _prepare(contender: Contender, row: Row) -> None:
@@ -224,7 +225,7 @@ def _prepare(contender: Contender, row: Row) -> None:
         row.loops = contender.loops
     else:
         once = min(contender.sample(1), contender.sample(1))
-        row.loops = max(1, min(_MOST_LOOPS, int(_TURN_S / max(once, 1e-9))))
+        row.loops = max(1, min(_MAX_LOOPS, int(_TURN_S / max(once, 1e-9))))
 
 
 def _take_turn(contender: Contender, row: Row) -> None:
@@ -238,7 +239,7 @@ def _finish(contender: Contender, row: Row) -> None:
     row.verified = True
 
 
-def in_words(error: Exception) -> str:
-    """A failure in a line for the table."""
-    said = " ".join(str(error).split())[:300]
-    return said if isinstance(error, (Unavailable, WrongResult)) and said else f"{type(error).__name__}: {said}"
+def as_note(error: Exception) -> str:
+    """An error as a line of the table."""
+    text = " ".join(str(error).split())[:300]
+    return text if isinstance(error, (Unavailable, WrongResult)) and text else f"{type(error).__name__}: {text}"

@@ -1,4 +1,4 @@
-"""The array multiply: of arrays on the device, small and large, and of the host's arrays."""
+"""The array multiply: small and large arrays on the device, and host arrays."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TITLE = "multiply of float32"
 
 
 def cases(context: Context) -> Cases:
-    """Resident arrays of two sizes, then arrays from the host."""
+    """Arrays on the device in two sizes, then host arrays."""
     small, large = context.sizes.small, context.sizes.large
     for key, n in (("multiply.small", small), ("multiply.large", large)):
         title = f"multiply, {count_of(n)} float32, resident on the device"

@@ -1,4 +1,4 @@
-"""The multiply by vkcompute: a user's naive kernel, and the built-in."""
+"""The multiply by vkcompute: a naive GLSL kernel, and `vkcompute.multiply`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ void main() {{
 
 
 class _OnDevice:
-    """Two tensors and a third for their product."""
+    """Two tensors, and a tensor for their product."""
 
     def __init__(self, runtime: vc.Runtime, a: Floats, b: Floats) -> None:
         self._runtime = runtime
@@ -33,13 +33,13 @@ class _OnDevice:
         self._runtime.wait()
 
     def result(self) -> Floats:
-        """A copy of the product."""
+        """Returns a copy of the product."""
         found: Floats = self._out.numpy()
         return found
 
 
 class Naive(_OnDevice):
-    """One element per invocation, as everybody's first kernel."""
+    """A kernel with one element per invocation."""
 
     def __init__(self, runtime: vc.Runtime, a: Floats, b: Floats) -> None:
         super().__init__(runtime, a, b)
@@ -48,7 +48,7 @@ class Naive(_OnDevice):
         self._launches = [[tensor[start : start + n] for tensor in tensors] for start, n in windows(a.size)]
 
     def enqueue(self) -> None:
-        """Launches the kernel, once for each window."""
+        """Launches the kernel once per window."""
         for tensors in self._launches:
             self._kernel(*tensors)
 
@@ -62,7 +62,7 @@ class BuiltIn(_OnDevice):
 
 
 class FromHost(Blocking, Outcome):
-    """`vkcompute.multiply` of host arrays: upload, product and readback, into a new array."""
+    """`vkcompute.multiply` of host arrays, with a new result array."""
 
     def __init__(self, runtime: vc.Runtime, a: Floats, b: Floats) -> None:
         self._runtime, self._a, self._b = runtime, a, b

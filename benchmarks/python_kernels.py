@@ -1,4 +1,4 @@
-"""Kernels written in Python beside the same kernels in GLSL, compiled by glslang and its optimizer: launch and run."""
+"""Kernels in Python compared with the same kernels in GLSL (optimized by glslang): launch, compile and run time."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from vkcompute.jit.source import read
 
 TITLE = "kernels written in Python"
 _SHADERS = Path(__file__).resolve().parent / "shaders"
-_BURST, _LOOPS = 32, 320  # launches whose wait is not timed, and launches per sample, at least
+_BURST, _LOOPS = 32, 320  # launches between untimed waits, minimum launches per sample
 _KICK = n_body.kick.__wrapped__
 _KICK_SOURCE, _KICK_FOR = read(_KICK), ((("f", 2), ("f", 1), ("f", 2), float), (n_body.TILE, 1, 1))
 
 
 @vc.kernel
 def multiply(a: Any, b: Any, c: Any, scale: Any) -> None:
-    """launch.SHADER in Python."""
+    """The kernel of launch.SHADER in Python."""
     i = vc.global_id(0)
     if i < c.size:
         c[i] = a[i] * b[i] * scale
 
 
 def cases(context: Context) -> Cases:
-    """What a launch costs the host, and what each example takes on the device."""
+    """The host's time for a launch and for compilation, and the device's time for each example."""
     runtime = context.runtime
     a, b = pair(N)
     work = Workload("", multiply, [a, b, np.zeros_like(a)], 2, [SCALE], partial(_scaled, N))
@@ -43,7 +43,7 @@ def cases(context: Context) -> Cases:
         Local("GLSL", partial(Glsl, runtime, work, vc.glsl(SHADER)), work.expected, burst=_BURST, loops=_LOOPS),
         Local("Python", partial(Python, runtime, work), work.expected, burst=_BURST, loops=_LOOPS),
     ]
-    yield Case("python.launch", f"launch of three arrays and a scalar, enqueued {_BURST} at a time", "GLSL", programs)
+    yield Case("python.launch", f"launch with three arrays and a scalar, enqueued {_BURST} at a time", "GLSL", programs)
     words = partial(_words, _compiled)
     makers = {"compiled": _compiled, "from the disk": partial(cache.kept, _compiled, _KICK, *_KICK_FOR)}
     compilers = [Local(name, partial(Compiler, make), words) for name, make in makers.items()]
@@ -66,17 +66,17 @@ def _words(make: Callable[[], Variant]) -> Array:
 
 
 class Compiler(Blocking):
-    """Compiles a kernel, or finds it compiled."""
+    """Compiles a kernel, or reads it from the cache."""
 
     def __init__(self, make: Callable[[], Variant]) -> None:
         self._make = make
 
     def enqueue(self) -> None:
-        """Compiles."""
+        """Compiles the kernel."""
         self._make()
 
     def result(self) -> Array:
-        """The SPIR-V."""
+        """Returns the SPIR-V."""
         return _words(self._make)
 
 
@@ -86,7 +86,7 @@ def _scaled(n: int) -> Array:
 
 
 class Launched:
-    """A workload on its tensors."""
+    """A workload with its tensors."""
 
     def __init__(self, runtime: vc.Runtime, work: Workload) -> None:
         self._work, self._tensors = work, [runtime.tensor(each) for each in work.arrays]
@@ -96,11 +96,11 @@ class Launched:
         self._future.result()
 
     def enqueue(self) -> None:
-        """Launches."""
+        """Launches the kernel."""
         self._future = self._launch()
 
     def result(self) -> Array:
-        """What one launch on the arrays as they were makes of them."""
+        """Runs a launch on the initial arrays. Returns its result."""
         for tensor, array in zip(self._tensors, self._work.arrays, strict=True):
             tensor.write(array)
         self.enqueue()
@@ -108,7 +108,7 @@ class Launched:
 
 
 class Glsl(Launched):
-    """In GLSL."""
+    """The kernel in GLSL."""
 
     def __init__(self, runtime: vc.Runtime, work: Workload, spirv: bytes) -> None:
         super().__init__(runtime, work)
@@ -117,7 +117,7 @@ class Glsl(Launched):
 
 
 class Python(Launched):
-    """In Python, with the device's own functions of floats, as GLSL has them: those of 2 ulp cost exp 5 to 20 %."""
+    """The kernel in Python, with fast_math=True for the device's float functions, as in GLSL."""
 
     def __init__(self, runtime: vc.Runtime, work: Workload) -> None:
         super().__init__(runtime, work)

@@ -1,4 +1,4 @@
-"""The floors: the two raw calls that submit a recorded command buffer and wait for it; those that record a launch."""
+"""Lower bounds by raw Vulkan calls: submit a recorded command buffer and wait; record a launch."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _COMPUTE_STAGE, _SHADER_READ_WRITE = 0x800, 0x60
 
 
 class Raw(Blocking):
-    """The same kernel on the same device in the same commands as a graph of one launch, by core objects alone.
+    """The commands of a graph with one launch, recorded by core objects only.
 
-    A timeline semaphore of its own counts the submits.
+    A timeline semaphore counts the submits.
     """
 
     def __init__(self, runtime: vc.Runtime, spirv: bytes, scale: float, n: int) -> None:
@@ -37,7 +37,7 @@ class Raw(Blocking):
         self._commands = self._pool.take()
         self._record(struct.pack("<f", scale), -(-n // LOCAL_SIZE))
         self._prepare_calls()
-        runtime.wait()  # the raw calls come after nothing by themselves
+        runtime.wait()  # the raw calls have no dependencies
 
     def _record(self, push: bytes, n_groups: int) -> None:
         recorder = Recorder(self._queue, self._commands, reusable=True)
@@ -74,10 +74,10 @@ class Raw(Blocking):
         self._value[0] += 1
         submit(queue, 1, self._submit, vk.NULL)
         if wait(device, self._wait, _WAIT_NS):
-            raise TimeoutError("the device does not finish")
+            raise TimeoutError("the submit did not complete")
 
     def result(self) -> Floats:
-        """A copy of the output."""
+        """Returns a copy of the output."""
         found: Floats = self._tensors[2].numpy()
         return found
 
@@ -87,7 +87,7 @@ class Raw(Blocking):
 
 
 class RawLaunches(Raw):
-    """The kernel recorded anew by the raw calls for each launch, and submitted in batches as large as the runtime's."""
+    """Raw calls that record each launch, submitted in batches as large as the runtime's."""
 
     def _record(self, push: bytes, n_groups: int) -> None:
         fn, access = self._device.fn, _SHADER_READ_WRITE
@@ -103,7 +103,7 @@ class RawLaunches(Raw):
         fn.vkCmdBindDescriptorSets(commands, 1, layout, 0, 1, self._sets.handles, 0, vk.NULL)
 
     def enqueue(self) -> None:
-        """Records the launch, and submits where a batch is full."""
+        """Records a launch, and submits a full batch."""
         set_push, dispatch, wait_for = self._launch_calls
         commands, layout, push, n_bytes, n_groups, barrier = self._launch_data
         wait_for(commands, _COMPUTE_STAGE, _COMPUTE_STAGE, 0, 1, barrier, 0, vk.NULL, 0, vk.NULL)
@@ -114,12 +114,12 @@ class RawLaunches(Raw):
             self.wait()
 
     def wait(self) -> None:
-        """Submits what is recorded and waits for it."""
+        """Submits the batch and waits."""
         self._recorder.end()
         super().enqueue()
         self._begin()
 
     def clear(self) -> None:
-        """Writes zeros over the output."""
+        """Fills the output with zeros."""
         self._tensors[2].fill(0)
-        self._runtime.wait()  # the raw calls come after nothing by themselves
+        self._runtime.wait()  # the raw calls have no dependencies

@@ -1,7 +1,7 @@
-"""Measures vkcompute beside numpy and beside whichever peers are installed, all in one run.
+"""Benchmarks vkcompute, numpy and the installed peers in one run.
 
-Every result is checked against numpy before its time counts. Times are medians, with their minimum and quartiles; the
-last column is a median over the baseline's. See the other files of this folder for what each benchmark does.
+All results are compared with numpy's. Times are medians, with minimum and quartiles; the last column is relative to
+the baseline. Each benchmark is a file of this folder.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent)]  # so that a checkout is measured as it stands
+sys.path[:0] = [str(HERE.parent)]  # measures this checkout
 
 from context import SIZES, Context  # noqa: E402
 from goals import goals  # noqa: E402
 from machine import describe, versions  # noqa: E402
-from measure import Case, Row, in_words, race  # noqa: E402
+from measure import Case, Row, as_note, race  # noqa: E402
 from peers import NAMES, Target  # noqa: E402
 from table import WIDTH, as_json, headline, introduction, line, record_path, summary  # noqa: E402
 
@@ -45,19 +45,19 @@ Results = list[tuple[Case, list[Row]]]
 
 
 def arguments() -> argparse.Namespace:
-    """The command line."""
+    """Parses the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--device", help="index or part of the name (default: the best)")
-    parser.add_argument("--only", type=_list_of(BENCHMARKS), default=BENCHMARKS, help=f"of {','.join(BENCHMARKS)}")
-    parser.add_argument("--peers", type=_list_of(NAMES), default=NAMES, help=f"of {','.join(NAMES)}, or none")
+    parser.add_argument("--only", type=_list_of(BENCHMARKS), default=BENCHMARKS, help=f"some of {','.join(BENCHMARKS)}")
+    parser.add_argument("--peers", type=_list_of(NAMES), default=NAMES, help=f"some of {','.join(NAMES)}, or none")
     size = parser.add_mutually_exclusive_group()
     size.add_argument("--quick", action="store_const", dest="size", const="quick", help="smaller arrays, fewer samples")
-    size.add_argument("--smoke", action="store_const", dest="size", const="smoke", help="tiny: whether it runs at all")
-    parser.add_argument("--repeat", type=_positive(int), help="samples of each contender")
-    parser.add_argument("--gib", type=_positive(float), help="GiB of the streaming multiply's two inputs together")
+    size.add_argument("--smoke", action="store_const", dest="size", const="smoke", help="tiny, to see if it runs")
+    parser.add_argument("--repeat", type=_positive(int), help="samples per contender")
+    parser.add_argument("--gib", type=_positive(float), help="total GiB of the streaming multiply's two inputs")
     parser.add_argument("--folder", type=Path, help="for the streaming multiply's files (default: a temporary one)")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to FILE")
-    parser.add_argument("--save", action="store_true", help="write them to benchmarks/results/DEVICE-DATE.json")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the results to FILE")
+    parser.add_argument("--save", action="store_true", help="write the results to benchmarks/results/DEVICE-DATE.json")
     parser.set_defaults(size="full")
     return parser.parse_args()
 
@@ -67,7 +67,7 @@ def _list_of(known: tuple[str, ...]) -> Any:
         given = tuple(text.split(",")) if text not in ("none", "") else ()
         unknown = [name for name in given if name not in known]
         if unknown:
-            raise argparse.ArgumentTypeError(f"{', '.join(unknown)} is none of {', '.join(known)}")
+            raise argparse.ArgumentTypeError(f"{', '.join(unknown)} is not one of {', '.join(known)}")
         return given
 
     return names
@@ -85,7 +85,7 @@ def _positive(kind: Any) -> Any:
 
 
 def measured(context: Context, name: str) -> Results:
-    """Races every case of a benchmark, and prints each as it is done."""
+    """Measures all cases of a benchmark, and prints each."""
     results: Results = []
     try:
         for case in import_module(name).cases(context):
@@ -94,13 +94,13 @@ def measured(context: Context, name: str) -> Results:
             baseline = next((row for row in rows if row.program == case.baseline), None)
             print("\n".join(line(row, baseline) for row in rows), flush=True)
             results.append((case, rows))
-    except (vc.VkComputeError, OSError) as error:  # no room for its files: the other benchmarks go on
-        print("\n" + textwrap.fill(f"{name} cannot be measured: {in_words(error)}", WIDTH), flush=True)
+    except (vc.VkComputeError, OSError) as error:  # such as no space for files; the other benchmarks continue
+        print("\n" + textwrap.fill(f"{name} cannot be measured: {as_note(error)}", WIDTH), flush=True)
     return results
 
 
 def main() -> int:
-    """Runs the benchmarks; 2 where there is no device to run them on."""
+    """Runs the benchmarks. Returns 2 if there is no device."""
     options = arguments()
     sizes = SIZES[options.size]
     sizes = dataclasses.replace(sizes, repeat=options.repeat or sizes.repeat, gib=options.gib or sizes.gib)

@@ -1,8 +1,8 @@
-"""What the scheduler costs the host: per launch, few and many in a row, beside the raw calls; and per replayed launch.
+"""The scheduler's overhead on the host: per launch, compared with raw calls, and per replay.
 
-Submits carry no command buffers here, so that the device's work neither slows the host down nor makes it wait: what is
-left is Python's part and the driver's recording. The clock is that of the launching thread's processor time. Before
-and after, each program runs once with its work, for its result to be checked.
+Submits have no command buffers here, so that the device does no work: the time is that of Python and of the driver's
+recording. The clock is the launching thread's CPU time. Before and after, each program runs once with its work, to
+check its result.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ import vkcompute as vc
 from vkcompute.core import vk
 
 TITLE = "scheduling"
-_LOOPS = 2_000  # launches, or replays, per sample, at least
+_LOOPS = 2_000  # minimum launches or replays per sample
 _WINDOWS = 256
 _RECORDED, _REPLAYS = 1_000, 100
 
 
 class Idle:
-    """A runtime whose device is given nothing to do, but for inside of `with idle.working():`."""
+    """A runtime whose submits are empty, except inside `with idle.working():`."""
 
     def __init__(self, device: int) -> None:
         self._drops = True
@@ -53,7 +53,7 @@ class Idle:
 
     @contextmanager
     def working(self) -> Iterator[None]:
-        """The device works in the meantime."""
+        """Enables the device's work inside the block."""
         self.runtime.wait()
         self._drops = False
         try:
@@ -64,16 +64,16 @@ class Idle:
 
 
 def cases(context: Context) -> Cases:
-    """Launches in a row on one tensor, on many windows of one, beside the raw calls; and a replay."""
+    """Consecutive launches on a tensor, on many windows of a tensor, as raw calls, and a replay."""
     idle, few = Idle(context.target.index), f"{context.sizes.tasks[0]:,} launches"
     with idle.runtime:
         for key, n_windows in (("tasks", 1), ("windows", _WINDOWS)):
-            onto = f" onto {n_windows} windows" if n_windows > 1 else ""
+            target = f" on {n_windows} windows" if n_windows > 1 else ""
             programs = [_timed(f"{n:,} launches", Launches, idle, n_windows, n) for n in context.sizes.tasks]
-            yield Case(f"scheduling.{key}", f"host time of a launch, in a row{onto}", few, programs)
+            yield Case(f"scheduling.{key}", f"host time of a launch, consecutive{target}", few, programs)
         n = context.sizes.tasks[-1]
         programs = [_timed("raw calls", Floor, idle, 1, n), _timed("vkcompute", Launches, idle, 1, n)]
-        yield Case("scheduling.floor", f"host time of a launch, {n:,} in a row", "raw calls", programs)
+        yield Case("scheduling.floor", f"host time of a launch, {n:,} consecutive", "raw calls", programs)
         replay = _timed("vkcompute", Replay, idle, 1, _REPLAYS)
         yield Case("scheduling.replay", f"host time of {_RECORDED:,} replayed launches", "vkcompute", [replay])
 
@@ -88,7 +88,7 @@ def _expected(n_windows: int) -> Floats:
 
 
 class Launches:
-    """The kernel onto one window of the result after the other."""
+    """Launches on the windows of the result in turn."""
 
     def __init__(self, idle: Idle, n_windows: int) -> None:
         self._idle, self._runtime, self._n_windows = idle, idle.runtime, n_windows
@@ -98,7 +98,7 @@ class Launches:
         self._windows = cycle([(a, b, self._out[i * N : (i + 1) * N]) for i in range(n_windows)])
 
     def enqueue(self) -> None:
-        """Launches."""
+        """Launches the kernel."""
         self._kernel(*next(self._windows), SCALE)
 
     def wait(self) -> None:
@@ -106,7 +106,7 @@ class Launches:
         self._runtime.wait()
 
     def result(self) -> Floats:
-        """What so many launches as there are windows write, with their work."""
+        """Runs a launch per window, with work. Returns the result."""
         with self._idle.working():
             self._out.fill(0)
             for _ in range(self._n_windows):
@@ -117,7 +117,7 @@ class Launches:
 
 
 class Replay(Launches):
-    """Many launches recorded once."""
+    """A graph of many launches."""
 
     def __init__(self, idle: Idle, n_windows: int) -> None:
         super().__init__(idle, n_windows)
@@ -126,19 +126,19 @@ class Replay(Launches):
                 super().enqueue()
 
     def enqueue(self) -> None:
-        """Submits the recording."""
+        """Submits the graph."""
         self._graph.submit()
 
 
 class Floor(RawLaunches):
-    """The raw calls that each launch makes."""
+    """The raw calls of each launch."""
 
     def __init__(self, idle: Idle, n_windows: int) -> None:
         super().__init__(idle.runtime, vc.glsl(SHADER), SCALE, N * n_windows)
         self._idle = idle
 
     def result(self) -> Floats:
-        """What one launch writes, with its work."""
+        """Runs a launch with work. Returns the result."""
         with self._idle.working():
             self.clear()
             self.enqueue()

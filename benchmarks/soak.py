@@ -1,11 +1,11 @@
-"""Random programs from several threads on one runtime for as long as one likes: right to the end, and no growth.
+"""A soak test: random programs on several threads of one runtime, with checks of results and of resource growth.
 
 python benchmarks/soak.py --minutes 10
 
-Each program works on a few tensors as numpy does on arrays, drops some of them with work pending, and ends with all of
-its tensors compared. After each of some rounds, with nothing running, are counted: the package's open handles, device
-memory, and RssAnon (what the process holds in memory of its own, where the system tells). Ends with status 1 if a
-result is wrong or the last third of the rounds has more of anything than the third before it; the first is to warm up.
+Each program works on a few tensors and on equal numpy arrays, drops tensors with pending work, and compares all of them
+at the end. After each round, with no work pending, the test counts open handles, device memory, and RssAnon (anonymous
+resident memory, on Linux). The status is 1 if a result is wrong, or if the last third of the rounds uses more than the
+second third. The first third is a warm-up.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent)]  # so that a checkout is measured as it stands
+sys.path[:0] = [str(HERE.parent)]  # measures this checkout
 
 from stream_once import rss_anon  # noqa: E402
 
@@ -36,13 +36,13 @@ from vkcompute.core.emulation import emulated  # noqa: E402
 from vkcompute.core.lifetime import live_counts  # noqa: E402
 
 Work = tuple[Callable[[], Any], Callable[[], None]]
-"""Something to do on the device, and the same on the arrays"""
+"""Work on the device, and the same on the arrays"""
 
 MIB = 1 << 20
 ROUNDS = 18
-# Allocators of the host and of software drivers keep what they had, of each thread: RssAnon is never quite still.
-_RSS_SHARE, _RSS_BYTES = 0.03, 4 * MIB
-_N_TENSORS, _STEPS, _LONGEST, _ALIGN = 4, 60, 60_000, 64
+# Allocators of the host and of software drivers keep memory per thread, so RssAnon varies.
+_RSS_FRACTION, _RSS_BYTES = 0.03, 4 * MIB
+_N_TENSORS, _STEPS, _MAX_LENGTH, _ALIGN = 4, 60, 60_000, 64
 _SHADER = """
 layout(local_size_x = 64) in;
 layout(binding = 0) readonly buffer A { int a[]; };
@@ -56,24 +56,24 @@ void main() {
 
 
 class WrongResult(Exception):
-    """A tensor does not hold what numpy says."""
+    """A tensor differs from the numpy array."""
 
 
 class Program:
-    """A random program of one thread: tensors, and the arrays that say what they hold."""
+    """A random program of one thread: tensors, and numpy arrays with their expected content."""
 
     def __init__(self, runtime: vc.Runtime, seed: int) -> None:
         self._runtime, self._random, self._seed = runtime, random.Random(seed), seed
         self._kernel = runtime.kernel(vc.glsl(_SHADER))
-        lengths = [self._random.randrange(_ALIGN, _LONGEST) for _ in range(_N_TENSORS)]
+        lengths = [self._random.randrange(_ALIGN, _MAX_LENGTH) for _ in range(_N_TENSORS)]
         self._tensors = [runtime.full(n, n, np.int32) for n in lengths]
         self._arrays = [np.full(n, n, np.int32) for n in lengths]
 
     def run(self) -> None:
-        """Takes the steps and compares everything.
+        """Runs the steps and compares all tensors.
 
         Raises:
-            WrongResult: something differs.
+            WrongResult: a tensor differs.
         """
         for _ in range(_STEPS):
             self._random.choice(_STEP_KINDS)(self)
@@ -84,10 +84,10 @@ class Program:
         wrong = np.flatnonzero(self._tensors[number].numpy() != self._arrays[number])
         if wrong.size:
             raise WrongResult(
-                f"program {self._seed}: tensor {number} has {wrong.size} wrong elements from {wrong[0]} on"
+                f"program {self._seed}: tensor {number} has {wrong.size} wrong elements, the first is {wrong[0]}"
             )
 
-    def _one(self) -> int:
+    def _any_tensor(self) -> int:
         return self._random.randrange(_N_TENSORS)
 
     def _window(self, number: int) -> slice:
@@ -95,22 +95,22 @@ class Program:
         return slice(start, self._random.randint(start + 1, len(self._arrays[number])))
 
     def _launch(self) -> Work:
-        """The kernel on a window of one tensor and all of another."""
+        """Launches the kernel on a window of one tensor and all of another."""
         (a, b), k, d = (
             self._random.sample(range(_N_TENSORS), 2),
             self._random.randint(-3, 3),
             self._random.randint(-9, 9),
         )
-        at = self._window(b)
+        window = self._window(b)
 
         def on_array() -> None:
-            part = self._arrays[b][at]
-            part[:] = part * np.int32(k) + np.resize(self._arrays[a], part.size) + np.int32(d)
+            view = self._arrays[b][window]
+            view[:] = view * np.int32(k) + np.resize(self._arrays[a], view.size) + np.int32(d)
 
-        return partial(self._kernel, self._tensors[a], self._tensors[b][at], k, d), on_array
+        return partial(self._kernel, self._tensors[a], self._tensors[b][window], k, d), on_array
 
     def _copy(self) -> Work:
-        """Part of a tensor over part of another."""
+        """Copies a range of a tensor to another."""
         a, b = self._random.sample(range(_N_TENSORS), 2)
         n = min(len(self._arrays[a]), len(self._arrays[b])) // 2
 
@@ -120,49 +120,49 @@ class Program:
         return partial(self._tensors[b][n : 2 * n].copy_from, self._tensors[a][:n]), on_array
 
     def _fill(self) -> Work:
-        """One value over a window."""
-        number, value = self._one(), self._random.randrange(1000)
-        at = self._window(number)
-        return partial(self._tensors[number][at].fill, value), partial(self._arrays[number][at].fill, value)
+        """Fills a window with a value."""
+        number, value = self._any_tensor(), self._random.randrange(1000)
+        window = self._window(number)
+        return partial(self._tensors[number][window].fill, value), partial(self._arrays[number][window].fill, value)
 
-    def _any(self) -> Work:
+    def _any_work(self) -> Work:
         return self._random.choice((self._launch, self._launch, self._copy, self._fill))()
 
     def do(self) -> None:
-        """Something on the device."""
-        for part in self._any():
-            part()
+        """Launches random work."""
+        for action in self._any_work():
+            action()
 
     def write(self) -> None:
-        """Data of the host over a window."""
-        number = self._one()
-        at = self._window(number)
-        data = np.arange(at.stop - at.start, dtype=np.int32)
-        self._tensors[number][at].write(data)
-        self._arrays[number][at] = data
+        """Writes host data to a window."""
+        number = self._any_tensor()
+        window = self._window(number)
+        data = np.arange(window.stop - window.start, dtype=np.int32)
+        self._tensors[number][window].write(data)
+        self._arrays[number][window] = data
 
     def read(self) -> None:
-        """A tensor is compared."""
-        self._compare(self._one())
+        """Compares a tensor."""
+        self._compare(self._any_tensor())
 
     def replace(self) -> None:
-        """A tensor is dropped, whatever is to be done on it, and a copy of another takes its place."""
-        target, source = self._one(), self._one()
+        """Drops a tensor, which may have pending work, and replaces it by a copy of another."""
+        target, source = self._any_tensor(), self._any_tensor()
         self._tensors[target], self._arrays[target] = self._tensors[source].copy(), self._arrays[source].copy()
 
-    def be_told(self) -> None:
-        """A callback, which the watcher's thread calls, and a wait with timeouts."""
+    def call_back(self) -> None:
+        """Waits for a callback, and for a result with timeouts."""
         launch, on_array = self._launch()
-        future, told = launch(), threading.Event()
+        future, called = launch(), threading.Event()
         on_array()
-        future.add_done_callback(lambda _: told.set())
-        while not told.wait(0.001):
+        future.add_done_callback(lambda _: called.set())
+        while not called.wait(0.001):
             with suppress(TimeoutError):
                 future.result(0.001)
 
     def record(self) -> None:
-        """A graph, run a few times, and dropped or closed."""
-        works, times = [self._any() for _ in range(5)], self._random.randint(1, 3)
+        """Runs a graph a few times, and drops or closes it."""
+        works, times = [self._any_work() for _ in range(5)], self._random.randint(1, 3)
         with self._runtime.record() as graph:
             for on_device, _ in works:
                 on_device()
@@ -173,8 +173,8 @@ class Program:
             graph.close()
 
     def multiply(self) -> None:
-        """Host arrays streamed through the device."""
-        array = self._arrays[self._one()]
+        """Streams host arrays through the device."""
+        array = self._arrays[self._any_tensor()]
         if not np.array_equal(vc.multiply(array, array, runtime=self._runtime), array * array):
             raise WrongResult(f"program {self._seed}: the streamed product differs")
 
@@ -184,7 +184,7 @@ _STEP_KINDS: Sequence[Callable[[Program], None]] = (
     Program.write,
     Program.read,
     Program.replace,
-    Program.be_told,
+    Program.call_back,
     Program.record,
     Program.multiply,
 )
@@ -192,11 +192,12 @@ _STEP_KINDS: Sequence[Callable[[Program], None]] = (
 
 @dataclass(frozen=True)
 class Sample:
-    """What is there with nothing running.
+    """Resources in use with no work pending.
 
     Attributes:
-        handles: open handles of the package, of each kind.
-        device_bytes, rss_bytes: of device memory, and of the process's own.
+        handles: open handles of the package by kind.
+        device_bytes: device memory.
+        rss_bytes: anonymous resident memory of the process.
     """
 
     handles: dict[str, int]
@@ -205,7 +206,7 @@ class Sample:
 
     @classmethod
     def take(cls, runtime: vc.Runtime) -> Sample:
-        """Waits and collects, and then counts."""
+        """Waits, collects garbage, and counts."""
         runtime.wait()
         gc.collect()
         runtime.device.collect(wait=True)
@@ -213,25 +214,25 @@ class Sample:
 
 
 def growth(samples: Sequence[Sample]) -> list[str]:
-    """What the last third of the samples has more of than the third before it, in words."""
+    """Descriptions of the resources whose use grew from the second to the last third of the samples."""
     third = len(samples) // 3
     before, after = samples[-2 * third : -third], samples[-third:]
     kinds = sorted({kind for sample in samples for kind in sample.handles})
     figures: list[tuple[str, Callable[[Sample], int], float, int]] = [
         *((f"open {kind}", lambda sample, kind=kind: sample.handles.get(kind, 0), 0.0, 0) for kind in kinds),
         ("bytes of device memory", lambda sample: sample.device_bytes, 0.0, 0),
-        ("bytes of RssAnon", lambda sample: sample.rss_bytes, _RSS_SHARE, _RSS_BYTES),
+        ("bytes of RssAnon", lambda sample: sample.rss_bytes, _RSS_FRACTION, _RSS_BYTES),
     ]
     found = []
-    for name, figure, share, slack in figures:
+    for name, figure, fraction, slack in figures:
         was, now = max(map(figure, before)), max(map(figure, after))
-        if now > was * (1 + share) + slack:
+        if now > was * (1 + fraction) + slack:
             found.append(f"{name}: at most {was:,}, later {now:,}")
     return found
 
 
 def soak(runtime: vc.Runtime, minutes: float, n_threads: int, seed: int) -> list[Sample]:
-    """Runs the rounds and prints a line after each; gives what was counted."""
+    """Runs the rounds, and prints a line after each. Returns the samples."""
     samples, n_programs, start = [], 0, time.monotonic()
     print(f"{'minutes':>8}{'programs':>10}{'handles':>9}{'device MiB':>12}{'RssAnon MiB':>13}{'threads':>9}")
     for number in range(1, ROUNDS + 1):
@@ -249,7 +250,7 @@ def soak(runtime: vc.Runtime, minutes: float, n_threads: int, seed: int) -> list
 
 
 def _run_until(runtime: vc.Runtime, end: float, seed: int) -> int:
-    """Runs programs until the time of `time.monotonic` comes; gives their number."""
+    """Runs programs until `time.monotonic()` reaches `end`. Returns their number."""
     n_programs = 0
     while time.monotonic() < end or not n_programs:
         Program(runtime, seed * 1_000_003 + n_programs).run()
@@ -258,12 +259,12 @@ def _run_until(runtime: vc.Runtime, end: float, seed: int) -> int:
 
 
 def main() -> int:
-    """Soaks; 1 where a result is wrong or something grows, 2 where there is no device."""
+    """Runs the test. Returns 1 for a wrong result or growth, 2 if there is no device."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--device", help="index or part of the name (default: the best)")
-    parser.add_argument("--minutes", type=float, default=10.0, help="how long (default: 10)")
-    parser.add_argument("--threads", type=int, default=4, help="how many at once (default: 4)")
-    parser.add_argument("--seed", type=int, default=0, help="of the programs (default: 0)")
+    parser.add_argument("--minutes", type=float, default=10.0, help="duration (default: 10)")
+    parser.add_argument("--threads", type=int, default=4, help="number of threads (default: 4)")
+    parser.add_argument("--seed", type=int, default=0, help="random seed (default: 0)")
     options = parser.parse_args()
     device = int(options.device) if options.device and options.device.isdigit() else options.device
     try:
@@ -278,7 +279,7 @@ def main() -> int:
             grown = growth(soak(runtime, options.minutes, options.threads, options.seed))
         except WrongResult as error:
             grown = [str(error)]
-    print("\n".join(grown) or "every result right, nothing grows")
+    print("\n".join(grown) or "all results are correct, no growth")
     return 1 if grown else 0
 
 

@@ -1,4 +1,4 @@
-"""From the start of the Python process to the first result, and its end: wall time of the whole process."""
+"""Wall time of a whole process, from the start of Python to the first result and exit."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ sys.stdout.flush()
 
 
 def cases(context: Context) -> Cases:
-    """With warm caches on disk; ours with empty ones too."""
+    """Warm disk caches; ours with empty caches, too."""
     index, name = context.target.index, context.target.name
     ours = _VKCOMPUTE.format(n=N, index=index)
     bytecode = context.folder / "bytecode"
@@ -59,12 +59,12 @@ def cases(context: Context) -> Cases:
 
 
 class Process(Contender):
-    """A Python program that writes its product as bytes at the end of its standard output.
+    """A Python program that writes its result as bytes to the end of its standard output.
 
     Args:
         bytecode: a folder for compiled Python files.
-        empty_caches: every run starts with no shader cache, ours or Mesa's.
-        hint: how to get what it imports.
+        empty_caches: True to start each run with empty shader caches, ours and Mesa's.
+        hint: how to install the program's imports.
     """
 
     def __init__(self, name: str, program: str, bytecode: Path, *, empty_caches: bool = False, hint: str = "") -> None:
@@ -80,7 +80,7 @@ class Process(Contender):
 
     def _run(self) -> float:
         with tempfile.TemporaryDirectory() as folder:
-            # Bytecode is kept, as that of an installed package is, but not in the checkout.
+            # Keeps bytecode, as for an installed package, but outside of the checkout.
             caches = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(self._bytecode)}
             if self._empty_caches:
                 caches |= {"VKCOMPUTE_CACHE_DIR": folder, "MESA_SHADER_CACHE_DIR": folder}

@@ -1,7 +1,7 @@
-"""One streaming multiply in a process of its own: stream_once.py {numpy,vkcompute} DEVICE A.npy B.npy OUT.npy
+"""A streaming multiply in its own process: stream_once.py {numpy,vkcompute} DEVICE A.npy B.npy OUT.npy
 
-Prints a line of JSON: seconds, and peaks in bytes. RssAnon is what the process holds in memory of its own, without the
-pages of files that it maps; where the system does not tell (it is Linux's), its peak is left out.
+Prints a line of JSON: seconds, and peaks in bytes. RssAnon is anonymous resident memory, without mapped files. Only
+Linux reports it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _STATUS = Path("/proc/self/status")
 
 
 def rss_anon() -> int:
-    """Anonymous resident memory of this process, in bytes; 0 where the system does not tell."""
+    """Anonymous resident memory of this process in bytes; 0 if the system does not report it."""
     try:
         lines = _STATUS.read_text().splitlines()
     except OSError:
@@ -29,10 +29,10 @@ def rss_anon() -> int:
 
 
 class Peaks(threading.Thread):
-    """Samples figures until stopped.
+    """A thread that samples values until stopped.
 
     Attributes:
-        highest: the highest value of each figure.
+        highest: the maximum of each value.
     """
 
     def __init__(self, figures: dict[str, Callable[[], int]]) -> None:
@@ -41,25 +41,25 @@ class Peaks(threading.Thread):
         self.highest = dict.fromkeys(figures, 0)
 
     def run(self) -> None:
-        """Samples every two milliseconds."""
+        """Takes a sample every two milliseconds."""
         while not self._end.wait(_EVERY_S):
-            self.look()
+            self.take()
 
-    def look(self) -> None:
-        """Takes one sample."""
+    def take(self) -> None:
+        """Takes a sample."""
         for name, figure in self._figures.items():
             self.highest[name] = max(self.highest[name], figure())
 
     def stop(self) -> dict[str, int]:
-        """Takes the last sample; the highest values, without figures that stayed at 0."""
+        """Takes the last sample. Returns the maxima that are not 0."""
         self._end.set()
         self.join()
-        self.look()
+        self.take()
         return {name: value for name, value in self.highest.items() if value}
 
 
 def by_numpy(a: str, b: str, out: str) -> dict[str, float]:
-    """The product of memory-mapped files."""
+    """Multiplies memory-mapped files by numpy."""
     peaks = Peaks({"rss_anon_peak_bytes": rss_anon})
     peaks.start()
     start = perf_counter()
@@ -71,7 +71,7 @@ def by_numpy(a: str, b: str, out: str) -> dict[str, float]:
 
 
 def by_vkcompute(device: int, a: str, b: str, out: str) -> dict[str, float]:
-    """`vkcompute.multiply_files`."""
+    """Multiplies files by `vkcompute.multiply_files`."""
     import vkcompute as vc
 
     with vc.Runtime(device) as runtime:

@@ -1,4 +1,4 @@
-"""Multiplying two .npy files into a third: time, and the peaks of device memory and of anonymous resident memory."""
+"""The multiply of two .npy files into a third: time, and peaks of device memory and anonymous resident memory."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from measure import Case, Contender, WrongResult, compare
 
 TITLE = "streaming multiply of .npy files"
 _CHILD = Path(__file__).with_name("stream_once.py")
-_PATTERNS = (1_048_573, 1_048_559)  # lengths with no common factor: a misplaced chunk shows
+_PATTERNS = (1_048_573, 1_048_559)  # coprime lengths reveal misplaced chunks
 _CHUNK = 1 << 24
 _GIB = 1 << 30
 
 
 def cases(context: Context) -> Cases:
-    """One size: the two inputs together are `sizes.gib` GiB, the result is half of that again."""
+    """One size: the two inputs have `sizes.gib` GiB together, the result half of that."""
     n = int(context.sizes.gib * _GIB) // 8
     files = [context.folder / name for name in ("a.npy", "b.npy", "product.npy")]
     each = f"{4 * n / _GIB:.3g} GiB"
@@ -31,7 +31,7 @@ def cases(context: Context) -> Cases:
 
 
 def _make_inputs(files: list[Path], n: int) -> None:
-    """Writes the first two files, `n` float32 each: patterns repeated, so that it takes little time."""
+    """Writes both inputs, `n` float32 each, as repeated patterns, which is quick."""
     for path, length in zip(files, _PATTERNS, strict=False):
         pattern = np.random.default_rng(length).random(length, np.float32) + np.float32(0.5)
         array = np.lib.format.open_memmap(path, "w+", np.float32, (n,))
@@ -41,11 +41,11 @@ def _make_inputs(files: list[Path], n: int) -> None:
 
 
 class Streaming(Contender):
-    """One process per run, so that its memory is nobody else's; its own clock starts after its imports.
+    """A process per run, to measure its memory. Its clock starts after its imports.
 
     Args:
         device: index of the Vulkan device.
-        files: a, b and their product.
+        files: the inputs and their product.
     """
 
     def __init__(self, name: str, device: int, files: list[Path]) -> None:
@@ -72,5 +72,5 @@ class Streaming(Contender):
         if product.shape != a.shape:
             raise WrongResult(f"a result of shape {product.shape}, not {a.shape}")
         for start in range(0, a.size, _CHUNK):
-            part = slice(start, start + _CHUNK)
-            compare(np.asarray(product[part]), a[part] * b[part])
+            chunk = slice(start, start + _CHUNK)
+            compare(np.asarray(product[chunk]), a[chunk] * b[chunk])

@@ -1,4 +1,4 @@
-"""What is shown: a table of 80 columns for people, JSON for programs."""
+"""Output of results: tables of 80 columns, and JSON."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MIB = 1 << 20
 
 
 def duration(seconds: float) -> str:
-    """A time with three digits and its unit."""
+    """A time with three significant digits and a unit."""
     rounded = float(f"{seconds:.2e}")
     scale, unit = next(((s, u) for s, u in _UNITS if abs(rounded) >= s), _UNITS[-1])
     value = rounded / scale
@@ -29,7 +29,7 @@ def duration(seconds: float) -> str:
 
 
 def introduction(about: dict[str, Any]) -> str:
-    """What is measured on, and with what."""
+    """A description of device, machine and versions."""
     machine, device = about["machine"], about["device"]
     gib = (machine["memory_bytes"] or 0) / (1 << 30)
     packages = ", ".join(f"{name} {version}" for name, version in about["versions"].items())
@@ -38,14 +38,14 @@ def introduction(about: dict[str, Any]) -> str:
 
 
 def headline(case: Case) -> str:
-    """The case's title and the names of the columns."""
+    """The case's title and the column names."""
     against = f"/ {case.baseline}"[:14]
     columns = "".join(f"{name:>10}" for name in ("median", "min", "25 %", "75 %"))
     return f"\n{case.title}\n{'':{_NAME}}{columns}{against:>14}"
 
 
 def line(row: Row, baseline: Row | None) -> str:
-    """A row of the table; a contender without samples says why."""
+    """A row of the table, with a note if there are no samples."""
     label = f"  {row.program}"
     if not row.samples:
         return textwrap.fill(
@@ -53,8 +53,8 @@ def line(row: Row, baseline: Row | None) -> str:
         )
     spread = row.spread()
     times = "".join(f"{duration(spread[name]):>10}" for name in _COLUMNS)
-    share = baseline.spread() if baseline and baseline is not row else {}
-    against = f"{_digits(spread['median_s'] / share['median_s'])} x" if share else ""
+    reference = baseline.spread() if baseline and baseline is not row else {}
+    against = f"{_digits(spread['median_s'] / reference['median_s'])} x" if reference else ""
     more = "".join(f"\n{'':4}{name.removesuffix('_bytes')}: {value / MIB:.1f} MiB" for name, value in row.extra.items())
     return f"{label:{_NAME}}{times}{against:>14}{more}"
 
@@ -70,7 +70,7 @@ def summary(reached: list[Goal]) -> str:
 
 
 def as_json(about: dict[str, Any], results: list[tuple[Case, list[Row]]], reached: list[Goal]) -> str:
-    """Everything: `about` the run, each case with its rows and their samples in seconds, and the goals."""
+    """The run as JSON: its description, all cases with their samples in seconds, and the goals."""
     cases = [
         {
             "key": case.key,
@@ -85,6 +85,6 @@ def as_json(about: dict[str, Any], results: list[tuple[Case, list[Row]]], reache
 
 
 def record_path(folder: Path, device: str, date: str) -> Path:
-    """Where a run is kept: DEVICE-DATE.json, the device's name as letters, digits and dashes."""
+    """The path of a saved run, DEVICE-DATE.json, with the device's name as letters, digits and dashes."""
     slug = re.sub(r"[^a-z0-9]+", "-", device.lower()).strip("-")
     return folder / f"{slug}-{date}.json"

@@ -1,6 +1,6 @@
-"""What the benchmark of Python kernels runs: the examples' kernels at sizes that keep a device busy for milliseconds.
+"""Workloads for the benchmark of Python kernels: the examples' kernels at sizes that take milliseconds.
 
-Each has its counterpart in `shaders/`.
+Each has a GLSL version in `shaders/`.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ class Workload:
     """A kernel and its arguments.
 
     Attributes:
-        shader: its name in `shaders/`, without the suffix.
-        kernel: the one written in Python.
-        arrays: what the tensors hold at first.
-        out: which of them has the result.
-        numbers: the arguments after the tensors.
-        expected: numpy's result.
-        tolerance: relative to the largest number of the result.
-        extents: lengths that only the shader is given.
-        groups, local: the grid, where it is not one invocation per element of the first tensor that is written.
-        found: what is compared, of the result.
+        shader: name of the GLSL version in `shaders/`, without the suffix.
+        kernel: the kernel in Python.
+        arrays: initial content of the tensors.
+        out: index of the result among the tensors.
+        numbers: arguments after the tensors.
+        expected: computes numpy's result.
+        tolerance: relative to the largest element of the result.
+        extents: lengths passed only to the shader.
+        groups, local: the grid and the local size, if not the default.
+        found: extracts the compared values from the result.
     """
 
     shader: str
@@ -60,7 +60,7 @@ class Workload:
 
 
 def workloads(*, full: bool) -> Iterator[Workload]:
-    """All of them, at a size to measure or at one to try them."""
+    """All workloads, at full size or at a small one for a test."""
     yield _saxpy(1 << 20 if full else 1000)
     yield _multiply(1 << 20 if full else 1000)
     yield _gradients(1 << 18 if full else 1000)
@@ -115,14 +115,14 @@ def _histogram(n: int) -> Workload:
 def _mandelbrot(rows: int, columns: int) -> Workload:
     expected = mandelbrot.on_host(rows, columns, _LIMIT)
 
-    def alike(found: Array) -> Array:  # along the border of the set rounding decides
+    def equal(found: Array) -> Array:  # points at the border of the set depend on rounding
         return np.array(np.mean(abs(found - expected) < 0.5) > 0.95)
 
     shape, title = (rows, columns), f"Mandelbrot set, {rows} x {columns}, {_LIMIT} steps"
     groups = -(-columns // 16), -(-rows // 8)
     arrays, kernel = [np.zeros(shape, np.float32)], mandelbrot.mandelbrot
     true = partial(np.array, True)
-    return Workload("mandelbrot", kernel, arrays, 0, [_LIMIT], true, title, 0.0, shape, groups, (16, 8), alike)
+    return Workload("mandelbrot", kernel, arrays, 0, [_LIMIT], true, title, 0.0, shape, groups, (16, 8), equal)
 
 
 def _matmul(n: int) -> Workload:

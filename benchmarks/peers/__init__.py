@@ -1,8 +1,8 @@
-"""Other ways to multiply arrays from Python, one file each: the same work, written as their own documentation does.
+"""Other libraries that multiply arrays from Python, one file each, used as their documentation shows.
 
-Each file has `HINT`, how to get it; `DISTRIBUTIONS`, the packages whose versions are noted; and `Peer`, opened on the
-device (as far as the peer lets one choose), whose methods `resident` and `from_host` make programs; Kompute's has more.
-Its `about` says what it runs on.
+Each file has `HINT`, the way to install the library; `DISTRIBUTIONS`, the packages whose versions are recorded; and
+`Peer`, opened on the device if the library can select it. The methods `resident` and `from_host` of a `Peer` create
+programs; Kompute's has more. `about` describes the device that is used.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ NAMES = ("wgpu", "taichi", "pyopencl", "numba", "kompute")
 
 @dataclass(frozen=True)
 class Target:
-    """The Vulkan device to run on: its index in the loader's order, and its name."""
+    """The Vulkan device: its index in the loader's order, and its name."""
 
     index: int
     name: str
 
 
 def load(name: str) -> Any:
-    """The module of a peer; the peer itself is imported when its `Peer` is opened."""
+    """The module of a peer. The library itself is imported when its `Peer` is opened."""
     return import_module(f"peers.{name}")

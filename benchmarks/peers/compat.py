@@ -1,4 +1,4 @@
-"""Kompute's programs on `vkcompute.compat.kp`: the same as Kompute's own, but for the module."""
+"""Kompute's programs, with `vkcompute.compat.kp` instead of its module."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from peers import Target, kompute
 
 
 class Peer(kompute.Peer):
-    """The device of the loader's index, by `vkcompute.compat.kp`."""
+    """The device with the target's index, opened by `vkcompute.compat.kp`."""
 
     def __init__(self, target: Target) -> None:
         super().__init__(target, "vkcompute.compat.kp")

@@ -1,4 +1,4 @@
-"""Kompute: recorded sequences, single operations, its logistic regression; which compat.py runs on ours."""
+"""Kompute: recorded sequences, single operations, and its logistic regression. compat.py runs them on vkcompute."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ void main() {{
 
 
 class Peer:
-    """The device of the loader's index, by Kompute or what takes its place."""
+    """The device with the target's index, opened by Kompute or its replacement."""
 
     def __init__(self, target: Target, module: str = "kp") -> None:
         self.about = f"device {target.index} of the Vulkan loader"
@@ -67,11 +67,11 @@ class Peer:
         return Sequence(self, a, b, transfers=False)
 
     def from_host(self, a: Floats, b: Floats) -> Sequence:
-        """Upload, product and readback."""
+        """Upload, product and download."""
         return Sequence(self, a, b, transfers=True)
 
     def eager(self, a: Floats, b: Floats) -> Eager:
-        """The product as one operation, evaluated by itself."""
+        """The product as a single operation."""
         return Eager(self, a, b)
 
     def many(self, a: Floats, b: Floats) -> Many:
@@ -79,7 +79,7 @@ class Peer:
         return Many(self, a, b)
 
     def opened(self, a: Floats, b: Floats) -> Opened:
-        """A manager, made and destroyed."""
+        """A manager, created and destroyed."""
         return Opened(self, a, b)
 
     def regression(self, X: Floats, y: Floats, iterations: int) -> Regression:
@@ -88,7 +88,7 @@ class Peer:
 
 
 class Sequence(Blocking):
-    """Recorded once; `eval` submits it and waits.
+    """A recorded sequence; `eval` submits it and waits.
 
     Attributes:
         manager, dispatch: what it is made with, and the operation that multiplies.
@@ -119,7 +119,7 @@ class Sequence(Blocking):
         self._sequence.eval()
 
     def result(self) -> Floats:
-        """A copy of the output."""
+        """Returns a copy of the output."""
         if not self._transfers:
             self._download.eval()
         found: Floats = self._output.data().copy()
@@ -127,7 +127,7 @@ class Sequence(Blocking):
 
 
 class Eager(Blocking):
-    """The product, dispatched by itself each time."""
+    """The product as a single operation."""
 
     def __init__(self, peer: Peer, a: Floats, b: Floats) -> None:
         self._resident = peer.resident(a, b)
@@ -135,12 +135,12 @@ class Eager(Blocking):
         self.result = self._resident.result
 
     def enqueue(self) -> None:
-        """Evaluates it."""
+        """Evaluates the operation."""
         self._sequence.eval(self._operation)
 
 
 class Many(Eager):
-    """The product many times over, in one sequence."""
+    """Many products in one sequence."""
 
     def __init__(self, peer: Peer, a: Floats, b: Floats) -> None:
         super().__init__(peer, a, b)
@@ -148,12 +148,12 @@ class Many(Eager):
             self._sequence.record(self._operation)
 
     def enqueue(self) -> None:
-        """Evaluates it."""
+        """Evaluates the operation."""
         self._sequence.eval()
 
 
 class Opened(Blocking):
-    """A manager that is made and destroyed; the result is another's."""
+    """A manager that is created and destroyed. The result is computed by another one."""
 
     def __init__(self, peer: Peer, a: Floats, b: Floats) -> None:
         self._peer = peer
@@ -162,12 +162,12 @@ class Opened(Blocking):
         self.result = resident.result
 
     def enqueue(self) -> None:
-        """Makes one."""
+        """Creates and destroys a manager."""
         self._peer.kp.Manager(self._peer.index).destroy()
 
 
 class Regression(Blocking, Outcome):
-    """Kompute's own example: gradients and losses of each row on the device, sums and steps on the host."""
+    """Kompute's example: gradients and losses of each row on the device, sums and steps on the host."""
 
     def __init__(self, peer: Peer, X: Floats, y: Floats, iterations: int) -> None:
         self._iterations = iterations
@@ -184,7 +184,7 @@ class Regression(Blocking, Outcome):
         self._sequence.record(kp.OpTensorSyncLocal(self._outputs))
 
     def enqueue(self) -> None:
-        """Trains."""
+        """Trains the model."""
         self._weights.data()[:], self._bias.data()[0] = START, 0
         for _ in range(self._iterations):
             self._sequence.eval()

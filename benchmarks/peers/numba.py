@@ -29,7 +29,7 @@ class Peer:
         self._multiply = numba.njit(parallel=True)(multiply)
 
     def resident(self, a: Floats, b: Floats) -> Resident:
-        """The product into an array that exists already."""
+        """The product, written to an existing array."""
         return Resident(self._multiply, a, b, fresh=False)
 
     def from_host(self, a: Floats, b: Floats) -> Resident:
@@ -38,14 +38,14 @@ class Peer:
 
 
 class Resident(Blocking, Outcome):
-    """The product on the CPU, where the host's arrays are at home."""
+    """The product of host arrays on the CPU."""
 
     def __init__(self, multiply: Any, a: Floats, b: Floats, *, fresh: bool) -> None:
         self._multiply, self._a, self._b, self._fresh = multiply, a, b, fresh
         self.out = np.empty_like(a)
 
     def enqueue(self) -> None:
-        """Multiplies."""
+        """Computes the product."""
         if self._fresh:
             self.out = np.empty_like(self._a)
         self._multiply(self._a, self._b, self.out)

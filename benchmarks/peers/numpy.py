@@ -1,4 +1,4 @@
-"""NumPy: one core, no device; the baseline of all."""
+"""NumPy on one core of the CPU: the baseline."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from peers.work import Blocking, Floats, Outcome
 
 
 class Resident(Blocking, Outcome):
-    """The product into an array that exists already."""
+    """The product, written to an existing array."""
 
     def __init__(self, a: Floats, b: Floats) -> None:
         self._a, self._b = a, b
         self.out = np.empty_like(a)
 
     def enqueue(self) -> None:
-        """Multiplies."""
+        """Computes the product."""
         np.multiply(self._a, self._b, out=self.out)
 
 
 class FromHost(Blocking, Outcome):
-    """The product in a new array, as `a * b` gives it."""
+    """The product `a * b` in a new array."""
 
     def __init__(self, a: Floats, b: Floats) -> None:
         self._a, self._b = a, b
 
     def enqueue(self) -> None:
-        """Multiplies."""
+        """Computes the product."""
         self.out = self._a * self._b

@@ -1,4 +1,4 @@
-"""PyOpenCL, on whatever OpenCL device is there: with PoCL, the CPU."""
+"""PyOpenCL on the first usable OpenCL device; with PoCL, that is the CPU."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __kernel void multiply(__global const float *a, __global const float *b, __globa
 
 
 class Peer:
-    """The first platform whose compiler works: one that knows an older CPU only may refuse this one."""
+    """The first platform whose compiler works; some do not support newer CPUs."""
 
     def __init__(self, target: Target) -> None:
         self.cl = import_module("pyopencl")
@@ -32,7 +32,7 @@ class Peer:
             raise Unavailable(f"no OpenCL platform compiles: {'; '.join(refusals) or 'there is none'}")
 
     def _refusal(self, platform: Any) -> str:
-        """Opens the platform unless one is open; why that fails, or nothing."""
+        """Opens the platform if none is open. Returns the reason for a failure, or an empty string."""
         if hasattr(self, "queue"):
             return ""
         try:
@@ -49,7 +49,7 @@ class Peer:
         return Resident(self, a, b)
 
     def from_host(self, a: Floats, b: Floats) -> FromHost:
-        """Upload, product and readback."""
+        """Upload, product and download."""
         return FromHost(self, a, b)
 
 
@@ -73,20 +73,20 @@ class Resident:
         self._peer.queue.finish()
 
     def result(self) -> Floats:
-        """A copy of the output."""
+        """Returns a copy of the output."""
         out = np.empty(self._n, np.float32)
         self._peer.cl.enqueue_copy(self._peer.queue, out, self.output)
         return out
 
 
 class FromHost(Blocking, Outcome):
-    """Upload, product and readback."""
+    """Upload, product and download."""
 
     def __init__(self, peer: Peer, a: Floats, b: Floats) -> None:
         self._peer, self._arrays, self._resident = peer, (a, b), Resident(peer, a, b)
 
     def enqueue(self) -> None:
-        """Runs all three."""
+        """Runs all three steps."""
         for buffer, array in zip(self._resident.inputs, self._arrays, strict=True):
             self._peer.cl.enqueue_copy(self._peer.queue, buffer, array, is_blocking=False)
         self._resident.enqueue()

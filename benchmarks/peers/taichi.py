@@ -1,6 +1,6 @@
 """Taichi, on its Vulkan backend."""
 
-# Annotations are not postponed here: Taichi wants them as objects.
+# No `from __future__ import annotations`: Taichi needs annotations as objects.
 
 import os
 from importlib import import_module
@@ -16,7 +16,7 @@ DISTRIBUTIONS = ("taichi",)
 
 
 class Peer:
-    """The device of the loader's index."""
+    """The device with the target's index."""
 
     def __init__(self, target: Target) -> None:
         self.about = f"device {target.index} of the Vulkan loader"
@@ -25,7 +25,7 @@ class Peer:
         self.ti.init(arch=self.ti.vulkan)
         array = self.ti.types.ndarray(dtype=self.ti.f32, ndim=1)
 
-        @no_type_check  # Taichi's annotations are objects, no types
+        @no_type_check  # Taichi's annotations are not types
         def multiply(a: array, b: array, c: array):  # noqa: ANN202
             for i in c:
                 c[i] = a[i] * b[i]
@@ -37,7 +37,7 @@ class Peer:
         return Resident(self, a, b)
 
     def from_host(self, a: Floats, b: Floats) -> "FromHost":
-        """Upload, product and readback, which Taichi does for numpy arrays itself."""
+        """Upload, product and download; Taichi copies numpy arrays automatically."""
         return FromHost(self, a, b)
 
 
@@ -55,23 +55,23 @@ class Resident:
         self._peer.kernel(*self._arrays)
 
     def wait(self) -> None:
-        """Waits for all that Taichi runs."""
+        """Waits for all kernels."""
         self._peer.ti.sync()
 
     def result(self) -> Floats:
-        """A copy of the output."""
+        """Returns a copy of the output."""
         found: Floats = self._arrays[2].to_numpy()
         return found
 
 
 class FromHost(Blocking, Outcome):
-    """Upload, product and readback, which Taichi does for numpy arrays itself."""
+    """Upload, product and download; Taichi copies numpy arrays automatically."""
 
     def __init__(self, peer: Peer, a: Floats, b: Floats) -> None:
         self._peer, self._a, self._b = peer, a, b
 
     def enqueue(self) -> None:
-        """Runs all three."""
+        """Runs all three steps."""
         self.out = np.empty_like(self._a)
         self._peer.kernel(self._a, self._b, self.out)
         self._peer.ti.sync()

@@ -1,4 +1,4 @@
-"""wgpu-py: WebGPU's API, on the same Vulkan device."""
+"""wgpu-py: the WebGPU API on the same Vulkan device."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {{
 
 
 class Peer:
-    """The Vulkan adapter of the device's name."""
+    """The Vulkan adapter with the target's name."""
 
     def __init__(self, target: Target) -> None:
         self.wgpu = import_module("wgpu")
@@ -45,7 +45,7 @@ class Peer:
         return Resident(self, a, b)
 
     def from_host(self, a: Floats, b: Floats) -> FromHost:
-        """Upload, product and readback."""
+        """Upload, product and download."""
         return FromHost(self, a, b)
 
 
@@ -70,7 +70,7 @@ class Resident:
         return self._peer.device.create_bind_group(layout=layout, entries=entries)
 
     def enqueue(self) -> None:
-        """Encodes and submits: WebGPU's command buffers are submitted once."""
+        """Encodes and submits a command buffer; WebGPU cannot submit one twice."""
         encoder = self._peer.device.create_command_encoder()
         work = encoder.begin_compute_pass()
         work.set_pipeline(self._peer.pipeline)
@@ -81,22 +81,22 @@ class Resident:
         self._peer.device.queue.submit([encoder.finish()])
 
     def wait(self) -> None:
-        """Waits for the queue; the public wait, on_submitted_work_done_sync, raises TypeError in wgpu 0.32."""
+        """Waits for the queue. The public on_submitted_work_done_sync raises TypeError in wgpu 0.32."""
         self._peer.device._poll_wait()
 
     def result(self) -> Floats:
-        """A copy of the output."""
+        """Returns a copy of the output."""
         return np.frombuffer(self._peer.device.queue.read_buffer(self.output), np.float32)
 
 
 class FromHost(Blocking, Outcome):
-    """Upload, product and readback."""
+    """Upload, product and download."""
 
     def __init__(self, peer: Peer, a: Floats, b: Floats) -> None:
         self._peer, self._arrays, self._resident = peer, (a, b), Resident(peer, a, b)
 
     def enqueue(self) -> None:
-        """Runs all three."""
+        """Runs all three steps."""
         for buffer, array in zip(self._resident.inputs, self._arrays, strict=True):
             self._peer.device.queue.write_buffer(buffer, 0, array)
         self._resident.enqueue()

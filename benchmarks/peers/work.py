@@ -1,4 +1,4 @@
-"""What every peer computes, and the arrays that it gets."""
+"""The work of every peer: its arrays and its expected result."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ Floats = npt.NDArray[np.float32]
 
 LOCAL_SIZE = 64
 WINDOW = 65_535 * LOCAL_SIZE
-"""Elements of a launch at most: groups that every device can launch in one dimension, bytes that every one can bind."""
+"""Maximum elements per launch, within every device's limits of workgroups per axis and of bytes per binding."""
 
 
 @lru_cache(maxsize=1)
 def pair(n: int) -> tuple[Floats, Floats]:
-    """Two arrays of `n` float32 in [0.5, 1.5): no product is subnormal, which some devices flush to zero."""
+    """Two arrays of `n` float32 in [0.5, 1.5). Their products are not subnormal; some devices flush those to zero."""
     random = np.random.default_rng(0)
     a, b = (random.random(n, np.float32) for _ in range(2))
     return np.add(a, 0.5, out=a), np.add(b, 0.5, out=b)
@@ -38,18 +38,18 @@ def windows(n: int) -> Iterator[tuple[int, int]]:
 
 
 class Blocking:
-    """The `wait` of programs whose `enqueue` returns when the work is done."""
+    """A program whose `enqueue` returns when the work is complete."""
 
     def wait(self) -> None:
-        """Nothing is left to wait for."""
+        """Returns at once."""
 
 
 class Outcome:
-    """The `result` of programs that keep it as a host array in `out`."""
+    """A program that keeps its result as a host array in `out`."""
 
     out: Any
 
     def result(self) -> Floats:
-        """What the last run computed."""
+        """Returns the result of the last run."""
         found: Floats = self.out
         return found

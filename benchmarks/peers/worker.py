@@ -1,6 +1,6 @@
-"""Peers race in processes of their own: some bring a compiler, signal handlers or a Vulkan of their own.
+"""A process per peer: some have their own compiler, signal handlers or Vulkan library.
 
-The clock runs in the peer's process, so the way there and back is not counted.
+The clock runs in the peer's process, so communication is not included.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ from functools import partial
 from multiprocessing.connection import Connection
 from typing import Any
 
-from measure import Contender, Unavailable, WrongResult, compare, in_words, timed
+from measure import Contender, Unavailable, WrongResult, as_note, compare, timed
 
 from peers import Target, load
 from peers.work import Floats, pair, product
 
-_PATIENCE_S = 120.0
+_TIMEOUT_S = 120.0
 
 
 @dataclass(frozen=True)
 class Work:
-    """What a peer's process is told to do; the functions are called there.
+    """The work of a peer's process, which calls the functions.
 
     Attributes:
         task: a method of its `Peer`, such as "resident" or "from_host".
-        inputs: gives what the method is called with.
-        expected: numpy's result.
+        inputs: returns the method's arguments.
+        expected: computes numpy's result.
         tolerance: as for `Local`.
     """
 
@@ -44,14 +44,14 @@ class Work:
 
 
 class Remote(Contender):
-    """A peer's program in a process of its own.
+    """A peer's program in its own process.
 
     Args:
         peer: one of `peers.NAMES`, or another file of that folder.
-        work: what it has to do.
+        work: the work.
         burst: as for `Local`.
-        anew: whether each sample is a process of its own, warmed up by as many runs. Where a driver's threads settle
-            differs from one process to the next, by more than programs that wait for each other's wakings may.
+        anew: True for a new process per sample, warmed up by as many runs. The placement of a driver's threads on
+            cores differs between processes, and affects programs dominated by wake-up latencies.
     """
 
     def __init__(
@@ -89,17 +89,17 @@ class Remote(Contender):
         self._ask("check")
 
     def _ask(self, *request: Any) -> Any:
-        """The worker's answer.
+        """Sends a request. Returns the worker's answer.
 
         Raises:
-            Unavailable, WrongResult: as the worker did; Unavailable too if it died or does not answer.
+            Unavailable, WrongResult: as raised in the worker. Also Unavailable if it died or does not answer.
         """
         if self._connection is None:
-            raise Unavailable("it has not been prepared")
+            raise Unavailable("the contender has not been prepared")
         try:
             self._connection.send(request)
-            if not self._connection.poll(_PATIENCE_S):
-                raise Unavailable(f"no answer within {_PATIENCE_S:.0f} s")
+            if not self._connection.poll(_TIMEOUT_S):
+                raise Unavailable(f"no answer within {_TIMEOUT_S:.0f} s")
             kind, value = self._connection.recv()
         except (EOFError, ConnectionError):
             self._process.join(1)
@@ -120,8 +120,8 @@ class Remote(Contender):
 
 
 def _serve(connection: Connection, peer: str, target: Target, work: Work, burst: int | None) -> None:
-    """The worker: makes the program on the first request, and answers until the other side closes."""
-    _be_silent()
+    """The worker: creates the program on the first request, and answers until the connection closes."""
+    _discard_output()
     opened: Any = None
     program: Any = None
     actions: dict[str, Callable[..., Any]] = {
@@ -133,7 +133,7 @@ def _serve(connection: Connection, peer: str, target: Target, work: Work, burst:
         try:
             action, *arguments = connection.recv()
         except (EOFError, ConnectionError):
-            os._exit(0)  # whatever the peer would do at its exit is none of our business
+            os._exit(0)  # skips the peer's exit handlers
         try:
             if program is None:
                 opened = _open(peer, target)
@@ -142,7 +142,7 @@ def _serve(connection: Connection, peer: str, target: Target, work: Work, burst:
         except WrongResult as error:
             connection.send(("wrong", str(error)))
         except Exception as error:
-            connection.send(("failed", in_words(error)))
+            connection.send(("failed", as_note(error)))
 
 
 def _open(peer: str, target: Target) -> Any:
@@ -153,8 +153,8 @@ def _open(peer: str, target: Target) -> Any:
         raise Unavailable(f"not installed ({module.HINT}): {error}") from None
 
 
-def _be_silent() -> None:
-    """Sends what peers print (banners, warnings) nowhere."""
+def _discard_output() -> None:
+    """Discards output of peers, such as banners and warnings."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     os.dup2(nowhere, 2)
