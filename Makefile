@@ -1,8 +1,8 @@
-# Every goal first puts in place what it needs and says so; a second run finds it there and is quick.
-#   PYTHON=/path/to/python3   the Python to make .venv with (default: the first that is 3.10 or later)
-#   DRIVER=lavapipe           `make test`, `make fuzz`: on this driver only (lavapipe, swiftshader, gpu, both, queues)
-#   REQUIRE="a b"             `make test`: fail where one of these drivers is absent
-#   ARGS="..."                passed on to pytest, the demo, the benchmarks
+# Every goal first installs missing requirements, and lists them.
+#   PYTHON=/path/to/python3   the Python of .venv (default: the first that is 3.10 or later)
+#   DRIVER=lavapipe           `make test`, `make fuzz`: only this driver (lavapipe, swiftshader, gpu, both, queues)
+#   REQUIRE="a b"             `make test`: fail if one of these drivers is missing
+#   ARGS="..."                arguments of pytest, the demo, the benchmarks
 
 SETUP = PYTHON='$(PYTHON)' sh scripts/bootstrap.sh
 RUN = .venv/bin/python
@@ -14,7 +14,7 @@ SUITE = $(RUN) scripts/run_tests.py $(addprefix --driver ,$(DRIVER)) $(addprefix
 help:  ## list these goals
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
 
-demo:  ## multiply, train a logistic regression on the device here
+demo:  ## multiply arrays, train a logistic regression
 	@$(SETUP) demo
 	@$(RUN) examples/demo.py $(ARGS)
 
@@ -22,7 +22,7 @@ test:  ## the whole suite on lavapipe, SwiftShader and a GPU if any
 	@$(SETUP) test
 	@$(SUITE) $(ARGS)
 
-fuzz:  ## the tests with generated input, at length
+fuzz:  ## tests with generated input, many examples
 	@$(SETUP) test
 	@HYPOTHESIS_PROFILE=deep $(SUITE) --marker hypothesis $(ARGS)
 
@@ -33,11 +33,11 @@ lint:  ## ruff (rules and format) and mypy (strict)
 	@$(RUN) -m mypy
 	@$(RUN) -m mypy build_shaders.py scripts tools
 
-bench:  ## measure beside numpy and whichever peers are installed
+bench:  ## compare with numpy and the installed peers
 	@$(SETUP) bench
 	@$(RUN) benchmarks/run.py $(ARGS)
 
-soak:  ## random programs for 10 minutes: right results, no growth
+soak:  ## random programs for 10 minutes: results, resource growth
 	@$(SETUP) bench
 	@$(RUN) benchmarks/soak.py $(ARGS)
 
@@ -45,9 +45,9 @@ shaders:  ## compile shaders/*.comp
 	@$(SETUP) bench
 	@$(RUN) build_shaders.py $(ARGS)
 
-clean:  ## delete what was built, not what was installed
+clean:  ## delete build outputs
 	rm -rf build dist demo vkcompute/_spv .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -path ./.venv -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
 
-distclean: clean  ## delete .venv and .drivers too
+distclean: clean  ## delete .venv and .drivers, too
 	rm -rf .venv .drivers

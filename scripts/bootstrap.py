@@ -1,6 +1,6 @@
-"""Put in place what one of the Makefile's goals needs, and say in one line each what is done.
+"""Install the requirements of a Makefile goal, and print a line per step.
 
-Usage: bootstrap.py {lint,demo,test,bench} [--dry-run]. Standard library only: it runs before anything is installed.
+Usage: bootstrap.py {lint,demo,test,bench} [--dry-run]. Uses only the standard library.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ VALIDATION_LAYER = "VK_LAYER_KHRONOS_validation"
 
 @dataclass(frozen=True)
 class Need:
-    """Something of the system's: what it is, whether it is there, and the Debian packages that bring it."""
+    """A system requirement: a description, a test for it, and the Debian packages that provide it."""
 
-    what: str
+    description: str
     met: Callable[[], bool]
     packages: tuple[str, ...]
 
@@ -39,7 +39,7 @@ def _has_lavapipe() -> bool:
     return manifest is not None and bool(probe(drivers.only(str(manifest))).usable)
 
 
-VENV = Need("a Python that can make virtual environments", environment.can_make, environment.packages())
+VENV = Need("a Python that can create virtual environments", environment.can_create, environment.packages())
 COMPILER = Need("a GLSL compiler", _has_compiler, ("glslang-tools",))
 LOADER = Need("a Vulkan loader", lambda: probe().loader, ("libvulkan1",))
 DEVICE = Need("a Vulkan 1.2 device", lambda: bool(probe().usable), ("libvulkan1", "mesa-vulkan-drivers"))
@@ -47,7 +47,7 @@ LAVAPIPE = Need("the lavapipe driver", _has_lavapipe, ("libvulkan1", "mesa-vulka
 LAYER = Need("the validation layer", lambda: VALIDATION_LAYER in probe().layers, ("vulkan-validationlayers",))
 SPIRV_TOOLS = Need("the SPIR-V tools", lambda: shutil.which("spirv-val") is not None, ("spirv-tools",))
 
-# Per goal: what the system has to bring, and the extras of pyproject.toml. The installation itself compiles shaders.
+# Per goal: system requirements, and extras of pyproject.toml. The installation compiles the shaders.
 GOALS: dict[str, tuple[tuple[Need, ...], tuple[str, ...]]] = {
     "lint": ((VENV, COMPILER), ("cli", "dev", "ml", "plot")),
     "demo": ((VENV, COMPILER, LOADER, DEVICE), ("cli", "ml", "plot")),
@@ -57,65 +57,65 @@ GOALS: dict[str, tuple[tuple[Need, ...], tuple[str, ...]]] = {
 
 
 def unmet(needs: tuple[Need, ...]) -> list[Need]:
-    """Those of `needs` that this machine does not have."""
+    """The requirements that this machine does not meet."""
     return [need for need in needs if not need.met()]
 
 
 def package_names(needs: list[Need]) -> list[str]:
-    """The packages of `needs`, each once, in order."""
+    """The packages of `needs` in order, without duplicates."""
     return list(dict.fromkeys(name for need in needs for name in need.packages))
 
 
 def ensure_system(needs: tuple[Need, ...]) -> None:
-    """Install what is missing of `needs`.
+    """Install the missing requirements.
 
-    The loader comes first, alone: with it in place the driver of a real GPU may be found, and Mesa's is not needed.
-    Raises SetupError where something is still missing afterwards.
+    The loader is installed first: with it, a real GPU's driver may be found, and Mesa's driver is not needed.
+    Raises SetupError if something is still missing afterwards.
     """
     able = packages.has_apt() and packages.admin_prefix() is not None
     for group in ((LOADER,) if able and LOADER in needs else (), needs):
         missing = unmet(group)
         if missing:
-            say(f"missing: {', '.join(need.what for need in missing)}")
+            say(f"missing: {', '.join(need.description for need in missing)}")
             packages.install(package_names(missing))
     still = unmet(needs)
     if still:
         error = probe().error
         raise SetupError(
-            f"still missing after the installation: {', '.join(need.what for need in still)}"
+            f"still missing after the installation: {', '.join(need.description for need in still)}"
             + (f" ({error}; is VK_ICD_FILENAMES or VK_DRIVER_FILES set?)" if error else "")
         )
 
 
 def ensure_swiftshader() -> None:
-    """Fetch SwiftShader where it is not here; without it the tests go on, on lavapipe alone, and say so."""
+    """Download SwiftShader if it is missing. On failure, print a warning: the tests then run on lavapipe only."""
     if drivers.swiftshader() is None:
-        why = drivers.fetch_swiftshader()
-        if why:
-            say(f"WARNING: the tests will not run on SwiftShader. {why}")
+        problem = drivers.fetch_swiftshader()
+        if problem:
+            say(f"WARNING: the tests will not run on SwiftShader. {problem}")
 
 
 def ensure_shaders() -> None:
-    """Build the shaders where one is missing or older than its source."""
+    """Build the shaders if one is missing or stale."""
     if run_quietly([str(environment.PYTHON), "build_shaders.py", "--check"], cwd=environment.ROOT) is not None:
         say("building the shaders")
         environment.run("build_shaders.py")
 
 
 def plan(goal: str) -> None:
-    """Say what is missing for `goal`, and change nothing."""
+    """Print the missing requirements of `goal`, without changes."""
     missing = unmet(GOALS[goal][0])
     for need in missing:
-        say(f"missing: {need.what} ({' '.join(need.packages)})")
+        say(f"missing: {need.description} ({' '.join(need.packages)})")
     if missing:
         say(f"would run: {packages.command_for(package_names(missing))}")
-    say(f"would have in .venv: vkcompute[{','.join(GOALS[goal][1])}]")
+    say(f"would install into .venv: vkcompute[{','.join(GOALS[goal][1])}]")
     if goal == "test" and drivers.swiftshader() is None:
         say(f"would unpack SwiftShader from {drivers.SWIFTSHADER_PACKAGE} into .drivers/")
 
 
 def prepare(goal: str) -> None:
-    """Do all that `goal` needs."""
+    """Install all requirements of `goal`."""
     needs, extras = GOALS[goal]
     ensure_system(needs)
     environment.ensure(extras)
@@ -128,7 +128,7 @@ def prepare(goal: str) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("goal", choices=GOALS)
-    parser.add_argument("--dry-run", action="store_true", help="say what is missing and change nothing")
+    parser.add_argument("--dry-run", action="store_true", help="only print missing requirements")
     options = parser.parse_args()
     start = time.monotonic()
     try:

@@ -1,4 +1,4 @@
-"""The two software Vulkan drivers that the tests run on: where their manifests are, and SwiftShader's download."""
+"""The software Vulkan drivers for tests: their manifests, and SwiftShader's download."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ ROOT = Path(__file__).resolve().parent.parent
 DRIVERS = ROOT / ".drivers"
 SWIFTSHADER_PACKAGE = "chromium-common"
 SWIFTSHADER_FILES = ("vk_swiftshader_icd.json", "libvk_swiftshader.so")
-# Browsers that carry SwiftShader and may be installed anyway.
-SWIFTSHADER_PLACES = (DRIVERS / "swiftshader", Path("/usr/lib/chromium"), Path("/opt/google/chrome"))
-# Every variable by which a Vulkan loader is told which drivers to use; the older name serves loaders before 1.3.207.
+# Ours, and those of browsers that contain SwiftShader.
+SWIFTSHADER_FOLDERS = (DRIVERS / "swiftshader", Path("/usr/lib/chromium"), Path("/opt/google/chrome"))
+# Variables that select the loader's drivers. The second is for loaders before 1.3.207.
 SELECTORS = ("VK_DRIVER_FILES", "VK_ICD_FILENAMES")
 OTHER_SELECTORS = ("VK_ADD_DRIVER_FILES", "VK_LOADER_DRIVERS_SELECT", "VK_LOADER_DRIVERS_DISABLE")
 
 
 def only(manifests: str) -> dict[str, str]:
-    """This process's environment, with the loader restricted to `manifests` (one path, or several with os.pathsep)."""
+    """This process's environment with the loader restricted to `manifests` (paths joined by os.pathsep)."""
     env = {name: value for name, value in os.environ.items() if name not in OTHER_SELECTORS}
     return env | dict.fromkeys(SELECTORS, manifests)
 
 
 def _data_dirs(env: Mapping[str, str]) -> list[Path]:
-    """Folders in which a loader on Linux looks for vulkan/icd.d, as its documentation lists them."""
+    """The loader's search folders for vulkan/icd.d on Linux, by its documentation."""
     home = Path(env.get("HOME", "/"))
     dirs = [env.get("XDG_CONFIG_HOME", str(home / ".config")), *env.get("XDG_CONFIG_DIRS", "/etc/xdg").split(":")]
     dirs += ["/etc", env.get("XDG_DATA_HOME", str(home / ".local/share"))]
@@ -40,7 +40,7 @@ def _data_dirs(env: Mapping[str, str]) -> list[Path]:
 
 
 def lavapipe() -> Path | None:
-    """Lavapipe's manifest, or None where Mesa's software driver is not installed."""
+    """Lavapipe's manifest, or None if it is not installed."""
     for folder in _data_dirs(os.environ):
         for manifest in sorted((folder / "vulkan/icd.d").glob("lvp_icd*.json")):
             return manifest
@@ -48,40 +48,40 @@ def lavapipe() -> Path | None:
 
 
 def swiftshader() -> Path | None:
-    """SwiftShader's manifest, ours or an installed browser's, or None."""
-    for folder in SWIFTSHADER_PLACES:
+    """SwiftShader's manifest, ours or a browser's, or None."""
+    for folder in SWIFTSHADER_FOLDERS:
         if all((folder / name).is_file() for name in SWIFTSHADER_FILES):
             return folder / SWIFTSHADER_FILES[0]
     return None
 
 
 def fetch_swiftshader() -> str:
-    """Unpack SwiftShader out of Debian's browser package into .drivers/; no administrator is needed.
+    """Download Debian's browser package, and unpack SwiftShader into .drivers/, without administrator rights.
 
-    Returns "" on success, else one line that says why there is none.
+    Returns "" on success, else the reason for the failure.
     """
     if not has_apt() or shutil.which("dpkg-deb") is None:
-        return f"SwiftShader is taken from Debian's {SWIFTSHADER_PACKAGE} package, and there is no apt-get here"
+        return f"SwiftShader is unpacked from Debian's {SWIFTSHADER_PACKAGE} package, which needs apt-get and dpkg-deb"
     DRIVERS.mkdir(exist_ok=True)
     say(f"SwiftShader: downloading {SWIFTSHADER_PACKAGE} and unpacking its driver into .drivers/")
     with tempfile.TemporaryDirectory(dir=DRIVERS) as scratch:
         folder = Path(scratch)
-        why = _download(folder)
-        if why:
-            return why
+        problem = _download(folder)
+        if problem:
+            return problem
         target = DRIVERS / "swiftshader"
         unpacked = folder / "swiftshader"
         _unpack(next(folder.glob("*.deb")), unpacked)
         missing = [name for name in SWIFTSHADER_FILES if not (unpacked / name).is_file()]
         if missing:
-            return f"{SWIFTSHADER_PACKAGE} holds no {' and no '.join(missing)} here (a transitional package?)"
+            return f"{SWIFTSHADER_PACKAGE} does not contain {' and '.join(missing)} here (a transitional package?)"
         shutil.rmtree(target, ignore_errors=True)
         unpacked.rename(target)
     return ""
 
 
 def _download(folder: Path) -> str:
-    """Put the .deb into `folder`; returns "" or why not. Fetches the package lists anew where they are stale."""
+    """Download the .deb into `folder`, after an update of stale package lists. Returns "" or the error."""
     command = ["apt-get", "-qq", "download", SWIFTSHADER_PACKAGE]
     if run_quietly(command, cwd=folder) is None:
         return ""
@@ -93,7 +93,7 @@ def _download(folder: Path) -> str:
 
 
 def _unpack(package: Path, target: Path) -> None:
-    """Take SWIFTSHADER_FILES out of a .deb into the new folder `target`, and nothing of the browser's 300 MB."""
+    """Unpack only SWIFTSHADER_FILES of a .deb into the new folder `target`."""
     target.mkdir()
     command = ["dpkg-deb", "--fsys-tarfile", str(package)]
     with (

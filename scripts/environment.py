@@ -1,4 +1,4 @@
-"""The project's own virtual environment, .venv: made once, installed into once for each change of pyproject.toml."""
+"""The virtual environment .venv: created once, updated after changes of pyproject.toml."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 STAMP = VENV / "vkcompute-installed.json"
 
 
-def can_make() -> bool:
-    """Whether this Python can make an environment with pip in it (Debian ships `ensurepip` in a package of its own)."""
+def can_create() -> bool:
+    """True if this Python can create an environment with pip (Debian packages `ensurepip` separately)."""
     return _has("venv") and (_has("ensurepip") or _has("pip"))
 
 
 def packages() -> tuple[str, ...]:
-    """The Debian package that lets this very Python make environments."""
+    """The Debian package that enables this Python to create environments."""
     return (f"python3.{sys.version_info.minor}-venv",)
 
 
@@ -35,17 +35,17 @@ def _has(module: str) -> bool:
 
 
 def ensure(extras: Iterable[str]) -> None:
-    """Make .venv where there is none, and install vkcompute there, editable, with `extras`.
+    """Create .venv if it is missing, and install vkcompute there, editable, with `extras`.
 
-    Does nothing where the stamp says that it was done for this pyproject.toml and this Python.
-    Raises SetupError with pip's output where a step fails.
+    Does nothing if the stamp is that of this pyproject.toml, with all extras.
+    Raises SetupError with pip's output if a step fails.
     """
     wanted = set(extras)
     done = _stamped()
     if done is not None and wanted <= done and _works():
         return
     if not _works():
-        _make()
+        _create()
     names = ",".join(sorted(wanted | (done or set())))
     say(f"installing vkcompute[{names}] into .venv")
     _pip("install", "--editable", f"{ROOT}[{names}]")
@@ -53,13 +53,13 @@ def ensure(extras: Iterable[str]) -> None:
 
 
 def _key() -> str:
-    """Changes whenever what is installed might have to."""
+    """A hash that changes if a new installation may be needed."""
     pyproject = (ROOT / "pyproject.toml").read_bytes()
     return hashlib.sha256(pyproject + str(ROOT).encode()).hexdigest()
 
 
 def _stamped() -> set[str] | None:
-    """The extras that are installed for the present pyproject.toml, or None."""
+    """The extras installed for this pyproject.toml, or None."""
     try:
         stamp = json.loads(STAMP.read_text())
         return set(stamp["extras"]) if stamp["key"] == _key() else None
@@ -68,19 +68,19 @@ def _stamped() -> set[str] | None:
 
 
 def _works() -> bool:
-    """Whether .venv has a Python that runs and a pip; an interrupted or a moved one has not.
+    """True if .venv has a working Python and pip, which an incomplete or moved environment has not.
 
-    Where the user named a Python by PYTHON=..., it has to be of that version.
+    With PYTHON=..., its version must be that Python's.
     """
     wrong = f"!= {sys.version_info[:2]}" if os.environ.get("PYTHON") else "< (3, 10)"
     check = f"import sys, pip; sys.exit(sys.version_info[:2] {wrong})"
     return PYTHON.exists() and run_quietly([str(PYTHON), "-c", check]) is None
 
 
-def _make() -> None:
-    """Make .venv anew, from ensurepip or, where Debian has split that off, with the pip of this Python."""
+def _create() -> None:
+    """Create .venv anew, by ensurepip, or by this Python's pip if ensurepip is missing."""
     version = ".".join(map(str, sys.version_info[:3]))
-    say(f"making .venv with Python {version} ({sys.executable})")
+    say(f"creating .venv with Python {version} ({sys.executable})")
     shutil.rmtree(VENV, ignore_errors=True)
     without = [] if _has("ensurepip") else ["--without-pip"]
     output = run_quietly([sys.executable, "-m", "venv", *without, str(VENV)])
@@ -88,12 +88,12 @@ def _make() -> None:
         output = run_quietly([sys.executable, "-m", "pip", "--python", str(PYTHON), "install", "-q", "pip"])
     if output is not None:
         shutil.rmtree(VENV, ignore_errors=True)
-        raise SetupError(f"making .venv with {sys.executable} failed:\n{output}")
+        raise SetupError(f"creating .venv with {sys.executable} failed:\n{output}")
 
 
 def _pip(*words: str) -> None:
-    """Run the environment's pip, quietly; its output is the error where it fails."""
-    # PIP_USER=1 in a user's settings would make pip refuse to install into an environment.
+    """Run the environment's pip without output. Raises SetupError with its output if it fails."""
+    # With PIP_USER=1 in a user's settings, pip would not install into an environment.
     env = os.environ | {"PIP_USER": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_ROOT_USER_ACTION": "ignore"}
     output = run_quietly([str(PYTHON), "-m", "pip", "--no-input", *words], cwd=ROOT, env=env)
     if output is not None:
@@ -101,6 +101,6 @@ def _pip(*words: str) -> None:
 
 
 def run(*words: str) -> None:
-    """Run the environment's Python in the project's root, its output shown; raises SetupError where it fails."""
+    """Run the environment's Python in the project's root, with its output. Raises SetupError if it fails."""
     if subprocess.run([str(PYTHON), *words], cwd=ROOT, check=False).returncode != 0:
         raise SetupError(f"python {' '.join(words)} failed; its output is above")

@@ -1,7 +1,7 @@
-"""Which Vulkan devices and layers are here, asked through ctypes, so nothing needs to be installed first.
+"""Vulkan devices and layers of this machine, found through ctypes, before anything is installed.
 
-`probe()` asks in a subprocess: a driver that crashes ends that process and not the installer. Run as a program,
-this file prints what it found as JSON, for whatever VK_ICD_FILENAMES and VK_DRIVER_FILES say.
+`probe()` searches in a subprocess, in case a driver crashes. Run as a program, this file prints the result as JSON,
+for the present VK_ICD_FILENAMES and VK_DRIVER_FILES.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TIMEOUT_S = 60
 
 @dataclass(frozen=True)
 class Device:
-    """One physical device: its name, its VkPhysicalDeviceType as a word, its Vulkan version as (major, minor)."""
+    """A physical device: its name, its VkPhysicalDeviceType as a word, its Vulkan version as (major, minor)."""
 
     name: str
     kind: str
@@ -31,13 +31,13 @@ class Device:
 
     @property
     def usable(self) -> bool:
-        """Vulkan 1.2, where timeline semaphores became mandatory, is the baseline."""
+        """True from Vulkan 1.2 on, which requires timeline semaphores."""
         return self.api >= (1, 2)
 
 
 @dataclass(frozen=True)
 class Probe:
-    """What one search found; `error` says why it found less than it might have ("" if nothing went wrong)."""
+    """The result of a search. `error` is "" or the reason why it is incomplete."""
 
     loader: bool
     devices: tuple[Device, ...] = ()
@@ -51,12 +51,12 @@ class Probe:
 
     @property
     def gpus(self) -> tuple[Device, ...]:
-        """The usable devices that are no software rasterizers."""
+        """The usable devices that are not CPUs."""
         return tuple(device for device in self.usable if device.kind != "cpu")
 
 
 def probe(env: Mapping[str, str] | None = None) -> Probe:
-    """Search for devices in a process of its own, with `env` as its whole environment (default: this process's)."""
+    """Search for devices in a subprocess with the environment `env` (default: this process's)."""
     command = [sys.executable, os.path.abspath(__file__)]
     environ = None if env is None else dict(env)
     try:
@@ -96,7 +96,7 @@ class _InstanceCreateInfo(ctypes.Structure):
 
 
 def _load() -> ctypes.CDLL | None:
-    """The Vulkan loader, or None where there is none."""
+    """The Vulkan loader, or None."""
     for name in LOADERS.get(sys.platform, ("libvulkan.so.1",)):
         with contextlib.suppress(OSError):
             return ctypes.CDLL(name)
@@ -104,7 +104,7 @@ def _load() -> ctypes.CDLL | None:
 
 
 def _layers(lib: ctypes.CDLL) -> list[str]:
-    """Names of the instance layers that the loader finds."""
+    """Names of the instance layers."""
     count = ctypes.c_uint32(0)
     lib.vkEnumerateInstanceLayerProperties(ctypes.byref(count), None)
     # VkLayerProperties: char layerName[256]; two uint32_t; char description[256].
@@ -114,11 +114,11 @@ def _layers(lib: ctypes.CDLL) -> list[str]:
 
 
 def _create_instance(lib: ctypes.CDLL) -> tuple[int, ctypes.c_void_p]:
-    """Make an instance; returns the VkResult and the handle."""
+    """Create an instance. Returns the VkResult and the handle."""
     application = _ApplicationInfo(0, None, None, 0, None, 0, (1 << 22) | (2 << 12))
     info = _InstanceCreateInfo(sType=1, pApplicationInfo=ctypes.pointer(application))
     if sys.platform == "darwin":
-        # MoltenVK is a portability driver: loaders from 1.3.207 hide it from instances that do not ask.
+        # MoltenVK is a portability driver: loaders from 1.3.207 hide it unless the instance enables it.
         info.flags = 1  # VK_INSTANCE_CREATE_ENUMERATE_PORTABILITY_BIT_KHR
         info.enabledExtensionCount = 1
         info.ppEnabledExtensionNames = (ctypes.c_char_p * 1)(b"VK_KHR_portability_enumeration")
@@ -134,7 +134,7 @@ def _devices(lib: ctypes.CDLL, instance: ctypes.c_void_p) -> list[dict[str, obje
     lib.vkEnumeratePhysicalDevices(instance, ctypes.byref(count), handles)
     found: list[dict[str, object]] = []
     for handle in handles[: count.value]:
-        # VkPhysicalDeviceProperties, 824 bytes: five uint32_t, the name (256 bytes), then what is not needed here.
+        # VkPhysicalDeviceProperties, 824 bytes: five uint32_t, the name (256 bytes), and more.
         properties = ctypes.create_string_buffer(1024)
         lib.vkGetPhysicalDeviceProperties(ctypes.c_void_p(handle), properties)
         api, _driver, _vendor, _device, kind = struct.unpack_from("5I", properties.raw)
@@ -151,13 +151,13 @@ def _text(field: bytes) -> str:
 
 
 def _search() -> dict[str, object]:
-    """What `probe()` returns, as plain data."""
+    """The result of `probe()` as JSON data."""
     lib = _load()
     if lib is None:
         return {"loader": False, "devices": [], "layers": [], "error": "no Vulkan loader"}
     result, instance = _create_instance(lib)
     if result != 0:
-        # -9 is VK_ERROR_INCOMPATIBLE_DRIVER, the loader's word for "no driver at all".
+        # -9 is VK_ERROR_INCOMPATIBLE_DRIVER: there is no driver.
         return {"loader": True, "devices": [], "layers": _layers(lib), "error": f"vkCreateInstance returned {result}"}
     devices = _devices(lib, instance)
     lib.vkDestroyInstance(instance, None)

@@ -1,4 +1,4 @@
-"""How the scripts talk: one line for each thing done, and one error that ends the run with its remedy."""
+"""Output and errors of the scripts."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from pathlib import Path
 
 
 class SetupError(Exception):
-    """A step of the setup failed; the message says what to do about it."""
+    """A step of the setup failed; the message has the remedy."""
 
 
 def say(text: str) -> None:
-    """Print one line at once, also into a pipe."""
+    """Print a line, and flush it."""
     print(f"[setup] {text}", flush=True)
 
 
 def run_quietly(command: Sequence[str], *, cwd: Path | None = None, env: Mapping[str, str] | None = None) -> str | None:
-    """Run `command` with its output held back.
+    """Run `command` without showing its output.
 
-    Returns None when it succeeded, else the whole output (stdout and stderr as they were mixed), to be shown.
+    Returns None on success, else the output (stdout and stderr in order).
     """
     done = subprocess.run(command, cwd=cwd, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
     if done.returncode == 0:

@@ -1,12 +1,12 @@
-"""Run the test suite once per Vulkan driver, each in a process of its own, two of them side by side, and sum up.
+"""Run the test suite once per Vulkan driver, in separate processes, two at a time, and print a summary.
 
 Usage: run_tests.py [--driver NAME ...] [--require NAME ...] [--marker EXPR] [pytest's own arguments]
 
-The drivers are lavapipe, swiftshader and gpu (what the default search of the loader finds, where that is a real GPU).
-Tests marked `pure` touch no device and run with the first driver only. Those marked `devices` run once more as "both":
-with the two software drivers in one process; those marked `queues` as "queues": on lavapipe as a GPU of many queues
-(many_queues.py), only when named: it takes a C compiler. The exit status is 0 only where every run passed, something
-was collected, and every required driver took part.
+The drivers are lavapipe, swiftshader and gpu (a real GPU, if the loader finds one). Tests marked `pure` use no device,
+and run with the first driver only. Tests marked `devices` run again as "both": with both software drivers in one
+process. Tests marked `queues` run again as "queues": on an emulated GPU with many queues (many_queues.py). That needs a
+C compiler, and runs only if named. The exit status is 0 if every run passed, tests were collected, and all required
+drivers were used.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ SOFTWARE = ("lavapipe", "swiftshader")
 NAMES = (*SOFTWARE, "gpu", "both", "queues")
 NO_TESTS_COLLECTED = 5  # pytest's exit status
 TIMEOUT_S = 1080
-SIDE_BY_SIDE = 2  # much of a run is one thread's Python, and the software drivers' own threads have pauses
+MAX_CONCURRENT = 2  # a run is mostly single-threaded Python, while the drivers' threads wait
 
 
 @dataclass(frozen=True)
 class Driver:
-    """A driver to run on: its name here, its device's name, the environment that selects it, a marker of its tests."""
+    """A driver: its name, its device's name, the environment that selects it, and the marker of its tests."""
 
     name: str
     device: str
@@ -48,7 +48,7 @@ class Driver:
 
 @dataclass(frozen=True)
 class Outcome:
-    """One row of the summary; `collected` is False where pytest found no test to run, `output` is yet to be shown."""
+    """A row of the summary. `collected` is False if pytest found no tests; `output` has not been printed yet."""
 
     driver: str
     device: str
@@ -61,7 +61,7 @@ class Outcome:
 
 
 def find(names: Collection[str] = NAMES) -> tuple[list[Driver], dict[str, str]]:
-    """The drivers on this machine, and why each of the others is not here; of many queues only if it is named."""
+    """The drivers of this machine, and the reasons why others are missing. "queues" is built only if named."""
     found: list[Driver] = []
     absent: dict[str, str] = {}
     for name, manifest in zip(SOFTWARE, (drivers.lavapipe(), drivers.swiftshader()), strict=True):
@@ -70,7 +70,7 @@ def find(names: Collection[str] = NAMES) -> tuple[list[Driver], dict[str, str]]:
         if seen.usable:
             found.append(Driver(name, seen.usable[0].name, env))
         else:
-            absent[name] = seen.error or f"{manifest} gives no Vulkan 1.2 device"
+            absent[name] = seen.error or f"{manifest} has no Vulkan 1.2 device"
     seen = probe()
     if seen.gpus:
         device = seen.gpus[0].name
@@ -81,15 +81,15 @@ def find(names: Collection[str] = NAMES) -> tuple[list[Driver], dict[str, str]]:
     if len(manifests) == len(SOFTWARE):
         found.append(Driver("both", "all at once", drivers.only(os.pathsep.join(manifests)), "devices"))
     else:
-        absent["both"] = "it takes both software drivers"
-    if "queues" not in names:  # it is compiled
+        absent["both"] = "it needs both software drivers"
+    if "queues" not in names:  # needs compilation
         return found, absent
     made = many_queues.build(drivers.lavapipe())
     seen = Probe(loader=True, error=made) if isinstance(made, str) else probe(made)
     if seen.usable and not isinstance(made, str):
-        found.append(Driver("queues", f"{seen.usable[0].name}, as a GPU of many queues", made, "queues"))
+        found.append(Driver("queues", f"{seen.usable[0].name}, with many queues", made, "queues"))
     else:
-        absent["queues"] = seen.error or "the driver made for it gives no Vulkan 1.2 device"
+        absent["queues"] = seen.error or "the built driver has no Vulkan 1.2 device"
     return found, absent
 
 
@@ -98,7 +98,7 @@ def _software_manifests(everyone: list[Driver]) -> list[str]:
 
 
 def environment(driver: Driver, everyone: list[Driver]) -> dict[str, str]:
-    """The environment of one run: its driver, validation messages as errors, every manifest for multi-device tests."""
+    """The environment of a run: its driver, validation errors, and all manifests for multi-device tests."""
     env = dict(driver.env)
     if driver.name != "gpu":
         env.pop("VKCOMPUTE_DEVICE", None)
@@ -111,7 +111,7 @@ def environment(driver: Driver, everyone: list[Driver]) -> dict[str, str]:
 
 
 def run(driver: Driver, env: dict[str, str], markers: list[str], arguments: list[str], *, shown: bool) -> Outcome:
-    """One run of pytest, its output shown or kept. A process that dies counts as one failure more than it reports."""
+    """Run pytest, with its output shown or kept. A process that dies counts as a failure."""
     expression = ["-m", " and ".join(f"({m})" for m in markers)] if markers else []
     with tempfile.TemporaryDirectory() as scratch:
         report, log = Path(scratch) / "report.xml", Path(scratch) / "output.txt"
@@ -137,7 +137,7 @@ def run(driver: Driver, env: dict[str, str], markers: list[str], arguments: list
 
 
 def _read(report: Path) -> tuple[int, int, int]:
-    """Passed, failed (or in error) and skipped (or expected to fail) in a JUnit report; zeros where there is none."""
+    """Passed, failed (and errors), and skipped (and expected failures) in a JUnit report; zeros if it is missing."""
     if not report.exists():
         return 0, 0, 0
     total = failed = skipped = 0
@@ -149,7 +149,7 @@ def _read(report: Path) -> tuple[int, int, int]:
 
 
 def summary(outcomes: list[Outcome], absent: dict[str, str]) -> str:
-    """The closing table, and pytest's kind of last line."""
+    """The summary table, with a last line like pytest's."""
     width = max([len("device"), *(len(o.device) for o in outcomes)])
     lines = ["", f"{'driver':<12} {'device':<{width}} {'passed':>7} {'failed':>7} {'skipped':>8} {'seconds':>8}"]
     for o in outcomes:
@@ -157,39 +157,39 @@ def summary(outcomes: list[Outcome], absent: dict[str, str]) -> str:
         lines.append(
             f"{o.driver:<12} {o.device:<{width}} {o.passed:>7} {o.failed:>7} {o.skipped:>8} {o.seconds:>8.1f}{note}"
         )
-    lines += [f"{name:<12} not run: {why}" for name, why in absent.items()]
+    lines += [f"{name:<12} not run: {reason}" for name, reason in absent.items()]
     passed, failed, skipped = (sum(getattr(o, f) for o in outcomes) for f in ("passed", "failed", "skipped"))
     seconds = sum(o.seconds for o in outcomes)
     return "\n".join([*lines, f"{passed} passed, {failed} failed, {skipped} skipped in {seconds:.2f}s"])
 
 
 def verdict(outcomes: list[Outcome], required: set[str], *, selection: bool) -> str:
-    """Why the whole run is no success, or "".
+    """The reason why the whole run failed, or "".
 
-    selection: the user named tests, so a driver with none of them to run is no fault as long as another had some.
+    With `selection`, the user named tests: a driver may then have none of them, if another driver has some.
     """
     if any(o.failed for o in outcomes):
         return "tests failed"
     empty = [o.driver for o in outcomes if not o.collected]
     if len(empty) == len(outcomes) or (empty and not selection):
         return f"no tests were collected on {', '.join(empty)}" if empty else "no Vulkan driver to run on"
-    left_out = sorted(required - {o.driver for o in outcomes})
-    return f"required but not run: {', '.join(left_out)}" if left_out else ""
+    missing = sorted(required - {o.driver for o in outcomes})
+    return f"required but not run: {', '.join(missing)}" if missing else ""
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--driver", action="append", choices=NAMES, help="run on this driver only (may be repeated)")
-    parser.add_argument("--require", action="append", choices=NAMES, default=[], help="fail where this one is absent")
-    parser.add_argument("--marker", action="append", default=[], help="as pytest's -m; combined with our own")
+    parser.add_argument("--require", action="append", choices=NAMES, default=[], help="fail if this driver is missing")
+    parser.add_argument("--marker", action="append", default=[], help="as pytest's -m, combined with the markers above")
     options, arguments = parser.parse_known_args()
-    names = options.driver or [name for name in NAMES if name != "queues"]  # its odd orders may take minutes
+    names = options.driver or [name for name in NAMES if name != "queues"]  # may take minutes
     everyone, absent = find(names)
     chosen = [driver for driver in everyone if driver.name in names]
     absent = {name: why for name, why in absent.items() if name in names}
     required = {*options.require, *(options.driver or ())}
     outcomes = []
-    with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
+    with ThreadPoolExecutor(MAX_CONCURRENT) as pool:
         runs = []
         for number, driver in enumerate(chosen):
             markers = [*options.marker, *filter(None, [driver.marker, "not pure" if number else ""])]
@@ -199,11 +199,11 @@ def main() -> int:
             print(f"\n=== {driver.name}: {driver.device} ===", flush=True)
             outcomes.append(each.result())
             print(outcomes[-1].output, end="", flush=True)
-    why = verdict(outcomes, required, selection=bool(arguments or options.marker))
+    reason = verdict(outcomes, required, selection=bool(arguments or options.marker))
     text = summary(outcomes, absent)
     head, last = text.rsplit("\n", 1)
-    print(head + (f"\nFAILED: {why}" if why else "") + f"\n{last}")
-    return 1 if why else 0
+    print(head + (f"\nFAILED: {reason}" if reason else "") + f"\n{last}")
+    return 1 if reason else 0
 
 
 if __name__ == "__main__":

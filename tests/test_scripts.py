@@ -106,7 +106,7 @@ def test_apts_words_are_shown_where_it_fails(machine: Path, monkeypatch: pytest.
 
 
 def test_without_apt_the_packages_are_named(machine: Path) -> None:
-    with pytest.raises(SetupError, match=r"no apt-get here: libvulkan1 "):
+    with pytest.raises(SetupError, match=r"no apt-get to install them: libvulkan1 "):
         packages.install(["libvulkan1"])
 
 
@@ -147,7 +147,7 @@ def venv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...
     monkeypatch.setattr(environment, "ROOT", tmp_path)
     monkeypatch.setattr(environment, "STAMP", tmp_path / "stamp.json")
     monkeypatch.setattr(environment, "_works", lambda: bool(calls))
-    monkeypatch.setattr(environment, "_make", lambda: calls.append(("make",)))
+    monkeypatch.setattr(environment, "_create", lambda: calls.append(("make",)))
     monkeypatch.setattr(environment, "_pip", lambda *words: calls.append(words[2:]))
     return calls
 
@@ -176,7 +176,7 @@ def test_an_interrupted_environment_is_made_again(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(environment, "VENV", tmp_path)
     monkeypatch.setattr(environment, "PYTHON", tmp_path / "bin/python")
     assert not environment._works()
-    environment._make()
+    environment._create()
     assert environment._works()
 
 
@@ -240,7 +240,7 @@ def test_swiftshader_is_taken_out_of_the_package(
     program(bin_folder, "apt-get", f"cp {package} .")
     monkeypatch.setenv("PATH", str(bin_folder), prepend=os.pathsep)
     monkeypatch.setattr(drivers, "DRIVERS", tmp_path / "drivers")
-    monkeypatch.setattr(drivers, "SWIFTSHADER_PLACES", (tmp_path / "drivers/swiftshader",))
+    monkeypatch.setattr(drivers, "SWIFTSHADER_FOLDERS", (tmp_path / "drivers/swiftshader",))
     why = drivers.fetch_swiftshader()
     manifest = drivers.swiftshader()
     if complete:
@@ -353,7 +353,7 @@ def test_a_real_gpu_is_a_third_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found[1].env["VKCOMPUTE_DEVICE"] == "Some GPU 9000"
     assert "VK_DRIVER_FILES" not in found[1].env
     assert absent == {
-        "swiftshader": "it is not installed", "both": "it takes both software drivers",
+        "swiftshader": "it is not installed", "both": "it needs both software drivers",
         "queues": "it takes a C compiler (cc)",
     }  # fmt: skip
 
@@ -379,7 +379,7 @@ def test_two_software_drivers_run_tests_of_several_devices_together(monkeypatch:
 @pytest.mark.skipif(shutil.which("cc") is None, reason="it takes a C compiler")
 def test_the_driver_of_many_queues_is_built_around_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(drivers, "DRIVERS", tmp_path / "drivers")
-    assert many_queues.build(None) == "it takes lavapipe"
+    assert many_queues.build(None) == "it needs lavapipe"
     inner = tmp_path / "lvp.json"
     inner.write_text('{"ICD": {"library_path": "/lib/liblvp.so"}}')
     made = many_queues.build(inner)
@@ -407,13 +407,13 @@ def test_a_command_runs_on_the_driver_of_many_queues(
     for wrong in ("1000", "1,-1", "1,2,3", "inf,1", "fast,slow"):
         with pytest.raises(SystemExit):
             run("--pace", wrong, *command)
-    monkeypatch.setattr(many_queues, "build", lambda inner: "it takes lavapipe")
+    monkeypatch.setattr(many_queues, "build", lambda inner: "it needs lavapipe")
     assert run(*command) == 2
     said = capfd.readouterr().err
-    assert "it takes a command to run" in said
-    assert "'fast,slow' is not two numbers from 0 on with a comma between" in said
-    assert "there is no program no-such-program" in said
-    assert "many_queues.py: it takes lavapipe" in said
+    assert "a command is needed" in said
+    assert "'fast,slow' is not two numbers of at least 0, separated by a comma" in said
+    assert "no such program: no-such-program" in said
+    assert "many_queues.py: it needs lavapipe" in said
 
 
 def test_an_environment_of_another_python_is_made_again_where_one_is_named(
