@@ -1,4 +1,4 @@
-"""What all tests share: the runtime under test, and guards against validation messages and leaked handles.
+"""Shared fixtures: the runtime under test, and guards against validation messages and leaked handles.
 
 `scripts/run_tests.py` picks the driver and switches validation on through the environment; run by hand, pytest uses
 whatever device `vkcompute.Runtime()` picks. Nothing here imports vkcompute before a test does: `pure` tests need no
@@ -54,7 +54,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def _messages() -> list[str]:
-    """What the validation layer said since the last call; nothing where no test has loaded the driver yet."""
+    """Validation messages since the last call; none if no test has loaded the driver yet."""
     validation = sys.modules.get("vkcompute.core.validation")
     return validation.validation_messages() if validation else []
 

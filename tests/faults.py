@@ -76,7 +76,7 @@ PACKAGE = os.path.dirname(vk.__file__).rpartition(os.sep)[0]
 
 
 def finalizing(frame: Any) -> bool:
-    """Whether a finalizer is at work, in which Python drops whatever is raised."""
+    """True inside a finalizer, where Python discards exceptions."""
     while frame is not None and frame.f_code.co_name != "__del__":
         frame = frame.f_back
     return frame is not None

@@ -43,7 +43,7 @@ def _run(*options: str, **env: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="module")
 def outcome(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, Any]]:
-    """What a run of the smallest size prints, and its JSON."""
+    """The output of a run at the smallest size, and its JSON."""
     folder = tmp_path_factory.mktemp("peers")
     for name, text in _STANDINS.items():
         (folder / f"{name}.py").write_text(text)

@@ -431,5 +431,5 @@ def test_an_environment_of_another_python_is_made_again_where_one_is_named(
 
 
 def exec_check(code: str) -> str | None:
-    """What run_quietly returns for Python code, run by this interpreter in a process that nothing here patches."""
+    """The result of run_quietly for Python code, run by this interpreter in an unpatched process."""
     return None if subprocess.run([sys.executable, "-c", code], check=False).returncode == 0 else "no"

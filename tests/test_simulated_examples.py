@@ -16,7 +16,7 @@ RNG = np.random.default_rng(0)
 
 
 def names(example: str) -> dict[str, Any]:
-    """What an example defines; it does nothing else when it is not the program."""
+    """The names defined by an example, imported without running its main program."""
     return runpy.run_path(str(EXAMPLES / f"{example}.py"), run_name=example)
 
 

@@ -1,4 +1,4 @@
-"""How a command ended, as the tests look at it."""
+"""The outcome of a command."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Done:
     err: str
 
     def error(self) -> str:
-        """What the one line on stderr says after `vkcompute: error: `; the command must have refused its input."""
+        """The error message: the single line on stderr after `vkcompute: error: `. The exit status must be 2."""
         assert self.status == 2, self
         assert self.err.startswith("vkcompute: error: "), self
         assert self.err.endswith("\n"), self

@@ -18,7 +18,7 @@ Run = Callable[..., Done]
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is measured does not matter here, so it is made small; the validation layer checks every launch."""
+    """Small sizes: the results do not matter here, and the validation layer checks every launch."""
     monkeypatch.setattr(measurement, "_LAUNCHES", 3)
     monkeypatch.setattr(measurement, "_TRANSFER_NBYTES", 1 << 16)
     monkeypatch.setattr(measurement, "_SIZES", (("1k", 1000), ("2k", 2000)))

@@ -48,7 +48,7 @@ def rows() -> tuple[Array, Array]:
 
 @pytest.fixture
 def data(tmp_path: Path, rows: tuple[Array, Array]) -> Path:
-    """These rows as data.csv, with columns a, b, c and result."""
+    """Writes the rows to data.csv, with columns a, b, c and result."""
     return write(tmp_path / "data.csv", ["a", "b", "c", "result"], *rows)
 
 
@@ -441,7 +441,7 @@ def test_a_bar_is_drawn_in_a_terminal_and_ctrl_c_ends_the_training(
 
 
 def _read(terminal: int) -> bytes:
-    """What comes next from a pseudo-terminal; nothing once its other end is closed."""
+    """Reads from a pseudo-terminal. Returns nothing once its other end is closed."""
     try:
         return os.read(terminal, 4096)
     except OSError:

@@ -177,7 +177,7 @@ def test_a_bar_is_drawn_in_a_terminal_and_not_in_a_pipe(
 
 
 def _read(terminal: int) -> bytes:
-    """What comes next from a pseudo-terminal; nothing once its other end is closed."""
+    """Reads from a pseudo-terminal. Returns nothing once its other end is closed."""
     try:
         return os.read(terminal, 4096)
     except OSError:

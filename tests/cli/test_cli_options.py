@@ -1,4 +1,4 @@
-"""What arguments are read as."""
+"""Parsing of arguments."""
 
 from __future__ import annotations
 

@@ -14,10 +14,10 @@ EPS = float(np.finfo(np.float32).eps)
 
 @dataclass
 class Fit:
-    """What training should come to.
+    """The expected result of training.
 
     Attributes:
-        tolerance: of weights and intercept; a bound on what float32 may lose on the way.
+        tolerance: of weights and intercept; a bound on the rounding errors of float32.
         loss_tolerance: of the losses.
     """
 
@@ -74,7 +74,7 @@ def _sigmoid(z: Floats) -> Floats:
 
 
 class _Errors:
-    """How far float32 may be off, first order in its epsilon.
+    """A bound on the errors of float32, to first order in its epsilon.
 
     z is a sum of d + 1 products: an error of (d + 2) eps times the sum of their sizes. The residual changes by at most
     a quarter of that, and has a few eps of its own; sums over rows are pairwise but for runs of 64 tiles. A step moves

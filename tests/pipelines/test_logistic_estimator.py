@@ -180,7 +180,7 @@ def test_warm_start_goes_on(make: Make) -> None:
 
 
 class Frame:
-    """What a data frame is to scikit-learn: columns with names, and an array."""
+    """A data frame as scikit-learn sees it: named columns and an array."""
 
     def __init__(self, data: Array, columns: list[Any]) -> None:
         self.data, self.columns = data, columns

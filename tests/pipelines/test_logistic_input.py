@@ -1,4 +1,4 @@
-"""What cannot be trained on, or with: refused before a device is touched, with the rule, the place and the value."""
+"""Invalid data and parameters raise before a device is used, with the rule, the position and the value."""
 
 from __future__ import annotations
 

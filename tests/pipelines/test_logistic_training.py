@@ -192,7 +192,7 @@ def test_one_seed_one_result(gpu: vc.Runtime, d: int) -> None:
 
 @BOTH_WAYS
 def test_huge_margins(gpu: vc.Runtime) -> None:
-    """Where exp(z) overflows, or exp(-z) vanishes: the loss of a row on the wrong side is |z|, else nothing is left."""
+    """Margins for which exp(z) overflows or exp(-z) vanishes: the loss of a wrong row is |z|, of others 0."""
     z = np.concatenate([np.linspace(80, 2000, 5000), np.geomspace(2000, 1e30, 500)])
     X = np.concatenate([z, -z])[:, None].astype(np.float32)
     for y in (np.arange(len(X)) % 2, X[:, 0] > 0, X[:, 0] < 0):
