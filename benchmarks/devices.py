@@ -112,7 +112,7 @@ class _Work:
 
     def program(self, weights: Sequence[float]) -> OnDevices:
         """The program with these weights of the devices."""
-        self._group.shares = weights
+        self._group.weights = weights
         return OnDevices(self._kernel, self._group.tensor(self._x), self._group.empty(self._x.shape))
 
     def seconds(self, weights: Sequence[float]) -> float:
@@ -133,7 +133,7 @@ class _Work:
             program = self.program(weights)
             with self._group.balance():
                 program.enqueue()
-            weights = self._group.shares
+            weights = self._group.weights
         return weights[0], weights[1]
 
 

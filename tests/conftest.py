@@ -141,7 +141,7 @@ def group(two_runtimes: list[vkcompute.Runtime]) -> Iterator[vkcompute.DeviceGro
     import vkcompute
 
     with vkcompute.DeviceGroup(two_runtimes) as group:
-        group.shares = (2, 1)
+        group.weights = (2, 1)
         yield group
 
 

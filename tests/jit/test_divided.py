@@ -25,7 +25,7 @@ def test_a_call_equals_numpy(
     axis = data.draw(st.sampled_from([None, 0, 1, (0, 1), (), -1]))
     keepdims = data.draw(st.booleans())
     with vc.DeviceGroup(two_runtimes) as group:
-        group.shares = shares
+        group.weights = shares
         tensor, row = group.tensor(x), group.replicate(y)
         difference, product = both(tensor, row, 3)
         assert np.array_equal(difference.numpy(), x - 2 * y + 3)
@@ -50,7 +50,7 @@ def test_what_does_not_fit_a_group(two_runtimes: list[vc.Runtime]) -> None:
             (lambda: both(x, y, 1), "what is divided by rows has as many axes as any of them, 2"),
             (lambda: both(x, group.replicate(np.zeros((6, 2), np.float32)), 1), "has one row, or an axis less than 2"),
             (lambda: both(x, two_runtimes[0].zeros((6, 2)), 1), "is not of"),
-            (lambda: both(group.replicate(np.zeros(2, np.float32)), 1, 1), "takes a tensor that is split by rows"),
+            (lambda: both(group.replicate(np.zeros(2, np.float32)), 1, 1), "takes a sharded tensor"),
         ):
             with pytest.raises(ValueError, match=message):
                 wrong()

@@ -56,7 +56,7 @@ def test_equals_numpy_and_one_device(two_runtimes: list[vc.Runtime], data: st.Da
         weight = np.random.default_rng(n).integers(0, 4, n).astype(float)
         weight[:2] = 1
     with vc.DeviceGroup(two_runtimes) as group:
-        group.shares = draw(SHARES, "shares")
+        group.weights = draw(SHARES, "shares")
         found = vc.LogisticRegression(device=group, **params).fit(X, y, sample_weight=weight)
     assert_close(found, fit(X, y, sample_weight=weight, **params))
     assert_close(found, vc.LogisticRegression(device=two_runtimes[0], **params).fit(X, y, sample_weight=weight))
@@ -92,7 +92,7 @@ def test_the_table_is_divided_anew_where_one_device_is_slow(
         lambda shares, rows, _, n_before: learned(shares, rows, next(seconds), n_before),
     )
     X, y = random_table(1000, 2, 6)
-    group.shares = (1, 1)
+    group.weights = (1, 1)
     found = vc.LogisticRegression(max_iter=20, device=group).fit(X, y)
     assert uploads == [500, 500, 900, 100]
     assert_close(found, fit(X, y, max_iter=20))
@@ -135,7 +135,7 @@ def _second_half(expected: Any) -> Any:
 
 @pytest.mark.parametrize("d", [2, 50])
 def test_batches_that_one_device_has_no_row_of(group: vc.DeviceGroup, d: int) -> None:
-    group.shares = (50, 1)
+    group.weights = (50, 1)
     X, y = random_table(153, d, 11)
     params: dict[str, Any] = {"max_iter": 3, "batch_size": 2, "random_state": 1}
     assert_close(vc.LogisticRegression(device=group, **params).fit(X, y), fit(X, y, **params))
@@ -146,7 +146,7 @@ def test_fit_inside_of_a_profile_is_not_measured(group: vc.DeviceGroup) -> None:
     with group.runtimes[0].profile() as profile:
         found = vc.LogisticRegression(max_iter=10, device=group).fit(X, y)
     assert len([task for task in profile.tasks if "narrow" in task.name]) == 10
-    assert group.shares == (2 / 3, 1 / 3)
+    assert group.weights == (2 / 3, 1 / 3)
     assert_close(found, fit(X, y, max_iter=10))
 
 

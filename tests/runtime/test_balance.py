@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vkcompute.runtime.groups.balance import fractions, learned, split_rows
+from vkcompute.runtime.groups.balance import learned, normalized, split_rows
 
 pytestmark = pytest.mark.pure
 
@@ -18,7 +18,7 @@ WEIGHTS = st.lists(st.floats(0, 1e6), min_size=1, max_size=6).filter(lambda weig
 
 @given(st.integers(0, 1 << 40), WEIGHTS)
 def test_rows_are_divided_in_order_and_without_rest(n: int, weights: list[float]) -> None:
-    shares = fractions(weights, len(weights))
+    shares = normalized(weights, len(weights))
     found = split_rows(n, shares)
     assert [rows.start for rows in found] == [0, *(rows.stop for rows in found[:-1])]
     assert found[-1].stop == n
@@ -29,14 +29,14 @@ def test_rows_are_divided_in_order_and_without_rest(n: int, weights: list[float]
 @given(st.integers(0, 1 << 30), st.lists(st.sampled_from([0.0, 1.0, 3.0]), min_size=1, max_size=6))
 def test_who_has_no_share_gets_no_row(n: int, weights: list[float]) -> None:
     weights.append(1.0)
-    found = split_rows(n, fractions(weights, len(weights)))
+    found = split_rows(n, normalized(weights, len(weights)))
     assert [rows for rows, weight in zip(found, weights, strict=True) if rows and not weight] == []
 
 
 @pytest.mark.parametrize("wrong", [(1,), (1, 1, 1), (0, 0), (1, -1), (1, math.nan), (1, math.inf), (1e308, 1e308), ()])
 def test_shares_that_are_none(wrong: tuple[float, ...]) -> None:
-    with pytest.raises(ValueError, match="shares are 2 finite numbers from 0 on, one above 0; got"):
-        fractions(wrong, 2)
+    with pytest.raises(ValueError, match="weights are 2 finite numbers from 0 on, one above 0; got"):
+        normalized(wrong, 2)
 
 
 class Machine:
@@ -54,7 +54,7 @@ class Machine:
 
     def balanced(self, n: int, rounds: int, disturbed: Sequence[float] = ()) -> tuple[int, ...]:
         """The rows of each device after so many measurements; the first ones are off by factors."""
-        shares = fractions([1.0] * len(self.speeds), len(self.speeds))
+        shares = normalized([1.0] * len(self.speeds), len(self.speeds))
         for number in range(rounds):
             rows = [len(each) for each in split_rows(n, shares)]
             seconds = self.seconds(rows)

@@ -57,7 +57,7 @@ def test_a_launch_equals_numpy_however_the_rows_are_divided(
     random = np.random.default_rng(seed)
     x, w = random.integers(-99, 99, (n, d), np.int32), random.integers(-99, 99, d, np.int32)
     with vc.DeviceGroup(two_runtimes) as group:
-        group.shares = shares
+        group.weights = shares
         found = launch(group, group.tensor(x), group.replicate(w), 3)
     assert np.array_equal(found.numpy(), (x @ w) * 3 + np.arange(n))
 
@@ -68,10 +68,10 @@ def test_arrays_come_back_as_they_went(
 ) -> None:
     host = np.random.default_rng(0).integers(0, 2, shape).astype(dtype)
     with vc.DeviceGroup(two_runtimes) as group:
-        group.shares = shares
+        group.weights = shares
         x = group.tensor(host)
         assert (x.shape, x.dtype) == (host.shape, host.dtype)
-        assert [part.shape[0] for part in x.parts] == [len(rows) for rows in x.rows or ()]
+        assert [part.shape[0] for part in x.shards] == [len(rows) for rows in x.rows or ()]
         for found in (
             x,
             group.replicate(host),
@@ -85,13 +85,13 @@ def test_arrays_come_back_as_they_went(
 
 
 def test_rows_go_where_the_shares_say(group: vc.DeviceGroup) -> None:
-    assert group.shares == (2 / 3, 1 / 3)
+    assert group.weights == (2 / 3, 1 / 3)
     x = group.tensor(np.arange(9))
     assert x.rows == (range(6), range(6, 9))
-    assert [part.numpy().tolist() for part in x.parts] == [[0, 1, 2, 3, 4, 5], [6, 7, 8]]
-    assert [part.runtime for part in x.parts] == list(group.runtimes)
-    group.shares = [0, 5]
-    assert group.shares == (0.0, 1.0)
+    assert [part.numpy().tolist() for part in x.shards] == [[0, 1, 2, 3, 4, 5], [6, 7, 8]]
+    assert [part.runtime for part in x.shards] == list(group.runtimes)
+    group.weights = [0, 5]
+    assert group.weights == (0.0, 1.0)
     assert group.tensor(x).rows == (range(0), range(9))
     assert x.rows == (range(6), range(6, 9)), "what is there stays as it is"
     assert group.replicate([1, 2]).rows is None
@@ -102,7 +102,7 @@ def test_arrays_are_overwritten_by_rows(group: vc.DeviceGroup) -> None:
     x.write([1.0, 2.0])
     w.write([3.0, 4.0])
     assert np.array_equal(x.numpy(), np.tile(np.array([1, 2], np.float32), (9, 1)))
-    assert [part.numpy().tolist() for part in w.parts] == [[3, 4], [3, 4]]
+    assert [part.numpy().tolist() for part in w.shards] == [[3, 4], [3, 4]]
     with pytest.raises(ValueError, match=r"could not be broadcast|remapped"):
         x.write(np.zeros(3))
     with pytest.raises(TypeError, match=r"the data is complex128 and the tensor float32"):
@@ -110,7 +110,7 @@ def test_arrays_are_overwritten_by_rows(group: vc.DeviceGroup) -> None:
 
 
 def test_without_rows_a_device_is_left_alone(group: vc.DeviceGroup) -> None:
-    group.shares = (1, 0)
+    group.weights = (1, 0)
     w = group.replicate(np.ones(1, np.int32))
     x, out = group.tensor(np.ones((70, 1), np.int32)), group.empty(70, np.int32)
     future = group.kernel(ROWS)(x, w, out, 0, 1, grid=lambda rows: 1 + len(rows) // 32)
@@ -175,8 +175,8 @@ def test_a_measured_group_works_on(group: vc.DeviceGroup) -> None:
         with group.balance() as launched:
             out = launch(group, x, w)
         assert launched == [len(rows) for rows in x.rows or ()]
-        assert sum(group.shares) == pytest.approx(1)
-        assert min(group.shares) > 0
+        assert sum(group.weights) == pytest.approx(1)
+        assert min(group.weights) > 0
         assert np.array_equal(out.numpy(), host @ [1, 2] + np.arange(20_000))
         x = group.tensor(x)
         assert x.rows == group.split(20_000)
@@ -208,26 +208,26 @@ def test_the_slow_device_gets_less_by_as_much_as_it_is_slower(
     with group.balance():
         for _ in range(3):
             launch(group, group.zeros((30, 1), np.int32), w)
-    assert group.shares == pytest.approx((0.9, 0.1))
+    assert group.weights == pytest.approx((0.9, 0.1))
     timed(group, monkeypatch, (10, 10))
     with group.balance():
         launch(group, group.zeros((100, 1), np.int32), w)
-    assert group.shares == pytest.approx((0.7, 0.3)), "the mean of both"
-    group.shares = (1, 1)
+    assert group.weights == pytest.approx((0.7, 0.3)), "the mean of both"
+    group.weights = (1, 1)
     with group.balance() as launched:  # launches by hand are told
         launched[0] += 10
         launched[1] += 10
-    assert group.shares == pytest.approx((0.5, 0.5))
+    assert group.weights == pytest.approx((0.5, 0.5))
 
 
 def test_nothing_is_learned_from_a_block_that_fails(group: vc.DeviceGroup) -> None:
     x, w = group.zeros((30, 1), np.int32), group.replicate(np.array([1], np.int32))
     with pytest.raises(TypeError, match="takes 3 tensors"), group.balance():
         group.kernel(ROWS)(x, w) if launch(group, x, w) else None
-    assert group.shares == (2 / 3, 1 / 3)
+    assert group.weights == (2 / 3, 1 / 3)
     with group.balance():
         pass
-    assert group.shares == (2 / 3, 1 / 3)
+    assert group.weights == (2 / 3, 1 / 3)
     with group.balance(), pytest.raises(ValueError, match="being profiled already"), group.balance():
         pass
 
@@ -238,9 +238,9 @@ def test_nothing_is_learned_from_a_block_that_fails(group: vc.DeviceGroup) -> No
 def test_tensors_that_do_not_go_together(group: vc.DeviceGroup, two_runtimes: list[vc.Runtime]) -> None:
     kernel, w = group.kernel(ROWS), group.replicate(np.ones(1, np.int32))
     x, out = group.zeros((9, 1), np.int32), group.empty(9, np.int32)
-    with pytest.raises(ValueError, match="takes a tensor that is split by rows"):
+    with pytest.raises(ValueError, match="takes a sharded tensor"):
         kernel(w, w, w, 0, 1)
-    with pytest.raises(ValueError, match=r"tensors of one launch are split alike; got \S+ and \S+ rows"):
+    with pytest.raises(ValueError, match=r"tensors of one launch are sharded alike; got \S+ and \S+ rows"):
         kernel(x, w, group.empty(10, np.int32), 0, 1)
     with pytest.raises(ValueError, match=r"Tensor\(.*is not of <group of .* pass group\.tensor\(it\)"):
         kernel(x, two_runtimes[0].tensor(np.ones(1, np.int32)), out, 0, 1)
@@ -256,13 +256,13 @@ def test_arrays_that_cannot_be_divided(group: vc.DeviceGroup) -> None:
     for make in (group.empty, group.zeros):
         for shape in ((), -1, (-2, 3)):
             with pytest.raises(
-                ValueError, match="an array is split along its first axis, of 0 rows or more; got shape"
+                ValueError, match="an array is sharded along its first axis, of 0 rows or more; got shape"
             ):
                 make(shape)
-    with pytest.raises(ValueError, match="an array is split along its first axis"):
+    with pytest.raises(ValueError, match="an array is sharded along its first axis"):
         group.tensor(1.0)
-    with pytest.raises(ValueError, match="shares are 2 finite numbers"):
-        group.shares = (1,)
+    with pytest.raises(ValueError, match="weights are 2 finite numbers"):
+        group.weights = (1,)
     assert group.replicate(1.0).numpy() == 1.0
 
 
@@ -390,5 +390,5 @@ def test_one_device_lost(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> No
             future.result()
         with pytest.raises(vc.DeviceLost):
             out.numpy()
-        assert np.array_equal(out.parts[0].numpy(), 1 + np.arange(5)), "the other device has done its part"
+        assert np.array_equal(out.shards[0].numpy(), 1 + np.arange(5)), "the other device has done its part"
         lost.clear()

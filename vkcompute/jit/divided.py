@@ -34,7 +34,7 @@ def by_device(work: Callable[..., Any], args: Sequence[Any], outs: Sequence[Any]
 
 
 def _parts(args: Sequence[Any], n: int) -> tuple[Any, ...]:
-    return tuple([arg.parts[n] if isinstance(arg, GroupTensor) else arg for arg in args])
+    return tuple([arg.shards[n] if isinstance(arg, GroupTensor) else arg for arg in args])
 
 
 def whole(parts: Sequence[Any], like: GroupTensor) -> Any:

@@ -253,7 +253,7 @@ def _multiply_shards(a: Any, b: Any, out: Any) -> GroupTensor:
         raise TypeError(f"a group's tensors are multiplied into one of the group; got {a!r}, {b!r} and out={out!r}")
     like = next((tensor for tensor in tensors if tensor.rows is not None), tensors[0])
     if out is None:
-        shards = [runtime_of(shard).empty(shard.shape, shard.dtype) for shard in like.parts]
+        shards = [runtime_of(shard).empty(shard.shape, shard.dtype) for shard in like.shards]
         out = GroupTensor(like.group, shards, like.rows)
     launch: Any = _multiply_tensors  # returns a tensor, not a future: the group's future is not used
     like.group.kernel(launch)(a, b, out)

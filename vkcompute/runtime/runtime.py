@@ -1,4 +1,4 @@
-"""The runtime: one device opened for use, and everything made on it."""
+"""The runtime: an open device, and the factory of everything on it."""
 
 from __future__ import annotations
 
@@ -32,33 +32,33 @@ from vkcompute.runtime.streams import stream as streaming
 
 _ALL = 1 << 30, 1 << 30  # queues
 _open_runtimes: weakref.WeakSet[Runtime] = weakref.WeakSet()
-_parent = 0  # the process that had a device open when it forked this one
+_parent = 0  # the process that forked this one with a device open
 
 
 class Runtime(Context):
-    """A device, opened.
+    """An open device.
 
     Attributes:
-        device: what it runs on.
+        device: the device.
 
     Args:
         device: an index, part of a name, or None for the best one; `VKCOMPUTE_DEVICE` overrides None.
-        features: Vulkan feature names that the device must have; its other useful ones are switched on anyway.
-        allow_cpu: whether a software device will do.
-        memory_limit_bytes: the most device memory to hold.
-        queues: the most compute queues, or (compute, transfer) queues, of those that the device has; or "all". None
-            takes up to four and two; no transfer queues where the device's memory is the host's.
-        submit_limit_s: how long one submit is to take: desktops end what occupies their GPU for seconds (2 on Windows),
-            and the device is lost. As far as earlier ones tell, fewer launches or runs of a graph go into one, and a
-            launch or run that is too long is divided, between workgroups at the finest. "auto" is 0.5, but on CPUs,
-            whose work nobody ends, None: no limit.
+        features: names of Vulkan features that the device must have; its other useful ones are enabled anyway.
+        allow_cpu: True accepts a software device.
+        memory_limit_bytes: the most device memory to allocate.
+        queues: the most compute queues, or (compute, transfer) queues, to use; or "all". None uses up to four and two,
+            without transfer queues if device and host share their memory.
+        submit_limit_s: the time that one submit may take: desktops kill work that occupies their GPU for seconds (2 on
+            Windows), and the device is lost. Costs are learned from earlier submits: fewer launches or runs of a graph
+            share one, and a launch or run that takes too long is split, between workgroups at the finest. "auto" is
+            0.5, and None, which is no limit, on CPUs.
 
     Raises:
-        NoDevice: none fits; the message gives each device's reasons.
+        NoDevice: none is suitable; the message gives the reasons for each.
         MissingFeature: the device lacks one of `features`.
         ClosedError: a device was open when the parent forked this process, which few drivers survive.
 
-    `scheduler` and `transfers` are the library's own, and may change.
+    `scheduler` and `transfers` are internal and may change.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class Runtime(Context):
             physical = choose(devices, device, environment=environment, allow_cpu=allow_cpu)
             if _parent and not quirks_of(physical).survives_forks:
                 raise forked_error(f"the driver of {physical.name}", _parent)
-            device_ = undo.enter_context(
+            opened = undo.enter_context(
                 Device(
                     physical,
                     require=features,
@@ -87,7 +87,7 @@ class Runtime(Context):
                     memory_limit_bytes=memory_limit_bytes,
                 )
             )
-            super().__init__(device_, _limit_s(submit_limit_s, physical))
+            super().__init__(opened, _limit_s(submit_limit_s, physical))
             undo.pop_all()
         self._kernels: dict[Any, Kernel] = {}
         self._opened()
@@ -96,19 +96,19 @@ class Runtime(Context):
     # -- tensors ------------------------------------------------------------------------------------------------------
 
     def empty(self, shape: int | tuple[int, ...], dtype: npt.DTypeLike = np.float32) -> Tensor:
-        """A tensor with arbitrary content.
+        """Returns a tensor with arbitrary content.
 
         Raises:
             OutOfDeviceMemory: it does not fit.
-            TypeError: no tensor holds this dtype.
+            TypeError: the dtype is not supported.
             ValueError: a length is negative.
         """
         return empty(self, shape, dtype)
 
     def tensor(self, data: npt.ArrayLike | Tensor, dtype: npt.DTypeLike | None = None) -> Tensor:
-        """A tensor with a copy of `data`: an array, nested sequences, or a tensor (of any runtime).
+        """Returns a tensor with a copy of `data`: an array, nested sequences, or a tensor (of any runtime).
 
-        Without `dtype` it takes that of the data; Python floats become float64 and ints int64, as in numpy.
+        The default dtype is that of the data; Python floats become float64 and ints int64, as in numpy.
         """
         self.scheduler.refuse_recording("tensor()", "make tensors before the recording")
         array = np.asarray(data, dtype)
@@ -117,11 +117,11 @@ class Runtime(Context):
         return result
 
     def zeros(self, shape: int | tuple[int, ...], dtype: npt.DTypeLike = np.float32) -> Tensor:
-        """A tensor of zeros. The shape is one argument: `zeros((2, 3))`."""
+        """Returns a tensor of zeros. The shape is one argument: `zeros((2, 3))`."""
         return self.full(shape, 0, dtype)
 
     def full(self, shape: int | tuple[int, ...], value: Any, dtype: npt.DTypeLike = np.float32) -> Tensor:
-        """A tensor with every element `value`."""
+        """Returns a tensor whose elements are all `value`."""
         return self.empty(shape, dtype).fill(value)
 
     # -- kernels ------------------------------------------------------------------------------------------------------
@@ -135,20 +135,20 @@ class Runtime(Context):
         entry_point: str | None = None,
         check_types: bool = True,
     ) -> Kernel:
-        """A kernel, compiled for this device; the same arguments give the same kernel.
+        """Returns a kernel compiled for this device; the same arguments give the same kernel.
 
         Args:
-            source: a built-in's name, a path to a .comp or .spv file, or SPIR-V bytes such as `vc.glsl(source)` gives.
-            name: what messages and profiles call it; None takes the built-in's or the file's.
+            source: a built-in's name, a path to a .comp or .spv file, or SPIR-V bytes, as from `vc.glsl(source)`.
+            name: for messages and profiles; by default the built-in's or the file's.
             constants: specialization constants by name or id.
-            entry_point: which one, where the SPIR-V has several.
-            check_types: whether a tensor's dtype must be the one that its binding declares.
+            entry_point: required if the SPIR-V has several.
+            check_types: True requires that a tensor has the dtype that its binding declares.
 
         Raises:
-            SpirvError, CompileError: the source is refused before a driver sees it.
-            MissingFeature: it needs what the device lacks.
-            ValueError: no built-in, or no specialization constant, has this name; a constant does not fit, or gives a
-                local size beyond the device's limits.
+            SpirvError, CompileError: the source is invalid.
+            MissingFeature: the device lacks a feature that it requires.
+            ValueError: there is no built-in or specialization constant of this name; a constant does not fit its type,
+                or makes a local size beyond the device's limits.
         """
         self.require_open()
         if constants is not None and not isinstance(constants, Mapping):
@@ -156,7 +156,7 @@ class Runtime(Context):
         loaded = program.load(source, entry_point, name)
         special = specialize(loaded.name, loaded.interface.spec_constants, constants or {})
         key = (loaded.spirv, loaded.name, entry_point, special, check_types)
-        with self.scheduler.lock:  # so that threads get one and the same, and none after the runtime is closed
+        with self.scheduler.lock:  # threads get the same kernel, and none once the runtime is closed
             self.require_open()
             kernel = self._kernels.get(key)
             if kernel is None:
@@ -164,14 +164,14 @@ class Runtime(Context):
         return kernel
 
     def record(self, **inputs: Any) -> Graph:
-        """A graph to be recorded: `with runtime.record(x=tensor, rate=0.1) as graph: …`, then `graph.run()`.
+        """Returns a graph to record: `with runtime.record(x=tensor, rate=0.1) as graph: …`, then `graph.run()`.
 
         Args:
-            inputs: tensors, and values of push constants, that may be replaced for a run. What is recorded names them
-                `graph["x"]`; `graph.run(x=other)` runs with another one.
+            inputs: tensors, and values of push constants, that may be replaced for a run. The recorded work uses
+                `graph["x"]`; `graph.run(x=other)` runs with another tensor.
 
         Raises:
-            TypeError, ValueError: an input is neither a tensor nor a number or array of numbers, or cannot be used.
+            TypeError, ValueError: an input is neither a tensor nor a number or array of numbers, or not acceptable.
         """
         return Graph(self, inputs)
 
@@ -186,52 +186,51 @@ class Runtime(Context):
         chunk_bytes: int = streaming.CHUNK_BYTES,
         progress: streaming.Progress | None = None,
     ) -> int:
-        """Takes host data of any size through the device in chunks of rows: the host copies while the device works.
+        """Processes host data of any size in chunks of rows, with uploads, work and downloads at the same time.
 
         Args:
-            source: an array (memory-mapped, say), or a tuple of arrays of one length, cut along the first axis; or an
-                iterable of chunks, each an array or a tuple of them, alike but for their length. An array without
-                axes is one row. A chunk that was iterated over may be overwritten once the next one is asked for.
+            source: an array (memory-mapped, say), or a tuple of arrays of one length, split along the first axis; or an
+                iterable of chunks, each an array or a tuple of arrays, that differ only in length. An array without
+                axes is one row. A chunk from an iterable may be overwritten once the next one is requested.
             work: a kernel, or a function that launches work: called for each chunk with one contiguous tensor per
-                source, then one per sink, of the chunk's length and in order. They are its own until the chunk is done.
-                Or a graph, whose tensors by `record(x=x, out=out)` stand for these, and whose length chunks have.
-            sink: what takes the results: an array of the source's length, filled in order, or a function called in
-                order with (rows: slice, array: its own); a tuple for several; None where work keeps its results on
-                the device. An array may be the source itself.
-            outputs: the dtype of a function's rows where they are not like those of the first source, with a shape as
-                numpy writes it: `("float32", (3,))`; for a tuple of sinks a tuple, None for arrays.
-            depth: the most chunks on the device at a time; no more than these have been read and are not done.
-            chunk_bytes: of the widest array per chunk, where arrays are cut; at least a row, at most a binding.
-            progress: called after each chunk with (rows done, rows in all, or None for an iterator).
+                source, then one per sink, of the chunk's length and in order. It may use them until the chunk is done.
+                Or a graph with inputs for these tensors, by `record(x=x, out=out)`; chunks then have their length.
+            sink: an array of the source's length, filled in order, or a function called in order with (rows: slice,
+                array), which may keep the array; a tuple for several; None if work keeps its results on the device.
+                An array may be the source itself.
+            outputs: the dtype of a function's rows if it differs from the first source's, with a shape as in numpy:
+                `("float32", (3,))`; for a tuple of sinks a tuple, with None for arrays.
+            depth: the most chunks that have been read and are not done.
+            chunk_bytes: of the widest array per chunk, if arrays are split; at least a row, at most a binding.
+            progress: called after each chunk with (rows done, all rows, or None for an iterable).
 
         Returns:
-            The number of rows. Every chunk is done then.
+            the number of rows, once every chunk is done.
 
         Raises:
-            ValueError: lengths differ, chunks are not alike, an array sink overlaps a source in part.
-            TypeError: what is no numpy array, or no callable; a dtype that no tensor holds.
+            ValueError: lengths differ, chunks differ in more than length, or an array sink overlaps a source partly.
+            TypeError: an argument is not a numpy array or not callable, or a dtype is not supported.
             OutOfDeviceMemory: `depth` chunks do not fit.
 
-        Whatever is raised on the way, also by source, work, sink or progress, or by Ctrl-C, comes out as it is, after
-        all launched work has finished and the tensors are freed, with a note that tells the chunk and its rows (before
-        Python 3.11 as its cause).
+        Errors of source, work, sink and progress, and Ctrl-C, are raised unchanged after all launched work has finished
+        and the tensors are freed. A note on the error names the chunk and its rows (before Python 3.11, its cause).
         """
         return streaming.stream(self, source, work, sink, outputs, depth, chunk_bytes, progress)
 
     def profile(self) -> Profile:
-        """A measurement of the tasks launched inside of `with runtime.profile() as profile: …`."""
+        """Returns a profile, which measures the tasks launched in `with runtime.profile() as profile: …`."""
         return Profile(self)
 
     def _destroy(self) -> None:
         self._kernels.clear()
         self._cache.clear()
-        # On a lost device there is nothing left to do, nor on one that the collector has finalized already.
+        # There is no work left on a lost device, or on one that the garbage collector has finalized.
         if not self.device.closed and not self.scheduler.failed:
             try:
-                self.scheduler.wait()  # Ctrl-C gets out; then a second close() waits for the rest
+                self.scheduler.wait()  # after Ctrl-C, a second close() waits for the rest
             except VulkanError:
                 pass
-            except KernelError as error:  # which nobody has been told of
+            except KernelError as error:  # not reported to a caller before
                 warnings.warn(str(error), RuntimeWarning, stacklevel=2)
         with ExitStack() as last:
             last.callback(self._instance.close)
@@ -244,7 +243,7 @@ class Runtime(Context):
 
 
 def _check_options(features: object, memory_limit_bytes: object) -> None:
-    """Raises TypeError or ValueError for what Python would take and misunderstand."""
+    """Raises TypeError or ValueError for values that would be misunderstood."""
     if isinstance(features, str):
         raise TypeError(f"features is a collection of names; got the string {features!r}; pass [{features!r}]")
     if memory_limit_bytes is not None and (not isinstance(memory_limit_bytes, int) or memory_limit_bytes <= 0):
@@ -274,7 +273,7 @@ _default_lock = threading.Lock()
 
 
 def default_runtime() -> Runtime:
-    """The runtime that is used where none is named: made on first need, made anew after it was closed or a fork."""
+    """Returns the runtime for work without one: made on first use, and again after a close or a fork."""
     with _default_lock:
         if not _default or _default[0].closed or _default[0].inherited:
             _default[:] = [Runtime()]
@@ -287,12 +286,12 @@ def _close_all() -> None:
 
 
 def _abandon_all() -> None:
-    """In a forked child: the driver's threads are gone, so nothing may be submitted or waited for."""
+    """In a forked child, which lacks the driver's threads: nothing may be submitted or waited for."""
     global _default_lock, _parent
     _default_lock = threading.Lock()
     error = forked_error("this Runtime", os.getppid())
     for runtime in list(_open_runtimes):
-        if runtime._instance.in_use:  # also where it is closed, but has lent memory
+        if runtime._instance.in_use:  # also if it is closed, but has lent memory
             _parent = os.getppid()
         runtime.scheduler.abandon(error)
 

@@ -50,7 +50,7 @@ def train_sharded(
                     with suppress(ValueError):  # a runtime is being profiled
                         measuring.enter_context(group.balance())[:] = map(len, split)
                     descent.run(shards, _MEASURED_EPOCHS if settings.batch_size == n_rows else 1)
-                if any(len(rows) > _MAX_EXCESS * n_rows * due for rows, due in zip(split, group.shares, strict=True)):
+                if any(len(rows) > _MAX_EXCESS * n_rows * due for rows, due in zip(split, group.weights, strict=True)):
                     continue
             descent.run(shards, settings.max_iter)
             return Outcome(descent.weights, descent.intercept, np.array(descent.losses, np.float32), descent.converged)

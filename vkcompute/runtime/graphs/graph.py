@@ -1,4 +1,4 @@
-"""Graphs: launches, copies and transfers recorded once and replayed many times, with other inputs where wanted."""
+"""Graphs: launches, copies and transfers that are recorded once and replayed many times."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy.typing as npt
 from vkcompute.core.buffer import Buffer
 from vkcompute.core.suballoc import assign_offsets
 from vkcompute.errors import ClosedError
-from vkcompute.runtime.graphs.host_arrays import Array, Arrays
+from vkcompute.runtime.graphs.host_arrays import Array, HostArrays
 from vkcompute.runtime.graphs.inputs import Inputs
 from vkcompute.runtime.graphs.recordings import GraphRecording, Recordings
 from vkcompute.runtime.memory.context import Context
@@ -23,23 +23,21 @@ from vkcompute.runtime.scheduling.placeholders import Placeholder
 from vkcompute.runtime.scheduling.scheduler import Scheduler
 from vkcompute.runtime.scheduling.task import Places, Task
 
-_MOST_RUNS = 100_000  # each run is a pointer in the submit, and a submit is not to take minutes
+_MAX_RUNS = 100_000  # each run is a pointer in the submit, and a submit must not take minutes
 
 
 class Graph:
-    """What `with runtime.record() as graph:` records, and what runs when the graph does.
+    """Records the work launched in `with runtime.record() as graph:`, to run it any number of times.
 
-    That is launches, copies, fills, `tensor.write(array)`, `tensor.read(array)`, and runs of other graphs.
+    It records launches, copies, fills, `tensor.write(array)`, `tensor.read(array)`, and runs of other graphs. A run is
+    ordered by the data that it accesses, like a launch. A graph keeps its tensors and kernels alive.
 
-    Runs are ordered against everything else by the data they touch, as a launch is. A graph holds the tensors and
-    kernels that it uses.
+    Inputs are given as `with runtime.record(x=tensor, rate=0.1) as graph:` and named `graph["x"]` and `graph["rate"]`
+    in the block; `graph.run(x=other)` runs with another tensor of the same shape and dtype, or other push constants.
+    Recordings for the last few choices of inputs are kept, with their tensors; a new choice costs the host about as
+    much as the first recording. A recording never changes while the device may run it.
 
-    Inputs, by `with runtime.record(x=tensor, rate=0.1) as graph:`, are named `graph["x"]` and `graph["rate"]` in what
-    is recorded; `graph.run(x=other)` is a run with another tensor of the same shape and dtype, or other push constants.
-    The few last choices of inputs are kept in recorded form, with their tensors; a new one costs the host about as
-    much as the recording did. What the device runs is never changed.
-
-    `stage_upload`, `stage_download`, `report`, `add` and `recording` are the library's own, and may change.
+    `stage_upload`, `stage_download`, `report`, `add` and `recording` are internal and may change.
     """
 
     def __init__(self, runtime: Context, inputs: Mapping[str, Any]) -> None:
@@ -49,7 +47,7 @@ class Graph:
         self._defaults = self._inputs.resolved({})
         self._tasks: list[Task] = []
         self._temporaries: list[Placeholder] = []
-        self._arrays = Arrays(runtime, self._owner)
+        self._arrays = HostArrays(runtime, self._owner)
         self._recordings: Recordings | None = None
         self.recording = False
         self._state = "new"
@@ -89,19 +87,19 @@ class Graph:
         self._state = "recorded"
 
     def __getitem__(self, name: str) -> Any:
-        """What stands for an input in the recording: a tensor, of which views may be taken, or a push constant."""
+        """The placeholder of an input in the recording: a tensor, which may have views, or a push constant."""
         return self._inputs[name]
 
     @property
     def tensors(self) -> dict[str, Tensor]:
-        """The inputs that are tensors, as `graph[name]` gives them, in the order of `record`."""
+        """The placeholders of the inputs that are tensors, in the order of `record`."""
         return self._inputs.tensors
 
     def empty(self, shape: int | tuple[int, ...], dtype: npt.DTypeLike = np.float32) -> Tensor:
-        """A temporary: a tensor for what this graph records only, and whose content lasts as long as a run.
+        """Returns a temporary: a tensor whose content lasts as long as a run, for use in this recording only.
 
-        It has memory from the first task that uses it, or a view of it, to the last. Temporaries of which no task needs
-        both share memory; so the content is arbitrary until something is written.
+        It has memory from the first task that uses it, or a view of it, to the last. Temporaries with disjoint live
+        ranges share memory, so the content is arbitrary until it is written.
 
         Raises:
             TypeError, ValueError: as `Runtime.empty`; or the graph is not being recorded.
@@ -110,24 +108,24 @@ class Graph:
         return allocate(self.runtime, self._temporary, shape, dtype)
 
     def stage_upload(self, array: Array, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Buffer:
-        """Staging memory for a `Tensor.write`: each run takes what the array holds when it is submitted."""
+        """Returns a buffer that each run fills with the array as it is at the submit."""
         self._require_recording()
         return self._arrays.staged(self._arrays.up, shape, dtype, array).buffer
 
     def stage_download(self, array: Array) -> Buffer:
-        """Staging memory for a `Tensor.read`: the array has the result once the run's future is seen to be done."""
+        """Returns a buffer that is copied to the array once the run's future is seen to be done."""
         self._require_recording()
         return self._arrays.staged(self._arrays.down, array.shape, array.dtype, array).buffer
 
-    def report(self, n_words: int, land: Callable[[Array], Exception | None]) -> Tensor:
-        """A tensor of uint32 for the launch that is recorded next: `land` takes what it holds after each run.
+    def report(self, n_words: int, read: Callable[[Array], Exception | None]) -> Tensor:
+        """Returns a tensor of uint32 for the next launch, which is zero before it; `read` is called with it after.
 
-        It is zero before the launch. The size is a multiple of 256 bytes, at which any device binds.
+        Its size must be a multiple of 256 bytes, the largest alignment of bindings.
         """
-        return self._arrays.staged(self._arrays.reports, (n_words,), np.dtype(np.uint32), land).fill(0)
+        return self._arrays.staged(self._arrays.reports, (n_words,), np.dtype(np.uint32), read).fill(0)
 
     def add(self, task: Task) -> Future:
-        """Records a task, after the checks of a run with the inputs that were given first."""
+        """Records a task, after checks with the default inputs."""
         self._check(task)
         self._tasks.append(task.held())
         return self._recorded()
@@ -140,7 +138,7 @@ class Graph:
         task.rebased(*self._defaults).check()
 
     def _recorded(self) -> Future:
-        """The future of the newest task, which has no moment of its own."""
+        """The future of the newest task, which has no point of its own."""
         return Future(self.runtime.scheduler.tracker, None, len(self._tasks))
 
     def _require_recording(self) -> None:
@@ -155,13 +153,13 @@ class Graph:
         return self._temporaries[-1]
 
     def _shared_memory(self) -> Places:
-        """Where the temporaries are, by the first and the last task that use them."""
+        """Assigns memory to the temporaries by their live ranges, from the first to the last task that uses them."""
         used: dict[Buffer, tuple[int, int]] = {}
         for number, task in enumerate(self._tasks):
             for buffer in task.buffers:
                 used[buffer] = used.get(buffer, (number, number))[0], number
         alive = [buffer for buffer in self._temporaries if buffer in used]
-        for pairs in self._arrays.lists:  # what used the others could not be recorded
+        for pairs in self._arrays.lists:  # others were staged for tasks that could not be recorded
             pairs[:] = [pair for pair in pairs if pair[0].buffer in used]
         device = self.runtime.device
         offsets, nbytes = assign_offsets([(*used[buffer], buffer.nbytes) for buffer in alive], device.memory.align)
@@ -173,35 +171,35 @@ class Graph:
     # -- running ------------------------------------------------------------------------------------------------------
 
     def submit(self, times: int = 1, **inputs: Any) -> Future:
-        """Starts the recorded work, `times` times in a row; returns at once.
+        """Starts `times` runs in a row; returns at once.
 
-        The first submit of several runs waits for one of them, to learn how long it takes: runs are cut into submits
-        that stay within the runtime's `submit_limit_s`, and the future is that of the last.
+        The first submit of several runs waits for one of them, to measure it: runs are split into submits within the
+        runtime's `submit_limit_s`, and the future is that of the last submit.
 
-        With arrays of the host, it waits where three submits with the same inputs are pending, for the first of them.
+        With host arrays, this waits for the first of three pending submits with the same inputs.
 
         Args:
-            inputs: in place of those that `record` was given, for these runs only.
+            inputs: replace the inputs of `record` in these runs.
 
         Raises:
-            ValueError: the graph is still being recorded, `times` is not positive, or an input does not fit.
+            ValueError: the graph is still being recorded, `times` is not positive, or an input is not acceptable.
             TypeError: an input is unknown or of another type.
             ClosedError: it is closed, or its recording failed.
         """
         self._ready()
-        if not isinstance(times, int) or not 1 <= times <= _MOST_RUNS:
-            raise ValueError(f"a graph runs 1 to {_MOST_RUNS} times in a row; got times={times!r}")
+        if not isinstance(times, int) or not 1 <= times <= _MAX_RUNS:
+            raise ValueError(f"a graph runs 1 to {_MAX_RUNS} times in a row; got times={times!r}")
         scheduler = self.runtime.scheduler
         if scheduler.n_recordings and (outer := recording_graph(scheduler)) is not None:
             return self._append_to(outer, times, inputs)
         if not self._arrays.used:
             return self._replay(times, inputs)
-        for _ in range(times - 1 if self._arrays.reports else 0):  # what a run reports is seen before the next one
+        for _ in range(times - 1 if self._arrays.reports else 0):  # a report is read before the next run
             self._submit_with_arrays(1, inputs).result()
         return self._submit_with_arrays(1 if self._arrays.reports else times, inputs)
 
     def _submit_with_arrays(self, times: int, inputs: Mapping[str, Any]) -> Future:
-        self.runtime.require_open()  # in a forked child, the lock may be held by a thread that is not there
+        self.runtime.require_open()  # in a forked child, the lock may be held by a thread that does not exist there
         with self._arrays.sending:
             with self.runtime.scheduler.lock:
                 recording = self._ready().choose(inputs)
@@ -212,32 +210,32 @@ class Graph:
             return self._arrays.expect(staging, run)
 
     def _replay(self, times: int, inputs: Mapping[str, Any], recording: GraphRecording | None = None) -> Future:
-        """Starts runs. Of several it waits for the first, where submits have a limit and it has not done so before.
+        """Starts runs. Waits for the first of several if submits have a limit, once per graph.
 
         Args:
-            recording: the one for `inputs` whose staging memory is filled, where there are arrays.
+            recording: the one for `inputs` with filled staging memory, if the graph has arrays.
         """
         if times > 1 and not self._has_run:
-            self._replay(1, inputs, recording).result()  # without the device's lock: other threads go on
+            self._replay(1, inputs, recording).result()  # without the device's lock
             self._has_run = True
             times -= 1
-        with self.runtime.scheduler.lock:  # against a close() on another thread, which is looked for again
+        with self.runtime.scheduler.lock:  # another thread may close the graph before this
             recordings = self._ready()
             recording = recording or (recordings.choose(inputs) if inputs else recordings.first)
             return recordings.replay(recording, times)
 
     def run(self, times: int = 1, *, until: Tensor | None = None, every: int | None = None, **inputs: Any) -> int:
-        """Runs the recorded work, `times` times in a row, and waits for it; gives the number of runs made.
+        """Runs the recorded work `times` times in a row and waits for it; returns the number of runs.
 
         Args:
-            until: a tensor of one element, bool, int32 or uint32: runs end when it is not zero. It is looked at after
-                each `every` runs, while the next `every` are on their way; so up to 2 * every - 1 runs may follow the
-                one that sets it, and what is recorded must do no harm in them.
-            every: how many runs are one submit; for `until`, 16 where it is not given.
+            until: a tensor of one element, bool, int32 or uint32: runs stop when it is not zero. It is read after each
+                `every` runs, while the next `every` are running. So up to 2 * every - 1 runs may follow the one that
+                sets it, and must be harmless.
+            every: the number of runs per submit, with `until`; 16 by default.
             inputs: as for `submit`.
 
         Raises:
-            as `submit`, and ValueError, TypeError for a flag that is none.
+            as `submit`, and ValueError, TypeError: `until`, `every` or `times` is not acceptable.
         """
         if until is not None:
             return self._run_until(until, times, 16 if every is None else every, inputs)
@@ -256,26 +254,26 @@ class Graph:
             raise ValueError(f"until is a tensor of one element in memory of {self.runtime.device}; got {until!r}")
         if not isinstance(every, int) or not isinstance(times, int) or min(times, every) < 1:
             raise ValueError(f"times and every are ints from 1; got times={times!r}, every={every!r}")
-        made, flying = 0, deque[tuple[Future, Tensor]]()
+        made, pending = 0, deque[tuple[Future, Tensor]]()
         while made < times:
             n = min(every, times - made)
             run = self.submit(n, **inputs)
             made += n
             seen = empty(self.runtime, until.shape, until.dtype)
-            seen.copy_from(until).point()  # submitted, or it would go with the next runs, and be finished with them
-            flying.append((run, seen))
-            if len(flying) > 1:
-                first, flag = flying.popleft()
+            seen.copy_from(until).point()  # submitted now: it must not finish with the next runs
+            pending.append((run, seen))
+            if len(pending) > 1:
+                first, flag = pending.popleft()
                 first.result()
                 if flag:
                     break
-        for run, _ in flying:
+        for run, _ in pending:
             run.result()
         return made
 
     def _append_to(self, outer: Graph, times: int, given: Mapping[str, Any]) -> Future:
         """Records the work into another graph."""
-        if self._arrays.reports and times > 1:  # of which each has its own
+        if self._arrays.reports and times > 1:  # each run has its own report
             return [self._append_to(outer, 1, given) for _ in range(times)][-1]
         self._inputs.key(given)
         places, values = self._inputs.resolved(given)
@@ -285,7 +283,7 @@ class Graph:
             for tensor, array in mine:
                 places[tensor.buffer] = outer._arrays.staged(theirs, tensor.shape, tensor.dtype, array).buffer, 0
         tasks = [task.rebased(places, values) for task in self._tasks]
-        for task in tasks:  # before one is added: all of them are, or none
+        for task in tasks:  # first: all of them are added, or none
             outer._check(task)
         outer._tasks += tasks * times
         return outer._recorded()
@@ -298,7 +296,7 @@ class Graph:
         raise ValueError("the graph is still being recorded; run it after the `with` block")
 
     def close(self) -> None:
-        """Lets go of what the graph holds, once no run of it is pending."""
+        """Releases the graph's tensors and kernels, once no run is pending."""
         self._state = "closed"
         recordings, self._recordings = self._recordings, None
         if recordings is not None:
@@ -310,12 +308,12 @@ class Graph:
 
 
 def temporary(context: Context, shape: int | tuple[int, ...], dtype: npt.DTypeLike) -> Tensor:
-    """Makes a tensor with arbitrary content: a temporary of the graph that is being recorded, if one is."""
+    """Makes a tensor with arbitrary content: a temporary while a graph is recorded."""
     graph = recording_graph(context.scheduler)
     return empty(context, shape, dtype) if graph is None else graph.empty(shape, dtype)
 
 
 def recording_graph(scheduler: Scheduler) -> Graph | None:
-    """The graph that records what is launched here, if any."""
+    """The graph that records what is launched here, or None."""
     recorder = scheduler.recording()
     return recorder if isinstance(recorder, Graph) else None

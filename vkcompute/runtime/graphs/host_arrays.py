@@ -1,4 +1,4 @@
-"""Arrays of the host that a graph's runs send and fetch, through staging memory that a run has for itself."""
+"""Host arrays that the runs of a graph upload and download, through staging memory of their own."""
 
 from __future__ import annotations
 
@@ -20,40 +20,42 @@ from vkcompute.runtime.scheduling.task import Places
 Array = npt.NDArray[Any]
 Pairs = Sequence[tuple[Tensor, Any]]
 Report = Callable[[Array], Exception | None]
+"""reads the words that a launch reports; returns its error, if any"""
 
 
-class Arrival(Future):
-    """A run whose results reach arrays of the host before it counts as done."""
+class DownloadFuture(Future):
+    """The future of a run that downloads: it is done once the results are in the host arrays."""
 
-    def __init__(self, run: Future, land: Callable[[], None]) -> None:
+    def __init__(self, run: Future, download: Callable[[], None]) -> None:
         super().__init__(run._tracker, run._queue, run._task)
-        self._reason, self._land = run._reason, land
+        self._reason, self._download = run._reason, download
 
     def done(self) -> bool:
         if finished := super().done():
-            self.exception()  # where it has not failed, its results land
+            self.exception()  # unless it has failed, this downloads
         return finished
 
     def result(  # type: ignore[override]
         self, timeout_s: float | None = None, *, timeout: float | None = None
     ) -> None:
         super().result(timeout_s, timeout=timeout)
-        self._land()
+        self._download()
 
 
 class Staging:
-    """What one recording's runs pass arrays through: so one run at a time.
+    """Staging memory of one recording: for one run at a time.
 
     Attributes:
-        places: where the tensors of the arrays are.
-        run, number: the last run and its number among the runtime's, or None and 0.
-        fetched: whether the results of that run are here and nowhere else.
+        places: placeholder -> its place in the staging memory.
+        run, number: the last run and its number in the runtime, or None and 0.
+        pending: True if the results of that run have not been copied to the arrays.
+        up, down: the memory for uploads, and for downloads and reports.
     """
 
     def __init__(self, runtime: Context, up: Pairs, down: Pairs) -> None:
         self.places: Places = {}
         self.run: Future | None = None
-        self.number, self.fetched = 0, False
+        self.number, self.pending = 0, False
         self.up, self.down = self._make(runtime, "upload", up), self._make(runtime, "download", down)
 
     def _make(self, runtime: Context, use: str, pairs: Pairs) -> Buffer | None:
@@ -67,11 +69,11 @@ class Staging:
 
 
 class _Downloads:
-    """The order in which the runs of all graphs of a runtime fill arrays.
+    """The order of downloads by all graphs of a runtime.
 
     Attributes:
         numbers: of the runs.
-        done: id of an array -> the last run whose results it has, under `lock`.
+        done: id of an array -> the last run that it has results of; guarded by `lock`.
     """
 
     def __init__(self) -> None:
@@ -79,12 +81,12 @@ class _Downloads:
         self.done: dict[int, int] = {}  # a new array with the id of an old one has later runs
 
 
-class Arrays:
-    """The arrays of one graph.
+class HostArrays:
+    """The host arrays of one graph.
 
     Attributes:
-        up, down: pairs of a tensor in staging memory and the array that it is filled from, or that it goes to.
-        reports: pairs of such a tensor, which launches write, and what takes its words (as `Graph.report`).
+        up, down: pairs of a tensor in staging memory and the array to upload or to fill.
+        reports: pairs of a tensor in staging memory, which launches write, and the function that reads it.
         lists: all three.
     """
 
@@ -99,55 +101,55 @@ class Arrays:
 
     @property
     def used(self) -> bool:
-        """Whether there are any."""
+        """True if there are any."""
         return any(self.lists)
 
     def staged(
         self, pairs: list[tuple[Tensor, Any]], shape: tuple[int, ...], dtype: np.dtype[Any], array: Any
     ) -> Tensor:
-        """A new tensor in staging memory, for an array or what takes it."""
+        """Adds a tensor in staging memory for an array, or for the function that reads it."""
         what = "the staging memory of a graph"
         tensor = allocate(self._runtime, lambda n: Placeholder(self._owner, what, n), shape, dtype)
         pairs.append((tensor, array))
         return tensor
 
     def send(self, staging: Staging) -> None:
-        """Fills the staging memory with what the arrays hold now, once the run before has read it."""
+        """Copies the arrays to the staging memory, once the previous run has read it."""
         if staging.run is not None and staging.run.exception() is None:
-            self.land(staging, staging.number)
+            self.download(staging, staging.number)
         if staging.up is not None:
             with self._runtime.transfers.view(staging.up, write=True) as memory:
                 for tensor, array in self.up:
                     np.copyto(_part(memory, staging, tensor), array, casting="same_kind")
 
     def expect(self, staging: Staging, run: Future) -> Future:
-        """The run's future, that lands its results; to be called in the order of the runs."""
+        """Registers a run, in the order of the runs; returns a future that downloads its results."""
         number = staging.number = next(self._downloads.numbers)
-        staging.run, staging.fetched = run, staging.down is not None
-        return Arrival(run, lambda: self.land(staging, number)) if staging.fetched else run
+        staging.run, staging.pending = run, staging.down is not None
+        return DownloadFuture(run, lambda: self.download(staging, number)) if staging.pending else run
 
-    def land(self, staging: Staging, number: int) -> None:
-        """Copies the results of a finished run to the arrays: once, and never over those of any graph's later run."""
-        landed = self._downloads.done
+    def download(self, staging: Staging, number: int) -> None:
+        """Copies the results of a finished run to the arrays, unless a later run of any graph has done so."""
+        done = self._downloads.done
         with self._downloads.lock:
-            if staging.down is None or staging.number != number or not staging.fetched:
+            if staging.down is None or staging.number != number or not staging.pending:
                 return
             with self._runtime.transfers.view(staging.down, write=False) as memory:
                 for tensor, array in self.down:
-                    if number > landed.get(id(array), 0):
+                    if number > done.get(id(array), 0):
                         array[...] = _part(memory, staging, tensor)
-                        landed[id(array)] = number
-            staging.fetched = False
+                        done[id(array)] = number
+            staging.pending = False
 
     def launch(self, staging: Staging, run: Callable[[], Future]) -> Future:
-        """Has `run` start a run, whose reports are handed on when they arrive."""
+        """Starts a run by `run`; its reports are read when it has finished."""
         if not self.reports:
             return run()
         assert staging.down is not None
         return self._runtime.scheduler.callbacks.expect(staging.down, lambda: self._reported(staging), run)
 
     def _reported(self, staging: Staging) -> Exception | None:
-        """The first error that launches of a finished run have reported."""
+        """Reads the reports of a finished run; returns the first error."""
         assert staging.down is not None
         with self._runtime.transfers.view(staging.down, write=False) as memory:
             errors = [report(_part(memory, staging, tensor)) for tensor, report in self.reports]
@@ -155,6 +157,6 @@ class Arrays:
 
 
 def _part(memory: npt.NDArray[np.uint8], staging: Staging, tensor: Tensor) -> Array:
-    start = staging.places[tensor.span[0]][1]  # also while the runtime is being closed
+    start = staging.places[tensor.span[0]][1]  # not by `buffer`, which raises while the runtime is being closed
     part: Array = memory[start : start + tensor.nbytes].view(tensor.dtype).reshape(tensor.shape)
     return part

@@ -1,4 +1,4 @@
-"""The named inputs of a graph: what stands for them in the recording, and what is given for a run."""
+"""Inputs of a graph by name: their placeholders in the recording, and their values in a run."""
 
 from __future__ import annotations
 
@@ -12,89 +12,89 @@ from vkcompute.runtime.memory.tensor import Tensor, alias
 from vkcompute.runtime.scheduling.placeholders import Parameter, Placeholder
 from vkcompute.runtime.scheduling.task import Places, Values
 
-_RESERVED = ("times", "until", "every")  # what run() calls its own
+_RESERVED = ("times", "until", "every")  # parameters of Graph.run
 _NUMBERS = (int, float, bool, np.generic)
 
 
 class Inputs:
-    """Tensors, and values of push constants, by name.
+    """Inputs of one graph: tensors and push constants.
 
     Args:
-        owner: whose placeholders these are.
-        given: what a run takes unless it is given something else.
+        owner: of the placeholders.
+        given: the defaults.
 
     Attributes:
-        default_key: the key of a run that is given nothing.
+        default_key: the key of a run with the defaults.
     """
 
     def __init__(self, runtime: Context, owner: object, given: Mapping[str, Any]) -> None:
         self._runtime = runtime
-        self._standing: dict[str, Tensor | Parameter] = {}
+        self._placeholders: dict[str, Tensor | Parameter] = {}
         self._defaults: dict[str, Any] = {}
         for name, value in given.items():
             if name in _RESERVED:
                 raise ValueError(f"no input of a graph is called {name!r}: run() has an argument of that name")
             if isinstance(value, Tensor):
                 buffer = Placeholder(owner, f"the input {name!r} of a graph", value.nbytes)
-                self._standing[name] = Tensor(runtime, buffer, 0, value.shape, value.strides, value.dtype)
+                self._placeholders[name] = Tensor(runtime, buffer, 0, value.shape, value.strides, value.dtype)
             else:
-                self._standing[name] = Parameter(name, _copied(value))
+                self._placeholders[name] = Parameter(name, _copied(value))
             self._key_of(name, value)
-            # A copy, in case that theirs is closed or changed.
-            standing = self._standing[name]
-            self._defaults[name] = standing.value if isinstance(standing, Parameter) else alias(value)
+            # A copy, as the caller may close or change the original.
+            placeholder = self._placeholders[name]
+            self._defaults[name] = placeholder.value if isinstance(placeholder, Parameter) else alias(value)
         self.default_key = self.key({})
 
     def __getitem__(self, name: str) -> Tensor | Parameter:
-        if name not in self._standing:
+        if name not in self._placeholders:
             raise KeyError(f"no input {name!r}: {self._known()}")
-        return self._standing[name]
+        return self._placeholders[name]
 
     @property
     def tensors(self) -> dict[str, Tensor]:
-        """What stands for the inputs that are tensors."""
-        return {name: standing for name, standing in self._standing.items() if isinstance(standing, Tensor)}
+        """The placeholders of the inputs that are tensors."""
+        return {name: each for name, each in self._placeholders.items() if isinstance(each, Tensor)}
 
     def key(self, given: Mapping[str, Any]) -> tuple[Any, ...]:
-        """What tells a run's inputs from those of other runs.
+        """A key for the inputs of a run: equal keys mean equal inputs.
 
         Raises:
-            TypeError: an input is unknown, of another dtype, or no tensor where one is wanted.
+            TypeError: an input is unknown, of another dtype, or not a tensor where one is required.
             ValueError: a tensor is of another shape or runtime, not contiguous, or closed.
         """
-        if not given.keys() <= self._standing.keys():
-            raise TypeError(f"no input {', '.join(given.keys() - self._standing.keys())}: {self._known()}")
+        if not given.keys() <= self._placeholders.keys():
+            raise TypeError(f"no input {', '.join(given.keys() - self._placeholders.keys())}: {self._known()}")
         return tuple([self._key_of(name, given.get(name, default)) for name, default in self._defaults.items()])
 
     def resolved(self, given: Mapping[str, Any]) -> tuple[Places, Values]:
-        """What the tensors and the values stand for in a run; `given` has been checked by `key`."""
+        """The buffers and values for the placeholders in a run; `given` was checked by `key`."""
         places: Places = {}
         values: dict[Parameter, Any] = {}
-        for name, standing in self._standing.items():
+        for name, placeholder in self._placeholders.items():
             value = given.get(name, self._defaults[name])
-            if isinstance(standing, Parameter):
-                values[standing] = bool(value) if isinstance(value, np.bool_) else value
+            if isinstance(placeholder, Parameter):
+                values[placeholder] = bool(value) if isinstance(value, np.bool_) else value
             else:
-                places[standing.buffer] = value.buffer, value.offset
+                places[placeholder.buffer] = value.buffer, value.offset
         return places, values
 
     def _known(self) -> str:
-        return f"this graph's inputs are {', '.join(self._standing) or 'none'}, by `gpu.record(name=…)`"
+        return f"this graph's inputs are {', '.join(self._placeholders) or 'none'}, by `gpu.record(name=…)`"
 
     def _key_of(self, name: str, value: Any) -> Any:
-        standing = self._standing[name]
-        if isinstance(standing, Parameter):
+        placeholder = self._placeholders[name]
+        if isinstance(placeholder, Parameter):
             return _bits(name, value)
         if not isinstance(value, Tensor):
             raise TypeError(f"the input {name!r} of this graph is a tensor; got {type(value).__name__}")
-        if value.launch_key is None and value.buffer:  # or the buffer says that it is closed
+        if value.launch_key is None and value.buffer:  # else `buffer` raises that it is closed
             raise ValueError(f"the input {name!r} is a contiguous tensor; strides are {value.strides}; pass a .copy()")
         if value.runtime is not self._runtime:
             raise ValueError(f"the input {name!r} belongs to another runtime ({value.runtime.device}); copy it here")
-        if value.dtype != standing.dtype:
-            raise TypeError(f"the input {name!r} of this graph is {standing.dtype}; got {value.dtype}")
-        if value.shape != standing.shape:
-            raise ValueError(f"the input {name!r} of this graph has shape {standing.shape}; got {value.shape}")
+        if value.dtype != placeholder.dtype:
+            raise TypeError(f"the input {name!r} of this graph is {placeholder.dtype}; got {value.dtype}")
+        if value.shape != placeholder.shape:
+            raise ValueError(f"the input {name!r} of this graph has shape {placeholder.shape}; got {value.shape}")
         return value.launch_key
 
 
@@ -103,7 +103,7 @@ def _copied(value: Any) -> Any:
 
 
 def _bits(name: str, value: Any) -> Any:
-    """What tells numbers apart that a shader tells apart: 0.0 from -0.0, and for messages 1 from 1.0 and True."""
+    """A key that distinguishes numbers as shaders do: 0.0 from -0.0; and for messages 1 from 1.0 and True."""
     if type(value) in _NUMBERS:
         return repr(value)
     if isinstance(value, Parameter):

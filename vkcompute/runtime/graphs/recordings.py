@@ -1,4 +1,4 @@
-"""Recordings: a graph's tasks in command buffers, one for each choice of inputs that is kept."""
+"""Recordings of a graph: one for each choice of inputs that is kept."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from weakref import WeakSet
 
 from vkcompute.core.command import CommandPool
 from vkcompute.errors import OutOfDeviceMemory
-from vkcompute.runtime.graphs.host_arrays import Arrays, Staging
+from vkcompute.runtime.graphs.host_arrays import HostArrays, Staging
 from vkcompute.runtime.graphs.inputs import Inputs
 from vkcompute.runtime.memory.context import Context, kept
 from vkcompute.runtime.scheduling.future import Future
 from vkcompute.runtime.scheduling.recording import Recording
 from vkcompute.runtime.scheduling.task import Bindings, Places, Task
 
-_MOST_KEPT = 4  # choices of inputs beside the first; each holds its tensors
-_MOST_PENDING = 3  # runs at a time of one choice, where each needs staging memory of its own
+_MAX_KEPT = 4  # choices of inputs besides the default; each keeps its tensors alive
+_MAX_PENDING = 3  # runs of one choice at a time, if each needs its own staging memory
 
 
 class GraphRecording(Recording):
     """A recording of a graph's tasks.
 
     Attributes:
-        staging: the staging memory of its runs, where these pass arrays of the host.
+        staging: the staging memory of its runs, if the graph has host arrays.
     """
 
     __slots__ = ("staging",)
@@ -36,14 +36,14 @@ class GraphRecording(Recording):
 
 
 class Recordings:
-    """Those of one graph. All methods are called with the device's lock held.
+    """The recordings of one graph. All methods require the device's lock.
 
     Attributes:
-        first: the one for the inputs that the graph was recorded with.
-        family: the queue family that they may be submitted to.
+        first: the one for the default inputs.
+        family: the queue family that they can be submitted to.
     """
 
-    def __init__(self, runtime: Context, inputs: Inputs, tasks: list[Task], memory: Places, arrays: Arrays) -> None:
+    def __init__(self, runtime: Context, inputs: Inputs, tasks: list[Task], memory: Places, arrays: HostArrays) -> None:
         self._runtime, self._inputs, self._tasks, self._memory, self._arrays = runtime, inputs, tasks, memory, arrays
         self._kept: dict[Any, list[GraphRecording]] = {}
         queue = runtime.scheduler.placement.recorded_for
@@ -53,7 +53,7 @@ class Recordings:
         self._all.add(self)
 
     def choose(self, given: Mapping[str, Any]) -> GraphRecording:
-        """A recording for these inputs, whose staging memory is free, or is so before that of others like it."""
+        """Returns a recording for these inputs, with staging memory that is free, or the next to be free."""
         key = self._inputs.key(given)
         alike = self._kept.get(key, [])
         for recording in alike:
@@ -61,7 +61,7 @@ class Recordings:
             if staging is None or staging.run is None or staging.run.done():
                 return recording
         oldest = min(alike, key=lambda recording: recording.staging.number if recording.staging else 0, default=None)
-        if oldest is not None and len(alike) == _MOST_PENDING:
+        if oldest is not None and len(alike) == _MAX_PENDING:
             return oldest
         try:
             recording = self._record(given)
@@ -69,17 +69,17 @@ class Recordings:
             if oldest is None or oldest not in self._kept.get(key, []):
                 raise
             return oldest
-        alike = self._kept.get(key, [])  # which may have been given up for its memory
-        if not alike and len(self._kept) > _MOST_KEPT:
-            self._give_up(next(key for key in self._kept if key != self._inputs.default_key))
+        alike = self._kept.get(key, [])  # it may have been dropped to free memory
+        if not alike and len(self._kept) > _MAX_KEPT:
+            self._drop(next(key for key in self._kept if key != self._inputs.default_key))
         self._kept[key] = [*alike, recording]
         return recording
 
     def replay(self, recording: GraphRecording, times: int) -> Future:
-        """Submits runs, as many at a time as fit. The future is that of the last submit, or the first that failed."""
+        """Submits runs, as many per submit as its limit permits. Returns the last future, or the first that failed."""
         scheduler, cost = self._runtime.scheduler, recording.cost
         while True:
-            if scheduler.submit_limit_s is not None:  # what they take may have changed
+            if scheduler.submit_limit_s is not None:  # the cost may have been updated
                 for queue in scheduler.queues:
                     queue.poll_task()
                 cost.update()
@@ -98,17 +98,17 @@ class Recordings:
         tasks = [task.rebased(*inputs).placed(places, bindings) for task in self._tasks]
         return GraphRecording(self._pool, tasks, staging, self._runtime.scheduler.submit_limit_s)
 
-    def _give_up(self, key: Any) -> None:
+    def _drop(self, key: Any) -> None:
         for recording in self._kept.pop(key):
             self._runtime.device.deletion_queue.append((self._pool.give, 0, recording.handle))
 
     def drop_others(self) -> None:
-        """Gives up all but those for the first inputs: memory is short."""
+        """Drops all recordings but those for the default inputs, to free memory."""
         for key in self._kept.keys() - {self._inputs.default_key}:
-            self._give_up(key)
+            self._drop(key)
 
     def close(self) -> None:
-        """Lets go of them, once no run is pending."""
+        """Drops all recordings, once no run is pending."""
         self._all.discard(self)
         self._pool.close()
 

@@ -1,4 +1,4 @@
-"""How many rows each of several devices gets: in proportion to how fast it has been found to be. No device here."""
+"""Load balancing: the rows of each of several devices, in proportion to their measured speed. Arithmetic only."""
 
 from __future__ import annotations
 
@@ -6,40 +6,41 @@ import math
 from collections.abc import Sequence
 from itertools import accumulate
 
-Shares = tuple[float, ...]
-"""The fraction of the rows that each device gets; together 1."""
+Weights = tuple[float, ...]
+"""the fraction of the rows that each device gets; their sum is 1"""
 
 
-def fractions(shares: Sequence[float], n_devices: int) -> Shares:
-    """`shares` in any unit as fractions.
+def normalized(weights: Sequence[float], n_devices: int) -> Weights:
+    """Converts weights in any unit to fractions.
 
     Raises:
-        ValueError: not one finite number from 0 on per device, or none is above 0.
+        ValueError: there is not one finite number from 0 on per device, or none is above 0.
     """
-    total = sum(shares)
-    if len(shares) != n_devices or not all(0 <= share < math.inf for share in shares) or not 0 < total < math.inf:
-        raise ValueError(f"shares are {n_devices} finite numbers from 0 on, one above 0; got {tuple(shares)}")
-    return tuple(share / total for share in shares)
+    total = sum(weights)
+    if len(weights) != n_devices or not all(0 <= weight < math.inf for weight in weights) or not 0 < total < math.inf:
+        raise ValueError(f"weights are {n_devices} finite numbers from 0 on, one above 0; got {tuple(weights)}")
+    return tuple(weight / total for weight in weights)
 
 
-def split_rows(n_rows: int, shares: Shares) -> tuple[range, ...]:
-    """Consecutive rows for each device, within one of its share; none for one whose share is less than half a row."""
-    stops = [min(n_rows, round(n_rows * reach)) for reach in accumulate(shares)]
+def split_rows(n_rows: int, weights: Weights) -> tuple[range, ...]:
+    """Splits rows into consecutive ranges, one per device, each within one row of its weight."""
+    stops = [min(n_rows, round(n_rows * reach)) for reach in accumulate(weights)]
     stops[-1] = n_rows
     return tuple(map(range, [0, *stops], stops))
 
 
-def learned(shares: Shares, n_rows: Sequence[int], seconds: Sequence[float], n_before: int) -> Shares:
-    """The shares in which all devices would have taken the same time, mixed with those of `n_before` measurements.
+def learned(weights: Weights, n_rows: Sequence[int], seconds: Sequence[float], n_before: int) -> Weights:
+    """Updates weights by a measurement: with the new ones, all devices would have taken the same time.
 
-    It is their mean, in which a measurement weighs a third at least: one that was disturbed is made up for, and a
-    device that has become slower is noticed. A device that had no rows, or no time, keeps its share.
+    The result is the mean of this measurement and the `n_before` earlier ones, with a third or more for the new one:
+    so a disturbed measurement is corrected, and a device that has become slower is noticed. A device without rows, or
+    without time, keeps its weight.
     """
-    weight = 1 / (1 + min(n_before, 2))
+    share = 1 / (1 + min(n_before, 2))
     speeds = [n / s if n and s > 0 else 0.0 for n, s in zip(n_rows, seconds, strict=True)]
-    measured = sum(share for share, speed in zip(shares, speeds, strict=True) if speed)
+    measured = sum(weight for weight, speed in zip(weights, speeds, strict=True) if speed)
     total = sum(speeds)
     return tuple(
-        share + weight * (measured * speed / total - share) if speed else share
-        for share, speed in zip(shares, speeds, strict=True)
+        weight + share * (measured * speed / total - weight) if speed else weight
+        for weight, speed in zip(weights, speeds, strict=True)
     )

@@ -1,4 +1,4 @@
-"""Several devices at work as one: the rows of an array are divided among them, the faster one gets more."""
+"""Device groups: arrays sharded by rows over several devices, weighted by their speed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy.typing as npt
 from vkcompute.core.instance import Instance
 from vkcompute.core.lifetime import Handle
 from vkcompute.core.physical import enumerate_devices
-from vkcompute.runtime.groups.balance import Shares, fractions, learned, split_rows
+from vkcompute.runtime.groups.balance import Weights, learned, normalized, split_rows
 from vkcompute.runtime.launching import program
 from vkcompute.runtime.memory import layout
 from vkcompute.runtime.memory.tensor import Array, Tensor
@@ -22,38 +22,38 @@ from vkcompute.runtime.scheduling.future import Future
 
 
 class GroupTensor:
-    """An array on several devices: each holds some of its rows, or, where it is replicated, all of it.
+    """An array on several devices: sharded by rows, or replicated.
 
     Attributes:
-        group: that made it, by `tensor`, `empty`, `zeros` or `replicate`.
-        parts: a tensor per device.
-        rows: per device those that it holds, consecutive; None where the array is replicated.
+        group: the group of devices.
+        shards: a tensor per device.
+        rows: the consecutive rows on each device; None if the array is replicated.
         shape, dtype: of the whole array.
     """
 
-    def __init__(self, group: DeviceGroup, parts: Iterable[Tensor], rows: tuple[range, ...] | None) -> None:
-        self.group, self.parts, self.rows = group, tuple(parts), rows
-        first = self.parts[0]
+    def __init__(self, group: DeviceGroup, shards: Iterable[Tensor], rows: tuple[range, ...] | None) -> None:
+        self.group, self.shards, self.rows = group, tuple(shards), rows
+        first = self.shards[0]
         self.dtype = first.dtype
         self.shape = first.shape if rows is None else (rows[-1].stop, *first.shape[1:])
 
     def numpy(self) -> Array:
-        """A copy of the whole array, C-contiguous; of a replicated one, the first device's. Waits for its writers."""
+        """Returns a C-contiguous copy of the array; of a replicated one, the first device's. Waits for its writers."""
         if self.rows is None:
-            return self.parts[0].numpy()
-        for part in self.parts:  # so that the devices work at the same time, not each when it is its part's turn
-            part.runtime.scheduler.submit()
-        return np.concatenate([part.numpy() for part in self.parts])
+            return self.shards[0].numpy()
+        for shard in self.shards:  # all devices start before the first one is waited for
+            shard.runtime.scheduler.submit()
+        return np.concatenate([shard.numpy() for shard in self.shards])
 
     def write(self, data: npt.ArrayLike) -> None:
-        """Overwrites the array with one that broadcasts to its shape; errors as of `Tensor.write`."""
+        """Overwrites the array with one that broadcasts to its shape; raises as `Tensor.write`."""
         if self.rows is None:
-            for part in self.parts:
-                part.write(data)
+            for shard in self.shards:
+                shard.write(data)
             return
         whole = np.broadcast_to(np.asarray(data), self.shape)
-        for part, rows in zip(self.parts, self.rows, strict=True):
-            part.write(whole[rows.start : rows.stop])
+        for shard, rows in zip(self.shards, self.rows, strict=True):
+            shard.write(whole[rows.start : rows.stop])
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Array:
         if copy is False:
@@ -61,9 +61,9 @@ class GroupTensor:
         return self.numpy().astype(dtype or self.dtype, copy=False)
 
     def close(self) -> None:
-        """Lets go of the memory on every device."""
-        for part in self.parts:
-            part.close()
+        """Releases the memory on every device."""
+        for shard in self.shards:
+            shard.close()
 
     def __enter__(self) -> GroupTensor:
         return self
@@ -77,22 +77,22 @@ class GroupTensor:
 
 
 class GroupFuture:
-    """Work on its way on several devices.
+    """Launched work on several devices.
 
     Attributes:
-        futures: of each device that has some; for `concurrent.futures.wait` and its like.
+        futures: one per device with work; for `concurrent.futures.wait` and similar.
     """
 
     def __init__(self, futures: Sequence[Future]) -> None:
         self.futures = tuple(futures)
 
     def done(self) -> bool:
-        """Whether all of it is finished; does not wait."""
-        return False not in [future.done() for future in self.futures]  # submits it on every device
+        """Returns True if all of it has finished; does not wait."""
+        return False not in [future.done() for future in self.futures]  # a list: submits the work on every device
 
     def result(self, timeout_s: float | None = None) -> None:
-        """Waits for all of it; `timeout_s` and errors are as of `Future.result`, the time is for all together."""
-        self.done()  # so that all devices have it before the first is awaited
+        """Waits for all of it; raises as `Future.result`. `timeout_s` is for all devices together."""
+        self.done()  # submits the work on all devices before waiting for the first
         until_s = None if timeout_s is None else time.monotonic() + timeout_s
         for future in self.futures:
             future.result(None if until_s is None else max(0.0, until_s - time.monotonic()))
@@ -120,16 +120,16 @@ class GroupKernel:
         queue: int | str | None = None,
         **named: Any,
     ) -> GroupFuture:
-        """Launches the kernel on every device that has rows; returns at once. All devices work at the same time.
+        """Launches the kernel on every device with rows; returns at once. The devices run at the same time.
 
-        Arguments are as of `Kernel`, with tensors of the group. Each device sees its part of a split one, whose first
-        row is its row 0. A push constant or a grid that depends on the rows is given as a function of them:
-        `first_row=lambda rows: rows.start, grid=lambda rows: (len(rows),)`. Where one device refuses a launch, those
-        before it have made it.
+        Arguments are those of `Kernel`, with tensors of the group. Each device gets its shard of a sharded tensor, with
+        rows from 0 on. A push constant or a grid that depends on the rows is given as a function of them:
+        `first_row=lambda rows: rows.start, grid=lambda rows: (len(rows),)`. If a device rejects the launch, the devices
+        before it have launched.
 
         Raises:
-            ValueError: no tensor is split, two are split in different ways, or one is of another group.
-            TypeError, ValueError: as of `Kernel`.
+            ValueError: no tensor is sharded, two are sharded differently, or one is of another group.
+            TypeError, ValueError: as `Kernel`.
         """
         futures = []
         options = {name: value for name, value in (("grid", grid), ("queue", queue)) if value is not None}
@@ -142,7 +142,7 @@ class GroupKernel:
         return GroupFuture(futures)
 
     def _rows(self, args: Iterable[Any]) -> tuple[range, ...]:
-        """The rows of each device, on which all split tensors agree."""
+        """The rows of each device, which are the same for all sharded tensors."""
         self.group.require_open()
         tensors = [each for each in args if isinstance(each, (GroupTensor, Tensor))]
         for tensor in tensors:
@@ -150,40 +150,38 @@ class GroupKernel:
                 raise ValueError(f"{tensor} is not of {self.group}; pass group.tensor(it), or group.replicate(it)")
         found = {tensor.rows for tensor in tensors if isinstance(tensor, GroupTensor) and tensor.rows is not None}
         if len(found) > 1:
-            ways = " and ".join("/".join(str(len(rows)) for rows in way) for way in found)
+            given = " and ".join("/".join(str(len(rows)) for rows in each) for each in found)
             raise ValueError(
-                f"tensors of one launch are split alike; got {ways} rows; make them anew: group.tensor(old)"
+                f"tensors of one launch are sharded alike; got {given} rows; make them anew: group.tensor(old)"
             )
         if not found:
-            raise ValueError(
-                "a launch on a group takes a tensor that is split by rows: of group.tensor, empty or zeros"
-            )
+            raise ValueError("a launch on a group takes a sharded tensor, made by group.tensor, empty or zeros")
         return found.pop()
 
 
 def _of_device(value: Any, index: int, rows: range) -> Any:
     if isinstance(value, GroupTensor):
-        return value.parts[index]
+        return value.shards[index]
     return value(rows) if callable(value) else value
 
 
 class DeviceGroup(Handle):
-    """Several devices, each of which takes a share of the rows of what they compute.
+    """Several devices that compute together, each on its shard of the rows.
 
-    Devices are taken to be independent. Two drivers that compute on the same cores are not: together they may be
-    slower than the better one alone.
+    The devices should be independent. Two drivers on the same cores are not: together they may be slower than the
+    faster one alone.
 
     Attributes:
         runtimes: one per device, in the order given.
-        launched: rows launched on each device in the present `balance()`.
+        launched: rows launched on each device in the current `balance()`.
 
     Args:
         devices: open runtimes, which the group does not close; indices or parts of names, for runtimes of its own; or
-            None, for all devices that can be used.
+            None, for all usable devices.
 
     Raises:
-        NoDevice: one of them is not there, or there is none.
-        ValueError: a runtime, or a device that the group opens, comes twice; or the list is empty.
+        NoDevice: one of the devices, or any device at all, is missing.
+        ValueError: a runtime or a device is given twice, or the list is empty.
     """
 
     def __init__(self, devices: Iterable[Runtime | int | str] | None = None) -> None:
@@ -205,35 +203,35 @@ class DeviceGroup(Handle):
             self._owned = [runtime for each, runtime in zip(given, self.runtimes, strict=True) if each is not runtime]
             opening.pop_all()
         self._n_measured, self.launched = 0, [0] * len(keys)
-        self._shares = fractions([1.0] * len(keys), len(keys))
+        self._weights = normalized([1.0] * len(keys), len(keys))
         self._opened()
 
-    # -- who does how much --------------------------------------------------------------------------------------------
+    # -- balancing ----------------------------------------------------------------------------------------------------
 
     @property
-    def shares(self) -> Shares:
-        """The fraction of the rows that each device gets of what is split from now on; can be set, in any unit."""
-        return self._shares
+    def weights(self) -> Weights:
+        """The fraction of the rows that each device gets of new sharded tensors; may be set, in any unit."""
+        return self._weights
 
-    @shares.setter
-    def shares(self, shares: Sequence[float]) -> None:
-        self._shares, self._n_measured = fractions(shares, len(self.runtimes)), 0
+    @weights.setter
+    def weights(self, weights: Sequence[float]) -> None:
+        self._weights, self._n_measured = normalized(weights, len(self.runtimes)), 0
 
     def split(self, n_rows: int) -> tuple[range, ...]:
-        """The rows that each device gets of so many."""
-        return split_rows(n_rows, self._shares)
+        """Splits this many rows by the weights."""
+        return split_rows(n_rows, self._weights)
 
     @contextmanager
     def balance(self) -> Iterator[list[int]]:
-        """Measures what is launched inside, and sets `shares` so that all devices would have finished together.
+        """Measures the launches in the block, and sets `weights` so that all devices would have finished together.
 
             with group.balance():
                 kernel(x, out)
-            x, out = group.tensor(x), group.empty(out.shape)     # divided anew
+            x, out = group.tensor(x), group.empty(out.shape)     # sharded anew
 
-        The shares are a mean of what the last measurements say; of the first, what it says. Launch a kernel once
-        before, as drivers compile then. A device without rows stays without. What is launched inside on the runtimes by
-        hand counts if its rows are added to the list that is given, per device.
+        The weights are the mean of the last measurements. Launch each kernel once before, as drivers compile on the
+        first launch. A device without rows keeps none. For launches on single runtimes in the block, add their rows to
+        the list that the block gets, per device.
 
         Raises:
             ValueError: a runtime is being profiled.
@@ -244,50 +242,50 @@ class DeviceGroup(Handle):
             yield self.launched
             self.flush()
         seconds = [sum(task.ns for task in profile.tasks) / 1e9 for profile in profiles]
-        self._shares = learned(self._shares, self.launched, seconds, self._n_measured)
+        self._weights = learned(self._weights, self.launched, seconds, self._n_measured)
         self._n_measured += 1
 
-    # -- what they work on --------------------------------------------------------------------------------------------
+    # -- tensors and kernels ------------------------------------------------------------------------------------------
 
     def empty(self, shape: int | tuple[int, ...], dtype: npt.DTypeLike = np.float32) -> GroupTensor:
-        """An array with arbitrary content, split by rows, that is along the first axis, by the present `shares`.
+        """Returns an array with arbitrary content, sharded by rows (the first axis) by the current `weights`.
 
         Raises:
-            ValueError: it has no axis, or a length is negative.
-            OutOfDeviceMemory: a part does not fit its device.
+            ValueError: the shape has no axis, or a length is negative.
+            OutOfDeviceMemory: a shard does not fit its device.
         """
         self.require_open()
         n_rows, *others = layout.lengths(shape) or (-1,)
         if n_rows < 0:
-            raise ValueError(f"an array is split along its first axis, of 0 rows or more; got shape {shape}")
+            raise ValueError(f"an array is sharded along its first axis, of 0 rows or more; got shape {shape}")
         split = self.split(n_rows)
-        parts = [runtime.empty((len(rows), *others), dtype) for runtime, rows in zip(self.runtimes, split, strict=True)]
-        return GroupTensor(self, parts, split)
+        pairs = zip(self.runtimes, split, strict=True)
+        return GroupTensor(self, [runtime.empty((len(rows), *others), dtype) for runtime, rows in pairs], split)
 
     def tensor(self, data: npt.ArrayLike | GroupTensor, dtype: npt.DTypeLike | None = None) -> GroupTensor:
-        """A copy of `data`, split as by `empty`; of a group's tensor, through the host."""
+        """Returns a copy of `data`, sharded as by `empty`; a group's tensor is copied through the host."""
         array = np.asarray(data, dtype)
         result = self.empty(array.shape, array.dtype)
         result.write(array)
         return result
 
     def zeros(self, shape: int | tuple[int, ...], dtype: npt.DTypeLike = np.float32) -> GroupTensor:
-        """An array of zeros, split as by `empty`."""
+        """Returns an array of zeros, sharded as by `empty`."""
         result = self.empty(shape, dtype)
-        for part in result.parts:
-            part.fill(0)
+        for shard in result.shards:
+            shard.fill(0)
         return result
 
     def replicate(self, data: npt.ArrayLike, dtype: npt.DTypeLike | None = None) -> GroupTensor:
-        """A copy of the whole of `data` on every device."""
+        """Returns a copy of all of `data` on every device."""
         self.require_open()
         array = np.asarray(data, dtype)
         return GroupTensor(self, [runtime.tensor(array) for runtime in self.runtimes], None)
 
     def kernel(self, source: program.Source | Callable[..., Future], **options: Any) -> GroupKernel:
-        """The kernel on every device; `options` and errors are as of `Runtime.kernel`.
+        """Returns the kernel for every device; options and errors are those of `Runtime.kernel`.
 
-        Of a Python kernel, `group.kernel(saxpy)` or `group.kernel(saxpy[groups, local_size])`, without options.
+        A kernel in Python is passed without options: `group.kernel(saxpy)`, `group.kernel(saxpy[groups, local_size])`.
         """
         self.require_open()
         if hasattr(source, "written"):
@@ -301,13 +299,13 @@ class DeviceGroup(Handle):
     # -- all together -------------------------------------------------------------------------------------------------
 
     def flush(self) -> None:
-        """Starts the work that has been launched on any device; does not wait for it. Raises when all have it."""
+        """Submits the launched work on every device; does not wait for it. Raises after all have been flushed."""
         with ExitStack() as every:
             for runtime in reversed(self.runtimes):
                 every.callback(runtime.flush)
 
     def wait(self) -> None:
-        """Waits for all work on all devices. Raises when all have been waited for."""
+        """Waits for all work on all devices. Raises after all have been waited for."""
         with ExitStack() as every:
             for runtime in reversed(self.runtimes):
                 every.callback(runtime.wait)
@@ -323,5 +321,5 @@ class DeviceGroup(Handle):
 
 
 def _usable() -> list[int]:
-    with Instance() as instance:  # where there is none, opening the first one says why
+    with Instance() as instance:  # if there is none, opening the first one raises the reason
         return [device.index for device in enumerate_devices(instance) if not device.unfit()] or [0]

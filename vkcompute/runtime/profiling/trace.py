@@ -1,4 +1,4 @@
-"""What a profile found: the tasks and the host's part, as a table, as a trace, as a picture."""
+"""Traces: the measured tasks and host calls, as a table, a trace file or a plot."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from vkcompute import disk
 
 @dataclass(frozen=True, slots=True)
 class TaskTime:
-    """One task.
+    """A measured task.
 
     Attributes:
-        name: the kernel's, or "copy", "fill"; or "graph", where a submit of one has more than 10,000 tasks.
+        name: the kernel's, or "copy", "fill"; or "graph" for a submit of more than 10,000 recorded tasks.
         queue: role and index of the queue, e.g. "compute 0".
-        start_ns, stop_ns: on the host's `time.perf_counter_ns` clock. A task starts when all before it on the queue
+        start_ns, stop_ns: on the host's `time.perf_counter_ns` clock. A task starts when all earlier ones on its queue
             have finished, so tasks of one queue do not overlap.
-        enqueued_ns: when the host launched it, on the same clock.
-        thread: the track of the host's thread that did, as `HostTime.thread`.
-        nbytes: of the ranges that it declares to read and write.
+        enqueued_ns: the time of the launch, on the same clock.
+        thread: the thread that launched it, as `HostTime.thread`.
+        nbytes: of the ranges that it reads and writes.
     """
 
     name: str
@@ -42,13 +42,13 @@ class TaskTime:
 
     @property
     def gb_per_s(self) -> float:
-        """Bytes touched per second of device time, in 1e9 bytes."""
+        """Bytes accessed per second of device time, in 1e9 bytes."""
         return self.nbytes / self.ns if self.ns else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class HostTime:
-    """Something that the host did for the runtime. What is done in the course of another lies within its time.
+    """A measured call of the host. Nested calls are measured too, within the time of the outer one.
 
     Attributes:
         name: "launch" (recording a task), "submit" (of a batch to a queue), "wait", "upload" or "download".
@@ -72,11 +72,11 @@ class HostTime:
 
 
 class Trace:
-    """Tasks of one device, and what the host did.
+    """The measured tasks of one device, and the calls of the host.
 
     Attributes:
         device: its name.
-        tasks, host: in order of their start.
+        tasks, host: by start time.
     """
 
     def __init__(self, device: str) -> None:
@@ -85,7 +85,7 @@ class Trace:
         self.host: list[HostTime] = []
 
     def table(self) -> str:
-        """Per name and queue: tasks, total, mean and longest time on the device, bytes per second; costliest first."""
+        """Formats count, total, mean and maximum device time, and bandwidth per name and queue, by descending total."""
         named: dict[tuple[str, str], list[TaskTime]] = defaultdict(list)
         for task in self.tasks:
             named[task.name, task.queue].append(task)
@@ -99,8 +99,9 @@ class Trace:
         return "\n".join(rows)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes a trace in the Chrome format, which ui.perfetto.dev opens: a track per queue and one for the host, or
-        for each of its threads, with an arrow from each launch to its task.
+        """Writes a trace in Chrome's format, for ui.perfetto.dev.
+
+        It has a track per queue and per thread of the host, with an arrow from each launch to its task.
         """
         tracks = {track: tid for tid, track in enumerate(self._tracks(), 1)}
         trace = {
@@ -111,7 +112,11 @@ class Trace:
         disk.write_atomic(Path(path), json.dumps(trace).encode())
 
     def plot(self) -> Any:
-        """A matplotlib figure: a row for the host and one per queue, a bar per call and task. Needs extra `plot`."""
+        """Plots a row for the host and one per queue, with a bar per call and task. Requires the extra `plot`.
+
+        Returns:
+            a matplotlib figure.
+        """
         from matplotlib import pyplot
 
         tracks, origin = self._tracks(), self._origin()
@@ -119,7 +124,7 @@ class Trace:
         for track, each in self._spans():
             bars[each.name][track].append(((each.start_ns - origin) / 1e6, each.ns / 1e6))
         figure, axes = pyplot.subplots(figsize=(10, 1.5 + 0.6 * len(tracks)), layout="constrained")
-        # Transfers first: the waits and submits in their course are to be seen.
+        # Transfers first, so that the waits and submits within them are visible.
         names = sorted(bars, key=lambda name: name not in ("upload", "download"))
         for number, name in enumerate(names):
             label = name
@@ -133,14 +138,14 @@ class Trace:
         return figure
 
     def _tracks(self) -> list[str]:
-        """Names of the tracks: the host's, the main thread's first, then the queues."""
+        """The names of the tracks: the host's threads, the main thread first, then the queues."""
         return [
             *(sorted({call.thread for call in self.host}) or ["host"]),
             *sorted({task.queue for task in self.tasks}),
         ]
 
     def _spans(self) -> Iterator[tuple[str, HostTime | TaskTime]]:
-        """The track of each call and task."""
+        """Yields each call and task with its track."""
         yield from ((call.thread, call) for call in self.host)
         yield from ((task.queue, task) for task in self.tasks)
 

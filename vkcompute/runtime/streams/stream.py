@@ -1,4 +1,4 @@
-"""Streams: host data passes through the device in chunks, so that chunks go up, are worked on and come down at once."""
+"""Streams: host data of any size in chunks, which are uploaded, processed and downloaded at the same time."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ Work = Callable[..., object] | Graph
 Sink = Array | Callable[[slice, Array], object]
 Progress = Callable[[int, int | None], object]
 Row = tuple[np.dtype[Any], tuple[int, ...]]
-"""dtype and shape of what one index of an array's first axis gives"""
+"""dtype and shape of a row, which is one index of an array's first axis"""
 _At = tuple[int, slice, int]
 """number, rows and bytes of a chunk"""
 
 CHUNK_BYTES = 8 << 20
-DEPTH = 3  # one going up, one worked on, one coming down
+DEPTH = 3  # chunks: one in upload, one in work, one in download
 _END: Any = object()  # of a source
 
 
@@ -41,7 +41,7 @@ def stream(
     chunk_bytes: int,
     progress: Progress | None,
 ) -> int:
-    """What `Runtime.stream` does."""
+    """See `Runtime.stream`."""
     runtime.scheduler.refuse_recording("stream()", "stream before or after the recording")
     for name, value in (("depth", depth), ("chunk_bytes", chunk_bytes)):
         if not isinstance(value, int) or value < 1:
@@ -69,19 +69,19 @@ def stream(
 
 
 def feed(runtime: Context, chunks: Iterable[Chunk], work: Work) -> None:
-    """The same without sinks, for chunks that the library makes itself: errors do not tell of them."""
-    _Stream(runtime, work, [], DEPTH, None, None, told=False).run(iter(chunks))
+    """Streams chunks that the library makes itself, without sinks and without notes on errors."""
+    _Stream(runtime, work, [], DEPTH, None, None, annotates=False).run(iter(chunks))
 
 
-class _Slot:
-    """The tensors of one chunk at a time: those of the sources, then those of the sinks.
+class _ChunkTensors:
+    """Tensors for one chunk at a time: those of the sources, then those of the sinks.
 
-    They are never views: a kernel with vector elements may round up the end of a tensor that has its own buffer.
+    None of them is a view: a kernel with vector elements may round up the end of a tensor with a buffer of its own.
     """
 
     def __init__(self) -> None:
         self.tensors: list[Tensor] = []
-        self._graph: Graph | None = None  # a graph recorded for these tensors, which goes with them
+        self._graph: Graph | None = None  # the work recorded on these tensors
         self._run: Future | None = None  # the last of its runs
 
     def launch(self, work: Work) -> None:
@@ -101,8 +101,8 @@ class _Slot:
             self._graph = graph
         self._run = self._graph.submit()
 
-    def land(self) -> None:
-        """Waits for a graph's run, whose arrays then have what it fetched."""
+    def wait(self) -> None:
+        """Waits for the run of a graph, which then has filled its arrays."""
         if self._run is not None:
             self._run.result()
             self._run = None
@@ -117,7 +117,7 @@ class _Slot:
 
 
 class _Stream:
-    """One run: `depth` slots of tensors used in turn, and the chunks that are on the device."""
+    """One run of a stream: `depth` sets of tensors, used in turn, and the chunks on the device."""
 
     def __init__(
         self,
@@ -128,39 +128,39 @@ class _Stream:
         progress: Progress | None,
         n_rows: int | None,
         *,
-        told: bool = True,
+        annotates: bool = True,
     ) -> None:
         self._runtime, self._work, self._sinks = runtime, work, sinks
-        self._progress, self._n_rows, self._told = progress, n_rows, told
-        self._slots = deque(_Slot() for _ in range(depth))
-        self._flying: deque[tuple[_At, _Slot]] = deque()
+        self._progress, self._n_rows, self._annotates = progress, n_rows, annotates
+        self._tensor_sets = deque(_ChunkTensors() for _ in range(depth))
+        self._in_flight: deque[tuple[_At, _ChunkTensors]] = deque()
         self._rows: list[Row] = []  # of the sources
         self._n_read = self._n_chunks = 0
         self._at: _At = 0, slice(0, 0), 0
         self._stage = ""
 
     def run(self, chunks: Iterator[Chunk]) -> int:
-        """Takes every chunk through; gives the number of rows."""
+        """Processes every chunk; returns the number of rows."""
         try:
-            while self._take(chunks):
+            while self._start_next(chunks):
                 pass
-            while self._flying:
-                self._land()
+            while self._in_flight:
+                self._finish_oldest()
         except BaseException as error:
-            if self._told:
+            if self._annotates:
                 _annotate(error, self._where())
-            with contextlib.suppress(VkComputeError):  # of a device that is lost: `error` tells already
+            with contextlib.suppress(VkComputeError):  # the device is lost, and `error` says so
                 self._runtime.wait()
             raise
         finally:
-            for slot in self._slots:
-                slot.close()
+            for target in self._tensor_sets:
+                target.close()
         return self._n_read
 
-    def _take(self, chunks: Iterator[Chunk]) -> bool:
-        """Sends the next chunk up and starts the work on it; False at the end of the source."""
-        if len(self._flying) == len(self._slots):
-            self._land()
+    def _start_next(self, chunks: Iterator[Chunk]) -> bool:
+        """Uploads the next chunk and starts the work on it; returns False at the end of the source."""
+        if len(self._in_flight) == len(self._tensor_sets):
+            self._finish_oldest()
         number, start = self._n_chunks, self._n_read
         self._at, self._stage = (number, slice(start, start), 0), "being read"
         chunk = next(chunks, _END)
@@ -173,14 +173,14 @@ class _Stream:
         self._n_chunks, self._n_read = number + 1, rows.stop
         if rows.stop == start:
             return True
-        self._at, self._stage = (number, rows, sum(array.nbytes for array in arrays)), "going up"
-        slot = self._slot(rows.stop - start)
-        for tensor, array in zip(slot.tensors, arrays, strict=False):
+        self._at, self._stage = (number, rows, sum(array.nbytes for array in arrays)), "being uploaded"
+        target = self._next_tensors(rows.stop - start)
+        for tensor, array in zip(target.tensors, arrays, strict=False):
             tensor.write(array)
-        self._stage = "being worked on"
-        slot.launch(self._work)
+        self._stage = "being processed"
+        target.launch(self._work)
         self._runtime.flush()
-        self._flying.append((self._at, slot))
+        self._in_flight.append((self._at, target))
         return True
 
     def _checked(self, chunk: Chunk) -> list[Array]:
@@ -193,7 +193,7 @@ class _Stream:
         return arrays
 
     def check_full(self, n_rows: int, *, at_end: bool = False) -> None:
-        """Raises ValueError where the source has more rows than a sink, or at its end fewer."""
+        """Raises ValueError if the source has more rows than a sink, or fewer at its end."""
         for sink, _ in self._sinks:
             if isinstance(sink, np.ndarray) and (n_rows > len(sink) or (at_end and n_rows < len(sink))):
                 raise ValueError(
@@ -201,28 +201,28 @@ class _Stream:
                     "array of the source's length, or a function"
                 )
 
-    def _slot(self, n_rows: int) -> _Slot:
-        """The next slot, its tensors made anew where the chunk has another length than the one before it there."""
-        slot = self._slots[0]
-        self._slots.rotate(-1)
-        if not slot.tensors or slot.tensors[0].shape[0] != n_rows:
-            slot.close()
+    def _next_tensors(self, n_rows: int) -> _ChunkTensors:
+        """The next set of tensors, made anew if the chunk has another length than the last one in it."""
+        target = self._tensor_sets[0]
+        self._tensor_sets.rotate(-1)
+        if not target.tensors or target.tensors[0].shape[0] != n_rows:
+            target.close()
             for dtype, shape in (*self._rows, *(row or self._rows[0] for _, row in self._sinks)):
-                slot.tensors.append(empty(self._runtime, (n_rows, *shape), dtype))
-        return slot
+                target.tensors.append(empty(self._runtime, (n_rows, *shape), dtype))
+        return target
 
-    def _land(self) -> None:
-        """Waits for the oldest chunk on the device, and hands its results over."""
-        (self._at, slot), self._stage = self._flying.popleft(), "coming down"
+    def _finish_oldest(self) -> None:
+        """Waits for the oldest chunk on the device, and passes its results to the sinks."""
+        (self._at, target), self._stage = self._in_flight.popleft(), "being downloaded"
         rows = self._at[1]
-        slot.land()
-        for (sink, _), tensor in zip(self._sinks, slot.tensors[len(self._rows) :], strict=True):
+        target.wait()
+        for (sink, _), tensor in zip(self._sinks, target.tensors[len(self._rows) :], strict=True):
             if isinstance(sink, np.ndarray):
                 tensor.read(sink[rows])
             else:
                 sink(rows, tensor.numpy())
         if not self._sinks:
-            for tensor in slot.tensors:
+            for tensor in target.tensors:
                 self._runtime.transfers.wait_for(tensor.range, write=True)
         if self._progress is not None:
             self._progress(rows.stop, self._n_rows)
@@ -234,7 +234,7 @@ class _Stream:
 
 
 def _sinks(sink: Sink | Sequence[Sink] | None, outputs: Any) -> list[tuple[Sink, Row | None]]:
-    """Each sink and what its rows are; None for rows like those of the first source."""
+    """Each sink with the kind of its rows; None for rows like those of the first source."""
     several = isinstance(sink, (tuple, list))
     if several and not sink:
         raise ValueError(f"a stream without a sink is given None; got {sink!r}")
@@ -260,12 +260,12 @@ def _sink(sink: Any, output: Any) -> tuple[Sink, Row | None]:
         raise TypeError(f"a sink is an array or a function of (rows, array); got {type(sink).__name__}")
     if output is None:
         return sink, None
-    dtype = np.dtype(output)  # ("float32", (3,)) is numpy's own way to name rows of 3
+    dtype = np.dtype(output)  # numpy accepts ("float32", (3,)) for rows of 3
     return sink, (dtype.base, dtype.shape)
 
 
 def _arrays(chunk: Any) -> list[Array]:
-    """The arrays of a chunk, or of a whole source: one or several of equal length."""
+    """The arrays of a chunk, or of a whole source; checks that they have the same length."""
     parts = chunk if isinstance(chunk, tuple) else (chunk,)
     for part in parts:
         if not isinstance(part, np.ndarray):
@@ -281,7 +281,7 @@ def _arrays(chunk: Any) -> list[Array]:
 
 
 def _as_rows(array: Array) -> Array:
-    """A base-class view of an array; of one with no axes, as its only row."""
+    """The array as a plain ndarray; one without axes becomes one row."""
     array = np.asarray(array)
     return array if array.ndim else array.reshape(1)
 
@@ -291,7 +291,7 @@ def _row(array: Array) -> Row:
 
 
 def _rows_of(graph: Graph, n_rows: int) -> int:
-    """How many rows go into one run of a graph."""
+    """The number of rows in one run of a graph."""
     shape = next((tensor.shape for tensor in graph.tensors.values()), ())
     step = shape[0] if shape else 1
     if step < 1 or n_rows % step:
@@ -308,17 +308,17 @@ def _row_bytes(row: Row) -> int:
 
 
 def clash(target: Array, source: Array) -> bool:
-    """Whether writing some rows of `target` may change other rows of `source`."""
+    """Returns True if writing rows of `target` may change other rows of `source`."""
     here, there = (array.__array_interface__["data"][0] for array in (target, source))
     if here == there and target.strides == source.strides:
         return False
-    with contextlib.suppress(RuntimeError):  # too hard to tell
+    with contextlib.suppress(RuntimeError):  # numpy gave up
         return np.shares_memory(target, source, max_work=1000)  # type: ignore[arg-type]
     return True
 
 
 def _annotate(error: BaseException, note: str) -> None:
-    """Adds a note to an error; before Python 3.11, which brings notes, as the cause that is shown above it."""
+    """Adds a note to an error; before Python 3.11, which has no notes, as its cause."""
     add_note = getattr(error, "add_note", None)
     if add_note is not None:
         add_note(note)
