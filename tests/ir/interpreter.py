@@ -12,14 +12,12 @@ from vkcompute.ir import Constant, Function, Memory, Scalar, Value
 from vkcompute.ir.function import Op, Region
 from vkcompute.ir.types import element_of
 
-_BINARY: dict[str, Callable[[Any, Any], Any]] = {
+OPERATIONS: dict[str, Callable[..., Any]] = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "min": np.minimum, "max": np.maximum,
     "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor, "shl": np.left_shift, "shr": np.right_shift,
     "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
     "mod": np.mod, "rem": np.fmod, "pow": np.power, "atan2": np.arctan2,
     "div": lambda p, q: p / q if p.dtype.kind == "f" else (p - np.fmod(p, q)) // q,
-}  # fmt: skip
-_UNARY: dict[str, Callable[[Any], Any]] = {
     "neg": np.negative, "abs": np.abs, "not": np.invert, "sign": np.sign, "floor": np.floor, "ceil": np.ceil,
     "trunc": np.trunc, "round": np.rint, "sqrt": np.sqrt, "exp": np.exp, "exp2": np.exp2, "log": np.log,
     "log2": np.log2, "sin": np.sin, "cos": np.cos, "tan": np.tan, "asin": np.arcsin, "acos": np.arccos,
@@ -28,7 +26,7 @@ _UNARY: dict[str, Callable[[Any], Any]] = {
 }  # fmt: skip
 MAX_STEPS = 100_000
 Trace = dict[Op, list["Trace"]]
-"""The loops that an invocation came to, each with its passes, and the loops that it came to in these"""
+"""The loops that an invocation entered, each with its iterations, and the loops that it entered in these"""
 
 
 def compute(code: str, args: Sequence[Any], attribute: Any = None) -> Any:
@@ -40,7 +38,7 @@ def compute(code: str, args: Sequence[Any], attribute: Any = None) -> Any:
             return args[0].view(attribute.numpy)
         if code == "select":
             return np.where(*args)[()] if np.ndim(args[0]) else args[1] if args[0] else args[2]
-        return _BINARY[code](*args) if len(args) == 2 else _UNARY[code](*args)
+        return OPERATIONS[code](*args)
 
 
 class _Left(Exception):  # a way out, not an error
@@ -105,11 +103,11 @@ class _Invocation:
 
     def _loop(self, op: Op, carried: tuple[Any, ...]) -> tuple[Any, ...]:
         outer = self.trace
-        passes = outer[op] = []
+        iterations = outer[op] = []
         try:
             while True:
                 self.trace = {}
-                passes.append(self.trace)
+                iterations.append(self.trace)
                 self._bind(op.params, carried)
                 try:
                     carried = self.region(op.regions[0])
@@ -142,7 +140,7 @@ def run(
     return found
 
 
-def passes_in_step(region: Region, traces: Sequence[Trace]) -> int:
+def iterations_in_step(region: Region, traces: Sequence[Trace]) -> int:
     """How often a driver that masks goes through bodies of loops, if it runs these invocations in step.
 
     It goes through what is in branches whether they are taken or not, and at least once through each loop.
@@ -152,7 +150,7 @@ def passes_in_step(region: Region, traces: Sequence[Trace]) -> int:
         if op.code == "loop":
             lists = [trace[op] for trace in traces if op in trace]
             for n in range(max([1, *map(len, lists)])):
-                total += 1 + passes_in_step(op.regions[0], [each[n] for each in lists if n < len(each)])
+                total += 1 + iterations_in_step(op.regions[0], [each[n] for each in lists if n < len(each)])
         else:
-            total += sum(passes_in_step(inner, traces) for inner in op.regions)
+            total += sum(iterations_in_step(inner, traces) for inner in op.regions)
     return total

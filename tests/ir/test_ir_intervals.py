@@ -24,16 +24,16 @@ SOURCE = np.arange(N_SOURCE, dtype=np.int32) * 40503 - 7
 def test_the_bound_is_never_passed(function: ir.Function, bias: int, known: bool, optimized: bool) -> None:
     if optimized:
         ir.optimize(function)
-    most = ir.most_passes(function, {function.pushes[0]: (bias, bias)} if known else {})
+    most = ir.most_iterations(function, {function.pushes[0]: (bias, bias)} if known else {})
     out = np.arange(N_INVOCATIONS * SLOTS, dtype=np.int32)
     traces = interpreter.run(function, {"src": SOURCE, "out": out}, N_INVOCATIONS, {"bias": bias})
     assert most is not None  # every loop of these programs counts to a constant
-    assert most >= interpreter.passes_in_step(function.body, traces), ir.text(function)
+    assert most >= interpreter.iterations_in_step(function.body, traces), ir.text(function)
 
 
 def iterations(trace: interpreter.Trace) -> int:
     """How often an invocation starts loops over, all loops together."""
-    return sum(len(passes) - 1 + sum(map(iterations, passes)) for passes in trace.values())
+    return sum(len(each) - 1 + sum(map(iterations, each)) for each in trace.values())
 
 
 @given(function=functions(), bias=st.integers(-3, 3), limit=st.integers(0, 12), optimized=st.booleans())
@@ -90,14 +90,14 @@ def one_loop(first: int, comparison: str, bound: int | None, step: Step) -> ir.F
 def test_trips_of_a_loop(name: str) -> None:
     first, comparison, bound, step, trips = ONE_LOOP[name]
     function = one_loop(first, comparison, bound, step)
-    assert ir.most_passes(function, {}) == (None if trips is None else trips + 1)
+    assert ir.most_iterations(function, {}) == (None if trips is None else trips + 1)
 
 
 @given(first=st.integers(-5, 5), n=st.integers(-20, 20), width=st.integers(0, 5), step=st.integers(1, 4))
 def test_bounds_that_the_launch_knows(first: int, n: int, width: int, step: int) -> None:
     function = one_loop(first, "lt", None, lambda b, p: b.binary("add", p, b.const(step, _I)))
-    assert (ir.most_passes(function, {}) or 2**31) > 2**31 // 5
-    most = ir.most_passes(function, {function.pushes[0]: (n, n + width)})
+    assert (ir.most_iterations(function, {}) or 2**31) > 2**31 // 5
+    most = ir.most_iterations(function, {function.pushes[0]: (n, n + width)})
     assert most == len(range(first, n + width, step)) + 1
     least = len(range(first, n, step))
     known = {function.pushes[0]: (n, n + width)}
@@ -112,23 +112,23 @@ def test_ranges_of_a_kernel(tmp_path: Path) -> None:
     from vkcompute.jit.compile import optimized
     from vkcompute.jit.source import read
 
-    def passes(body: str, n: int) -> int | None:
+    def bound(body: str, n: int) -> int | None:
         function = _function(tmp_path, body)
         assert isinstance(function, FunctionType)
         built = optimized(function, read(function), (("i", 1), int), (8, 1, 1), False, False, False)[0]
         (push,) = built.pushes
-        return ir.most_passes(built, {push: (n, n), ("global_id", 0): (0, 31)})
+        return ir.most_iterations(built, {push: (n, n), ("global_id", 0): (0, 31)})
 
-    assert passes("for k in range(n): x[i] += k", 100) == 101
-    assert passes("for k in range(2, n, 3): x[i] += k", 100) == 34
-    assert passes("for k in range(n, 2, -3): x[i] += k", 100) == 34
-    assert passes("for k in range(i): x[i] += k", 0) == 32
-    assert passes("for k in range(i, n): x[i] += k", 100) == 101
-    assert passes("for k in range(n):\n        for j in range(k): x[i] += j", 10) == 11 * (1 + 11)
-    assert passes("for k in range(x[i]): x[i] += k", 10) == 2**31
-    assert passes("k = 0\n    while k < n and x[i] > 0:\n        k += 2", 10) == 6
-    assert passes("k = n\n    while k > 0:\n        x[k] = 0\n        k //= 2", 1000) == 11
-    assert passes("x[i] = x[i] ** n", 5) == 4
+    assert bound("for k in range(n): x[i] += k", 100) == 101
+    assert bound("for k in range(2, n, 3): x[i] += k", 100) == 34
+    assert bound("for k in range(n, 2, -3): x[i] += k", 100) == 34
+    assert bound("for k in range(i): x[i] += k", 0) == 32
+    assert bound("for k in range(i, n): x[i] += k", 100) == 101
+    assert bound("for k in range(n):\n        for j in range(k): x[i] += j", 10) == 11 * (1 + 11)
+    assert bound("for k in range(x[i]): x[i] += k", 10) == 2**31
+    assert bound("k = 0\n    while k < n and x[i] > 0:\n        k += 2", 10) == 6
+    assert bound("k = n\n    while k > 0:\n        x[k] = 0\n        k //= 2", 1000) == 11
+    assert bound("x[i] = x[i] ** n", 5) == 4
 
 
 def test_ranges_of_a_kernel_that_exceed_a_limit(tmp_path: Path) -> None:

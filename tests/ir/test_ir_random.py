@@ -15,9 +15,10 @@ from programs import N_INVOCATIONS, N_SOURCE, SLOTS, functions
 
 import vkcompute as vc
 from vkcompute import ir
-from vkcompute.ir import passes
+from vkcompute.ir.branch_folding import fold_branches
 from vkcompute.ir.function import Op, walk
-from vkcompute.ir.unroll import unroll
+from vkcompute.ir.pipeline import LEGALIZATIONS, OPTIMIZATIONS
+from vkcompute.ir.unrolling import unroll_loops
 
 SOURCE = np.arange(N_SOURCE, dtype=np.int32) * 40503 - 7
 SPIRV_VAL = shutil.which("spirv-val")
@@ -41,10 +42,10 @@ def on_device(gpu: vc.Runtime, function: ir.Function, bias: int) -> np.ndarray[t
 def test_no_pass_changes_what_is_computed(function: ir.Function, bias: int) -> None:
     ir.verify(function)
     expected = interpreted(function, bias)
-    for step in (unroll, passes.decide, passes.hoist, passes.share, passes.drop, ir.optimize):
-        step(function)
+    for each in (*OPTIMIZATIONS, *LEGALIZATIONS, ir.optimize):
+        function = each(function)
         ir.verify(function)
-        assert np.array_equal(interpreted(function, bias), expected), step.__name__
+        assert np.array_equal(interpreted(function, bias), expected), each
 
 
 @pytest.mark.pure
@@ -90,7 +91,7 @@ def test_a_branch_on_a_constant_that_starts_a_loop_over(gpu: vc.Runtime, known: 
             b.continue_(loop, b.binary("add", n, b.const(2, ir.INT32)))
     b.store(out, zero, loop.results[0])
     ir.verify(function)
-    passes.decide(function)
+    fold_branches(function)
     ir.verify(function)
     tensor = gpu.full(2, -1, np.int32)
     gpu.kernel(ir.lower(function))(tensor, grid=1)
@@ -127,7 +128,7 @@ def _counting(n: int, step: int, *, inner: bool = False) -> ir.Function:
 def test_short_loops_are_unrolled(n: int, inner: bool, flat: bool, step: int) -> None:
     function, out = _counting(n, step, inner=inner), np.full(1, 5, np.int32)
     ir.verify(function)
-    unroll(function)
+    unroll_loops(function)
     ir.verify(function)
     assert flat is not any(op.code == "loop" for op in walk(function.body))
     interpreter.run(function, {"out": out}, 1)
@@ -147,5 +148,5 @@ def test_a_workgroup_that_waits_unrolls_less_the_more_invocations_it_has(
     reading.ops.insert(-1, Op("load", ir.INT32, [function.constant(0, ir.INT32)], function.buffers[0]))
     if waits:
         function.body.ops.insert(0, Op("barrier", None))
-    unroll(function)
+    unroll_loops(function)
     assert flat is not any(op.code == "loop" for op in walk(function.body))

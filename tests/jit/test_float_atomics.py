@@ -143,6 +143,6 @@ def test_what_a_device_is_asked_for() -> None:
     wanted = ["shaderBufferFloat32Atomics", "shaderBufferFloat64AtomicMinMax", "shaderSharedFloat32AtomicAdd"]
     assert list(variant.features) == wanted
     built, *_ = build(every, read(every), signature, None)  # type: ignore[arg-type]
-    ir.verify(ir.optimize(ir.without_float_atomics(built)))
+    ir.verify(ir.optimize(ir.emulate_float_atomics(built)))
     assert not ir.float_atomics(built)
     assert [str(memory.element) for memory in built.buffers] == ["uint32", "uint64", "int32"]

@@ -14,6 +14,7 @@ import pytest
 
 import vkcompute as vc
 from vkcompute import ir
+from vkcompute.ir.function import NO_CONTRACTION, walk
 from vkcompute.jit import accurate
 from vkcompute.jit.compile import compiled
 from vkcompute.jit.source import read
@@ -193,14 +194,14 @@ def test_fast_math_is_the_devices_own(gpu: vc.Runtime) -> None:
 
 
 @pytest.mark.pure
-@pytest.mark.parametrize("code", sorted(ir.rules.ELEMENTARY))
+@pytest.mark.parametrize("code", sorted(name for name, row in ir.OPERATIONS.items() if row.elementary))
 @pytest.mark.parametrize("kind", [ir.FLOAT32, ir.FLOAT64])
 def test_functions_become_operations_that_are_not_contracted(code: str, kind: ir.Scalar) -> None:
     function = ir.Function(code)
     b = ir.Builder(function)
     memory = function.buffer("x", kind)
-    args = [b.load(memory, b.const(n, ir.UINT32)) for n in range(2 if code in ir.rules.BINARY else 1)]
-    b.store(memory, b.const(0, ir.UINT32), b.binary(code, *args) if len(args) == 2 else b.unary(code, *args))
+    args = [b.load(memory, b.const(n, ir.UINT32)) for n in range(ir.OPERATIONS[code].arity or 0)]
+    b.store(memory, b.const(0, ir.UINT32), b.compute(code, *args))
     ir.verify(accurate.optimized(function))
-    rounded = [op for op in ir.function.walk(function.body) if op.code in ("add", "sub", "mul", "div")]
-    assert all(op.attribute == ir.function.EXACT for op in rounded if op.type is kind)
+    rounded = [op for op in walk(function.body) if op.code in ("add", "sub", "mul", "div")]
+    assert all(op.attribute == NO_CONTRACTION for op in rounded if op.type is kind)

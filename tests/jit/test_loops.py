@@ -302,7 +302,7 @@ def test_random_programs_with_detection(gpu: vc.Runtime, random: Random, seed: i
 @pytest.mark.pure
 @given(random=st.randoms(use_true_random=True), seed=st.integers(0, 1000))
 def test_bounds_of_random_programs(random: Random, seed: int) -> None:
-    """`ir.most_passes` is not less than what a driver that runs invocations in step does."""
+    """`ir.most_iterations` is not less than what a driver that runs invocations in step does."""
     function = module(Program(random).text()).kernel
     data = np.random.default_rng(seed)
     signature = ("i", 1), ("I", 1), ("f", 1), ("i", 2), ("I", 1), ("f", 2)
@@ -311,7 +311,7 @@ def test_bounds_of_random_programs(random: Random, seed: int) -> None:
     lengths["fo.shape[1]"] = 4
     assume(not {*lengths}.difference({"x.shape[0]", "out.shape[0]", "out.shape[1]", "fo.shape[0]", "fo.shape[1]"}))
     given_: dict[Any, Any] = {push: (lengths[push.name],) * 2 for push in built.pushes}
-    most = ir.most_passes(built, given_ | {("global_id", 0): (0, N - 1)})
+    most = ir.most_iterations(built, given_ | {("global_id", 0): (0, N - 1)})
     arrays = {
         "x": data.integers(-(2**31) + 1, 2**31, N).astype(np.int32),
         "y": data.integers(0, 2**32, N).astype(np.uint32),
@@ -322,7 +322,7 @@ def test_bounds_of_random_programs(random: Random, seed: int) -> None:
     }
     traces = interpreter.run(built, arrays, N, {push.name: lengths[push.name] for push in built.pushes})
     if most is not None:
-        assert most >= interpreter.passes_in_step(built.body, traces), ir.text(built)
+        assert most >= interpreter.iterations_in_step(built.body, traces), ir.text(built)
 
 
 @vc.kernel

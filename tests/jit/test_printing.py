@@ -340,6 +340,23 @@ def test_prints_around_an_error(runtime: vc.Runtime) -> None:
     ]
 
 
+@vc.kernel
+def counts(out, n):
+    i = vc.global_id(0)
+    total = 0
+    for k in range(n):
+        total += 1
+        if k % 40_000 == 0:
+            print(i, k, total)
+    out[i] = total
+
+
+@pytest.mark.device_only
+def test_long_loops_print(gpu: vc.Runtime) -> None:
+    told = output(lambda: counts[3, 1](gpu.zeros(3, np.int32), 60_000).result())
+    assert told.splitlines() == [f"{i} {k} {k + 1}" for i in range(3) for k in range(0, 60_000, 40_000)]
+
+
 @pytest.mark.device_only
 def test_streams_and_groups_print(group: vc.DeviceGroup) -> None:
     gpu = group.runtimes[0]

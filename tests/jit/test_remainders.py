@@ -18,7 +18,7 @@ from test_loops import limit_to
 
 import vkcompute as vc
 from vkcompute import ir
-from vkcompute.ir.remainder import without_remainders
+from vkcompute.ir.float_remainders import expand_float_remainders
 
 FLOATS = np.float16, np.float32, np.float64
 Array = np.ndarray[Any, Any]
@@ -192,8 +192,8 @@ def test_the_bound_of_their_passes(kind: ir.Scalar, seed: int) -> None:
     arrays = {"x": numbers[0][places], "y": numbers[1][places]}
     arrays["x"][0], arrays["y"][0] = np.finfo(kind.name).max, np.finfo(kind.name).smallest_subnormal
     arrays["out"] = np.zeros(8, kind.numpy)
-    expanded = without_remainders(function)
+    expanded = expand_float_remainders(function)
     with np.errstate(all="ignore"):
         traces = interpreter.run(expanded, arrays, 8, {})
         np.testing.assert_array_equal(bits_of(arrays["out"]), bits_of(np.fmod(arrays["x"], arrays["y"])))
-    assert interpreter.passes_in_step(expanded.body, traces) <= (ir.most_passes(function, {}) or 0) <= 45
+    assert interpreter.iterations_in_step(expanded.body, traces) <= (ir.most_iterations(function, {}) or 0) <= 45

@@ -1,20 +1,23 @@
-"""The intermediate form in which every front end's kernels meet: typed, in single assignment, with structured control.
+"""The intermediate representation of kernels: typed, in single assignment, with structured control flow.
 
-A front end makes a `Function`, fills it through a `Builder`, and gets SPIR-V from `lower(optimize(function))`.
+A front end builds a `Function` with a `Builder`, and gets SPIR-V from `lower(optimize(function))`.
 """
 
 from __future__ import annotations
 
 from vkcompute.errors import IrError
+from vkcompute.ir.atomics import ATOMICS
 from vkcompute.ir.builder import Branch, Builder, Loop
 from vkcompute.ir.divergence import divergent_barrier
-from vkcompute.ir.emulate import float_atomics, without_float_atomics
-from vkcompute.ir.function import Constant, Function, Memory, Value
-from vkcompute.ir.intervals import certain_excess, most_passes
+from vkcompute.ir.float_atomics import emulate_float_atomics, float_atomics
+from vkcompute.ir.function import Constant, Function, Value
+from vkcompute.ir.iterations import certain_excess, most_iterations
 from vkcompute.ir.loop_cuts import with_cut_detection
-from vkcompute.ir.lower import lower
-from vkcompute.ir.optimize import optimize
+from vkcompute.ir.memory import Memory
+from vkcompute.ir.operations import OPERATIONS, Operation
+from vkcompute.ir.pipeline import lower, optimize
 from vkcompute.ir.printer import text
+from vkcompute.ir.subgroups import SUBGROUP_OPERATIONS
 from vkcompute.ir.types import (
     BOOL,
     FLOAT16,
@@ -34,22 +37,25 @@ from vkcompute.ir.types import (
     Vector,
     vector,
 )
-from vkcompute.ir.verify import verify
+from vkcompute.ir.verifier import verify
 
 __all__ = [
+    "ATOMICS",
     "BOOL",
     "FLOAT16",
     "FLOAT32",
     "FLOAT64",
-    "INT8",
     "INT16",
     "INT32",
     "INT64",
+    "INT8",
+    "OPERATIONS",
     "SCALARS",
-    "UINT8",
+    "SUBGROUP_OPERATIONS",
     "UINT16",
     "UINT32",
     "UINT64",
+    "UINT8",
     "Branch",
     "Builder",
     "Constant",
@@ -57,19 +63,20 @@ __all__ = [
     "IrError",
     "Loop",
     "Memory",
+    "Operation",
     "Scalar",
     "Type",
     "Value",
     "Vector",
     "certain_excess",
     "divergent_barrier",
+    "emulate_float_atomics",
     "float_atomics",
     "lower",
-    "most_passes",
+    "most_iterations",
     "optimize",
     "text",
     "vector",
     "verify",
     "with_cut_detection",
-    "without_float_atomics",
 ]

@@ -1,4 +1,4 @@
-"""Builds a function, operation by operation; constants are folded on the way."""
+"""Builds a function operation by operation, with constant folding."""
 
 from __future__ import annotations
 
@@ -7,30 +7,20 @@ from contextlib import contextmanager
 from typing import Any
 
 from vkcompute.errors import IrError
-from vkcompute.ir.fold import fold
-from vkcompute.ir.function import (
-    TERMINATORS,
-    Constant,
-    Function,
-    Memory,
-    Op,
-    Param,
-    Region,
-    Result,
-    Value,
-    endings,
-    falls_through,
-)
-from vkcompute.ir.rules import result_type
+from vkcompute.ir.folding import fold
+from vkcompute.ir.function import Constant, Function, Op, Param, Region, Result, Value, exits, falls_through
+from vkcompute.ir.memory import Memory
+from vkcompute.ir.operations import result_type
 from vkcompute.ir.types import UINT32, Scalar, Type
 
 Mark = tuple[Region, int]
+"""An insertion point."""
 
 
 class Builder:
-    """Appends operations to a function's body, or to the region of whichever `with` block is open.
+    """Appends operations to a function's body, or to the region of the innermost open `with` block.
 
-    Every method raises IrError where the operation does not take what it is given (ir/rules.py).
+    Every method raises IrError if the operation does not take its operands (ir/operations.py).
     """
 
     def __init__(self, function: Function) -> None:
@@ -41,31 +31,36 @@ class Builder:
     # -- values -------------------------------------------------------------------------------------------------------
 
     def const(self, value: Any, kind: Scalar) -> Constant:
-        """A constant; converted as numpy's `astype` does."""
+        """A constant, converted as by numpy's `astype`."""
         return self.function.constant(value, kind)
 
-    def binary(self, code: str, one: Value, other: Value) -> Value:
-        """An arithmetic operation or a comparison of two values of one type.
+    def compute(self, code: str, *args: Value) -> Value:
+        """An operation on numbers of one type, by its name in the table.
 
-        `div` truncates on integers; `rem` has the sign of the dividend, and is exact for floats; `mod` has that of the
-        divisor, and takes integers. `eq` and the like are False where one is NaN, `ne` is True.
+        On integers `div` truncates. `rem` has the sign of the dividend, and is exact for floats; `mod` has the sign of
+        the divisor, and takes integers. With NaN, `ne` is True and the other comparisons are False. `round` rounds
+        halves to even.
         """
+        return self._value(code, args)
+
+    def binary(self, code: str, one: Value, other: Value) -> Value:
+        """As `compute`, of two operands."""
         return self._value(code, (one, other))
 
     def unary(self, code: str, value: Value) -> Value:
-        """A function of one value; `round` goes to the even one of two neighbours."""
+        """As `compute`, of one operand."""
         return self._value(code, (value,))
 
     def cast(self, value: Value, kind: Type) -> Value:
-        """The number in another type, as numpy's `astype` has it; what does not fit is undefined from floats."""
+        """Converts a number as numpy's `astype` does; undefined for a float that does not fit an integer type."""
         return value if value.type is kind else self._value("cast", (value,), kind)
 
     def bitcast(self, value: Value, kind: Type) -> Value:
-        """The same bits as another type of that width."""
+        """The same bits as another type of equal width."""
         return value if value.type is kind else self._value("bitcast", (value,), kind)
 
     def select(self, condition: Value, one: Value, other: Value) -> Value:
-        """`one` where the condition holds, else `other`; both have been computed."""
+        """`one` if the condition is True, else `other`; both are evaluated."""
         return self._value("select", (condition, one, other))
 
     def vector(self, *elements: Value) -> Value:
@@ -77,31 +72,29 @@ class Builder:
         return self._value("extract", (value,), index)
 
     def builtin(self, name: str, axis: int = 0) -> Value:
-        """`global_id`, `local_id`, `group_id`, `n_groups` along an axis, or another of rules.BUILTINS; uint32."""
+        """A built-in input (ir/builtins.py), uint32."""
         return self._value("builtin", (), (name, axis))
 
-    def linear_id(self) -> tuple[Value, Value]:
-        """The invocation's number in the whole grid, x fastest, and how many there are; uint32."""
+    def linear_id(self) -> Value:
+        """The invocation's linear index in the grid, x fastest, uint32."""
         index: Value = self.const(0, UINT32)
-        n: Value = self.const(1, UINT32)
         for axis, size in reversed(tuple(enumerate(self.function.local_size))):
             length = self.binary("mul", self.builtin("n_groups", axis), self.const(size, UINT32))
             index = self.binary("add", self.binary("mul", index, length), self.builtin("global_id", axis))
-            n = self.binary("mul", n, length)
-        return index, n
+        return index
 
     def subgroup(self, name: str, *args: Value) -> Value:
-        """What the subgroup's invocations that come here compute together; `name` is one of rules.SUBGROUP.
+        """A subgroup operation (ir/subgroups.py) over the active invocations.
 
-        Scans go by the numbers of the lanes. `shuffle` gives the value of the lane that each names, and `shuffle_xor`
-        that of the lane whose number differs by these bits: undefined if that lane is none, or does not come here.
+        Scans are in order of the lanes. `shuffle` reads the value of the given lane; `shuffle_xor` that of the lane
+        whose number differs by the given bits. The result is undefined if that lane is not active.
         """
         return self._value("subgroup", args, name)
 
     # -- memory -------------------------------------------------------------------------------------------------------
 
     def load(self, memory: Memory, index: Value) -> Value:
-        """An element."""
+        """Reads an element."""
         return self._value("load", (index,), memory)
 
     def store(self, memory: Memory, index: Value, value: Value) -> None:
@@ -109,45 +102,45 @@ class Builder:
         self._append("store", (index, value), memory)
 
     def length(self, memory: Memory) -> Value:
-        """How many elements the memory has, uint32."""
+        """The number of elements, uint32."""
         if memory.length is not None:
             return self.const(memory.length, UINT32)
         return self._value("length", (), memory)
 
     def atomic(self, name: str, memory: Memory, index: Value, value: Value) -> Value:
-        """Combines an element with `value` in one step (rules.ATOMICS or SIGNED); gives the one before."""
+        """Combines an element with `value` atomically (ir/atomics.py); gives the previous value."""
         return self._value("atomic", (index, value), (name, memory))
 
     def compare_exchange(self, memory: Memory, index: Value, expected: Value, new: Value) -> Value:
-        """Replaces an element by `new` if it is `expected`; gives the one before."""
+        """Replaces an element by `new` if it equals `expected`, atomically; gives the previous value."""
         return self._value("compare_exchange", (index, expected, new), memory)
 
     def barrier(self) -> None:
-        """Waits for all invocations of the workgroup; what they wrote before is seen by all after."""
+        """Waits for all invocations of the workgroup, and makes their earlier writes visible to all."""
         self._append("barrier")
 
-    # -- control ------------------------------------------------------------------------------------------------------
+    # -- control flow -------------------------------------------------------------------------------------------------
 
     def if_(self, condition: Value) -> Branch:
-        """A branch, whose `then` and `otherwise` are to be filled."""
+        """A branch with the empty regions `then` and `otherwise`."""
         return Branch(self, self._append("if", (condition,), regions=(Region(), Region())))
 
     def loop(self, *initial: Value) -> Loop:
-        """A loop that carries values and ends by a break (or return) only."""
+        """A loop with these initial carried values, which ends at a break or return."""
         op = self._append("loop", initial, regions=(Region(),))
         op.params = tuple(Param(value.type) for value in initial)
         return Loop(self, op)
 
     def yield_(self, *values: Value) -> None:
-        """Ends the region: hands values to the `if` that owns it, or starts the loop that owns it over with them."""
+        """Ends the region; passes values to the `if` that owns it, or to the next iteration of the loop."""
         self._append("yield", values)
 
     def continue_(self, loop: Loop, *values: Value) -> None:
-        """Ends the region: starts the loop, which is the innermost around, over with these carried values."""
+        """Ends the region; passes carried values to the next iteration of the innermost enclosing loop."""
         self._append("continue", values, loop.op)
 
     def break_(self, loop: Loop, *values: Value) -> None:
-        """Ends the region and the loop, which is the innermost around; the values are its results."""
+        """Ends the region and the innermost enclosing loop, with its results."""
         self._append("break", values, loop.op)
 
     def return_(self) -> None:
@@ -155,17 +148,16 @@ class Builder:
         self._append("return")
 
     def copy(self, op: Op, env: dict[Value, Value]) -> None:
-        """Appends a copy of an operation; `env` has what stands for the values that it uses, and gets its results."""
+        """Appends a copy of an operation; `env` maps values of the original to those of the copy, and is extended."""
         args = [env.get(value, value) for value in op.args]
         with self.at(op.loc):
             if op.has_result:
-                folded = fold(self.function, op.code, args, op.attribute)
+                folded = fold(self.function, op.code, args, op.attribute, op.type)
                 env[op] = folded or self._add(Op(op.code, op.type, args, op.attribute, (), op.loc))
                 return
-            leads = op.code in ("break", "continue")
-            attribute = env.get(op.attribute, op.attribute) if leads else op.attribute
+            attribute = env.get(op.attribute, op.attribute) if isinstance(op.attribute, Op) else op.attribute
             regions = [Region() for _ in op.regions]
-            new = env[op] = self._append(op.code, args, attribute, regions, anyway=op.code in TERMINATORS)
+            new = env[op] = self._append(op.code, args, attribute, regions, anyway=op.operation.terminator)
         new.params = tuple(Param(value.type) for value in op.params)
         new.results = tuple(Result(value.type) for value in op.results)
         env.update(zip((*op.params, *op.results), (*new.params, *new.results), strict=True))
@@ -176,15 +168,15 @@ class Builder:
 
     @property
     def reachable(self) -> bool:
-        """Whether what is appended next can run: the region has not ended, nor does its last operation never end."""
+        """True if control can reach the next operation to be appended."""
         ops = self._region.ops
-        return self._region.end() is None and not (ops and ops[-1].regions and not falls_through(ops[-1]))
+        return self._region.terminator is None and not (ops and ops[-1].regions and not falls_through(ops[-1]))
 
-    # -- places -------------------------------------------------------------------------------------------------------
+    # -- insertion point ----------------------------------------------------------------------------------------------
 
     @contextmanager
     def at(self, loc: object) -> Iterator[None]:
-        """Notes `loc` on the operations made inside."""
+        """Sets the source location of the operations made inside."""
         before, self._loc = self._loc, loc
         try:
             yield
@@ -192,17 +184,17 @@ class Builder:
             self._loc = before
 
     def checkpoint(self) -> Mark:
-        """The present place, for `rewind`."""
+        """The present insertion point, for `rewind`."""
         return self._region, len(self._region.ops)
 
     def rewind(self, mark: Mark) -> None:
-        """Drops what has been built since, and goes on at that place."""
+        """Returns to an insertion point, and removes the operations after it."""
         self._region, n = mark
         del self._region.ops[n:]
 
     @contextmanager
     def into(self, region: Region) -> Iterator[None]:
-        """Appends to this region, and ends it if nobody has; `Branch` and `Loop` offer it for theirs."""
+        """Appends to this region, and terminates it at the end if it is not; `Branch` and `Loop` have it for theirs."""
         before, self._region = self._region, region
         try:
             yield
@@ -211,15 +203,15 @@ class Builder:
             self._region = before
 
     def finish(self, region: Region) -> None:
-        """Ends a region that has no terminator yet; it yields nothing."""
-        if region.end() is None:
+        """Terminates a region that has no terminator, by a yield of no values."""
+        if region.terminator is None:
             before, self._region = self._region, region
             self._append("yield" if self.reachable else "unreachable", anyway=True)
             self._region = before
 
     def _value(self, code: str, args: Sequence[Value], attribute: Any = None) -> Value:
-        kind = result_type(code, args, attribute)  # before a wrong operation is folded away
-        folded = fold(self.function, code, args, attribute)
+        kind = result_type(code, [value.type for value in args], attribute)  # checks what folding would remove
+        folded = fold(self.function, code, args, attribute, kind)
         return self._add(Op(code, kind, args, attribute, (), self._loc)) if folded is None else folded
 
     def _append(
@@ -231,9 +223,8 @@ class Builder:
         *,
         anyway: bool = False,
     ) -> Op:
-        return self._add(
-            Op(code, result_type(code, args, attribute), args, attribute, regions, self._loc), anyway=anyway
-        )
+        kind = result_type(code, [value.type for value in args], attribute)
+        return self._add(Op(code, kind, args, attribute, regions, self._loc), anyway=anyway)
 
     def _add(self, op: Op, *, anyway: bool = False) -> Op:
         if not anyway and not self.reachable:
@@ -243,7 +234,7 @@ class Builder:
 
 
 class Branch:
-    """An `if` that is being built."""
+    """An `if` under construction."""
 
     def __init__(self, builder: Builder, op: Op) -> None:
         self._builder, self.op = builder, op
@@ -251,17 +242,17 @@ class Branch:
 
     @property
     def results(self) -> tuple[Result, ...]:
-        """What the branches yield, of whichever yield; known once both are built."""
+        """The values that the regions yield; known once both are built."""
         for region in self.op.regions:
             self._builder.finish(region)
         return _results(self.op)
 
 
 class Loop:
-    """A loop that is being built.
+    """A loop under construction.
 
     Attributes:
-        params: the carried values as the body finds them.
+        params: the carried values at the start of the body.
     """
 
     def __init__(self, builder: Builder, op: Op) -> None:
@@ -270,12 +261,12 @@ class Loop:
 
     @property
     def results(self) -> tuple[Result, ...]:
-        """What the breaks give; known once the body is built."""
+        """The values that the breaks pass; known once the body is built."""
         return _results(self.op)
 
 
 def _results(op: Op) -> tuple[Result, ...]:
-    end = next(endings(op), None)
+    end = next(exits(op), None)
     if not op.results and end is not None:
         op.results = tuple(Result(value.type) for value in end.args)
     return op.results

@@ -1,8 +1,8 @@
-"""A kernel as data: typed values in single assignment, operations in regions instead of jumps.
+"""A kernel as data: typed values in single assignment, and operations in structured regions.
 
-A region is a list of operations, the last of which says how it ends: `yield` hands values to the operation that owns
-the region, `continue` and `break` to a loop around it, `return` ends the invocation, and `unreachable` stands where
-control cannot come. What an operation uses is defined before it in its own region or in one around it.
+A region is a list of operations that ends with a terminator. `yield` passes values to the operation that owns the
+region; `continue` and `break` pass them to an enclosing loop; `return` ends the invocation; `unreachable` marks code
+that control flow cannot reach. An operation uses values that are defined before it, in its region or an enclosing one.
 """
 
 from __future__ import annotations
@@ -13,17 +13,16 @@ from typing import Any
 
 import numpy as np
 
+from vkcompute.ir.memory import Memory
+from vkcompute.ir.operations import OPERATIONS
 from vkcompute.ir.types import Scalar, Type
 
-TERMINATORS = frozenset({"yield", "continue", "break", "return", "unreachable"})
-EFFECTS = TERMINATORS | {"store", "atomic", "compare_exchange", "barrier", "if", "loop"}
-"""Operations that are kept although nothing uses their result."""
-EXACT = "exact"
-"""The attribute of arithmetic on floats that no device may combine with other operations into one."""
+NO_CONTRACTION = "no_contraction"
+"""The attribute of arithmetic on floats that a device must not fuse with other operations."""
 
 
 class Value:
-    """Something with a type that operations use."""
+    """A typed operand."""
 
     __slots__ = ("type",)
 
@@ -32,7 +31,7 @@ class Value:
 
 
 class Constant(Value):
-    """A number known at compile time, as numpy's scalar of its type."""
+    """A number known at compile time, as a numpy scalar of its type."""
 
     __slots__ = ("value",)
 
@@ -42,13 +41,13 @@ class Constant(Value):
 
 
 class Param(Value):
-    """A value that a loop carries, as its body finds it."""
+    """A loop-carried value at the start of an iteration."""
 
     __slots__ = ()
 
 
 class Result(Value):
-    """One of the values that an `if` or a loop ends with."""
+    """A result of an `if` or a loop."""
 
     __slots__ = ()
 
@@ -63,45 +62,33 @@ class Push(Value):
         self.name = name
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Memory:
-    """An array that operations load from and store to.
-
-    Attributes:
-        length: elements of workgroup memory; None for a buffer, whose length the device is asked for.
-        slot: descriptor set and binding of a buffer; None for set 0 and its place among the buffers.
-    """
-
-    name: str
-    element: Scalar
-    length: int | None = None
-    slot: tuple[int, int] | None = None
-
-
 @dataclass(slots=True)
 class Region:
-    """Operations in order; the last one is a terminator once the region is finished."""
+    """Operations in order; a finished region ends with a terminator."""
 
     ops: list[Op] = field(default_factory=list)
 
-    def end(self) -> Op | None:
-        """The terminator, if there is one yet."""
-        return self.ops[-1] if self.ops and self.ops[-1].code in TERMINATORS else None
+    @property
+    def terminator(self) -> Op | None:
+        """The last operation, if it is a terminator."""
+        return self.ops[-1] if self.ops and self.ops[-1].operation.terminator else None
 
 
 class Op(Value):
-    """An operation; it is its own result where it has one.
+    """An operation; it is its own result if it has one.
 
     Attributes:
-        code: what it does; ir/rules.py has the list.
-        args: the values that it uses.
-        attribute: what is no value: the memory of a load, the axis of a builtin, the loop of a break.
+        code: its name in the table of operations.
+        operation: its row there.
+        args: operands.
+        attribute: further data: the memory of a load, the name and axis of a builtin, the loop of a break.
         regions: of an `if` (then, otherwise) or a loop (body).
-        params, results: of a loop; of an `if` and a loop, empty where nobody wants them.
-        loc: where it comes from, in the front end's own terms.
+        params: loop-carried values.
+        results: of an `if` or a loop; empty if unused.
+        loc: source location, in the front end's own form.
     """
 
-    __slots__ = ("args", "attribute", "code", "has_result", "loc", "params", "regions", "results")
+    __slots__ = ("args", "attribute", "code", "has_result", "loc", "operation", "params", "regions", "results")
 
     def __init__(
         self,
@@ -116,19 +103,26 @@ class Op(Value):
         if kind is not None:
             super().__init__(kind)
         self.code, self.args, self.attribute, self.loc = code, tuple(args), attribute, loc
+        self.operation = OPERATIONS[code]
         self.regions = tuple(regions)
         self.params: tuple[Param, ...] = ()
         self.results: tuple[Result, ...] = ()
+
+    @property
+    def memory(self) -> Memory | None:
+        """The memory that it accesses."""
+        found = self.attribute[1] if self.code == "atomic" else self.attribute
+        return found if isinstance(found, Memory) else None
 
 
 class Function:
     """One compute kernel.
 
     Attributes:
-        buffers: bound at set 0, bindings 0, 1, …
+        buffers: at set 0, bindings 0, 1, …, or at bindings of their own.
         pushes: push constants in order.
-        shared_memory: that of a workgroup.
-        body: what an invocation does.
+        shared_memory: workgroup memory.
+        body: the operations of an invocation.
     """
 
     def __init__(self, name: str, local_size: tuple[int, int, int] = (64, 1, 1)) -> None:
@@ -139,29 +133,31 @@ class Function:
         self.body = Region()
         self._constants: dict[tuple[Scalar, bytes], Constant] = {}
 
-    def buffer(self, name: str, element: Scalar, slot: tuple[int, int] | None = None) -> Memory:
-        """The next binding, or that at `slot` (set, binding): an array of `element`, as long as what is bound.
+    def empty_copy(self) -> Function:
+        """A function with the same interface and an empty body."""
+        made = Function(self.name, self.local_size)
+        made.buffers, made.pushes, made.shared_memory = [*self.buffers], [*self.pushes], [*self.shared_memory]
+        return made
 
-        Raises:
-            TypeError: memory holds no bools; take uint8.
-        """
-        self.buffers.append(_memory(name, element, None, slot))
+    def buffer(self, name: str, element: Scalar, binding: tuple[int, int] | None = None) -> Memory:
+        """Adds a buffer at the next binding, or at `binding` (set, binding)."""
+        self.buffers.append(Memory(name, element, None, binding))
         return self.buffers[-1]
 
     def shared(self, name: str, element: Scalar, length: int) -> Memory:
-        """`length` elements of memory that a workgroup shares; their content is undefined at first."""
-        self.shared_memory.append(_memory(name, element, length))
+        """Adds workgroup memory of `length` elements; its initial content is undefined."""
+        self.shared_memory.append(Memory(name, element, length))
         return self.shared_memory[-1]
 
     def push(self, name: str, kind: Scalar) -> Push:
-        """The next push constant, of 4 or 8 bytes."""
+        """Adds the next push constant, of 4 or 8 bytes."""
         if kind.bits < 32:
             raise TypeError(f"push constant {name} has 4 or 8 bytes; got {kind}")
         self.pushes.append(Push(name, kind))
         return self.pushes[-1]
 
     def constant(self, value: Any, kind: Scalar) -> Constant:
-        """The constant; the same bits give the same object. The value is converted as numpy's `astype` does."""
+        """The constant, converted as by numpy's `astype`; equal bits give the same object."""
         with np.errstate(all="ignore"):
             number = np.asarray(value).astype(kind.numpy).reshape(1)[0]
         key = kind, number.tobytes()
@@ -172,32 +168,31 @@ class Function:
 
 
 def walk(region: Region) -> Iterator[Op]:
-    """All operations, each before those inside of it."""
+    """All operations in preorder."""
     for op in region.ops:
         yield op
         for inner in op.regions:
             yield from walk(inner)
 
 
-def endings(op: Op, *, back: bool = False) -> Iterator[Op]:
-    """The terminators that lead out of an `if` (its yields) or a loop (its breaks), or `back` to the loop's start."""
+def exits(op: Op) -> Iterator[Op]:
+    """The terminators that lead to the end of an `if` (its yields) or a loop (its breaks)."""
     if op.code == "if":
-        yield from (end for region in op.regions if (end := region.end()) is not None and end.code == "yield")
-        return
-    body = op.regions[0]
-    for inner in walk(body):
-        if inner.code == ("continue" if back else "break") and inner.attribute is op:
-            yield inner
-    if back and (end := body.end()) is not None and end.code == "yield":
+        ends = (region.terminator for region in op.regions)
+        yield from (end for end in ends if end is not None and end.code == "yield")
+    else:
+        yield from (each for each in walk(op.regions[0]) if each.code == "break" and each.attribute is op)
+
+
+def back_edges(loop: Op) -> Iterator[Op]:
+    """The terminators that lead to the start of a loop: its continues and its body's yield."""
+    body = loop.regions[0]
+    yield from (op for op in walk(body) if op.code == "continue" and op.attribute is loop)
+    end = body.terminator
+    if end is not None and end.code == "yield":
         yield end
 
 
 def falls_through(op: Op) -> bool:
-    """Whether control comes out of an `if` or a loop at its end; of an `if` that is being built it does."""
-    return next(endings(op), None) is not None or (op.code == "if" and any(not r.end() for r in op.regions))
-
-
-def _memory(name: str, element: Scalar, length: int | None, slot: tuple[int, int] | None = None) -> Memory:
-    if element.kind == "b":
-        raise TypeError(f"{name}: memory holds numbers, a bool is a uint8 there; got {element}")
-    return Memory(name, element, length, slot)
+    """True if control can reach the code after an `if` or a loop; an `if` under construction counts as such."""
+    return next(exits(op), None) is not None or (op.code == "if" and any(not r.terminator for r in op.regions))

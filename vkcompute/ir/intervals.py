@@ -1,95 +1,47 @@
-"""Bounds of loop iterations, by interval arithmetic on values."""
+"""Interval analysis: the ranges of integers and bools, and the trip counts of loops."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
-from vkcompute.ir.function import Constant, Function, Op, Param, Region, Result, Value, endings, falls_through, walk
-from vkcompute.ir.remainder import passes_of
+from vkcompute.ir.function import (
+    Constant,
+    Op,
+    Param,
+    Region,
+    Result,
+    Value,
+    back_edges,
+    exits,
+    falls_through,
+    walk,
+)
 from vkcompute.ir.types import BOOL, Scalar, Type
 
 Interval = tuple[Any, Any]
-"""The least and the greatest number, both included; bools are 0 and 1, floats anything"""
+"""The least and the greatest number, both included. Bools are 0 and 1; floats are unbounded."""
 Comparison = tuple[str, Value, Value]
 
-_LARGEST_SUBGROUP = 128  # the specification's bound of subgroupSize
 _NEGATED = {"lt": "ge", "ge": "lt", "gt": "le", "le": "gt", "eq": "ne", "ne": "eq"}
 _SWAPPED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le", "eq": "eq", "ne": "ne"}
 
 
-def most_passes(function: Function, given: Mapping[Any, Interval]) -> int | None:
-    """An upper bound of the loop iterations of invocations that run in step, all loops together.
-
-    A driver that masks inactive lanes iterates once through a loop that no invocation enters, and once more through
-    each loop to leave it. Invocations in different iterations of an outer loop wait for each other.
-
-    Args:
-        function: the kernel.
-        given: known intervals of push constants, and of builtins by (name, axis).
-
-    Returns:
-        None where no bound is found.
-    """
-    try:
-        return Intervals(function.body, {**_builtins(function), **given}).passes(function.body)
-    except RecursionError:
-        return None
-
-
-def certain_excess(function: Function, given: Mapping[Any, Interval], limit: int) -> Op | None:
-    """The loop in which the first invocation of the grid certainly exceeds `limit` iterations, all loops together.
-
-    Args:
-        function: the kernel.
-        given: known intervals of push constants, and of builtins by (name, axis).
-        limit: the most iterations that an invocation may run.
-
-    Returns:
-        None where no loop is certain to exceed the limit.
-    """
-    first = dict.fromkeys(_ids(function), (0, 0))
-    intervals, total = Intervals(function.body, {**_builtins(function), **given, **first}), 0
-    try:
-        for loop in intervals.certain_loops(function.body):
-            total += intervals.least_iterations(loop)
-            if total > limit:
-                return loop
-    except RecursionError:
-        pass
-    return None
-
-
-def _ids(function: Function) -> Iterator[tuple[str, int]]:
-    """Builtins that are 0 in the first invocation."""
-    yield from ((name, axis) for name in ("global_id", "local_id", "group_id") for axis in range(3))
-    yield "local_index", 0
-
-
-def _builtins(function: Function) -> dict[Any, Interval]:
-    """The intervals of builtins that the local size bounds."""
-    size = math.prod(function.local_size)
-    return {
-        **{("local_id", axis): (0, n - 1) for axis, n in enumerate(function.local_size)},
-        **dict.fromkeys((("local_index", 0), ("subgroup_id", 0)), (0, size - 1)),
-        ("n_subgroups", 0): (1, size),
-        ("subgroup_size", 0): (1, _LARGEST_SUBGROUP),
-        ("subgroup_local_id", 0): (0, _LARGEST_SUBGROUP - 1),
-    }
-
-
 class Intervals:
-    """What is known of the values in a region."""
+    """The intervals of the values in a region, computed on demand.
+
+    Args:
+        given: known intervals of push constants, and of builtins by (name, axis).
+    """
 
     def __init__(self, region: Region, given: Mapping[Any, Interval]) -> None:
         self._given = given
         self._known: dict[Value, Interval] = {}
-        self._refined: dict[Value, Interval] = {}  # the same under an assumption
+        self._refined: dict[Value, Interval] = {}  # under the assumption in `_less`
         self._open: set[Value] = set()
-        self._less: set[tuple[Value, Value]] = set()  # the first is assumed to be less than the second
+        self._less: set[tuple[Value, Value]] = set()  # pairs whose first value is assumed to be less than the second
         self._owners = {
             value: (op, at)
             for op in walk(region)
@@ -97,123 +49,72 @@ class Intervals:
             for at, value in enumerate(values)
         }
 
-    def passes(self, region: Region) -> int | None:
-        """The sum over the loops of a region and of the regions in it."""
-        total = 0
-        for op in region.ops:
-            n = passes_of(op)
-            for each in op.regions:
-                inner = self.passes(each)
-                if inner is None:
-                    return None
-                n += inner
-            if op.code == "loop":
-                trips = self.trips(op)
-                if trips is None:
-                    return None
-                n = (trips + 1) * (n + 1)
-            total += n
-        return total
-
     # -- loops --------------------------------------------------------------------------------------------------------
 
     def trips(self, loop: Op) -> int | None:
-        """How often the loop starts over at most."""
-        if next(endings(loop, back=True), None) is None:
+        """An upper bound of the times that a loop starts over."""
+        if next(back_edges(loop), None) is None:
             return 0
         found = (self._counted(loop, *each) for each in self._conditions(loop))
         return next((each[0] for each in found if each), None)
 
-    def certain_loops(self, region: Region) -> Iterator[Op]:
-        """Outermost loops that every invocation in the region enters; none after a possible return."""
-        for op in region.ops:
-            regions = op.regions
-            if op.code == "loop":
-                yield op
-            elif op.code == "if":
-                least, most = self.of(op.args[0])
-                if least == most:
-                    regions = (regions[0 if least else 1],)
-                    yield from self.certain_loops(*regions)
-            if any(each.code == "return" for inner in regions for each in walk(inner)):
-                return
-
-    def least_iterations(self, loop: Op) -> int:
-        """A lower bound of the iterations of a loop that is entered, and of the loops in it."""
-        leaves = only_exit(loop)
-        if leaves is None or any(op.code == "return" for op in walk(loop.regions[0])):
+    def least_trips(self, loop: Op, exit_: Op) -> int:
+        """A lower bound of the times that a loop with this only exit starts over."""
+        condition, stays = exit_.args[0], _breaks(exit_.regions[1])
+        if not isinstance(condition, Op) or condition.code not in _NEGATED:
             return 0
-        trips = max([self._least_trips(loop, *each) for each in self._staying(loop, leaves)], default=0)
-        return trips * (1 + sum(map(self.least_iterations, self.certain_loops(loop.regions[0]))))
-
-    def _staying(self, loop: Op, leaves: Op) -> Iterator[Comparison]:
-        """The comparison of a carried value on which alone the loop continues, if there is one."""
-        condition, truth = leaves.args[0], _breaks(leaves.regions[1])
-        if isinstance(condition, Op) and condition.code in _NEGATED:
-            for code, one, other in self._holding(condition, truth):
-                for each in ((code, one, other), (_SWAPPED[code], other, one)):
-                    if each[1] in loop.params and _is_whole(each[1].type):
-                        yield each
-
-    def _least_trips(self, loop: Op, code: str, counter: Value, bound: Value) -> int:
-        """The fewest trips of a loop that starts over exactly while this holds."""
-        at = self._owners[counter][1]
-        step = _union([self._change(end.args[at], counter) for end in endings(loop, back=True)])
-        (least, most), (low, high) = self.of(loop.args[at]), self.of(bound)
-        if step is None:
-            return 0
-        if code in ("lt", "le") and step[0] >= 0 and step[1] > 0:
-            return max(int(-((most - low - (code == "le")) // step[1])), 0)
-        if code in ("gt", "ge") and step[1] <= 0 and step[0] < 0:
-            return max(int(-((high - least - (code == "ge")) // -step[0])), 0)
-        return 0
+        comparisons = self._counters(loop, self._holding(condition, stays))
+        return max([self._fewest(loop, *each) for each in comparisons], default=0)
 
     def _conditions(self, loop: Op) -> Iterator[Comparison]:
-        """What holds of one of its params whenever the loop starts over."""
+        """Comparisons of a carried value that hold whenever the loop starts over."""
         for op in loop.regions[0].ops:
             if any(each.code == "continue" and each.attribute is loop for inner in op.regions for each in walk(inner)):
                 return
             for region, stays in zip(op.regions, (False, True), strict=False):
-                end = region.end() if op.code == "if" else None
+                end = region.terminator if op.code == "if" else None
                 if end is not None and end.code in ("break", "return"):
-                    for code, one, other in self._holding(op.args[0], stays):
-                        for each in ((code, one, other), (_SWAPPED[code], other, one)):
-                            if each[1] in loop.params and _is_whole(each[1].type):
-                                yield each
+                    yield from self._counters(loop, self._holding(op.args[0], stays))
+
+    def _counters(self, loop: Op, comparisons: Iterable[Comparison]) -> Iterator[Comparison]:
+        """Those comparisons of which the left side is an integer that the loop carries."""
+        for code, one, other in comparisons:
+            for each in ((code, one, other), (_SWAPPED[code], other, one)):
+                if each[1] in loop.params and _is_whole(each[1].type):
+                    yield each
 
     def _holding(self, condition: Value, truth: bool) -> Iterator[Comparison]:
-        """What holds where a bool has this value."""
-        parts: tuple[Value, ...] = ()
+        """Comparisons that hold where a bool has this value."""
+        conjuncts: tuple[Value, ...] = ()
         if isinstance(condition, Result) and condition in self._owners:
             branch, at = self._owners[condition]
-            ends = [end.args[at] for end in endings(branch)]
-            if branch.code == "if" and len(ends) == 2:
-                first, (then, otherwise) = branch.args[0], ends
-                parts = _both(first, then, otherwise, truth)
+            passed = [end.args[at] for end in exits(branch)]
+            if branch.code == "if" and len(passed) == 2:
+                conjuncts = _conjuncts(branch.args[0], *passed, truth=truth)
         elif isinstance(condition, Op) and condition.code in _NEGATED:
             yield (condition.code if truth else _NEGATED[condition.code], *condition.args)  # type: ignore[misc]
         elif isinstance(condition, Op) and condition.code == "not":
             yield from self._holding(condition.args[0], not truth)
         elif isinstance(condition, Op) and condition.code == ("and" if truth else "or"):
-            parts = condition.args
+            conjuncts = condition.args
         elif isinstance(condition, Op) and condition.code == "select":
-            first, then, otherwise = condition.args
-            parts = _both(first, then, otherwise, truth)
-        for each in parts:
+            conjuncts = _conjuncts(*condition.args, truth=truth)
+        for each in conjuncts:
             yield from self._holding(each, truth)
 
     def _counted(self, loop: Op, code: str, counter: Value, bound: Value) -> tuple[int, Interval] | None:
         """The most trips of a loop that starts over only while this holds, and the counter's interval."""
         at = self._owners[counter][1]
-        following = [end.args[at] for end in endings(loop, back=True)]
+        following = [end.args[at] for end in back_edges(loop)]
         (least, most), (low, high) = self.of(loop.args[at]), self.of(bound)
         lowest, highest = _limits(counter.type)
         if code in ("gt", "ne") and (low, high) == (0, 0) <= (least, 0):
-            halves = [_factor(v, counter, ("shr", "div"), rounded=code == "gt") for v in following]
+            halves = [_factor(value, counter, ("shr", "div"), rounded=code == "gt") for value in following]
             if all(halves):
                 return most.bit_length(), (-1, most)
         if code in ("lt", "le") and least > 0:
-            end, doubles = max(high + (code == "le"), 1), [_factor(v, counter, ("shl", "mul")) for v in following]
+            end = max(high + (code == "le"), 1)
+            doubles = [_factor(value, counter, ("shl", "mul")) for value in following]
             reach = least, max(most, (end - 1) * max(doubles, default=1))
             if all(doubles) and reach[1] <= highest:
                 return (end - 1).bit_length(), reach
@@ -230,18 +131,31 @@ class Intervals:
             return None
         return (max(trips, 0), reach) if lowest <= reach[0] and reach[1] <= highest else None
 
+    def _fewest(self, loop: Op, code: str, counter: Value, bound: Value) -> int:
+        """The fewest trips of a loop that starts over exactly while this holds."""
+        at = self._owners[counter][1]
+        step = _union([self._change(end.args[at], counter) for end in back_edges(loop)])
+        (least, most), (low, high) = self.of(loop.args[at]), self.of(bound)
+        if step is None:
+            return 0
+        if code in ("lt", "le") and step[0] >= 0 and step[1] > 0:
+            return max(int(-((most - low - (code == "le")) // step[1])), 0)
+        if code in ("gt", "ge") and step[1] <= 0 and step[0] < 0:
+            return max(int(-((high - least - (code == "ge")) // -step[0])), 0)
+        return 0
+
     def _change(self, value: Value, counter: Value) -> Interval | None:
-        """What is added to the counter to give the value."""
+        """The interval of value - counter."""
         if value is counter:
             return 0, 0
         op, at = self._owners.get(value, (None, 0))
         if op is not None and op.code == "if":
-            return _union([self._change(end.args[at], counter) for end in endings(op)])
+            return _union([self._change(end.args[at], counter) for end in exits(op)])
         if not isinstance(value, Op) or value.code not in ("add", "sub", "select"):
             return None
         if value.code == "select":
             return _union([self._change(each, counter) for each in value.args[1:]])
-        for one, other in (value.args, value.args[::-1])[: 2 if value.code == "add" else 1]:
+        for one, other in (value.args, value.args[::-1])[: 2 if value.operation.commutative else 1]:
             before = self._change(one, counter)
             if before is not None:
                 return _RULES[value.code](before, self.of(other))
@@ -250,11 +164,11 @@ class Intervals:
     # -- values -------------------------------------------------------------------------------------------------------
 
     def of(self, value: Value) -> Interval:
-        """The interval of a value, wherever it is computed; all that its type holds where it depends on itself."""
+        """The interval of a value at its definition; the limits of its type if it depends on itself."""
         limits, less = _limits(value.type), self._less
         if less and value in self._refined:
             return self._refined[value]
-        if not isinstance(value, Op):  # it may come from another iteration, where the assumption does not hold
+        if not isinstance(value, Op):  # it may be of another iteration, where the assumption does not hold
             self._less = set()
         known = self._refined if self._less else self._known
         if value not in known and value not in self._open and _is_whole(value.type):
@@ -273,7 +187,7 @@ class Intervals:
             return self._carried(value)
         if isinstance(value, Result) and value in self._owners:
             op, at = self._owners[value]
-            return _union([self.of(end.args[at]) for end in endings(op)])
+            return _union([self.of(end.args[at]) for end in exits(op)])
         if not isinstance(value, Op):
             return self._given.get(value)
         if value.code == "builtin":
@@ -288,7 +202,7 @@ class Intervals:
 
     def _carried(self, param: Param) -> Interval | None:
         loop, at = self._owners[param]
-        following = [end.args[at] for end in endings(loop, back=True)]
+        following = [end.args[at] for end in back_edges(loop)]
         if all(each is param for each in following):
             return self.of(loop.args[at])
         found = (self._counted(loop, *each) for each in self._conditions(loop) if each[1] is param)
@@ -313,31 +227,31 @@ class Intervals:
 
 
 def only_exit(loop: Op) -> Op | None:
-    """The branch at the top of the body in which the loop ends, if it ends and starts over nowhere else."""
+    """The branch at the top level of the body with the only break; None if the loop exits or continues elsewhere."""
     body = loop.regions[0]
-    leading = [op for op in walk(body) if op.code in ("break", "continue") and op.attribute is loop]
-    if len(leading) != 1 or leading[0].code != "break" or body.ops[-1].code != "yield":
+    edges = [op for op in walk(body) if op.code in ("break", "continue") and op.attribute is loop]
+    if len(edges) != 1 or edges[0].code != "break" or body.ops[-1].code != "yield":
         return None
-    exits = [op for op in body.ops if op.code == "if" and any(region.end() is leading[0] for region in op.regions)]
-    return exits[0] if exits and falls_through(exits[0]) else None
+    found = [op for op in body.ops if op.code == "if" and any(each.terminator is edges[0] for each in op.regions)]
+    return found[0] if found and falls_through(found[0]) else None
 
 
 def _breaks(region: Region) -> bool:
-    end = region.end()
+    end = region.terminator
     return end is not None and end.code == "break"
 
 
-def _both(condition: Value, one: Value, other: Value, truth: bool) -> tuple[Value, ...]:
-    """What has this value, too, if `condition ? one : other` has."""
+def _conjuncts(condition: Value, one: Value, other: Value, *, truth: bool) -> tuple[Value, ...]:
+    """The bools that have this value, too, if `condition ? one : other` has it."""
     short, long = (other, one) if truth else (one, other)
     decided = isinstance(short, Constant) and bool(short.value) is not truth
     return (condition, long) if short is condition or decided else ()
 
 
 def _factor(value: Value, counter: Value, codes: tuple[str, str], *, rounded: bool = False) -> int:
-    """By what constant above 1 the counter is shifted, multiplied or divided to give the value; 0 if it is not.
+    """The constant above 1 by which the counter is shifted, multiplied or divided to give the value, or 0.
 
-    If `rounded`, a bool may be subtracted from that, as divisions that round down do.
+    If `rounded`, a bool may be subtracted from that, as in a division that rounds down.
     """
     if not isinstance(value, Op):
         return 0
@@ -362,6 +276,9 @@ def _limits(kind: Type) -> Interval:
     return int(limits.min), int(limits.max)
 
 
+# -- rules ------------------------------------------------------------------------------------------------------------
+
+
 def _union(found: Iterable[Interval | None]) -> Interval | None:
     every = list(found)
     known = [each for each in every if each is not None]
@@ -381,11 +298,11 @@ def _divided(x: Interval, y: Interval) -> Interval | None:
     return _corners(lambda a, b: abs(a) // b * (1 if a > 0 else -1), x, y) if y[0] > 0 else None
 
 
-def _rest(x: Interval, y: Interval) -> Interval | None:
+def _modulo(x: Interval, y: Interval) -> Interval | None:
     return (0, min(x[1], y[1] - 1) if x[0] >= 0 else y[1] - 1) if y[0] > 0 else None
 
 
-def _common(x: Interval, y: Interval) -> Interval | None:
+def _and(x: Interval, y: Interval) -> Interval | None:
     if x[0] == x[1] and y[0] == y[1]:
         return x[0] & y[0], x[0] & y[0]
     tops = [each[1] for each in (x, y) if each[0] >= 0]
@@ -397,18 +314,17 @@ _RULES: dict[str, Callable[..., Interval | None]] = {
     "sub": lambda x, y: (x[0] - y[1], x[1] - y[0]),
     "mul": lambda x, y: _corners(lambda a, b: a * b, x, y),
     "div": _divided,
-    "mod": _rest,
-    "rem": lambda x, y: _rest(x, y) if x[0] >= 0 else None,
+    "mod": _modulo,
+    "rem": lambda x, y: _modulo(x, y) if x[0] >= 0 else None,
     "min": lambda x, y: (min(x[0], y[0]), min(x[1], y[1])),
     "max": lambda x, y: (max(x[0], y[0]), max(x[1], y[1])),
-    "and": _common,
+    "and": _and,
     "shl": lambda x, y: _corners(lambda a, b: a << b, x, y) if 0 <= y[0] <= y[1] < 64 else None,
     "shr": lambda x, y: _corners(lambda a, b: a >> b, x, y) if 0 <= y[0] <= y[1] < 64 else None,
     "neg": lambda x: (-x[1], -x[0]),
     "abs": lambda x: (0 if x[0] <= 0 <= x[1] else min(map(abs, x)), max(map(abs, x))),
     "cast": lambda x: x,
     "bitcast": lambda x: x,
-    "not": lambda x: None,
     "lt": lambda x, y: _decided(x[1] < y[0], x[0] >= y[1]),
     "le": lambda x, y: _decided(x[1] <= y[0], x[0] > y[1]),
     "gt": lambda x, y: _decided(x[0] > y[1], x[1] <= y[0]),
@@ -416,3 +332,4 @@ _RULES: dict[str, Callable[..., Interval | None]] = {
     "eq": lambda x, y: _decided(x[0] == x[1] == y[0] == y[1], x[1] < y[0] or x[0] > y[1]),
     "ne": lambda x, y: _decided(x[1] < y[0] or x[0] > y[1], x[0] == x[1] == y[0] == y[1]),
 }
+"""Operation -> the interval of its result, from those of its operands; None, as without a rule, if it is unknown."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from vkcompute.ir.builder import Builder
+from vkcompute.ir.float_remainders import expand_float_remainders
 from vkcompute.ir.function import Function, Op, Value, falls_through
-from vkcompute.ir.remainder import without_remainders
 from vkcompute.ir.types import UINT32
 
 
@@ -18,10 +18,9 @@ def with_cut_detection(function: Function) -> tuple[Function, list[Op]]:
     Returns:
         The instrumented kernel, and per number the loop to name in an error: the innermost one with a location.
     """
-    built = Function(function.name, function.local_size)
-    built.buffers, built.pushes, built.shared_memory = [*function.buffers], function.pushes, [*function.shared_memory]
+    built = function.empty_copy()
     builder, env = _Detecting(built), dict[Value, Value]()
-    for op in without_remainders(function).body.ops:
+    for op in expand_float_remainders(function).body.ops:
         builder.copy(op, env)
     return built, builder.loops
 

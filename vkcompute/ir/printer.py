@@ -1,14 +1,15 @@
-"""A function as text, for people."""
+"""Prints a function as text."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from vkcompute.ir.function import Constant, Function, Memory, Op, Push, Region, Value
+from vkcompute.ir.function import Constant, Function, Op, Push, Region, Value
+from vkcompute.ir.memory import Memory
 
 
 def text(function: Function) -> str:
-    """One operation per line, values numbered in order of appearance."""
+    """One operation per line, with values numbered in order of appearance."""
     names: dict[Value, str] = {}
 
     def name(value: Value) -> str:
@@ -21,10 +22,10 @@ def text(function: Function) -> str:
 
     def lines(region: Region, indent: str) -> Iterator[str]:
         for op in region.ops:
-            given = (op,) if op.has_result else op.results
-            typed = ", ".join(f"{name(value)}:{value.type}" for value in given)
+            results = (op,) if op.has_result else op.results
+            typed = ", ".join(f"{name(value)}:{value.type}" for value in results)
             carried = f" carrying {listed(op.params)}" if op.params else ""
-            yield f"{indent}{typed}{' = ' * bool(typed)}{op.code}{_shown(op)} {listed(op.args)}{carried}".rstrip()
+            yield f"{indent}{typed}{' = ' * bool(typed)}{op.code}{_suffix(op)} {listed(op.args)}{carried}".rstrip()
             for number, inner in enumerate(op.regions):
                 if number:
                     yield f"{indent}else"
@@ -37,8 +38,8 @@ def text(function: Function) -> str:
     return "\n".join([head, *shared, *lines(function.body, "  ")])
 
 
-def _shown(op: Op) -> str:
-    """The attribute, where it is no place in the program."""
-    parts = op.attribute if isinstance(op.attribute, tuple) else (op.attribute,)
-    shown = [part.name if isinstance(part, Memory) else str(part) for part in parts if not isinstance(part, Op)]
+def _suffix(op: Op) -> str:
+    """The attribute, unless it is a loop."""
+    attributes = op.attribute if isinstance(op.attribute, tuple) else (op.attribute,)
+    shown = [each.name if isinstance(each, Memory) else str(each) for each in attributes if not isinstance(each, Op)]
     return f".{'.'.join(shown)}" if op.attribute is not None and shown else ""

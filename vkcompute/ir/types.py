@@ -1,4 +1,4 @@
-"""The types of values: numpy's scalars of bool, int, uint and float, and short vectors of them."""
+"""The types of values: numpy's bool, int, uint and float scalars, and short vectors of them."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from vkcompute import dtypes
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scalar:
-    """One number; there is one object for each of them.
+    """A number; each type is a single object.
 
     Attributes:
-        name: numpy's name of it.
+        name: numpy's name.
         kind: "b" bool, "i" int, "u" uint or "f" float.
-        bits: its width; a bool has no bits that anyone can see, and is said to have 8 as in memory.
+        bits: width; 8 for a bool, as in memory.
     """
 
     name: str
@@ -35,7 +35,7 @@ class Scalar:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Vector:
-    """Two to four numbers; made by `vector`, so that there is one object for each."""
+    """Two to four numbers; `vector` makes each type a single object."""
 
     element: Scalar
     n: int
@@ -51,12 +51,12 @@ BOOL, INT8, INT16, INT32, INT64, UINT8, UINT16, UINT32, UINT64, FLOAT16, FLOAT32
 
 @functools.cache
 def vector(element: Scalar, n: int) -> Vector:
-    """The type of `n` elements, 2 to 4."""
+    """The type of a vector of `n` elements, 2 to 4."""
     if not 2 <= n <= 4:
         raise ValueError(f"a vector has 2 to 4 elements; got {n}")
     return Vector(element, n)
 
 
 def element_of(kind: Type) -> Scalar:
-    """The type itself, or a vector's elements'."""
+    """The type of a vector's elements; a scalar type itself."""
     return kind.element if isinstance(kind, Vector) else kind

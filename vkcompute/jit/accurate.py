@@ -13,16 +13,15 @@ from typing import Any, NamedTuple
 
 from vkcompute import ir
 from vkcompute.ir import FLOAT16, FLOAT32, UINT32, Scalar, Value
-from vkcompute.ir.function import EXACT, Op, Param, Region, walk
-from vkcompute.ir.passes import rewrite, share
-from vkcompute.ir.rules import ELEMENTARY, NO_INSTRUCTION
+from vkcompute.ir.common_subexpressions import eliminate_common_subexpressions
+from vkcompute.ir.function import NO_CONTRACTION, Op, Param, Region, walk
+from vkcompute.ir.rewriting import rewrite
 from vkcompute.jit import elementary, special
 from vkcompute.jit.coefficients import Double, Single
 from vkcompute.jit.source import read
 from vkcompute.jit.statements import Statements
 from vkcompute.jit.values import Kind, Number
 
-_ALWAYS = NO_INSTRUCTION | {"pow"}  # which GLSL has for x > 0 only
 _ROUNDED = frozenset({"add", "sub", "mul", "div"})
 
 
@@ -45,14 +44,15 @@ def optimized(function: ir.Function, fast: bool = False) -> ir.Function:
     if found:
         _replace(function, fast)
     if len(found) > 1:
-        share(function)  # as the sine and the cosine of one number are computed alike
+        eliminate_common_subexpressions(function)  # as the sine and the cosine of one number are computed alike
     return function
 
 
 def _is_replaced(op: Op, fast: bool) -> bool:
-    if op.code not in ELEMENTARY:
+    if not op.operation.elementary:
         return False
-    return not fast or op.code in _ALWAYS or op.args[0].type.bits == 64  # type: ignore[union-attr]
+    has_instruction = op.operation.extended and op.code != "pow"  # which GLSL has for x > 0 only
+    return not fast or not has_instruction or op.args[0].type.bits == 64  # type: ignore[union-attr]
 
 
 def _replace(function: ir.Function, fast: bool) -> None:
@@ -92,5 +92,5 @@ def _template(code: str, kind: Scalar) -> Template:
     *ops, store = ir.optimize(function).body.ops
     for op in walk(function.body):
         if op.code in _ROUNDED and getattr(op.type, "kind", "") == "f":
-            op.attribute = EXACT
+            op.attribute = NO_CONTRACTION
     return Template(params, tuple(ops), store.args[1])

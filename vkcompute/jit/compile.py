@@ -136,16 +136,16 @@ def optimized(
     built, compiler, first = build(function, source, signature, local_size, folded=folded, checked=checked)
     check_barriers(built)
     if emulated:
-        ir.without_float_atomics(built)
+        ir.emulate_float_atomics(built)
     return accurate.optimized(built, fast_math), compiler, first
 
 
 def passes_of(function: ir.Function) -> Passes:
     """How often its loops run at most, whatever the push constants, and if these are less than MODEST."""
-    always = ir.most_passes(function, {})
+    always = ir.most_iterations(function, {})
     if always is not None and always < MODEST:
         return always, always
-    return always, ir.most_passes(function, dict.fromkeys(function.pushes, (0, MODEST - 1)))
+    return always, ir.most_iterations(function, dict.fromkeys(function.pushes, (0, MODEST - 1)))
 
 
 def build(

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from vkcompute.ir import BOOL, INT32, SCALARS, Value
-from vkcompute.ir.rules import ATOMICS
+from vkcompute.ir import ATOMICS, BOOL, INT32, SCALARS, Value
 from vkcompute.jit import elementary, ids, lanes, library, memory, subgroup, vectors, workgroup
 from vkcompute.jit.arithmetic import Arithmetic
 from vkcompute.jit.coefficients import Double, Single
@@ -381,7 +380,7 @@ FUNCTIONS |= {
     workgroup.barrier: Function(memory.barrier, 0, 0, folds=False),
     workgroup.atomic_compare_exchange: Function(partial(memory.atomic, "compare_exchange"), 4, 4, folds=False),
 }
-for _name in sorted(ATOMICS):
+for _name in sorted(name for name, row in ATOMICS.items() if not row.emulation_only):
     FUNCTIONS[getattr(workgroup, f"atomic_{_name}")] = Function(partial(memory.atomic, _name), 3, 3, folds=False)
 for _stub, (_emit, _n) in elementary.CALLS.items():
     FUNCTIONS[_stub] = Function(_emit, _n, _n, folds=False)

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from vkcompute.ir import BOOL, INT32, UINT32, Value
-from vkcompute.ir.rules import SUBGROUP
+from vkcompute.ir import BOOL, INT32, SUBGROUP_OPERATIONS, UINT32, Value
 from vkcompute.jit.source import Refused
 from vkcompute.jit.values import Kind, Number, Vector, describe
 
@@ -26,7 +25,7 @@ def _combined(name: str, c: Expressions, x: Any) -> Number | Vector:
     if isinstance(x, Vector):
         return c.each(partial(_combined, name, c), x)
     kind = c.kind(x)
-    c.demand_kind(SUBGROUP[name], kind, f"subgroup_{name}", x)
+    c.demand_kind("".join(SUBGROUP_OPERATIONS[name].opcodes), kind, f"subgroup_{name}", x)
     return Number(c.builder.subgroup(name, c.cast(x, kind.type)), kind)
 
 
@@ -69,7 +68,7 @@ def _neighbour(c: Expressions, delta: Value, *, up: bool) -> Value:
 CALLS: dict[str, tuple[Callable[..., Any], int]] = {
     **{f"subgroup_{name}": (partial(_place, f"subgroup_{name}"), 0) for name in ("size", "id", "local_id")},
     "num_subgroups": (partial(_place, "n_subgroups"), 0),
-    **{f"subgroup_{name}": (partial(_combined, name), 1) for name in SUBGROUP},
+    **{f"subgroup_{name}": (partial(_combined, name), 1) for name in SUBGROUP_OPERATIONS},
     **{f"subgroup_{name}": (partial(_vote, name), 1) for name in ("all", "any", "ballot")},
     "subgroup_elect": (_elect, 0),
     "subgroup_broadcast": (partial(_shuffled, "shuffle"), 2),

@@ -102,7 +102,7 @@ class Loops:
             if len(self._known) >= _MOST_KNOWN:
                 self._known.clear()
             given = self._given(numbers, grid)
-            most = ir.most_passes(self._function, given)
+            most = ir.most_iterations(self._function, given)
             stays = most is not None and most <= self._limit
             self._known[key] = stays, None if stays else ir.certain_excess(self._function, given, self._limit)
         return self._known[key]

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vkcompute.ir import BOOL, SCALARS, UINT8, Scalar
-from vkcompute.ir.rules import FLOAT_ATOMICS
+from vkcompute.ir import ATOMICS, BOOL, SCALARS, UINT8, Scalar
 from vkcompute.jit.bounds import access
 from vkcompute.jit.source import Refused
 from vkcompute.jit.values import Array, Kind, Number, describe
@@ -90,10 +89,11 @@ def atomic(name: str, c: Expressions, array: Any, index: Any, *values: Any) -> N
 
 def _check_atomic(name: str, array: Array) -> None:
     """Refuses an operation that the array's elements do not have."""
-    takes = "float32, float64, " * (name in FLOAT_ATOMICS) + "int32, uint32, int64 and uint64"
+    floats = name in ATOMICS and "f" in ATOMICS[name].opcodes
+    takes = "float32, float64, " * floats + "int32, uint32, int64 and uint64"
     if array.element.name not in takes.replace(" and", ",").split(", "):
         remedy = "make it of int32"
-        if array.element.kind == "f" and name in FLOAT_ATOMICS:
+        if array.element.kind == "f" and floats:
             remedy = "make it of float32"
         if name == "compare_exchange":
             remedy = "exchange the index of an element that holds the number"

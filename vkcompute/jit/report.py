@@ -115,7 +115,7 @@ def _fail(c: Expressions, words: list[Value]) -> None:
     """Counts a failure, and records it if none before it is known."""
     b, memory = c.builder, _memory(c)
     b.atomic("add", memory, b.const(N_FAILURES, UINT32), b.const(1, UINT32))
-    ahead = b.unary("not", b.linear_id()[0])  # so that zero is the last
+    ahead = b.unary("not", b.linear_id())  # so that zero is the last
     branch = b.if_(b.binary("lt", b.atomic("max", memory, b.const(AHEAD, UINT32), ahead), ahead))
     with branch.then:
         _record(c, words, FAILED, b.const(N_HEADER, UINT32), b.const(N_FAILED, UINT32))

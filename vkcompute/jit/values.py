@@ -17,7 +17,8 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from vkcompute.ir.function import Memory, Value
+from vkcompute.ir.function import Value
+from vkcompute.ir.memory import Memory
 from vkcompute.ir.types import BOOL, FLOAT32, FLOAT64, INT32, INT64, SCALARS, UINT32, UINT64, Scalar
 from vkcompute.jit.source import Refused
 

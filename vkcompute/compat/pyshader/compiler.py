@@ -24,7 +24,8 @@ _FUNCTIONS = {name: getattr(stdlib, name) for name in stdlib.__all__}
 NAMES: dict[str, Any] = {**TYPES, **CONSTRUCTORS, **_FUNCTIONS, "math": math, "stdlib": stdlib, "range": range}
 """Meaning of names that are not variables, imported or not"""
 _BINARY, _ON_INTEGERS = ("atan2", "min", "max"), ("abs", "sign", "min", "max")
-_OPCODES = {function: name for name, function in _FUNCTIONS.items() if name in (*ir.rules.UNARY, *_BINARY)}
+_UNARY = [row.name for row in ir.OPERATIONS.values() if row.arity == 1]
+_OPCODES = {function: name for name, function in _FUNCTIONS.items() if name in (*_UNARY, *_BINARY)}
 _OPCODES[stdlib.round_even] = "round"
 """Functions that are one operation; keyed by function, so that `math.floor` is found as well as `floor`"""
 _INLINED = {function: name in stdlib.GEOMETRIC for name, function in _FUNCTIONS.items() if function not in _OPCODES}

@@ -17,7 +17,7 @@ _COMBINED = {
 
 
 def together(name: str, asked: dict[int, list[Any]]) -> dict[int, Any]:
-    """The results of an operation of ir.rules.SUBGROUP, by lane, of the arguments, by lane.
+    """The results of an operation of ir.SUBGROUP_OPERATIONS, by lane, of the arguments, by lane.
 
     A lane whose result is undefined, as it asks for the value of one that does not come, has none.
     """

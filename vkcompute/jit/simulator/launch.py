@@ -23,7 +23,6 @@ from vkcompute.jit.compile import build, too_deep
 from vkcompute.jit.ids import SIMULATED
 from vkcompute.jit.simulator.invocations import grid
 from vkcompute.jit.simulator.machine import Machine
-from vkcompute.jit.simulator.operations import WAITS
 from vkcompute.jit.simulator.recorder import Recorder
 from vkcompute.jit.simulator.rewriter import rewritten
 from vkcompute.jit.source import Source
@@ -127,8 +126,9 @@ def _marked(tensor: Any, marks: dict[Any, np.ndarray[Any, Any]]) -> np.ndarray[A
 
 def _run(recorder: Recorder, arrays: list[Any], groups: Sizes, written: list[Any]) -> None:
     """Runs what has been read, workgroup by workgroup."""
-    codes, local_size = {op.code for op in walk(recorder.function.body)}, recorder.function.local_size
-    machine = Machine(recorder.notes, recorder.real, local_size, counts="subgroup" in codes)
+    ops, local_size = [*walk(recorder.function.body)], recorder.function.local_size
+    counts, waits = any(op.code == "subgroup" for op in ops), any(op.operation.waits for op in ops)
+    machine = Machine(recorder.notes, recorder.real, local_size, counts=counts)
     kernel = partial(rewritten(recorder.notes, machine), *_values(machine, recorder, arrays, written))
     x, y, z = (*groups, 1, 1)[:3]
     token = SIMULATED.set(lambda name, axis: machine.current.builtin(name, axis))
@@ -136,7 +136,7 @@ def _run(recorder: Recorder, arrays: list[Any], groups: Sizes, written: list[Any
         with np.errstate(all="ignore"):
             for group in grid(machine, (x, y, z), local_size):
                 machine.begin()
-                group.run(kernel, waits=not WAITS.isdisjoint(codes))
+                group.run(kernel, waits=waits)
     finally:
         SIMULATED.reset(token)
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
 import operator
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from vkcompute import ir
 from vkcompute.ir import BOOL, SCALARS, Builder, Constant, Function
 from vkcompute.ir.function import Op, Region, Value
-from vkcompute.ir.rules import BINARY, COMPARISONS, ELEMENTARY, TESTS, UNARY
 from vkcompute.ir.types import element_of, vector
 
 if TYPE_CHECKING:
@@ -54,51 +53,30 @@ class Evaluator(Builder):
         return operation(self._machine, [each.value for each in args], attribute)  # type: ignore[attr-defined]
 
 
-def _numeric(function: Callable[..., Any]) -> Operation:
-    return lambda machine, args, _: function(*args)
+def _evaluated(row: ir.Operation) -> Operation:
+    """The table's evaluation; of integer divisions, with a check of the divisor."""
+    evaluate: Any = row.evaluate
+    if row.elementary:  # computed in float64 and rounded
+        return lambda machine, args, attribute: evaluate([x.astype(np.float64) for x in args], attribute).astype(
+            args[0].dtype
+        )
+    if not row.may_trap:
+        return lambda machine, args, attribute: evaluate(args, attribute)
 
+    def divided(machine: Machine, args: list[Any], attribute: Any) -> Any:
+        if args[0].dtype.kind != "f":
+            _demand_divisor(machine, *args)
+        return evaluate(args, attribute)
 
-def _elementary(function: Callable[..., Any]) -> Operation:
-    """A function of floats, computed in float64 and rounded."""
-    return lambda machine, args, _: function(*[x.astype(np.float64) for x in args]).astype(args[0].dtype)
-
-
-def _python(name: str) -> Callable[..., Any]:
-    """A function of `math`, with numbers where it raises: at its poles, and where the result is too large."""
-
-    def function(x: Any) -> Any:
-        try:
-            return np.float64(getattr(math, name)(x))
-        except (OverflowError, ValueError):
-            pole = x < 0 and x == np.floor(x) and name == "gamma"
-            return np.float64(math.nan if pole else math.copysign(math.inf, x if name == "gamma" else 1))
-
-    return function
-
-
-def _divided(machine: Machine, args: list[Any], _: Any) -> Any:
-    x, y = args
-    if x.dtype.kind == "f":
-        return x / y
-    _demand_divisor(machine, x, y)
-    return (x - np.fmod(x, y)) // y
+    return divided
 
 
 def _demand_divisor(machine: Machine, x: Any, y: Any) -> None:
-    """Integer division by zero, and a quotient that the type does not hold, give anything on a device."""
+    """Raises where a device gives anything: integer division by zero, and a quotient that the type does not hold."""
     if np.any(y == 0):
         raise machine.fault(f"{x} is divided by zero, which for integers is undefined; test the divisor before")
     if x.dtype.kind == "i" and np.any((x == np.iinfo(x.dtype).min) & (y == -1)):
         raise machine.fault(f"{x} // {y} does not fit {x.dtype}, and is undefined; divide in a wider type")
-
-
-def _remainder(function: Callable[[Any, Any], Any]) -> Operation:
-    def remainder(machine: Machine, args: list[Any], _: Any) -> Any:
-        if args[0].dtype.kind != "f":
-            _demand_divisor(machine, *args)
-        return function(*args)
-
-    return remainder
 
 
 def _cast(machine: Machine, args: list[Any], kind: Any) -> Any:
@@ -132,28 +110,9 @@ def _compare_exchange(machine: Machine, args: list[Any], memory: Any) -> Any:
     return before
 
 
-_UFUNCS: dict[str, Callable[..., Any]] = {
-    **{code: getattr(operator, code) for code in "add sub mul xor lt le gt ge eq ne neg abs".split()},
-    "and": operator.and_, "or": operator.or_, "not": operator.invert, "shl": operator.lshift, "shr": operator.rshift,
-    "min": np.minimum, "max": np.maximum, "pow": np.power, "atan2": np.arctan2,
-    **{name: _python(name) for name in ("erf", "erfc", "gamma", "lgamma")},
-    "round": np.rint, "rsqrt": lambda x: 1 / np.sqrt(x),
-    **{name: getattr(np, f"arc{name[1:]}") for name in ("asin", "acos", "atan", "asinh", "acosh", "atanh")},
-}  # fmt: skip
 OPERATIONS: dict[str, Operation] = {
-    **{
-        code: (_elementary if code in ELEMENTARY else _numeric)(_UFUNCS.get(code) or getattr(np, code))
-        for code in (*BINARY, *COMPARISONS, *UNARY, *TESTS)
-        if code in _UFUNCS or hasattr(np, code)
-    },
-    "div": _divided,
-    "rem": _remainder(np.fmod),
-    "mod": _remainder(np.mod),
+    **{name: _evaluated(row) for name, row in ir.OPERATIONS.items() if row.evaluate is not None},
     "cast": _cast,
-    "bitcast": lambda machine, args, kind: args[0].view(element_of(kind).numpy),
-    "select": lambda machine, args, _: args[1] if args[0] else args[2],
-    "vector": lambda machine, args, _: np.array(args),
-    "extract": lambda machine, args, index: args[0][index],
     "builtin": _builtin,
     "length": lambda machine, args, memory: np.uint32(machine.cells(memory).data.size),
     "load": lambda machine, args, memory: machine.cells(memory).load(args[0]),
@@ -165,5 +124,3 @@ OPERATIONS: dict[str, Operation] = {
 }
 DIRECT = {"+": operator.add, "-": operator.sub, "*": operator.mul}
 """Operators that on numbers of one type are one operation."""
-WAITS = frozenset({"barrier", "subgroup"})
-"""Operations at which an invocation waits for others."""

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from vkcompute import ir
+from vkcompute.ir.common_subexpressions import eliminate_common_subexpressions
+from vkcompute.ir.dead_code import eliminate_dead_code
 from vkcompute.ir.function import Op, Result, walk
-from vkcompute.ir.passes import drop, hoist, share
+from vkcompute.ir.loop_invariants import hoist_loop_invariants
 
 pytestmark = pytest.mark.pure
 
@@ -41,9 +43,9 @@ REFUSED: dict[str, Callable[[Made], Any]] = {
     "takes one bool": lambda m: m.b.if_(m.n),
     "takes a bool and two alike": lambda m: m.b.select(m.b.binary("lt", m.n, m.one), m.one, m.half),
     "keeps the number of bits": lambda m: m.b.bitcast(m.n, ir.FLOAT64),
-    "works on integers": lambda m: m.b.atomic("and", m.out, m.n, m.half),
+    "atomic and works on numbers of kind i, u": lambda m: m.b.atomic("and", m.out, m.n, m.half),
     "is one of": lambda m: m.b.atomic("nand", m.out, m.n, m.half),
-    "has no such name": lambda m: m.b.builtin("global_id", 3),
+    "along one of its axes": lambda m: m.b.builtin("global_id", 3),
     "takes a value and a uint32": lambda m: m.b.subgroup("shuffle", m.n, m.n),
     "is one of add, mul": lambda m: m.b.subgroup("nand", m.n),
     "takes 1 of one type": lambda m: m.b.subgroup("add"),
@@ -183,7 +185,7 @@ def test_what_is_computed_twice_is_computed_once(made: Made) -> None:
     loads = [b.load(made.out, index) for index in (first, second)]
     b.store(made.out, first, loads[0])
     b.store(made.out, second, loads[1])
-    share(made.function)
+    eliminate_common_subexpressions(made.function)
     assert made.codes() == ["mul", "load", "load", "store", "store"]  # loads stay: what is between may write
     ir.verify(made.function)
 
@@ -193,7 +195,7 @@ def test_branches_do_not_share_with_each_other(made: Made) -> None:
     for region in (branch.then, branch.otherwise):
         with region:
             made.b.store(made.out, made.b.binary("mul", made.n, made.n), made.half)
-    share(made.function)
+    eliminate_common_subexpressions(made.function)
     ir.verify(made.function)
     assert made.codes().count("mul") == 2
 
@@ -201,7 +203,7 @@ def test_branches_do_not_share_with_each_other(made: Made) -> None:
 def test_what_nobody_uses_goes(made: Made) -> None:
     made.b.unary("neg", made.b.binary("mul", made.n, made.n))
     made.b.store(made.out, made.n, made.half)
-    drop(made.function)
+    eliminate_dead_code(made.function)
     assert made.codes() == ["store"]
 
 
@@ -219,7 +221,7 @@ def test_what_a_loop_need_not_repeat_moves_out_of_all_loops_that_it_can(made: Ma
                 b.break_(inner, quotient)
             b.yield_(b.binary("sub", inner.params[0], made.one))
         b.break_(outer, *inner.results)
-    hoist(made.function)
+    hoist_loop_invariants(made.function)
     ir.verify(made.function)
     assert made.codes() == ["mul", "loop", "add", "loop", "div", "lt", "if", "break", "sub", "yield", "break"]
 

@@ -1,0 +1,243 @@
+"""Writes a SPIR-V module: assigns ids, fills the sections, and declares each type and constant once."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+
+from vkcompute.ir.function import Constant
+from vkcompute.ir.types import BOOL, Scalar, Type, Vector
+from vkcompute.spirv import opcodes as spv
+from vkcompute.spirv.enums import (
+    MAGIC,
+    AddressingModel,
+    Capability,
+    Decoration,
+    ExecutionMode,
+    ExecutionModel,
+    FunctionControl,
+    MemoryModel,
+    StorageClass,
+)
+
+_VERSION = 0x10300
+_CAPABILITIES = {
+    "f16": Capability.Float16,
+    "f64": Capability.Float64,
+    "i64": Capability.Int64,
+    "u64": Capability.Int64,
+    "i16": Capability.Int16,
+    "u16": Capability.Int16,
+    "i8": Capability.Int8,
+    "u8": Capability.Int8,
+}
+_SMALL_STORAGE = {
+    8: (Capability.StorageBuffer8BitAccess, "SPV_KHR_8bit_storage"),
+    16: (Capability.StorageBuffer16BitAccess, "SPV_KHR_16bit_storage"),
+}
+"""Bits of a buffer's element -> the capability and extension that it needs."""
+
+
+class Assembler:
+    """Collects the words of each section; `words` joins them.
+
+    Attributes:
+        code: the words of the function's body so far.
+        standard: the id of GLSL.std.450.
+    """
+
+    def __init__(self) -> None:
+        self._next = 1
+        self._capabilities = {Capability.Shader: 0}
+        self._extensions: dict[str, int] = {}
+        self._names: list[int] = []
+        self._decorations: list[int] = []
+        self._globals: list[int] = []
+        self._interface: list[int] = []
+        self._declared: dict[tuple[object, ...], int] = {}
+        self.code: list[int] = []
+        self.standard = self.id()
+
+    def id(self) -> int:
+        """A new id."""
+        self._next += 1
+        return self._next - 1
+
+    def op(self, opcode: int, *operands: int) -> None:
+        """Appends an instruction without a result to the body."""
+        self.code.append(len(operands) + 1 << 16 | opcode)
+        self.code += operands
+
+    def value(self, opcode: int, kind: Type, *operands: int) -> int:
+        """Appends an instruction with a result to the body."""
+        result = self.id()
+        self.op(opcode, self.type(kind), result, *operands)
+        return result
+
+    def require(self, capability: int, extension: str = "") -> None:
+        """Declares a capability, and the extension that defines it."""
+        self._capabilities[capability] = 0
+        if extension:
+            self._extensions[extension] = 0
+
+    def type(self, kind: Type) -> int:
+        """The id of a value's type."""
+        if isinstance(kind, Vector):
+            return self._declare(spv.OpTypeVector, self.type(kind.element), kind.n)
+        if kind is BOOL:
+            return self._declare(spv.OpTypeBool)
+        capability = _CAPABILITIES.get(f"{kind.kind}{kind.bits}")
+        if capability is not None:
+            self.require(capability)
+        if kind.kind == "f":
+            return self._declare(spv.OpTypeFloat, kind.bits)
+        return self._declare(spv.OpTypeInt, kind.bits, int(kind.kind == "i"))
+
+    def constant(self, constant: Constant) -> int:
+        """The id of a constant."""
+        kind = constant.type
+        if kind is BOOL:
+            opcode = spv.OpConstantTrue if constant.value else spv.OpConstantFalse
+            return self._declare_constant(opcode, self.type(kind))
+        return self._declare_constant(spv.OpConstant, self.type(kind), *_literal(constant))
+
+    def number(self, value: int, kind: Type) -> int:
+        """The id of a small number of any type; of a vector type, with equal elements."""
+        if isinstance(kind, Vector):
+            element = self.number(value, kind.element)
+            return self._declare_constant(spv.OpConstantComposite, self.type(kind), *[element] * kind.n)
+        return self.constant(Constant(kind, kind.numpy.type(value)))
+
+    def uint(self, value: int) -> int:
+        """The id of a uint32 constant."""
+        return self._declare_constant(spv.OpConstant, self._declare(spv.OpTypeInt, 32, 0), value)
+
+    def pointer(self, storage: int, pointee: int) -> int:
+        """The id of a pointer type."""
+        return self._declare(spv.OpTypePointer, storage, pointee)
+
+    def variable(self, storage: int, pointee: int, name: str) -> int:
+        """The id of a new global variable."""
+        pointer, result = self.pointer(storage, pointee), self.id()
+        self._globals += _instruction(spv.OpVariable, pointer, result, storage)
+        if name:
+            self._names += _instruction(spv.OpName, result, *_string(name))
+        if storage == StorageClass.Input:
+            self._interface.append(result)
+        return result
+
+    def buffer(self, name: str, element: Scalar, binding: tuple[int, int], *, writable: bool) -> int:
+        """The id of a new storage buffer at (set, binding): a block with one runtime array."""
+        if element.bits < 32:
+            self.require(*_SMALL_STORAGE[element.bits])
+        array, block = self.id(), self.id()
+        self._globals += _instruction(spv.OpTypeRuntimeArray, array, self.type(element))
+        self._globals += _instruction(spv.OpTypeStruct, block, array)
+        self.decorate(array, Decoration.ArrayStride, element.bits // 8)
+        self.decorate(block, Decoration.Block)
+        self._member(block, 0, name, 0)
+        result = self.variable(StorageClass.StorageBuffer, block, name)
+        self.decorate(result, Decoration.DescriptorSet, binding[0])
+        self.decorate(result, Decoration.Binding, binding[1])
+        if not writable:
+            self.decorate(result, Decoration.NonWritable)
+        return result
+
+    def push_constants(self, members: Sequence[tuple[str, Scalar]]) -> int:
+        """The id of the block of push constants, each at the next multiple of its size."""
+        block = self.id()
+        types = [self.type(kind) for _, kind in members]
+        self._globals += _instruction(spv.OpTypeStruct, block, *types)
+        self.decorate(block, Decoration.Block)
+        offset = 0
+        for index, (name, kind) in enumerate(members):
+            nbytes = kind.bits // 8
+            offset = -(-offset // nbytes) * nbytes
+            self._member(block, index, name, offset)
+            offset += nbytes
+        return self.variable(StorageClass.PushConstant, block, "")
+
+    def shared(self, name: str, element: Scalar, length: int) -> int:
+        """The id of a new array in workgroup memory."""
+        array = self._declare(spv.OpTypeArray, self.type(element), self.uint(length))
+        return self.variable(StorageClass.Workgroup, array, name)
+
+    def input(self, kind: Type, built_in: int) -> int:
+        """The id of a new built-in input variable."""
+        result = self.variable(StorageClass.Input, self.type(kind), "")
+        self.decorate(result, Decoration.BuiltIn, built_in)
+        return result
+
+    def decorate(self, target: int, *decoration: int) -> None:
+        """Decorates an id."""
+        self._decorations += _instruction(spv.OpDecorate, target, *decoration)
+
+    def words(self, name: str, local_size: tuple[int, int, int], entry: int) -> bytes:
+        """The module with the entry point "main", whose first block is `entry`; `name` is for debuggers."""
+        void, main = self._declare(spv.OpTypeVoid), self.id()
+        signature = self._declare(spv.OpTypeFunction, void)
+        body = [
+            *_instruction(spv.OpFunction, void, main, FunctionControl.MaskNone, signature),
+            *_instruction(spv.OpLabel, entry),
+            *self.code,
+            *_instruction(spv.OpFunctionEnd),
+        ]
+        head = self._head(main, name, local_size)
+        words = [MAGIC, _VERSION, 0, self._next, 0, *head, *self._names, *self._decorations, *self._globals, *body]
+        return struct.pack(f"={len(words)}I", *words)
+
+    def _head(self, main: int, name: str, local_size: tuple[int, int, int]) -> list[int]:
+        """The sections before the names of variables."""
+        words: list[int] = []
+        for capability in self._capabilities:
+            words += _instruction(spv.OpCapability, capability)
+        for extension in self._extensions:
+            words += _instruction(spv.OpExtension, *_string(extension))
+        words += _instruction(spv.OpExtInstImport, self.standard, *_string("GLSL.std.450"))
+        words += _instruction(spv.OpMemoryModel, AddressingModel.Logical, MemoryModel.GLSL450)
+        words += _instruction(spv.OpEntryPoint, ExecutionModel.GLCompute, main, *_string("main"), *self._interface)
+        words += _instruction(spv.OpExecutionMode, main, ExecutionMode.LocalSize, *local_size)
+        words += _instruction(spv.OpName, main, *_string(name))
+        return words
+
+    def _declare(self, opcode: int, *operands: int) -> int:
+        """The id of the type with these operands."""
+        key = opcode, *operands
+        found = self._declared.get(key)
+        if found is None:
+            found = self._declared[key] = self.id()
+            self._globals += _instruction(opcode, found, *operands)
+        return found
+
+    def _declare_constant(self, opcode: int, kind: int, *operands: int) -> int:
+        """The id of the constant with this type and these operands."""
+        key = opcode, kind, *operands
+        found = self._declared.get(key)
+        if found is None:
+            found = self._declared[key] = self.id()
+            self._globals += _instruction(opcode, kind, found, *operands)
+        return found
+
+    def _member(self, block: int, index: int, name: str, offset: int) -> None:
+        self._names += _instruction(spv.OpMemberName, block, index, *_string(name))
+        self._decorations += _instruction(spv.OpMemberDecorate, block, index, Decoration.Offset, offset)
+
+
+def _instruction(opcode: int, *operands: int) -> tuple[int, ...]:
+    return len(operands) + 1 << 16 | opcode, *operands
+
+
+def _string(text: str) -> tuple[int, ...]:
+    """A literal string: UTF-8 with a terminating zero byte, in words of little-endian byte order."""
+    data = text.encode() + b"\0"
+    data += bytes(-len(data) % 4)
+    return struct.unpack(f"<{len(data) // 4}I", data)
+
+
+def _literal(constant: Constant) -> tuple[int, ...]:
+    """A number in words, the low one first; a narrow signed integer is sign-extended."""
+    data = constant.value.tobytes()
+    negative = constant.type.kind == "i" and constant.value < 0  # type: ignore[union-attr,operator]
+    data += (b"\xff" if negative else b"\0") * (-len(data) % 4)
+    low_first = data if struct.pack("=H", 1) == b"\1\0" else data[::-1]
+    return struct.unpack(f"<{len(data) // 4}I", low_first)

@@ -1,0 +1,27 @@
+"""Common-subexpression elimination (CSE)."""
+
+from __future__ import annotations
+
+from vkcompute.ir.function import Function, Op, Region, Value
+
+
+def eliminate_common_subexpressions(function: Function) -> Function:
+    """Replaces operations by an equal one that dominates them, in place."""
+    replaced: dict[Value, Value] = {}
+
+    def visit(region: Region, available: dict[object, Op]) -> None:
+        kept = []
+        for op in region.ops:
+            op.args = tuple([replaced.get(value, value) for value in op.args])
+            if op.operation.repeatable:
+                first = available.setdefault((op.code, op.args, op.attribute), op)
+                if first is not op:
+                    replaced[op] = first
+                    continue
+            kept.append(op)
+            for inner in op.regions:
+                visit(inner, dict(available))
+        region.ops = kept
+
+    visit(function.body, {})
+    return function

@@ -1,0 +1,95 @@
+"""Atomic operations on floats: the features that they need, and their emulation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from vkcompute.ir.atomics import ATOMICS
+from vkcompute.ir.builder import Builder
+from vkcompute.ir.function import Function, Op, Region, Value, walk
+from vkcompute.ir.memory import Memory
+from vkcompute.ir.rewriting import rewrite
+from vkcompute.ir.types import SCALARS
+
+
+def float_atomics(function: Function) -> frozenset[str]:
+    """The Vulkan features that the function's atomic operations on floats need."""
+    return frozenset(
+        f"shader{'Buffer' if memory.length is None else 'Shared'}Float{memory.element.bits}"
+        f"{ATOMICS[name].float_feature}"
+        for name, memory in _uses(function)
+    )
+
+
+def emulate_float_atomics(function: Function) -> Function:
+    """Emulates atomic operations on floats, in place: the memory that they change becomes one of unsigned integers.
+
+    An addition is a loop of compare-exchanges. Minimum and maximum compare bits: as signed integers these are ordered
+    like non-negative floats, as unsigned ones in reverse order of negative floats.
+    """
+    words = {}
+    for _, memory in _uses(function):
+        words[memory] = Memory(memory.name, SCALARS[f"uint{memory.element.bits}"], memory.length)
+    for memories in (function.buffers, function.shared_memory):
+        memories[:] = [words.get(memory, memory) for memory in memories]
+    builder = Builder(function)
+
+    def replace(op: Op, replaced: dict[Value, Value]) -> list[Op] | None:
+        memory = op.memory
+        if memory is None or memory not in words:
+            return None
+        region = Region()
+        with builder.into(region), builder.at(op.loc):
+            found = _on_words(builder, op, memory, words[memory])
+        if found is not None:
+            replaced[op] = found
+        return region.ops[:-1]  # without the terminator
+
+    rewrite(function, replace)
+    return function
+
+
+def _uses(function: Function) -> Iterator[tuple[str, Memory]]:
+    for op in walk(function.body):
+        if op.code == "atomic" and op.attribute[1].element.kind == "f":
+            yield op.attribute
+
+
+def _on_words(b: Builder, op: Op, floats: Memory, words: Memory) -> Value | None:
+    """The operation on memory that holds the bits of the floats."""
+    if op.code == "length":
+        return b.length(words)
+    index, element = op.args[0], floats.element
+    if op.code == "load":
+        return b.bitcast(b.load(words, index), element)
+    value = op.args[1]
+    if op.code == "store":
+        b.store(words, index, b.bitcast(value, words.element))
+        return None
+    name = op.attribute[0]
+    if name == "exchange":
+        return b.bitcast(b.atomic(name, words, index, b.bitcast(value, words.element)), element)
+    emulate = _extremum if name in ("min", "max") else _retry_loop
+    return b.bitcast(emulate(b, name, words, index, value), element)
+
+
+def _extremum(b: Builder, name: str, words: Memory, index: Value, value: Value) -> Value:
+    bits = b.bitcast(value, words.element)
+    branch = b.if_(b.binary("ge", bits, b.const(1 << words.element.bits - 1, words.element)))
+    with branch.then:
+        b.yield_(b.atomic({"min": "max", "max": "min"}[name], words, index, bits))
+    with branch.otherwise:
+        b.yield_(b.atomic(f"signed_{name}", words, index, bits))
+    return branch.results[0]
+
+
+def _retry_loop(b: Builder, name: str, words: Memory, index: Value, value: Value) -> Value:
+    loop = b.loop(b.load(words, index))
+    with loop.body:
+        expected = loop.params[0]
+        new = b.bitcast(b.binary(name, b.bitcast(expected, value.type), value), words.element)
+        found = b.compare_exchange(words, index, expected, new)
+        with b.if_(b.binary("eq", found, expected)).then:
+            b.break_(loop, found)
+        b.yield_(found)
+    return loop.results[0]

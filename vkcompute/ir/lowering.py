@@ -1,0 +1,298 @@
+"""Lowers a function to SPIR-V 1.3: regions become blocks, and the values they pass become phis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from vkcompute.ir.assembler import Assembler
+from vkcompute.ir.atomics import ATOMICS
+from vkcompute.ir.builtins import BUILTINS
+from vkcompute.ir.function import (
+    NO_CONTRACTION,
+    Constant,
+    Function,
+    Op,
+    Param,
+    Region,
+    Value,
+    back_edges,
+    exits,
+    walk,
+)
+from vkcompute.ir.instructions import arithmetic, cast, subgroup
+from vkcompute.ir.memory import Memory
+from vkcompute.ir.operations import OPERATIONS
+from vkcompute.ir.types import BOOL, UINT32, Type, Vector, element_of, vector
+from vkcompute.spirv import opcodes as spv
+from vkcompute.spirv.enums import (
+    Capability,
+    Decoration,
+    LoopControl,
+    MemorySemantics,
+    Scope,
+    SelectionControl,
+    StorageClass,
+)
+
+_BARRIER_SEMANTICS = (
+    MemorySemantics.AcquireRelease | MemorySemantics.UniformMemory | MemorySemantics.WorkgroupMemory
+)  # UniformMemory covers storage buffers
+
+
+def to_spirv(function: Function) -> bytes:
+    """The module of a valid function that needs no legalization (ir/pipeline.py)."""
+    return _Lowering(function).words()
+
+
+class _Lowering:
+    """The lowering of one function."""
+
+    def __init__(self, function: Function) -> None:
+        self._function, self._out = function, Assembler()
+        self._block = self._entry = self._out.id()  # the label of the present block
+        self._ids: dict[Value, int] = {}
+        self._builtins: dict[tuple[str, int], int] = {}
+        self._predecessors: dict[Op, int] = {}  # terminator -> its block
+        self._loop_targets: dict[Op, tuple[int, int]] = {}  # loop -> the blocks of continue and break
+        self._memories: dict[Memory, tuple[int, int]] = {}  # memory -> storage class, variable
+        ops = list(walk(function.body))
+        self._guarded = {op for op in ops if op.code == "loop" and _has_invariant_result(op)}
+        self._declare_memories(ops)
+        self._load_push_constants()
+        self._load_builtins(ops)
+        self._opaque = self._load_opaque() if self._guarded else 0
+
+    def words(self) -> bytes:
+        """The module."""
+        self._region(self._function.body, 0)
+        return self._out.words(self._function.name, self._function.local_size, self._entry)
+
+    # -- inputs -------------------------------------------------------------------------------------------------------
+
+    def _declare_memories(self, ops: Sequence[Op]) -> None:
+        out, written = self._out, {op.memory for op in ops if op.operation.writes}
+        for number, memory in enumerate(self._function.buffers):
+            binding = memory.binding or (0, number)
+            variable = out.buffer(memory.name, memory.element, binding, writable=memory in written)
+            self._memories[memory] = StorageClass.StorageBuffer, variable
+        for memory in self._function.shared_memory:
+            variable = out.shared(memory.name, memory.element, memory.length or 0)
+            self._memories[memory] = StorageClass.Workgroup, variable
+
+    def _load_push_constants(self) -> None:
+        """Loads push constants in the entry block, which dominates all uses."""
+        out, pushes = self._out, self._function.pushes
+        if pushes:
+            block = out.push_constants([(push.name, element_of(push.type)) for push in pushes])
+            for index, push in enumerate(pushes):
+                pointer = self._pointer(StorageClass.PushConstant, push.type, block, out.uint(index))
+                self._ids[push] = out.value(spv.OpLoad, push.type, pointer)
+
+    def _load_builtins(self, ops: Sequence[Op]) -> None:
+        """Loads builtins in the entry block."""
+        out = self._out
+        used = [op.attribute for op in ops if op.code == "builtin"]
+        if self._guarded and not self._function.buffers:
+            used.append(("n_groups", 0))
+        variables: dict[str, int] = {}
+        for name, axis in dict.fromkeys(used):
+            builtin = BUILTINS[name]
+            whole: Type = UINT32 if builtin.n_axes == 1 else vector(UINT32, builtin.n_axes)
+            if builtin.subgroup:
+                out.require(Capability.GroupNonUniform)
+            if name not in variables:
+                variables[name] = out.input(whole, builtin.number)
+            pointer = variables[name]
+            if whole is not UINT32:  # one component: loading all takes up to 3 % of a kernel on SwiftShader
+                pointer = self._pointer(StorageClass.Input, UINT32, pointer, out.uint(axis))
+            self._builtins[name, axis] = out.value(spv.OpLoad, UINT32, pointer)
+
+    def _load_opaque(self) -> int:
+        """The id of a uint32 that is unknown to compilers, and never all ones.
+
+        The length of a buffer, if there is one: a kernel that reads the number of groups cannot be split by the
+        scheduler.
+        """
+        if not self._function.buffers:
+            return self._builtins["n_groups", 0]
+        buffer = self._memories[self._function.buffers[0]][1]
+        return self._out.value(spv.OpArrayLength, UINT32, buffer, 0)
+
+    def _id(self, value: Value) -> int:
+        return self._out.constant(value) if isinstance(value, Constant) else self._ids[value]
+
+    def _pointer(self, storage: int, kind: Type, base: int, *indices: int) -> int:
+        result = self._out.id()
+        pointer = self._out.pointer(storage, self._out.type(kind))
+        self._out.op(spv.OpAccessChain, pointer, result, base, *indices)
+        return result
+
+    # -- control flow -------------------------------------------------------------------------------------------------
+
+    def _start(self, label: int) -> None:
+        self._out.op(spv.OpLabel, label)
+        self._block = label
+
+    def _region(self, region: Region, merge: int) -> None:
+        """Emits a region; its yield branches to the block `merge`, or returns if that is 0."""
+        end = region.terminator
+        for op in region.ops if end is None else region.ops[:-1]:
+            if op.code == "if":
+                self._if(op)
+            elif op.code == "loop":
+                self._loop(op)
+            elif op.has_result:
+                self._ids[op] = self._value(op)
+            else:
+                _EFFECTS[op.code](self, op, [self._id(value) for value in op.args])
+        if end is not None:
+            self._predecessors[end] = self._block
+            if end.attribute is not None:
+                merge = self._loop_targets[end.attribute][end.code == "break"]
+        if end is not None and end.code == "unreachable":
+            self._out.op(spv.OpUnreachable)
+        elif merge and (end is None or end.code != "return"):
+            self._out.op(spv.OpBranch, merge)
+        else:
+            self._out.op(spv.OpReturn)
+
+    def _if(self, op: Op) -> None:
+        """Emits a branch. A region that only yields gets no block; if both do, the branch is a select."""
+        out, before = self._out, self._block
+        bare = [all(each.code == "yield" for each in region.ops) for region in op.regions]
+        if all(bare) and not any(isinstance(result.type, Vector) for result in op.results):
+            for result, *values in zip(op.results, *[end.args for end in exits(op)], strict=False):
+                ids = [self._id(value) for value in (op.args[0], *values)]
+                self._ids[result] = out.value(spv.OpSelect, result.type, *ids)
+            return
+        bare[0] &= not bare[1]
+        merge = out.id()
+        labels = [merge if skipped else out.id() for skipped in bare]
+        out.op(spv.OpSelectionMerge, merge, SelectionControl.MaskNone)
+        out.op(spv.OpBranchConditional, self._id(op.args[0]), *labels)
+        for label, region in zip(labels, op.regions, strict=True):
+            if label != merge:
+                self._start(label)
+                self._region(region, merge)
+            elif region.ops:
+                self._predecessors[region.ops[0]] = before
+        self._start(merge)
+        self._phis(op.results, [out.id() for _ in op.results], list(exits(op)))
+
+    def _loop(self, op: Op) -> None:
+        out, before = self._out, self._block
+        header, body, again, merge = (out.id() for _ in range(4))
+        self._loop_targets[op] = again, merge
+        out.op(spv.OpBranch, header)
+        self._start(header)
+        following = [out.id() for _ in op.params]
+        for param, initial, next_ in zip(op.params, op.args, following, strict=True):
+            self._ids[param] = out.value(spv.OpPhi, param.type, self._id(initial), before, next_, again)
+        guard = self._opaque_true() if op in self._guarded else 0
+        out.op(spv.OpLoopMerge, merge, again, LoopControl.MaskNone)
+        out.op(*(spv.OpBranchConditional, guard, body, merge) if guard else (spv.OpBranch, body))
+        self._start(body)
+        self._region(op.regions[0], again)
+        self._start(again)
+        self._phis(op.params, following, list(back_edges(op)))
+        out.op(spv.OpBranch, header)
+        self._start(merge)
+        results = [out.id() for _ in op.results]
+        self._phis(op.results, results, list(exits(op)), header if guard else 0)
+
+    def _opaque_true(self) -> int:
+        """The id of an opaque true."""
+        return arithmetic(self._out, OPERATIONS["ne"], BOOL, UINT32, [self._opaque, self._out.uint(0xFFFFFFFF)])
+
+    def _phis(self, values: Sequence[Value], ids: Sequence[int], ends: Sequence[Op], header: int = 0) -> None:
+        """Emits the phis at a block's start, of the operands of the terminators that branch here.
+
+        A `header` is one more predecessor, which never branches here.
+        """
+        for index, (value, result) in enumerate(zip(values, ids, strict=True)):
+            operands = [word for end in ends for word in (self._id(end.args[index]), self._predecessors[end])]
+            operands += [self._out.number(0, value.type), header] * bool(header)
+            self._out.op(spv.OpPhi if operands else spv.OpUndef, self._out.type(value.type), result, *operands)
+            if not isinstance(value, Param):
+                self._ids[value] = result
+
+    # -- operations ---------------------------------------------------------------------------------------------------
+
+    def _value(self, op: Op) -> int:
+        """Emits an operation with a result, and gives its id."""
+        args = [self._id(value) for value in op.args]
+        if op.operation.arity is None:
+            return _VALUES[op.code](self, op, args)
+        result = arithmetic(self._out, op.operation, op.type, op.args[0].type, args)
+        if op.attribute == NO_CONTRACTION:
+            self._out.decorate(result, Decoration.NoContraction)
+        return result
+
+    def _subgroup(self, op: Op, args: list[int]) -> int:
+        constant_lane = bool(op.args) and isinstance(op.args[-1], Constant)
+        return subgroup(self._out, op.attribute, op.type, args, constant_lane=constant_lane)
+
+    def _element(self, memory: Memory, index: int) -> int:
+        storage, variable = self._memories[memory]
+        block = (self._out.uint(0),) if storage == StorageClass.StorageBuffer else ()
+        return self._pointer(storage, memory.element, variable, *block, index)
+
+    def _atomic(self, op: Op, args: list[int]) -> int:
+        out, (name, memory) = self._out, op.attribute
+        atomic, element = ATOMICS[name], memory.element
+        if element.kind == "f" and atomic.float_capabilities:
+            out.require(atomic.float_capabilities[element.bits], atomic.extension)
+        scope, relaxed, pointer = self._atomic_operands(memory, args[0])
+        return out.value(atomic.opcodes[element.kind], op.type, pointer, scope, relaxed, args[1])
+
+    def _compare_exchange(self, op: Op, args: list[int]) -> int:
+        memory: Memory = op.attribute
+        scope, relaxed, pointer = self._atomic_operands(memory, args[0])
+        operands = pointer, scope, relaxed, relaxed, args[2], args[1]
+        return self._out.value(spv.OpAtomicCompareExchange, op.type, *operands)
+
+    def _atomic_operands(self, memory: Memory, index: int) -> tuple[int, int, int]:
+        """The ids of scope, memory semantics and pointer."""
+        out = self._out
+        if memory.element.bits == 64 and memory.element.kind != "f":
+            out.require(Capability.Int64Atomics)
+        relaxed = out.uint(MemorySemantics.Relaxed)
+        scope = out.uint(Scope.Device if memory.length is None else Scope.Workgroup)
+        return scope, relaxed, self._element(memory, index)
+
+    def _barrier(self) -> None:
+        scope = self._out.uint(Scope.Workgroup)
+        self._out.op(spv.OpControlBarrier, scope, scope, self._out.uint(_BARRIER_SEMANTICS))
+
+
+_VALUES: dict[str, Callable[[_Lowering, Op, list[int]], int]] = {
+    "cast": lambda self, op, args: cast(self._out, args[0], op.args[0].type, op.type),
+    "bitcast": lambda self, op, args: self._out.value(spv.OpBitcast, op.type, *args),
+    "select": lambda self, op, args: self._out.value(spv.OpSelect, op.type, *args),
+    "vector": lambda self, op, args: self._out.value(spv.OpCompositeConstruct, op.type, *args),
+    "extract": lambda self, op, args: self._out.value(spv.OpCompositeExtract, op.type, args[0], op.attribute),
+    "builtin": lambda self, op, _: self._builtins[op.attribute],
+    "subgroup": _Lowering._subgroup,
+    "length": lambda self, op, _: self._out.value(spv.OpArrayLength, op.type, self._memories[op.attribute][1], 0),
+    "load": lambda self, op, args: self._out.value(spv.OpLoad, op.type, self._element(op.attribute, args[0])),
+    "atomic": _Lowering._atomic,
+    "compare_exchange": _Lowering._compare_exchange,
+}
+"""Operations with a result, beside those on numbers."""
+_EFFECTS: dict[str, Callable[[_Lowering, Op, list[int]], None]] = {
+    "store": lambda self, op, args: self._out.op(spv.OpStore, self._element(op.attribute, args[0]), args[1]),
+    "barrier": lambda self, *_: self._barrier(),
+}
+"""Operations without a result, beside control flow."""
+
+
+def _has_invariant_result(loop: Op) -> bool:
+    """True if all breaks of a loop pass the same value of its body as a result.
+
+    SwiftShader replaces the phi of such a result by the value, and then all lanes get that of the last one to leave.
+    A further exit, which is never taken, prevents this.
+    """
+    ends = list(exits(loop))
+    passed = [{end.args[index] for end in ends} for index in range(len(loop.results))]
+    candidates = {value for values in passed if len(values) == 1 for value in values}
+    return any(candidates.intersection((op, *op.params, *op.results)) for op in walk(loop.regions[0]))

@@ -1,0 +1,45 @@
+"""The pipeline of compiler passes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from vkcompute.ir.branch_folding import fold_branches
+from vkcompute.ir.common_subexpressions import eliminate_common_subexpressions
+from vkcompute.ir.dead_code import eliminate_dead_code
+from vkcompute.ir.float_remainders import expand_float_remainders
+from vkcompute.ir.function import Function
+from vkcompute.ir.loop_invariants import hoist_loop_invariants
+from vkcompute.ir.lowering import to_spirv
+from vkcompute.ir.unrolling import unroll_loops
+
+Pass = Callable[[Function], Function]
+"""Gives a valid function that computes the same: its argument, changed in place, or a new one."""
+
+OPTIMIZATIONS: tuple[Pass, ...] = (
+    unroll_loops,
+    hoist_loop_invariants,
+    eliminate_common_subexpressions,
+    eliminate_dead_code,
+)
+LEGALIZATIONS: tuple[Pass, ...] = (
+    fold_branches,  # validation layers reject a branch on a constant whose untaken side continues a loop
+    expand_float_remainders,
+)
+
+
+def optimize(function: Function) -> Function:
+    """Optimizes a function in place."""
+    return run(OPTIMIZATIONS, function)
+
+
+def lower(function: Function) -> bytes:
+    """The SPIR-V 1.3 module of a valid function; its entry point is "main"."""
+    return to_spirv(run(LEGALIZATIONS, function))
+
+
+def run(passes: tuple[Pass, ...], function: Function) -> Function:
+    """Runs passes in order."""
+    for each in passes:
+        function = each(function)
+    return function

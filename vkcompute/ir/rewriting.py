@@ -1,0 +1,35 @@
+"""Replacement of operations by others, in place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from vkcompute.ir.function import Function, Op, Region, Value, falls_through
+
+Replace = Callable[[Op, dict[Value, Value]], list[Op] | None]
+"""(operation, replaced values) -> the operations to put in its place, None to keep it.
+
+Notes in the dictionary the values that replace its results. The operations may end with a terminator.
+"""
+
+
+def rewrite(function: Function, replace: Replace) -> None:
+    """Replaces operations, inner regions first, and removes operations that become unreachable."""
+    replaced: dict[Value, Value] = {}
+
+    def visit(region: Region) -> None:
+        kept: list[Op] = []
+        for op in region.ops:
+            op.args = tuple([replaced.get(value, value) for value in op.args])
+            for inner in op.regions:
+                visit(inner)
+            ops = replace(op, replaced)
+            kept += [op] if ops is None else ops
+            if kept and kept[-1].operation.terminator:
+                break
+            if kept and kept[-1].regions and not falls_through(kept[-1]):
+                kept += [] if region is function.body else [Op("unreachable", None)]
+                break
+        region.ops = kept
+
+    visit(function.body)
