@@ -1,4 +1,4 @@
-"""How often loops run at most: never less than a driver that runs invocations in step goes through them."""
+"""Bounds of loop iterations: never less, or never more, than invocations that run in step have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the builder refuses, what the verifier finds, and what the passes do to small functions."""
+"""Errors of builder and verifier, and the passes on small functions."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ class Intervals:
                     yield from self._counters(loop, self._holding(op.args[0], stays))
 
     def _counters(self, loop: Op, comparisons: Iterable[Comparison]) -> Iterator[Comparison]:
-        """Those comparisons of which the left side is an integer that the loop carries."""
+        """The comparisons whose left operand is an integer that the loop carries, swapped where needed."""
         for code, one, other in comparisons:
             for each in ((code, one, other), (_SWAPPED[code], other, one)):
                 if each[1] in loop.params and _is_whole(each[1].type):
