@@ -15,9 +15,9 @@ from peers.work import Blocking, pair, product
 from workloads import Workload, n_body, workloads
 
 import vkcompute as vc
-from vkcompute.jit import cache
-from vkcompute.jit.compile import Variant, compiled
-from vkcompute.jit.source import read
+from vkcompute.jit.compilation import cache
+from vkcompute.jit.compilation.specialization import Specialization, specialize
+from vkcompute.jit.frontend.source import read
 
 TITLE = "kernels written in Python"
 _SHADERS = Path(__file__).resolve().parent / "shaders"
@@ -45,7 +45,7 @@ def cases(context: Context) -> Cases:
     ]
     yield Case("python.launch", f"launch with three arrays and a scalar, enqueued {_BURST} at a time", "GLSL", programs)
     words = partial(_words, _compiled)
-    makers = {"compiled": _compiled, "from the disk": partial(cache.kept, _compiled, _KICK, *_KICK_FOR)}
+    makers = {"compiled": _compiled, "from the disk": partial(cache.cached, _compiled, _KICK, *_KICK_FOR)}
     compilers = [Local(name, partial(Compiler, make), words) for name, make in makers.items()]
     yield Case("python.compile", "a kernel of 20 lines to SPIR-V", "compiled", compilers)
     for each in workloads(full=context.sizes.small >= 1 << 20):
@@ -57,18 +57,18 @@ def cases(context: Context) -> Cases:
         yield Case(f"python.{each.shader}", f"{each.title}, with fast_math=True", "GLSL", programs)
 
 
-def _compiled() -> Variant:
-    return compiled(_KICK, _KICK_SOURCE, *_KICK_FOR)
+def _compiled() -> Specialization:
+    return specialize(_KICK, _KICK_SOURCE, *_KICK_FOR)
 
 
-def _words(make: Callable[[], Variant]) -> Array:
+def _words(make: Callable[[], Specialization]) -> Array:
     return np.frombuffer(make().spirv, np.uint32)
 
 
 class Compiler(Blocking):
     """Compiles a kernel, or reads it from the cache."""
 
-    def __init__(self, make: Callable[[], Variant]) -> None:
+    def __init__(self, make: Callable[[], Specialization]) -> None:
         self._make = make
 
     def enqueue(self) -> None:

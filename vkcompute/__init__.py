@@ -39,8 +39,8 @@ from vkcompute.glsl import glsl
 if TYPE_CHECKING:
     from numpy import bool_, float16, float32, float64, int8, int16, int32, int64, uint8, uint16, uint32, uint64
 
-    from vkcompute.jit import names
-    from vkcompute.jit.names import *  # noqa: F403
+    from vkcompute.jit import api
+    from vkcompute.jit.api import *  # noqa: F403
     from vkcompute.pipelines.logistic_regression import LogisticRegression
     from vkcompute.pipelines.multiply import multiply
     from vkcompute.pipelines.multiply_files import multiply_files
@@ -73,12 +73,12 @@ _HOMES = {
         subgroup_shuffle_down subgroup_shuffle_up subgroup_shuffle_xor subgroup_size subgroup_xor
         cross dot length normalize
         """.split(),
-        "vkcompute.jit.names",
+        "vkcompute.jit.api",
     ),
-    **{f"{t}x{n}": "vkcompute.jit.names" for t in "float16 float32 float64 int32 uint32".split() for n in (2, 3, 4)},
+    **{f"{t}x{n}": "vkcompute.jit.api" for t in "float16 float32 float64 int32 uint32".split() for n in (2, 3, 4)},
     **dict.fromkeys(
         "bool_ int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64".split(),
-        "vkcompute.jit.annotations",
+        "vkcompute.jit.compilation.annotations",
     ),
 }
 
@@ -96,7 +96,7 @@ __all__ = [
     "__version__",
     # devices, tensors, kernels, graphs
     "DeviceGroup", "Future", "Graph", "Kernel", "Runtime", "Tensor", "default_runtime", "glsl",
-    # kernels in Python: these types, and jit/names.py
+    # kernels in Python: these types, and jit/api.py
     "bool_", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64",
     # pipelines
     "LogisticRegression", "multiply", "multiply_files",
@@ -105,7 +105,7 @@ __all__ = [
     "NoDevice", "NoVulkanLoader", "OutOfDeviceMemory", "SpirvError", "ValidationError", "VkComputeError", "VulkanError",
 ]  # fmt: skip
 if TYPE_CHECKING:
-    __all__ += names.__all__
+    __all__ += api.__all__
 else:
     __all__ += sorted(_HOMES.keys() - __all__)
 

@@ -109,8 +109,8 @@ def test_ranges_of_a_kernel(tmp_path: Path) -> None:
     """What `range` compiles to is bounded by what the launch knows, ids included, also where loops are nested."""
     from types import FunctionType
 
-    from vkcompute.jit.compile import optimized
-    from vkcompute.jit.source import read
+    from vkcompute.jit.compilation.specialization import optimized
+    from vkcompute.jit.frontend.source import read
 
     def bound(body: str, n: int) -> int | None:
         function = _function(tmp_path, body)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute.jit.simulator.lanes import SUBGROUP_SIZE
+from vkcompute.jit.simulator.subgroup import SUBGROUP_SIZE
 
 Shape = int | tuple[int, ...]
 

@@ -12,7 +12,7 @@ from oracle import module
 
 import vkcompute as vc
 from vkcompute.errors import MissingFeature
-from vkcompute.jit.annotations import TensorType, converted
+from vkcompute.jit.compilation.annotations import TensorType, converted
 
 NAMES = "int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64".split()
 TEXT = """
@@ -77,7 +77,7 @@ def test_every_kind_of_annotation(gpu: vc.Runtime, kernels: Any) -> None:
     try:
         kernels.narrow[1, 1](200, flags, ints)
         with pytest.raises(
-            ValueError, match="n is uint8 by its annotation, which does not hold 300; take a wider type"
+            ValueError, match="n is annotated as uint8, whose range does not include 300; use a wider type"
         ):
             kernels.narrow[1, 1](300, flags, ints)
         assert ints.item() == 202
@@ -91,10 +91,10 @@ def test_every_kind_of_annotation(gpu: vc.Runtime, kernels: Any) -> None:
 def test_what_does_not_fit(gpu: vc.Runtime, kernels: Any) -> None:
     x, matrix, doubles = gpu.zeros(4), gpu.zeros((2, 2)), gpu.tensor(np.zeros(4))
     wrong = [
-        ((doubles, x, x, 1), r"saxpy: x is float32\[:\] by its annotation; got float64\[:\]; pass such a tensor"),
-        ((x, matrix, x, 1), r"saxpy: y is float32\[:\] by its annotation; got float32\[:, :\]"),
-        ((x, 2.0, x, 1), r"saxpy: y is float32\[:\] by its annotation; got 2.0; pass"),
-        ((x, x, x, matrix), r"saxpy: a is a number by its annotation, float32; got float32\[:, :\]; pass a number"),
+        ((doubles, x, x, 1), r"saxpy: x is annotated as float32\[:\]; got float64\[:\]; pass such a tensor"),
+        ((x, matrix, x, 1), r"saxpy: y is annotated as float32\[:\]; got float32\[:, :\]"),
+        ((x, 2.0, x, 1), r"saxpy: y is annotated as float32\[:\]; got 2.0; pass"),
+        ((x, x, x, matrix), r"saxpy: a is annotated as a number, float32; got float32\[:, :\]; pass a number"),
         ((x, x, x, "1"), "a kernel takes tensors and numbers; got str"),
         (([1.0], x, x, 1), "got list for x; make a tensor of it"),
         ((x.numpy(), x, x, 1), "got ndarray for x; make a tensor of it"),
@@ -106,15 +106,15 @@ def test_what_does_not_fit(gpu: vc.Runtime, kernels: Any) -> None:
     good = (3, 1.0, True, 200)
     kernels.kinds[1, 1](x, *good, out)
     wrong = [
-        ((3.0, *good[1:]), r"kinds: m is an integer by its annotation, int; got 3.0; convert it before"),
-        ((3, 1.0, 1, 200), r"kinds: flag is a bool by its annotation, bool; got 1"),
-        ((3, 1.0, True, np.float32(2)), r"kinds: small is an integer by its annotation, uint32; got .*2\.0"),
+        ((3.0, *good[1:]), r"kinds: m is annotated as an integer, int; got 3.0; convert it before"),
+        ((3, 1.0, 1, 200), r"kinds: flag is annotated as a bool, bool; got 1"),
+        ((3, 1.0, True, np.float32(2)), r"kinds: small is annotated as an integer, uint32; got .*2\.0"),
     ]
     for arguments, message in wrong:
         with pytest.raises(TypeError, match=message):
             kernels.kinds[1, 1](x, *arguments, out)
     for number in (2**32, -1):
-        with pytest.raises(ValueError, match=rf"small is uint32 by its annotation, which does not hold {number}"):
+        with pytest.raises(ValueError, match=rf"small is annotated as uint32, whose range does not include {number}"):
             kernels.kinds[1, 1](x, 3, 1.0, True, number, out)
     assert out.item() == 1.5 + 1 + 10 + 200 + 300
 
@@ -124,7 +124,7 @@ def test_simulations_have_the_same_types(kernels: Any) -> None:
     x, out = np.arange(4, dtype=np.float32), np.zeros(4, np.float32)
     kernels.saxpy.simulate(x, x, out, 2)
     assert np.array_equal(out, 3 * x)
-    with pytest.raises(TypeError, match=r"saxpy: x is float32\[:\] by its annotation; got float64\[:\]"):
+    with pytest.raises(TypeError, match=r"saxpy: x is annotated as float32\[:\]; got float64\[:\]"):
         kernels.saxpy.simulate(x.astype(float), x, out, 2)
 
 
@@ -158,7 +158,7 @@ def test_types_of_tensors() -> None:
         "int8[:, :, :]",
     ]
     for wrong in (3, slice(2), (slice(None), 0), "x"):
-        with pytest.raises(TypeError, match=r"a tensor's type is float32\[:\] or"):
+        with pytest.raises(TypeError, match=r"a tensor type is float32\[:\] or"):
             vc.float32[wrong]
 
 
@@ -169,7 +169,7 @@ def test_numbers_become_what_is_annotated(name: str) -> None:
     for number in (True, 7, 100.5, np.uint8(9), np.float64(0.25), np.int64(120)):
         is_float = isinstance(number, float | np.floating)
         if is_float and np.dtype(name).kind != "f":
-            with pytest.raises(TypeError, match="is an integer by its annotation"):
+            with pytest.raises(TypeError, match="is annotated as an integer"):
                 converted("x", kind, number)
         else:
             found = converted("x", kind, number)
@@ -195,5 +195,5 @@ def test_annotations_may_have_names_that_never_exist(gpu: vc.Runtime) -> None:
     assert out.numpy().tolist() == [3] * 3
     add.simulate(np.ones(3, np.float32), 4, simulated := np.zeros(3, np.float32))
     assert simulated.tolist() == [5] * 3
-    with pytest.raises(TypeError, match=r"out is float32\[:\] by its annotation"):
+    with pytest.raises(TypeError, match=r"out is annotated as float32\[:\]"):
         add(gpu.full(3, 1), 2, gpu.zeros(3, np.int32))

@@ -412,9 +412,9 @@ def test_kernels_that_need_no_report_have_none(gpu: vc.Runtime) -> None:
 
     x = gpu.zeros(64)
     plain(x, gpu.zeros(64), 0).result()
-    (variant,) = plain._launch._variants.values()
-    assert variant[0].sites == ()
-    assert gpu.kernel(variant[0].spirv, name="plain").n_tensors == 2
+    (found,) = plain._launch._specializations.values()
+    assert found[0].sites == ()
+    assert gpu.kernel(found[0].spirv, name="plain").n_tensors == 2
 
 
 def test_the_environment_turns_it_on(run_python: Callable[..., Any], tmp_path: Any) -> None:
@@ -433,7 +433,7 @@ def test_the_environment_turns_it_on(run_python: Callable[..., Any], tmp_path: A
         "import vkcompute as vc\nfrom unsafe import unchecked, unsafe\n"
         "with vc.Runtime() as gpu:\n"
         "    unchecked(gpu.zeros(64), gpu.zeros(64)).result()\n"
-        "    print(unchecked._launch._checked, unsafe(gpu.zeros(64), gpu.zeros(64)).exception())\n"
+        "    print(unchecked._launch._check_bounds, unsafe(gpu.zeros(64), gpu.zeros(64)).exception())\n"
     )
     done = run_python(code, env={**os.environ, "VKCOMPUTE_CHECK_BOUNDS": "1"})
     assert "index 64 is outside of x" in done.stdout, done.stderr

@@ -12,8 +12,9 @@ from host import SimulatedRuntime
 import vkcompute as vc
 from vkcompute import ir
 from vkcompute.errors import MissingFeature
-from vkcompute.jit.compile import build, compiled
-from vkcompute.jit.source import read
+from vkcompute.jit.compilation.build import build
+from vkcompute.jit.compilation.specialization import specialize
+from vkcompute.jit.frontend.source import read
 
 GROUP, N_GROUPS = 64, 4
 Launch = Callable[..., None]
@@ -31,10 +32,10 @@ def launch(gpu: vc.Runtime, request: pytest.FixtureRequest) -> Launch:
                 vc.kernel(function)[N_GROUPS, GROUP](*tensors)
                 return
             signature = tuple((each.dtype.char, each.ndim) for each in tensors)
-            variant = compiled(function, read(function), signature, (GROUP, 1, 1), emulated=True)
-            assert variant.features == ()
-            extents = [tensors[at].size if axis < 0 else tensors[at].shape[axis] for at, axis in variant.pushes]
-            gpu.kernel(variant.spirv, check_types=False)(*tensors, *extents, grid=N_GROUPS)
+            found = specialize(function, read(function), signature, (GROUP, 1, 1), emulate_atomics=True)
+            assert found.features == ()
+            extents = [tensors[at].size if axis < 0 else tensors[at].shape[axis] for at, axis in found.pushes]
+            gpu.kernel(found.spirv, check_types=False)(*tensors, *extents, grid=N_GROUPS)
         except MissingFeature as missing:
             pytest.skip(str(missing))
 
@@ -139,9 +140,9 @@ def every(x, y, out):
 @pytest.mark.pure
 def test_what_a_device_is_asked_for() -> None:
     signature = ("f", 1), ("d", 1), ("i", 1)
-    variant = compiled(every, read(every), signature, None)  # type: ignore[arg-type]
+    found = specialize(every, read(every), signature, None)  # type: ignore[arg-type]
     wanted = ["shaderBufferFloat32Atomics", "shaderBufferFloat64AtomicMinMax", "shaderSharedFloat32AtomicAdd"]
-    assert list(variant.features) == wanted
+    assert list(found.features) == wanted
     built, *_ = build(every, read(every), signature, None)  # type: ignore[arg-type]
     ir.verify(ir.optimize(ir.emulate_float_atomics(built)))
     assert not ir.float_atomics(built)

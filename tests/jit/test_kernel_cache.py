@@ -14,14 +14,14 @@ _PROGRAM = """
     import sys
     import numpy as np
     import vkcompute as vc
-    import vkcompute.jit.launch as launch
+    import vkcompute.jit.launching.launcher as launcher
     import helper
 
-    real = launch.compiled
+    real = launcher.specialize
     def counted(*args, **named):
         print("compiled")
         return real(*args, **named)
-    launch.compiled = counted
+    launcher.specialize = counted
 
     FACTOR = 3
     SETTING = (1, 2.5)
@@ -128,7 +128,8 @@ def test_a_module_that_takes_the_place_of_another_is_seen(program: Program, tmp_
 def test_an_older_compiler_s_work_is_not_taken(program: Program) -> None:
     program.run()
     program.replace(
-        "import helper\n", "import helper\nimport vkcompute.jit.fingerprint as f\nf.__version__ = 'other'\n"
+        "import helper\n",
+        "import helper\nimport vkcompute.jit.compilation.fingerprint as f\nf.__version__ = 'other'\n",
     )
     assert program.run()[0] == 1
 

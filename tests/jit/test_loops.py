@@ -22,9 +22,9 @@ from random_kernels import N, Program
 import vkcompute as vc
 from vkcompute import ir
 from vkcompute.core.quirks import quirks_of
-from vkcompute.jit import loops
-from vkcompute.jit.compile import optimized
-from vkcompute.jit.source import read
+from vkcompute.jit.compilation.specialization import optimized
+from vkcompute.jit.frontend.source import read
+from vkcompute.jit.launching import loops
 
 LONG = 70_000
 Limit = Callable[[int], None]

@@ -8,8 +8,8 @@ from oracle import module
 
 import vkcompute as vc
 from vkcompute.errors import MissingFeature
-from vkcompute.jit.missing import explained
-from vkcompute.jit.source import read
+from vkcompute.jit.compilation.missing_types import explained
+from vkcompute.jit.frontend.source import read
 
 TEXT = """
 import numpy as np

@@ -268,7 +268,7 @@ def test_what_kernels_have_not_says_what_to_write(function: Any) -> None:
             out[0] = function(out[0])
 
     remedy = {
-        math.fsum: "write sum", math.gcd: "takes integers", math.isqrt: "takes integers", math.dist: "of as many",
+        math.fsum: "write sum", math.gcd: "takes integers", math.isqrt: "takes integers", math.dist: "the same length",
     }.get(function, "table in a tensor")  # fmt: skip
     with pytest.raises(vc.KernelError, match=remedy):
         kernel.simulate(np.zeros(3, np.float32))

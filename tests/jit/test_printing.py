@@ -397,7 +397,7 @@ def test_what_was_kept_on_disk_prints_the_same(run_python: Callable[..., Any], t
     )
     code = (
         f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n"
-        "import vkcompute as vc\nfrom loud import loud\nfrom vkcompute.jit import launch\n"
+        "import vkcompute as vc\nfrom loud import loud\nfrom vkcompute.jit.launching import launcher\n"
         "made = None\n"
         "with vc.Runtime() as gpu:\n"
         "    error = loud[3, 1](gpu.full(2, 1.5)).exception()\n"
@@ -405,7 +405,7 @@ def test_what_was_kept_on_disk_prints_the_same(run_python: Callable[..., Any], t
     )
     env = {**os.environ, "VKCOMPUTE_CACHE_DIR": str(tmp_path / "cache")}
     first = run_python(code, env=env).stdout
-    again = run_python(code.replace("made = None", "launch.compiled = lambda *_, **__: 1 / 0"), env=env)
+    again = run_python(code.replace("made = None", "launcher.specialize = lambda *_, **__: 1 / 0"), env=env)
     assert again.stdout == first, again.stderr
     assert first.splitlines()[:3] == ["0: 1.50 False", "1: 1.50 False", "2: 0.00 True"]
     assert re.search(

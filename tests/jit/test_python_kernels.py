@@ -1,4 +1,4 @@
-"""Launching Python kernels: grids, arguments, variants, graphs, and what is refused at the call."""
+"""Launching Python kernels: grids, arguments, specializations, graphs, and what is refused at the call."""
 
 from __future__ import annotations
 
@@ -230,7 +230,7 @@ def flipped(x, out, number):
         out[3] = 7
 
 
-def test_variants_follow_what_is_outside(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_specializations_follow_what_is_outside(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
     out = gpu.full(64, 1, np.int32)
     scaled(out)
     monkeypatch.setitem(globals(), "FACTOR", 5)
@@ -254,7 +254,7 @@ def shifted(out):
         out[vc.global_id(0)] += Settings.SHIFT
 
 
-def test_variants_follow_attributes(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_specializations_follow_attributes(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
     out = gpu.zeros(64, np.int32)
     shifted(out)
     monkeypatch.setattr(Settings, "SHIFT", 0.5)
@@ -285,11 +285,11 @@ def test_closures(gpu: vc.Runtime) -> None:
 
 @pytest.mark.device_only
 def test_the_same_types_are_compiled_once(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
-    import vkcompute.jit.launch as home
+    import vkcompute.jit.launching.launcher as home
 
     calls: list[Any] = []
-    real = home.compiled
-    monkeypatch.setattr(home, "compiled", lambda *args, **named: calls.append(args[2]) or real(*args, **named))
+    real = home.specialize
+    monkeypatch.setattr(home, "specialize", lambda *args, **named: calls.append(args[2]) or real(*args, **named))
 
     @vc.kernel
     def add(x, a):
@@ -352,9 +352,7 @@ def test_the_call_is_pythons(gpu: vc.Runtime) -> None:
         saxpy(x, x, x, 1 << 64)
     with pytest.raises(TypeError, match="takes a tensor"):
         nothing[1, 1](5)
-    with pytest.raises(
-        ValueError, match=r"nothing assigns to no tensor in what is compiled for these.*: give the grid"
-    ):
+    with pytest.raises(ValueError, match=r"nothing assigns to no tensor for arguments of these types.*: give the grid"):
         nothing(x)
     nothing[1, 1](x)
     with pytest.raises(ValueError, match="writes a tensor of 4 axes"):
@@ -416,7 +414,7 @@ def add_step(x):
 def test_constants_that_come_again_are_compiled_but_kept_once(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
     x = gpu.zeros(4, np.int32)
     kept = []
-    for _ in range(3):  # of more constants than variants are kept for a signature
+    for _ in range(3):  # of more constants than specializations are kept for a signature
         for value in range(20):
             monkeypatch.setitem(globals(), "step", value)
             add_step(x)

@@ -20,7 +20,7 @@ import vkcompute as vc
 def _both_ways(request: pytest.FixtureRequest) -> Iterator[None]:
     """Each test as on a CPU, and as on a GPU."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("vkcompute.jit.reduce_launch.takes_groups", lambda runtime: request.param)
+        patch.setattr("vkcompute.jit.elementwise.reduction_launcher.prefers_workgroups", lambda runtime: request.param)
         yield
 
 
@@ -102,8 +102,8 @@ def test_more_than_the_device_binds(gpu: vc.Runtime, monkeypatch: pytest.MonkeyP
     with pytest.raises(ValueError, match="binds at most 1048576; bind parts of it"):
         total(y[:1_500_000].reshape(3, -1), axis=1)
     monkeypatch.undo()
-    monkeypatch.setattr("vkcompute.jit.dispatch.MOST_ELEMENTS", 1 << 20)
-    monkeypatch.setattr("vkcompute.jit.element_launch.MOST_ELEMENTS", 1 << 20)
+    monkeypatch.setattr("vkcompute.jit.elementwise.dispatch.MOST_ELEMENTS", 1 << 20)
+    monkeypatch.setattr("vkcompute.jit.elementwise.element_launcher.MOST_ELEMENTS", 1 << 20)
     assert total(y).item() == whole[1]
     with pytest.raises(ValueError, match="<lambda> is given 1500000 elements; Python kernels count in int32"):
         total(y[:1_500_000].reshape(3, -1), axis=1)

@@ -48,14 +48,14 @@ FOUND = [
     ("out[i] = tile[0, here]", "tile[0, 0] is read, and no invocation of the workgroup has written it", 0, "tile["),
     ("vc.atomic_add(tile, (1, 2), 1)", "tile[1, 2] is read, and no invocation", 0, "vc.atomic_add"),
     ("if group == 0: tile[0, here] = 1\n    else: out[i] = tile[0, here]", "tile[0, 0] is read", 4, "tile[0, here]"),
-    ("out[0] = i", "a race: this writes out[0], which invocation (0, 0, 0) wrote at {}:9 with nothing", 1, "out[0]"),
+    ("out[0] = i", "a race: this writes out[0], which invocation (0, 0, 0) wrote at {}:9 and nothing", 1, "out[0]"),
     ("out[group] += 1", "a race: this reads out[0], which invocation (0, 0, 0) wrote", 1, "out[group]"),
     ("out[i] = x[here]; x[i] = 0", "a race: this reads x[0], which invocation (0, 0, 0) wrote", 4, "x[here]"),
     ("out[i] = x[i ^ 1]; x[i] = 0", "a race: this reads x[0], which invocation (0, 0, 0) wrote", 1, "x[i ^ 1]"),
     ("out[i] = x[7]\n    if i == 6: x[7] = 1", "a race: this writes x[7], which invocation (5, 0, 0) read at {}:9", 6,
      "x[7] = 1"),
     ("out[i] = x[7 - i]; vc.barrier(); x[i] = 1",
-     "at {}:9 with nothing that orders the two; workgroups run in no order", 4, "x[7 - i]"),
+     "at {}:9 and nothing orders the two; workgroups run in no order", 4, "x[7 - i]"),
     ("tile[0, here] = i; out[i] = tile[0, here ^ 1]", "tile[0, 1] is read, and no", 0, "tile[0, here ^ 1]"),
     ("tile[0, here] = i\n    vc.barrier()\n    out[i] = tile[0, here ^ 1]\n    tile[0, here] = 0",
      "a race: this reads tile[0, 0], which invocation (0, 0, 0) wrote at {}:12", 1, "tile[0, here ^ 1]"),
@@ -69,12 +69,12 @@ FOUND = [
      "(0, 0, 0) of the same workgroup waits at {}:12", 3, "vc.barrier()"),
     ("for _ in range(here // 3 + 1): vc.barrier()", "invocation (0, 0, 0) of the same workgroup has ended", 3,
      "vc.barrier()"),
-    ("out[i] = 7 // (i - 5)", "7 is divided by zero, which for integers is undefined", 5, "7 // (i - 5)"),
+    ("out[i] = 7 // (i - 5)", "7 is divided by zero, which is undefined for integers", 5, "7 // (i - 5)"),
     ("out[i] = 7 % (i - 5)", "7 is divided by zero", 5, "7 % (i - 5)"),
-    ("out[i] = (-2147483647 - 1) // (i - 1)", "-2147483648 // -1 does not fit int32", 0, "(-2147483647"),
-    ("out[i] = vc.subgroup_shuffle(i, here + 2)", "this asks for the value of lane 4, which does not come here", 2,
+    ("out[i] = (-2147483647 - 1) // (i - 1)", "-2147483648 // -1 overflows int32", 0, "(-2147483647"),
+    ("out[i] = vc.subgroup_shuffle(i, here + 2)", "this reads the value of lane 4, which is inactive here", 2,
      "vc.subgroup_shuffle"),
-    ("if here < 2: out[i] = vc.subgroup_shuffle(i, 3)", "the value of lane 3, which does not", 0, "vc.subgroup"),
+    ("if here < 2: out[i] = vc.subgroup_shuffle(i, 3)", "the value of lane 3, which is inactive", 0, "vc.subgroup"),
     ("out[i] = int(1e9 * i)", "3000000000.0 does not fit int32", 3, "int("),
     ("out[i] = np.uint32(1.5 - i)", "-1.5 does not fit uint32", 3,
      "np.uint32("),
@@ -261,7 +261,7 @@ def test_tensors_are_downloaded_and_written_back(gpu: vc.Runtime) -> None:
     both = gpu.full(6, 4)
     summed.simulate[1, 6](both, both)  # what is read in one is written in the other
     assert both.numpy().tolist() == [8] * 6
-    for args, message in [((both[:4], both[1:5]), "share a part"), ((both[::2], out), "contiguous tensors")]:
+    for args, message in [((both[:4], both[1:5]), "overlap in part"), ((both[::2], out), "contiguous tensors")]:
         with pytest.raises(ValueError, match=message):
             halves.simulate(*args)
 
@@ -344,7 +344,7 @@ def test_what_a_simulation_takes() -> None:
     for args, error, message in [
         ((x, frozen), ValueError, "the kernel writes out, and the array given for it is read-only; copy it"),
         ((x[::2], x[:4]), ValueError, r"contiguous arrays; got strides \(8,\)"),
-        ((x, [0.0]), TypeError, "takes arrays of numpy's, tensors and numbers; got list for out"),
+        ((x, [0.0]), TypeError, "takes numpy arrays, tensors and numbers; got list for out"),
         ((x, x.astype(complex)), TypeError, "got an array of complex128 for out"),
         ((x, x.astype(">f4")), TypeError, "got an array of >f4"),
         ((x,), TypeError, r"halves\(\): missing a required argument: 'out'"),
@@ -354,7 +354,7 @@ def test_what_a_simulation_takes() -> None:
             halves.simulate(*args)
     with pytest.raises(ValueError, match=r"assigns to no tensor.*: give the grid"):
         vc.kernel(nothing).simulate(x)
-    with pytest.raises(ValueError, match=r"workgroups of \(0, 1, 1\) invocations"):
+    with pytest.raises(ValueError, match=r"local size of halves is \(0, 1, 1\)"):
         halves.simulate[1, 0](x, x.copy())
     n_threads = threading.active_count()
     for _ in range(2):

@@ -15,8 +15,8 @@ from test_kernel_errors import compiled
 import vkcompute as vc
 from vkcompute import ir
 from vkcompute.errors import KernelError, MissingFeature
-from vkcompute.jit.compile import build
-from vkcompute.jit.source import read
+from vkcompute.jit.compilation.build import build
+from vkcompute.jit.frontend.source import read
 
 GROUP, N_GROUPS = 48, 3
 Array = np.ndarray[Any, Any]
@@ -255,7 +255,7 @@ _TYPES = ("f", 1), ("i", 1), int
 def test_the_passes_move_none() -> None:
     text = "a = vc.subgroup_add(n)\n    for k in range(i):\n        a += vc.subgroup_add(n)\n    c[i] = a"
     kernel: Callable[..., Any] = module(MODULE.format(statement=text)).kernel
-    built, *_ = build(kernel, read(kernel), _TYPES, (64, 1, 1), folded=False)  # type: ignore[arg-type]
+    built, *_ = build(kernel, read(kernel), _TYPES, (64, 1, 1))  # type: ignore[arg-type]
     lines = ir.text(ir.optimize(built)).splitlines()
     at = [n for n, line in enumerate(lines) if "subgroup.add" in line]
     loop = next(n for n, line in enumerate(lines) if "loop" in line)

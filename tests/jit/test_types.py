@@ -14,7 +14,7 @@ from hypothesis.extra import numpy as hnp
 
 import vkcompute as vc
 from vkcompute.ir import FLOAT32, FLOAT64, SCALARS
-from vkcompute.jit.values import Kind, kind_of, promoted
+from vkcompute.jit.frontend.values import Kind, kind_of, promoted
 
 NAMES = sorted(SCALARS)
 INTEGERS = [name for name in NAMES if "int" in name]

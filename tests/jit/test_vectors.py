@@ -13,7 +13,7 @@ from test_kernel_errors import compiled
 
 import vkcompute as vc
 from vkcompute.errors import KernelError, MissingFeature
-from vkcompute.jit import fingerprint
+from vkcompute.jit.compilation import fingerprint
 
 ROWS = 5
 TYPES = "float16 float32 float64 int32 uint32".split()
@@ -294,7 +294,7 @@ REFUSED = [
     ("vc.float32x3(1, 2)", "float32x3 takes 3 numbers, or one for all; got 2 (a Python int, a Python int)"),
     ("vc.float32x2(v)", "float32x2 takes 2 numbers, or one for all; got 3 (float32x3)"),
     ("vc.float32x2(x, 1)", "this takes numbers; got the tensor x"),
-    ("v + w", "vectors of one length go together; got float32x3 and int32x2; take parts, as v.xy"),
+    ("v + w", "operands are vectors of one length; got float32x3 and int32x2; take parts, as v.xy"),
     ("v + (1, 2, 3)", "this takes numbers; got a tuple of 3"),
     ("v.q", "float32x3 has no attribute q; it has up to four letters of xyz or rgb, as v.xy"),
     ("v.w", "float32x3 has no attribute w"),
@@ -305,25 +305,28 @@ REFUSED = [
     ("v[2:]", "a vector has 2 to 4 elements; this slice has 1; write v[i] for one"),
     ("v[::0]", "the step of a slice is not 0"),
     ("v[0] = 1", "the elements of a vector cannot be assigned; make another vector"),
-    ("v.x = 1", "a kernel assigns to variables and to elements of tensors; of vectors it makes others"),
+    ("v.x = 1", "a kernel assigns to variables and to elements of tensors; vectors are immutable"),
     ("x[i] = v", "this takes numbers; got float32x3; take an element, as v.x"),
     ("v @ 2", "@ takes two vectors; got float32x3 and a Python int"),
-    ("v @ w", "vectors of one length go together"),
+    ("v @ w", "operands are vectors of one length"),
     ("vc.dot(v, 2.0)", "@ takes two vectors; got float32x3 and a Python float"),
     ("x @ x", "@ takes two vectors; got the tensor x"),
     ("v & v", "& takes integers; got float32 and float32; convert with int(x)"),
     ("float(v)", "this takes numbers; got float32x3; take an element, as v.x"),
     ("x[v] = 1", "x takes 1 indices, one per axis; got 3"),
-    ("if v > 1: x[i] = 1", "boolx3 is neither true nor false; write any(v) or all(v)"),
+    ("if v > 1: x[i] = 1", "boolx3 has no truth value; write any(v) or all(v)"),
     ("if n > 1: v = w\n    x[0] = v.x", "v has no value that can be used here"),
-    ("sum(n)", "this takes a vector or a tuple; got a Python int; go over elements in a for loop"),
+    ("sum(n)", "this takes a vector or a tuple; got a Python int; combine elements in a for loop"),
     ("m[i] = 1", "m takes 2 indices; a row, with one less, takes a vector or a tuple; got a Python int"),
     (
         "x[0] = m[i] + 1",
         "this takes numbers; got a row of the tensor m (float32, 2-D); give it a length, as vc.float32x3(m",
     ),
     ("x[0] = m[i] @ m[0]", "@ takes two vectors; got a row of the tensor m"),
-    ("vc.float32x4(m[i], m[0])", "float32x4 takes one row, and numbers for 4 in all; make vectors of the others"),
+    (
+        "vc.float32x4(m[i], m[0])",
+        "float32x4 takes one row, and numbers for 4 elements in all; make vectors of the other rows",
+    ),
     ("vc.float32x2(1, 2, m[0])", "float32x2 takes one row"),
     ("m[i, 0, 0] = 1", "m takes 2 indices, one per axis; got 3; write m[i, j]"),
     ("x[:] = v", "only vectors and tuples have slices"),

@@ -190,15 +190,15 @@ def locked(total, lock, rounds):
 
 @pytest.mark.device_only
 def test_an_atomic_reads_and_writes_to_the_scheduler(gpu: vc.Runtime) -> None:
-    from vkcompute.jit.compile import compiled
-    from vkcompute.jit.source import read
+    from vkcompute.jit.compilation.specialization import specialize
+    from vkcompute.jit.frontend.source import read
 
     def only(x):
         vc.atomic_max(x, 0, 3)
 
-    variant = compiled(only, read(only), (("i", 1),), None)  # type: ignore[arg-type]
-    kernel = gpu.kernel(variant.spirv)
-    assert (kernel.reads, kernel.writes, variant.first) == ([0], [0], None)
+    found = specialize(only, read(only), (("i", 1),), None)  # type: ignore[arg-type]
+    kernel = gpu.kernel(found.spirv)
+    assert (kernel.reads, kernel.writes, found.first) == ([0], [0], None)
     total, lock = gpu.zeros(1, np.int32), gpu.zeros(1, np.int32)
     for _ in range(20):
         locked[2, 32](total, lock, 3)

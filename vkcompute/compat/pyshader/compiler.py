@@ -13,11 +13,11 @@ from vkcompute import ir
 from vkcompute.compat.pyshader import stdlib, types
 from vkcompute.compat.pyshader.types import CONSTRUCTORS, SCALARS, TYPES, Matrix, Scalar, ShaderType
 from vkcompute.ir import BOOL, FLOAT32, INT32, Value
-from vkcompute.jit import library
-from vkcompute.jit.expressions import SIGNS
-from vkcompute.jit.source import Refused
-from vkcompute.jit.statements import Statements
-from vkcompute.jit.values import Array, Kind, Number, Vector, describe, fits, is_python, like
+from vkcompute.jit.frontend.compiler import Compiler
+from vkcompute.jit.frontend.source import UnsupportedError, is_internal
+from vkcompute.jit.frontend.syntax import SIGNS
+from vkcompute.jit.frontend.values import Array, Kind, Number, Vector, describe, fits, is_python, like
+from vkcompute.jit.library import standard
 
 _SWIZZLES = {letter: k for letters in ("xyzw", "rgba", "stpq") for k, letter in enumerate(letters)}
 _FUNCTIONS = {name: getattr(stdlib, name) for name in stdlib.__all__}
@@ -46,16 +46,16 @@ class ListLiteral(tuple[Any, ...]):
     __slots__ = ()
 
 
-class ShaderCompiler(Statements):
-    """Compiles a shader. Functions of `jit/library.py` that are inlined into it keep the rules of `vc.kernel`."""
+class ShaderCompiler(Compiler):
+    """Compiles a shader. Internal functions of `jit/` that are inlined into it keep the rules of `vc.kernel`."""
 
     def __init__(self, function: ir.Function) -> None:
-        super().__init__(function, FLOAT32, folded=False)
+        super().__init__(function, FLOAT32)
 
     @property
     def _is_strict(self) -> bool:
         """True in code of the shader, False in an inlined function of the library."""
-        return self.frames[-1].function.__module__ != library.__name__
+        return not is_internal(self.frames[-1].function)
 
     def value(self, node: ast.expr) -> Any:
         """Compiles an expression."""
@@ -68,10 +68,10 @@ class ShaderCompiler(Statements):
         """Returns the type of a number; that of a Python int is i32."""
         if isinstance(value, (Vector, ListLiteral)):
             example = "v.x" if isinstance(value, Vector) else "a[0]"
-            raise Refused(f"this takes one number; got {self.type_of(value)}; name an element, as {example}")
+            raise UnsupportedError(f"this takes one number; got {self.type_of(value)}; name an element, as {example}")
         found = super().kind(value)
         if type(value) is int and found.type is not INT32 and self._is_strict:
-            raise Refused(f"{value} does not fit i32; write i64({value})")
+            raise UnsupportedError(f"{value} does not fit i32; write i64({value})")
         return found
 
     def type_of(self, value: Any) -> str:
@@ -88,7 +88,9 @@ class ShaderCompiler(Statements):
         kinds = [self.kind(each).type for each in values]
         if any(each is not kinds[0] for each in kinds):
             names = [self.type_of(each) for each in values]
-            raise Refused(f"{user} takes numbers of one type; got {' and '.join(names)}; convert, as {names[0]}(x)")
+            raise UnsupportedError(
+                f"{user} takes numbers of one type; got {' and '.join(names)}; convert, as {names[0]}(x)"
+            )
         return kinds[0]
 
     def joined(self, one: Any, other: Any) -> Any:
@@ -97,20 +99,22 @@ class ShaderCompiler(Statements):
             return like(one, map(self.joined, one, other))
         names = self.type_of(one), self.type_of(other)
         if self._is_strict and names[0] != names[1]:
-            raise Refused(f"{names[0]} on one path and {names[1]} on another; convert, as {names[0]}(x)")
+            raise UnsupportedError(f"{names[0]} on one path and {names[1]} on another; convert, as {names[0]}(x)")
         return super().joined(one, other)
 
     def truth(self, value: Any) -> Value | bool:
         """Returns a value as a condition; it must be a boolean."""
         if self._is_strict and not isinstance(value, Vector) and self.kind(value).type is not BOOL:
-            raise Refused(f"a condition is boolean; got {self.type_of(value)}; compare, as x != 0")
+            raise UnsupportedError(f"a condition is boolean; got {self.type_of(value)}; compare, as x != 0")
         return super().truth(value)
 
     def _store_at(self, value: Any, target: ast.expr) -> None:
         if not isinstance(target, ast.Name):
             return super()._store_at(value, target)
         if len(self.frames) == 1 and target.id in self.frames[0].function.__code__.co_varnames[: self._n_parameters]:
-            raise Refused(f"{target.id} is a parameter; assign to its elements, or to a variable of another name")
+            raise UnsupportedError(
+                f"{target.id} is a parameter; assign to its elements, or to a variable of another name"
+            )
         return super()._store_at(self._concrete(value), target)
 
     @property
@@ -129,7 +133,7 @@ class ShaderCompiler(Statements):
         """Applies a function of numbers to vectors, elementwise."""
         vectors = [value for value in values if isinstance(value, Vector)]
         if len({len(vector) for vector in vectors}) > 1:
-            raise Refused(
+            raise UnsupportedError(
                 f"vectors in one expression have one length; got {' and '.join(map(self.type_of, vectors))}; write v.xy"
             )
         return super().each(work, *values)
@@ -138,7 +142,7 @@ class ShaderCompiler(Statements):
         """Compiles `one sign other`."""
         vectors = isinstance(one, Vector), isinstance(other, Vector)
         if sign == "@" and not all(vectors):
-            raise Refused(f"@ takes two vectors; got {self.type_of(one)} and {self.type_of(other)}")
+            raise UnsupportedError(f"@ takes two vectors; got {self.type_of(one)} and {self.type_of(other)}")
         if sign == "@":
             self._common_type(sign, *one, *other)
         written = (
@@ -149,7 +153,7 @@ class ShaderCompiler(Statements):
         kind = self._common_type(sign, one, other)
         if (sign == "/" and kind.kind != "f") or (sign == "//" and kind.kind not in "iu"):
             remedy = "x // y, or convert with f32(x)" if sign == "/" else "x / y, or convert with i32(x)"
-            raise Refused(f"{sign} does not divide {SCALARS[kind]}; write {remedy}")
+            raise UnsupportedError(f"{sign} does not divide {SCALARS[kind]}; write {remedy}")
         if sign == "//":
             return Number(self.builder.binary("div", self.cast(one, kind), self.cast(other, kind)), Kind(kind))
         return super().binary(sign, one, other)
@@ -166,17 +170,17 @@ class ShaderCompiler(Statements):
     def index(self, value: Any) -> Value:
         """Converts a number to an index."""
         if self._is_strict and self.kind(value).type.kind not in "iu":
-            raise Refused(f"an index is an integer; got {self.type_of(value)}; write i32(x)")
+            raise UnsupportedError(f"an index is an integer; got {self.type_of(value)}; write i32(x)")
         return super().index(value)
 
     def extent(self, array: Array, axis: int) -> Any:
         """Raises: lengths of buffers are unknown."""
-        raise Refused(f"the length of {array.name} is not known in a shader; count from the start, or pass it")
+        raise UnsupportedError(f"the length of {array.name} is not known in a shader; count from the start, or pass it")
 
     def load(self, array: Array, place: Value) -> Any:
         """Loads an element: a vector if the buffer holds vectors."""
         n = getattr(array, "n", 1)
-        numbers = [Statements.load(self, array, each) for each in self._offsets(place, n)]
+        numbers = [Compiler.load(self, array, each) for each in self._offsets(place, n)]
         return numbers[0] if n == 1 else Vector(numbers)
 
     def store(self, array: Array, place: Value, value: Any) -> None:
@@ -186,7 +190,7 @@ class ShaderCompiler(Statements):
         if len(values) != n or any(self.kind(each).type is not array.element for each in values):
             scalar = SCALARS[array.element]
             name = scalar if n == 1 else types.Vector(n, scalar)
-            raise Refused(f"{array.name} holds {name}; got {self.type_of(value)}; write {name}(…)")
+            raise UnsupportedError(f"{array.name} holds {name}; got {self.type_of(value)}; write {name}(…)")
         for each, number in zip(self._offsets(place, n), values, strict=True):
             super().store(array, each, number)
 
@@ -202,7 +206,7 @@ class ShaderCompiler(Statements):
         values = ListLiteral([self._concrete(self.value(each)) for each in node.elts])
         names = {self.type_of(each): None for each in values}
         if len(names) != 1:
-            raise Refused(f"a list holds values of one type; got {' and '.join(names) or 'none'}")
+            raise UnsupportedError(f"a list holds values of one type; got {' and '.join(names) or 'none'}")
         return values
 
     def _shader_subscript(self, node: ast.Subscript) -> Any:
@@ -230,7 +234,9 @@ class ShaderCompiler(Statements):
             return self._attribute(node)
         indices = [_SWIZZLES.get(letter, 9) for letter in name]
         if len(indices) > 4 or max(indices) >= len(base):
-            raise Refused(f"{self.type_of(base)} has no elements {name}; it has {', '.join('xyzw'[: len(base)])}")
+            raise UnsupportedError(
+                f"{self.type_of(base)} has no elements {name}; it has {', '.join('xyzw'[: len(base)])}"
+            )
         return base[indices[0]] if len(indices) == 1 else Vector([base[k] for k in indices])
 
     def _shader_call(self, node: ast.Call) -> Any:
@@ -248,7 +254,7 @@ class ShaderCompiler(Statements):
         if function is pow:
             return self._elementwise(partial(self.binary, "**"), args)
         if function in (math.radians, math.degrees):
-            return self._elementwise(partial(self.call, function.__name__), args)
+            return self._elementwise(partial(self.call, getattr(standard, function.__name__)), args)
 
         def inline(*numbers: Any) -> Any:
             return self.inline(function, list(map(self._concrete, numbers)), {}, node)
@@ -263,10 +269,10 @@ class ShaderCompiler(Statements):
         scalar, n = (kind.subtype, kind.length) if isinstance(kind, types.Vector) else (kind, 1)
         if not isinstance(scalar, Scalar):
             what = "matrices; multiply and add vectors" if isinstance(kind, Matrix) else f"{kind} in expressions"
-            raise Refused(f"not supported in shaders: {what}")
+            raise UnsupportedError(f"not supported in shaders: {what}")
         numbers = [number for each in args for number in (each if isinstance(each, tuple) else (each,))]
         if len(numbers) != n:
-            raise Refused(f"{kind} takes {n} number{'s' * (n > 1)}; got {len(numbers)}")
+            raise UnsupportedError(f"{kind} takes {n} number{'s' * (n > 1)}; got {len(numbers)}")
         converted = Vector([self._constructed_number(each, scalar.number) for each in numbers])
         return converted if isinstance(kind, types.Vector) else converted[0]
 
@@ -279,10 +285,10 @@ class ShaderCompiler(Statements):
         """Compiles a function that is one operation."""
         arity = 2 if code in _BINARY else 1
         if len(args) != arity:
-            raise Refused(f"{code} takes {arity} number{'s' * (arity - 1)}; got {len(args)}")
+            raise UnsupportedError(f"{code} takes {arity} number{'s' * (arity - 1)}; got {len(args)}")
         kind = self._common_type(code, *args)
         if kind.kind not in ("fiu" if code in _ON_INTEGERS else "f"):
-            raise Refused(f"{code} takes floats; got {self.type_of(args[0])}; write f32(x)")
+            raise UnsupportedError(f"{code} takes floats; got {self.type_of(args[0])}; write f32(x)")
         numbers = [self.cast(each, kind) for each in args]
         result = self.builder.unary(code, *numbers) if len(args) == 1 else self.builder.binary(code, *numbers)
         return Number(result, Kind(kind))

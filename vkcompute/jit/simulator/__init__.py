@@ -1,8 +1,8 @@
-"""Kernels in Python run by Python: the user's own function, on numbers that behave as the device's do.
+"""Simulation of kernels in Python: the user's own function, run by Python with numbers that behave as on a device.
 
-The compiler reads the function first (`recorder.py`), and notes what type each variable has where ways come together.
-The function is compiled again by Python, at the same lines of the same file, with calls and joined variables handed to
-the simulator (`rewriter.py`). A number of it is a constant of the compiler's (`numbers.py`), so that its own rules
-promote, convert and compute; what each operation of `ir/` does stands in one table (`operations.py`). `memory.py` knows
-who touched which element, and `invocations.py` whose turn it is.
+The compiler reads the function first and records the types of variables at joins (recorder.py). The function is then
+rewritten, with the same lines and file, so that calls and joined variables go through the simulator (rewriter.py). A
+simulated number is a constant of the compiler (numbers.py), so that the compiler's own rules promote, convert and
+compute it; operations.py evaluates the operations of `ir/`. memory.py records the accesses to elements, invocations.py
+schedules the invocations, and callstack.py finds the source locations.
 """

@@ -1,4 +1,4 @@
-"""Whose turn it is: the workgroups one after the other, and their invocations, which wait for each other."""
+"""The invocations of a simulated grid: workgroups run in sequence, their invocations one at a time, in turns."""
 
 from __future__ import annotations
 
@@ -7,44 +7,63 @@ import itertools
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from types import CodeType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from vkcompute.errors import KernelError
-from vkcompute.jit.simulator.lanes import SUBGROUP_SIZE, together
-
-if TYPE_CHECKING:
-    from vkcompute.jit.simulator.machine import Machine
+from vkcompute.jit.simulator.callstack import Calls, CallStack, line_of
+from vkcompute.jit.simulator.subgroup import SUBGROUP_SIZE, results
 
 Place = tuple[int, int, int]
-Calls = tuple[tuple[CodeType, int, int], ...]
-"""Of functions of the kernel's: the code, and the line and the instruction where it is."""
 
 
 class _Stopped(BaseException):
-    """Ends an invocation whose launch has failed."""
+    """Ends an invocation of a launch that has failed."""
+
+
+class Grid:
+    """The invocations of a launch.
+
+    Attributes:
+        stack: the call stack of the kernel.
+        current: the invocation that runs.
+    """
+
+    current: Invocation
+
+    def __init__(self, name: str, stack: CallStack) -> None:
+        self.stack, self._name = stack, name
+
+    def groups(self, n_groups: Place, local_size: Place) -> Iterator[Workgroup]:
+        """Yields the workgroups in order, along x first."""
+        return (Workgroup(self, place, n_groups, local_size) for place in _places(n_groups))
+
+    def fault(self, message: str, invocation: Invocation | None = None, calls: Calls | None = None) -> KernelError:
+        """Returns an error of an invocation at a place; by default of the current invocation at its current place."""
+        who = invocation or self.current
+        text = f"{self._name}, {who} of workgroup {who.group.place}: {message}"
+        return self.stack.error(text, calls or self.stack.calls())
 
 
 class Workgroup:
     """Invocations that share memory and barriers.
 
     Attributes:
-        phase: barriers that have been passed.
+        phase: number of barriers passed.
     """
 
-    def __init__(self, machine: Machine, place: Place, n_groups: Place, local_size: Place) -> None:
-        self.machine, self.place, self.n_groups, self.local_size = machine, place, n_groups, local_size
+    def __init__(self, grid: Grid, place: Place, n_groups: Place, local_size: Place) -> None:
+        self.grid, self.place, self.n_groups, self.local_size = grid, place, n_groups, local_size
         self.phase = 0
         self.turn = threading.Semaphore(0)
         self.invocations = [Invocation(self, local) for local in _places(local_size)]
 
     def run(self, kernel: Callable[[], object], *, waits: bool) -> None:
-        """Runs the kernel for each invocation; in threads of their own, one at a time, if they wait for each other."""
+        """Runs the kernel for each invocation. Invocations that wait for each other run in threads, one at a time."""
         if not waits:
             for each in self.invocations:
-                self.machine.current = each
+                self.grid.current = each
                 kernel()
             return
         try:
@@ -57,34 +76,34 @@ class Workgroup:
                 each.stop()
 
     def _step(self) -> bool:
-        """Lets each go on to a barrier or its end; whether all wait at one barrier."""
+        """Runs each invocation to a barrier or its end. Returns True if all wait at one barrier."""
         released = self.invocations
         while released:
             for each in released:
-                each.go_on()
-            released = self._met()
+                each.resume()
+            released = self._synchronized()
         first = self.invocations[0]
         for each in self.invocations:
             if each.waits_at != first.waits_at:
                 raise each.divergence(first) if each.waits_at else first.divergence(each)
         return bool(first.waits_at)
 
-    def _met(self) -> list[Invocation]:
-        """Of each subgroup those that have come the least far, with what they compute together."""
+    def _synchronized(self) -> list[Invocation]:
+        """Performs an operation in each subgroup, for its lanes with the least progress, and returns these lanes."""
         found = []
         for _, lanes in itertools.groupby(self.invocations, lambda each: each.builtin("subgroup_id")):
-            waiting = [each for each in lanes if each.asks is not None]
+            waiting = [each for each in lanes if each.request is not None]
             least = min((each.progress for each in waiting), default=())
-            found += _answer([each for each in waiting if each.progress == least])
+            found += _performed([each for each in waiting if each.progress == least])
         return found
 
 
-def _answer(lanes: list[Invocation]) -> list[Invocation]:
-    """Gives these, which wait at one place, their results."""
-    asked = {each.builtin("subgroup_local_id"): each.asks[1] for each in lanes if each.asks}
-    answers = together(lanes[0].asks[0], asked) if lanes and lanes[0].asks else {}
+def _performed(lanes: list[Invocation]) -> list[Invocation]:
+    """Performs the operation that these lanes wait for, and gives each its result."""
+    asked = {each.builtin("subgroup_local_id"): each.request[1] for each in lanes if each.request}
+    found = results(lanes[0].request[0], asked) if lanes and lanes[0].request else {}
     for each in lanes:
-        each.answer, each.asks = answers.get(each.builtin("subgroup_local_id")), None
+        each.result, each.request = found.get(each.builtin("subgroup_local_id")), None
     return lanes
 
 
@@ -92,28 +111,28 @@ class Invocation:
     """One run of the kernel.
 
     Attributes:
-        waits_at: the calls that led to where it waits, the innermost first; empty once it has ended.
-        asks: the operation of its subgroup and the arguments for which it waits; None at a barrier.
-        answer: its result.
-        progress: how far it has come there: of two that wait, the lesser one is behind.
-        stopped: whether it is to end at its next operation, as the launch has failed.
-        trips: iterations of the loops that it is in, by how deep the call is and the line where they start.
+        waits_at: the calls at which it waits; empty once it has ended.
+        request: the subgroup operation for which it waits, and its arguments; None at a barrier.
+        result: the result of the operation.
+        progress: its progress when it started to wait, as `CallStack.progress`.
+        stopped: True if it must end at its next operation, since the launch has failed.
+        iterations: numbers of iterations of the loops that it is in, by depth of the call and first line.
     """
 
     def __init__(self, group: Workgroup, local: Place) -> None:
         self.group, self.local = group, local
         self.waits_at: Calls = ()
-        self.asks: tuple[str, list[Any]] | None = None
-        self.answer: Any = None
+        self.request: tuple[str, list[Any]] | None = None
+        self.result: Any = None
         self.progress: tuple[tuple[int, ...], ...] = ()
-        self.trips: dict[tuple[int, int], int] = {}
+        self.iterations: dict[tuple[int, int], int] = {}
         self._error: BaseException | None = None
         self._thread: threading.Thread | None = None
-        self._go_on = threading.Semaphore(0)
+        self._resumed = threading.Semaphore(0)
         self.stopped = False
 
     def builtin(self, name: str, axis: int = 0) -> int:
-        """An id or a size."""
+        """Returns a built-in variable: an ID or a size."""
         group, size = self.group, self.group.local_size
         match name:
             case "n_groups" | "num_groups":
@@ -140,13 +159,13 @@ class Invocation:
         return f"invocation {tuple(self.builtin('global_id', axis) for axis in range(3))}"
 
     def start(self, kernel: Callable[[], object]) -> None:
-        """Makes the thread; it begins with the first `go_on`."""
+        """Creates the thread; it runs at the first `resume`."""
         trace = sys.gettrace()
 
         def work() -> None:
-            self._go_on.acquire()
+            self._resumed.acquire()
             if trace is not None and sys.gettrace() is None:
-                sys.settrace(trace)  # a debugger's
+                sys.settrace(trace)  # of a debugger
             try:
                 with np.errstate(all="ignore"):
                     if not self.stopped:
@@ -160,66 +179,56 @@ class Invocation:
         self._thread = threading.Thread(target=contextvars.copy_context().run, args=(work,), daemon=True)
         self._thread.start()
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         """Runs it until it waits or ends.
 
         Raises:
-            BaseException: whatever the kernel raised.
+            BaseException: the error that the kernel raised.
         """
         if self._thread is not None:
-            self.group.machine.current = self
-            self._go_on.release()
+            self.group.grid.current = self
+            self._resumed.release()
             self.group.turn.acquire()
             if self._error is not None:
                 raise self._error
 
     def wait(self) -> None:
-        """Lets the others come to this place, too."""
-        self.waits_at = self.group.machine.calls()
+        """Waits at this place, and lets the others run."""
+        self.waits_at = self.group.grid.stack.calls()
         self.group.turn.release()
-        self._go_on.acquire()
+        self._resumed.acquire()
         self.check()
 
     def check(self) -> None:
-        """Ends it here if it is to end."""
+        """Ends it here if it must."""
         if self.stopped:
             raise _Stopped
 
-    def ask(self, name: str, args: list[Any]) -> Any:
-        """What the subgroup computes together, of those that come to this place."""
-        machine = self.group.machine
-        self.asks, self.progress = (name, args), machine.progress()
+    def subgroup(self, name: str, args: list[Any]) -> Any:
+        """Performs a subgroup operation with the other lanes that reach this place."""
+        grid = self.group.grid
+        self.request, self.progress = (name, args), grid.stack.progress(self.iterations)
         self.wait()
-        if self.answer is None:
-            raise machine.fault(f"this asks for the value of lane {args[1]}, which does not come here, or is none")
-        return self.answer
+        if self.result is None:
+            raise grid.fault(f"this reads the value of lane {args[1]}, which is inactive here or does not exist")
+        return self.result
 
     def divergence(self, other: Invocation) -> KernelError:
-        """The error of this one, which waits where the other does not come."""
+        """Returns the error for a barrier at which this invocation waits and another one does not."""
         where = f"waits at {line_of(other.waits_at[0])}" if other.waits_at else "has ended"
-        return self.group.machine.fault(
-            f"this barrier is waited at, but {other} of the same workgroup {where}; all of its invocations come to a "
-            "barrier together: put loads and stores alone in branches, and barriers after them",
+        return self.group.grid.fault(
+            f"this invocation waits at this barrier, but {other} of the same workgroup {where}; all of its invocations "
+            "must reach a barrier: put only loads and stores in branches, and barriers after them",
             self,
             self.waits_at,
         )
 
     def stop(self) -> None:
-        """Ends it where it waits."""
+        """Ends it at the place where it waits."""
         thread, self.stopped = self._thread, True
         if thread is not None:
-            self._go_on.release()
+            self._resumed.release()
             thread.join(1)
-
-
-def line_of(call: tuple[CodeType, int, int]) -> str:
-    """File and line."""
-    return f"{call[0].co_filename}:{call[1]}"
-
-
-def grid(machine: Machine, n_groups: Place, local_size: Place) -> Iterator[Workgroup]:
-    """The workgroups in order, along x first."""
-    return (Workgroup(machine, place, n_groups, local_size) for place in _places(n_groups))
 
 
 def _places(sizes: Place) -> Iterator[Place]:

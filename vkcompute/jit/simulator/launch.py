@@ -17,24 +17,24 @@ import numpy as np
 
 from vkcompute import dtypes
 from vkcompute.ir.function import walk
-from vkcompute.jit.annotations import annotations_of, typed
-from vkcompute.jit.arguments import OF_GLSL, Sizes, Where, bound, grid_over, kind_of_array, kind_of_number, remedy
-from vkcompute.jit.compile import build, too_deep
-from vkcompute.jit.ids import SIMULATED
-from vkcompute.jit.simulator.invocations import grid
+from vkcompute.jit.compilation.annotations import annotations_of, typed
+from vkcompute.jit.compilation.arguments import bound, kind_of_array, kind_of_number, remedy
+from vkcompute.jit.compilation.build import build, too_deep
+from vkcompute.jit.frontend.source import Source
+from vkcompute.jit.frontend.values import Array
+from vkcompute.jit.launch_config import GLSL_KEYWORDS, LaunchConfig, Sizes, grid_over
+from vkcompute.jit.library.ids import SIMULATED
 from vkcompute.jit.simulator.machine import Machine
 from vkcompute.jit.simulator.recorder import Recorder
 from vkcompute.jit.simulator.rewriter import rewritten
-from vkcompute.jit.source import Source
-from vkcompute.jit.values import Array
 
-_one_at_a_time = threading.RLock()  # what threads launch on one tensor keeps an order, as on a device
+_lock = threading.RLock()  # one launch at a time, so that launches by several threads on one tensor are ordered
 
 
 def _renew_lock() -> None:
-    """In a forked child: whoever held it is a thread that does not exist here."""
-    global _one_at_a_time
-    _one_at_a_time = threading.RLock()
+    """Replaces the lock in a forked child: a thread that held it does not exist there."""
+    global _lock
+    _lock = threading.RLock()
 
 
 if hasattr(os, "register_at_fork"):
@@ -42,7 +42,7 @@ if hasattr(os, "register_at_fork"):
 
 
 class Done(concurrent.futures.Future[None]):
-    """What a simulated launch gives back, where a device's gives a Future: it has ended."""
+    """The future of a simulated launch, which has completed."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -51,7 +51,7 @@ class Done(concurrent.futures.Future[None]):
     def result(  # type: ignore[override]
         self, timeout_s: float | None = None, *, timeout: float | None = None
     ) -> None:
-        """Nothing, at once."""
+        """Returns None immediately."""
 
     def __await__(self) -> Iterator[None]:
         return iter(())
@@ -61,22 +61,22 @@ def simulate(
     function: FunctionType,
     source: Source,
     parameters: Parameters,
-    where: Where,
+    config: LaunchConfig,
     args: tuple[Any, ...],
     named: Mapping[str, Any],
 ) -> Any:
-    """Runs a kernel to its end, on arrays of the host; tensors are downloaded before, and written back after.
+    """Runs a kernel on host arrays; tensors are downloaded before and uploaded afterwards.
 
     Raises:
-        KernelError: kernels cannot do what the function does, or it does what is undefined on a device.
+        KernelError: the function does something that kernels do not support, or that is undefined on a device.
     """
     name = function.__name__
-    given = typed(function, annotations_of(function), bound(name, parameters, args, named, OF_GLSL))
-    if where.local is not None and 0 in where.local:
-        raise ValueError(f"{name} has workgroups of {where.local} invocations; give at least 1 along each axis")
+    given = typed(function, annotations_of(function), bound(name, parameters, args, named, GLSL_KEYWORDS))
+    if config.local is not None and 0 in config.local:
+        raise ValueError(f"the local size of {name} is {config.local}; give at least 1 along each axis")
     try:
-        with _one_at_a_time:
-            _simulated(function, source, given, where.groups, where.local)
+        with _lock:
+            _simulated(function, source, given, config.groups, config.local)
     except RecursionError:
         raise too_deep(source) from None
     return Done()
@@ -86,7 +86,7 @@ def _simulated(
     function: FunctionType, source: Source, given: list[Any], groups: Sizes | None, local: tuple[int, int, int] | None
 ) -> None:
     """Downloads the tensors, runs the kernel, and uploads what it has written."""
-    # There are no tensors before their module is loaded.
+    # There are no tensors before their module is imported.
     tensor = getattr(sys.modules.get("vkcompute.runtime.memory.tensor"), "Tensor", ())
     marks = _marks([each for each in given if isinstance(each, tensor)])
     arrays = _on_host(given, tensor)
@@ -102,11 +102,11 @@ def _simulated(
             given[position].write(arrays[position])
             mark = marks.get(given[position].buffer)
             if mark is not None and not mark.all():
-                given[position].buffer.uses.written = mark  # the rest holds anything still
+                given[position].buffer.uses.written = mark  # the rest is still uninitialized
 
 
 def _marks(tensors: list[Any]) -> dict[Any, np.ndarray[Any, Any]]:
-    """Which bytes have been written, of those tensors' buffers that no device and no host has written to."""
+    """Returns buffer -> mask of the bytes that have been written, for buffers that are not written completely."""
     found = {}
     for scheduler, buffer in {(each.runtime.scheduler, each.buffer) for each in tensors}:
         with scheduler.lock:
@@ -117,7 +117,7 @@ def _marks(tensors: list[Any]) -> dict[Any, np.ndarray[Any, Any]]:
 
 
 def _marked(tensor: Any, marks: dict[Any, np.ndarray[Any, Any]]) -> np.ndarray[Any, Any] | None:
-    """The part of the marks that is of a tensor, a row for each element; None if all of it has been written."""
+    """Returns a tensor's part of the mask, a row per element; None if all of it has been written."""
     found = marks.get(tensor.buffer)
     if found is None or not tensor.size:
         return None
@@ -125,27 +125,27 @@ def _marked(tensor: Any, marks: dict[Any, np.ndarray[Any, Any]]) -> np.ndarray[A
 
 
 def _run(recorder: Recorder, arrays: list[Any], groups: Sizes, written: list[Any]) -> None:
-    """Runs what has been read, workgroup by workgroup."""
+    """Runs a kernel from its notes, workgroup by workgroup."""
     ops, local_size = [*walk(recorder.function.body)], recorder.function.local_size
     counts, waits = any(op.code == "subgroup" for op in ops), any(op.operation.waits for op in ops)
     machine = Machine(recorder.notes, recorder.real, local_size, counts=counts)
     kernel = partial(rewritten(recorder.notes, machine), *_values(machine, recorder, arrays, written))
     x, y, z = (*groups, 1, 1)[:3]
-    token = SIMULATED.set(lambda name, axis: machine.current.builtin(name, axis))
+    token = SIMULATED.set(lambda name, axis: machine.grid.current.builtin(name, axis))
     try:
         with np.errstate(all="ignore"):
-            for group in grid(machine, (x, y, z), local_size):
-                machine.begin()
+            for group in machine.grid.groups((x, y, z), local_size):
+                machine.memory.begin_group()
                 group.run(kernel, waits=waits)
     finally:
         SIMULATED.reset(token)
 
 
 def _on_host(args: list[Any], tensor: Any) -> list[Any]:
-    """The arguments, with arrays for tensors: one array for those that are the same.
+    """Returns the arguments with host arrays for tensors, the same array for the same tensor.
 
     Raises:
-        ValueError: a graph is being recorded, a tensor is not contiguous, or two of them share some of their bytes.
+        ValueError: a graph is being recorded, a tensor is not contiguous, or two tensors overlap in part.
     """
     tensors = {each.launch_key: each for each in args if isinstance(each, tensor)}
     for each in tensors.values():
@@ -155,14 +155,14 @@ def _on_host(args: list[Any], tensor: Any) -> list[Any]:
     arrays = {slot: each.numpy() for slot, each in tensors.items()}
     for one, other in itertools.combinations(tensors.values(), 2):
         if one.overlaps(other):
-            raise ValueError("tensors that share a part of their memory are not simulated; pass arrays of numpy's")
+            raise ValueError("tensors that overlap in part are not simulated; pass numpy arrays")
     if any(not each.contiguous for each in tensors.values()):
         raise ValueError("a kernel takes contiguous tensors; copy() it")
     return [arrays[each.launch_key] if isinstance(each, tensor) else each for each in args]
 
 
 def _kind(arg: Any, name: str) -> Any:
-    """What distinguishes an argument for the compiler."""
+    """Returns the part of a signature for an argument."""
     if isinstance(arg, np.ndarray) and arg.dtype in dtypes.BY_NUMPY:
         if not arg.flags.c_contiguous:
             raise ValueError(f"a kernel takes contiguous arrays; got strides {arg.strides} for {arg.shape}; copy it")
@@ -171,12 +171,12 @@ def _kind(arg: Any, name: str) -> Any:
     if found is None:
         array = isinstance(arg, np.ndarray)
         got = f"an array of {arg.dtype} for {name}" if array else f"{type(arg).__name__} for {name}{remedy(arg, name)}"
-        raise TypeError(f"a simulated kernel takes arrays of numpy's, tensors and numbers; got {got}")
+        raise TypeError(f"a simulated kernel takes numpy arrays, tensors and numbers; got {got}")
     return found
 
 
 def _values(machine: Machine, recorder: Recorder, given: list[Any], written: list[Any]) -> list[Any]:
-    """The arguments as the kernel sees them."""
+    """Returns the simulated arguments."""
     values = []
     for position, (parameter, each) in enumerate(zip(recorder.args.values(), given, strict=True)):
         if not isinstance(parameter, Array):

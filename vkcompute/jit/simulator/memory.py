@@ -1,47 +1,53 @@
-"""The elements of a tensor or of a shared array: who touched them last, and whether anyone has written them."""
+"""Memory of a simulated kernel, with detection of races and of reads of uninitialized elements."""
 
 from __future__ import annotations
 
-from types import CodeType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from vkcompute.jit.simulator.invocations import Invocation, line_of
-
-if TYPE_CHECKING:
-    from vkcompute.jit.simulator.machine import Machine
+from vkcompute.ir import Memory
+from vkcompute.jit.simulator.callstack import Call, line_of
+from vkcompute.jit.simulator.invocations import Grid, Invocation
 
 READ, WRITE, ATOMIC = range(3)
-_RACES_WITH = {READ: range(3, 9), WRITE: range(9), ATOMIC: range(6)}  # where `Touched` keeps the others
+_RACES_WITH = {READ: range(3, 9), WRITE: range(9), ATOMIC: range(6)}  # indices
 _PAST = {READ: "read", WRITE: "wrote", ATOMIC: "changed (atomically)"}
 _PRESENT = {READ: "reads", WRITE: "writes", ATOMIC: "changes (atomically)"}
 
 
+_UNWRITTEN = {
+    True: "nothing has written it since gpu.empty, whose memory is uninitialized: write all of it, or use gpu.zeros",
+    False: "no invocation of the workgroup has written it; a shared array is uninitialized: write it first, and put "
+    "vc.barrier() in between",
+}
+"""Error for an uninitialized element of a tensor (True) or of a shared array (False)."""
+
+
 class Access(NamedTuple):
-    """Who did it, after how many barriers of its workgroup, and at which file and line."""
+    """An access by an invocation, after `phase` barriers of its workgroup, and its place in the source."""
 
     invocation: Invocation
     phase: int
-    place: tuple[CodeType, int, int]
+    place: Call
 
 
-class Touched:
-    """Of each element, those accesses of each kind that a later one may race with.
+class AccessHistory:
+    """For each element, the accesses of each kind with which a later one may race.
 
-    Workgroups are simulated one after the other, and so are what lies between barriers. Of one kind of access it is
-    enough to keep the last, one by another invocation between the same barriers, and one by another workgroup: of all
-    that came before, a later access races with one of these if it races with any.
+    Workgroups are simulated one after the other, and within a workgroup the phases between barriers. So of each kind of
+    access three are enough: the last one, one by another invocation in the same phase, and one by another workgroup. A
+    later access that races with any earlier one races with one of these.
     """
 
     def __init__(self) -> None:
         self._elements: dict[int, list[Access | None]] = {}
 
     def add(self, address: int, kind: int, access: Access) -> tuple[int, Access] | None:
-        """Notes an access; gives the one that it races with, and of which kind that is."""
+        """Records an access; returns the kind of an access with which it races, and that access."""
         kept = self._elements.get(address)
         if kept is None:
-            kept = self._elements[address] = [None] * 9  # of each kind three
+            kept = self._elements[address] = [None] * 9  # three of each kind
         me, phase = access.invocation, access.phase
         for at in _RACES_WITH[kind]:
             each = kept[at]
@@ -60,7 +66,7 @@ class Touched:
 
 
 class Cells:
-    """Memory of one launch, or of one workgroup.
+    """The elements of a tensor or of a workgroup's shared array.
 
     Attributes:
         data: the elements in order.
@@ -68,72 +74,96 @@ class Cells:
 
     def __init__(
         self,
-        machine: Machine,
+        grid: Grid,
         name: str,
         data: np.ndarray[Any, Any],
         shape: tuple[int, ...],
-        touched: Touched | None,
+        history: AccessHistory | None,
         written: np.ndarray[Any, Any] | None,
     ) -> None:
-        """Of a tensor with what its launch has touched, or else of a shared array.
+        """Wraps the elements.
 
         Args:
-            written: for each element, or for its bytes, whether it has been written; None if all have been.
+            history: accesses to all tensors of the launch; None for a shared array.
+            written: for each element, or each of its bytes, True if it has been written; None if all have been.
         """
-        self.data, self._machine, self._name, self._shape = data, machine, name, shape
-        self._touched, self._written = touched or Touched(), written
-        self._address = data.ctypes.data if touched else 0
+        self.data, self._grid, self._name, self._shape = data, grid, name, shape
+        self._history, self._written = history or AccessHistory(), written
+        self._address = data.ctypes.data if history else 0
 
     def load(self, index: Any) -> Any:
-        """An element."""
-        self._touch(int(index), READ)
+        """Loads an element."""
+        self._record(int(index), READ)
         return self.data[int(index)]
 
     def store(self, index: Any, value: Any) -> None:
-        """Writes an element."""
-        self._touch(int(index), WRITE)
+        """Stores an element."""
+        self._record(int(index), WRITE)
         self.data[int(index)] = value
 
     def exchange(self, index: Any) -> Any:
-        """An element that is about to be changed in the same step."""
-        self._touch(int(index), ATOMIC)
+        """Loads an element that an atomic operation is about to change."""
+        self._record(int(index), ATOMIC)
         return self.data[int(index)]
 
-    def _touch(self, index: int, kind: int) -> None:
-        machine, written = self._machine, self._written
+    def _record(self, index: int, kind: int) -> None:
+        grid, written = self._grid, self._written
         if kind == WRITE and written is not None:
             written[index] = True
-        calls = machine.calls(1)
-        if not calls:  # a debugger looks
+        calls = grid.stack.calls(1)
+        if not calls:  # a debugger reads it
             return
         if written is not None and not written[index].all():
-            raise machine.fault(
-                f"{self._element(index)} is read, and "
-                + (
-                    "nothing has written it since gpu.empty, which gives memory that holds anything: write all of it "
-                    "first, or take gpu.zeros"
-                    if self._address
-                    else "no invocation of the workgroup has written it; a shared array holds anything at first: "
-                    "write it, and put vc.barrier() between"
-                )
-            )
-        access = Access(machine.current, machine.current.group.phase, calls[0])
-        found = self._touched.add(self._address + index * self.data.itemsize, kind, access)
+            raise grid.fault(f"{self._element(index)} is read, and {_UNWRITTEN[self._address != 0]}")
+        access = Access(grid.current, grid.current.group.phase, calls[0])
+        found = self._history.add(self._address + index * self.data.itemsize, kind, access)
         if found is not None:
-            raise machine.fault(self._race(index, kind, *found))
+            raise grid.fault(self._race(index, kind, *found))
 
     def _race(self, index: int, kind: int, before: int, access: Access) -> str:
-        same = access.invocation.group is self._machine.current.group
+        same = access.invocation.group is self._grid.current.group
         remedy = (
-            "put vc.barrier() between, or use vc.atomic_add and the like"
+            "put vc.barrier() in between, or use atomic operations, as vc.atomic_add"
             if same
-            else "workgroups run in no order: use vc.atomic_add and the like, or another launch"
+            else "workgroups run in no order: use atomic operations, as vc.atomic_add, or another launch"
         )
         return (
             f"a race: this {_PRESENT[kind]} {self._element(index)}, which {access.invocation} {_PAST[before]} at "
-            f"{line_of(access.place)} with nothing that orders the two; {remedy}"
+            f"{line_of(access.place)} and nothing orders the two; {remedy}"
         )
 
     def _element(self, index: int) -> str:
         along = np.unravel_index(index, self._shape) if self._shape else ()
         return f"{self._name}[{', '.join(map(str, along)) or '()'}]"
+
+
+class DeviceMemory:
+    """The cells of a launch, by memory: those of tensors, and those of the current workgroup's shared arrays."""
+
+    def __init__(self, grid: Grid) -> None:
+        self._grid, self._history = grid, AccessHistory()
+        self._tensors, self._cells = dict[Memory, Cells](), dict[Memory, Cells]()
+        self._shapes: dict[Memory, tuple[int, ...]] = {}
+
+    def add_tensor(self, memory: Memory, data: np.ndarray[Any, Any], written: np.ndarray[Any, Any] | None) -> None:
+        """Adds a tensor argument with these elements; `written` as in `Cells`."""
+        flat = data.reshape(-1).view(memory.element.numpy)
+        self._tensors[memory] = Cells(self._grid, memory.name, flat, data.shape, self._history, written)
+
+    def add_shared(self, memory: Memory, shape: tuple[int, ...]) -> None:
+        """Declares a shared array of this shape."""
+        self._shapes[memory] = shape
+
+    def begin_group(self) -> None:
+        """Discards the shared arrays of the previous workgroup."""
+        self._cells = dict(self._tensors)
+
+    def cells(self, memory: Memory) -> Cells:
+        """Returns the cells of a memory; shared arrays are uninitialized at first."""
+        found = self._cells.get(memory)
+        if found is None:
+            data = np.zeros(memory.length or 0, memory.element.numpy)
+            unwritten = np.zeros(data.size, bool)
+            found = Cells(self._grid, memory.name, data, self._shapes[memory], None, unwritten)
+            self._cells[memory] = found
+        return found

@@ -1,44 +1,75 @@
-"""Numbers and arrays of a simulated kernel, as Python's operators, `print` and `pdb` find them."""
+"""Numbers, vectors and arrays of a simulated kernel, for Python's operators, `print` and debuggers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from vkcompute.ir import Constant, Value
-from vkcompute.jit.values import Array, Kind, Number, Row, Vector, like
-from vkcompute.jit.vectors import element, sliced, swizzled
+from vkcompute.ir import Constant, Memory, Value
+from vkcompute.jit.frontend.values import Array, Kind, Number, Row, Vector, like
+from vkcompute.jit.frontend.vectors import sliced, swizzled
 
-if TYPE_CHECKING:
-    from vkcompute.jit.simulator.machine import Machine
+
+class Semantics(Protocol):
+    """The compiler's rules, applied to simulated values."""
+
+    def operate(self, sign: str, one: Any, other: Any, /) -> Any:
+        """Returns `one sign other`."""
+
+    def compare(self, sign: str, one: Any, other: Any, /) -> Any:
+        """Compares two values."""
+
+    def unary(self, sign: str, value: Any, /) -> Any:
+        """Returns `sign value`."""
+
+    def element(self, values: tuple[Any, ...], index: Any, /) -> Any:
+        """Returns an element of a vector."""
+
+    def item(self, base: Any, index: Any, /) -> Any:
+        """Returns an element or a row of an array."""
+
+    def assign(self, base: Any, index: Any, value: Any, /) -> None:
+        """Stores an element or a row."""
+
+    def extent(self, array: Array, axis: int, /) -> Any:
+        """Returns the length of an axis, or the size for axis -1."""
+
+    def shape(self, array: Array, /) -> tuple[int, ...]:
+        """Returns the shape of an array."""
+
+    def contents(self, memory: Memory, /) -> np.ndarray[Any, Any]:
+        """Returns all elements of a memory."""
+
+    def seen(self, value: Any, /) -> Any:
+        """Converts a value of the compiler to a simulated value."""
 
 
 def _binary(sign: str) -> tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]]:
     def forward(self: Operators, other: Any) -> Any:
-        return self.machine.operate(sign, self, other)
+        return self.rules.operate(sign, self, other)
 
     def backward(self: Operators, other: Any) -> Any:
-        return self.machine.operate(sign, other, self)
+        return self.rules.operate(sign, other, self)
 
     return forward, backward
 
 
 def _compared(sign: str) -> Callable[[Any, Any], Any]:
-    return lambda self, other: self.machine.seen(self.machine.compare(sign, self, other))
+    return lambda self, other: self.rules.seen(self.rules.compare(sign, self, other))
 
 
 def _unary(sign: str) -> Callable[[Any], Any]:
-    return lambda self: self.machine.seen(self.machine.unary(sign, self))
+    return lambda self: self.rules.seen(self.rules.unary(sign, self))
 
 
 class Operators:
-    """Python's operators, as the compiler has them."""
+    """Python's operators, with the compiler's rules."""
 
     __slots__ = ()
-    machine: Machine
-    __array_ufunc__ = None  # numpy's scalars leave their operators to these
+    rules: Semantics
+    __array_ufunc__ = None  # so that numpy's scalars defer to these operators
 
     __add__, __radd__ = _binary("+")
     __sub__, __rsub__ = _binary("-")
@@ -59,17 +90,17 @@ class Operators:
 
 
 class SimulatedNumber(Operators, Number):
-    """A number that the device would compute, of the type that it has there; its operators are the compiler's."""
+    """A number that the device would compute, of the type that it has there."""
 
-    __slots__ = ("machine",)
+    __slots__ = ("rules",)
 
-    def __init__(self, value: Value, kind: Kind, machine: Machine) -> None:
+    def __init__(self, value: Value, kind: Kind, rules: Semantics) -> None:
         super().__init__(value, kind)
-        object.__setattr__(self, "machine", machine)
+        object.__setattr__(self, "rules", rules)
 
     @property
     def scalar(self) -> Any:
-        """As a numpy scalar."""
+        """The number as a numpy scalar."""
         assert isinstance(self.value, Constant)
         return self.value.value
 
@@ -93,26 +124,26 @@ class SimulatedNumber(Operators, Number):
 
 
 class Fixed(SimulatedNumber):
-    """One of numpy's scalars from outside of the kernel, which the compiler knows."""
+    """A numpy scalar from outside of the kernel, a compile-time constant."""
 
     __slots__ = ()
 
 
 class SimulatedVector(Operators, Vector):
-    """A vector of the device's numbers."""
+    """A vector of simulated numbers."""
 
-    def __new__(cls, parts: Iterable[Any], machine: Machine) -> SimulatedVector:
+    def __new__(cls, parts: Iterable[Any], rules: Semantics) -> SimulatedVector:
         found = super().__new__(cls, parts)
-        found.machine = machine
+        found.rules = rules
         return found
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
-            return self.machine.seen(sliced(Vector(self), index))
-        return self.machine.seen(element(self.machine, Vector(self), index))
+            return self.rules.seen(sliced(Vector(self), index))
+        return self.rules.seen(self.rules.element(Vector(self), index))
 
     def __getattr__(self, name: str) -> Any:
-        return self.machine.seen(swizzled(Vector(self), name))
+        return self.rules.seen(swizzled(Vector(self), name))
 
     def __repr__(self) -> str:
         return f"{type(self[0].scalar).__name__}x{len(self)}({', '.join(map(str, self))})"
@@ -121,20 +152,20 @@ class SimulatedVector(Operators, Vector):
 class SimulatedRow(Operators, Row):
     """A row of an array."""
 
-    __slots__ = ("machine",)
+    __slots__ = ("rules",)
 
-    def __init__(self, row: Row, machine: Machine) -> None:
+    def __init__(self, row: Row, rules: Semantics) -> None:
         super().__init__(row.array, row.indices)
-        object.__setattr__(self, "machine", machine)
+        object.__setattr__(self, "rules", rules)
 
     def __getitem__(self, index: Any) -> Any:
-        return self.machine.seen(self.machine.item(self, plain(index)))
+        return self.rules.seen(self.rules.item(self, plain(index)))
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        self.machine.assign(self, plain(index), value)
+        self.rules.assign(self, plain(index), value)
 
     def __len__(self) -> int:
-        return self.machine.shape(self.array)[-1]
+        return self.rules.shape(self.array)[-1]
 
     def __repr__(self) -> str:
         return f"{self.array.name}[{', '.join(map(str, self.indices))}]"
@@ -144,49 +175,49 @@ class SimulatedArray:
     """A tensor or a shared array of a simulated kernel.
 
     Attributes:
-        array: as the compiler has it.
+        array: the compiler's value for it.
     """
 
-    def __init__(self, array: Array, machine: Machine) -> None:
-        self.array, self._machine = array, machine
+    def __init__(self, array: Array, rules: Semantics) -> None:
+        self.array, self._rules = array, rules
 
     def __getitem__(self, index: Any) -> Any:
-        return self._machine.seen(self._machine.item(self.array, plain(index)))
+        return self._rules.seen(self._rules.item(self.array, plain(index)))
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        self._machine.assign(self.array, plain(index), value)
+        self._rules.assign(self.array, plain(index), value)
 
     @property
     def shape(self) -> tuple[Any, ...]:
-        """Lengths along the axes; of a tensor int32, of a shared array known at compile time."""
-        return tuple(self._machine.seen(self._machine.extent(self.array, axis)) for axis in range(self.array.ndim))
+        """Lengths of the axes: int32 for a tensor, constants for a shared array."""
+        return tuple(self._rules.seen(self._rules.extent(self.array, axis)) for axis in range(self.array.ndim))
 
     @property
     def size(self) -> Any:
-        """The number of elements."""
-        return self._machine.seen(self._machine.extent(self.array, -1))
+        """Number of elements."""
+        return self._rules.seen(self._rules.extent(self.array, -1))
 
     @property
     def ndim(self) -> int:
-        """The number of axes."""
+        """Number of axes."""
         return self.array.ndim
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The elements' type."""
+        """Type of the elements."""
         return self.array.element.numpy
 
     def __len__(self) -> int:
-        return self._machine.shape(self.array)[0]
+        return self._rules.shape(self.array)[0]
 
     def __repr__(self) -> str:
-        machine, array = self._machine, self.array
-        data = machine.cells(array.memory).data.view(array.element.numpy).reshape(machine.shape(array))
+        array = self.array
+        data = self._rules.contents(array.memory).view(array.element.numpy).reshape(self._rules.shape(array))
         return f"{array.name}: {data!r}"
 
 
 def plain(value: Any) -> Any:
-    """A value as the compiler's functions take it: what is known at compile time is Python's or numpy's own."""
+    """Converts a simulated value to one of the compiler, with constants as Python or numpy objects."""
     if isinstance(value, tuple) and not isinstance(value, Vector):
         return like(value, map(plain, value))
     return value.array if isinstance(value, SimulatedArray) else value.scalar if type(value) is Fixed else value

@@ -1,4 +1,4 @@
-"""The compiler, taking notes: what each expression is, and the types that variables have where ways come together."""
+"""A compiler that records the value of each expression, and the types of variables at joins."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from typing import Any
 from vkcompute import ir
 from vkcompute.errors import KernelError
 from vkcompute.ir import Scalar
-from vkcompute.jit.control import Way
-from vkcompute.jit.expressions import Frame
-from vkcompute.jit.source import Source
-from vkcompute.jit.statements import Statements
-from vkcompute.jit.values import Number, is_static, like
+from vkcompute.jit.frontend.compiler import Compiler
+from vkcompute.jit.frontend.context import Frame
+from vkcompute.jit.frontend.control import Edge
+from vkcompute.jit.frontend.source import Source
+from vkcompute.jit.frontend.values import Number, is_static, like
 
-SHOWS = print, breakpoint, pdb.set_trace
-"""What a simulated kernel may call for the sake of who looks on."""
+DEBUGGING = print, breakpoint, pdb.set_trace
+"""Functions that a simulated kernel calls as they are."""
 
 
 @dataclass(slots=True)
 class Notes:
-    """What was found about one function, at one place where it is called.
+    """The values and types in one function, for one call of it.
 
     Attributes:
-        values: of expressions; numbers of the device for their type alone.
-        joined: what a branch or a loop leaves behind: the types of variables that it assigns.
+        values: values of expressions; device values only serve for their type.
+        joined: types of the variables that a branch or a loop assigns, after it.
         heads: the same at the start of each iteration.
-        calls: notes of the functions called there.
+        calls: notes of the functions that it calls.
     """
 
     function: FunctionType
@@ -42,19 +42,19 @@ class Notes:
 
 
 def type_of(value: Any) -> Any:
-    """The type that a value is to have: a Kind, a tuple of such, or None for what stays as it is."""
+    """Returns the type of a device value: a Kind or a tuple of types; None for a constant."""
     if isinstance(value, Number):
         return value.kind
     return like(value, map(type_of, value)) if isinstance(value, tuple) and not is_static(value) else None
 
 
-class Recorder(Statements):
-    """Compiles a function as for a device, for the sake of the notes alone."""
+class Recorder(Compiler):
+    """Compiles a function as for a device, only to record notes."""
 
     notes: Notes
 
-    def __init__(self, function: ir.Function, real: Scalar, *, folded: bool = False) -> None:
-        super().__init__(function, real, folded=folded)
+    def __init__(self, function: ir.Function, real: Scalar, *, grid_wrapped: bool = False) -> None:
+        super().__init__(function, real, grid_wrapped=grid_wrapped)
         self._mixed: set[str] = set()
 
     def run(self, function: FunctionType, source: Source, args: dict[str, Any]) -> None:
@@ -64,14 +64,14 @@ class Recorder(Statements):
         super().run(function, source, args)
 
     def note(self, frame: Frame, function: FunctionType, args: list[Any]) -> tuple[Notes, Any]:
-        """Compiles a function for the kernel of this frame; its notes, and the type of its result."""
+        """Compiles a function for the kernel of this frame; returns its notes and the type of its result."""
         self.frames.append(frame)
         self.notes, node = Notes(function), ast.Pass()
         result = self.inline(function, args, {}, node)
         return self.notes.calls[node], type_of(result)
 
     def inline(self, function: FunctionType, args: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
-        """The value of a call of a Python function, whose notes are those of this place."""
+        """Inlines a function, and records the notes of this call."""
         outer = self.notes
         inner = self.notes = outer.calls[node] = Notes(function)
         found = super().inline(function, args, named, node)
@@ -79,13 +79,17 @@ class Recorder(Statements):
         return found
 
     def located(self, work: Callable[[Any], Any], node: ast.AST) -> Any:
-        """`work(node)`, noted."""
+        """Returns `work(node)`, and records it."""
         if isinstance(node, (ast.If, ast.While, ast.For)):
             outer, self._mixed = self._mixed, set()
             super().located(work, node)
             self.notes.joined[node] = self._types(self._mixed) if self.alive else {}
             self._mixed |= outer
-        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and self._tried(node.value.func) in SHOWS:
+        elif (
+            isinstance(node, ast.Expr)
+            and isinstance(node.value, ast.Call)
+            and self._tried(node.value.func) in DEBUGGING
+        ):
             for each in ast.walk(node.value):
                 if isinstance(each, ast.Call) and each is not node.value:
                     self._tried(each)
@@ -97,27 +101,27 @@ class Recorder(Statements):
         return None
 
     def repeat(self, build: Callable[[], object], names: set[str], node: ast.AST) -> None:
-        """A loop, and the types of its variables where an iteration starts."""
+        """Builds a loop, and records the types of its variables at the start of an iteration."""
 
         def noted() -> None:
             self.notes.heads[node] = self._types(names)
             build()
 
         super().repeat(noted, names, node)
-        self._mixed |= names  # before the loop they may have been of another type
+        self._mixed |= names  # before the loop, they may have had another type
 
     def _types(self, names: set[str]) -> dict[str, Any]:
         found = {name: type_of(self.env.get(name)) for name in sorted(names) if name.isidentifier()}
         return {name: each for name, each in found.items() if each is not None}
 
-    def _hand_over(self, ways: list[Way], kinds: dict[str, Any]) -> None:
-        """Ends the ways, and notes which variables are not of the same type on all of them."""
-        for way in ways:
-            self._mixed.update(name for name in kinds if type_of(way.env.get(name)) != kinds[name])
-        super()._hand_over(ways, kinds)
+    def _terminate(self, edges: list[Edge], kinds: dict[str, Any]) -> None:
+        """Terminates predecessors, and records the variables whose types differ among them."""
+        for edge in edges:
+            self._mixed.update(name for name in kinds if type_of(edge.env.get(name)) != kinds[name])
+        super()._terminate(edges, kinds)
 
     def _tried(self, node: ast.expr) -> Any:
-        """The value of an expression, None where kernels have none: then it is Python's own business."""
+        """Returns the value of an expression; None if kernels do not support it."""
         try:
             return self.value(node)
         except KernelError:

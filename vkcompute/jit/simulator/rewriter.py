@@ -1,4 +1,4 @@
-"""The function that a simulation runs: the user's own, with what Python would do in its own types handed over."""
+"""Rewrites a kernel for the simulation: calls, joins and constants go through the simulator."""
 
 from __future__ import annotations
 
@@ -6,35 +6,66 @@ import ast
 from collections.abc import Callable
 from functools import partial
 from types import CellType, CodeType, FunctionType
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 
-from vkcompute.jit.functions import FUNCTIONS
-from vkcompute.jit.simulator.recorder import SHOWS, Notes, type_of
-from vkcompute.jit.values import Number, is_static
-
-if TYPE_CHECKING:
-    from vkcompute.jit.simulator.machine import Machine
+from vkcompute.jit.frontend.intrinsics import INTRINSICS
+from vkcompute.jit.frontend.values import Number, is_static
+from vkcompute.jit.simulator.callstack import CallStack
+from vkcompute.jit.simulator.recorder import DEBUGGING, Notes, type_of
 
 _TABLE = "<simulator>"  # a name that no program can have
 
 
-def rewritten(notes: Notes, machine: Machine) -> FunctionType:
-    """The function at the place that the notes are of; file and lines are those of its source."""
+class Hooks(Protocol):
+    """The functions of the simulator that a rewritten kernel calls.
+
+    Attributes:
+        stack: where functions are registered.
+        counts: True if iterations of loops are counted.
+    """
+
+    stack: CallStack
+    counts: bool
+
+    def fixed(self, value: Any, /) -> Any:
+        """Converts a value from outside of the kernel."""
+
+    def settled(self, kind: Any, value: Any, /) -> Any:
+        """Converts a value to a type."""
+
+    def picked(self, kind: Any, values: tuple[Any, ...], index: Any, /) -> Any:
+        """Returns an element of a tuple, in a type."""
+
+    def invoke(self, node: ast.AST, function: Any, kind: Any, /, *args: Any) -> Any:
+        """Calls an intrinsic, and converts its result to a type."""
+
+    def begin_loop(self, line: int, /) -> None:
+        """Starts to count the iterations of a loop."""
+
+    def begin_iteration(self, line: int, /) -> None:
+        """Counts an iteration of a loop."""
+
+    def range(self, line: int, /, *args: Any) -> Any:
+        """Yields the numbers of a range, for a loop."""
+
+
+def rewritten(notes: Notes, hooks: Hooks) -> FunctionType:
+    """Returns the rewritten function of these notes, with the file and lines of its source."""
     function, source = notes.function, notes.source
-    rewriter = Rewriter(notes, machine)
+    rewriter = Rewriter(notes, hooks)
     tree = rewriter.function()
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
     cells[_TABLE] = CellType(rewriter.table)
     outer = ast.FunctionDef(_TABLE, _parameters([ast.arg(name) for name in cells]), [tree], [])
     module = ast.increment_lineno(ast.fix_missing_locations(ast.Module([outer], [])), source.above)
     code = _inner(_inner(compile(module, source.file, "exec", dont_inherit=True)))
-    machine.runs(code, notes)
-    defaults = tuple(map(machine.fixed, function.__defaults__ or ()))
+    hooks.stack.add(code, function, source)
+    defaults = tuple(map(hooks.fixed, function.__defaults__ or ()))
     closure = tuple([cells[name] for name in code.co_freevars])
     found = FunctionType(code, function.__globals__, function.__name__, defaults, closure)
-    found.__kwdefaults__ = {name: machine.fixed(each) for name, each in (function.__kwdefaults__ or {}).items()}
+    found.__kwdefaults__ = {name: hooks.fixed(each) for name, each in (function.__kwdefaults__ or {}).items()}
     return found
 
 
@@ -47,32 +78,32 @@ def _parameters(args: list[ast.arg]) -> ast.arguments:
 
 
 def _raw(value: Any) -> bool:
-    """Whether a value from outside has numpy's scalars in it, whose arithmetic is not a kernel's."""
+    """True if a constant contains numpy's scalars, whose arithmetic differs from a kernel's."""
     if isinstance(value, tuple):
         return is_static(value) and any(map(_raw, value))
     return isinstance(value, np.generic)
 
 
 class Rewriter(ast.NodeVisitor):
-    """Rewrites one function: each node's visit gives a new one for it.
+    """Rewrites one function; each visit returns a new node.
 
     Attributes:
-        table: what the rewritten function refers to by number.
+        table: the objects to which the rewritten function refers, by index.
     """
 
-    def __init__(self, notes: Notes, machine: Machine) -> None:
-        self._notes, self._machine = notes, machine
+    def __init__(self, notes: Notes, hooks: Hooks) -> None:
+        self._notes, self._hooks = notes, hooks
         self.table: list[Any] = []
 
     def function(self) -> ast.FunctionDef:
-        """The function's definition."""
+        """Returns the rewritten definition."""
         tree = self._notes.source.tree
         args = cast(ast.arguments, self.generic_visit(tree.args))
         args.defaults, args.kw_defaults = [], [None] * len(args.kwonlyargs)
         return cast(ast.FunctionDef, _placed(ast.FunctionDef(tree.name, args, self._block(tree.body), []), tree))
 
     def generic_visit(self, node: ast.AST) -> Any:
-        """The node with what is visited in it."""
+        """Copies a node, with its fields rewritten."""
         found = type(node)(**vars(node))
         for name, value in ast.iter_fields(node):
             if isinstance(value, ast.AST):
@@ -82,28 +113,28 @@ class Rewriter(ast.NodeVisitor):
         return found
 
     def visit_arg(self, node: ast.arg) -> ast.arg:
-        """A parameter, without its annotation."""
+        """Removes the annotation of a parameter."""
         return ast.copy_location(ast.arg(node.arg), node)
 
     def _value(self, node: ast.AST) -> Any:
-        """What the compiler found an expression to be; None also where it never came."""
+        """Returns the compiler's value of an expression; None also for code that it did not reach."""
         return self._notes.values.get(node)
 
     def _entry(self, value: Any, like: ast.AST) -> ast.expr:
-        """An expression for this object."""
+        """Returns an expression for an object."""
         self.table.append(value)
         found = ast.Subscript(ast.Name(_TABLE, ast.Load()), ast.Constant(len(self.table) - 1), ast.Load())
         return cast(ast.expr, _placed(found, like))
 
     def _settled(self, kind: Any, node: ast.expr) -> ast.expr:
-        """The expression in this type."""
+        """Converts an expression to a type."""
         if kind is None:
             return node
-        call = ast.Call(self._entry(partial(self._machine.settled, kind), node), [node], [])
+        call = ast.Call(self._entry(partial(self._hooks.settled, kind), node), [node], [])
         return cast(ast.expr, _placed(call, node))
 
     def _assignments(self, types: dict[str, Any], like: ast.AST) -> list[ast.stmt]:
-        """Statements at this place that bring variables into their types."""
+        """Returns statements that convert variables to their types."""
         return [
             _placed(ast.Assign([ast.Name(name, ast.Store())], self._variable(name, kind, like)), like)
             for name, kind in types.items()
@@ -115,49 +146,49 @@ class Rewriter(ast.NodeVisitor):
     # -- statements ---------------------------------------------------------------------------------------------------
 
     def _block(self, statements: list[ast.stmt]) -> list[ast.stmt]:
-        """Statements, and after branches and loops what joins the variables: at the line of what follows."""
+        """Rewrites statements. After a branch or loop, variables are converted, at the line of the next statement."""
         found: list[ast.stmt] = []
         for each, following in zip(statements, [*statements[1:], None], strict=False):
             types = self._notes.joined.get(each, {})
-            if isinstance(each, ast.While) and self._machine.counts:
-                found.append(_placed(ast.Expr(self._call(self._machine.begin_loop, each)), each))
+            if isinstance(each, ast.While) and self._hooks.counts:
+                found.append(_placed(ast.Expr(self._call(self._hooks.begin_loop, each)), each))
             found += [self.visit(each), *self._assignments(types, following or each)]
         return found
 
     def _call(self, function: Callable[[int], object], loop: ast.AST) -> ast.expr:
-        """A call with the line of a loop."""
+        """Returns a call with the line of a loop."""
         return cast(ast.expr, _placed(ast.Call(self._entry(partial(function, self._line(loop)), loop), [], []), loop))
 
     def _line(self, node: ast.AST) -> int:
         return cast(int, node.lineno) + self._notes.source.above  # type: ignore[attr-defined]
 
     def visit_If(self, node: ast.If) -> ast.If:
-        """A branch."""
+        """Rewrites a branch."""
         parts = self.visit(node.test), self._block(node.body), self._block(node.orelse)
         return ast.copy_location(ast.If(*parts), node)
 
     def visit_While(self, node: ast.While) -> ast.While:
-        """A loop, whose variables are brought into their types before each test."""
+        """Rewrites a loop; its variables are converted before each test."""
         heads, test = self._notes.heads.get(node, {}), self.visit(node.test)
         first: list[ast.expr] = [
             ast.NamedExpr(ast.Name(name, ast.Store()), self._variable(name, kind, node.test))
             for name, kind in heads.items()
         ]
-        if self._machine.counts:
-            first.append(self._call(self._machine.trip, node))
+        if self._hooks.counts:
+            first.append(self._call(self._hooks.begin_iteration, node))
         if first:
             both = ast.Tuple([*first, test], ast.Load())
             test = _placed(ast.Subscript(both, ast.Constant(-1), ast.Load()), node.test)
         return ast.copy_location(ast.While(test, self._block(node.body), self._block(node.orelse)), node)
 
     def visit_For(self, node: ast.For) -> ast.For:
-        """A loop over a range."""
-        if not isinstance(node.iter, ast.Call) or self._value(node.iter.func) is not range:  # it never came here
+        """Rewrites a loop over a range."""
+        if not isinstance(node.iter, ast.Call) or self._value(node.iter.func) is not range:  # not compiled
             return ast.copy_location(ast.For(node.target, node.iter, node.body, self._block(node.orelse)), node)
-        heads = dict(self._notes.heads.get(node, {}))  # none of a loop over nothing
+        heads = dict(self._notes.heads.get(node, {}))  # an empty loop has none
         heads.pop(getattr(node.target, "id", ""), None)
         args = [self.visit(each) for each in node.iter.args]
-        numbers = partial(self._machine.range, self._line(node))
+        numbers = partial(self._hooks.range, self._line(node))
         call = _placed(ast.Call(self._entry(numbers, node.iter), args, []), node.iter)
         body = [*self._assignments(heads, node.iter), *self._block(node.body)]
         orelse = [*self._assignments(heads, node.orelse[0]), *self._block(node.orelse)] if node.orelse else []
@@ -166,15 +197,15 @@ class Rewriter(ast.NodeVisitor):
     # -- expressions --------------------------------------------------------------------------------------------------
 
     def visit(self, node: ast.AST) -> Any:
-        """A node; numpy's scalars from outside become numbers of the kernel."""
+        """Rewrites a node; numpy's scalars from outside become simulated numbers."""
         value = self._value(node)
         known = type(value) is bool and any(_raw(self._value(each)) for each in ast.iter_child_nodes(node))
         if not known and not _raw(value):
             return super().visit(node)
-        found = self._machine.fixed(value)
+        found = self._hooks.fixed(value)
         if not any(each in self._notes.calls for each in ast.walk(node)):
             return self._entry(found, node)
-        call = ast.Call(self._entry(lambda _: found, node), [super().visit(node)], [])  # for what it does
+        call = ast.Call(self._entry(lambda _: found, node), [super().visit(node)], [])  # for its side effects
         return _placed(call, node)
 
     def _joined(self, node: ast.expr) -> ast.expr:
@@ -182,30 +213,30 @@ class Rewriter(ast.NodeVisitor):
         return self._settled(kind, self.generic_visit(node))
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
-        """An element; of a tuple in the type that all have together, if the index is found by the kernel."""
+        """Rewrites a subscript; a device index into a tuple returns the common type of its elements."""
         found, kind = cast(ast.Subscript, self.generic_visit(node)), type_of(self._value(node))
         if not isinstance(self._value(node.value), tuple) or not isinstance(self._value(node.slice), Number):
             return found
-        picked = self._entry(partial(self._machine.picked, kind), node)
+        picked = self._entry(partial(self._hooks.picked, kind), node)
         return cast(ast.expr, _placed(ast.Call(picked, [found.value, found.slice], []), node))
 
     visit_BoolOp = visit_IfExp = visit_Compare = visit_UnaryOp = _joined  # noqa: N815
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
-        """A call of what the compiler found there; of others Python's own, untouched."""
+        """Rewrites a call of an intrinsic or of an inlined function; others are left to Python."""
         function, kind = self._value(node.func), type_of(self._value(node))
-        emitted = function in FUNCTIONS and not node.keywords
-        if function in (None, *SHOWS) or not (emitted or node in self._notes.calls):
+        emitted = function in INTRINSICS and not node.keywords
+        if function in (None, *DEBUGGING) or not (emitted or node in self._notes.calls):
             return cast(ast.expr, self.generic_visit(node))
         if emitted:
-            target: Any = partial(self._machine.invoke, node, function, kind)
+            target: Any = partial(self._hooks.invoke, node, function, kind)
         else:
-            target = rewritten(self._notes.calls[node], self._machine)
+            target = rewritten(self._notes.calls[node], self._hooks)
         args, named = ([self.visit(each) for each in given] for given in (node.args, node.keywords))
         call = _placed(ast.Call(self._entry(target, node.func), args, named), node)
         return call if emitted else self._settled(kind, call)
 
 
 def _placed(node: Any, like: ast.AST) -> Any:
-    """A new node where another stands."""
+    """Gives a new node the location of another."""
     return ast.fix_missing_locations(ast.copy_location(node, like))

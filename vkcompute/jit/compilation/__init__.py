@@ -1,0 +1,1 @@
+"""From a function and the types of its arguments to SPIR-V: specializations, their cache, their arguments."""

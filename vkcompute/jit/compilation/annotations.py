@@ -1,0 +1,137 @@
+"""Annotations of parameters, as in `def saxpy(x: vc.float32[:], a: vc.float32)`, and the conversion of arguments."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import FunctionType
+from typing import Any, ClassVar
+
+import numpy as np
+
+from vkcompute import dtypes
+from vkcompute.jit.frontend.source import unevaluated
+
+_RANKS = {"b": 0, "i": 1, "u": 1, "f": 2}
+_KINDS = ("a bool", "an integer", "a float")
+
+
+@dataclass(frozen=True, slots=True)
+class TensorType:
+    """Tensors of a dtype and a number of axes."""
+
+    dtype: np.dtype[Any]
+    ndim: int
+
+    def __str__(self) -> str:
+        return f"{self.dtype}[{', '.join(':' * self.ndim) or '()'}]"
+
+
+class ScalarType(type):
+    """A scalar type that equals and acts as numpy's, and also makes tensor types: `float32[:, :]`."""
+
+    dtype: ClassVar[np.dtype[Any]]
+
+    def __call__(cls, *args: Any) -> Any:
+        return cls.dtype.type(*args)
+
+    def __getitem__(cls, axes: Any) -> TensorType:
+        given = axes if isinstance(axes, tuple) else (axes,)
+        if not all(each == slice(None) for each in given):
+            raise TypeError(f"a tensor type is {cls.__name__}[:] or [:, :] and so on, [()] without axes; got {axes!r}")
+        return TensorType(cls.dtype, len(given))
+
+    def __instancecheck__(cls, value: object) -> bool:
+        return isinstance(value, cls.dtype.type)
+
+    def __eq__(cls, other: object) -> bool:
+        return True if other is cls or other is cls.dtype.type else NotImplemented
+
+    def __hash__(cls) -> int:
+        return hash(cls.dtype.type)
+
+    def __repr__(cls) -> str:
+        return f"vkcompute.{cls.__name__}"
+
+
+def _scalars(*names: str) -> list[Any]:
+    return [ScalarType(name, (), {"dtype": np.dtype(getattr(np, name)), "__module__": __name__}) for name in names]
+
+
+int8, int16, int32, int64 = _scalars("int8", "int16", "int32", "int64")
+uint8, uint16, uint32, uint64 = _scalars("uint8", "uint16", "uint32", "uint64")
+float16, float32, float64 = _scalars("float16", "float32", "float64")
+(bool_,) = _scalars("bool_")
+EXACT = frozenset({float, *(np.dtype(name).type for name in "int32 int64 uint32 uint64 float32 float64".split())})
+"""Types whose push constants take any value that `struct` converts, and reject others."""
+
+
+def annotations_of(function: FunctionType) -> dict[int, Any]:
+    """Returns parameter position -> type: a TensorType, a scalar type of numpy, int, float or bool.
+
+    Other annotations are ignored, and so are strings with names that do not exist when the kernel runs.
+    """
+    code, cells = function.__code__, function.__closure__ or ()
+    outer = {name: cell.cell_contents for name, cell in zip(code.co_freevars, cells, strict=True) if _is_set(cell)}
+    try:
+        found = inspect.get_annotations(function, locals=outer, eval_str=True)
+    except (NameError, AttributeError, SyntaxError):
+        found = inspect.get_annotations(function, **unevaluated("format"))
+    names = code.co_varnames[: code.co_argcount]
+    types = {position: _type(found[name]) for position, name in enumerate(names) if name in found}
+    return {position: kind for position, kind in types.items() if kind is not None}
+
+
+def _is_set(cell: Any) -> bool:
+    try:
+        return cell.cell_contents is not cell
+    except ValueError:
+        return False
+
+
+def _type(annotation: Any) -> Any:
+    if isinstance(annotation, TensorType) or any(annotation is each for each in (int, float, bool)):
+        return annotation
+    if isinstance(annotation, type) and (isinstance(annotation, ScalarType) or issubclass(annotation, np.generic)):
+        kind = np.dtype(annotation)
+        return kind.type if kind in dtypes.BY_NUMPY else None
+    return None
+
+
+def typed(function: FunctionType, kinds: Mapping[int, Any], args: Sequence[Any]) -> list[Any]:
+    """Converts annotated arguments to their types; raises as `converted`."""
+    found, names = list(args), function.__code__.co_varnames
+    for n, kind in kinds.items():
+        found[n] = converted(f"{function.__name__}: {names[n]}", kind, args[n])
+    return found
+
+
+def converted(name: str, kind: Any, arg: Any) -> Any:
+    """Converts a number or tensor to the type of its parameter; returns other objects unchanged.
+
+    Raises:
+        TypeError: a tensor for a number, or the reverse; a tensor of another dtype or number of axes; a float for an
+            integer; a number for a bool.
+        ValueError: an integer outside of the range of the type.
+    """
+    is_number = isinstance(arg, (bool, int, float, np.generic))
+    if not is_number and not hasattr(arg, "dtype"):
+        return arg
+    got = f"{arg!r}" if is_number else f"{TensorType(arg.dtype, len(arg.shape))}"
+    if isinstance(kind, TensorType):
+        if is_number or arg.dtype != kind.dtype or len(arg.shape) != kind.ndim:
+            raise TypeError(f"{name} is annotated as {kind}; got {got}; pass such a tensor, or change the annotation")
+        return arg
+    target = np.dtype(kind)
+    word = arg.dtype.kind if hasattr(arg, "dtype") else "fib"[isinstance(arg, int) + isinstance(arg, bool)]
+    if not is_number or word not in _RANKS:
+        raise TypeError(f"{name} is annotated as a number, {kind.__name__}; got {got}; pass a number")
+    ranks = _RANKS[word], _RANKS[target.kind]
+    if ranks[0] > ranks[1]:
+        raise TypeError(f"{name} is annotated as {_KINDS[ranks[1]]}, {kind.__name__}; got {got}; convert it before")
+    if kind is not int and ranks[1] == 1 and not np.iinfo(target).min <= arg <= np.iinfo(target).max:
+        raise ValueError(
+            f"{name} is annotated as {kind.__name__}, whose range does not include {got}; use a wider type"
+        )
+    return kind(arg)

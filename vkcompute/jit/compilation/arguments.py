@@ -1,0 +1,74 @@
+"""Arguments of launches, on a device and simulated: their order, their types and their limits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from inspect import Signature as Parameters
+from numbers import Number
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from vkcompute import dtypes
+
+MOST_ELEMENTS = 2**31 - 1  # ids are int32
+_INTEGERS = [int, np.uint32, np.int64, np.uint64]  # int is int32
+
+
+def bound(
+    name: str,
+    parameters: Parameters,
+    args: tuple[Any, ...],
+    named: Mapping[str, Any],
+    remedies: Mapping[str, str] = MappingProxyType({}),
+) -> tuple[Any, ...]:
+    """Returns the arguments in the order of the parameters, defaults included.
+
+    Args:
+        remedies: unsupported keyword -> remedy, for the error.
+
+    Raises:
+        TypeError: they do not fit the parameters.
+    """
+    try:
+        found = parameters.bind(*args, **named)
+    except TypeError as error:
+        wrong = [each for each in named if each in remedies and each not in parameters.parameters]
+        instead = [remedies[each].format(name=name) for each in wrong]
+        raise TypeError("; ".join([f"{name}(): {error}", *instead])) from None
+    found.apply_defaults()
+    return found.args
+
+
+def kind_of_array(array: Any) -> tuple[str, int]:
+    """Returns the part of a signature for a tensor or a host array: the character of its dtype, and ndim."""
+    if array.size > MOST_ELEMENTS:
+        rule = f"a tensor of a kernel in Python has at most {MOST_ELEMENTS} elements"
+        raise ValueError(f"{rule}, the limit of int32; got {array.size}; pass parts of it")
+    return array.dtype.char, len(array.shape)
+
+
+def kind_of_number(arg: Any) -> Any:
+    """Returns the part of a signature for a number: its type; None if it is not a number."""
+    kind = type(arg)
+    if kind is float or kind is bool or (kind is int and -0x80000000 <= arg <= 0x7FFFFFFF):
+        return kind
+    if isinstance(arg, np.generic):
+        return kind if arg.dtype in dtypes.BY_NUMPY else None
+    if isinstance(arg, int):  # an IntEnum, too
+        for each in _INTEGERS:
+            limits = np.iinfo(np.int32 if each is int else each)
+            if limits.min <= arg <= limits.max:
+                return each
+        raise ValueError(f"an int argument has at most 64 bits; got {int(arg)}; pass a float")
+    return float if isinstance(arg, float) else None
+
+
+def remedy(arg: Any, name: str) -> str:
+    """Returns the remedy for an argument that is neither a tensor nor a number."""
+    if isinstance(arg, (complex, np.complexfloating)):
+        return f"; pass {name}.real and {name}.imag"
+    if isinstance(arg, Number) and hasattr(arg, "__float__"):  # Fraction, Decimal, numpy's longdouble
+        return f"; pass float({name})"
+    return "; pass a number, or read it in the kernel as a constant from outside"

@@ -1,0 +1,83 @@
+"""Fingerprints: texts of functions and constants that are equal in two processes only if their meaning is.
+
+A fingerprint is None where equality cannot be known; what depends on it is not cached on disk.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from vkcompute import ir
+from vkcompute._version import __version__
+from vkcompute.jit.frontend.values import PLAIN, is_named, plain_text
+from vkcompute.jit.library.vectors import VectorType
+
+_OWN = f"{__name__.partition('.')[0]}."  # functions of this package are known by name; `compiler` covers their code
+_FOLDERS = Path(ir.__file__).parent, Path(__file__).parents[1]
+
+
+def value(found: Any) -> str | None:
+    """Returns the fingerprint of a captured constant, function, class or module."""
+    if isinstance(found, tuple):
+        parts = [value(each) for each in found]
+        fields = getattr(found, "_fields", "")
+        return None if None in parts else f"{fields}({', '.join(map(str, parts))})"
+    if isinstance(found, PLAIN):
+        return plain_text(found)
+    if isinstance(found, ModuleType):
+        return f"module {found.__name__}"
+    if isinstance(found, FunctionType) and not str(found.__module__).startswith(_OWN):
+        return function(found)
+    if isinstance(found, type) and is_named(found):
+        return None  # its fields may change
+    if isinstance(found, (type, np.ufunc, FunctionType, BuiltinFunctionType, VectorType)):
+        module = getattr(found, "__module__", "numpy")
+        return f"{type(found).__name__} {module}.{getattr(found, '__qualname__', found.__name__)}"
+    return None
+
+
+def function(found: FunctionType) -> str | None:
+    """Returns the fingerprint of a function: code with line numbers, defaults and annotations; no captured globals."""
+    defaults = value((found.__defaults__ or (), *(found.__kwdefaults__ or {}).items()))
+    try:
+        annotations = repr(found.__annotations__)
+    except NameError:  # Python 3.14 evaluates annotations here, earlier versions at the definition
+        return None
+    if defaults is None:
+        return None
+    text = "\0".join((*_code(found.__code__), defaults, annotations))
+    return f"function {hashlib.sha256(text.encode()).hexdigest()}"
+
+
+def _code(code: CodeType) -> Iterator[str]:
+    lines = getattr(code, "co_linetable", b"")
+    for part in (code.co_filename, code.co_firstlineno, lines, code.co_code, code.co_names, code.co_varnames):
+        yield repr(part)
+    for part in (code.co_argcount, code.co_freevars, code.co_cellvars):
+        yield repr(part)
+    for each in code.co_consts:
+        yield from _code(each) if isinstance(each, CodeType) else (f"{type(each).__name__} {each!r}",)
+
+
+@functools.cache
+def compiler() -> str | None:
+    """Returns the fingerprint of the installed compiler and of Python and numpy; None for a package in an archive.
+
+    It has the size and the time of every file of ir/ and jit/, subfolders included.
+    """
+    try:
+        files = sorted((path.relative_to(root.parent), path.stat()) for root in _FOLDERS for path in root.rglob("*.py"))
+    except OSError:
+        return None
+    if not files:  # pathlib gives no files for a folder that does not exist
+        return None
+    texts = [f"{name} {info.st_size} {info.st_mtime_ns}" for name, info in files]
+    return " ".join((__version__, sys.version, np.__version__, *texts))

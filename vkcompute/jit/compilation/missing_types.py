@@ -1,0 +1,56 @@
+"""Finds the place where a kernel uses a type that its device lacks, for the error message."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from vkcompute.errors import KernelError, MissingFeature
+from vkcompute.ir import Function, Scalar
+from vkcompute.jit.compilation.build import Signature, build
+from vkcompute.jit.frontend.compiler import Compiler
+from vkcompute.jit.frontend.source import Source
+from vkcompute.jit.frontend.values import Kind, Vector, kind_of
+
+_TYPES = {
+    "Float64": ("float64",),
+    "Float16": ("float16",),
+    "Int64": ("int64", "uint64"),
+    "Int16": ("int16", "uint16"),
+    "Int8": ("int8", "uint8"),
+}
+"""SPIR-V capability -> the types that need it."""
+
+
+class _Finder(Compiler):
+    """A compiler that notes the first expression of each type, as an error at its place."""
+
+    def __init__(self, function: Function, real: Scalar, *, grid_wrapped: bool = False) -> None:
+        super().__init__(function, real, grid_wrapped=grid_wrapped)
+        self.first_uses: dict[str, KernelError] = {}
+
+    def located(self, work: Callable[[Any], Any], node: ast.AST) -> Any:
+        found = super().located(work, node)
+        kind = kind_of(found[0] if isinstance(found, Vector) else found, self.real)
+        if isinstance(kind, Kind) and kind.type.name not in self.first_uses:
+            self.first_uses[kind.type.name] = self.error(node, f"this is {kind.type}")
+        return found
+
+
+def explained(
+    missing: MissingFeature, function: FunctionType, source: Source, signature: Signature, *local_size: Any
+) -> MissingFeature:
+    """Adds the first use of the missing type in the kernel to an error, unless an argument has that type."""
+    lacking = [name for each, names in _TYPES.items() if f"capability {each} " in str(missing) for name in names]
+    weak = (int, float)  # for numpy, these have 64 bits
+    given = {np.dtype(each[0] if type(each) is tuple else each).name for each in signature if each not in weak}
+    if not lacking or given.intersection(lacking):
+        return missing
+    _, finder, _ = build(function, source, signature, *local_size, using=_Finder)
+    uses = finder.first_uses if isinstance(finder, _Finder) else {}
+    found = [f"{missing}; it is first used here:\n{uses[name]}" for name in lacking if name in uses]
+    return MissingFeature(found[0]) if found else missing

@@ -1,0 +1,128 @@
+"""Specializations: kernels compiled to SPIR-V for the types of their arguments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import FunctionType
+
+import numpy as np
+
+from vkcompute import ir
+from vkcompute.jit.compilation.build import Signature, build, check_barriers, too_deep
+from vkcompute.jit.frontend.captured import CapturedGlobal, unchanged
+from vkcompute.jit.frontend.compiler import Compiler
+from vkcompute.jit.frontend.report import Site
+from vkcompute.jit.frontend.source import Source
+from vkcompute.jit.library import math_lowering
+
+Passes = tuple[int | None, int | None]
+"""How often loops run at most, and how often if all numbers that the launch gives are less than MODEST; or unknown"""
+MODEST = 1024
+VALUE, TRUTH, SIZE = -3, -2, -1  # source of a push constant in its argument; others are the length of an axis
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Specialization:
+    """A kernel compiled for arguments of certain types.
+
+    Attributes:
+        spirv: the module; tensors are bound in the order of the arguments.
+        pushes: the sources of the push constants, in order: (argument; axis, VALUE, TRUTH or SIZE).
+        first: the argument whose shape gives the default grid: the first tensor that is assigned to.
+        linear: the same, if it has at most one axis and the module writes no tensor before it.
+        local_size: invocations per workgroup.
+        captured: globals found outside of the function.
+        features: Vulkan features that its atomic operations on floats need.
+        passes: of its loops.
+        sites: the places that report; if there are any, the buffer for reports is bound after the tensors.
+    """
+
+    spirv: bytes
+    pushes: tuple[tuple[int, int], ...]
+    first: int | None
+    linear: int | None
+    local_size: tuple[int, int, int]
+    captured: tuple[CapturedGlobal, ...]
+    features: tuple[str, ...]
+    passes: Passes
+    sites: tuple[Site, ...]
+
+    @property
+    def is_current(self) -> bool:
+        """True while the captured globals have the values that they had at compile time."""
+        return unchanged(self.captured)
+
+
+def specialize(
+    function: FunctionType,
+    source: Source,
+    signature: Signature,
+    local_size: tuple[int, int, int] | None,
+    grid_wrapped: bool = False,
+    emulate_atomics: bool = False,
+    check_bounds: bool = False,
+    fast_math: bool = False,
+) -> Specialization:
+    """Compiles a kernel for arguments of these types.
+
+    Args:
+        local_size: invocations per workgroup; None for the default of the first tensor that is written.
+        grid_wrapped: True if workgroups along x continue along y.
+        emulate_atomics: True to build atomic operations on floats from integer compare-exchange.
+        check_bounds: True to compare indices with the shape.
+        fast_math: True to use the device's own functions of floats where it has them.
+
+    Raises:
+        KernelError: the function does something that kernels do not support.
+    """
+    try:
+        built, compiler, first = optimized(
+            function, source, signature, local_size, grid_wrapped, emulate_atomics, check_bounds, fast_math
+        )
+        scalars = [
+            (n, TRUTH if each in (bool, np.bool_) else VALUE)
+            for n, each in enumerate(signature)
+            if type(each) is not tuple
+        ]
+        linear = first if first == min(compiler.written, default=None) else None
+        return Specialization(
+            ir.lower(built),
+            (*scalars, *compiler.extents),
+            first,
+            linear if linear is not None and signature[linear][1] < 2 else None,
+            built.local_size,
+            compiler.captured.all(),
+            tuple(sorted(ir.float_atomics(built))),
+            passes_of(built),
+            tuple(compiler.reports.sites if compiler.reports is not None else ()),
+        )
+    except RecursionError:
+        raise too_deep(source) from None
+
+
+def optimized(
+    function: FunctionType,
+    source: Source,
+    signature: Signature,
+    local_size: tuple[int, int, int] | None,
+    grid_wrapped: bool,
+    emulate_atomics: bool,
+    check_bounds: bool,
+    fast_math: bool = False,
+) -> tuple[ir.Function, Compiler, int | None]:
+    """Builds and optimizes the function that `specialize` lowers, for the same arguments; returns as `build`."""
+    built, compiler, first = build(
+        function, source, signature, local_size, grid_wrapped=grid_wrapped, check_bounds=check_bounds
+    )
+    check_barriers(built)
+    if emulate_atomics:
+        ir.emulate_float_atomics(built)
+    return math_lowering.optimized(built, fast_math), compiler, first
+
+
+def passes_of(function: ir.Function) -> Passes:
+    """How often its loops run at most, whatever the push constants, and if these are less than MODEST."""
+    always = ir.most_iterations(function, {})
+    if always is not None and always < MODEST:
+        return always, always
+    return always, ir.most_iterations(function, dict.fromkeys(function.pushes, (0, MODEST - 1)))

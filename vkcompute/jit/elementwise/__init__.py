@@ -1,0 +1,1 @@
+"""Functions of whole tensors made of functions of numbers: elementwise, vectorize and reduce."""

@@ -1,0 +1,104 @@
+"""`vc.elementwise` and `vc.vectorize`: a function of numbers, applied to tensors element by element."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from vkcompute.jit.elementwise.element_launcher import ElementLauncher
+
+
+class Elementwise:
+    """A function of tensors, made by `vc.elementwise` or `vc.vectorize`; in kernels, a function of numbers.
+
+    Attributes:
+        definition: the function of numbers, and its source.
+    """
+
+    __name__: str
+    __qualname__: str
+
+    def __init__(self, given: Any, arguments: str | None = None) -> None:
+        from vkcompute.jit.elementwise.formula import function_of  # not at import: it loads the compiler
+
+        self.definition = function_of(given, "the function", arguments)
+        self._given = given, arguments
+        functools.update_wrapper(self, self.definition.function)
+
+    @cached_property
+    def _launch(self) -> ElementLauncher:
+        from vkcompute.jit.elementwise.element_launcher import ElementLauncher  # not at import: it loads the driver
+
+        return ElementLauncher(self.definition)
+
+    def __call__(self, *args: Any, out: Any = None, **named: Any) -> Any:
+        """Applies the function to each element; returns immediately.
+
+        Args:
+            args, named: tensors, at least one, and numbers; shapes broadcast as in numpy. Tensors of a group of devices
+                give one that is sharded by rows in the same way.
+            out: a tensor of the broadcast shape for the result, possibly one of the arguments; a tuple of tensors for a
+                function that returns a tuple.
+
+        Returns:
+            `out`, or a new tensor of the type of the function's result; a tuple of tensors for a function that returns
+            a tuple.
+
+        Raises:
+            KernelError: the function does something that kernels do not support for these types.
+            TypeError: no argument is a tensor, one is neither a tensor nor a number, or `out` cannot hold the dtype.
+            ValueError: the shapes do not broadcast; a tensor is not contiguous; or there are 2**31 elements, or more
+                bytes than a binding allows, and a tensor of several elements has another shape than the result.
+        """
+        return self._launch(args, named, out)
+
+    def __repr__(self) -> str:
+        return f"<elementwise {self.__name__}>"
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        """Pickles an expression by its text, a decorated function by its name."""
+        return (Elementwise, self._given) if isinstance(self._given[0], str) else self.__qualname__
+
+
+def elementwise(expression: str, arguments: str | None = None) -> Elementwise:
+    """Makes a function of tensors from an expression of numbers.
+
+        axpy = vc.elementwise("a * x + y")
+        z = axpy(2.0, x, y)                     # a new tensor, on the device
+        axpy(2.0, x, y, out=y)
+        norm = vc.elementwise("sqrt(x**2 + y**2) if x > 0 else 0", "y, x")
+
+    Names are arguments, in order of appearance or as `arguments` lists them, except those of functions and types that
+    kernels support: Python's, math's and numpy's (numpy's where they differ, as `floor`), also written as `math.pi` and
+    `np.exp`. Types promote as in kernels. Several expressions, separated by commas, return several results. The string
+    is compiled as a kernel, never run by Python.
+
+    Raises:
+        KernelError: the string is not an expression, or calls an unknown function; the message has the place.
+    """
+    if not isinstance(expression, str):
+        raise TypeError(f"vc.elementwise takes an expression; got {type(expression).__name__}; use vc.vectorize")
+    return Elementwise(expression, arguments)
+
+
+def vectorize(function: Callable[..., Any]) -> Elementwise:
+    """Makes a function of tensors from a Python function of numbers; a decorator.
+
+        @vc.vectorize
+        def clipped(x, low, high):
+            if x < low:
+                return low
+            return min(x, high)
+
+        z = clipped(x, 0.0, y)
+
+    The function returns a number or a tuple of numbers. It is compiled for the types of its arguments, as a kernel;
+    `clipped.__wrapped__` is the Python function. The result of a call is that of a function made by `vc.elementwise`.
+
+    Raises:
+        KernelError: there is no source; or, at the first call, the function does something that kernels do not support.
+    """
+    return Elementwise(function)

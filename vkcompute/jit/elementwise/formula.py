@@ -1,0 +1,100 @@
+"""Functions given as an expression in a string, as a lambda or as a Python function."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import math
+from collections.abc import Sequence
+from types import FunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from vkcompute.jit.frontend.intrinsics import INTRINSICS
+from vkcompute.jit.frontend.source import Definition, Source, function_def, parameters_of, read
+from vkcompute.jit.library import catalog  # noqa: F401
+
+_FILE = "<expression>"
+
+
+def function_of(given: Any, what: str, arguments: str | None = None, rule: str = "") -> Definition:
+    """Returns the definition of a Python function, a lambda, or an expression in a string.
+
+    Args:
+        what: description of the function, for errors.
+        arguments: names of the arguments of an expression, in order.
+        rule: the rule for these names, for errors.
+
+    Raises:
+        TypeError: it is neither a function nor an expression.
+        KernelError: no source is found, or the string is not an expression.
+    """
+    if isinstance(given, str):
+        return _parsed(given, arguments, rule)
+    if isinstance(definition := getattr(given, "definition", None), Definition):  # made by vc.vectorize
+        return definition
+    if not isinstance(given, FunctionType) or arguments is not None:
+        remedy = "; write a lambda that calls it" if callable(given) else ""
+        raise TypeError(f"{what} is a function written in Python or an expression; got {type(given).__name__}{remedy}")
+    source = read(given)
+    for parameter in parameters_of(given).parameters.values():
+        if parameter.kind is not parameter.POSITIONAL_OR_KEYWORD:
+            raise source.error(source.tree, f"{what} takes positional-or-keyword parameters only; got {parameter}")
+    return Definition(given, source)
+
+
+def _parsed(given: str, arguments: str | None, rule: str) -> Definition:
+    """Makes a function that returns the expression. Python never runs it: the compiler reads its tree."""
+    text = " ".join(given.split())
+    try:
+        body = ast.parse(text, mode="eval").body
+        order = _arguments(text, body, arguments, rule)
+        source = _source(text, body, order)
+        tree = ast.copy_location(ast.Expression(ast.Lambda(source.tree.args, body)), body)
+        code = compile(ast.fix_missing_locations(tree), _FILE, "eval").co_consts[0]
+    except SyntaxError as error:
+        end = ast.Constant(None, lineno=1, col_offset=(error.offset or len(text) + 1) - 1)
+        raise _source(text, end).error(end, f"this is not an expression: {error.msg}") from None
+    except (MemoryError, RecursionError):  # the parser raises MemoryError
+        start = ast.Constant(None, lineno=1, col_offset=0)
+        raise _source(text, start).error(
+            start, "this is nested too deeply; write a function for vc.vectorize"
+        ) from None
+    return Definition(FunctionType(code, known(), text), source)
+
+
+def _arguments(text: str, body: ast.expr, given: str | None, rule: str) -> list[str]:
+    """Returns the arguments of an expression, in order of appearance or as `given`."""
+    called = {id(node.func) for node in ast.walk(body) if isinstance(node, ast.Call)}
+    names = [node for node in ast.walk(body) if isinstance(node, ast.Name)]
+    for node in names:
+        if id(node) not in called and node.id in known() and not isinstance(known()[node.id], ModuleType):
+            raise _source(text, body).error(
+                node, f"{node.id} is a function, and cannot be the name of an argument; rename the argument"
+            )
+    names = [node for node in names if node.id not in known()]
+    for node in names:
+        if id(node) in called:
+            raise _source(text, body).error(node, f"kernels have no function {node.id}; see vc.kernel")
+    found = list(dict.fromkeys(node.id for node in sorted(names, key=lambda node: node.col_offset)))
+    order = found if given is None else given.replace(",", " ").split()
+    if sorted(order) != sorted(found):
+        has = ", ".join(found) or "none"
+        message = f"{rule}; got {has}" if rule else f"the arguments are {has}; got {', '.join(order) or 'none'}"
+        raise _source(text, body).error(body, message)
+    return order
+
+
+def _source(text: str, body: ast.expr, arguments: Sequence[str] = ()) -> Source:
+    names = ast.arguments([], [ast.arg(each) for each in arguments], None, [], [], None, [])
+    return Source(_FILE, [text], 0, 0, function_def(names, body))
+
+
+@functools.cache
+def known() -> dict[str, Any]:
+    """Returns the namespace of expressions: numpy's functions, or Python's for names that numpy lacks."""
+    own = __name__.partition(".")[0]  # its functions are left out; numpy's are FunctionType, too, before 1.25
+    foreign = [each for each in INTRINSICS if not (isinstance(each, FunctionType) and each.__module__.startswith(own))]
+    foreign.sort(key=lambda each: (vars(np).get(each.__name__) is each, getattr(each, "__module__", "") != "math"))
+    return {each.__name__: each for each in foreign} | {"math": math, "np": np}

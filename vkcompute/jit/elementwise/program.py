@@ -1,0 +1,130 @@
+"""Programs: kernels that apply a function of numbers to the elements of tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from vkcompute import ir
+from vkcompute.errors import KernelError
+from vkcompute.ir import BOOL, SCALARS, UINT8, UINT32, Scalar, Value
+from vkcompute.jit.compilation.build import Signature, argument, check_barriers, too_deep
+from vkcompute.jit.compilation.specialization import Passes, passes_of
+from vkcompute.jit.elementwise.broadcasting import Mask, offsets
+from vkcompute.jit.elementwise.formula import known
+from vkcompute.jit.frontend.captured import CapturedGlobal, unchanged
+from vkcompute.jit.frontend.compiler import Compiler
+from vkcompute.jit.frontend.source import Definition, UnsupportedError
+from vkcompute.jit.frontend.values import Array, Number, describe
+from vkcompute.jit.library.math_lowering import optimized
+
+
+class Program(NamedTuple):
+    """A compiled kernel.
+
+    Attributes:
+        dtypes: dtypes of the results.
+        single: True if the function returns a number, False for a tuple of numbers.
+        captured: globals found outside of the function.
+        function, passes: the function that was lowered, and of its loops.
+    """
+
+    spirv: bytes
+    dtypes: tuple[np.dtype[Any], ...]
+    single: bool
+    captured: tuple[CapturedGlobal, ...]
+    function: ir.Function
+    passes: Passes
+
+
+class Programs:
+    """Programs by the arguments of `build`; a program is compiled again if a captured global has changed."""
+
+    def __init__(self, build: Callable[..., Program]) -> None:
+        self._build = build
+        self._programs: dict[tuple[Any, ...], Program] = {}
+
+    def __call__(self, *key: Any) -> Program:
+        found = self._programs.get(key)
+        if found is None or (found.captured and not unchanged(found.captured)):
+            found = self._programs[key] = self._build(*key)
+        return found
+
+
+class Body:
+    """A function that is compiled into a program.
+
+    Args:
+        signature: types of the arguments; tensors count as one-dimensional.
+        masks: broadcast masks of the tensors among them (broadcasting.py).
+    """
+
+    def __init__(self, definition: Definition, signature: Signature, masks: Sequence[Mask]) -> None:
+        self.function, self.source = definition.function, definition.source
+        self._signature, self._masks = signature, masks
+
+    def compiler(self, local_size: int, real: Scalar, *, grid_wrapped: bool = False) -> Compiler:
+        """Returns a compiler for a new kernel."""
+        function = ir.Function(self.function.__name__, (local_size, 1, 1))
+        made = Compiler(function, real, grid_wrapped=grid_wrapped)
+        made.sources[self.function] = self.source
+        return made
+
+    def arguments(self, c: Compiler) -> list[Any]:
+        """Declares bindings and push constants for the arguments, then for the lengths of the axes except the first."""
+        names = self.function.__code__.co_varnames
+        found = [argument(c, names[n], n, each) for n, each in enumerate(self._signature)]
+        self._lengths = [c.function.push("length", UINT32) for _ in self._masks[0][1:]]
+        return found
+
+    def at(self, c: Compiler, arguments: list[Any], place: Value) -> Any:
+        """Calls the function on the elements at an offset in the broadcast shape."""
+        found = iter(offsets(c.builder, place, self._lengths, self._masks))
+        return self.call(c, *[c.load(each, next(found)) if isinstance(each, Array) else each for each in arguments])
+
+    def call(self, c: Compiler, *args: Any) -> Any:
+        """Calls the function.
+
+        Raises:
+            KernelError: it does something that kernels do not support.
+        """
+        try:
+            return c.inline(self.function, list(args), {}, self.source.tree)
+        except UnsupportedError as error:
+            raise self._error(error) from None
+        except RecursionError:
+            raise too_deep(self.source) from None
+
+    def number(self, c: Compiler, value: Any) -> Scalar:
+        """Returns the type of a result, which must be a number."""
+        try:
+            return c.kind(value).type
+        except UnsupportedError:
+            got = "nothing" if value is None else describe(value)
+            raise self._error(f"this must return a number; it returns {got}") from None
+
+    def typed(self, c: Compiler, value: Any, kind: Scalar) -> Number:
+        """Converts a number, with errors at the function."""
+        try:
+            return c.converted(value, kind)
+        except UnsupportedError as error:
+            raise self._error(error) from None
+
+    def _error(self, message: object) -> KernelError:
+        return self.source.error(self.source.tree, message)
+
+
+def finished(c: Compiler, dtypes: tuple[np.dtype[Any], ...], *, single: bool = True) -> Program:
+    """Optimizes and lowers a kernel with these results."""
+    check_barriers(c.function)
+    captured = c.captured.all(without=known())  # the namespace of expressions does not change
+    spirv = ir.lower(optimized(c.function))
+    return Program(spirv, dtypes, single, captured, c.function, passes_of(c.function))
+
+
+def result(c: Compiler, dtype: np.dtype[Any]) -> Array:
+    """Declares the next binding, for a result."""
+    element = SCALARS[dtype.name]
+    return Array("out", -1, element, 1, c.function.buffer("out", UINT8 if element is BOOL else element))

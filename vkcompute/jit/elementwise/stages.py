@@ -1,0 +1,192 @@
+"""Stages of a reduction: their kernels, in the kernel language, and their sizes.
+
+A stage reduces (n_rows, n, n_columns) elements to (n_rows, n_chunks, n_columns), in row-major order. Long rows take
+several stages.
+"""
+
+from __future__ import annotations
+
+import ast
+from types import FunctionType
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+
+from vkcompute.ir import INT32, SCALARS, UINT32, Scalar
+from vkcompute.jit.compilation.build import Signature
+from vkcompute.jit.elementwise.broadcasting import Mask
+from vkcompute.jit.elementwise.program import Body, Program, finished, result
+from vkcompute.jit.frontend.compiler import Compiler
+from vkcompute.jit.frontend.intrinsics import Intrinsic
+from vkcompute.jit.frontend.source import Definition, read
+from vkcompute.jit.frontend.values import Kind, Number, joined
+from vkcompute.jit.library.ids import global_id, group_id, local_id
+from vkcompute.jit.library.workgroup import barrier, shared
+
+CHUNK = 64
+"""Elements that one invocation of a serial stage reduces."""
+WIDTH, EACH = 64, 16
+"""Invocations of a workgroup of a cooperative stage, and elements that each of them reduces first."""
+
+
+def _serial(
+    element: Any, combine: Any, store: Any, dtype: Any, n_results: Any, n: Any, n_chunks: Any, n_columns: Any
+) -> None:
+    """Each invocation reduces CHUNK elements, one after the other."""
+    i = global_id(0)
+    if i < n_results:
+        row, column = i // n_columns, i % n_columns
+        row, first = row // n_chunks, row % n_chunks * CHUNK
+        place = (row * n + first) * n_columns + column
+        result = element(place)
+        for _ in range(1, min(CHUNK, n - first)):
+            place += n_columns
+            result = combine(result, element(place))
+        store(i, result)
+
+
+def _cooperative(
+    element: Any, combine: Any, store: Any, dtype: Any, n_results: Any, n: Any, n_chunks: Any, n_columns: Any
+) -> None:
+    """Each workgroup reduces WIDTH * EACH contiguous elements; its partial results are combined pairwise, in order."""
+    parts = shared(WIDTH, dtype)
+    group, here = group_id(0), local_id(0)
+    row, start = group // n_chunks, group % n_chunks * (WIDTH * EACH)
+    first = start + here * EACH
+    if first < n and group < n_results:
+        place = row * n + first
+        result = element(place)
+        for k in range(1, min(EACH, n - first)):
+            result = combine(result, element(place + k))
+        parts[here] = result
+    barrier()
+    n_parts = min(WIDTH, (n - start + EACH - 1) // EACH)
+    step = 1
+    while step < n_parts:
+        at = here * 2 * step
+        if at + step < n_parts:
+            parts[at] = combine(parts[at], parts[at + step])
+        step *= 2
+        barrier()
+    if here == 0 and group < n_results:
+        store(group, parts[0])
+
+
+def _identity(x: Any) -> Any:
+    """Returns the element unchanged."""
+    return x
+
+
+_FUNCTIONS = [cast(FunctionType, each) for each in (_serial, _cooperative, _identity)]
+_SOURCES = {each: read(each) for each in _FUNCTIONS}
+_SERIAL, _COOPERATIVE, _IDENTITY = _FUNCTIONS
+IDENTITY = Definition(_IDENTITY, _SOURCES[_IDENTITY])
+
+
+class Stage(NamedTuple):
+    """A stage that reduces (n_rows, n, n_columns) elements to (n_rows, n_chunks, n_columns).
+
+    Attributes:
+        cooperative: True if workgroups reduce chunks, False for single invocations.
+    """
+
+    cooperative: bool
+    n_rows: int
+    n: int
+    n_columns: int
+
+    @property
+    def chunk(self) -> int:
+        """Number of elements that become one."""
+        return WIDTH * EACH if self.cooperative else CHUNK
+
+    @property
+    def pushes(self) -> tuple[int, int, int, int]:
+        """Push constants of the kernel: n_results, n, n_chunks, n_columns."""
+        n_chunks = -(-self.n // self.chunk)
+        return self.n_rows * n_chunks * self.n_columns, self.n, n_chunks, self.n_columns
+
+    @property
+    def n_groups(self) -> int:
+        """Number of workgroups to launch."""
+        return -(-self.pushes[0] // (1 if self.cooperative else WIDTH))
+
+
+def stages(n_rows: int, n: int, n_columns: int, *, cooperative: bool) -> list[Stage]:
+    """Returns the stages that reduce (n_rows, n, n_columns) elements, n > 0, to (n_rows, n_columns).
+
+    Args:
+        cooperative: True to let workgroups reduce long contiguous rows.
+    """
+    found: list[Stage] = []
+    while not found or n > 1:
+        found.append(Stage(cooperative and n_columns == 1 and n > CHUNK, n_rows, n, n_columns))
+        n = found[-1].pushes[2]
+    return found
+
+
+def stage_program(
+    combine: Definition,
+    initial: Any,
+    each: Definition,
+    real: Scalar,
+    dtype: np.dtype[Any] | None,
+    signature: Signature,
+    masks: tuple[Mask, ...],
+    form: tuple[bool, bool],
+    wanted: np.dtype[Any] | None,
+    grid_wrapped: bool,
+) -> Program:
+    """Compiles the kernel of a stage.
+
+    Its arguments are the tensors, the result, the numbers, the lengths of the broadcast axes except the first, and
+    n_results, n, n_chunks and n_columns of the stage.
+
+    Args:
+        combine: the function of two elements.
+        each: the function that is applied to the elements first.
+        real: the type of Python floats.
+        dtype: the dtype in which elements are combined; None for their common type.
+        form: True if workgroups cooperate, and True for the last stage, which adds the initial value.
+        wanted: the dtype of the result; None for that in which elements are combined.
+    """
+    body, pair, (cooperative, last) = Body(each, signature, masks), Body(combine, (), ()), form
+    kind = SCALARS[dtype.name] if dtype else _kind(body, pair, initial, real)
+    c = body.compiler(WIDTH, real, grid_wrapped=grid_wrapped)
+    c.sources |= _SOURCES | {combine.function: combine.source}
+    arguments = body.arguments(c)
+    out = result(c, wanted or kind.numpy)
+
+    def element(c: Compiler, place: Any) -> Number:
+        return body.typed(c, body.at(c, arguments, c.cast(place, UINT32)), kind)
+
+    def combined(c: Compiler, one: Number, other: Number) -> Number:
+        return pair.typed(c, pair.call(c, one, other), kind)
+
+    def store(c: Compiler, place: Any, value: Number) -> None:
+        value = combined(c, pair.typed(c, initial, kind), value) if last else value
+        c.store(out, c.index(place), value)
+
+    numbers = [
+        Number(c.function.push(name, INT32), Kind(INT32)) for name in ("n_results", "n", "n_chunks", "n_columns")
+    ]
+    emitted = [Intrinsic(each, 0, None) for each in (element, combined, store)]
+    c.inline(_COOPERATIVE if cooperative else _SERIAL, [*emitted, kind.numpy.type, *numbers], {}, ast.Pass())
+    return finished(c, (wanted or kind.numpy,))
+
+
+def _kind(body: Body, pair: Body, initial: Any, real: Scalar) -> Scalar:
+    """Returns the common type of the elements, the initial value, and the results of combining them."""
+    c = body.compiler(1, real)
+    c.sources[pair.function] = pair.source
+    some = c.builder.builtin("global_id")
+    first = body.at(c, body.arguments(c), some)
+    body.number(c, first)
+    kind = joined(c.kind(first), c.kind(initial), real)
+    while True:
+        found = pair.call(c, *[Number(c.builder.cast(some, kind.type), Kind(kind.type)) for _ in range(2)])
+        pair.number(c, found)
+        wider = joined(Kind(kind.type), c.kind(found), real)
+        if wider.type is kind.type:
+            return wider.type  # type: ignore[no-any-return]
+        kind = wider

@@ -1,0 +1,1 @@
+"""From a Python function to the intermediate form: source, values, operators, memory, control flow, compiler."""

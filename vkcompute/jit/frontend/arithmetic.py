@@ -1,0 +1,351 @@
+"""Python's operators on values. Constants are folded; the rest becomes operations."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from enum import Enum
+from functools import partial, reduce
+from numbers import Number as PlainNumber
+from typing import Any
+
+import numpy as np
+
+from vkcompute.ir import BOOL, FLOAT16, FLOAT32, INT32, SCALARS, Constant, Scalar, Value
+from vkcompute.jit.frontend.context import Context
+from vkcompute.jit.frontend.operators import float_floor_divide, float_modulo, integer_power
+from vkcompute.jit.frontend.source import UnsupportedError
+from vkcompute.jit.frontend.values import (
+    Array,
+    Kind,
+    Number,
+    Row,
+    Vector,
+    describe,
+    fits,
+    floating,
+    is_python,
+    is_static,
+    joined,
+    kind_of,
+    like,
+    promoted,
+    unpacked,
+)
+
+_FOLD: dict[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv,
+    "%": operator.mod, "**": operator.pow, "<<": operator.lshift, ">>": operator.rshift, "&": operator.and_,
+    "|": operator.or_, "^": operator.xor, "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le,
+    ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip
+_PLAIN = {"+": "add", "-": "sub", "*": "mul", "/": "div", "%": "mod"}
+_BITS = {"&": "and", "|": "or", "^": "xor"}
+_COMPARISONS = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
+_DIVISIONS = {"//": float_floor_divide, "%": float_modulo}
+_MOST_FACTORS = 64  # powers with a constant exponent up to this become products
+
+
+class Arithmetic(Context):
+    """Types and operators of numbers and vectors."""
+
+    # -- numbers ------------------------------------------------------------------------------------------------------
+
+    def kind(self, value: Any) -> Kind:
+        """Returns the type of a number."""
+        found = kind_of(value, self.real)
+        if not isinstance(found, Kind):
+            raise UnsupportedError(f"this takes numbers; got {describe(value)}{_remedy(value)}")
+        return found
+
+    def cast(self, value: Any, target: Scalar) -> Value:
+        """Converts a number as numpy's astype does. A Python int that the type cannot represent is an error."""
+        if isinstance(value, Number):
+            return self.builder.cast(value.value, target)
+        self.kind(value)
+        if is_python(value) and not isinstance(value, float) and target.kind in "iu" and not fits(value, target):
+            raise UnsupportedError(f"{value} does not fit {target}; convert the other operand, as vc.int64(x)")
+        return self.builder.const(value, target)
+
+    def converted(self, value: Any, target: Scalar) -> Number:
+        """Converts a number, and returns it with its type."""
+        return Number(self.cast(value, target), Kind(target))
+
+    def packed(self, value: Any, kind: Any) -> list[Value]:
+        """Returns the device values of a value of this type; constants have none."""
+        if isinstance(kind, Kind):
+            return [self.cast(value, kind.type)]
+        return (
+            [x for v, k in zip(value, kind, strict=True) for x in self.packed(v, k)] if isinstance(kind, tuple) else []
+        )
+
+    def together(self, *values: Any) -> tuple[Kind, list[Value]]:
+        """Converts numbers to their common type."""
+        kind = self.kind(values[0])
+        for value in values[1:]:
+            kind = promoted(kind, self.kind(value), self.real)
+        return kind, [self.cast(value, kind.type) for value in values]
+
+    def joined(self, one: Any, other: Any) -> Any:
+        """Returns the type of a variable that has either type, depending on the path taken."""
+        return joined(one, other, self.real)
+
+    def truth(self, value: Any) -> Value | bool:
+        """Returns the truth of a value: a device value, or a constant."""
+        if isinstance(value, Number):
+            found = self.builder.cast(value.value, BOOL)
+            return bool(found.value) if isinstance(found, Constant) else found
+        if isinstance(value, (Array, Vector, np.ndarray)):
+            remedy = "write any(v) or all(v)" if isinstance(value, Vector) else "compare an element of it"
+            raise UnsupportedError(f"{describe(value)} has no truth value; {remedy}")
+        return bool(value)
+
+    def boolean(self, value: Any) -> Number | bool:
+        """Converts a value to a bool."""
+        found = self.truth(value)
+        return found if isinstance(found, bool) else Number(found, Kind(BOOL))
+
+    def each(self, work: Callable[..., Any], *values: Any) -> Vector:
+        """Applies a function of numbers to each element of vectors; other values are repeated."""
+        vectors = [value for value in values if isinstance(value, Vector)]
+        if len({len(vector) for vector in vectors}) > 1:
+            got = " and ".join(map(describe, vectors))
+            raise UnsupportedError(f"operands are vectors of one length; got {got}; take parts, as v.xy")
+        n = len(vectors[0])
+        rows = [value if isinstance(value, Vector) else (value,) * n for value in values]
+        return Vector([work(*row) for row in zip(*rows, strict=True)])
+
+    def where(self, condition: Any, one: Any, other: Any) -> Any:
+        """Selects one of two values that have both been computed."""
+        truth = self.truth(condition)
+        if isinstance(truth, bool):
+            return one if truth else other
+        kind = self.joined(kind_of(one, self.real), kind_of(other, self.real))
+        pairs = zip(self.packed(one, kind), self.packed(other, kind), strict=True)
+        return unpacked(kind, iter([self.builder.select(truth, x, y) for x, y in pairs]))
+
+    def element(self, values: tuple[Any, ...], index: Any) -> Any:
+        """Returns an element of a tuple or vector.
+
+        A device value as index selects among numbers, or among tuples of the same type and length.
+        """
+        if isinstance(index, Number) and _are_rows(values):
+            return like(values[0], [self.element(column, index) for column in zip(*values, strict=True)])
+        if isinstance(index, Number) and values and all(isinstance(kind_of(each, self.real), Kind) for each in values):
+            self.index(index)
+            found = values[0]
+            for k, each in enumerate(values[1:], 1):
+                found = self.where(self.compare("==", index, k), each, found)
+            return found
+        if type(index) is not int or not -len(values) <= index < len(values):
+            got = index if type(index) is int else describe(index)
+            what = describe(values) if isinstance(values, Vector) else f"a tuple of {len(values)}"
+            raise UnsupportedError(f"{what} is indexed by a constant in range; got {got}")
+        return values[index]
+
+    # -- operators ----------------------------------------------------------------------------------------------------
+
+    def binary(self, sign: str, one: Any, other: Any) -> Any:
+        """Returns `one sign other`."""
+        if sign == "@":
+            return self._dot(one, other)
+        if isinstance(one, Vector) or isinstance(other, Vector):
+            return self.each(partial(self.binary, sign), one, other)
+        if is_python(one) and is_python(other):
+            return _folded(sign, one, other)
+        if sign == "**":
+            return self._power(one, other)
+        kind = promoted(self.kind(one), self.kind(other), self.real)
+        if sign in _BITS or sign in ("<<", ">>"):
+            self.demand_kind("iub" if sign in _BITS else "iu", kind, sign, one, other)
+        else:
+            self.demand_kind("iuf", kind, sign, one, other)
+        if sign in ("/", "//", "%") and not isinstance(other, Number) and other == 0:
+            raise UnsupportedError("division by zero; write math.inf or math.nan")  # of constants lavapipe makes 0
+        if sign == "/" and kind.type.kind != "f":
+            kind = Kind(floating(kind.type, self.real), kind.weak)
+        x, y = self.cast(one, kind.type), self.cast(other, kind.type)
+        if sign in _DIVISIONS and kind.type.kind == "f":
+            return self._float_division(sign, x, y, kind)
+        code = _PLAIN.get(sign) or _BITS.get(sign)
+        if code is not None:
+            return Number(self.builder.binary(code, x, y), kind)
+        if sign in ("<<", ">>"):
+            return Number(self._shift(sign, x, y, kind.type), kind)
+        return Number(self._floor_divide(x, y, kind.type), kind)
+
+    def _dot(self, one: Any, other: Any) -> Any:
+        rows = [isinstance(each, Row) for each in (one, other)]
+        if all(rows) or not all(isinstance(each, (Vector, Row)) for each in (one, other)):
+            got = f"{describe(one)} and {describe(other)}"
+            raise UnsupportedError(f"@ takes two vectors; got {got}; multiply and add elements of tensors in loops")
+        return reduce(partial(self.binary, "+"), self.each(partial(self.binary, "*"), one, other))
+
+    def demand_kind(self, allowed: str, kind: Kind, sign: str, *operands: Any) -> None:
+        """Raises UnsupportedError unless the type of the operands is of an allowed kind: "b", "i", "u", "f"."""
+        if kind.type.kind in allowed:
+            return
+        got = " and ".join(describe(each) for each in operands)
+        remedy = "use & | ^ or not, or count with int(x)" if kind.type is BOOL else "convert with int(x)"
+        raise UnsupportedError(f"{sign} takes {'numbers' if 'f' in allowed else 'integers'}; got {got}; {remedy}")
+
+    def _shift(self, sign: str, x: Value, y: Value, kind: Scalar) -> Value:
+        """Shifts as numpy: by the width of the type or more, only the sign remains."""
+        b = self.builder
+        unsigned, fills = SCALARS[f"uint{kind.bits}"], sign == ">>" and kind.kind == "i"
+        inside = b.binary("lt", b.bitcast(y, unsigned), b.const(kind.bits, unsigned))
+        amount = b.select(inside, y, b.const(kind.bits - 1 if fills else 0, kind))
+        moved = b.binary("shl" if sign == "<<" else "shr", x, amount)
+        return moved if fills else b.select(inside, moved, b.const(0, kind))
+
+    def _floor_divide(self, x: Value, y: Value, kind: Scalar) -> Value:
+        b = self.builder
+        quotient = b.binary("div", x, y)
+        if kind.kind == "u":
+            return quotient
+        rest = b.binary("sub", x, b.binary("mul", quotient, y))
+        zero = b.const(0, kind)
+        opposed = b.binary("lt", b.binary("xor", rest, y), zero)
+        return b.binary("sub", quotient, b.cast(b.binary("and", b.binary("ne", rest, zero), opposed), kind))
+
+    def _float_division(self, sign: str, x: Value, y: Value, kind: Kind) -> Any:
+        """Divides and rounds down, or returns the remainder; like numpy, float16 is computed in float32."""
+        wide = FLOAT32 if kind.type is FLOAT16 else kind.type
+        operands = [Number(self.builder.cast(each, wide), Kind(wide, kind.weak)) for each in (x, y)]
+        return Number(self.cast(self.call(_DIVISIONS[sign], *operands), kind.type), kind)
+
+    def _power(self, one: Any, other: Any) -> Any:
+        kind = promoted(self.kind(one), self.kind(other), self.real)
+        self.demand_kind("iuf", kind, "**", one, other)
+        if is_python(other) and other % 1 == 0 and abs(other) <= _MOST_FACTORS:
+            if other < 0 and kind.type.kind != "f":
+                raise UnsupportedError("an integer to a negative power is not an integer; write float(x) ** y")
+            x = Number(self.cast(one, kind.type), kind)
+            found = self._product(x, abs(int(other)))
+            return self.binary("/", 1, found) if other < 0 else found
+        if is_python(other) and other == 0.5:
+            return Number(self.builder.unary("sqrt", self.cast(one, kind.type)), kind)
+        operands = [Number(self.cast(each, kind.type), kind) for each in (one, other)]
+        if kind.type.kind != "f":
+            return self.call(integer_power, *operands)
+        return Number(self.builder.binary("pow", *[each.value for each in operands]), kind)
+
+    def _product(self, x: Number, n: int) -> Number:
+        result = Number(self.builder.const(1, x.kind.type), x.kind)
+        while n:
+            result = self.binary("*", result, x) if n & 1 else result
+            x, n = self.binary("*", x, x) if n > 1 else x, n >> 1
+        return result
+
+    def compare(self, sign: str, one: Any, other: Any) -> Any:
+        """Returns `one sign other`, a bool."""
+        if sign in ("is", "is not"):
+            if not any(each is None or isinstance(each, Enum) for each in (one, other)):
+                raise UnsupportedError(
+                    f"{sign} compares with None and enums only; write {'==' if sign == 'is' else '!='}"
+                )
+            return (one is other) == (sign == "is")
+        if sign not in _COMPARISONS:
+            return self._among(sign == "in", one, other)
+        if isinstance(one, Vector) or isinstance(other, Vector):
+            return self.each(partial(self.compare, sign), one, other)
+        if is_static(one) and is_static(other) and not isinstance(one, Array) and not isinstance(other, Array):
+            return bool(_folded(sign, one, other))
+        beyond = self._beyond(one, other)
+        if beyond:
+            return bool(_FOLD[sign](*beyond))
+        return Number(self._compared(sign, one, other), Kind(BOOL))
+
+    def _among(self, is_in: bool, one: Any, values: Any) -> Any:
+        """Returns whether a number is in a tuple or vector, or is not in it."""
+        if not isinstance(values, tuple):
+            raise UnsupportedError(f"'in' takes a tuple or a vector in kernels; got {describe(values)}")
+        found: Any = not is_in
+        for each in values:
+            found = self.binary("|" if is_in else "&", found, self.compare("==" if is_in else "!=", one, each))
+        return found
+
+    def _compared(self, sign: str, one: Any, other: Any) -> Value:
+        """Compares by value as Python does: -1 is less than every uint, and no operand is narrowed."""
+        kinds = [
+            k if is_python(x) or k.type.kind == "f" else Kind(k.type) for x in (one, other) for k in [self.kind(x)]
+        ]
+        kind, signed = promoted(kinds[0], kinds[1], self.real).type, None
+        for x, mine, its in ((one, *kinds), (other, *kinds[::-1])):
+            if not is_python(x) and (mine.type.kind, its.type.kind) == ("i", "u") and mine.type.bits <= its.type.bits:
+                kind, signed = its.type, x
+        if kind is BOOL and sign not in ("==", "!="):
+            kind = INT32
+        found = self.builder.binary(_COMPARISONS[sign], self.cast(one, kind), self.cast(other, kind))
+        if signed is None:
+            return found
+        number = self.cast(signed, self.kind(signed).type)
+        below = self.builder.binary("lt", number, self.cast(0, self.kind(signed).type))
+        less = _FOLD[sign](-1, 0) if signed is one else _FOLD[sign](0, -1)
+        return self.builder.select(below, self.cast(less, BOOL), found)
+
+    def _beyond(self, one: Any, other: Any) -> tuple[int, int] | None:
+        """Returns ints that compare the same, if one operand is a Python int outside of the other's range."""
+        for number, typed, flip in ((one, other, False), (other, one, True)):
+            kind = self.kind(typed)
+            if type(number) is int and kind.type.kind in "iu" and not kind.weak and not fits(number, kind.type):
+                return (0, number) if flip else (number, 0)
+        return None
+
+    def unary(self, sign: str, value: Any) -> Any:
+        """Returns `sign value`, for + - ~ and not."""
+        if sign == "not":
+            found = self.truth(value)
+            return not found if isinstance(found, bool) else Number(self.builder.unary("not", found), Kind(BOOL))
+        if isinstance(value, Vector):
+            return self.each(partial(self.unary, sign), value)
+        kind = self.kind(value)
+        if is_python(value) and not (sign == "~" and isinstance(value, float)):
+            return -value if sign == "-" else ~int(value) if sign == "~" else +value
+        self.demand_kind("iub" if sign == "~" else "iuf", kind, sign, value)
+        x = self.cast(value, kind.type)
+        if sign == "+":
+            return value
+        if sign == "-" and kind.type.kind == "u":
+            return Number(self.builder.binary("sub", self.builder.const(0, kind.type), x), kind)
+        return Number(self.builder.unary("not" if sign == "~" else "neg", x), kind)
+
+    def index(self, value: Any) -> Value:
+        """Converts a number to an index: an integer of at least 32 bits."""
+        kind = self.kind(value).type
+        if kind.kind not in "iu":
+            raise UnsupportedError(f"an index is an integer; got {describe(value)}; write int(x)")
+        return self.cast(value, kind if kind.bits >= 32 else INT32)
+
+
+def _are_rows(values: tuple[Any, ...]) -> bool:
+    """True if all values are tuples of one type and length."""
+    return all(isinstance(each, tuple) for each in values) and len({(type(each), len(each)) for each in values}) == 1
+
+
+def _folded(sign: str, one: Any, other: Any) -> Any:
+    if type(one) is type(other) is int and one and sign in ("**", "<<"):  # estimate the size before computing it
+        n_bits = one.bit_length() + other if sign == "<<" else (one.bit_length() - 1) * other + 1
+        if n_bits > 64:
+            raise UnsupportedError(f"the result of this {sign} exceeds 64 bits")
+    if sign in ("<<", ">>") and other < 0:
+        raise UnsupportedError(f"{sign} takes a non-negative number of bits; got {other}")
+    try:
+        found = _FOLD[sign](one, other)
+    except (ArithmeticError, TypeError, ValueError) as error:
+        raise UnsupportedError(str(error)) from None
+    if isinstance(found, complex):
+        raise UnsupportedError(f"{one} ** {other} is complex")
+    return found
+
+
+def _remedy(value: Any) -> str:
+    if isinstance(value, Vector):
+        return "; take an element, as v.x"
+    if isinstance(value, Row):
+        return f"; give it a length, as vc.{value.array.element}x3({value.array.name}[i])"
+    if isinstance(value, PlainNumber):
+        return "; write float(…) outside of the kernel"
+    if not isinstance(value, Array):
+        return ""
+    return f"; index it, as {value.name}[{', '.join('ijklmn'[: value.ndim]) or '()'}]"

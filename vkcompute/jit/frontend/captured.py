@@ -1,0 +1,88 @@
+"""Globals, closure variables and attributes that a kernel captures from its surroundings."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Collection, Iterable
+from functools import partial
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from vkcompute.jit.frontend.source import UnsupportedError
+from vkcompute.jit.frontend.values import same
+
+_STABLE = ("vkcompute", "numpy", "math")  # packages whose names mean the same while they are installed
+
+
+class CapturedGlobal(NamedTuple):
+    """A constant or function from outside of a kernel.
+
+    Attributes:
+        lookup: finds it again by its name.
+        name: the name.
+        found: its value when the kernel was compiled.
+        owner: the namespace, cell or object that has it.
+    """
+
+    lookup: Callable[[str], Any]
+    name: str
+    found: Any
+    owner: Any
+
+
+class Captured:
+    """The captured globals of one kernel, each recorded once."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[int, bool, Any], CapturedGlobal] = {}
+
+    def look_up(self, owner: Any, key: Any, name: str, *, item: bool = False) -> Any:
+        """Returns an attribute or an `item` of an owner, and records it unless its package is known to be stable.
+
+        Raises:
+            UnsupportedError: there is none, or it is an array.
+        """
+        lookup = lookup_in(owner, item=item)
+        try:
+            found = lookup(key)
+        except AttributeError:
+            near = suggestion(key, dir(owner))
+            raise UnsupportedError(f"{name.rpartition('.')[0]} has no attribute {key}{near}") from None
+        except ValueError:
+            raise UnsupportedError(f"{name} has no value when the kernel is compiled") from None
+        if hasattr(found, "__array__") and not isinstance(found, (np.generic, type)):
+            raise UnsupportedError(f"{name} is an array from outside of the kernel; pass it as a tensor argument")
+        module = owner if item else vars(owner) if isinstance(owner, ModuleType) else {}
+        if str(module.get("__name__")).partition(".")[0] not in _STABLE:
+            self._found[id(owner), item, key] = CapturedGlobal(lookup, key, found, owner)
+        return found
+
+    def all(self, *, without: Any = None) -> tuple[CapturedGlobal, ...]:
+        """Returns the captured globals, except those of the owner `without`."""
+        return tuple([each for each in self._found.values() if without is None or each.owner is not without])
+
+
+def unchanged(captured: Iterable[CapturedGlobal]) -> bool:
+    """True if all captured globals still have the value that they had at compile time."""
+    try:
+        return all(same(lookup(name), found) for lookup, name, found, _ in captured)
+    except (AttributeError, KeyError, ValueError):
+        return False
+
+
+def lookup_in(owner: Any, *, item: bool) -> Callable[[Any], Any]:
+    """Returns a function that looks up an attribute, or an `item` of a dict (None where a plain dict lacks it)."""
+    if not item:
+        return partial(getattr, owner)
+    return owner.get if type(owner) is dict else owner.__getitem__
+
+
+def suggestion(name: str, known: Collection[str]) -> str:
+    """Returns "; did you mean …?" with the known name most like an unknown one, or "" if none is close."""
+    if name == "atomic_sub" and "atomic_add" in known:
+        return "; write atomic_add of a negative number"
+    adds = name.replace("_sum", "_add")
+    near = [adds] if adds in known else difflib.get_close_matches(name, sorted(known), 1)
+    return f"; did you mean {near[0]}?" if near else ""

@@ -1,0 +1,491 @@
+"""The compiler of kernels: evaluates the syntax tree of a function once, with device values for its numbers.
+
+Functions that a kernel calls are found in the table of intrinsics (intrinsics.py) or inlined. Files of jit/library/
+fill that table, and add syntax of their own to `EXPRESSIONS`.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import textwrap
+from collections.abc import Callable, Sequence
+from enum import Enum
+from functools import partial
+from types import FunctionType, ModuleType
+from typing import Any
+
+from vkcompute import ir
+from vkcompute.errors import KernelError
+from vkcompute.ir import BOOL, Constant, Scalar, Value
+from vkcompute.jit.frontend.captured import Captured, suggestion
+from vkcompute.jit.frontend.context import Frame
+from vkcompute.jit.frontend.control import RESULT, RETURNED, Build, ControlFlow, LoopEdges
+from vkcompute.jit.frontend.desugaring import BUILTIN, CheckedBuiltin
+from vkcompute.jit.frontend.intrinsics import INTRINSICS, REMEDIES, Intrinsic, accepted, folded
+from vkcompute.jit.frontend.memory import indexed
+from vkcompute.jit.frontend.ranges import counted
+from vkcompute.jit.frontend.source import Definition, Source, UnsupportedError, assigned, parameters_of, read
+from vkcompute.jit.frontend.syntax import ITERABLES, LOOP_CALLS, SIGNS, UNSUPPORTED, is_cheap, returns
+from vkcompute.jit.frontend.values import (
+    PLAIN,
+    Array,
+    Kind,
+    Number,
+    Row,
+    Unset,
+    Vector,
+    describe,
+    is_named,
+    is_python,
+)
+from vkcompute.jit.frontend.vectors import sliced, swizzled
+
+_RESULT = "value of the expression"  # a variable with a name that no program can have
+
+
+class Compiler(ControlFlow):
+    """Compiles the expressions and statements of a kernel and of the functions that it calls.
+
+    Attributes:
+        sources: sources of the functions that have been inlined.
+        captured: globals found outside of the kernel.
+    """
+
+    def __init__(self, function: ir.Function, real: Scalar, *, grid_wrapped: bool = False) -> None:
+        super().__init__(function, real, grid_wrapped=grid_wrapped)
+        self.sources: dict[FunctionType, Source] = {}
+        self.captured = Captured()
+
+    def run(self, function: FunctionType, source: Source, args: dict[str, Any]) -> None:
+        """Compiles the body of the kernel itself."""
+        self.frames.append(Frame(function, source, {*args, *assigned(source.tree.body)}))
+        self.env = dict(args)
+        self._block(source.tree.body)
+
+    def inline(self, function: FunctionType, args: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
+        """Compiles the body of a Python function in the place of a call, and returns its value."""
+        if any(frame.function is function for frame in self.frames):
+            raise UnsupportedError(f"{function.__name__} calls itself; kernels have no recursion: write a loop")
+        if function not in self.sources:
+            try:
+                self.sources[function] = read(function)
+            except KernelError as error:  # without a source location, unless it is in the function's own text
+                raise (error if "\n" in str(error) else UnsupportedError(str(error))) from None
+        source = self.sources[function]
+        try:
+            bound = parameters_of(function).bind(*args, **named)
+        except TypeError as error:
+            raise UnsupportedError(f"{function.__name__}: {error}") from None
+        bound.apply_defaults()
+        outer = self.env
+        self.frames.append(Frame(function, source, {*bound.arguments, *assigned(source.tree.body)}, node))
+        self.env = {**bound.arguments, RETURNED: False}
+        self._block(source.tree.body)
+        self.frames.pop()
+        inner, self.env = self.env, outer
+        result = inner.get(RESULT)
+        if result is not None and inner[RETURNED] is not True:
+            raise UnsupportedError(f"{function.__name__} returns a value on some paths only; end it with a return")
+        return result
+
+    def value(self, node: ast.expr) -> Any:
+        """Evaluates an expression.
+
+        Raises:
+            KernelError: kernels do not support it.
+        """
+        return self.located(partial(EXPRESSIONS.get(type(node), Compiler._unsupported), self), node)
+
+    def _unsupported(self, node: ast.AST) -> Any:
+        kind = type(node)
+        is_expression = isinstance(node, ast.expr)
+        what = UNSUPPORTED.get(kind, f"{kind.__name__}; see vc.kernel for what is" if is_expression else kind.__name__)
+        raise UnsupportedError(f"not supported in kernels: {what}")
+
+    # -- operators ----------------------------------------------------------------------------------------------------
+
+    def _constant(self, node: ast.Constant) -> Any:
+        if isinstance(node.value, (complex, bytes)) or node.value is Ellipsis:
+            raise UnsupportedError(f"not supported in kernels: {node.value!r}; numbers are bools, ints and floats")
+        return node.value
+
+    def _tuple(self, node: ast.Tuple) -> Any:
+        return tuple([self.value(each) for each in node.elts])
+
+    def _binary(self, node: ast.BinOp) -> Any:
+        return self.binary(SIGNS[type(node.op)], self.value(node.left), self.value(node.right))
+
+    def _unary(self, node: ast.UnaryOp) -> Any:
+        return self.unary(SIGNS[type(node.op)], self.value(node.operand))
+
+    def _compare(self, node: ast.Compare) -> Any:
+        def chain(left: Any, at: int) -> Any:
+            right = self.value(node.comparators[at])
+            first = self.compare(SIGNS[type(node.ops[at])], left, right)
+            rest = node.comparators[at + 1 :]
+            return self._connect(True, first, lambda: chain(right, at + 1), rest, node) if rest else first
+
+        return chain(self.value(node.left), 0)
+
+    def _bool_op(self, node: ast.BoolOp) -> Any:
+        def chain(at: int) -> Any:
+            first, rest = self.value(node.values[at]), node.values[at + 1 :]
+            is_and = isinstance(node.op, ast.And)
+            return self._connect(is_and, first, lambda: chain(at + 1), rest, node) if rest else first
+
+        return chain(0)
+
+    def _connect(
+        self, is_and: bool, first: Any, second: Callable[[], Any], operands: list[ast.expr], node: ast.AST
+    ) -> Any:
+        """Builds `first and second()` or `first or second()`; costly operands of the second are in a branch."""
+        truth = self.truth(first)
+        if isinstance(truth, bool):
+            return second() if truth == is_and else first
+        if not is_cheap(*operands):
+            sides = (second, lambda: first) if is_and else (lambda: first, second)
+            return self._choose(truth, *sides, node)
+        other = second()
+        if self.kind(first) == self.kind(other) == Kind(BOOL):
+            return self.binary("&" if is_and else "|", first, other)
+        return self.where(first, *((other, first) if is_and else (first, other)))
+
+    def _if_exp(self, node: ast.IfExp) -> Any:
+        truth = self.truth(self.value(node.test))
+        if isinstance(truth, bool):
+            return self.value(node.body if truth else node.orelse)
+        if is_cheap(node.body, node.orelse):
+            return self.where(Number(truth, Kind(BOOL)), self.value(node.body), self.value(node.orelse))
+        return self._choose(truth, partial(self.value, node.body), partial(self.value, node.orelse), node)
+
+    def _choose(self, truth: Value, then: Callable[[], Any], otherwise: Callable[[], Any], node: ast.AST) -> Any:
+        """Builds a branch, and returns the value of the side that is taken."""
+
+        def keep(side: Callable[[], Any]) -> None:
+            self.env[_RESULT] = side()
+
+        self.branch(truth, partial(keep, then), partial(keep, otherwise), node)
+        result = self.env.pop(_RESULT, None)
+        if isinstance(result, Unset):
+            raise UnsupportedError(f"the value is {result.why}")
+        return result
+
+    # -- names --------------------------------------------------------------------------------------------------------
+
+    def _name(self, node: ast.Name) -> Any:
+        frame, name = self.frames[-1], node.id
+        if name.startswith(BUILTIN):
+            return getattr(builtins, name.removeprefix(BUILTIN))
+        if name in self.env:
+            found = self.env[name]
+            if isinstance(found, Unset):
+                raise UnsupportedError(f"{name} has no value that can be used here: {found.why}")
+            return found
+        if name in frame.locals:
+            raise UnsupportedError(f"{name} is used before it is assigned")
+        function = frame.function
+        if name in function.__code__.co_freevars:
+            cell = (function.__closure__ or ())[function.__code__.co_freevars.index(name)]
+            return self.captured.look_up(cell, "cell_contents", name)
+        if name in function.__globals__:
+            return self.captured.look_up(function.__globals__, name, name, item=True)
+        if hasattr(builtins, name):
+            self.captured.look_up(function.__globals__, name, name, item=True)  # a global may hide it later
+            return getattr(builtins, name)
+        own = {each.function.__name__ for each in self.frames}
+        known = {*frame.locals, *function.__globals__, *dir(builtins)} - own  # recursion is not supported
+        raise UnsupportedError(f"the name {name} is not defined{suggestion(name, known)}")
+
+    def _checked_builtin(self, node: CheckedBuiltin) -> Any:
+        found = self._name(node)
+        if found is not getattr(builtins, node.id):
+            raise UnsupportedError(f"{node.id} is not Python's own here, but {describe(found)}; {ITERABLES}")
+        return found
+
+    def _attribute(self, node: ast.Attribute) -> Any:
+        base, name = self.value(node.value), node.attr
+        if isinstance(base, (ModuleType, type)):
+            return self.captured.look_up(base, name, f"{base.__name__}.{name}")
+        if isinstance(base, Array) and name == "shape":
+            return tuple([self.extent(base, axis) for axis in range(base.ndim)])
+        if isinstance(base, Array) and name in ("ndim", "dtype"):
+            return base.ndim if name == "ndim" else base.element.numpy
+        if isinstance(base, Array) and name == "size":
+            return self.extent(base, -1)
+        if isinstance(base, Vector):
+            return swizzled(base, name)
+        if is_named(type(base)):
+            if name not in base._fields:
+                fields = ", ".join(base._fields)
+                raise UnsupportedError(f"{type(base).__name__} has no attribute {name}; its fields are {fields}")
+            return getattr(base, name)
+        if isinstance(base, Enum) or not isinstance(base, (Number, Array, Row, tuple, *PLAIN)):
+            return self.captured.look_up(base, name, f"{type(base).__name__}.{name}")
+        has = "a tensor has shape, size, ndim, dtype" if isinstance(base, Array) else "call functions, as vc.int32(x)"
+        raise UnsupportedError(f"{describe(base)} has no attribute {name} that a kernel can use; {has}")
+
+    # -- subscripts and calls -----------------------------------------------------------------------------------------
+
+    def _subscript(self, node: ast.Subscript) -> Any:
+        base, index = self.value(node.value), self.value(node.slice)
+        if isinstance(base, tuple):
+            return sliced(base, index) if isinstance(index, slice) else self.element(base, index)
+        return self._entry(base, index) if isinstance(base, dict) else self.item(base, index)
+
+    def _entry(self, base: dict[Any, Any], index: Any) -> Any:
+        """Returns an entry of a dict from outside of the kernel."""
+        if not isinstance(index, (str, int)):
+            raise UnsupportedError(f"keys of dicts are strings and ints known at compile time; got {describe(index)}")
+        if index not in base:
+            keys = textwrap.shorten(", ".join(map(repr, base)), 200, placeholder=" …") or "none"
+            raise UnsupportedError(f"the {type(base).__name__} has no key {index!r}; it has {keys}")
+        return self.captured.look_up(base, index, repr(index), item=True)
+
+    def _slice(self, node: ast.Slice) -> slice:
+        return slice(*[each and self.value(each) for each in (node.lower, node.upper, node.step)])
+
+    def _call(self, node: ast.Call) -> Any:
+        function = self.value(node.func)
+        if isinstance(function, Callable) and function in NODE_INTRINSICS:  # type: ignore[arg-type]
+            return NODE_INTRINSICS[function](self, node)
+        args = [self.value(each) for each in node.args]
+        if any(each.arg is None for each in node.keywords):
+            raise UnsupportedError("not supported in kernels: unpacking with **; name each argument")
+        named = {each.arg or "": self.value(each.value) for each in node.keywords}
+        if isinstance(function, Callable) and function in INTRINSICS:  # type: ignore[arg-type]
+            definition = INTRINSICS[function].keywords
+            if named and definition is not None:
+                return self.inline(definition, args, named, node)
+            if named:
+                raise UnsupportedError(f"{function.__name__} takes its arguments by position in kernels")
+            return self.call_intrinsic(function, args)
+        if isinstance(function, Intrinsic):  # an argument of an internal function
+            return function.emit(self, *args)
+        if isinstance(defined := getattr(function, "definition", None), Definition):  # made by vc.vectorize
+            function = defined.function
+            self.sources[function] = defined.source
+        if isinstance(function, FunctionType):
+            return self.inline(function, args, named, node)
+        if isinstance(function, type) and is_named(function):
+            try:
+                return function(*args, **named)
+            except TypeError as error:
+                raise UnsupportedError(str(error).replace(".__new__", "")) from None
+        known = isinstance(function, Callable) and REMEDIES.get(function)  # type: ignore[arg-type]
+        remedy = known or "call Python functions, or those that vc.kernel lists"
+        remedy = "write it as 'for i in range(n):' only" if function is range else remedy
+        name = ast.unparse(node.func) if hasattr(function, "__name__") else describe(function)
+        raise UnsupportedError(f"{name} cannot be called in a kernel; {remedy}")
+
+    def call_intrinsic(self, function: Any, args: list[Any]) -> Any:
+        """Expands a call of one of INTRINSICS.
+
+        Raises:
+            UnsupportedError: the number or the types of the arguments do not fit.
+        """
+        entry = accepted(function, len(args))
+        if entry.folds and args and all(is_python(x) or isinstance(x, str) for x in args):  # float("inf")
+            return folded(function, args)
+        whole = function in (int, float, bool) or (entry.most is None and len(args) == 1)  # as in min(v)
+        if entry.folds and not whole and any(isinstance(x, Vector) for x in args):
+            each = self.each(lambda *row: self.call_intrinsic(function, list(row)), *args)
+            return tuple(map(Vector, zip(*each, strict=True))) if isinstance(each[0], tuple) else each
+        return entry.emit(self, *args)
+
+    # -- statements ---------------------------------------------------------------------------------------------------
+
+    def _block(self, statements: Sequence[ast.stmt]) -> None:
+        """Compiles statements in order, as far as control reaches."""
+        loops, inlined = self.frames[-1].loops, self.frames[-1].call is not None
+        for n, each in enumerate(statements):
+            rest = statements[n + 1 :]
+            tail = inlined and not loops and isinstance(each, ast.If) and not each.orelse and returns(each.body)
+            if tail and isinstance(each, ast.If):  # the rest becomes the else of `if …: return`, without a second test
+                each, rest = ast.copy_location(ast.If(each.test, each.body, list(rest)), each), []
+            self.located(partial(_STATEMENTS.get(type(each), Compiler._unsupported), self), each)
+            returned = self.env.get(RETURNED, False)
+            if not self.alive or tail or (returned is True and not loops):
+                return
+            if returned is not False and loops:
+                self._when(returned, self._break, partial(self._resume, False), each)
+            elif returned is not False:
+                self._when(returned, partial(self._resume, True), partial(self._resume, False, rest), each)
+                return
+
+    def _resume(self, returned: bool, statements: Sequence[ast.stmt] = ()) -> None:
+        """Compiles statements where RETURNED is known."""
+        self.env[RETURNED] = returned
+        self._block(statements)
+
+    def _when(self, condition: Any, then: Build, otherwise: Build, node: ast.AST) -> None:
+        """Builds an `if`; for a constant condition only the side that is taken."""
+        truth = self.truth(condition)
+        if isinstance(truth, bool):
+            (then if truth else otherwise)()
+        else:
+            self.branch(truth, then, otherwise, node)
+
+    def _pass(self, node: ast.stmt) -> None:
+        """Builds nothing."""
+
+    def _expression(self, node: ast.Expr) -> None:
+        if not isinstance(node.value, ast.Constant):  # a docstring, or ...
+            self.value(node.value)
+
+    def _assign(self, node: ast.Assign | ast.AnnAssign) -> None:
+        if node.value is not None:
+            value = self.value(node.value)
+            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                self._store(target, value)
+
+    def _store(self, target: ast.expr, value: Any) -> None:
+        self.located(partial(self._store_at, value), target)
+
+    def _store_at(self, value: Any, target: ast.expr) -> None:
+        match target:
+            case ast.Name():
+                self.env[target.id] = value
+            case ast.Subscript():
+                array = self._assignable(target)
+                self.assign(array, self.value(target.slice), value)
+            case ast.Tuple() | ast.List() if isinstance(value, tuple) and len(value) == len(target.elts):
+                for each, part in zip(target.elts, value, strict=True):
+                    self._store(each, part)
+            case ast.Tuple() | ast.List():
+                n = len(target.elts)
+                raise UnsupportedError(f"{n} names take a tuple of {n}; got {describe(value)}")
+            case _:
+                raise UnsupportedError(
+                    "a kernel assigns to variables and to elements of tensors; vectors are immutable"
+                )
+
+    def _assignable(self, target: ast.Subscript) -> Any:
+        array = self.value(target.value)
+        if isinstance(array, tuple):
+            what = "vector" if isinstance(array, Vector) else "tuple"
+            raise UnsupportedError(f"the elements of a {what} cannot be assigned; make another {what}")
+        return array
+
+    def _augmented(self, node: ast.AugAssign) -> None:
+        sign, target = SIGNS[type(node.op)], node.target
+        if isinstance(target, ast.Subscript):
+            array = self._assignable(target)
+            array, indices, is_row = indexed(array, self.value(target.slice))
+            if is_row:
+                self.assign(array, indices, self.binary(sign, Row(array, indices), self.value(node.value)))
+                return
+            place = self.place(array, indices)
+            self.store(array, place, self.binary(sign, self.load(array, place), self.value(node.value)))
+        else:
+            self._store(target, self.binary(sign, self.value(target), self.value(node.value)))
+
+    def _if(self, node: ast.If) -> None:
+        sides = partial(self._block, node.body), partial(self._block, node.orelse)
+        self._when(self.value(node.test), *sides, node)
+
+    def _return(self, node: ast.Return) -> None:
+        value = self.value(node.value) if node.value is not None else None
+        if self.frames[-1].call is None:
+            if value is not None:
+                raise UnsupportedError("a kernel returns nothing; store the value in a tensor")
+            self.builder.return_()
+            self.alive = False
+            return
+        self.env |= {RETURNED: True, RESULT: value}
+        if self.frames[-1].loops:
+            self._break()
+
+    # -- loops --------------------------------------------------------------------------------------------------------
+
+    def _while(self, node: ast.While) -> None:
+        def build() -> None:
+            self._when(self.value(node.test), lambda: None, partial(self._exit, node), node)
+            if self.alive:
+                self._block(node.body)
+
+        self.repeat(build, assigned([*node.body, *node.orelse]), node)
+
+    def _for(self, node: ast.For) -> None:
+        first, n_iterations, step = self.located(self._range, node.iter)
+        if not isinstance(node.target, ast.Name):
+            raise UnsupportedError("a for loop over a range has one variable")
+        name, counter = node.target.id, f"counter of {node.lineno}:{node.col_offset}"
+        if isinstance(n_iterations.value, Constant) and n_iterations.value.value == 0:
+            self._block(node.orelse)  # the body is not compiled: the items of an empty tuple have no type
+            return
+        self.env[counter] = self.converted(0, n_iterations.kind.type)
+
+        def build() -> None:
+            iteration = self.env[counter]
+            self._when(self.compare("<", iteration, n_iterations), lambda: None, partial(self._exit, node), node)
+            self.env[name] = self.binary("+", first, self.binary("*", self.converted(iteration, first.kind.type), step))
+            self.env[counter] = self.binary("+", iteration, 1)
+            self._block(node.body)
+
+        self.repeat(build, {name, counter, *assigned([*node.body, *node.orelse])}, node)
+        self.env.pop(counter, None)
+
+    def _range(self, node: ast.expr) -> tuple[Number, Number, Number]:
+        """Evaluates the range of a for loop: start, number of iterations and step."""
+        function = self.value(node.func) if isinstance(node, ast.Call) else None
+        if not isinstance(node, ast.Call) or function is not range:
+            raise UnsupportedError(LOOP_CALLS.get(function, ITERABLES) if isinstance(function, type) else ITERABLES)
+        if node.keywords:
+            raise UnsupportedError("range takes 1 to 3 integers by position")
+        return counted(self, [self.value(each) for each in node.args])
+
+    def _exit(self, node: ast.For | ast.While) -> None:
+        """Leaves a loop at its end, through its else."""
+        self.frames[-1].loops[-1].in_else = True
+        self._block(node.orelse)
+        if self.alive:
+            self._break()
+        self.frames[-1].loops[-1].in_else = False
+
+    def _break(self, node: ast.AST | None = None) -> None:
+        edges = self._innermost(node)
+        self.leave(edges.exits, partial(self.builder.break_, edges.loop))
+
+    def _continue(self, node: ast.AST) -> None:
+        edges = self._innermost(node)
+        self.leave(edges.continues, partial(self.builder.continue_, edges.loop))
+
+    def _innermost(self, node: ast.AST | None) -> LoopEdges:
+        edges: LoopEdges = self.frames[-1].loops[-1]
+        if edges.in_else and isinstance(node, (ast.Break, ast.Continue)):
+            why = "break and continue in the else of a loop; note in a variable how it ended"
+            raise UnsupportedError(f"not supported in kernels: {why}")
+        return edges
+
+
+EXPRESSIONS: dict[type[ast.AST], Callable[[Compiler, Any], Any]] = {
+    ast.Constant: Compiler._constant,
+    ast.Name: Compiler._name,
+    CheckedBuiltin: Compiler._checked_builtin,
+    ast.Attribute: Compiler._attribute,
+    ast.Subscript: Compiler._subscript,
+    ast.Slice: Compiler._slice,
+    ast.Tuple: Compiler._tuple,
+    ast.BinOp: Compiler._binary,
+    ast.UnaryOp: Compiler._unary,
+    ast.Compare: Compiler._compare,
+    ast.BoolOp: Compiler._bool_op,
+    ast.IfExp: Compiler._if_exp,
+    ast.Call: Compiler._call,
+}
+NODE_INTRINSICS: dict[Any, Callable[[Compiler, ast.Call], Any]] = {}
+"""Intrinsics that evaluate their arguments themselves."""
+_STATEMENTS: dict[type[ast.AST], Callable[[Compiler, Any], None]] = {
+    ast.Expr: Compiler._expression,
+    ast.Assign: Compiler._assign,
+    ast.AnnAssign: Compiler._assign,
+    ast.AugAssign: Compiler._augmented,
+    ast.If: Compiler._if,
+    ast.While: Compiler._while,
+    ast.For: Compiler._for,
+    ast.Break: Compiler._break,
+    ast.Continue: Compiler._continue,
+    ast.Return: Compiler._return,
+    ast.Pass: Compiler._pass,
+}

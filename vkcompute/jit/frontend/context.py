@@ -1,0 +1,85 @@
+"""The function being compiled: its builder, the calls that are being inlined, and the current place in the source."""
+
+from __future__ import annotations
+
+import ast
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import FunctionType
+from typing import Any
+
+from vkcompute import ir
+from vkcompute.errors import IrError, KernelError
+from vkcompute.ir import Scalar
+from vkcompute.jit.frontend.source import Source, UnsupportedError, is_internal
+
+
+@dataclass(slots=True)
+class Frame:
+    """A function whose body is being compiled.
+
+    Attributes:
+        locals: names that it assigns to.
+        loops: enclosing loops of the current statement, the innermost last.
+        call: the call at which it is inlined; None for the kernel itself.
+    """
+
+    function: FunctionType
+    source: Source
+    locals: set[str]
+    call: ast.AST | None = None
+    loops: list[Any] = field(default_factory=list)
+
+
+class Context(ABC):
+    """State shared by all parts of the compiler.
+
+    Attributes:
+        function: the function being built.
+        builder: appends operations to it.
+        real: the type of Python floats.
+        grid_wrapped: True if workgroups along x continue along y, for grids beyond the device's limit.
+        frames: the kernel and the functions being inlined, the innermost last.
+        node: the syntax node being compiled.
+    """
+
+    def __init__(self, function: ir.Function, real: Scalar, *, grid_wrapped: bool = False) -> None:
+        self.function, self.builder = function, ir.Builder(function)
+        self.real, self.grid_wrapped = real, grid_wrapped
+        self.frames: list[Frame] = []
+        self.node: ast.AST = ast.Pass()
+
+    @abstractmethod
+    def inline(self, function: FunctionType, args: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
+        """Compiles the body of a Python function in the place of a call, and returns its value."""
+
+    def call(self, function: Any, *args: Any) -> Any:
+        """Inlines a function of this package that is written in the kernel language."""
+        return self.inline(function, list(args), {}, self.node)
+
+    @property
+    def at_top(self) -> bool:
+        """True outside of all branches and loops."""
+        return self.builder.checkpoint()[0] is self.function.body
+
+    def located(self, work: Callable[[Any], Any], node: ast.AST) -> Any:
+        """Returns `work(node)`; unsupported operations raise a KernelError at this node."""
+        outer, self.node = self.node, node
+        try:
+            return work(node)
+        except (UnsupportedError, IrError) as error:
+            raise self.error(node, error) from None
+        finally:
+            self.node = outer
+
+    def error(self, node: ast.AST, message: object) -> KernelError:
+        """Returns an error at a node with the calls that led there; internal functions appear as their call."""
+        frames = list(self.frames)
+        while len(frames) > 1 and is_internal(frames[-1].function):
+            node = frames.pop().call or node
+        frames = [frame for frame in frames if not is_internal(frame.function)] or frames
+        text = str(frames[-1].source.error(node, message))
+        for outer, inner in zip(frames[-2::-1], frames[:0:-1], strict=True):
+            text += f"\n{outer.source.error(inner.call or node, f'in this call of {inner.function.__name__}')}"
+        return KernelError(text)

@@ -1,0 +1,194 @@
+"""Branches and loops: the values of variables where control flow joins.
+
+Predecessors of a join get placeholder terminators. Once all of them are built, each gets the values of its variables,
+converted to the types that the variables have after the join.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import Any
+
+from vkcompute import ir
+from vkcompute.ir import INT32, Scalar, Value
+from vkcompute.ir.builder import Mark
+from vkcompute.jit.frontend.memory import Memory
+from vkcompute.jit.frontend.source import UnsupportedError
+from vkcompute.jit.frontend.values import Kind, Unset, is_static, kind_of, like, same, unpacked
+
+Build = Callable[[], object]
+RETURNED, RESULT = "whether it has returned", "what it returned"
+"""Variables of an inlined function, with names that no program can have. RESULT is meaningless while not RETURNED."""
+LOOP = "this loop"
+"""Message of the error that is the `loc` of a loop; a user of the location replaces it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """A predecessor of a join.
+
+    Attributes:
+        mark: the place of its terminator.
+        env: its variables.
+        end: appends the terminator, given the values to hand over.
+    """
+
+    mark: Mark
+    env: dict[str, Any]
+    end: Callable[..., None]
+
+
+@dataclass(slots=True)
+class LoopEdges:
+    """A loop that is being built.
+
+    Attributes:
+        exits: edges out of the loop.
+        continues: edges back to its start.
+        in_else: True while the `else` of the loop is being built.
+    """
+
+    loop: ir.Loop
+    exits: list[Edge] = field(default_factory=list)
+    continues: list[Edge] = field(default_factory=list)
+    in_else: bool = False
+
+
+class ControlFlow(Memory):
+    """Builds branches and loops.
+
+    Attributes:
+        env: the variables of the innermost frame.
+        alive: True if control reaches the current place.
+    """
+
+    def __init__(self, function: ir.Function, real: Scalar, *, grid_wrapped: bool = False) -> None:
+        super().__init__(function, real, grid_wrapped=grid_wrapped)
+        self.env: dict[str, Any] = {}
+        self.alive = True
+
+    def leave(self, edges: list[Edge], end: Callable[..., None], *, finish: bool = True) -> None:
+        """Ends the current block with an edge to a join."""
+        edges.append(Edge(self.builder.checkpoint(), self.env, end))
+        if finish:
+            end()
+            self.alive = False
+
+    def branch(self, condition: Value, then: Build, otherwise: Build, node: ast.AST) -> None:
+        """Builds an `if` from functions that build its two sides."""
+        branch, before, edges = self.builder.if_(condition), self.env, list[Edge]()
+        for region, build in ((branch.then, then), (branch.otherwise, otherwise)):
+            with region:
+                self.env = dict(before)
+                build()
+                if self.alive:
+                    self.leave(edges, self.builder.yield_, finish=False)
+            self.alive = True
+        self._join(edges, before, lambda: branch.results, f"line {self.frames[-1].source.place(node)[0]}")
+
+    def repeat(self, build: Build, names: set[str], node: ast.AST) -> None:
+        """Builds a loop; the body is built again until the types of its variables reach a fixed point.
+
+        Args:
+            build: builds the body.
+            names: the variables that the body assigns to.
+        """
+        before = dict(self.env)
+        set_before = [name for name in before if name in names and not isinstance(before[name], Unset)]
+        kinds = {name: self._stored_type(before[name]) for name in set_before}
+        mark, frame, place = self.builder.checkpoint(), self.frames[-1], self.error(node, LOOP)
+        while True:
+            initial = [v for name, kind in kinds.items() for v in self.packed(before[name], kind)]
+            with self.builder.at(place):
+                edges = LoopEdges(self.builder.loop(*initial))
+            params = iter(edges.loop.params)
+            self.env = before | {name: unpacked(kind, params) for name, kind in kinds.items()}
+            frame.loops.append(edges)
+            with edges.loop.body:
+                build()
+                if self.alive:
+                    self.leave(edges.continues, self.builder.yield_, finish=False)
+            frame.loops.pop()
+            self.alive = True
+            wider = self._widened(kinds, before, edges.continues)
+            if wider == kinds:
+                break
+            self.builder.rewind(mark)
+            kinds = wider
+        self._terminate(edges.continues, kinds)
+        line = frame.source.place(node)[0]
+        self._join(edges.exits, before, lambda: edges.loop.results, f"line {line}")
+        why = Unset(f"the loop at line {line} may end before it is assigned; assign it before the loop, too")
+        self.env |= dict.fromkeys(sorted(names.difference(self.env)), why)
+
+    def _widened(self, kinds: dict[str, Any], before: dict[str, Any], continues: list[Edge]) -> dict[str, Any]:
+        """Returns the types that also hold the values at the end of an iteration.
+
+        A variable without a common type loses its value before the loop.
+        """
+        wider = {}
+        for name, kind in kinds.items():
+            found = [edge.env[name] for edge in continues]
+            unset = next((each for each in found if isinstance(each, Unset)), None)
+            try:
+                if unset is not None:
+                    raise UnsupportedError(unset.why)
+                wider[name] = reduce(self.joined, map(self._stored_type, found), kind)
+            except UnsupportedError as error:
+                before[name] = Unset(str(error))
+        return wider
+
+    def _join(
+        self, edges: list[Edge], before: dict[str, Any], results: Callable[[], Iterable[Value]], where: str
+    ) -> None:
+        """Continues after a join of these edges, if there are any."""
+        self.alive = bool(edges)
+        self.env, merged = {}, dict[str, Any]()
+        nothing = Unset(f"on some of the paths that join after {where} it is not assigned; assign it on all of them")
+        for name in dict.fromkeys(name for edge in edges for name in edge.env):
+            found = [edge.env.get(name, nothing) for edge in edges]
+            unset = next((each for each in found if isinstance(each, Unset)), None)
+            if unset is not None and name != RESULT:
+                self.env[name] = unset
+                continue
+            found = [each for each in found if not isinstance(each, Unset)]
+            unchanged = all(each is before.get(name) for each in found)
+            if unchanged or all(is_static(each) and same(each, found[0]) for each in found):
+                self.env[name] = found[0]
+                continue
+            try:
+                merged[name] = reduce(self.joined, map(self._stored_type, found))
+            except UnsupportedError as error:
+                self.env[name] = Unset(f"after {where} it is {error}")
+        self._terminate(edges, merged)
+        values = iter(results())
+        self.env |= {name: unpacked(kind, values) for name, kind in merged.items()}
+
+    def _terminate(self, edges: list[Edge], kinds: dict[str, Any]) -> None:
+        """Ends each predecessor with the values of these variables, in these types."""
+        here = self.builder.checkpoint()
+        for edge in edges:
+            self.builder.rewind(edge.mark)
+            values = [self._incoming(edge.env.get(name, Unset("")), kind) for name, kind in kinds.items()]
+            edge.end(*[each for incoming in values for each in incoming])
+        self.builder.rewind(here)
+
+    def _incoming(self, value: Any, kind: Any) -> list[Value]:
+        """Returns the device values of a variable; zeros for the result of a function that has not returned."""
+        if not isinstance(value, Unset):
+            return self.packed(value, kind)
+        kinds = kind if isinstance(kind, tuple) else (kind,) if isinstance(kind, Kind) else ()
+        return [v for k in kinds for v in (self.packed(0, k) if isinstance(k, Kind) else self._incoming(value, k))]
+
+    def _stored_type(self, value: Any) -> Any:
+        """Returns the type of a variable: only int32 and the default float stay weak when they are stored."""
+
+        def stored(kind: Any) -> Any:
+            if isinstance(kind, Kind):
+                return Kind(kind.type, kind.weak and kind.type in (INT32, self.real))
+            return like(kind, map(stored, kind)) if isinstance(kind, tuple) else kind
+
+        return stored(kind_of(value, self.real))

@@ -1,0 +1,102 @@
+"""The table of intrinsics: the functions that a kernel may call and that expand to operations.
+
+Files of jit/library/ register their functions here, so that the compiler imports none of them. A function is found by
+its object, whatever name a kernel has for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from vkcompute.jit.frontend.source import UnsupportedError
+
+
+class Intrinsic(NamedTuple):
+    """Expansion of a call.
+
+    Attributes:
+        emit: returns the value of a call, given the compiler and the arguments.
+        fewest, most: number of arguments; `most` is None for any number.
+        folds: True if a call on Python numbers is evaluated at compile time, and one on vectors per element.
+        keywords: the same function in the kernel language, for calls with keyword arguments; None if they are refused.
+        usage: the end of the error for a wrong number of arguments.
+    """
+
+    emit: Callable[..., Any]
+    fewest: int
+    most: int | None
+    folds: bool = True
+    keywords: Any = None
+    usage: str = ""
+
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+INTRINSICS: dict[Any, Intrinsic] = {}
+REMEDIES: dict[Any, str] = {}
+"""Known functions that kernels do not support -> replacement, for the error message."""
+
+
+def register(
+    functions: Iterable[Any],
+    emit: Callable[..., Any],
+    n: int | tuple[int, int | None],
+    *,
+    folds: bool = False,
+    keywords: Any = None,
+    usage: str = "",
+) -> None:
+    """Adds one expansion for several functions.
+
+    Args:
+        n: the number of arguments, or (fewest, most).
+    """
+    fewest, most = n if isinstance(n, tuple) else (n, n)
+    INTRINSICS.update(dict.fromkeys(functions, Intrinsic(emit, fewest, most, folds, keywords, usage)))
+
+
+def intrinsic(emit: Callable[..., Any], *, usage: str = "") -> Callable[[_F], _F]:
+    """Registers the decorated function, which has the parameters of its expansion, less the compiler."""
+
+    def decorate(function: _F) -> _F:
+        n = function.__code__.co_argcount
+        register([function], emit, (n - len(function.__defaults__ or ()), n), usage=usage)
+        return function
+
+    return decorate
+
+
+def accepted(function: Any, n: int) -> Intrinsic:
+    """Returns the expansion of a function.
+
+    Raises:
+        UnsupportedError: it does not take `n` arguments.
+    """
+    entry = INTRINSICS[function]
+    if n >= entry.fewest and (entry.most is None or n <= entry.most):
+        return entry
+    wanted = entry.fewest if entry.most == entry.fewest else f"{entry.fewest} to {entry.most or 'any number of'}"
+    rule = f"{function.__name__} takes {wanted} argument{'s' * (wanted != 1)}; got {n}"
+    raise UnsupportedError(f"{rule}{entry.usage}")
+
+
+def folded(function: Any, args: list[Any]) -> Any:
+    """Calls a function on Python numbers at compile time; numpy's scalars in the result become Python numbers.
+
+    Raises:
+        UnsupportedError: the function raises an error.
+    """
+    try:
+        with np.errstate(all="ignore"):
+            found = function(*args)
+    except (ArithmeticError, TypeError, ValueError) as error:
+        raise UnsupportedError(f"{function.__name__}: {error}") from None
+    return found if isinstance(function, type) else _as_python(found)
+
+
+def _as_python(found: Any) -> Any:
+    if isinstance(found, tuple):
+        return tuple(map(_as_python, found))
+    return found.item() if isinstance(found, np.generic) else found

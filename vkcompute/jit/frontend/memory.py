@@ -1,0 +1,201 @@
+"""Elements of tensors and shared arrays: shapes, indices, loads and stores, and bounds checks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from vkcompute import ir
+from vkcompute.ir import INT32, INT64, SCALARS, UINT32, Constant, Scalar, Value
+from vkcompute.ir.types import element_of
+from vkcompute.jit.frontend.arithmetic import Arithmetic
+from vkcompute.jit.frontend.report import Reports, Site, escaped
+from vkcompute.jit.frontend.source import UnsupportedError
+from vkcompute.jit.frontend.values import Array, Kind, Number, Row, Vector, describe
+
+
+class Memory(Arithmetic):
+    """Loads and stores of elements, and reports to the host.
+
+    Attributes:
+        check_bounds: True if indices are compared with the shape.
+        reports: the kernel's reports; None where no host reads them.
+        written: position of a tensor argument that is written -> True if its elements are assigned to, False if they
+            are only changed by atomic operations.
+        extents: push constants for lengths, by (position of the tensor, axis or -1 for the size).
+    """
+
+    def __init__(self, function: ir.Function, real: Scalar, *, grid_wrapped: bool = False) -> None:
+        super().__init__(function, real, grid_wrapped=grid_wrapped)
+        self.check_bounds = False
+        self.reports: Reports | None = None
+        self.written: dict[int, bool] = {}
+        self.extents: dict[tuple[int, int], Value] = {}
+        self._in_bounds: dict[Value, Value] = {}  # checked offset -> the condition under which the element exists
+
+    # -- elements and rows --------------------------------------------------------------------------------------------
+
+    def item(self, base: Any, index: Any) -> Any:
+        """Returns an element, or a row where the last index is left out."""
+        array, indices, is_row = indexed(base, index)
+        return Row(array, indices) if is_row else self.load(array, self.place(array, indices))
+
+    def assign(self, base: Any, index: Any, value: Any) -> None:
+        """Stores an element, or a vector or tuple to a row of the same length."""
+        array, indices, is_row = indexed(base, index)
+        if not is_row:
+            self.store(array, self.place(array, indices), value)
+            return
+        if not isinstance(value, tuple):
+            rule = f"{array.name} takes {array.ndim} indices; a row, with one less, takes a vector or a tuple"
+            raise UnsupportedError(f"{rule}; got {describe(value)}")
+        _demand_length(array, len(value))
+        for k, each in enumerate(value):
+            self.store(array, self.place(array, (*indices, k)), each)
+
+    def loaded(self, row: Row, n: int) -> Vector:
+        """Loads a row of `n` elements."""
+        _demand_length(row.array, n)
+        return Vector([self.load(row.array, self.place(row.array, (*row.indices, k))) for k in range(n)])
+
+    def each(self, work: Callable[..., Any], *values: Any) -> Vector:
+        """Applies a function of numbers to each element of vectors and rows; other values are repeated."""
+        n = next(len(value) for value in values if isinstance(value, Vector))
+        return super().each(work, *[self.loaded(value, n) if isinstance(value, Row) else value for value in values])
+
+    def load(self, array: Array, place: Value) -> Number:
+        """Loads the element at an offset."""
+        found = self.guarded(place, lambda: self.builder.load(array.memory, place), array.memory.element)
+        return Number(self.builder.cast(found, array.element), Kind(array.element))
+
+    def store(self, array: Array, place: Value, value: Any) -> None:
+        """Stores an element at an offset, converted as by numpy's `astype`."""
+        self.mark_written(array)
+        number = self.builder.cast(self.cast(value, array.element), array.memory.element)
+        self.guarded(place, lambda: self.builder.store(array.memory, place, number))
+
+    def mark_written(self, array: Array, *, assigned: bool = True) -> None:
+        """Notes that the kernel writes an array, by assignment or only by atomic operations."""
+        if array.shape is None:
+            self.written[array.position] = assigned or self.written.get(array.position, False)
+
+    # -- shapes and offsets -------------------------------------------------------------------------------------------
+
+    def extent(self, array: Array, axis: int) -> Any:
+        """Returns the length of an axis, or the size for axis -1: int32; for a shared array a Python int."""
+        if array.shape is not None:
+            return math.prod(array.shape) if axis < 0 else array.shape[axis]
+        if array.ndim == 0:
+            return 1
+        key = array.position, 0 if array.ndim == 1 else axis
+        if key not in self.extents:
+            name = f"{array.name}.size" if axis < 0 else f"{array.name}.shape[{axis}]"
+            self.extents[key] = self.function.push(name, INT32)
+        return Number(self.extents[key], Kind(INT32))
+
+    def place(self, array: Any, index: Any) -> Value:
+        """Returns the offset of an element in a row-major array; negative constants count from the end."""
+        indices = index if isinstance(index, tuple) else (index,)
+        if not isinstance(array, Array):
+            remedy = "; make it a tuple" if isinstance(array, list) else ""
+            raise UnsupportedError(f"only tensors, shared arrays and tuples are indexed; got {describe(array)}{remedy}")
+        if len(indices) != array.ndim:
+            example = f"{array.name}[{', '.join('ijklmnopq'[: array.ndim]) or '()'}]"
+            rule = f"{array.name} takes {array.ndim} indices, one per axis; got {len(indices)}"
+            raise UnsupportedError(f"{rule}; write {example}")
+        if any(isinstance(each, slice) for each in indices):
+            raise UnsupportedError("only vectors and tuples have slices; index single elements, in a for loop")
+        for each, length in zip(indices, array.shape or (), strict=False):
+            if isinstance(each, int) and not -length <= each < length:
+                raise UnsupportedError(f"{array.name} has {length} elements along this axis; got {each}")
+        along = [self._from_start(array, axis, each) for axis, each in enumerate(indices)]
+        return self._checked(array, along) if self.check_bounds and along else self._offset(array, along)
+
+    def _from_start(self, array: Array, axis: int, index: Any) -> Any:
+        """Returns an index that counts from the start."""
+        if isinstance(index, (int, np.integer)) and index < 0:
+            return self.binary("+", self.extent(array, axis), int(index))
+        return index
+
+    def _offset(self, array: Array, indices: Sequence[Any]) -> Value:
+        """Returns the offset of an element, for indices that count from the start."""
+        found: Any = 0
+        for axis, each in enumerate(indices):
+            at = self.index(each)
+            if len(indices) == 1:
+                return at
+            at = self.builder.cast(at, INT32 if at.type in (INT32, UINT32) else INT64)
+            before = self.binary("*", found, self.extent(array, axis)) if axis else 0
+            found = self.binary("+", before, Number(at, Kind(at.type)))  # type: ignore[arg-type]
+        return self.index(found)
+
+    # -- bounds checks ------------------------------------------------------------------------------------------------
+
+    def _checked(self, array: Array, indices: Sequence[Any]) -> Value:
+        """Returns the offset of an element for `guarded`; an index out of bounds is reported as a failure."""
+        b, inside = self.builder, None
+        shape = [self.extent(array, axis) for axis in range(array.ndim)]
+        for index, length in zip(indices, shape, strict=True):
+            at = self.index(index)
+            unsigned = SCALARS[f"uint{element_of(at.type).bits}"]
+            fits = b.binary("lt", b.bitcast(at, unsigned), self.cast(length, unsigned))  # excludes negative ones, too
+            inside = fits if inside is None else b.binary("and", inside, fits)
+        place = self._offset(array, indices)
+        if inside is None or isinstance(inside, Constant):  # constant indices of shared arrays are checked already
+            return place
+        branch = b.if_(b.unary("not", inside))
+        with branch.then:
+            n, one = array.ndim, "," * (array.ndim == 1)
+            index = f"({', '.join(f'{{{k}}}' for k in range(n))})" if n > 1 else "{0}"
+            lengths = ", ".join(f"{{{n + k}}}" for k in range(n))
+            text = f"index {index} is outside of {array.name}, whose shape is ({lengths}{one})"
+            self.report(text, [*indices, *[self.converted(each, INT32) for each in shape]], fails=True)
+        place = b.select(inside, place, b.const(0, element_of(place.type)))  # a new value, the key of its condition
+        self._in_bounds[place] = inside
+        return place
+
+    def guarded(self, place: Value, use: Callable[[], Value | None], kind: Scalar | None = None) -> Any:
+        """Returns what `use` builds; out of bounds at a checked offset, zero of this type instead."""
+        if place not in self._in_bounds:
+            return use()
+        branch = self.builder.if_(self._in_bounds[place])
+        with branch.then:
+            found = use()
+            self.builder.yield_(*[] if found is None else [found])
+        with branch.otherwise:
+            self.builder.yield_(*[] if kind is None else [self.builder.const(0, kind)])
+        return branch.results[0] if kind is not None else None
+
+    def report(self, text: str, values: Sequence[Any], *, fails: bool = False) -> None:
+        """Reports to the host from the current place.
+
+        Args:
+            text: format string for `str.format` with the values, at most 100.
+            fails: True if the launch fails, with an error that adds the source location and the invocation.
+        """
+        if self.reports is None:
+            raise UnsupportedError("only kernels of vc.kernel can report to the host; write values to a tensor")
+        kinds = [self.kind(value).type for value in values]
+        if fails:
+            message = f"{text}, in {{invocation}} of {self.function.name}{{more}}"
+            text = escaped(str(self.error(self.node, "\0"))).replace("\0", message)
+        site = Site(text, tuple([kind.name for kind in kinds]), fails)
+        self.reports.add(site, (self.cast(value, kind) for value, kind in zip(values, kinds, strict=True)))
+
+
+def indexed(base: Any, index: Any) -> tuple[Any, tuple[Any, ...], bool]:
+    """Returns the array, all indices so far, and True if they denote a row: the last one is left out or is `:`."""
+    indices = index if isinstance(index, tuple) else (index,)
+    if isinstance(base, Row):
+        base, indices = base.array, (*base.indices, *indices)
+    if len(indices) > 1 and isinstance(indices[-1], slice) and indices[-1] == slice(None):
+        indices = indices[:-1]
+    return base, indices, isinstance(base, Array) and base.ndim == len(indices) + 1 > 1
+
+
+def _demand_length(array: Array, n: int) -> None:
+    if array.shape is not None and array.shape[-1] != n:
+        raise UnsupportedError(f"rows of {describe(array)} have {array.shape[-1]} elements; got {n}")

@@ -1,0 +1,54 @@
+"""Facts about syntax nodes: signs of operators, unsupported nodes and their remedies, cost and control flow."""
+
+from __future__ import annotations
+
+import ast
+
+SIGNS: dict[type[ast.AST], str] = {
+    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
+    ast.LShift: "<<", ast.RShift: ">>", ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^", ast.MatMult: "@",
+    ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Is: "is",
+    ast.IsNot: "is not", ast.In: "in", ast.NotIn: "not in", ast.UAdd: "+", ast.USub: "-", ast.Invert: "~",
+    ast.Not: "not",
+}  # fmt: skip
+UNSUPPORTED: dict[type[ast.AST], str] = {
+    ast.List: "a list; use a tuple",
+    ast.Dict: "a dict; use variables",
+    ast.Set: "a set; use a tuple",
+    ast.Lambda: "a lambda; write a function with def outside of the kernel",
+    ast.NamedExpr: "an assignment in an expression; write a statement of its own",
+    ast.Starred: "unpacking with *; name each value",
+    ast.Await: "await; a kernel runs on the device",
+    **dict.fromkeys((ast.Yield, ast.YieldFrom), "a generator; write values to a tensor"),
+    **dict.fromkeys((ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp), "a comprehension; write a for loop"),
+    **dict.fromkeys((ast.Assert, ast.Raise), "assert and raise; write to a tensor, and check it on the host"),
+    ast.Try: "try; nothing raises on the device",
+    ast.With: "with",
+    **dict.fromkeys((ast.FunctionDef, ast.AsyncFunctionDef), "a nested function; define it outside, and call it"),
+    ast.ClassDef: "a class; use tuples",
+    **dict.fromkeys((ast.Import, ast.ImportFrom), "import; import outside of the kernel"),
+    ast.Delete: "del; variables end with the kernel",
+    ast.Global: "global; write to a tensor",
+    ast.Nonlocal: "nonlocal; return the value",
+    ast.Match: "match; write if and elif",
+}
+ITERABLES = "a for loop iterates over range(…), enumerate(…), zip(…), a tuple, a vector or a tensor"
+LOOP_CALLS: dict[object, str] = {
+    enumerate: "enumerate takes a sequence, and optionally the first number",
+    zip: "zip takes one or more sequences and stops at the shortest; strict=True cannot raise in a kernel",
+    reversed: "a for loop does not iterate over reversed(…) in kernels; write range(2, -1, -1) for reversed(range(3))",
+}
+"""Calls that a for loop does not accept with these arguments -> rule."""
+
+
+def is_cheap(*nodes: ast.expr) -> bool:
+    """True if expressions may be evaluated where their value is not needed: no loads, calls or divisions."""
+    costly = (ast.Subscript, ast.Call, ast.FloorDiv, ast.Mod, ast.Pow)
+    return not any(isinstance(each, costly) for node in nodes for each in ast.walk(node))
+
+
+def returns(body: list[ast.stmt]) -> bool:
+    """True if a block ends in a return on every path."""
+    last = body[-1]
+    both = isinstance(last, ast.If) and bool(last.orelse) and returns(last.body) and returns(last.orelse)
+    return both or isinstance(last, ast.Return)

@@ -1,0 +1,234 @@
+"""Compile-time values, and the types of numbers.
+
+A value is a `Number` (computed on the device), a `Vector` of numbers, an `Array` (a tensor argument or shared array), a
+tuple of values, or any other Python object, which is a compile-time constant.
+
+Numbers promote as in numpy, with one exception. Where numpy promotes operands of at most 32 bits to float64 (int32 /
+int32, int32 * float32), the result is the kernel's default float: float32, or float64 if an argument is float64.
+Python's ints and floats are weak (NEP 50): they take the type of the other operand.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from types import FunctionType, ModuleType
+from typing import Any, TypeGuard
+
+import numpy as np
+
+from vkcompute.ir.function import Value
+from vkcompute.ir.memory import Memory
+from vkcompute.ir.types import BOOL, FLOAT32, FLOAT64, INT32, INT64, SCALARS, UINT32, UINT64, Scalar
+from vkcompute.jit.frontend.source import UnsupportedError
+
+PLAIN = int, float, str, np.generic, type(None)
+"""Types of constants that are equal where their texts (`plain_text`) are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """The type of a number. A weak one takes the type of the other operand."""
+
+    type: Scalar
+    weak: bool = False
+
+    def __str__(self) -> str:
+        return f"a Python {'float' if self.type.kind == 'f' else 'int'}" if self.weak else self.type.name
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Number:
+    """A number computed on the device."""
+
+    value: Value
+    kind: Kind
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Array:
+    """A tensor argument, or a shared array.
+
+    Attributes:
+        position: index of the kernel's parameter; -1 for a shared array.
+        element: type of the elements; bools are stored as uint8.
+        shape: shape of a shared array; None for a tensor, whose shape is a launch parameter.
+    """
+
+    name: str
+    position: int
+    element: Scalar
+    ndim: int
+    memory: Memory
+    shape: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Row:
+    """The elements along the last axis of an array, at given other indices. It is loaded and stored like a vector."""
+
+    array: Array
+    indices: tuple[Any, ...]
+
+
+class Vector(tuple[Any, ...]):
+    """Two to four numbers of one type, or their types. Operators and functions apply to each element."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Unset:
+    """A variable without a usable value, and the reason."""
+
+    why: str
+
+
+def is_python(value: object) -> bool:
+    """True for a Python number: a weak compile-time constant."""
+    return isinstance(value, (int, float)) and not isinstance(value, np.generic)
+
+
+def holder(number: int) -> Scalar:
+    """Returns the type of a Python int on its own: the first of int32, uint32, int64, uint64 that holds it."""
+    for kind in (INT32, UINT32, INT64, UINT64):
+        if fits(number, kind):
+            return kind
+    raise UnsupportedError(
+        f"integers have at most 64 bits in kernels; this one needs {number.bit_length()}; write a float"
+    )
+
+
+def fits(number: int, kind: Scalar) -> bool:
+    """True if an integer type can represent the number."""
+    limits = np.iinfo(kind.name)
+    return bool(limits.min <= number <= limits.max)
+
+
+def kind_of(value: Any, real: Scalar) -> Any:
+    """Returns the type of a value: a Kind, a tuple of types, or a constant itself; Python floats are `real`."""
+    if isinstance(value, Number):
+        return value.kind
+    if isinstance(value, np.generic) and value.dtype.name in SCALARS:
+        return Kind(SCALARS[value.dtype.name])
+    if isinstance(value, bool):
+        return Kind(BOOL)
+    if isinstance(value, int):
+        return Kind(holder(value), True)
+    if isinstance(value, float):
+        return Kind(real, True)
+    return like(value, [kind_of(each, real) for each in value]) if isinstance(value, tuple) else value
+
+
+def like(model: tuple[Any, ...], parts: Iterable[Any]) -> tuple[Any, ...]:
+    """Returns a vector, named tuple or tuple of these parts, of the same class as the model."""
+    if isinstance(model, Vector):
+        return Vector(parts)
+    kind = type(model)
+    return kind._make(parts) if is_named(kind) else kind(parts)
+
+
+def is_named(kind: type) -> TypeGuard[Any]:
+    """True for a class of named tuples."""
+    return issubclass(kind, tuple) and hasattr(kind, "_fields")
+
+
+def promoted(one: Kind, other: Kind, real: Scalar) -> Kind:
+    """Returns the common type of two operands."""
+    if one.type is other.type:
+        return Kind(one.type, one.weak and other.weak)
+    if one.weak and other.weak:
+        found = _numpy_result(one.type, other.type, real)
+        return Kind(found, found in (INT32, real))
+    if one.weak or other.weak:
+        weak, typed = (one.type, other.type) if one.weak else (other.type, one.type)
+        if typed.kind == "f" or (weak.kind != "f" and typed is not BOOL):
+            return Kind(typed)
+        return Kind(weak if typed is BOOL else floating(typed, real))
+    return Kind(_numpy_result(one.type, other.type, real))
+
+
+def floating(kind: Scalar, real: Scalar) -> Scalar:
+    """Returns the type of a quotient: a float's own type, float64 for 64-bit integers, else the default float."""
+    return kind if kind.kind == "f" else FLOAT64 if kind.bits == 64 else real
+
+
+@functools.cache
+def _numpy_result(one: Scalar, other: Scalar, real: Scalar) -> Scalar:
+    found = SCALARS[np.result_type(one.numpy, other.numpy).name]
+    return real if found is FLOAT64 and max(one.bits, other.bits) < 64 else found
+
+
+def joined(one: Any, other: Any, real: Scalar) -> Any:
+    """Returns the type of a variable that has either type, depending on the path taken.
+
+    Raises:
+        UnsupportedError: the types have no common type.
+    """
+    if isinstance(one, Kind) and isinstance(other, Kind):
+        return promoted(one, other, real)
+    alike = isinstance(one, Vector) == isinstance(other, Vector)
+    if alike and isinstance(one, tuple) and isinstance(other, tuple) and len(one) == len(other):
+        model = one if isinstance(one, Vector) or type(one) is type(other) else ()
+        return like(model, [joined(a, b, real) for a, b in zip(one, other, strict=True)])
+    if one is other or (isinstance(one, str) and one == other):
+        return one
+    raise UnsupportedError(f"{describe(one)} on one path and {describe(other)} on another")
+
+
+def unpacked(kind: Any, values: Iterator[Value]) -> Any:
+    """Returns a value of this type, made of the next device values."""
+    if isinstance(kind, Kind):
+        return Number(next(values), kind)
+    return like(kind, [unpacked(each, values) for each in kind]) if isinstance(kind, tuple) else kind
+
+
+def is_static(value: Any) -> bool:
+    """True if no part of the value is computed on the device."""
+    return all(map(is_static, value)) if isinstance(value, tuple) else not isinstance(value, Number)
+
+
+def same(one: Any, other: Any) -> bool:
+    """True if two objects are the same constant: 1 differs from 1.0 and True, and nan equals nan."""
+    if one is other or type(one) is not type(other):
+        return one is other
+    if isinstance(one, tuple):
+        return len(one) == len(other) and all(map(same, one, other))
+    return isinstance(one, PLAIN) and plain_text(one) == plain_text(other)
+
+
+def plain_text(constant: Any) -> str:
+    """Returns the type name and value of a constant of PLAIN, independent of the `repr` of user-defined subclasses."""
+    name = type(constant).__name__
+    if isinstance(constant, np.generic):
+        return f"{name} {constant.dtype.str} {constant.tobytes().hex()}"
+    base: Any = next(each for each in (int, float, str, type(None)) if isinstance(constant, each))
+    return f"{name} {base.__repr__(constant)}"
+
+
+def describe(value: Any) -> str:
+    """Describes a value or its type, for error messages."""
+    match value:
+        case Kind():
+            return str(value)
+        case Array():
+            what = "tensor" if value.shape is None else "shared array"
+            return f"the {what} {value.name} ({value.element}, {value.ndim}-D)"
+        case Row():
+            return f"a row of {describe(value.array)}"
+        case Vector():
+            first = value[0] if isinstance(value[0], Kind) else kind_of(value[0], FLOAT32)
+            return f"{first.type}x{len(value)}"
+        case tuple():
+            return f"a tuple of {len(value)}"
+        case FunctionType():
+            return f"the function {value.__name__}"
+        case ModuleType():
+            return f"the module {value.__name__}"
+        case Unset():
+            return "nothing"
+    found = kind_of(value, FLOAT32)
+    if isinstance(found, Kind):
+        return str(found)
+    return repr(value) if value is None or isinstance(value, (type, str)) else f"a {type(value).__name__}"

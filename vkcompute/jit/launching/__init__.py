@@ -1,0 +1,1 @@
+"""Launches of kernels on a device, and what they report to the host."""

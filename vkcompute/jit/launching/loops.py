@@ -1,0 +1,137 @@
+"""Launches on a driver that cuts loops at a limit of iterations: an error instead of a wrong result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from vkcompute import ir
+from vkcompute.core.quirks import quirks_of
+from vkcompute.errors import KernelError
+from vkcompute.ir.function import Op
+from vkcompute.ir.intervals import Interval
+from vkcompute.jit.compilation.specialization import MODEST, Passes
+from vkcompute.jit.frontend.control import LOOP
+from vkcompute.jit.launching import completion
+from vkcompute.runtime.launching.kernel import Kernel
+from vkcompute.runtime.memory.context import kept
+from vkcompute.runtime.memory.tensor import Tensor
+from vkcompute.runtime.runtime import Runtime, runtime_of
+from vkcompute.runtime.scheduling.cost import Grid
+from vkcompute.runtime.scheduling.future import Future
+
+_MOST_KNOWN = 1024
+_STATUS_WORDS = 64
+
+
+def on_device(
+    runtime: Runtime, spirv: bytes, passes: Passes, load: Callable[[], Kernel], make: Callable[[], ir.Function]
+) -> tuple[Kernel, int, Loops | None]:
+    """A compiled kernel, the most groups that the device launches along x, and its loops; loaded once per runtime."""
+
+    def loaded() -> tuple[Kernel, int, Loops | None]:
+        kernel = load()
+        most = runtime.device.physical.limits["maxComputeWorkGroupCount"][0]
+        return kernel, most, _loops_of(kernel, passes, make)
+
+    return kept(runtime, spirv, loaded)
+
+
+def _loops_of(kernel: Kernel, passes: Passes, make: Callable[[], ir.Function]) -> Loops | None:
+    """The loops of a kernel; None where its device never cuts them. `make` gives the function it was lowered from."""
+    limit = quirks_of(kernel.runtime.device.physical).max_loop_iterations
+    always, modest = passes
+    if limit is None or (always is not None and always <= limit):
+        return None
+    return Loops(kernel, make, limit, modest is not None and modest <= limit)
+
+
+def _is_modest(push: Any) -> bool:
+    return isinstance(push, (float, np.floating)) or (isinstance(push, (int, np.integer)) and bool(0 <= push < MODEST))
+
+
+class Loops:
+    """The loops of a kernel, on a device whose driver cuts them after `limit` iterations, all loops together.
+
+    Args:
+        modest: True if the kernel never exceeds the limit while all ints are less than MODEST.
+    """
+
+    def __init__(self, kernel: Kernel, make: Callable[[], ir.Function], limit: int, modest: bool) -> None:
+        self._kernel, self._make, self._limit, self._modest = kernel, make, limit, modest
+        self._known: dict[tuple[Any, ...], tuple[bool, Op | None]] = {}
+
+    def harmless(self, pushes: Sequence[Any], grid: Grid) -> bool:
+        """True if a launch on this grid is proven to stay within the limit; a push constant of None is unknown."""
+        return (self._modest and all(map(_is_modest, pushes))) or self._judged(pushes, grid)[0]
+
+    def launch(
+        self, tensors: Sequence[Tensor], pushes: Sequence[Any], grid: Grid, queue: int | str | None = None
+    ) -> Future:
+        """Launches the kernel, with detection of cut loops if it may exceed the limit.
+
+        A cut loop fails the launch: its future and everything that reads its results raise a KernelError.
+
+        Raises:
+            KernelError: the launch is certain to exceed the limit.
+        """
+        if self.harmless(pushes, grid):
+            return self._kernel(*tensors, *pushes, grid=grid, queue=queue)
+        loop = self._judged(pushes, grid)[1]
+        if loop is not None:
+            raise self._error(loop)
+        kernel, loops = self._detecting
+
+        def read(words: completion.Words) -> Exception | None:
+            number, words[0] = int(words[0]), 0
+            return self._error(loops[number - 1]) if number else None
+
+        def run(status: Tensor) -> Future:
+            return kernel(*tensors, status, *pushes, grid=grid, queue=queue)
+
+        return completion.expect(runtime_of(kernel), _STATUS_WORDS, read, run)
+
+    def _judged(self, pushes: Sequence[Any], grid: Grid) -> tuple[bool, Op | None]:
+        """True if a launch stays within the limit, and the loop in which it certainly exceeds it, if there is one."""
+        numbers = [int(each) if isinstance(each, (int, np.integer, np.bool_)) else None for each in pushes]
+        key = *numbers, grid
+        if key not in self._known:
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            given = self._given(numbers, grid)
+            most = ir.most_iterations(self._function, given)
+            stays = most is not None and most <= self._limit
+            self._known[key] = stays, None if stays else ir.certain_excess(self._function, given, self._limit)
+        return self._known[key]
+
+    def _given(self, numbers: Sequence[int | None], grid: Grid) -> dict[object, Interval]:
+        pairs = zip(self._function.pushes, numbers, strict=True)
+        given: dict[object, Interval] = {push: (number, number) for push, number in pairs if number is not None}
+        for axis, (n, size) in enumerate(zip(grid, self._kernel.local_size, strict=True)):
+            given["n_groups", axis] = n, n
+            given["group_id", axis] = 0, max(n - 1, 0)
+            given["global_id", axis] = 0, max(n * size - 1, 0)
+        return given
+
+    @cached_property
+    def _function(self) -> ir.Function:
+        return self._make()
+
+    @cached_property
+    def _detecting(self) -> tuple[Kernel, list[Op]]:
+        """The kernel that reports cut loops, and its loops."""
+        function, loops = ir.with_cut_detection(self._function)
+        spirv = ir.lower(ir.optimize(function))
+        return runtime_of(self._kernel).kernel(spirv, name=self._kernel.name, check_types=False), loops
+
+    def _error(self, loop: Op) -> KernelError:
+        place = str(loop.loc or "")
+        message = (
+            f"{self._kernel.name} reaches {self._limit:,} iterations in {LOOP if place else 'its loops'}, counting all "
+            f"loops of an invocation; {self._kernel.runtime.device} cuts loops there, and results would be wrong; use "
+            "Mesa 25 or later, or give each invocation less work"
+        )
+        return KernelError(place.replace(LOOP, message, 1) if LOOP in place else message)

@@ -1,0 +1,80 @@
+"""Reads the reports of a launch on the host: prints them, or makes an error of the first failure."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+
+import numpy as np
+
+from vkcompute.errors import KernelError
+from vkcompute.jit.frontend.report import N_FAILED, N_HEADER, Site
+from vkcompute.jit.launching.completion import Words, expect
+from vkcompute.runtime.launching.kernel import Kernel
+from vkcompute.runtime.memory.tensor import Tensor
+from vkcompute.runtime.runtime import runtime_of
+from vkcompute.runtime.scheduling.future import Future
+
+_START = N_HEADER + N_FAILED  # first word of the printed records
+
+
+def launch(
+    kernel: Kernel,
+    sites: Sequence[Site],
+    print_limit: int,
+    tensors: Sequence[Tensor],
+    run: Callable[[Sequence[Tensor]], Future],
+) -> Future:
+    """Launches a kernel by `run` on these tensors and a buffer for reports, which is read after completion."""
+    largest = max([site.n_words for site in sites if not site.fails], default=0)
+    n_words = -(-(_START + print_limit * largest) // 64) * 64
+    read = partial(_read, kernel.name, sites, print_limit)
+    return expect(runtime_of(kernel), n_words, read, lambda buffer: run([*tensors, buffer]))
+
+
+def _read(name: str, sites: Sequence[Site], print_limit: int, memory: Words) -> Exception | None:
+    """Prints the records in grid order, and returns the error of the first failed invocation, if any.
+
+    Fills the memory with zeros.
+    """
+    taken, lost, taken_by_failures, _, n_failures, *_ = memory[:N_HEADER].tolist()
+    stop = min(_START + taken, len(memory))
+    words: list[int] = memory[:stop].tolist()
+    memory[:stop] = 0
+    printed = sorted(_records(words, _START, stop, sites))
+    print("".join([_text(words, at, sites[site - 1]) for *_, at, site in printed]), end="")
+    if lost:
+        warnings.warn(
+            f"{name}: {lost} of its {len(printed) + lost} prints were lost; print less, or raise the limit, by "
+            f"@vc.kernel(print_limit={print_limit + lost})",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    if not n_failures:
+        return None
+    z, y, x, at, site = min(_records(words, N_HEADER, min(N_HEADER + taken_by_failures, _START), sites))
+    more = f", the first of {n_failures} failures" if n_failures > 1 else ""
+    return KernelError(_text(words, at, sites[site - 1], invocation=f"invocation ({x}, {y}, {z})", more=more))
+
+
+def _records(
+    words: list[int], start: int, stop: int, sites: Sequence[Site]
+) -> Iterator[tuple[int, int, int, int, int]]:
+    """Yields (z, y, x, offset, number of the site) of each record; sorted, they are in grid order."""
+    while start < stop and words[start]:
+        number, x, y, z = words[start : start + 4]
+        yield z, y, x, start, number
+        start += sites[number - 1].n_words
+
+
+def _text(words: Sequence[int], at: int, site: Site, **named: str) -> str:
+    """Formats the record at this offset."""
+    values, at = [], at + 4
+    for kind in map(np.dtype, site.kinds):
+        n_words = 2 if kind.itemsize == 8 else 1
+        bits = words[at] | (words[at + 1] << 32 if n_words == 2 else 0)
+        wide = kind if kind.itemsize >= 4 else np.dtype(np.float32 if kind.kind == "f" else np.uint32)
+        values.append(np.array(bits, f"u{wide.itemsize}").view(wide).astype(kind)[()])
+        at += n_words
+    return site.text.format(*values, **named)

@@ -1,0 +1,1 @@
+"""Functions that kernels may call, and their expansions."""

@@ -1,0 +1,309 @@
+"""Functions of Python, math and numpy that kernels may call."""
+
+from __future__ import annotations
+
+import builtins
+import math
+from collections.abc import Callable
+from functools import partial, reduce
+from typing import Any
+
+import numpy as np
+
+from vkcompute.ir import BOOL, INT32, SCALARS, Value
+from vkcompute.jit.frontend.compiler import Compiler
+from vkcompute.jit.frontend.intrinsics import REMEDIES, register
+from vkcompute.jit.frontend.source import UnsupportedError
+from vkcompute.jit.frontend.values import Array, Kind, Number, Row, Vector, describe, floating
+from vkcompute.jit.library import standard
+from vkcompute.jit.library.coefficients import Double, Single
+
+_FORMATS = {16: standard.Half, 32: Single, 64: Double}
+
+
+def _real(code: str, c: Compiler, *args: Any) -> Number:
+    """Builds a function of floats; integers are converted."""
+    kind, _ = c.together(*args)
+    target = floating(kind.type, c.real)
+    operation = c.builder.unary if len(args) == 1 else c.builder.binary
+    return Number(operation(code, *[c.cast(x, target) for x in args]), Kind(target, kind.weak))
+
+
+def _rounded(code: str, whole: bool, c: Compiler, x: Any) -> Any:
+    """Rounds a float to a float, or to an int32 if `whole`; integers stay as they are."""
+    if c.kind(x).type.kind != "f":
+        return x
+    found = _real(code, c, x)
+    return c.converted(found, INT32) if whole else found
+
+
+def _test(code: str, c: Compiler, x: Any) -> Any:
+    return Number(c.builder.unary(code, c.cast(x, c.kind(x).type)), Kind(BOOL)) if c.kind(x).type.kind == "f" else False
+
+
+def _extreme(code: str, c: Compiler, *args: Any) -> Any:
+    values = args[0] if len(args) == 1 and isinstance(args[0], tuple) else args
+    if len(values) < 2:
+        raise UnsupportedError(f"{code} takes at least two numbers; got {', '.join(map(describe, values))}")
+    kind, numbers = c.together(*values)
+    if kind.type is BOOL:
+        raise UnsupportedError(f"{code} takes numbers; got bools; use 'and' or 'or'")
+    found: Value = numbers[0]
+    for each in numbers[1:]:
+        found = c.builder.binary(code, found, each)
+    return Number(found, kind)
+
+
+def _numpys(name: str, c: Compiler, x: Any, y: Any) -> Any:
+    """numpy's maximum and minimum, which return NaN if an operand is NaN."""
+    kind, numbers = c.together(x, y)
+    if kind.type.kind != "f":
+        return _extreme(name[:3], c, x, y)
+    return c.call(getattr(standard, name), *[Number(each, kind) for each in numbers])
+
+
+def _clip(c: Compiler, x: Any, low: Any, high: Any) -> Any:
+    """numpy's clip: `high` where high < low."""
+    return _numpys("minimum", c, _numpys("maximum", c, x, low), high)
+
+
+def _sign(c: Compiler, x: Any) -> Any:
+    found = _size("sign", c, x)
+    return c.where(_test("isnan", c, x), x, found) if c.kind(x).type.kind == "f" else found
+
+
+def _fmod(c: Compiler, x: Any, y: Any) -> Any:
+    """numpy's fmod: an integer for integers."""
+    kind, numbers = c.together(x, y)
+    return Number(c.builder.binary("rem", *numbers), kind) if kind.type.kind in "iu" else _real("rem", c, x, y)
+
+
+def _reciprocal(c: Compiler, x: Any) -> Any:
+    """numpy's reciprocal: an integer for integers."""
+    return c.call(standard.reciprocal, x) if c.kind(x).type.kind in "iu" else c.binary("/", 1, x)
+
+
+def _size(code: str, c: Compiler, x: Any) -> Any:
+    """Builds abs or sign."""
+    kind = c.kind(x)
+    if kind.type is BOOL:
+        raise UnsupportedError(f"{code} takes a number; got bool; write int(x)")
+    if kind.type.kind == "u":
+        return x if code == "abs" else _extreme("min", c, x, 1)
+    return Number(c.builder.unary(code, c.cast(x, kind.type)), kind)
+
+
+def _where(c: Compiler, *args: Any) -> Any:
+    return c.each(c.where, *args) if any(isinstance(x, Vector) for x in args) else c.where(*args)
+
+
+def _folded(sign: str, c: Compiler, values: Any) -> Any:
+    """Combines the elements of a vector or a tuple by an operator."""
+    if not isinstance(values, tuple) or not values:
+        raise UnsupportedError(
+            f"this takes a vector or a tuple; got {describe(values)}; combine elements in a for loop"
+        )
+    if sign in "+*":
+        return reduce(partial(c.binary, sign), values)
+    return reduce(partial(c.binary, sign), map(c.boolean, values))
+
+
+def _int(c: Compiler, x: Any) -> Any:
+    """int(x): integers of 32 and 64 bits keep their type, others become int32."""
+    kind = c.kind(x).type
+    return x if kind.kind in "iu" and kind.bits >= 32 else c.converted(x, INT32)
+
+
+def _float(c: Compiler, x: Any) -> Any:
+    """float(x): floats keep their type."""
+    return c.converted(x, floating(c.kind(x).type, c.real))
+
+
+def _round(c: Compiler, x: Any, digits: Any = None) -> Any:
+    if digits is not None:
+        raise UnsupportedError("round takes no digits in kernels; write round(x * 100) / 100")
+    return _rounded("round", True, c, x)
+
+
+def _len(c: Compiler, x: Any) -> Any:
+    if isinstance(x, Array) and x.ndim:
+        return c.extent(x, 0)
+    if isinstance(x, Row):
+        return c.extent(x.array, x.array.ndim - 1)
+    if not isinstance(x, tuple):
+        remedy = "; make it a tuple" if isinstance(x, list) else ""
+        raise UnsupportedError(f"{describe(x)} has no length; tuples, vectors, tensors and their rows have{remedy}")
+    return len(x)
+
+
+def _floats(c: Compiler, *args: Any) -> list[Number]:
+    """Converts numbers to their common float type."""
+    kind, _ = c.together(*args)
+    target = floating(kind.type, c.real)
+    return [Number(c.cast(x, target), Kind(target, kind.weak)) for x in args]
+
+
+def _of_floats(definition: Any, c: Compiler, *args: Any) -> Any:
+    return c.call(definition, *_floats(c, *args))
+
+
+def _of_bits(definition: Any, c: Compiler, *args: Any) -> Any:
+    """Inlines a function of the bits of floats, which takes the constants of their format as its last argument."""
+    numbers = _floats(c, *args)
+    return c.call(definition, *numbers, _FORMATS[numbers[0].kind.type.bits])
+
+
+def _ldexp(c: Compiler, x: Any, n: Any) -> Any:
+    kind = c.kind(n)
+    c.demand_kind("iu", kind, "ldexp", n)
+    if kind.type.kind == "u" and kind.type.bits >= 32:
+        n = _extreme("min", c, n, 1 << 14)
+    if kind.type.kind == "u" or kind.type.bits < 32:
+        n = c.converted(n, INT32)
+    [x] = _floats(c, x)
+    return c.call(standard.ldexp, x, n, _FORMATS[x.kind.type.bits])
+
+
+def _hypot(c: Compiler, *args: Any) -> Any:
+    first, *others = _floats(c, *args)
+    return reduce(partial(_real, "hypot", c), others, _size("abs", c, first))
+
+
+def _dist(c: Compiler, p: Any, q: Any) -> Any:
+    if not (isinstance(p, tuple) and isinstance(q, tuple) and len(p) == len(q) > 0):
+        raise UnsupportedError(
+            f"dist takes two points, tuples or vectors of the same length; got {describe(p)} and {describe(q)}"
+        )
+    return _hypot(c, *[c.binary("-", x, y) for x, y in zip(p, q, strict=True)])
+
+
+def _divisor(definition: Any, c: Compiler, *args: Any) -> Any:
+    kind, numbers = c.together(*args)
+    c.demand_kind("iu", kind, definition.__name__, *args)
+    sizes = [c.converted(_size("abs", c, Number(x, kind)), SCALARS[f"uint{kind.type.bits}"]) for x in numbers]
+    return Number(c.cast(reduce(partial(c.call, definition), sizes), kind.type), kind)
+
+
+def _isqrt(c: Compiler, n: Any) -> Any:
+    kind = c.kind(n)
+    c.demand_kind("iu", kind, "isqrt", n)
+    return c.call(standard.isqrt, n, c.converted(1 << kind.type.bits - 2, kind.type))
+
+
+def _inlined(definition: Any, c: Compiler, *args: Any) -> Any:
+    return c.call(definition, *args)
+
+
+def _named(*names: str) -> list[Any]:
+    """Returns the functions of Python, math and numpy with these names."""
+    found = [getattr(module, name, None) for module in (builtins, math, np) for name in names]
+    return [each for each in found if callable(each)]
+
+
+def _fold(functions: list[Any], emit: Callable[..., Any], n: int | tuple[int, int | None]) -> None:
+    """Registers functions of numbers."""
+    register(functions, emit, n, folds=True)
+
+
+def _register_numbers() -> None:
+    """Functions that are one operation of ir/ or a few, and Python's types."""
+    names = "sqrt cbrt exp exp2 expm1 log log2 log10 log1p sin cos tan sinh cosh tanh erf erfc gamma lgamma"
+    for name in names.split():
+        _fold(_named(name), partial(_real, name), 1)
+    register(
+        [math.log], partial(_real, "log"), 1, folds=True, usage="; write math.log2(x), or math.log(x) / math.log(2)"
+    )
+    for name in "asin acos atan asinh acosh atanh".split():
+        _fold(_named(name, f"arc{name[1:]}"), partial(_real, name), 1)
+    _fold(_named("atan2", "arctan2"), partial(_real, "atan2"), 2)
+    _fold([np.hypot], partial(_real, "hypot"), 2)
+    _fold([math.hypot], _hypot, (1, None))
+    _fold([math.fmod], partial(_real, "rem"), 2)
+    _fold([np.fmod], _fmod, 2)
+    for name in "floor ceil trunc".split():
+        _fold([getattr(np, name)], partial(_rounded, name, False), 1)
+        _fold([getattr(math, name)], partial(_rounded, name, True), 1)
+    _fold([np.fix], partial(_rounded, "trunc", False), 1)
+    _fold([np.rint], partial(_rounded, "round", False), 1)
+    _fold([round], _round, (1, 2))
+    for name in ("isnan", "isinf"):
+        _fold(_named(name), partial(_test, name), 1)
+    for name in ("min", "max"):
+        _fold([getattr(builtins, name)], partial(_extreme, name), (1, None))
+        _fold([getattr(np, f"{name}imum")], partial(_numpys, f"{name}imum"), 2)
+    _fold([np.clip], _clip, 3)
+    _fold(_named("abs", "absolute"), partial(_size, "abs"), 1)
+    _fold(_named("fabs"), lambda c, x: _size("abs", c, _float(c, x)), 1)
+    _fold([np.sign], _sign, 1)
+    _fold([int], _int, 1)
+    _fold([float], _float, 1)
+    _fold([bool], Compiler.boolean, 1)
+    for scalar in SCALARS.values():
+        _fold([scalar.numpy.type], partial(Compiler.converted, target=scalar), 1)
+
+
+def _register_operators() -> None:
+    """Functions of numpy and math that are operators."""
+    names = "add subtract multiply divide floor_divide mod power left_shift right_shift "
+    names += "bitwise_and bitwise_or bitwise_xor"
+    for name, sign in zip(names.split(), "+ - * / // % ** << >> & | ^".split(), strict=True):
+        _fold([getattr(np, name)], lambda c, x, y, sign=sign: c.binary(sign, x, y), 2)
+    names = "equal not_equal less less_equal greater greater_equal"
+    for name, sign in zip(names.split(), "== != < <= > >=".split(), strict=True):
+        _fold([getattr(np, name)], lambda c, x, y, sign=sign: c.compare(sign, x, y), 2)
+    for name, sign in (("logical_and", "&"), ("logical_or", "|"), ("logical_xor", "^")):
+        _fold([getattr(np, name)], lambda c, x, y, sign=sign: c.binary(sign, c.boolean(x), c.boolean(y)), 2)
+    for name, sign in (("positive", "+"), ("negative", "-"), ("invert", "~"), ("logical_not", "not")):
+        _fold([getattr(np, name)], lambda c, x, sign=sign: c.unary(sign, x), 1)
+    _fold([divmod, np.divmod], lambda c, x, y: (c.binary("//", x, y), c.binary("%", x, y)), 2)
+    _fold([pow], lambda c, x, y: c.binary("**", x, y), 2)
+    _fold([math.pow], lambda c, x, y: c.binary("**", _float(c, x), y), 2)
+    _fold([np.reciprocal], _reciprocal, 1)
+
+
+def _register_standard() -> None:
+    """Functions of standard.py, found by their names; some have other names in numpy, too."""
+    also = {"degrees": ["rad2deg"], "radians": ["deg2rad"]}
+    for emit, n_formats, names in (
+        (_inlined, 0, "degrees radians isfinite square"),
+        (_of_bits, 1, "copysign signbit frexp modf nextafter ulp spacing"),
+        (_of_floats, 0, "heaviside sinc fmin fmax logaddexp logaddexp2"),
+    ):
+        for name in names.split():
+            definition = getattr(standard, name)
+            functions = _named(name, *also.get(name, ()))
+            _fold(functions, partial(emit, definition), definition.__code__.co_argcount - n_formats)
+    _fold([math.remainder], partial(_of_bits, standard.remainder), 2)
+    _fold(_named("ldexp"), _ldexp, 2)
+    for name in ("gcd", "lcm"):
+        _fold([getattr(math, name)], partial(_divisor, getattr(standard, name)), (1, None))
+        _fold([getattr(np, name)], partial(_divisor, getattr(standard, name)), 2)
+    _fold([math.isqrt], _isqrt, 1)
+    for function, definition in ((math.isclose, standard.isclose), (np.isclose, standard.isclose_to)):
+        register([function], partial(_inlined, definition), 2, folds=True, keywords=definition)
+
+
+_register_numbers()
+_register_operators()
+_register_standard()
+register([np.where], _where, 3)
+register([len], _len, 1)
+register([sum], partial(_folded, "+"), 1)
+register([math.prod], partial(_folded, "*"), 1)
+register([math.dist], _dist, 2)
+register([any, np.any], partial(_folded, "|"), 1)
+register([all, np.all], partial(_folded, "&"), 1)
+
+_TABLE = "compute it outside of the kernel, as a table in a tensor, or take exp of math.lgamma"
+_PRODUCTS = "write p @ q of vectors, or add products in a for loop"
+for _name, _remedy in {
+    **dict.fromkeys(("comb", "factorial", "perm"), _TABLE),
+    "fsum": "write sum(…), of float64 where it matters",
+    "sumprod": _PRODUCTS,
+    "fma": "write x * y + z, which rounds twice, or compute it in float64",
+}.items():
+    if hasattr(math, _name):  # depends on Python's version
+        REMEDIES[getattr(math, _name)] = _remedy
+for _function, _own in ((np.sum, "sum(v)"), (np.prod, "math.prod(v)"), (np.min, "min(v)"), (np.max, "max(v)")):
+    REMEDIES[_function] = f"write {_own} of a vector or a tuple; for tensors, vc.reduce outside of the kernel"
+REMEDIES |= dict.fromkeys((np.round, np.around), "write np.rint(x), or round(x), which is an int")

@@ -1,0 +1,83 @@
+"""Invocation and workgroup IDs: functions that have a value in kernels only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextvars import ContextVar
+from functools import partial
+from typing import Any, NoReturn
+
+from vkcompute.errors import KernelError
+from vkcompute.ir import INT32
+from vkcompute.jit.frontend.compiler import Compiler
+from vkcompute.jit.frontend.intrinsics import intrinsic
+from vkcompute.jit.frontend.source import UnsupportedError
+from vkcompute.jit.frontend.values import Kind, Number, describe
+
+SIMULATED: ContextVar[Callable[[str, int], int] | None] = ContextVar("SIMULATED", default=None)
+"""Gives the IDs of the invocation that is being simulated, for a debugger that evaluates these functions."""
+
+
+def outside(name: str) -> NoReturn:
+    """Raises the error for a kernel function that is called outside of a kernel."""
+    raise KernelError(
+        f"vc.{name} has a value inside of a function that vc.kernel compiles; it was called outside of one"
+    )
+
+
+def _simulated(name: str, axis: int) -> int:
+    simulated = SIMULATED.get()
+    return simulated(name, axis) if simulated is not None else outside(f"{name}({axis})")
+
+
+def _id(name: str, c: Compiler, axis: Any = 0) -> Any:
+    """Returns an ID or a size. In a wrapped grid, workgroups along x continue along y."""
+    if not isinstance(axis, int) or not 0 <= axis < 3:
+        got = axis if isinstance(axis, int) else describe(axis)
+        raise UnsupportedError(f"an axis is 0, 1 or 2, known at compile time; got {got}")
+    if name == "local_size":
+        return c.function.local_size[axis]
+
+    def number(which: str, along: int) -> Number:
+        return Number(c.builder.cast(c.builder.builtin(which, along), INT32), Kind(INT32))
+
+    if not c.grid_wrapped or axis > 1 or name == "local_id":
+        return number(name, axis)
+    if axis == 1:
+        return 1 if name == "n_groups" else 0 if name == "group_id" else number("local_id", 1)
+    n_columns = number("n_groups", 0)
+    if name == "n_groups":
+        return c.binary("*", n_columns, number("n_groups", 1))
+    group = c.binary("+", number("group_id", 0), c.binary("*", number("group_id", 1), n_columns))
+    first = c.binary("*", group, c.function.local_size[0])
+    return group if name == "group_id" else c.binary("+", first, number("local_id", 0))
+
+
+@intrinsic(partial(_id, "global_id"))
+def global_id(axis: int = 0) -> int:
+    """Global invocation ID along an axis (0, 1 or 2); int32."""
+    return _simulated("global_id", axis)
+
+
+@intrinsic(partial(_id, "local_id"))
+def local_id(axis: int = 0) -> int:
+    """Local invocation ID in the workgroup along an axis; int32."""
+    return _simulated("local_id", axis)
+
+
+@intrinsic(partial(_id, "group_id"))
+def group_id(axis: int = 0) -> int:
+    """Workgroup ID along an axis; int32."""
+    return _simulated("group_id", axis)
+
+
+@intrinsic(partial(_id, "local_size"))
+def local_size(axis: int = 0) -> int:
+    """Number of invocations of a workgroup along an axis, a compile-time constant."""
+    return _simulated("local_size", axis)
+
+
+@intrinsic(partial(_id, "n_groups"))
+def num_groups(axis: int = 0) -> int:
+    """Number of workgroups of the grid along an axis; int32."""
+    return _simulated("num_groups", axis)

@@ -1,0 +1,96 @@
+"""Lowers functions of floats that devices lack, or compute inaccurately, to operations that are accurate everywhere.
+
+Vulkan allows an absolute error of 2**-11 for the sine and relative errors of about 2**-10 for others (Vulkan 1.3,
+Precision of core SPIR-V instructions); it has none of these functions for float64. Their implementations in the kernel
+language are compiled once, and copied in place of each operation.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from vkcompute import ir
+from vkcompute.ir import FLOAT16, FLOAT32, UINT32, Scalar, Value
+from vkcompute.ir.common_subexpressions import eliminate_common_subexpressions
+from vkcompute.ir.function import NO_CONTRACTION, Op, Param, Region, walk
+from vkcompute.ir.rewriting import rewrite
+from vkcompute.jit.frontend.compiler import Compiler
+from vkcompute.jit.frontend.source import read
+from vkcompute.jit.frontend.values import Kind, Number
+from vkcompute.jit.library import catalog, elementary, special  # noqa: F401
+from vkcompute.jit.library.coefficients import Double, Single
+
+_ROUNDED = frozenset({"add", "sub", "mul", "div"})
+
+
+class Template(NamedTuple):
+    """A function of floats in the intermediate form."""
+
+    params: tuple[Param, ...]
+    ops: tuple[Op, ...]
+    result: Value
+
+
+def optimized(function: ir.Function, fast: bool = False) -> ir.Function:
+    """Optimizes a function and lowers its functions of floats.
+
+    Args:
+        fast: True to keep those for which the device has an instruction.
+    """
+    ir.optimize(function)
+    found = [op for op in walk(function.body) if _is_replaced(op, fast)]
+    if found:
+        _replace(function, fast)
+    if len(found) > 1:
+        eliminate_common_subexpressions(function)  # the sine and the cosine of a number have operations in common
+    return function
+
+
+def _is_replaced(op: Op, fast: bool) -> bool:
+    if not op.operation.elementary:
+        return False
+    has_instruction = op.operation.extended and op.code != "pow"  # which GLSL has for x > 0 only
+    return not fast or not has_instruction or op.args[0].type.bits == 64  # type: ignore[union-attr]
+
+
+def _replace(function: ir.Function, fast: bool) -> None:
+    builder = ir.Builder(function)
+
+    def lowered(op: Op, replaced: dict[Value, Value]) -> list[Op] | None:
+        if not _is_replaced(op, fast):
+            return None
+        region, kind = Region(), op.type
+        with builder.into(region), builder.at(op.loc):
+            wide = FLOAT32 if kind is FLOAT16 else kind
+            found = _copied(builder, _template(op.code, wide), [builder.cast(each, wide) for each in op.args])
+            replaced[op] = builder.cast(found, kind)
+        return region.ops[:-1]  # without the terminator
+
+    rewrite(function, lowered)
+
+
+def _copied(builder: ir.Builder, template: Template, args: Sequence[Value]) -> Value:
+    env = dict[Value, Value](zip(template.params, args, strict=True))
+    for op in template.ops:
+        builder.copy(op, env)
+    return env.get(template.result, template.result)
+
+
+@functools.cache
+def _template(code: str, kind: Scalar) -> Template:
+    """Compiles the implementation of a function; the device must not contract its operations."""
+    function = ir.Function(code)
+    compiler = Compiler(function, kind)
+    written = getattr(elementary, code, None) or getattr(special, code)
+    params = tuple([Param(kind) for _ in range(written.__code__.co_argcount - 1)])
+    args: list[Any] = [Number(each, Kind(kind)) for each in params]
+    found = compiler.inline(written, [*args, Single if kind is FLOAT32 else Double], {}, read(written).tree)
+    memory = function.buffer("result", kind)
+    compiler.builder.store(memory, compiler.builder.const(0, UINT32), compiler.cast(found, kind))
+    *ops, store = ir.optimize(function).body.ops
+    for op in walk(function.body):
+        if op.code in _ROUNDED and getattr(op.type, "kind", "") == "f":
+            op.attribute = NO_CONTRACTION
+    return Template(params, tuple(ops), store.args[1])

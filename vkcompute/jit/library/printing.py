@@ -1,0 +1,100 @@
+"""`print` and f-strings in kernels. The host formats the text from the numbers that invocations report."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+import numpy as np
+
+from vkcompute.jit.frontend.compiler import EXPRESSIONS, NODE_INTRINSICS, Compiler
+from vkcompute.jit.frontend.report import escaped
+from vkcompute.jit.frontend.source import UnsupportedError
+from vkcompute.jit.frontend.values import Array, Number, Vector, describe
+
+
+def _printed(c: Compiler, node: ast.Call) -> None:
+    """Expands a call of print."""
+    options: dict[str, Any] = {"sep": " ", "end": "\n"}
+    for each in node.keywords:
+        given = c.value(each.value)
+        if each.arg == "flush":
+            continue
+        if each.arg not in options:
+            got = each.arg or "**"
+            raise UnsupportedError(f"print takes sep and end in kernels, and writes to sys.stdout; got {got}")
+        if given is not None and not isinstance(given, str):
+            raise UnsupportedError(f"{each.arg} is a string known at compile time; got {describe(given)}")
+        options[each.arg] = options[each.arg] if given is None else given
+    values: list[Number] = []
+    parts = [_template(c, each, values) for each in node.args]
+    c.report(escaped(options["sep"]).join(parts) + escaped(options["end"]), values)
+
+
+def _formatted(c: Compiler, node: ast.JoinedStr) -> str:
+    """Evaluates an f-string of constants."""
+    values: list[Number] = []
+    text = _joined(c, node, values)
+    if values:
+        raise UnsupportedError("an f-string of device values is for print() only, as print(f'{i}: {x}')")
+    return text.format()
+
+
+def _template(c: Compiler, node: ast.expr, values: list[Number]) -> str:
+    """Returns a format string for an argument, and appends the numbers that it refers to."""
+    return _joined(c, node, values) if isinstance(node, ast.JoinedStr) else _shown(c.value(node), values)
+
+
+def _joined(c: Compiler, node: ast.JoinedStr, values: list[Number]) -> str:
+    return "".join(
+        [
+            c.located(lambda each: _field(c, each, values), each)
+            if isinstance(each, ast.FormattedValue)
+            else escaped(c.value(each))
+            for each in node.values
+        ]
+    )
+
+
+def _field(c: Compiler, node: ast.FormattedValue, values: list[Number]) -> str:
+    """Returns a format string for a replacement field of an f-string."""
+    spec = _formatted(c, node.format_spec) if isinstance(node.format_spec, ast.JoinedStr) else ""
+    if isinstance(node.value, ast.JoinedStr):
+        raise UnsupportedError("an f-string in an f-string; write one")
+    value = c.value(node.value)
+    sample = value.kind.type.numpy.type(1) if isinstance(value, Number) else value
+    if isinstance(value, (tuple, Array)) and (spec or node.conversion >= 0):
+        raise UnsupportedError(f"{describe(value)} has no format; format its elements")
+    as_text = node.conversion >= 0  # str, repr and ascii of a number are the same
+    if isinstance(value, str) and node.conversion == ord("r"):
+        sample = value = repr(value)
+    try:
+        text = format(str(sample) if as_text else sample, spec)
+    except (TypeError, ValueError) as error:
+        raise UnsupportedError(f"the format {spec!r} does not fit {describe(value)}: {error}") from None
+    if not isinstance(value, Number):
+        return escaped(text) if spec or as_text else _shown(value, values)
+    values.append(value)
+    return f"{{{len(values) - 1}{'!s' * as_text}{':' * bool(spec)}{escaped(spec)}}}"
+
+
+def _shown(value: Any, values: list[Number]) -> str:
+    """Returns a format string for `str(value)`."""
+    if isinstance(value, Number):
+        values.append(value)
+        return f"{{{len(values) - 1}!s}}"
+    if isinstance(value, Array):
+        raise UnsupportedError(f"print takes numbers; got {describe(value)}; print its elements")
+    if isinstance(value, tuple):
+        parts = [escaped(repr(each)) if isinstance(each, str) else _shown(each, values) for each in value]
+        name = ""
+        if isinstance(value, Vector):
+            first = value[0]
+            kind = first.kind.type.numpy.type if isinstance(first, Number) else type(np.asarray(first)[()])
+            name = f"{kind.__name__}x{len(value)}"
+        return f"{name}({', '.join(parts)}{',' * (len(parts) == 1)})"
+    return escaped(str(value))
+
+
+EXPRESSIONS[ast.JoinedStr] = _formatted
+NODE_INTRINSICS[print] = _printed
