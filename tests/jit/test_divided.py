@@ -47,8 +47,8 @@ def test_what_does_not_fit_a_group(two_runtimes: list[vc.Runtime]) -> None:
     with vc.DeviceGroup(two_runtimes) as group:
         x, y = group.zeros((6, 2)), group.zeros(6)
         for wrong, message in (
-            (lambda: both(x, y, 1), "what is divided by rows has as many axes as any of them, 2"),
-            (lambda: both(x, group.replicate(np.zeros((6, 2), np.float32)), 1), "has one row, or an axis less than 2"),
+            (lambda: both(x, y, 1), "a tensor sharded by rows has as many axes as the others, 2"),
+            (lambda: both(x, group.replicate(np.zeros((6, 2), np.float32)), 1), "has one row, or fewer than 2 axes"),
             (lambda: both(x, two_runtimes[0].zeros((6, 2)), 1), "is not of"),
             (lambda: both(group.replicate(np.zeros(2, np.float32)), 1, 1), "takes a sharded tensor"),
         ):

@@ -42,7 +42,7 @@ def test_the_place_of_what_is_missing(name: str) -> None:
     missing = MissingFeature(f"it cannot run f: capability {capability} needs a feature")
     signature = ("i", 1), ("i", 1)
     found = str(explained(missing, function, read(function), signature, None))
-    assert found.startswith(f"{missing}; where that comes in:\n")
+    assert found.startswith(f"{missing}; it is first used here:\n")
     assert place in found
     assert ("in this call of longer" in found) == (name == "called")
 

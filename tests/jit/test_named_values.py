@@ -234,7 +234,7 @@ def test_errors_of_attributes(gpu: vc.Runtime) -> None:
         (misspelt, "Point has no attribute z; its fields are x, y"),
         (unknown, "Settings has no attribute rat; did you mean rate?"),
         (no_key, "the dict has no key 'm'; it has 'n', <Color.RED: 1>"),
-        (no_constant_key, "keys of dicts are strings and ints, known at compile time; got int32"),
+        (no_constant_key, "keys of dicts are strings and ints known at compile time; got int32"),
         (no_number, r"this takes numbers; got a Fraction; write float\(…\) outside of the kernel"),
         (stored, "a kernel assigns to variables and to elements of tensors"),
     ):

@@ -105,10 +105,10 @@ COMPUTED = [
 
 # (a statement, what it is refused with)
 REFUSED = [
-    ("out[i] = 10 ** 10 ** 8", r"this \*\* is beyond 64 bits"),
-    ("out[i] = 1 << 10 ** 9", "this << is beyond 64 bits|integers have at most 64 bits"),
-    ("out[i] = " + "9" * 4000, "integers have at most 64 bits in kernels; this takes 13288"),
-    ("out[i] = coroutine(i)", "coroutine is no plain function"),
+    ("out[i] = 10 ** 10 ** 8", r"this \*\* exceeds 64 bits"),
+    ("out[i] = 1 << 10 ** 9", "this << exceeds 64 bits|integers have at most 64 bits"),
+    ("out[i] = " + "9" * 4000, "integers have at most 64 bits in kernels; this one needs 13288"),
+    ("out[i] = coroutine(i)", "coroutine is not a plain function"),
     ("t = (i, 2)\nt[0] = 1", "the elements of a tuple cannot be assigned; make another tuple"),
     ("t = (i, 2)\nt[0] += 1", "the elements of a tuple cannot be assigned; make another tuple"),
     ("out[i] = " + " + ".join(["x[i]"] * 400), "nested too deeply"),

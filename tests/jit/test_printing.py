@@ -190,10 +190,10 @@ def test_what_cannot_be_printed(gpu: vc.Runtime) -> None:
     for kernel, message, caret in (
         (to_file, "print takes sep and end in kernels, and writes to sys.stdout; got file", "print("),
         (an_array, r"print takes numbers; got the tensor x .*; print its elements", "print("),
-        (odd_end, "end is a string, known at compile time; got float32", "print("),
-        (kept_text, "an f-string of what the device computes is for print", 'f"{x'),
+        (odd_end, "end is a string known at compile time; got float32", "print("),
+        (kept_text, "an f-string of device values is for print", 'f"{x'),
         (wrong_format, "the format 'd' does not fit float32", "x[0]:d"),
-        (format_of_the_device, "an f-string of what the device computes is for print", "vc.global_id(0)}"),
+        (format_of_the_device, "an f-string of device values is for print", "vc.global_id(0)}"),
     ):
         with pytest.raises(vc.KernelError, match=message) as told:
             kernel[1, 1](gpu.zeros(2))
@@ -207,7 +207,7 @@ def test_functions_of_tensors_print_nothing(gpu: vc.Runtime) -> None:
         print(x)
         return x
 
-    with pytest.raises(vc.KernelError, match=r"only what vc\.kernel launches can report"):
+    with pytest.raises(vc.KernelError, match=r"only kernels of vc\.kernel can report"):
         loud(gpu.zeros(3))
 
 

@@ -188,7 +188,9 @@ def test_other_functions_of_these_names(gpu: vc.Runtime, monkeypatch: pytest.Mon
             out[0] = a * b
 
     for kernel, said in ((local, "zip is not"), (closure, "enumerate is not")):
-        with pytest.raises(vc.KernelError, match=f"{said} Python's own here, but the function pairs; a for loop goes"):
+        with pytest.raises(
+            vc.KernelError, match=f"{said} Python's own here, but the function pairs; a for loop iterates"
+        ):
             kernel[1, 1](gpu.zeros(4))
     out = gpu.zeros(1)
     monkeypatch.setitem(globals(), "min", pairs)

@@ -354,7 +354,7 @@ def test_what_a_simulation_takes() -> None:
             halves.simulate(*args)
     with pytest.raises(ValueError, match=r"assigns to no tensor.*: give the grid"):
         vc.kernel(nothing).simulate(x)
-    with pytest.raises(ValueError, match=r"local size of halves is \(0, 1, 1\)"):
+    with pytest.raises(ValueError, match=r"workgroups of \(0, 1, 1\) invocations"):
         halves.simulate[1, 0](x, x.copy())
     n_threads = threading.active_count()
     for _ in range(2):
@@ -409,7 +409,7 @@ def test_the_page_on_the_language_simulated(monkeypatch: pytest.MonkeyPatch) -> 
     for block in blocks:
         if "blank" in block:
             continue
-        block = block.replace("only some invocations of a workgroup may come to this barrier", "a barrier together")
+        block = block.replace("only some invocations of a workgroup may reach this barrier", "a barrier together")
         linecache.cache[page.name] = len(block), None, block.splitlines(keepends=True), page.name
         exec(compile(block, page.name, "exec"), names)
 

@@ -297,16 +297,20 @@ def test_barriers_where_all_come(statement: str) -> None:
 @pytest.mark.parametrize("statement", DIVERGENT)
 def test_barriers_where_only_some_may_come(statement: str) -> None:
     found = module(MODULE.format(statement=statement))
-    with pytest.raises(KernelError, match="only some invocations of a workgroup may come to this barrier") as raised:
+    with pytest.raises(KernelError, match="only some invocations of a workgroup may reach this barrier") as raised:
         compiled(found.kernel, *_TYPES)
     _, line, caret, *_ = str(raised.value).split("\n")
     assert line[caret.index("^") :] == "vc.barrier()"
 
 
 REFUSED = [
-    ("y = vc.shared(n, vc.int32)", "positive ints, known at compile time; got what only the launch knows", "vc.shared"),
+    (
+        "y = vc.shared(n, vc.int32)",
+        "positive ints, known at compile time; got a value that is known at the launch only",
+        "vc.shared",
+    ),
     ("y = vc.shared((2, 0), vc.int32)", "positive ints, known at compile time; got 0", "vc.shared"),
-    ("y = vc.shared(2, float)", "numpy's types, as vc.float32; got", "vc.shared"),
+    ("y = vc.shared(2, float)", "one of numpy's, as vc.float32; got", "vc.shared"),
     ("y = vc.shared(2**31, vc.int8)", "a shared array of 2147483648 bytes", "vc.shared"),
     ("if n > 0: y = vc.shared(2, vc.int8)", "at the top level of the kernel", "vc.shared"),
     ("y = make()", "at the top level of the kernel", "vc.shared"),
@@ -314,7 +318,7 @@ REFUSED = [
     ("y = vc.shared(2, vc.int8)[2]", "has 2 elements along this axis; got 2", "vc.shared"),
     ("y = vc.shared((2, 3), vc.int8); y[1] = 2", "y takes 2 indices; a row, with one less, takes a vector", "y[1]"),
     ("y = vc.shared(2, vc.int8) + 1", "got the shared array shared (int8, 1-D); index it", "vc.shared"),
-    ("y = vc.shared(2, vc)", "numpy's types, as vc.float32; got the module vkcompute", "vc.shared"),
+    ("y = vc.shared(2, vc)", "one of numpy's, as vc.float32; got the module vkcompute", "vc.shared"),
     ("vc.atomic_and(x, 0, 1)", "atomic_and takes int32, uint32, int64 and uint64; got the tensor x", "vc.atomic_and"),
     (
         "vc.atomic_add(c, 0, 1.5)",

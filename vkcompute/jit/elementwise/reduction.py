@@ -28,14 +28,14 @@ class Reduction:
         if not isinstance(initial, (bool, int, float, np.number, np.bool_)) or np.iscomplexobj(initial):
             raise TypeError(f"the initial value is a number; got {type(initial).__name__}")
         self._given = given, initial, each
-        self._definition = combine, initial, None if each is None else function_of(each, "map")
+        self.definition = combine, initial, None if each is None else function_of(each, "map")
         self.__name__, self.__doc__ = combine.function.__name__, combine.function.__doc__
 
     @cached_property
     def _launch(self) -> ReduceLauncher:
         from vkcompute.jit.elementwise.reduction_launcher import ReduceLauncher  # not at import: it loads the driver
 
-        return ReduceLauncher(*self._definition)
+        return ReduceLauncher(*self.definition)
 
     def __call__(
         self,

@@ -105,7 +105,7 @@ def unevaluated(option: str) -> dict[str, Any]:
 
 def is_internal(function: Callable[..., object]) -> bool:
     """True for this package's own functions in the kernel language, which error messages do not show."""
-    return function.__module__.startswith(_PACKAGE)
+    return str(function.__module__).startswith(_PACKAGE)
 
 
 def function_def(arguments: ast.arguments, body: ast.expr) -> ast.FunctionDef:

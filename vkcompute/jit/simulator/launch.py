@@ -73,7 +73,7 @@ def simulate(
     name = function.__name__
     given = typed(function, annotations_of(function), bound(name, parameters, args, named, GLSL_KEYWORDS))
     if config.local is not None and 0 in config.local:
-        raise ValueError(f"the local size of {name} is {config.local}; give at least 1 along each axis")
+        raise ValueError(f"{name} has workgroups of {config.local} invocations; give at least 1 along each axis")
     try:
         with _lock:
             _simulated(function, source, given, config.groups, config.local)

@@ -288,7 +288,7 @@ class DeviceGroup(Handle):
         A kernel in Python is passed without options: `group.kernel(saxpy)`, `group.kernel(saxpy[groups, local_size])`.
         """
         self.require_open()
-        if hasattr(source, "written"):
+        if hasattr(source, "definition"):
             raise TypeError(f"{source!r} takes the group's tensors itself; call it without group.kernel()")
         if callable(source):
             if options:
