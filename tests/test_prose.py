@@ -1,6 +1,6 @@
 """Docstrings begin with a verb or a noun, and sentences of docstrings and comments are short.
 
-`python tests/test_language.py vkcompute/jit` lists each finding of the folders or files that it names.
+`python tests/test_prose.py vkcompute/jit` lists each finding of the folders or files that it names.
 """
 
 from __future__ import annotations
