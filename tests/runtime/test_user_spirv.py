@@ -97,7 +97,7 @@ def test_what_names_no_kernel(watched: vc.Runtime, source: str) -> None:
 
 @pytest.mark.parametrize("source", [None, 3, ["multiply"], object()])
 def test_what_is_no_source(watched: vc.Runtime, source: object) -> None:
-    with pytest.raises(TypeError, match="a kernel comes from"):
+    with pytest.raises(TypeError, match="a kernel is made from"):
         watched.kernel(source)
 
 

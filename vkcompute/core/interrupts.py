@@ -37,7 +37,7 @@ _T = TypeVar("_T")
 def call_into(results: list[_T], function: Callable[..., _T], *arguments: Any) -> None:
     """Calls `function(*arguments)` and appends the result, with no signal handler in between.
 
-    If a handler raises before the call, `results` stays empty. `function` must not be a Python function: handlers run
-    inside those.
+    If a handler raises before the call, `results` is unchanged. Handlers may also run inside of a Python function, but
+    not between its return and the append.
     """
     results += starmap(function, (arguments,))  # `+=` on a list calls and appends in C

@@ -39,7 +39,7 @@ def load(source: Source, entry_point: str | None = None, name: str | None = None
         return _checked(name or "<spirv>", bytes(source), entry_point)
     if not isinstance(source, (str, os.PathLike)):
         raise TypeError(
-            f"a kernel comes from a built-in's name, a path to a .comp or .spv file, or SPIR-V bytes (such as "
+            f"a kernel is made from a built-in's name, a path to a .comp or .spv file, or SPIR-V bytes (such as "
             f"vc.glsl(source)); got {type(source).__name__}"
         )
     path = Path(source)

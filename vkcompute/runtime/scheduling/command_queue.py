@@ -289,7 +289,7 @@ class CommandQueue(Timeline):
         return point
 
     def _clock_of(self, value: int) -> VectorClock:
-        """What precedes a value of the timeline semaphore; empty if the value is known to be reached."""
+        """The values that precede a value of this queue; none if it is known to be reached."""
         position = bisect_left(self._values, value)
         return self._clocks[position] if self._values[position : position + 1] == [value] else {}
 

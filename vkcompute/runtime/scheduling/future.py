@@ -90,7 +90,7 @@ class Future(concurrent.futures.Future[None]):
         """
         seconds = timeout if timeout_s is None else timeout_s
         if not self.point().wait(seconds):
-            raise TimeoutError(f"the work is not finished after {seconds} s; it goes on, wait again for it")
+            raise TimeoutError(f"the work has not finished after {seconds} s; it keeps running, wait again for it")
         self._tracker.run_callbacks()
         if self._tracker.failures:
             self.point()  # raises the error of failed work
