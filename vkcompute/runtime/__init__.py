@@ -1,1 +1,1 @@
-"""Policy over the core: what waits for what, which queue runs it, what a tensor is."""
+"""Policy over core/: tensors, kernels, graphs, and the scheduler that orders their tasks."""
