@@ -38,7 +38,7 @@ class Buffer:
                 self.device.require_open()
                 pool.allocate(self.nbytes, use, self._allocations)
                 self.block, self.offset = self._allocations[0]
-                self._open = True  # atomic with the next line: see `lifetime`
+                self._open = True  # atomic with the next line: see `interrupts`
                 log_change(("Buffer", +1))
         except BaseException:
             if not self._open:  # else the finalizer frees the range

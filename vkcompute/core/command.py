@@ -7,6 +7,7 @@ from typing import Any
 
 from vkcompute.core import vk
 from vkcompute.core.device_child import DeviceChild
+from vkcompute.core.interrupts import call_into
 from vkcompute.core.queue import Queue
 
 _RESETTABLE = 0x2  # VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT
@@ -145,9 +146,11 @@ class Recorder:
         stages, barrier = (_STAGE_TRANSFER, _TRANSFER_TO_HOST) if self.transfer_only else (_WORK_STAGES, _WORK_TO_HOST)
         self._fn.vkCmdPipelineBarrier(self.handle, stages, _STAGE_HOST, 0, 1, barrier, 0, _NULL, 0, _NULL)
         results: list[int] = []
-        call = map(self._fn.vkEndCommandBuffer, (self.handle,))
-        results += call  # atomic with the next line: see `lifetime`
-        self.ended = True
+        try:
+            call_into(results, self._fn.vkEndCommandBuffer, self.handle)
+        finally:
+            if results:
+                self.ended = True
         vk.check(results[0], "vkEndCommandBuffer")
 
     def timestamp(self, pool: Any, index: int) -> None:

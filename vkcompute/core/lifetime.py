@@ -1,9 +1,4 @@
-"""Lifetimes: handles that are destroyed once, in order, and never while the device still uses them.
-
-Ctrl-C may raise KeyboardInterrupt at any call. CPython looks for signals when a Python function begins and after a call
-instruction, but not between the other instructions. So `results += map(function, *zip(arguments))` calls a function of
-the driver, and the statement after it records that it was called, with no interrupt between the two.
-"""
+"""Lifetimes: handles that are destroyed once, in order, and never while the device still uses them."""
 
 from __future__ import annotations
 
@@ -13,6 +8,7 @@ from collections import Counter, deque
 from types import TracebackType
 from typing import Any, NoReturn, TypeVar
 
+from vkcompute.core.interrupts import call_into
 from vkcompute.errors import ClosedError
 
 _H = TypeVar("_H", bound="Handle")
@@ -67,13 +63,14 @@ def run_deletion(deletions: list[Deletion] | deque[Deletion], index: int) -> Non
     """Runs one deletion and removes it; an interrupt cannot separate a driver's function from the removal."""
     function, *arguments = deletions[index]
     done: list[Any] = []
-    call = map(function, *zip(arguments))
     try:
-        done += call  # atomic with the removal: see this module's docstring
+        call_into(done, function, *arguments)
     except Exception:  # a validation error, say: the object has been destroyed
-        del deletions[index]
+        done.append(None)
         raise
-    del deletions[index]
+    finally:
+        if done:
+            del deletions[index]
 
 
 def forked_error(what: str, pid: int) -> ClosedError:

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from vkcompute.core import features, vk
 from vkcompute.core.deletion_queue import DeletionQueue, Timeline
+from vkcompute.core.interrupts import call_into
 from vkcompute.core.lifetime import Deletion, Handle, run_deletions
 from vkcompute.core.physical import PhysicalDevice
 from vkcompute.core.queue_plan import QueuePlan
@@ -126,10 +127,9 @@ class LogicalDevice(Handle):
     def create_at(self, pointer: Any, call: str, arguments: tuple[Any, ...], deletions: list[Deletion]) -> Any:
         """Creates a driver object where `pointer` points; adds its deletion to `deletions`."""
         destroy = getattr(self.fn, _destroying(call))
-        step = map(getattr(self.fn, call), *zip(arguments))
         results: list[int] = []
         try:
-            results += step  # atomic with the next line: see `lifetime`
+            call_into(results, getattr(self.fn, call), *arguments)
             created = results[0] == 0
         except BaseException:  # a validation error, say: the object may exist all the same
             created = pointer[0] != vk.NULL

@@ -12,6 +12,7 @@ from functools import cache
 from typing import Any
 
 from vkcompute.core import vk
+from vkcompute.core.interrupts import call_into
 from vkcompute.core.lifetime import Deletion, Handle, run_deletions
 from vkcompute.core.logical_device import LogicalDevice
 from vkcompute.core.physical import MemoryType
@@ -219,8 +220,7 @@ class MemoryPool:
         if wanted > min(free, largest):
             raise OutOfDeviceMemory(nbytes, free, min(total, largest), str(self.device))
         try:
-            # Atomic for Ctrl-C: see `lifetime`.
-            self.blocks += map(Block, (self.device,), (self._families,), (kind,), (wanted,))
+            call_into(self.blocks, Block, self.device, self._families, kind, wanted)
         except VulkanError as error:
             if error.result in OUT_OF_MEMORY:
                 raise OutOfDeviceMemory(nbytes, free, total, str(self.device), error.call) from error

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from vkcompute.core import vk
+from vkcompute.core.interrupts import call_into
 from vkcompute.core.lifetime import Deletion, Handle, run_deletions
 from vkcompute.core.logical_device import LogicalDevice
 from vkcompute.errors import DeviceLost, again
@@ -85,16 +86,16 @@ class Queue(Handle):
                 stages = vk.ffi.new("VkPipelineStageFlags[]", [_ALL_STAGES] * len(waits))
                 info.pWaitSemaphores, info.pWaitDstStageMask = semaphores, stages
                 timeline.pWaitSemaphoreValues = values
-            call = map(self.device.fn.vkQueueSubmit, (self.handle,), (1,), (info,), (vk.NULL,))
             results: list[int] = []
             try:
-                results += call  # atomic with what follows: see `lifetime`
-                if results[0] == 0:
-                    self.last_value = value
+                call_into(results, self.device.fn.vkQueueSubmit, self.handle, 1, info, vk.NULL)
             except BaseException:  # a validation error, say: the work may have been submitted all the same
-                if self._completes(value):
-                    self.last_value = value
+                if not results and self._completes(value):
+                    results.append(0)
                 raise
+            finally:
+                if results and results[0] == 0:
+                    self.last_value = value
             self._check(results[0], "vkQueueSubmit")
         return value
 

@@ -114,7 +114,7 @@ def raise_objections(_name: str, function: Callable[..., Any]) -> Callable[..., 
     def call(*args: Any) -> Any:
         results: list[Any] = []
         step = map(function, *zip(args))
-        results += step  # Ctrl-C must not lose the result of a submit: see `lifetime`
+        results += step  # inline, not by `interrupts.call_into`: the result of a submit must not be lost on return
         if not _pending:  # without a backward jump, at which Python 3.10 looks for signals
             return results[0]
         raise_pending()
