@@ -200,9 +200,9 @@ def kernel(
     ones.
 
     **Checked indices.** `check_bounds=True`, or VKCOMPUTE_CHECK_BOUNDS=1 for all kernels that do not specify it,
-    compares each index with the shape. Out of bounds, stores are skipped and loads return zero, and the launch fails:
-    its future, reads of its results or of what depends on them, and `runtime.wait()` raise a KernelError with the
-    source location, the index, the shape and the first such invocation in grid order.
+    compares each index with the shape. Out of bounds, stores are skipped and loads return zero, and the launch fails.
+    Its future, `runtime.wait()`, and reads of its results and of data computed from them raise a KernelError. The error
+    has the source location, the index, the shape and the first such invocation in grid order.
 
     **Loops.** lavapipe before Mesa 25 cuts an invocation's loops after 65,535 iterations, all of its loops together.
     There, a launch that is certain to reach the limit raises a KernelError. One that may reach it is watched: if a loop

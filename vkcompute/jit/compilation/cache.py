@@ -55,9 +55,9 @@ def _load(entry: Path, function: FunctionType) -> Specialization | None:
         if again is None:
             return None
         captured.append(again)
-    pushes, first, linear, local_size, features, passes, sites = map(_frozen, fields)
+    pushes, first, linear, local_size, features, iterations, sites = map(_frozen, fields)
     places = tuple([Site(*each) for each in sites])
-    return Specialization(spirv, pushes, first, linear, local_size, tuple(captured), features, passes, places)
+    return Specialization(spirv, pushes, first, linear, local_size, tuple(captured), features, iterations, places)
 
 
 def _store(entry: Path, function: FunctionType, found: Specialization) -> None:
@@ -66,7 +66,7 @@ def _store(entry: Path, function: FunctionType, found: Specialization) -> None:
     if any(None in each for each in stored):
         return
     s = found
-    fields = s.pushes, s.first, s.linear, s.local_size, s.features, s.passes, s.sites
+    fields = s.pushes, s.first, s.linear, s.local_size, s.features, s.iterations, s.sites
     disk.keep_cached(entry, json.dumps((fields, stored)).encode() + b"\n" + s.spirv)
 
 

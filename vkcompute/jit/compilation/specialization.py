@@ -15,9 +15,12 @@ from vkcompute.jit.frontend.report import Site
 from vkcompute.jit.frontend.source import Source
 from vkcompute.jit.library import math_lowering
 
-Passes = tuple[int | None, int | None]
-"""How often loops run at most, and how often if all numbers that the launch gives are less than MODEST; or unknown"""
 MODEST = 1024
+IterationBounds = tuple[int | None, int | None]
+"""Upper bounds of the iterations of an invocation, all loops together, or None if unknown.
+
+The first holds for all push constants, the second if all of them are less than MODEST.
+"""
 VALUE, TRUTH, SIZE = -3, -2, -1  # source of a push constant in its argument; others are the length of an axis
 
 
@@ -33,7 +36,7 @@ class Specialization:
         local_size: invocations per workgroup.
         captured: globals found outside of the function.
         features: Vulkan features that its atomic operations on floats need.
-        passes: of its loops.
+        iterations: upper bounds of the iterations of its loops.
         sites: the places that report; if there are any, the buffer for reports is bound after the tensors.
     """
 
@@ -44,7 +47,7 @@ class Specialization:
     local_size: tuple[int, int, int]
     captured: tuple[CapturedGlobal, ...]
     features: tuple[str, ...]
-    passes: Passes
+    iterations: IterationBounds
     sites: tuple[Site, ...]
 
     @property
@@ -93,7 +96,7 @@ def specialize(
             built.local_size,
             compiler.captured.all(),
             tuple(sorted(ir.float_atomics(built))),
-            passes_of(built),
+            iterations_of(built),
             tuple(compiler.reports.sites if compiler.reports is not None else ()),
         )
     except RecursionError:
@@ -120,8 +123,8 @@ def optimized(
     return math_lowering.optimized(built, fast_math), compiler, first
 
 
-def passes_of(function: ir.Function) -> Passes:
-    """How often its loops run at most, whatever the push constants, and if these are less than MODEST."""
+def iterations_of(function: ir.Function) -> IterationBounds:
+    """Returns upper bounds of the iterations of a function's loops."""
     always = ir.most_iterations(function, {})
     if always is not None and always < MODEST:
         return always, always

@@ -24,7 +24,7 @@ def dispatch(
     n_rows = -(-n_groups // most)
     built = program(n_rows > 1)
     load = partial(runtime.kernel, built.spirv, name=name)
-    kernel, _, loops = on_device(runtime, built.spirv, built.passes, load, lambda: built.function)
+    kernel, _, loops = on_device(runtime, built.spirv, built.iterations, load, lambda: built.function)
     grid = -(-n_groups // n_rows), n_rows, 1
     if loops is None:
         kernel(*tensors, *pushes, grid=grid)

@@ -11,7 +11,7 @@ from vkcompute import ir
 from vkcompute.errors import KernelError
 from vkcompute.ir import BOOL, SCALARS, UINT8, UINT32, Scalar, Value
 from vkcompute.jit.compilation.build import Signature, argument, check_barriers, too_deep
-from vkcompute.jit.compilation.specialization import Passes, passes_of
+from vkcompute.jit.compilation.specialization import IterationBounds, iterations_of
 from vkcompute.jit.elementwise.broadcasting import Mask, offsets
 from vkcompute.jit.elementwise.formula import known
 from vkcompute.jit.frontend.captured import CapturedGlobal, unchanged
@@ -28,7 +28,8 @@ class Program(NamedTuple):
         dtypes: dtypes of the results.
         single: True if the function returns a number, False for a tuple of numbers.
         captured: globals found outside of the function.
-        function, passes: the function that was lowered, and of its loops.
+        function: the function that was lowered.
+        iterations: upper bounds of the iterations of its loops.
     """
 
     spirv: bytes
@@ -36,7 +37,7 @@ class Program(NamedTuple):
     single: bool
     captured: tuple[CapturedGlobal, ...]
     function: ir.Function
-    passes: Passes
+    iterations: IterationBounds
 
 
 class Programs:
@@ -121,7 +122,7 @@ def finished(c: Compiler, dtypes: tuple[np.dtype[Any], ...], *, single: bool = T
     check_barriers(c.function)
     captured = c.captured.all(without=known())  # the namespace of expressions does not change
     spirv = ir.lower(optimized(c.function))
-    return Program(spirv, dtypes, single, captured, c.function, passes_of(c.function))
+    return Program(spirv, dtypes, single, captured, c.function, iterations_of(c.function))
 
 
 def result(c: Compiler, dtype: np.dtype[Any]) -> Array:

@@ -1,4 +1,4 @@
-"""What launches leave in buffers for the host, once it is known that they have finished."""
+"""Buffers that launches write for the host, read by a callback when the launch has completed."""
 
 from __future__ import annotations
 
@@ -21,9 +21,12 @@ _MOST_PENDING = 64  # launches whose reports have not been read
 def expect(
     runtime: Runtime, n_words: int, read: Callable[[Words], Exception | None], run: Callable[[Tensor], Future]
 ) -> Future:
-    """Has `run` launch what leaves something in a buffer of so many zeros, a multiple of 64 (as `Graph.report`).
+    """Launches work by `run` on a buffer of zeros for the host, as `Graph.report`.
 
-    `read` takes that when all has finished, fills it with zeros again, and gives an error if there is one.
+    Args:
+        n_words: size of the buffer, a multiple of 64.
+        read: is called with the buffer on completion; fills it with zeros again, and returns the error of the launch,
+            if any.
     """
     scheduler = runtime.scheduler
     if scheduler.n_recordings and (graph := recording_graph(scheduler)) is not None:
@@ -34,21 +37,21 @@ def expect(
     buffer = free.pop() if free else _new(runtime, n_words)
     words = host_view(buffer.buffer, 0, buffer.nbytes).view(np.uint32)
 
-    def land() -> Exception | None:
+    def on_completion() -> Exception | None:
         error = read(words)
-        free.append(buffer)  # if it was read to the end, it is zero
+        free.append(buffer)  # not reached if `read` raises: the buffer may not be zero then
         return error
 
-    return scheduler.callbacks.expect(buffer.buffer, land, lambda: run(buffer))
+    return scheduler.callbacks.expect(buffer.buffer, on_completion, lambda: run(buffer))
 
 
 def _free(runtime: Runtime) -> dict[int, list[Tensor]]:
-    """By their size the buffers that nothing uses, which are zero; dropped where memory is short."""
+    """Returns number of words -> unused buffers of zeros; they are freed when memory runs short."""
     return kept(runtime, "reports", dict[int, list[Tensor]], release=dict.clear)
 
 
 def _new(runtime: Runtime, n_words: int) -> Tensor:
-    """A buffer of zeros that the host sees."""
+    """Allocates a host-visible buffer of zeros."""
     tensor = allocate(runtime, lambda nbytes: runtime.device.buffer(nbytes, "download"), n_words, np.uint32)
     host_view(tensor.buffer, 0, tensor.nbytes)[:] = 0
     return tensor

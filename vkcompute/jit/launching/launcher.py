@@ -164,7 +164,7 @@ class Launcher:
         load = partial(runtime.kernel, found.spirv, name=self._name, check_types=False)
         try:
             placed = on_device(
-                runtime, found.spirv, found.passes, load, lambda: optimized(self._function, self._source, *key)[0]
+                runtime, found.spirv, found.iterations, load, lambda: optimized(self._function, self._source, *key)[0]
             )
         except MissingFeature as missing:
             raise explained(missing, self._function, self._source, signature, local) from None

@@ -13,7 +13,7 @@ from vkcompute.core.quirks import quirks_of
 from vkcompute.errors import KernelError
 from vkcompute.ir.function import Op
 from vkcompute.ir.intervals import Interval
-from vkcompute.jit.compilation.specialization import MODEST, Passes
+from vkcompute.jit.compilation.specialization import MODEST, IterationBounds
 from vkcompute.jit.frontend.control import LOOP
 from vkcompute.jit.launching import completion
 from vkcompute.runtime.launching.kernel import Kernel
@@ -28,22 +28,26 @@ _STATUS_WORDS = 64
 
 
 def on_device(
-    runtime: Runtime, spirv: bytes, passes: Passes, load: Callable[[], Kernel], make: Callable[[], ir.Function]
+    runtime: Runtime,
+    spirv: bytes,
+    iterations: IterationBounds,
+    load: Callable[[], Kernel],
+    make: Callable[[], ir.Function],
 ) -> tuple[Kernel, int, Loops | None]:
     """A compiled kernel, the most groups that the device launches along x, and its loops; loaded once per runtime."""
 
     def loaded() -> tuple[Kernel, int, Loops | None]:
         kernel = load()
         most = runtime.device.physical.limits["maxComputeWorkGroupCount"][0]
-        return kernel, most, _loops_of(kernel, passes, make)
+        return kernel, most, _loops_of(kernel, iterations, make)
 
     return kept(runtime, spirv, loaded)
 
 
-def _loops_of(kernel: Kernel, passes: Passes, make: Callable[[], ir.Function]) -> Loops | None:
+def _loops_of(kernel: Kernel, iterations: IterationBounds, make: Callable[[], ir.Function]) -> Loops | None:
     """The loops of a kernel; None where its device never cuts them. `make` gives the function it was lowered from."""
     limit = quirks_of(kernel.runtime.device.physical).max_loop_iterations
-    always, modest = passes
+    always, modest = iterations
     if limit is None or (always is not None and always <= limit):
         return None
     return Loops(kernel, make, limit, modest is not None and modest <= limit)

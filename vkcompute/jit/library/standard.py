@@ -126,13 +126,13 @@ def spacing(x: Any, form: Any) -> Any:
 
 
 def isclose(a: Any, b: Any, *, rel_tol: Any = 1e-9, abs_tol: Any = 0.0) -> Any:
-    """As math.isclose."""
+    """math.isclose."""
     far = np.isinf(a) | np.isinf(b)
     return (a == b) | ((not far) & (abs(a - b) <= max(rel_tol * max(abs(a), abs(b)), abs_tol)))
 
 
 def isclose_to(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: Any = False) -> Any:
-    """As numpy.isclose."""
+    """numpy.isclose."""
     near = (a == b) | ((not np.isinf(b)) & (abs(a - b) <= atol + rtol * abs(b)))
     return near | (np.isnan(a) & np.isnan(b) & equal_nan)
 
