@@ -18,10 +18,10 @@ def histogram(x, counts):
         own[local] = 0
     vc.barrier()  # must be reached by all invocations, so it is in no branch
     if i < x.size:
-        vc.atomic_add(own, x[i], 1)
+        vc.atomic.add(own, x[i], 1)
     vc.barrier()
     if local < BINS:
-        vc.atomic_add(counts, local, own[local])
+        vc.atomic.add(counts, local, own[local])
 
 
 def main(n=1_000_000):

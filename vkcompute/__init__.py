@@ -5,10 +5,47 @@
 
     with vc.Runtime() as gpu:
         x = gpu.tensor(np.arange(8, dtype=np.float32))
-        out = gpu.empty(x.shape, x.dtype)
-        ...
+        y = vc.elementwise("2 * x + 1")(x)
+        print(y.numpy())
 
-Names are imported on first use: `import vkcompute` loads no driver and starts no thread.
+Devices and memory
+    Runtime(device=None)         an open device: tensors, kernels, graphs, streams, profiles
+    default_runtime()            the runtime of functions that are given none
+    Tensor                       a typed array in device memory, as made by Runtime.tensor, empty, zeros and full
+    DeviceGroup(devices=None)    several devices that share the rows of tensors
+    Future                       a launch or a run, to be waited for
+    Graph                        recorded work that runs repeatedly, as made by Runtime.record
+
+Kernels
+    @kernel                      compiles a Python function; kernel(x, y), kernel[groups, local_size](x, y) launch it
+    Kernel                       a kernel in GLSL or SPIR-V, as made by Runtime.kernel
+    glsl(source)                 compiles GLSL to SPIR-V
+    elementwise(expression)      a function of tensors from an expression of numbers
+    @vectorize                   a function of tensors from a Python function of numbers
+    reduce(function, initial)    a reduction over axes
+    @function                    marks a Python function that kernels call
+
+In kernels in Python
+    global_id(axis), group_id, local_id, local_size, num_groups
+    shared(shape, dtype), barrier()
+    atomic                       add, min, max, and_, or_, xor, exchange, compare_exchange
+    subgroup                     size, local_id, reductions, scans, votes, broadcasts, shuffles
+    vector                       dot, cross, length, normalize
+    float32, int32, ...          scalar types, also for annotations: x: vc.float32[:]
+    float32x3, int32x2, ...      vectors of 2 to 4 float16, float32, float64, int32 or uint32
+
+Pipelines
+    multiply(a, b)               the elementwise product of arrays of any size, or of tensors
+    multiply_files(a, b, out)    the same for .npy files
+    LogisticRegression           a scikit-learn classifier that trains on the device
+
+Errors
+    VkComputeError               the base class of errors that name no standard one
+    NoDevice, NoVulkanLoader, NoCompiler, MissingFeature, OutOfDeviceMemory, DeviceLost, VulkanError, ValidationError,
+    CompileError, SpirvError, KernelError, ClosedError, DataError
+
+`help(vkcompute.Runtime)` and the like describe each of them. Names are imported on first use: `import vkcompute` loads
+no driver and starts no thread.
 """
 
 from __future__ import annotations
@@ -17,98 +54,115 @@ import importlib
 import sys
 from typing import TYPE_CHECKING, Any
 
-from vkcompute._version import __version__
-from vkcompute.errors import (
-    ClosedError,
-    CompileError,
-    DataError,
-    DeviceLost,
-    KernelError,
-    MissingFeature,
-    NoCompiler,
-    NoDevice,
-    NoVulkanLoader,
-    OutOfDeviceMemory,
-    SpirvError,
-    ValidationError,
-    VkComputeError,
-    VulkanError,
-)
-from vkcompute.glsl import glsl
+from vkcompute._version import __version__ as __version__
+from vkcompute.errors import ClosedError as ClosedError
+from vkcompute.errors import CompileError as CompileError
+from vkcompute.errors import DataError as DataError
+from vkcompute.errors import DeviceLost as DeviceLost
+from vkcompute.errors import KernelError as KernelError
+from vkcompute.errors import MissingFeature as MissingFeature
+from vkcompute.errors import NoCompiler as NoCompiler
+from vkcompute.errors import NoDevice as NoDevice
+from vkcompute.errors import NoVulkanLoader as NoVulkanLoader
+from vkcompute.errors import OutOfDeviceMemory as OutOfDeviceMemory
+from vkcompute.errors import SpirvError as SpirvError
+from vkcompute.errors import ValidationError as ValidationError
+from vkcompute.errors import VkComputeError as VkComputeError
+from vkcompute.errors import VulkanError as VulkanError
+from vkcompute.glsl import glsl as glsl
 
 if TYPE_CHECKING:
-    from numpy import bool_, float16, float32, float64, int8, int16, int32, int64, uint8, uint16, uint32, uint64
+    from numpy import bool_ as bool_
+    from numpy import float16 as float16
+    from numpy import float32 as float32
+    from numpy import float64 as float64
+    from numpy import int8 as int8
+    from numpy import int16 as int16
+    from numpy import int32 as int32
+    from numpy import int64 as int64
+    from numpy import uint8 as uint8
+    from numpy import uint16 as uint16
+    from numpy import uint32 as uint32
+    from numpy import uint64 as uint64
 
-    from vkcompute.jit import api
-    from vkcompute.jit.api import *  # noqa: F403
-    from vkcompute.pipelines.logistic_regression import LogisticRegression
-    from vkcompute.pipelines.multiply import multiply
-    from vkcompute.pipelines.multiply_files import multiply_files
-    from vkcompute.runtime.graphs.graph import Graph
-    from vkcompute.runtime.groups.group import DeviceGroup
-    from vkcompute.runtime.launching.kernel import Kernel
-    from vkcompute.runtime.memory.tensor import Tensor
-    from vkcompute.runtime.runtime import Runtime, default_runtime
-    from vkcompute.runtime.scheduling.future import Future
+    from vkcompute.jit.elementwise.elementwise import elementwise as elementwise
+    from vkcompute.jit.elementwise.elementwise import vectorize as vectorize
+    from vkcompute.jit.elementwise.reduction import reduce as reduce
+    from vkcompute.jit.kernel import function as function
+    from vkcompute.jit.kernel import kernel as kernel
+    from vkcompute.jit.library import atomic as atomic
+    from vkcompute.jit.library import subgroup as subgroup
+    from vkcompute.jit.library import vector as vector
+    from vkcompute.jit.library.ids import global_id as global_id
+    from vkcompute.jit.library.ids import group_id as group_id
+    from vkcompute.jit.library.ids import local_id as local_id
+    from vkcompute.jit.library.ids import local_size as local_size
+    from vkcompute.jit.library.ids import num_groups as num_groups
+    from vkcompute.jit.library.vector import float16x2 as float16x2
+    from vkcompute.jit.library.vector import float16x3 as float16x3
+    from vkcompute.jit.library.vector import float16x4 as float16x4
+    from vkcompute.jit.library.vector import float32x2 as float32x2
+    from vkcompute.jit.library.vector import float32x3 as float32x3
+    from vkcompute.jit.library.vector import float32x4 as float32x4
+    from vkcompute.jit.library.vector import float64x2 as float64x2
+    from vkcompute.jit.library.vector import float64x3 as float64x3
+    from vkcompute.jit.library.vector import float64x4 as float64x4
+    from vkcompute.jit.library.vector import int32x2 as int32x2
+    from vkcompute.jit.library.vector import int32x3 as int32x3
+    from vkcompute.jit.library.vector import int32x4 as int32x4
+    from vkcompute.jit.library.vector import uint32x2 as uint32x2
+    from vkcompute.jit.library.vector import uint32x3 as uint32x3
+    from vkcompute.jit.library.vector import uint32x4 as uint32x4
+    from vkcompute.jit.library.workgroup import barrier as barrier
+    from vkcompute.jit.library.workgroup import shared as shared
+    from vkcompute.pipelines.logistic_regression import LogisticRegression as LogisticRegression
+    from vkcompute.pipelines.multiply import multiply as multiply
+    from vkcompute.pipelines.multiply_files import multiply_files as multiply_files
+    from vkcompute.runtime.graphs.graph import Graph as Graph
+    from vkcompute.runtime.groups.group import DeviceGroup as DeviceGroup
+    from vkcompute.runtime.launching.kernel import Kernel as Kernel
+    from vkcompute.runtime.memory.tensor import Tensor as Tensor
+    from vkcompute.runtime.runtime import Runtime as Runtime
+    from vkcompute.runtime.runtime import default_runtime as default_runtime
+    from vkcompute.runtime.scheduling.future import Future as Future
 
-_HOMES = {
-    "LogisticRegression": "vkcompute.pipelines.logistic_regression",
-    "Runtime": "vkcompute.runtime.runtime",
-    "default_runtime": "vkcompute.runtime.runtime",
-    "Tensor": "vkcompute.runtime.memory.tensor",
-    "Kernel": "vkcompute.runtime.launching.kernel",
-    "Graph": "vkcompute.runtime.graphs.graph",
-    "DeviceGroup": "vkcompute.runtime.groups.group",
-    "Future": "vkcompute.runtime.scheduling.future",
-    "multiply": "vkcompute.pipelines.multiply",
-    "multiply_files": "vkcompute.pipelines.multiply_files",
-    **dict.fromkeys(
-        """
-        kernel function elementwise vectorize reduce global_id group_id local_id local_size num_groups shared barrier
-        atomic_add atomic_and atomic_compare_exchange atomic_exchange atomic_max atomic_min atomic_or atomic_xor
-        num_subgroups subgroup_add subgroup_all subgroup_and subgroup_any subgroup_ballot subgroup_broadcast
-        subgroup_broadcast_first subgroup_elect subgroup_exclusive_add subgroup_exclusive_max subgroup_exclusive_min
-        subgroup_exclusive_mul subgroup_id subgroup_inclusive_add subgroup_inclusive_max subgroup_inclusive_min
-        subgroup_inclusive_mul subgroup_local_id subgroup_max subgroup_min subgroup_mul subgroup_or subgroup_shuffle
-        subgroup_shuffle_down subgroup_shuffle_up subgroup_shuffle_xor subgroup_size subgroup_xor
-        cross dot length normalize
-        """.split(),
-        "vkcompute.jit.api",
+# There is no `__all__`: with one, help() of the package would be help() of every class in it.
+_LAZY = {  # module -> its names, imported on first use
+    "runtime.runtime": "Runtime default_runtime",
+    "runtime.memory.tensor": "Tensor",
+    "runtime.launching.kernel": "Kernel",
+    "runtime.graphs.graph": "Graph",
+    "runtime.groups.group": "DeviceGroup",
+    "runtime.scheduling.future": "Future",
+    "jit.kernel": "kernel function",
+    "jit.elementwise.elementwise": "elementwise vectorize",
+    "jit.elementwise.reduction": "reduce",
+    "jit.library.ids": "global_id group_id local_id local_size num_groups",
+    "jit.library.workgroup": "shared barrier",
+    "jit.library.vector": " ".join(
+        f"{element}x{n}" for element in ("float16", "float32", "float64", "int32", "uint32") for n in (2, 3, 4)
     ),
-    **{f"{t}x{n}": "vkcompute.jit.api" for t in "float16 float32 float64 int32 uint32".split() for n in (2, 3, 4)},
-    **dict.fromkeys(
-        "bool_ int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64".split(),
-        "vkcompute.jit.compilation.annotations",
-    ),
+    "jit.compilation.annotations": ("bool_ int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64"),
+    "pipelines.logistic_regression": "LogisticRegression",
+    "pipelines.multiply": "multiply",
+    "pipelines.multiply_files": "multiply_files",
 }
+_HOMES = {name: home for home, names in _LAZY.items() for name in names.split()}
+_NAMESPACES = ("atomic", "subgroup", "vector")
 
 
 def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
+    if name in _NAMESPACES:
+        value: Any = importlib.import_module(f"vkcompute.jit.library.{name}")
+    elif name in _HOMES:
+        value = getattr(importlib.import_module(f"vkcompute.{_HOMES[name]}"), name)
+    else:
         raise AttributeError(f"module 'vkcompute' has no attribute {name!r}", name=name, obj=sys.modules[__name__])
-    value = getattr(importlib.import_module(home), name)
     globals()[name] = value
     return value
 
 
-__all__ = [
-    "__version__",
-    # devices, tensors, kernels, graphs
-    "DeviceGroup", "Future", "Graph", "Kernel", "Runtime", "Tensor", "default_runtime", "glsl",
-    # kernels in Python: these types, and jit/api.py
-    "bool_", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64",
-    # pipelines
-    "LogisticRegression", "multiply", "multiply_files",
-    # errors
-    "ClosedError", "CompileError", "DataError", "DeviceLost", "KernelError", "MissingFeature", "NoCompiler",
-    "NoDevice", "NoVulkanLoader", "OutOfDeviceMemory", "SpirvError", "ValidationError", "VkComputeError", "VulkanError",
-]  # fmt: skip
-if TYPE_CHECKING:
-    __all__ += api.__all__
-else:
-    __all__ += sorted(_HOMES.keys() - __all__)
-
-
 def __dir__() -> list[str]:
-    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
+    errors = [name for name, value in globals().items() if isinstance(value, type) and issubclass(value, Exception)]
+    special = [name for name in globals() if name.startswith("__")]
+    return sorted({*_HOMES, *_NAMESPACES, *errors, *special, "glsl"})

@@ -334,7 +334,7 @@ def test_helpers_and_constants_from_outside(gpu: vc.Runtime) -> None:
 
 
 def counting_compute(out=("buffer", 0, INTS)):
-    n = vc.atomic_add(out, 0, 1)
+    n = vc.atomic.add(out, 0, 1)
     if any(ivec2(n, n) < ivec2(3, 2)):
         out[vc.global_id(0) + 1] = sum(ivec3(n, 1, 1)) - n
 

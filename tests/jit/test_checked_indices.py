@@ -34,7 +34,7 @@ def accesses(at, rows, columns, kept, x, table, out):
         found = x[at[i]]  # the first access
         table[rows[i], columns[i]] = found  # the second
         found += table[rows[i], columns[i]]  # the third
-        old = vc.atomic_add(kept, at[i], 1)  # the fourth
+        old = vc.atomic.add(kept, at[i], 1)  # the fourth
         out[i] = found if old >= 0 else -1
 
 
@@ -151,7 +151,7 @@ def of_many_kinds(x, flags, wide, out, far):
 def of_a_shared_array(out, k):
     tile = vc.shared(8, vc.int32)
     i = vc.local_id(0)
-    old = vc.atomic_compare_exchange(tile, i + k, 0, 5)
+    old = vc.atomic.compare_exchange(tile, i + k, 0, 5)
     out[i] = old
 
 

@@ -43,7 +43,7 @@ def launch(gpu: vc.Runtime, request: pytest.FixtureRequest) -> Launch:
 
 
 OPERATIONS: dict[str, Any] = {
-    "add": (vc.atomic_add, np.add), "min": (vc.atomic_min, np.minimum), "max": (vc.atomic_max, np.maximum),
+    "add": (vc.atomic.add, np.add), "min": (vc.atomic.min, np.minimum), "max": (vc.atomic.max, np.maximum),
 }  # fmt: skip
 
 
@@ -82,8 +82,8 @@ def test_operations_combine(gpu: vc.Runtime, launch: Launch, name: str, dtype: s
 def test_each_gets_what_was_there(gpu: vc.Runtime, launch: Launch) -> None:
     def tickets(counter, last, mine, seen):
         i = vc.global_id(0)
-        mine[i] = vc.atomic_add(counter, 0, 1)
-        seen[i] = vc.atomic_exchange(last, (), i + 0.5)
+        mine[i] = vc.atomic.add(counter, 0, 1)
+        seen[i] = vc.atomic.exchange(last, (), i + 0.5)
 
     n = GROUP * N_GROUPS
     counter, last, mine, seen = gpu.zeros(1), gpu.full((), -1), gpu.zeros(n), gpu.zeros(n)
@@ -104,13 +104,13 @@ def test_values_go_on_through_control_flow(gpu: vc.Runtime, launch: Launch) -> N
         before = tile[here] * 0
         for k in range(steps[i]):
             if k % 2 == 0:
-                before += vc.atomic_add(tile, here, 2)
+                before += vc.atomic.add(tile, here, 2)
             else:
-                before = vc.atomic_max(tile, here, before + 1)
+                before = vc.atomic.max(tile, here, before + 1)
         tile[here] += before
         vc.barrier()
         out[i] = tile[here] + sums.size
-        vc.atomic_add(sums, i % 3, out[i])
+        vc.atomic.add(sums, i % 3, out[i])
 
     n = GROUP * N_GROUPS
     steps = np.random.default_rng(1).integers(0, 6, n).astype(np.int32)
@@ -131,10 +131,10 @@ def test_values_go_on_through_control_flow(gpu: vc.Runtime, launch: Launch) -> N
 
 def every(x, y, out):
     tile = vc.shared(4, vc.float32)
-    vc.atomic_add(tile, 0, 1)
-    vc.atomic_exchange(x, 0, 1)
-    vc.atomic_min(y, 0, 1)
-    vc.atomic_add(out, 0, 1)
+    vc.atomic.add(tile, 0, 1)
+    vc.atomic.exchange(x, 0, 1)
+    vc.atomic.min(y, 0, 1)
+    vc.atomic.add(out, 0, 1)
 
 
 @pytest.mark.pure

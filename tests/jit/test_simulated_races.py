@@ -48,10 +48,10 @@ def test_few_accesses_stand_for_all(accesses: list[tuple[int, int, int, int]]) -
 
 _PLACES = ["here", "3 - here", "here ^ 1", "0", "here // 2", "(here + 1) % 4", "n & 3"]
 _STATEMENTS = [
-    "tile[{}] = n", "n += tile[{}]", "tile[{}] += 1", "vc.atomic_add(tile, {}, 2)",
-    "n ^= vc.atomic_max(tile, {}, here)", "out[{} + 4 * group] = n + 1", "n += out[{} + 4 * group]",
+    "tile[{}] = n", "n += tile[{}]", "tile[{}] += 1", "vc.atomic.add(tile, {}, 2)",
+    "n ^= vc.atomic.max(tile, {}, here)", "out[{} + 4 * group] = n + 1", "n += out[{} + 4 * group]",
     "vc.barrier()", "vc.barrier()", "vc.barrier()", "if here < 2: n += 3", "if n > 5: tile[{}] = 1",
-    "vc.atomic_add(sums, {}, 1)", "n += x[{}]",
+    "vc.atomic.add(sums, {}, 1)", "n += x[{}]",
 ]  # fmt: skip
 
 

@@ -43,10 +43,10 @@ FOUND = [
     ("out[i] = x[-i]", "x[-1] is out of bounds", 1, "x[-i]"),
     ("tile[here // 3, here] = 1; tile[2 - here, 0] = 1", "tile[2, 0] is out of bounds: tile has the shape (2, 4)", 0,
      "tile[2 - here, 0]"),
-    ("vc.atomic_add(out, i * 2, 1)", "out[8] is out of bounds", 4, "vc.atomic_add"),
+    ("vc.atomic.add(out, i * 2, 1)", "out[8] is out of bounds", 4, "vc.atomic.add"),
     ("add(out, i + 5, 1)", "out[8] is out of bounds", 3, "array[i]"),
     ("out[i] = tile[0, here]", "tile[0, 0] is read, and no invocation of the workgroup has written it", 0, "tile["),
-    ("vc.atomic_add(tile, (1, 2), 1)", "tile[1, 2] is read, and no invocation", 0, "vc.atomic_add"),
+    ("vc.atomic.add(tile, (1, 2), 1)", "tile[1, 2] is read, and no invocation", 0, "vc.atomic.add"),
     ("if group == 0: tile[0, here] = 1\n    else: out[i] = tile[0, here]", "tile[0, 0] is read", 4, "tile[0, here]"),
     ("out[0] = i", "a race: this writes out[0], which invocation (0, 0, 0) wrote at {}:9 and nothing", 1, "out[0]"),
     ("out[group] += 1", "a race: this reads out[0], which invocation (0, 0, 0) wrote", 1, "out[group]"),
@@ -59,9 +59,9 @@ FOUND = [
     ("tile[0, here] = i; out[i] = tile[0, here ^ 1]", "tile[0, 1] is read, and no", 0, "tile[0, here ^ 1]"),
     ("tile[0, here] = i\n    vc.barrier()\n    out[i] = tile[0, here ^ 1]\n    tile[0, here] = 0",
      "a race: this reads tile[0, 0], which invocation (0, 0, 0) wrote at {}:12", 1, "tile[0, here ^ 1]"),
-    ("vc.atomic_add(out, 0, 1); x[i] = out[0]",
-     "changes (atomically) out[0], which invocation (0, 0, 0) read", 1, "vc.atomic_add"),
-    ("if i == 6: out[0] = 1\n    vc.atomic_max(out, here, 1)",
+    ("vc.atomic.add(out, 0, 1); x[i] = out[0]",
+     "changes (atomically) out[0], which invocation (0, 0, 0) read", 1, "vc.atomic.add"),
+    ("if i == 6: out[0] = 1\n    vc.atomic.max(out, here, 1)",
      "out[0], which invocation (4, 0, 0) changed (atomically)", 6, "out[0]"),
     ("if here < 2: vc.barrier()", "invocation (2, 0, 0) of the same workgroup has ended", 0, "vc.barrier()"),
     ("if i == 5: return\n    vc.barrier()", "invocation (5, 0, 0) of the same workgroup has ended", 4, "vc.barrier()"),
@@ -72,9 +72,9 @@ FOUND = [
     ("out[i] = 7 // (i - 5)", "7 is divided by zero, which is undefined for integers", 5, "7 // (i - 5)"),
     ("out[i] = 7 % (i - 5)", "7 is divided by zero", 5, "7 % (i - 5)"),
     ("out[i] = (-2147483647 - 1) // (i - 1)", "-2147483648 // -1 overflows int32", 0, "(-2147483647"),
-    ("out[i] = vc.subgroup_shuffle(i, here + 2)", "this reads the value of lane 4, which is inactive here", 2,
-     "vc.subgroup_shuffle"),
-    ("if here < 2: out[i] = vc.subgroup_shuffle(i, 3)", "the value of lane 3, which is inactive", 0, "vc.subgroup"),
+    ("out[i] = vc.subgroup.shuffle(i, here + 2)", "this reads the value of lane 4, which is inactive here", 2,
+     "vc.subgroup.shuffle"),
+    ("if here < 2: out[i] = vc.subgroup.shuffle(i, 3)", "the value of lane 3, which is inactive", 0, "vc.subgroup"),
     ("out[i] = int(1e9 * i)", "3000000000.0 does not fit int32", 3, "int("),
     ("out[i] = np.uint32(1.5 - i)", "-1.5 does not fit uint32", 3,
      "np.uint32("),
@@ -84,11 +84,11 @@ FOUND = [
 NOT_FOUND = [
     "out[7 - i] = x[-1] + x[7 - i]",
     "out[i] += 1; out[i] *= out[i]; x[i] = out[i]",
-    "vc.atomic_add(out, 0, 1); vc.atomic_max(out, 0, i)",
+    "vc.atomic.add(out, 0, 1); vc.atomic.max(out, 0, i)",
     "if i > 0: out[i] = x[0] + x[1]",
     "tile[0, here] = i; vc.barrier(); out[i] = tile[0, 3 - here]; vc.barrier(); tile[0, here] = 0",
     "out[i] = 0; vc.barrier(); x[i] = out[i ^ 3]; vc.barrier(); out[i ^ 1] = x[i]",
-    "if here == 0: tile[1, 1] = 3\n    vc.barrier()\n    vc.atomic_add(tile, (1, 1), i)",
+    "if here == 0: tile[1, 1] = 3\n    vc.barrier()\n    vc.atomic.add(tile, (1, 1), i)",
     "for k in range(group + 1):\n        if k < 1: vc.barrier()\n        else: vc.barrier()",
     "if x[group] < 3: vc.barrier()",
     "add(out, i, 3)",
@@ -332,7 +332,7 @@ def summed(x, out):
 @vc.kernel
 def faulty(x):
     if vc.global_id(0) == 2:
-        vc.atomic_add(x, 70, 1)
+        vc.atomic.add(x, 70, 1)
     vc.barrier()
 
 

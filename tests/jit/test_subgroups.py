@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from keyword import iskeyword
 from typing import Any
 
 import numpy as np
@@ -25,9 +26,9 @@ Array = np.ndarray[Any, Any]
 @vc.kernel
 def places(place):
     i = vc.global_id(0)
-    place[i, 0] = vc.group_id(0) * vc.num_subgroups() + vc.subgroup_id()
-    place[i, 1] = vc.subgroup_local_id()
-    place[i, 2] = vc.subgroup_size()
+    place[i, 0] = vc.group_id(0) * vc.subgroup.count() + vc.subgroup.id()
+    place[i, 1] = vc.subgroup.local_id()
+    place[i, 2] = vc.subgroup.size()
 
 
 def launch(kernel: Any, *tensors: Any) -> None:
@@ -75,7 +76,7 @@ FLOATS = "float16 float32 float64".split()
 def test_reductions(gpu: vc.Runtime, name: str, dtype: str) -> None:
     if name in ("and", "or", "xor") and dtype in FLOATS:
         return
-    function, ufunc = getattr(vc, f"subgroup_{name}"), UFUNCS[name]
+    function, ufunc = getattr(vc.subgroup, f"{name}_" if iskeyword(name) else name), UFUNCS[name]
 
     def reduced(x, out, picked):
         i = vc.global_id(0)
@@ -96,7 +97,7 @@ def test_reductions(gpu: vc.Runtime, name: str, dtype: str) -> None:
 @pytest.mark.parametrize("dtype", INTEGERS + FLOATS)
 @pytest.mark.parametrize("name", "add mul min max".split())
 def test_scans(gpu: vc.Runtime, name: str, dtype: str) -> None:
-    inclusive, exclusive = (getattr(vc, f"subgroup_{way}_{name}") for way in ("inclusive", "exclusive"))
+    inclusive, exclusive = (getattr(vc.subgroup, f"{way}_{name}") for way in ("inclusive", "exclusive"))
 
     def scanned(x, out, below):
         i = vc.global_id(0)
@@ -120,15 +121,15 @@ def test_scans(gpu: vc.Runtime, name: str, dtype: str) -> None:
 def votes(x, out):
     i = vc.global_id(0)
     if x[i] != 3:
-        out[i, 0] = vc.subgroup_all(x[i] < 2)
-        out[i, 1] = vc.subgroup_any(x[i] == 0)
-        out[i, 2] = vc.subgroup_elect()
-        out[i, 3] = vc.subgroup_and(x[i] < 2) + 2 * vc.subgroup_or(x[i] == 0) + 4 * vc.subgroup_xor(x[i] == 1)
-        ballot = vc.subgroup_ballot(x[i] > 0)
+        out[i, 0] = vc.subgroup.all(x[i] < 2)
+        out[i, 1] = vc.subgroup.any(x[i] == 0)
+        out[i, 2] = vc.subgroup.elect()
+        out[i, 3] = vc.subgroup.and_(x[i] < 2) + 2 * vc.subgroup.or_(x[i] == 0) + 4 * vc.subgroup.xor(x[i] == 1)
+        ballot = vc.subgroup.ballot(x[i] > 0)
         for k in range(2):
             out[i, 4 + k] = ballot[0] if k == 0 else ballot[1] + ballot[2] + ballot[3]
-        out[i, 6] = vc.subgroup_broadcast_first(i)
-        out[i, 7] = vc.subgroup_all(True) and not vc.subgroup_any(False)
+        out[i, 6] = vc.subgroup.broadcast_first(i)
+        out[i, 7] = vc.subgroup.all(True) and not vc.subgroup.any(False)
 
 
 def test_votes_of_those_that_come(gpu: vc.Runtime) -> None:
@@ -152,17 +153,17 @@ def test_shuffles(gpu: vc.Runtime, dtype: str) -> None:
     n = gpu.device.physical.subgroup_size
 
     def moved(x, by, out):
-        i, own = vc.global_id(0), vc.subgroup_local_id()
-        value, size = x[i], vc.subgroup_size()
-        out[0, i] = vc.subgroup_shuffle(value, (own * 3 + 1) % size)
-        out[1, i] = vc.subgroup_shuffle_xor(value, n - 1)
-        out[2, i] = vc.subgroup_shuffle_xor(value, by)
-        out[3, i] = vc.subgroup_shuffle_up(value, by)
-        out[4, i] = vc.subgroup_shuffle_down(value, 1)
-        out[5, i] = vc.subgroup_broadcast(value, n - 1)
-        out[6, i] = vc.subgroup_broadcast(value, by)
-        out[7, i] = vc.subgroup_shuffle_up(value, 100)
-        out[8, i] = vc.subgroup_shuffle_down(value, 100)
+        i, own = vc.global_id(0), vc.subgroup.local_id()
+        value, size = x[i], vc.subgroup.size()
+        out[0, i] = vc.subgroup.shuffle(value, (own * 3 + 1) % size)
+        out[1, i] = vc.subgroup.shuffle_xor(value, n - 1)
+        out[2, i] = vc.subgroup.shuffle_xor(value, by)
+        out[3, i] = vc.subgroup.shuffle_up(value, by)
+        out[4, i] = vc.subgroup.shuffle_down(value, 1)
+        out[5, i] = vc.subgroup.broadcast(value, n - 1)
+        out[6, i] = vc.subgroup.broadcast(value, by)
+        out[7, i] = vc.subgroup.shuffle_up(value, 100)
+        out[8, i] = vc.subgroup.shuffle_down(value, 100)
 
     array = data("int8", 3).astype(dtype) if dtype == "bool" else data(dtype, 3)
     out = gpu.zeros((9, array.size), dtype)
@@ -180,9 +181,9 @@ def test_shuffles(gpu: vc.Runtime, dtype: str) -> None:
 def tree(x, out):
     i = vc.global_id(0)
     total = x[i]
-    mask = vc.subgroup_size() // 2
+    mask = vc.subgroup.size() // 2
     while mask > 0:
-        total += vc.subgroup_shuffle_xor(total, mask)
+        total += vc.subgroup.shuffle_xor(total, mask)
         mask //= 2
     out[i] = total
 
@@ -192,12 +193,12 @@ def whole(x, out):
     """A sum over a workgroup: of each subgroup's sums."""
     sums = vc.shared(vc.local_size(0), x.dtype)
     i = vc.global_id(0)
-    total = vc.subgroup_add(x[i])
-    if vc.subgroup_elect():
-        sums[vc.subgroup_id()] = total
+    total = vc.subgroup.add(x[i])
+    if vc.subgroup.elect():
+        sums[vc.subgroup.id()] = total
     vc.barrier()
     if vc.local_id(0) == 0:
-        for k in range(1, vc.num_subgroups()):
+        for k in range(1, vc.subgroup.count()):
             total += sums[k]
         out[vc.group_id(0)] = total
 
@@ -217,14 +218,14 @@ def in_control_flow(x, out, n):
     """The same operation on the same value before, in and after branches and loops: three different results."""
     i = vc.global_id(0)
     value = x[i]
-    before, inside, rounds = vc.subgroup_add(value), value * 0, value * 0
+    before, inside, rounds = vc.subgroup.add(value), value * 0, value * 0
     if value > n:
-        inside = vc.subgroup_add(value)
+        inside = vc.subgroup.add(value)
     for _ in range(value):
-        rounds += vc.subgroup_add(1)
+        rounds += vc.subgroup.add(1)
     if value == 0:
         return
-    out[i, 0], out[i, 1], out[i, 2], out[i, 3] = before, inside, rounds, vc.subgroup_add(value)
+    out[i, 0], out[i, 1], out[i, 2], out[i, 3] = before, inside, rounds, vc.subgroup.add(value)
 
 
 @given(st.lists(st.integers(0, 5), min_size=GROUP * N_GROUPS, max_size=GROUP * N_GROUPS), st.integers(0, 5))
@@ -253,7 +254,7 @@ _TYPES = ("f", 1), ("i", 1), int
 
 @pytest.mark.pure
 def test_the_passes_move_none() -> None:
-    text = "a = vc.subgroup_add(n)\n    for k in range(i):\n        a += vc.subgroup_add(n)\n    c[i] = a"
+    text = "a = vc.subgroup.add(n)\n    for k in range(i):\n        a += vc.subgroup.add(n)\n    c[i] = a"
     kernel: Callable[..., Any] = module(MODULE.format(statement=text)).kernel
     built, *_ = build(kernel, read(kernel), _TYPES, (64, 1, 1))  # type: ignore[arg-type]
     lines = ir.text(ir.optimize(built)).splitlines()
@@ -263,8 +264,8 @@ def test_the_passes_move_none() -> None:
     assert at[0] < loop < at[1]
 
 
-UNIFORM = ["subgroup_size()", "num_subgroups()"]
-DIFFERENT = ["subgroup_id()", "subgroup_local_id()", "subgroup_add(n)", "subgroup_any(i > 4)", "subgroup_elect()"]
+UNIFORM = ["subgroup.size()", "subgroup.count()"]
+DIFFERENT = ["subgroup.id()", "subgroup.local_id()", "subgroup.add(n)", "subgroup.any(i > 4)", "subgroup.elect()"]
 
 
 @pytest.mark.pure
@@ -279,14 +280,14 @@ def test_what_differs_in_a_workgroup(call: str) -> None:
 
 
 REFUSED = [
-    ("vc.subgroup_add(n > 3)", "subgroup_add takes numbers; got bool; use & | ^ or not, or count with int(x)"),
-    ("vc.subgroup_and(x[i])", "subgroup_and takes integers; got float32; convert with int(x)"),
-    ("vc.subgroup_add(x)", "this takes numbers; got the tensor x"),
-    ("vc.subgroup_shuffle(n, 1.0)", "an index is an integer; got a Python float; write int(x)"),
-    ("vc.subgroup_shuffle(n, x[i])", "an index is an integer; got float32; write int(x)"),
-    ("vc.subgroup_shuffle(n, -1)", "lanes of a subgroup are 0 to 127; got a Python int -1"),
-    ("vc.subgroup_add()", "subgroup_add takes 1 argument; got 0"),
-    ("vc.subgroup_size(0)", "subgroup_size takes 0 arguments; got 1"),
+    ("vc.subgroup.add(n > 3)", "subgroup.add takes numbers; got bool; use & | ^ or not, or count with int(x)"),
+    ("vc.subgroup.and_(x[i])", "subgroup.and_ takes integers; got float32; convert with int(x)"),
+    ("vc.subgroup.add(x)", "this takes numbers; got the tensor x"),
+    ("vc.subgroup.shuffle(n, 1.0)", "an index is an integer; got a Python float; write int(x)"),
+    ("vc.subgroup.shuffle(n, x[i])", "an index is an integer; got float32; write int(x)"),
+    ("vc.subgroup.shuffle(n, -1)", "lanes of a subgroup are 0 to 127; got a Python int -1"),
+    ("vc.subgroup.add()", "subgroup.add takes 1 argument; got 0"),
+    ("vc.subgroup.size(0)", "subgroup.size takes 0 arguments; got 1"),
 ]
 
 
@@ -302,9 +303,11 @@ def test_what_is_refused(statement: str, message: str) -> None:
 
 @pytest.mark.pure
 def test_the_names_mean_nothing_outside() -> None:
-    names = [name for name in vc.__all__ if "subgroup" in name]
+    names = dir(vc.subgroup)
     assert len(names) == 29
     for name in names:
-        function = getattr(vc, name)
-        with pytest.raises(KernelError, match=rf"vc\.{name}\(.* inside of a function that vc.kernel compiles"):
+        function = getattr(vc.subgroup, name)
+        with pytest.raises(
+            KernelError, match=rf"vc\.subgroup\.{name}\(.* inside of a function that vc.kernel compiles"
+        ):
             function(*range(function.__code__.co_argcount))

@@ -126,10 +126,10 @@ def test_parts_of_vectors(gpu: vc.Runtime) -> None:
 def geometry(x, y, out):
     i = vc.global_id(0)
     a, b = vc.float32x3(x[i, 0], x[i, 1], x[i, 2]), vc.float32x3(y[i, 0], y[i, 1], y[i, 2])
-    out[i, 0], out[i, 1], out[i, 2] = a @ b, vc.dot(a, b), np.dot(a.xy, b.yz)
-    out[i, 3], out[i, 4] = vc.length(a), np.linalg.norm(b)
-    out[i, 5], out[i, 6], out[i, 7] = vc.normalize(a)
-    out[i, 8], out[i, 9], out[i, 10] = vc.cross(a, b)
+    out[i, 0], out[i, 1], out[i, 2] = a @ b, vc.vector.dot(a, b), np.dot(a.xy, b.yz)
+    out[i, 3], out[i, 4] = vc.vector.length(a), np.linalg.norm(b)
+    out[i, 5], out[i, 6], out[i, 7] = vc.vector.normalize(a)
+    out[i, 8], out[i, 9], out[i, 10] = vc.vector.cross(a, b)
     out[i, 11] = np.cross(a, b).x
     out[i, 12], out[i, 13], out[i, 14] = np.sqrt(abs(a))
 
@@ -199,8 +199,8 @@ def test_vectors_that_change(gpu: vc.Runtime, limits: list[int], n: int) -> None
 def sums(x, out):
     i = vc.global_id(0)
     v = vc.int32x2(x[i, 0], x[i, 1])
-    total = vc.subgroup_add(v)
-    first = vc.subgroup_shuffle(v, 0)
+    total = vc.subgroup.add(v)
+    first = vc.subgroup.shuffle(v, 0)
     if i == 0:
         out[0, 0], out[0, 1] = total
         out[1, 0], out[1, 1] = first
@@ -309,7 +309,7 @@ REFUSED = [
     ("x[i] = v", "this takes numbers; got float32x3; take an element, as v.x"),
     ("v @ 2", "@ takes two vectors; got float32x3 and a Python int"),
     ("v @ w", "operands are vectors of one length"),
-    ("vc.dot(v, 2.0)", "@ takes two vectors; got float32x3 and a Python float"),
+    ("vc.vector.dot(v, 2.0)", "@ takes two vectors; got float32x3 and a Python float"),
     ("x @ x", "@ takes two vectors; got the tensor x"),
     ("v & v", "& takes integers; got float32 and float32; convert with int(x)"),
     ("float(v)", "this takes numbers; got float32x3; take an element, as v.x"),
@@ -332,7 +332,7 @@ REFUSED = [
     ("x[:] = v", "only vectors and tuples have slices"),
     ("t = vc.shared((2, 4), vc.float32); t[0] = v", "rows of the shared array t (float32, 2-D) have 4 elements; got 3"),
     ("m[i][0][0] = 1", "only tensors, shared arrays and tuples are indexed; got float32"),
-    ("vc.cross(w, w)", "int32x2 has no attribute yzx"),
+    ("vc.vector.cross(w, w)", "int32x2 has no attribute yzx"),
     ("x[1:2]", "only vectors and tuples have slices; index single elements, in a for loop"),
 ]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -104,10 +105,10 @@ def histogram(x, counts):
         bins[k] = 0
     vc.barrier()
     if i < x.size:
-        vc.atomic_add(bins, x[i], 1)
+        vc.atomic.add(bins, x[i], 1)
     vc.barrier()
     for k in range(here, bins.size, n):
-        vc.atomic_add(counts, k, bins[k])
+        vc.atomic.add(counts, k, bins[k])
 
 
 def test_a_histogram(gpu: vc.Runtime) -> None:
@@ -120,12 +121,12 @@ def test_a_histogram(gpu: vc.Runtime) -> None:
 
 
 ATOMICS: dict[str, Any] = {
-    "add": (vc.atomic_add, np.add),
-    "min": (vc.atomic_min, np.minimum),
-    "max": (vc.atomic_max, np.maximum),
-    "and": (vc.atomic_and, np.bitwise_and),
-    "or": (vc.atomic_or, np.bitwise_or),
-    "xor": (vc.atomic_xor, np.bitwise_xor),
+    "add": (vc.atomic.add, np.add),
+    "min": (vc.atomic.min, np.minimum),
+    "max": (vc.atomic.max, np.maximum),
+    "and": (vc.atomic.and_, np.bitwise_and),
+    "or": (vc.atomic.or_, np.bitwise_or),
+    "xor": (vc.atomic.xor, np.bitwise_xor),
 }
 
 
@@ -168,8 +169,8 @@ def test_atomics_combine(gpu: vc.Runtime, name: str, dtype: type[np.integer[Any]
 @vc.kernel
 def tickets(place, seen, winner, wins):
     i = vc.global_id(0)
-    seen[i] = vc.atomic_exchange(place, 0, i + 1)
-    if vc.atomic_compare_exchange(winner, (), -1, i) == -1:
+    seen[i] = vc.atomic.exchange(place, 0, i + 1)
+    if vc.atomic.compare_exchange(winner, (), -1, i) == -1:
         wins[i] = 1
 
 
@@ -185,7 +186,7 @@ def test_exchanges_hand_on_what_was_there(gpu: vc.Runtime) -> None:
 @vc.kernel
 def locked(total, lock, rounds):
     for _ in range(rounds):
-        vc.atomic_add(total, 0, vc.atomic_add(lock, 0, 1) % 2)
+        vc.atomic.add(total, 0, vc.atomic.add(lock, 0, 1) % 2)
 
 
 @pytest.mark.device_only
@@ -194,7 +195,7 @@ def test_an_atomic_reads_and_writes_to_the_scheduler(gpu: vc.Runtime) -> None:
     from vkcompute.jit.frontend.source import read
 
     def only(x):
-        vc.atomic_max(x, 0, 3)
+        vc.atomic.max(x, 0, 3)
 
     found = specialize(only, read(only), (("i", 1),), None)  # type: ignore[arg-type]
     kernel = gpu.kernel(found.spirv)
@@ -210,13 +211,13 @@ def test_the_grid_is_over_what_is_assigned_and_not_over_a_counter(gpu: vc.Runtim
     def counted(count, x, out):
         i = vc.global_id(0)
         if i < x.size:
-            vc.atomic_add(count, 0, 1)
+            vc.atomic.add(count, 0, 1)
             out[i] = x[i] + 1
 
     @vc.kernel
     def only_counted(count, x):
         if vc.global_id(0) < x.size:
-            vc.atomic_add(count, 0, 1)
+            vc.atomic.add(count, 0, 1)
 
     count, x, out = gpu.zeros(1, np.int32), gpu.zeros(1000, np.int32), gpu.zeros(1000, np.int32)
     counted(count, x, out)
@@ -266,7 +267,7 @@ DIVERGENT = [
     "y = 1\n    if i < n:\n        y = 2\n    if y == 2:\n        vc.barrier()",
     "y = 0\n    for k in range(n):\n        if y > 2:\n            vc.barrier()\n        y = i",
     "y = 0\n    while x[i] > y:\n        y += 1\n    if y > 2:\n        vc.barrier()",
-    "if vc.atomic_add(c, 0, 1) == 0:\n        vc.barrier()",
+    "if vc.atomic.add(c, 0, 1) == 0:\n        vc.barrier()",
     "if first(i) > 0:\n        vc.barrier()",
     "if n > 2:\n        if i > 3:\n            return\n    vc.barrier()",
     "guarded(i)",
@@ -319,20 +320,24 @@ REFUSED = [
     ("y = vc.shared((2, 3), vc.int8); y[1] = 2", "y takes 2 indices; a row, with one less, takes a vector", "y[1]"),
     ("y = vc.shared(2, vc.int8) + 1", "got the shared array shared (int8, 1-D); index it", "vc.shared"),
     ("y = vc.shared(2, vc)", "one of numpy's, as vc.float32; got the module vkcompute", "vc.shared"),
-    ("vc.atomic_and(x, 0, 1)", "atomic_and takes int32, uint32, int64 and uint64; got the tensor x", "vc.atomic_and"),
     (
-        "vc.atomic_add(c, 0, 1.5)",
-        "atomic_add on int32 takes integers; got a Python float; write int(x)",
-        "vc.atomic_add",
+        "vc.atomic.and_(x, 0, 1)",
+        "and_ takes int32, uint32, int64 and uint64; got the tensor x",
+        "vc.atomic.and_",
     ),
-    ("vc.atomic_max(c, 0, x[0])", "atomic_max on int32 takes integers; got float32; write int(x)", "vc.atomic_max"),
-    ("vc.atomic_compare_exchange(c, 0, 1, 1.0)", "on int32 takes integers; got a Python float", "vc.atomic_compare"),
-    ("y = vc.shared(2, vc.float16); vc.atomic_add(y, 0, 1)", "y (float16, 1-D); make it of float32", "vc.atomic_add"),
-    ("y = vc.shared(2, bool); vc.atomic_or(y, 0, 1)", "got the shared array y (bool, 1-D); make it", "vc.atomic_or"),
-    ("vc.atomic_compare_exchange(x, 0, 1, 2)", "exchange the index of an element", "vc.atomic_compare_exchange"),
-    ("vc.atomic_add(c, 0)", "atomic_add takes 3 arguments; got 2", "vc.atomic_add"),
-    ("vc.atomic_add(c[0], 0, 1)", "only tensors, shared arrays and tuples are indexed; got int32", "vc.atomic_add"),
-    ("vc.atomic_add(c, (0, 1), 1)", "c takes 1 indices, one per axis; got 2", "vc.atomic_add"),
+    (
+        "vc.atomic.add(c, 0, 1.5)",
+        "atomic.add on int32 takes integers; got a Python float; write int(x)",
+        "vc.atomic.add",
+    ),
+    ("vc.atomic.max(c, 0, x[0])", "atomic.max on int32 takes integers; got float32; write int(x)", "vc.atomic.max"),
+    ("vc.atomic.compare_exchange(c, 0, 1, 1.0)", "on int32 takes integers; got a Python float", "vc.atomic.compare"),
+    ("y = vc.shared(2, vc.float16); vc.atomic.add(y, 0, 1)", "y (float16, 1-D); make it of float32", "vc.atomic.add"),
+    ("y = vc.shared(2, bool); vc.atomic.or_(y, 0, 1)", "got the shared array y (bool, 1-D); make it", "vc.atomic.or_"),
+    ("vc.atomic.compare_exchange(x, 0, 1, 2)", "exchange the index of an element", "vc.atomic.compare_exchange"),
+    ("vc.atomic.add(c, 0)", "atomic.add takes 3 arguments; got 2", "vc.atomic.add"),
+    ("vc.atomic.add(c[0], 0, 1)", "only tensors, shared arrays and tuples are indexed; got int32", "vc.atomic.add"),
+    ("vc.atomic.add(c, (0, 1), 1)", "c takes 1 indices, one per axis; got 2", "vc.atomic.add"),
 ]
 
 
@@ -349,8 +354,8 @@ def test_what_is_refused(statement: str, message: str, at: str) -> None:
 
 
 @pytest.mark.pure
-@pytest.mark.parametrize("name", ["shared", "barrier", *(f"atomic_{name}" for name in ATOMICS), "atomic_exchange"])
+@pytest.mark.parametrize("name", ["shared", "barrier", *(f"atomic.{name}" for name in dir(vc.atomic))])
 def test_the_names_mean_nothing_outside(name: str) -> None:
-    args = {"shared": (2, vc.int32), "barrier": ()}.get(name, ([1], 0, 1))
-    with pytest.raises(KernelError, match=f"vc.{name}.* inside of a function that vc.kernel compiles"):
-        getattr(vc, name)(*args)
+    args = {"shared": (2, vc.int32), "barrier": (), "atomic.compare_exchange": ([1], 0, 1, 2)}.get(name, ([1], 0, 1))
+    with pytest.raises(KernelError, match=rf"vc\.{name}.* inside of a function that vc.kernel compiles"):
+        attrgetter(name)(vc)(*args)

@@ -165,17 +165,17 @@ def kernel(
 
     **Vectors** have 2 to 4 elements of float16, float32, float64, int32 or uint32: `v = vc.float32x3(x, y, 0)`.
     Operators and functions apply to each element, and numbers are repeated. Parts are `v.x`, `v.zy` (of xyzw or rgba),
-    `v[0]`, `v[i]`, `v[1:3]`. Further: `a @ b`, `vc.dot`, `vc.cross`, `vc.length`, `vc.normalize`, sum, min, max, any,
-    all. A vector is immutable. `vc.float32x3(x[i])` loads one from the last axis of a tensor; `x[i] = v` and
+    `v[0]`, `v[i]`, `v[1:3]`. Further: `a @ b`, sum, min, max, any, all, and dot, cross, length and normalize in
+    `vc.vector`. A vector is immutable. `vc.float32x3(x[i])` loads one from the last axis of a tensor; `x[i] = v` and
     `x[i] += v` store one.
 
     **Workgroups.** `tile = vc.shared((16, 16), vc.float32)` is an array shared by a workgroup, `vc.barrier()` waits for
-    all of its invocations. `vc.atomic_add(array, index, value)`, min, max, and, or, xor, exchange and
-    `vc.atomic_compare_exchange(array, index, expected, new)` return the old element; add, min, max and exchange take
+    all of its invocations. `vc.atomic.add(array, index, value)`, min, max, and, or, xor, exchange and
+    `vc.atomic.compare_exchange(array, index, expected, new)` return the old element; add, min, max and exchange take
     floats, too. A barrier that is not proved to be reached by all invocations is an error.
 
-    **Subgroups** are the parts of a workgroup that run in lockstep, `vc.subgroup_size()` lanes each:
-    `vc.subgroup_add(x)` and mul, min, max, and, or, xor; scans, as `vc.subgroup_inclusive_add(x)`; votes, broadcasts
+    **Subgroups** are the parts of a workgroup that run in lockstep, `vc.subgroup.size()` lanes each:
+    `vc.subgroup.add(x)` and mul, min, max, and, or, xor; scans, as `vc.subgroup.inclusive_add(x)`; votes, broadcasts
     and shuffles. They operate on the active lanes.
 
     **Language.** Assignments; if, while, break, continue, return; for over range(), tuples, tensors, enumerate() and

@@ -18,7 +18,7 @@ import numpy as np
 from vkcompute import ir
 from vkcompute._version import __version__
 from vkcompute.jit.frontend.values import PLAIN, is_named, plain_text
-from vkcompute.jit.library.vectors import VectorType
+from vkcompute.jit.library.vector import VectorType
 
 _OWN = f"{__name__.partition('.')[0]}."  # functions of this package are known by name; `compiler` covers their code
 _FOLDERS = Path(ir.__file__).parent, Path(__file__).parents[1]

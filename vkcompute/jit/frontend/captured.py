@@ -81,8 +81,10 @@ def lookup_in(owner: Any, *, item: bool) -> Callable[[Any], Any]:
 
 def suggestion(name: str, known: Collection[str]) -> str:
     """Returns "; did you mean …?" with the known name most like an unknown one, or "" if none is close."""
-    if name == "atomic_sub" and "atomic_add" in known:
-        return "; write atomic_add of a negative number"
-    adds = name.replace("_sum", "_add")
-    near = [adds] if adds in known else difflib.get_close_matches(name, sorted(known), 1)
+    if name == "sub" and "compare_exchange" in known:  # vc.atomic
+        return "; write atomic.add of a negative number"
+    namespace, _, rest = name.partition("_")  # as in vc.atomic_add
+    if rest and namespace in known:
+        return f"; did you mean {namespace}.{rest}?"
+    near = ["add"] if name == "sum" and "add" in known else difflib.get_close_matches(name, sorted(known), 1)
     return f"; did you mean {near[0]}?" if near else ""

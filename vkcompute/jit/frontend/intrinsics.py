@@ -33,6 +33,7 @@ class Intrinsic(NamedTuple):
     usage: str = ""
 
 
+_NAMESPACES = "atomic", "subgroup", "vector"
 _F = TypeVar("_F", bound=Callable[..., Any])
 INTRINSICS: dict[Any, Intrinsic] = {}
 REMEDIES: dict[Any, str] = {}
@@ -78,8 +79,14 @@ def accepted(function: Any, n: int) -> Intrinsic:
     if n >= entry.fewest and (entry.most is None or n <= entry.most):
         return entry
     wanted = entry.fewest if entry.most == entry.fewest else f"{entry.fewest} to {entry.most or 'any number of'}"
-    rule = f"{function.__name__} takes {wanted} argument{'s' * (wanted != 1)}; got {n}"
+    rule = f"{_public_name(function)} takes {wanted} argument{'s' * (wanted != 1)}; got {n}"
     raise UnsupportedError(f"{rule}{entry.usage}")
+
+
+def _public_name(function: Any) -> str:
+    """Returns the name with its namespace in vkcompute, if it has one."""
+    namespace = (getattr(function, "__module__", "") or "").rpartition("vkcompute.jit.library.")[2]
+    return f"{namespace}.{function.__name__}" if namespace in _NAMESPACES else str(function.__name__)
 
 
 def folded(function: Any, args: list[Any]) -> Any:

@@ -1,3 +1,12 @@
 """Imports all files of the library, which registers their functions as intrinsics."""
 
-from vkcompute.jit.library import elementary, functions, ids, printing, subgroup, vectors, workgroup  # noqa: F401
+from vkcompute.jit.library import (  # noqa: F401
+    atomic,
+    elementary,
+    functions,
+    ids,
+    printing,
+    subgroup,
+    vector,
+    workgroup,
+)

@@ -1,7 +1,7 @@
 """Subgroup operations: functions that have a value in kernels only.
 
 A subgroup is the part of a workgroup that runs in lockstep: 32 invocations on NVIDIA, 32 or 64 on AMD, 8 to 32 on
-Intel, at most 128. `subgroup_local_id()` is the lane of an invocation. The device decides which invocations form a
+Intel, at most 128. `local_id()` is the lane of an invocation. The device decides which invocations form a
 subgroup; the last subgroup of a workgroup may have inactive lanes.
 
 All of these functions operate on the active lanes: in a branch the lanes that take it, after a return those that did
@@ -11,6 +11,7 @@ not. Calls in different places never combine.
 from __future__ import annotations
 
 from functools import partial
+from keyword import iskeyword
 from typing import Any
 
 from vkcompute.ir import BOOL, INT32, SUBGROUP_OPERATIONS, UINT32, Value
@@ -19,6 +20,12 @@ from vkcompute.jit.frontend.intrinsics import intrinsic
 from vkcompute.jit.frontend.source import UnsupportedError
 from vkcompute.jit.frontend.values import Kind, Number, Vector, describe
 from vkcompute.jit.library.ids import outside
+
+__all__ = """
+    add all and_ any ballot broadcast broadcast_first count elect exclusive_add exclusive_max exclusive_min
+    exclusive_mul id inclusive_add inclusive_max inclusive_min inclusive_mul local_id max min mul or_ shuffle
+    shuffle_down shuffle_up shuffle_xor size xor
+""".split()
 
 _MOST_LANES = 128  # Vulkan's maximum of subgroupSize
 
@@ -32,7 +39,7 @@ def _combined(name: str, c: Compiler, x: Any) -> Number | Vector:
     if isinstance(x, Vector):
         return c.each(partial(_combined, name, c), x)
     kind = c.kind(x)
-    c.demand_kind("".join(SUBGROUP_OPERATIONS[name].opcodes), kind, f"subgroup_{name}", x)
+    c.demand_kind("".join(SUBGROUP_OPERATIONS[name].opcodes), kind, f"subgroup.{name}{'_' * iskeyword(name)}", x)
     return Number(c.builder.subgroup(name, c.cast(x, kind.type)), kind)
 
 
@@ -73,177 +80,181 @@ def _neighbor(c: Compiler, delta: Value, *, up: bool) -> Value:
 
 
 @intrinsic(partial(_builtin, "subgroup_size"))
-def subgroup_size() -> int:
+def size() -> int:
     """Number of lanes of a subgroup, a power of two; int32. Unlike vc.local_size, it is known on the device only."""
-    outside("subgroup_size()")
+    outside("subgroup.size()")
 
 
 @intrinsic(partial(_builtin, "n_subgroups"))
-def num_subgroups() -> int:
+def count() -> int:
     """Number of subgroups of the workgroup; int32."""
-    outside("num_subgroups()")
+    outside("subgroup.count()")
 
 
 @intrinsic(partial(_builtin, "subgroup_id"))
-def subgroup_id() -> int:
+def id() -> int:
     """Index of the subgroup in its workgroup; int32."""
-    outside("subgroup_id()")
+    outside("subgroup.id()")
 
 
 @intrinsic(partial(_builtin, "subgroup_local_id"))
-def subgroup_local_id() -> int:
+def local_id() -> int:
     """Lane of the invocation: its index in the subgroup; int32."""
-    outside("subgroup_local_id()")
+    outside("subgroup.local_id()")
 
 
 @intrinsic(partial(_combined, "add"))
-def subgroup_add(value: Any) -> Any:
+def add(value: Any) -> Any:
     """Sum over the subgroup, of the type of the value. The order in which floats are added is up to the device."""
-    outside("subgroup_add(value)")
+    outside("subgroup.add(value)")
 
 
 @intrinsic(partial(_combined, "mul"))
-def subgroup_mul(value: Any) -> Any:
+def mul(value: Any) -> Any:
     """Product over the subgroup."""
-    outside("subgroup_mul(value)")
+    outside("subgroup.mul(value)")
 
 
 @intrinsic(partial(_combined, "min"))
-def subgroup_min(value: Any) -> Any:
+def min(value: Any) -> Any:
     """Minimum over the subgroup."""
-    outside("subgroup_min(value)")
+    outside("subgroup.min(value)")
 
 
 @intrinsic(partial(_combined, "max"))
-def subgroup_max(value: Any) -> Any:
+def max(value: Any) -> Any:
     """Maximum over the subgroup."""
-    outside("subgroup_max(value)")
+    outside("subgroup.max(value)")
 
 
 @intrinsic(partial(_combined, "and"))
-def subgroup_and(value: Any) -> Any:
+def and_(value: Any) -> Any:
     """Bitwise and over the subgroup, of integers or bools."""
-    outside("subgroup_and(value)")
+    outside("subgroup.and_(value)")
 
 
 @intrinsic(partial(_combined, "or"))
-def subgroup_or(value: Any) -> Any:
+def or_(value: Any) -> Any:
     """Bitwise or over the subgroup, of integers or bools."""
-    outside("subgroup_or(value)")
+    outside("subgroup.or_(value)")
 
 
 @intrinsic(partial(_combined, "xor"))
-def subgroup_xor(value: Any) -> Any:
+def xor(value: Any) -> Any:
     """Bitwise xor over the subgroup, of integers or bools."""
-    outside("subgroup_xor(value)")
+    outside("subgroup.xor(value)")
 
 
 @intrinsic(partial(_combined, "inclusive_add"))
-def subgroup_inclusive_add(value: Any) -> Any:
+def inclusive_add(value: Any) -> Any:
     """Inclusive prefix sum: over the lanes up to and including this one."""
-    outside("subgroup_inclusive_add(value)")
+    outside("subgroup.inclusive_add(value)")
 
 
 @intrinsic(partial(_combined, "inclusive_mul"))
-def subgroup_inclusive_mul(value: Any) -> Any:
+def inclusive_mul(value: Any) -> Any:
     """Inclusive prefix product: over the lanes up to and including this one."""
-    outside("subgroup_inclusive_mul(value)")
+    outside("subgroup.inclusive_mul(value)")
 
 
 @intrinsic(partial(_combined, "inclusive_min"))
-def subgroup_inclusive_min(value: Any) -> Any:
+def inclusive_min(value: Any) -> Any:
     """Inclusive prefix minimum: over the lanes up to and including this one."""
-    outside("subgroup_inclusive_min(value)")
+    outside("subgroup.inclusive_min(value)")
 
 
 @intrinsic(partial(_combined, "inclusive_max"))
-def subgroup_inclusive_max(value: Any) -> Any:
+def inclusive_max(value: Any) -> Any:
     """Inclusive prefix maximum: over the lanes up to and including this one."""
-    outside("subgroup_inclusive_max(value)")
+    outside("subgroup.inclusive_max(value)")
 
 
 @intrinsic(partial(_combined, "exclusive_add"))
-def subgroup_exclusive_add(value: Any) -> Any:
+def exclusive_add(value: Any) -> Any:
     """Exclusive prefix sum: over the lanes below this one; 0 in the first lane."""
-    outside("subgroup_exclusive_add(value)")
+    outside("subgroup.exclusive_add(value)")
 
 
 @intrinsic(partial(_combined, "exclusive_mul"))
-def subgroup_exclusive_mul(value: Any) -> Any:
+def exclusive_mul(value: Any) -> Any:
     """Exclusive prefix product: over the lanes below this one; 1 in the first lane."""
-    outside("subgroup_exclusive_mul(value)")
+    outside("subgroup.exclusive_mul(value)")
 
 
 @intrinsic(partial(_combined, "exclusive_min"))
-def subgroup_exclusive_min(value: Any) -> Any:
+def exclusive_min(value: Any) -> Any:
     """Exclusive prefix minimum; in the first lane the largest value of the type, infinity for floats."""
-    outside("subgroup_exclusive_min(value)")
+    outside("subgroup.exclusive_min(value)")
 
 
 @intrinsic(partial(_combined, "exclusive_max"))
-def subgroup_exclusive_max(value: Any) -> Any:
+def exclusive_max(value: Any) -> Any:
     """Exclusive prefix maximum; in the first lane the smallest value of the type, -infinity for floats."""
-    outside("subgroup_exclusive_max(value)")
+    outside("subgroup.exclusive_max(value)")
 
 
 @intrinsic(partial(_vote, "all"))
-def subgroup_all(condition: Any) -> bool:
+def all(condition: Any) -> bool:
     """True if the condition is true in all lanes."""
-    outside("subgroup_all(condition)")
+    outside("subgroup.all(condition)")
 
 
 @intrinsic(partial(_vote, "any"))
-def subgroup_any(condition: Any) -> bool:
+def any(condition: Any) -> bool:
     """True if the condition is true in at least one lane."""
-    outside("subgroup_any(condition)")
+    outside("subgroup.any(condition)")
 
 
 @intrinsic(partial(_vote, "ballot"))
-def subgroup_ballot(condition: Any) -> Any:
+def ballot(condition: Any) -> Any:
     """Mask of lanes in which the condition is true: a uint32x4; lane k is bit k of x, lane 32 + k of y, and so on."""
-    outside("subgroup_ballot(condition)")
+    outside("subgroup.ballot(condition)")
 
 
 @intrinsic(_elect)
-def subgroup_elect() -> bool:
+def elect() -> bool:
     """True in the lowest active lane, False in the others."""
-    outside("subgroup_elect()")
+    outside("subgroup.elect()")
 
 
 @intrinsic(partial(_shuffled, "shuffle"))
-def subgroup_broadcast(value: Any, lane: int) -> Any:
-    """Value of one lane, the same for the whole subgroup; like `subgroup_shuffle`, but faster for a constant lane."""
-    outside("subgroup_broadcast(value, lane)")
+def broadcast(value: Any, lane: int) -> Any:
+    """Value of one lane, the same for the whole subgroup; like `shuffle`, but faster for a constant lane."""
+    outside("subgroup.broadcast(value, lane)")
 
 
 @intrinsic(partial(_combined, "broadcast_first"))
-def subgroup_broadcast_first(value: Any) -> Any:
+def broadcast_first(value: Any) -> Any:
     """Value of the lowest active lane."""
-    outside("subgroup_broadcast_first(value)")
+    outside("subgroup.broadcast_first(value)")
 
 
 @intrinsic(partial(_shuffled, "shuffle"))
-def subgroup_shuffle(value: Any, lane: int) -> Any:
+def shuffle(value: Any, lane: int) -> Any:
     """Value of another lane, chosen by each lane for itself.
 
     It is undefined for a lane that does not exist or is inactive: shuffle outside of branches.
     """
-    outside("subgroup_shuffle(value, lane)")
+    outside("subgroup.shuffle(value, lane)")
 
 
 @intrinsic(partial(_shuffled, "shuffle_xor"))
-def subgroup_shuffle_xor(value: Any, mask: int) -> Any:
-    """Value of the lane `subgroup_local_id() ^ mask`; the mask is less than the subgroup size."""
-    outside("subgroup_shuffle_xor(value, mask)")
+def shuffle_xor(value: Any, mask: int) -> Any:
+    """Value of the lane `local_id() ^ mask`; the mask is less than the subgroup size."""
+    outside("subgroup.shuffle_xor(value, mask)")
 
 
 @intrinsic(partial(_shuffled, "shuffle_up"))
-def subgroup_shuffle_up(value: Any, delta: int) -> Any:
+def shuffle_up(value: Any, delta: int) -> Any:
     """Value of the lane `delta` below; where there is none, the invocation's own value."""
-    outside("subgroup_shuffle_up(value, delta)")
+    outside("subgroup.shuffle_up(value, delta)")
 
 
 @intrinsic(partial(_shuffled, "shuffle_down"))
-def subgroup_shuffle_down(value: Any, delta: int) -> Any:
+def shuffle_down(value: Any, delta: int) -> Any:
     """Value of the lane `delta` above; where there is none, the invocation's own value."""
-    outside("subgroup_shuffle_down(value, delta)")
+    outside("subgroup.shuffle_down(value, delta)")
+
+
+def __dir__() -> list[str]:
+    return __all__

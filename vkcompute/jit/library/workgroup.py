@@ -1,19 +1,18 @@
-"""Shared arrays, barriers and atomic operations: functions that have a value in kernels only."""
+"""Shared arrays and barriers: functions that have a value in kernels only."""
 
 from __future__ import annotations
 
 import ast
 import math
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from vkcompute.ir import ATOMICS, BOOL, SCALARS, UINT8, Scalar
+from vkcompute.ir import BOOL, SCALARS, UINT8, Scalar
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.intrinsics import intrinsic
 from vkcompute.jit.frontend.source import UnsupportedError
-from vkcompute.jit.frontend.values import Array, Kind, Number, describe
+from vkcompute.jit.frontend.values import Array, Number, describe
 from vkcompute.jit.library.ids import outside
 
 _MOST_BYTES = 2**31 - 1  # far above any device's limit; indices are int32
@@ -72,37 +71,6 @@ def _barrier(c: Compiler) -> None:
         c.builder.barrier()
 
 
-def _atomic(name: str, c: Compiler, array: Any, index: Any, *values: Any) -> Number:
-    """Builds an atomic operation on an element."""
-    place = c.place(array, index)
-    _check_atomic(name, array)
-    for each in values:
-        if array.element.kind != "f" and c.kind(each).type.kind == "f":
-            raise UnsupportedError(
-                f"atomic_{name} on {array.element} takes integers; got {describe(each)}; write int(x)"
-            )
-    c.mark_written(array, assigned=False)
-    numbers = [c.cast(each, array.element) for each in values]
-    if name == "compare_exchange":
-        change = partial(c.builder.compare_exchange, array.memory, place, *numbers)
-    else:
-        change = partial(c.builder.atomic, name, array.memory, place, *numbers)
-    return Number(c.guarded(place, change, array.element), Kind(array.element))
-
-
-def _check_atomic(name: str, array: Array) -> None:
-    """Raises UnsupportedError for an operation that the elements of the array do not support."""
-    floats = name in ATOMICS and "f" in ATOMICS[name].opcodes
-    takes = "float32, float64, " * floats + "int32, uint32, int64 and uint64"
-    if array.element.name not in takes.replace(" and", ",").split(", "):
-        remedy = "make it of int32"
-        if array.element.kind == "f" and floats:
-            remedy = "make it of float32"
-        if name == "compare_exchange":
-            remedy = "exchange the index of an element that holds the number"
-        raise UnsupportedError(f"atomic_{name} takes {takes}; got {describe(array)}; {remedy}")
-
-
 @intrinsic(_shared, usage=": shape and dtype, as vc.shared(8, vc.float32)")
 def shared(shape: int | tuple[int, ...], dtype: Any) -> Any:
     """Makes an array shared by the invocations of a workgroup, row-major and indexed as a tensor; uninitialized.
@@ -123,59 +91,3 @@ def barrier() -> None:
     proved to be uniform over a workgroup, and not after a return that only some invocations take.
     """
     outside("barrier()")
-
-
-@intrinsic(partial(_atomic, "add"))
-def atomic_add(array: Any, index: int | tuple[int, ...], value: Any) -> Any:
-    """Atomically `array[index] += value`; returns the old element.
-
-    For all atomic operations, the array is a tensor or shared array of int32 or uint32, or of int64 or uint64 where the
-    device supports them. This one, min, max and exchange also take float32 and float64; without device support they
-    are a compare-exchange loop. The value is converted to the element's type; a float is not converted to an integer.
-
-    Atomic operations do not order other accesses: that takes a barrier or another launch. The order in which floats are
-    added is undefined.
-    """
-    outside("atomic_add(array, index, value)")
-
-
-@intrinsic(partial(_atomic, "min"))
-def atomic_min(array: Any, index: int | tuple[int, ...], value: Any) -> Any:
-    """Atomically replaces the element by the smaller of element and value; returns the old element."""
-    outside("atomic_min(array, index, value)")
-
-
-@intrinsic(partial(_atomic, "max"))
-def atomic_max(array: Any, index: int | tuple[int, ...], value: Any) -> Any:
-    """Atomically replaces the element by the larger of element and value; returns the old element."""
-    outside("atomic_max(array, index, value)")
-
-
-@intrinsic(partial(_atomic, "and"))
-def atomic_and(array: Any, index: int | tuple[int, ...], value: int) -> int:
-    """Atomically `array[index] &= value`; returns the old element."""
-    outside("atomic_and(array, index, value)")
-
-
-@intrinsic(partial(_atomic, "or"))
-def atomic_or(array: Any, index: int | tuple[int, ...], value: int) -> int:
-    """Atomically `array[index] |= value`; returns the old element."""
-    outside("atomic_or(array, index, value)")
-
-
-@intrinsic(partial(_atomic, "xor"))
-def atomic_xor(array: Any, index: int | tuple[int, ...], value: int) -> int:
-    """Atomically `array[index] ^= value`; returns the old element."""
-    outside("atomic_xor(array, index, value)")
-
-
-@intrinsic(partial(_atomic, "exchange"))
-def atomic_exchange(array: Any, index: int | tuple[int, ...], value: Any) -> Any:
-    """Atomically `array[index] = value`; returns the old element."""
-    outside("atomic_exchange(array, index, value)")
-
-
-@intrinsic(partial(_atomic, "compare_exchange"))
-def atomic_compare_exchange(array: Any, index: int | tuple[int, ...], expected: int, new: int) -> int:
-    """Atomically sets the element to `new` if it is `expected`; returns the old element."""
-    outside("atomic_compare_exchange(array, index, expected, new)")

@@ -123,9 +123,9 @@ class Cells:
     def _race(self, index: int, kind: int, before: int, access: Access) -> str:
         same = access.invocation.group is self._grid.current.group
         remedy = (
-            "put vc.barrier() in between, or use atomic operations, as vc.atomic_add"
+            "put vc.barrier() in between, or use atomic operations, as vc.atomic.add"
             if same
-            else "workgroups run in no order: use atomic operations, as vc.atomic_add, or another launch"
+            else "workgroups run in no order: use atomic operations, as vc.atomic.add, or another launch"
         )
         return (
             f"a race: this {_PRESENT[kind]} {self._element(index)}, which {access.invocation} {_PAST[before]} at "

@@ -14,6 +14,8 @@ from vkcompute.jit.frontend.source import UnsupportedError
 from vkcompute.jit.frontend.values import Row, Vector, describe
 from vkcompute.jit.library.ids import outside
 
+__all__ = ["cross", "dot", "length", "normalize"]
+
 
 class VectorType:
     """A vector type; in a kernel, `vc.float32x3(x, y, z)` makes a vector.
@@ -86,3 +88,7 @@ for _type in [each for each in globals().values() if isinstance(each, VectorType
 register([np.dot], partial(_inlined, dot), 2)
 register([np.cross], partial(_inlined, cross), 2)
 register([np.linalg.norm], partial(_inlined, length), 1)
+
+
+def __dir__() -> list[str]:
+    return __all__

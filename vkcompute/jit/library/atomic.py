@@ -1,0 +1,113 @@
+"""Atomic operations on elements of tensors and shared arrays: functions that have a value in kernels only."""
+
+from __future__ import annotations
+
+from functools import partial
+from keyword import iskeyword
+from typing import Any
+
+from vkcompute.ir import ATOMICS
+from vkcompute.jit.frontend.compiler import Compiler
+from vkcompute.jit.frontend.intrinsics import intrinsic
+from vkcompute.jit.frontend.source import UnsupportedError
+from vkcompute.jit.frontend.values import Array, Kind, Number, describe
+from vkcompute.jit.library.ids import outside
+
+__all__ = """
+    add and_ compare_exchange exchange max min or_ xor
+""".split()
+
+
+def _atomic(name: str, c: Compiler, array: Any, index: Any, *values: Any) -> Number:
+    """Builds an atomic operation on an element."""
+    place = c.place(array, index)
+    _check_atomic(name, array)
+    for each in values:
+        if array.element.kind != "f" and c.kind(each).type.kind == "f":
+            raise UnsupportedError(
+                f"{_public(name)} on {array.element} takes integers; got {describe(each)}; write int(x)"
+            )
+    c.mark_written(array, assigned=False)
+    numbers = [c.cast(each, array.element) for each in values]
+    if name == "compare_exchange":
+        change = partial(c.builder.compare_exchange, array.memory, place, *numbers)
+    else:
+        change = partial(c.builder.atomic, name, array.memory, place, *numbers)
+    return Number(c.guarded(place, change, array.element), Kind(array.element))
+
+
+def _public(name: str) -> str:
+    return f"atomic.{name}{'_' * iskeyword(name)}"
+
+
+def _check_atomic(name: str, array: Array) -> None:
+    """Raises UnsupportedError for an operation that the elements of the array do not support."""
+    floats = name in ATOMICS and "f" in ATOMICS[name].opcodes
+    takes = "float32, float64, " * floats + "int32, uint32, int64 and uint64"
+    if array.element.name not in takes.replace(" and", ",").split(", "):
+        remedy = "make it of int32"
+        if array.element.kind == "f" and floats:
+            remedy = "make it of float32"
+        if name == "compare_exchange":
+            remedy = "exchange the index of an element that holds the number"
+        raise UnsupportedError(f"{_public(name)} takes {takes}; got {describe(array)}; {remedy}")
+
+
+@intrinsic(partial(_atomic, "add"))
+def add(array: Any, index: int | tuple[int, ...], value: Any) -> Any:
+    """Atomically `array[index] += value`; returns the old element.
+
+    For all atomic operations, the array is a tensor or shared array of int32 or uint32, or of int64 or uint64 where the
+    device supports them. This one, min, max and exchange also take float32 and float64; without device support they
+    are a compare-exchange loop. The value is converted to the element's type; a float is not converted to an integer.
+
+    Atomic operations do not order other accesses: that takes a barrier or another launch. The order in which floats are
+    added is undefined.
+    """
+    outside("atomic.add(array, index, value)")
+
+
+@intrinsic(partial(_atomic, "min"))
+def min(array: Any, index: int | tuple[int, ...], value: Any) -> Any:
+    """Atomically replaces the element by the smaller of element and value; returns the old element."""
+    outside("atomic.min(array, index, value)")
+
+
+@intrinsic(partial(_atomic, "max"))
+def max(array: Any, index: int | tuple[int, ...], value: Any) -> Any:
+    """Atomically replaces the element by the larger of element and value; returns the old element."""
+    outside("atomic.max(array, index, value)")
+
+
+@intrinsic(partial(_atomic, "and"))
+def and_(array: Any, index: int | tuple[int, ...], value: int) -> int:
+    """Atomically `array[index] &= value`; returns the old element."""
+    outside("atomic.and_(array, index, value)")
+
+
+@intrinsic(partial(_atomic, "or"))
+def or_(array: Any, index: int | tuple[int, ...], value: int) -> int:
+    """Atomically `array[index] |= value`; returns the old element."""
+    outside("atomic.or_(array, index, value)")
+
+
+@intrinsic(partial(_atomic, "xor"))
+def xor(array: Any, index: int | tuple[int, ...], value: int) -> int:
+    """Atomically `array[index] ^= value`; returns the old element."""
+    outside("atomic.xor(array, index, value)")
+
+
+@intrinsic(partial(_atomic, "exchange"))
+def exchange(array: Any, index: int | tuple[int, ...], value: Any) -> Any:
+    """Atomically `array[index] = value`; returns the old element."""
+    outside("atomic.exchange(array, index, value)")
+
+
+@intrinsic(partial(_atomic, "compare_exchange"))
+def compare_exchange(array: Any, index: int | tuple[int, ...], expected: int, new: int) -> int:
+    """Atomically sets the element to `new` if it is `expected`; returns the old element."""
+    outside("atomic.compare_exchange(array, index, expected, new)")
+
+
+def __dir__() -> list[str]:
+    return __all__
