@@ -102,11 +102,11 @@ def ways_compute(index=INDEX, x=FLOATS):
     value = 0.0
     if index.x > 2:
         value = 1
-    x[0] = value  # i32 on one way and f32 on another
+    x[0] = value  # i32 on one path and f32 on another
 
 
 def conditional_compute(index=INDEX, x=FLOATS):
-    x[0] = 1.0 if index.x > 2 else 2  # f32 on one way and i32 on another
+    x[0] = 1.0 if index.x > 2 else 2  # f32 on one path and i32 on another
 
 
 def loop_compute(index=INDEX, x=FLOATS):
@@ -279,7 +279,7 @@ def test_mixed_lengths_of_a_joined_vector() -> None:
         w = v[0] if index.x > 3 else v[0].xy
         v[1] = w
 
-    with pytest.raises(ShaderError, match="vec3 on one way and vec2 on another"):
+    with pytest.raises(ShaderError, match="vec3 on one path and vec2 on another"):
         python2shader(lengths_compute)
 
 

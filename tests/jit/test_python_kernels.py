@@ -313,13 +313,26 @@ def test_graphs_record_python_kernels(gpu: vc.Runtime) -> None:
     assert set(out.numpy().tolist()) == {2 * (2 + 2 + 2 + 2) + 2 + 2}
 
 
-def test_what_kernels_in_glsl_take_is_told_how_to_write(gpu: vc.Runtime) -> None:
+def test_grid_local_size_and_queue_as_keywords(gpu: vc.Runtime) -> None:
+    x, y = gpu.full(100, 1.0), gpu.full(100, 2.0)
+    for launch, grid in ((saxpy, 2), (saxpy.simulate, (2,)), (saxpy[None, 16], [2, 1])):
+        out = gpu.zeros(100)
+        local = {} if isinstance(grid, list) else {"local_size": 16}
+        launch(x, y, out, 2.0, grid=grid, queue=None, **local)
+        assert out.numpy().tolist() == [4.0] * 32 + [0.0] * 68
+        launch(x, y, out, 2.0, queue=0)
+        assert out.numpy().tolist() == [4.0] * 100
+    for launch in (saxpy[1, 64], saxpy.simulate[1]):
+        with pytest.raises(TypeError, match=r"grid=2 is given in brackets, too; give it once"):
+            launch(x, y, x, 2.0, grid=2)
+    with pytest.raises(TypeError, match="groups and local size are ints, or tuples of one to three; got 'all'"):
+        saxpy(x, y, x, 2.0, grid="all")
+    with pytest.raises(TypeError, match=r"a queue is one of runtime.device.queues, by its index; got 1.5"):
+        saxpy(x, y, x, 2.0, queue=1.5)
+
+
+def test_a_keyword_belongs_to_the_parameter_of_its_name(gpu: vc.Runtime) -> None:
     x = gpu.zeros(4)
-    for launch in (saxpy, saxpy.simulate, saxpy[1, 64]):
-        with pytest.raises(TypeError, match=r"argument 'grid'; .* in brackets, as saxpy\[groups, local_size\]\(…\)"):
-            launch(x, x, x, 2.0, grid=(1, 1, 1))
-        with pytest.raises(TypeError, match=r"argument 'queue'; .* in brackets, as saxpy\[None, None, queue\]"):
-            launch(x, x, x, 2.0, queue=0)
 
     @vc.kernel
     def takes_both(x, grid, queue):
@@ -357,7 +370,7 @@ def test_the_call_is_pythons(gpu: vc.Runtime) -> None:
     nothing[1, 1](x)
     with pytest.raises(ValueError, match="writes a tensor of 4 axes"):
         four(gpu.zeros((2, 2, 2, 2)))
-    for grid in (3, (1, 2, 3, 4), (1, 2, 3.0), (1, 2, True), ("a", 1), ((1, 1, 1, 1), 1), (1, ())):
+    for grid in ((1, 2, 3, 4), (1, 2, 3.0), (1, 2, True), ("a", 1), ((1, 1, 1, 1), 1), (1, ())):
         with pytest.raises(TypeError):
             saxpy[grid](x, x, x, 1)
     with pytest.raises(ValueError, match="workgroups of"):
@@ -440,8 +453,16 @@ def test_a_group_of_devices(group: vc.DeviceGroup) -> None:
         assert np.array_equal(out.numpy(), data * 4)
         kernel(x, out, factor=5, first=lambda rows: rows.start)
         assert np.array_equal(out.numpy(), data * 6)
-    with pytest.raises(TypeError, match="grid"):
+    with pytest.raises(TypeError, match=r"grid=1 is given in brackets, too"):
         kernel(x, out, 3, 0, grid=1)
+    for launch in (rows_of, rows_of[2, 64], group.kernel(rows_of)[2, 64], group.kernel(rows_of)):
+        out.write(0)
+        launch(x, out, 7, 0).result()
+        expected = np.concatenate([data[rows] * 7 + np.arange(len(rows)) for rows in map(list, x.rows)])
+        assert np.array_equal(out.numpy(), expected)
+    out.write(-1)
+    group.kernel(rows_of)(x, out, 0, 0, grid=lambda rows: 1, local_size=lambda rows: len(rows) // 2).result()
+    assert np.count_nonzero(out.numpy() == -1) == sum(len(rows) - len(rows) // 2 for rows in x.rows)
     with pytest.raises(TypeError, match="no options here; got name"):
         group.kernel(rows_of, name="thrice")
 

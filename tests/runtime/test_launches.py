@@ -11,6 +11,7 @@ from machine import ADD, SCALE
 from runtimes import open_runtime
 
 import vkcompute as vc
+from shaders import MULTIPLY
 
 # Four components at a time: the tensor may end in the middle of an element.
 VECTORS = """
@@ -300,3 +301,22 @@ def test_eight_threads_at_once(gpu: vc.Runtime) -> None:
         thread.join()
     assert failures == []
     assert np.array_equal(shared.numpy(), np.full(1000, 800))
+
+
+def test_kernels_in_glsl_take_their_grid_in_brackets_too(gpu: vc.Runtime) -> None:
+    kernel, a = gpu.kernel(MULTIPLY), gpu.full(600, 2.0)
+    x, y, _ = kernel.local_size
+    for launch in (kernel[1], kernel[1, None], kernel[(1, 1), kernel.local_size, 0], kernel[1, x]):
+        out = gpu.zeros(600)
+        launch(a, a, out)
+        assert out.numpy().tolist() == [4.0] * x + [0.0] * (600 - x)
+    kernel[None, None, None](a, a, out)
+    assert set(out.numpy().tolist()) == {4.0}
+    with pytest.raises(ValueError, match=rf"has workgroups of \({x}, {y}, 1\), as its shader says; got \(7, 1, 1\)"):
+        kernel[1, 7](a, a, out)
+    with pytest.raises(TypeError, match="grid=2 is given in brackets, too; give it once"):
+        kernel[1](a, a, out, grid=2)
+    with pytest.raises(TypeError, match=r"takes \[groups, local_size, queue\] in brackets; got \(1, 2, 3, 4\)"):
+        kernel[1, 2, 3, 4]
+    with pytest.raises(ValueError, match="not negative"):
+        kernel[-1]

@@ -212,9 +212,15 @@ def test_a_simulation_has_no_queues() -> None:
     assert x.tolist() == [2] * 100
 
 
-def test_the_queue_of_a_kernel_in_python_is_no_argument(many: vc.Runtime) -> None:
-    with pytest.raises(TypeError, match=r"takes its queue in brackets, as steps\[None, None, queue\]\(…\)"):
-        steps(many.zeros(100, np.int32), 1, queue=1)
+def test_queues_of_kernels_are_named_in_brackets_or_by_keyword(many: vc.Runtime) -> None:
+    x, kernel = many.zeros(100, np.int32), many.kernel(MULTIPLY)
+    a = many.full(100, 1.0)
+    for launch in (lambda: steps(x, 1, queue=1), lambda: steps[None, None, 1](x, 1)):
+        future = launch()
+        assert future.queue is many.device.queues[1]
+        assert future.placement == PINNED
+    for launch in (lambda: kernel(a, a, a, queue=1), lambda: kernel[1, None, 1](a, a, a)):
+        assert launch().queue is many.device.queues[1]
 
 
 def test_with_one_queue_there_is_no_question() -> None:

@@ -189,8 +189,8 @@ def test_scalars_and_empty_tensors(rt: vc.Runtime) -> None:
 
 
 def test_what_is_made_of_python_numbers(rt: vc.Runtime) -> None:
-    for data in (3, 2.5, True, [1, 2], [[1.5], [2.5]], []):
-        assert same_bits(rt.tensor(data).numpy(), np.asarray(data))
+    for data, dtype in ((3, "int64"), (2.5, "float32"), (True, "bool"), ([1, 2], "int64"), ([[1.5]], "float32")):
+        assert same_bits(rt.tensor(data).numpy(), np.asarray(data, dtype))
     assert same_bits(rt.tensor([1, 2], np.uint8).numpy(), np.array([1, 2], np.uint8))
 
 
@@ -207,3 +207,29 @@ def test_a_tensor_is_read_into_any_array(rt: vc.Runtime, index: Any, strided: bo
         for wrong in (np.empty((6, 4), np.int16), np.empty((6, 5), np.uint16), np.broadcast_to(np.int16(0), (6, 5))):
             with pytest.raises(ValueError, match=r"shape \(6, 5\) and int16 is read into"):
                 tensor.read(wrong)
+
+
+@pytest.mark.parametrize(
+    ("data", "dtype"),
+    [
+        (1.5, np.float32),
+        ([1.0, 2], np.float32),
+        ([[1.0], [2.5]], np.float32),
+        ((1, 2), np.int64),
+        ([True], np.bool_),
+        ([np.float64(0.1)], np.float64),
+        ([1.0, np.float64(0.1)], np.float64),
+        ([np.zeros(2), np.zeros(2)], np.float64),
+        (np.arange(2.0), np.float64),
+        ([np.float32(1)], np.float32),
+    ],
+)
+def test_python_floats_become_float32_and_numpys_keep_their_type(gpu: vc.Runtime, data: Any, dtype: Any) -> None:
+    x = gpu.tensor(data)
+    assert x.dtype == dtype
+    assert np.array_equal(x.numpy(), np.asarray(data, dtype))
+    assert gpu.tensor(data, np.float64).dtype == np.float64
+    with vc.DeviceGroup([gpu]) as group:
+        assert group.replicate(data).dtype == dtype
+        if np.ndim(data):
+            assert group.tensor(data).dtype == dtype

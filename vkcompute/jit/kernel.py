@@ -8,56 +8,51 @@ import os
 from collections.abc import Callable
 from functools import cached_property, partial
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import Any, TypeVar, overload
 
 from vkcompute.errors import KernelError
 from vkcompute.jit.frontend.source import Source, parameters_of, read
-from vkcompute.jit.launch_config import DEFAULT, LaunchConfig, queue_of, sizes_of
-
-if TYPE_CHECKING:
-    from vkcompute.runtime.scheduling.future import Future
+from vkcompute.runtime.launching.launch_config import DEFAULT, Launchable, LaunchConfig, take_keywords
 
 _Function = TypeVar("_Function", bound=Callable[..., object])
 PRINT_LIMIT = 10_000
 _MOST_PRINTS = 10_000_000
 
 
-class Launchable:
-    """Launched by a call, on the default grid or on one given in brackets."""
+class PythonLaunchable(Launchable):
+    """A Python function that is launched, on a device or by the simulator."""
 
     __name__: str
     __qualname__: str
-    _launch: Callable[..., Future]
+    _signature: inspect.Signature
+    _launch: Callable[..., Any]
 
-    def __call__(self, *args: Any, **named: Any) -> Future:
-        """Launches one invocation per element of the first tensor to which the kernel assigns; returns immediately."""
-        return self._launch(DEFAULT, args, named)
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        """Launches the kernel; returns immediately.
 
-    def __getitem__(self, given: tuple[Any, ...]) -> Callable[..., Future]:
-        """Returns a launcher on a grid: `kernel[groups, local_size](…)` or `kernel[groups, local_size, queue](…)`.
+        Args:
+            args, named: tensors of one device, or of one group, and numbers; by position or by name.
+            grid: (keyword) workgroups along x, y and z. By default one invocation per element of the first tensor to
+                which the kernel assigns.
+            local_size: (keyword) invocations per workgroup along x, y and z.
+            queue: (keyword) one of `runtime.device.queues`, by its index, or "compute".
 
-        Groups and local size are along x, y and z; the kernel chooses those that are None. The queue is one of
-        `runtime.device.queues`, by its index.
+        Returns:
+            A `Future`; for tensors of a group, a future of the launches on all of its devices.
 
         Raises:
-            TypeError: groups or local size are not ints or tuples of one to three ints; or the queue is not an index.
-            ValueError: groups or local size are negative, or at least 2**32.
+            KernelError: kernels do not support something that the function does with arguments of these types.
+            TypeError, ValueError: the arguments do not fit the function, or the grid exceeds the device's limits.
         """
-        if not isinstance(given, tuple) or not 2 <= len(given) <= 3:
-            raise TypeError(f"{self.__name__}[groups, local_size] takes two, or three with a queue; got {given!r}")
-        groups, local = [None if each is None else sizes_of(each) for each in given[:2]]
-        size = None
-        if local is not None:
-            x, y, z = (*local, 1, 1)[:3]
-            size = x, y, z
-        config = LaunchConfig(groups, size, queue_of(given[2]) if len(given) == 3 else None)
-        return partial(self._launch_with, config)
+        return self._launch_with(DEFAULT, *args, **named) if named else self._launch(DEFAULT, args, named)
 
-    def _launch_with(self, config: LaunchConfig, *args: Any, **named: Any) -> Future:
+    def _launch_with(self, config: LaunchConfig, *args: Any, **named: Any) -> Any:
+        if named:
+            config, named = take_keywords(config, named, self._signature.parameters)
         return self._launch(config, args, named)
 
 
-class PythonKernel(Launchable):
+class PythonKernel(PythonLaunchable):
     """A kernel made by `vc.kernel`; a call launches it."""
 
     def __init__(self, function: FunctionType, *, check_bounds: bool | None, print_limit: int, fast_math: bool) -> None:
@@ -73,7 +68,7 @@ class PythonKernel(Launchable):
                 )
 
     @cached_property
-    def _launch(self) -> Callable[..., Future]:  # type: ignore[override]
+    def _launch(self) -> Callable[..., Any]:  # type: ignore[override]
         if _is_set("VKCOMPUTE_SIMULATE"):
             return self.simulate._launch
         from vkcompute.jit.launching.launcher import Launcher  # not at import: it loads the driver
@@ -94,13 +89,14 @@ class PythonKernel(Launchable):
         return self.__qualname__  # pickled and copied by name, as functions are
 
 
-class Simulation(Launchable):
+class Simulation(PythonLaunchable):
     """A kernel run by Python, on numpy arrays (without a driver) or tensors; launches are synchronous."""
 
     def __init__(self, function: FunctionType, source: Source, signature: inspect.Signature) -> None:
         from vkcompute.jit.simulator.launch import simulate  # not at import: seldom needed
 
         functools.update_wrapper(self, function)
+        self._signature = signature
         self._launch = partial(simulate, function, source, signature)
 
     def __reduce__(self) -> str:
@@ -134,7 +130,7 @@ def kernel(
 
         saxpy(x, y, out, 2.0)                         # one invocation per element of the first tensor it writes
         saxpy[(n + 255) // 256, 256](x, y, out, 2.0)  # 256 invocations in each of (n + 255) // 256 workgroups
-        saxpy[None, None, 1](x, y, out, 2.0)          # on queue 1 of the device
+        saxpy(x, y, out, 2.0, queue=1)                # on queue 1 of the device; also grid=, local_size=
 
     The first launch with arguments of certain types compiles the kernel, on the runtime of its tensors. A changed
     global constant or function that it uses compiles it again: pass values that change often as arguments. Details and

@@ -26,7 +26,7 @@ from vkcompute.runtime.launching import program
 from vkcompute.runtime.launching.kernel import Kernel
 from vkcompute.runtime.launching.specialization import specialize
 from vkcompute.runtime.memory.context import Context
-from vkcompute.runtime.memory.tensor import Tensor, empty
+from vkcompute.runtime.memory.tensor import Tensor, empty, host_array
 from vkcompute.runtime.profiling.profile import Profile
 from vkcompute.runtime.streams import stream as streaming
 
@@ -108,10 +108,10 @@ class Runtime(Context):
     def tensor(self, data: npt.ArrayLike | Tensor, dtype: npt.DTypeLike | None = None) -> Tensor:
         """Returns a tensor with a copy of `data`: an array, nested sequences, or a tensor (of any runtime).
 
-        The default dtype is that of the data; Python floats become float64 and ints int64, as in numpy.
+        The default dtype is that of the data. Python floats become float32, the default of `zeros`, and ints int64.
         """
         self.scheduler.refuse_recording("tensor()", "make tensors before the recording")
-        array = np.asarray(data, dtype)
+        array = host_array(data, dtype)
         result = self.empty(array.shape, array.dtype)
         result.write(array)
         return result

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from inspect import Signature as Parameters
 from numbers import Number
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -16,17 +15,8 @@ MOST_ELEMENTS = 2**31 - 1  # ids are int32
 _INTEGERS = [int, np.uint32, np.int64, np.uint64]  # int is int32
 
 
-def bound(
-    name: str,
-    parameters: Parameters,
-    args: tuple[Any, ...],
-    named: Mapping[str, Any],
-    remedies: Mapping[str, str] = MappingProxyType({}),
-) -> tuple[Any, ...]:
+def bound(name: str, parameters: Parameters, args: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]:
     """Returns the arguments in the order of the parameters, defaults included.
-
-    Args:
-        remedies: unsupported keyword -> remedy, for the error.
 
     Raises:
         TypeError: they do not fit the parameters.
@@ -34,9 +24,7 @@ def bound(
     try:
         found = parameters.bind(*args, **named)
     except TypeError as error:
-        wrong = [each for each in named if each in remedies and each not in parameters.parameters]
-        instead = [remedies[each].format(name=name) for each in wrong]
-        raise TypeError("; ".join([f"{name}(): {error}", *instead])) from None
+        raise TypeError(f"{name}(): {error}") from None
     found.apply_defaults()
     return found.args
 

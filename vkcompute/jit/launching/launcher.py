@@ -18,12 +18,12 @@ from vkcompute.jit.compilation.build import Signature
 from vkcompute.jit.compilation.missing_types import explained
 from vkcompute.jit.compilation.specialization import SIZE, TRUTH, VALUE, Specialization, optimized, specialize
 from vkcompute.jit.frontend.source import Source
-from vkcompute.jit.launch_config import GLSL_KEYWORDS, LaunchConfig, Sizes, grid_over
 from vkcompute.jit.launching import report_reader
 from vkcompute.jit.launching.loops import Loops, on_device
 from vkcompute.jit.launching.plan import Plan
 from vkcompute.runtime.groups.group import GroupTensor
 from vkcompute.runtime.launching.kernel import Kernel
+from vkcompute.runtime.launching.launch_config import LaunchConfig, Sizes, grid_over
 from vkcompute.runtime.memory.tensor import Tensor
 from vkcompute.runtime.runtime import Runtime, runtime_of
 from vkcompute.runtime.scheduling.future import Future
@@ -53,17 +53,21 @@ class Launcher:
         self._specializations: dict[Any, list[Specialization]] = {}
         self._plans: dict[tuple[Any, ...], Plan] = {}
 
-    def __call__(self, config: LaunchConfig, args: tuple[Any, ...], named: Mapping[str, Any]) -> Future:
+    def __call__(self, config: LaunchConfig, args: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
         """Launches the kernel, on the default grid where the configuration leaves it open."""
         if named or len(args) != self._n_parameters:
-            args = bound(self._name, self._parameters, args, named, GLSL_KEYWORDS)
+            args = bound(self._name, self._parameters, args, named)
         key = config, *[arg.launch_key if type(arg) is Tensor else type(arg) for arg in args]
         plan = self._plans.get(key)
         return (plan and plan.launch(args, config.queue)) or self._planned(key, args)
 
-    def _planned(self, key: tuple[Any, ...], args: tuple[Any, ...]) -> Future:
+    def _planned(self, key: tuple[Any, ...], args: tuple[Any, ...]) -> Any:
         """Launches without a plan, and keeps one for launches with the same key."""
-        (groups, local, queue), *_ = key
+        config, *_ = key
+        sharded = next((arg for arg in args if type(arg) is GroupTensor), None)
+        if sharded is not None:
+            return sharded.group.kernel(lambda *here: self(config, here, {}))(*args)
+        groups, local, queue = config
         given, args, signature = args, *self._typed(args)
         tensors = [arg for arg in args if type(arg) is Tensor]
         if not tensors:
@@ -195,7 +199,6 @@ def kind_of(arg: Any, name: str = "") -> Any:
         instead = "; make a tensor of it, with runtime.tensor(data)"
         if np.ndim(arg) == 0:
             instead += f", or pass the number, as {name or 'x'}.item()"
-    instead = "; launch group.kernel(function) on it" if isinstance(arg, GroupTensor) else instead
     place = name and f" for {name}"
     raise TypeError(f"a kernel takes tensors and numbers; got {kind.__name__}{place}{instead}")
 

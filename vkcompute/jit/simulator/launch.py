@@ -22,11 +22,11 @@ from vkcompute.jit.compilation.arguments import bound, kind_of_array, kind_of_nu
 from vkcompute.jit.compilation.build import build, too_deep
 from vkcompute.jit.frontend.source import Source
 from vkcompute.jit.frontend.values import Array
-from vkcompute.jit.launch_config import GLSL_KEYWORDS, LaunchConfig, Sizes, grid_over
 from vkcompute.jit.library.ids import SIMULATED
 from vkcompute.jit.simulator.machine import Machine
 from vkcompute.jit.simulator.recorder import Recorder
 from vkcompute.jit.simulator.rewriter import rewritten
+from vkcompute.runtime.launching.launch_config import LaunchConfig, Sizes, grid_over
 
 _lock = threading.RLock()  # one launch at a time, so that launches by several threads on one tensor are ordered
 
@@ -71,12 +71,16 @@ def simulate(
         KernelError: the function does something that kernels do not support, or that is undefined on a device.
     """
     name = function.__name__
-    given = typed(function, annotations_of(function), bound(name, parameters, args, named, GLSL_KEYWORDS))
-    if config.local is not None and 0 in config.local:
-        raise ValueError(f"{name} has workgroups of {config.local} invocations; give at least 1 along each axis")
+    args = bound(name, parameters, args, named)
+    sharded = next((arg for arg in args if hasattr(arg, "shards")), None)
+    if sharded is not None:  # a group's tensors: each device's shards by themselves
+        return sharded.group.kernel(lambda *here: simulate(function, source, parameters, config, here, {}))(*args)
+    given = typed(function, annotations_of(function), args)
+    if config.local_size is not None and 0 in config.local_size:
+        raise ValueError(f"{name} has workgroups of {config.local_size} invocations; give at least 1 along each axis")
     try:
         with _lock:
-            _simulated(function, source, given, config.groups, config.local)
+            _simulated(function, source, given, config.groups, config.local_size)
     except RecursionError:
         raise too_deep(source) from None
     return Done()

@@ -15,8 +15,9 @@ from vkcompute.core.lifetime import Handle
 from vkcompute.core.physical import enumerate_devices
 from vkcompute.runtime.groups.balance import Weights, learned, normalized, split_rows
 from vkcompute.runtime.launching import program
+from vkcompute.runtime.launching.launch_config import Launchable, LaunchConfig, take_keywords
 from vkcompute.runtime.memory import layout
-from vkcompute.runtime.memory.tensor import Array, Tensor
+from vkcompute.runtime.memory.tensor import Array, Tensor, host_array
 from vkcompute.runtime.runtime import Runtime
 from vkcompute.runtime.scheduling.future import Future
 
@@ -103,7 +104,7 @@ class GroupFuture:
         return asyncio.gather(*map(asyncio.wrap_future, self.futures)).__await__()
 
 
-class GroupKernel:
+class GroupKernel(Launchable):
     """A kernel on each device of a group. Made by `DeviceGroup.kernel`.
 
     Attributes:
@@ -140,6 +141,12 @@ class GroupKernel:
                 futures.append(kernel(*here, **by_name))
                 self.group.launched[index] += len(rows)
         return GroupFuture(futures)
+
+    def _launch_with(self, config: LaunchConfig, *args: Any, **named: Any) -> GroupFuture:
+        config, named = take_keywords(config, named)
+        if config.local_size is not None:
+            named["local_size"] = config.local_size
+        return self(*args, grid=config.groups, queue=config.queue, **named)
 
     def _rows(self, args: Iterable[Any]) -> tuple[range, ...]:
         """The rows of each device, which are the same for all sharded tensors."""
@@ -264,7 +271,7 @@ class DeviceGroup(Handle):
 
     def tensor(self, data: npt.ArrayLike | GroupTensor, dtype: npt.DTypeLike | None = None) -> GroupTensor:
         """Returns a copy of `data`, sharded as by `empty`; a group's tensor is copied through the host."""
-        array = np.asarray(data, dtype)
+        array = host_array(data, dtype)
         result = self.empty(array.shape, array.dtype)
         result.write(array)
         return result
@@ -279,18 +286,20 @@ class DeviceGroup(Handle):
     def replicate(self, data: npt.ArrayLike, dtype: npt.DTypeLike | None = None) -> GroupTensor:
         """Returns a copy of all of `data` on every device."""
         self.require_open()
-        array = np.asarray(data, dtype)
+        array = host_array(data, dtype)
         return GroupTensor(self, [runtime.tensor(array) for runtime in self.runtimes], None)
 
-    def kernel(self, source: program.Source | Callable[..., Future], **options: Any) -> GroupKernel:
+    def kernel(self, source: program.Source | Callable[..., Any], **options: Any) -> Callable[..., Any]:
         """Returns the kernel for every device; options and errors are those of `Runtime.kernel`.
 
         A kernel in Python is passed without options: `group.kernel(saxpy)`, `group.kernel(saxpy[groups, local_size])`.
+        It takes the group's tensors itself, too; here, numbers and the grid can be functions of a device's rows.
+        A function made by `vc.elementwise`, `vc.vectorize` or `vc.reduce` is returned as it is.
         """
         self.require_open()
-        if hasattr(source, "definition"):
-            raise TypeError(f"{source!r} takes the group's tensors itself; call it without group.kernel()")
         if callable(source):
+            if hasattr(source, "definition"):
+                return source
             if options:
                 raise TypeError(f"a Python kernel has no options here; got {', '.join(options)}; leave them out")
             return GroupKernel(self, [source] * len(self.runtimes))

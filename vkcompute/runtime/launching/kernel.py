@@ -13,6 +13,7 @@ from vkcompute.core.quirks import quirks_of
 from vkcompute.errors import MissingFeature
 from vkcompute.runtime.launching.arguments import Bound, bound_range, check_bindings
 from vkcompute.runtime.launching.grid import Grids
+from vkcompute.runtime.launching.launch_config import Launchable, LaunchConfig, take_keywords
 from vkcompute.runtime.launching.program import Program
 from vkcompute.runtime.launching.push_constants import PushConstants
 from vkcompute.runtime.memory.context import Context
@@ -31,7 +32,7 @@ Launch = tuple[tuple[Any, ...], list[Range], list[Range], "tuple[Kernel, Descrip
 _MAX_PLANS = 1024
 
 
-class Kernel:
+class Kernel(Launchable):
     """A compiled kernel, made by `Runtime.kernel`; `kernel(x, y, out, 2.0)` launches it.
 
     Attributes:
@@ -115,6 +116,15 @@ class Kernel:
             return self._record(recorder, args, named, grid, queue)
         command, writes, reads, keep = self.launch(args, named, grid)
         return scheduler.dispatch(command, writes, reads, queue, keep)
+
+    def _launch_with(self, config: LaunchConfig, *args: Any, **named: Any) -> Future:
+        config, named = take_keywords(config, named)
+        if config.local_size not in (None, self.local_size):
+            raise ValueError(
+                f"{self.name} has workgroups of {self.local_size}, as its shader says; got {config.local_size}; leave "
+                "the local size out, or set it by a specialization constant"
+            )
+        return self(*args, grid=config.groups, queue=config.queue, **named)
 
     def launch(self, args: tuple[Any, ...], named: Mapping[str, Any], grid: int | Sequence[int] | None) -> Launch:
         """Prepares a launch: the arguments of `Scheduler.dispatch` but for the queue."""

@@ -325,6 +325,22 @@ def _broadcast(source: Array, shape: layout.Shape) -> Array:
         raise ValueError(f"data of shape {source.shape} does not broadcast to the tensor's {shape}") from None
 
 
+def host_array(data: npt.ArrayLike, dtype: npt.DTypeLike | None = None) -> Array:
+    """Returns `data` as an array. Without a dtype, Python floats become float32, the default of `zeros` and `empty`.
+
+    Arrays and numpy scalars keep their dtype, in lists too.
+    """
+    array = np.asarray(data, dtype)
+    return array.astype(np.float32) if dtype is None and array.dtype == np.float64 and _is_python(data) else array
+
+
+def _is_python(data: Any) -> bool:
+    """True for a Python number, and for nested sequences of Python numbers."""
+    if isinstance(data, (list, tuple)):
+        return all(map(_is_python, data))
+    return isinstance(data, (int, float)) and not isinstance(data, np.generic)
+
+
 def empty(context: Context, shape: int | tuple[int, ...], dtype: npt.DTypeLike) -> Tensor:
     """Makes a tensor with arbitrary content; raises as `Runtime.empty`."""
     context.require_open()

@@ -1,0 +1,118 @@
+"""The configuration of a launch: workgroups, local size and queue.
+
+Every kernel, in GLSL or in Python, on a device or on a group, takes it in brackets or by keywords:
+`kernel[groups, local_size, queue](…)`, `kernel(…, grid=groups, local_size=…, queue=…)`. The kernel chooses the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+Sizes = tuple[int, ...]
+
+
+class LaunchConfig(NamedTuple):
+    """Workgroups, invocations per workgroup, and queue of a launch; the kernel chooses those that are None."""
+
+    groups: Sizes | None = None
+    local_size: tuple[int, int, int] | None = None
+    queue: int | str | None = None
+
+
+DEFAULT = LaunchConfig()
+_KEYWORDS = {"grid": "groups", "local_size": "local_size", "queue": "queue"}
+
+
+class Launchable:
+    """Base of kernels: the configuration of a launch is given in brackets."""
+
+    def __getitem__(self, given: Any) -> Callable[..., Any]:
+        """Returns a function that launches so: `kernel[groups, local_size](…)`, `kernel[groups, local_size, queue](…)`.
+
+        Groups and local size are ints, or tuples of one to three ints along x, y and z. The queue is one of
+        `runtime.device.queues`, by its index, or "compute". The kernel chooses those that are None or left out.
+
+        Raises:
+            TypeError: there are more than three, or they have another type.
+            ValueError: groups or local size are negative, or at least 2**32.
+        """
+        entries = given if isinstance(given, tuple) else (given,)
+        if not 1 <= len(entries) <= 3:
+            raise TypeError(f"a kernel takes [groups, local_size, queue] in brackets; got {given!r}")
+        groups, local_size, queue = (*entries, None, None)[:3]
+        return partial(self._launch_with, LaunchConfig(_sizes(groups), _local_size(local_size), _queue(queue)))
+
+    def _launch_with(self, config: LaunchConfig, *args: Any, **named: Any) -> Any:
+        raise NotImplementedError
+
+
+def take_keywords(
+    config: LaunchConfig, named: Mapping[str, Any], parameters: Collection[str] = ()
+) -> tuple[LaunchConfig, dict[str, Any]]:
+    """Moves `grid`, `local_size` and `queue` from keyword arguments to a configuration; returns it and the others.
+
+    Args:
+        parameters: the kernel's own: a keyword of the same name belongs to it.
+
+    Raises:
+        TypeError, ValueError: as `Launchable.__getitem__`; or one is given in brackets, too.
+    """
+    rest, fields = dict(named), dict[str, Any]()
+    for keyword, field in _KEYWORDS.items():
+        if keyword not in rest or keyword in parameters:
+            continue
+        given = rest.pop(keyword)
+        if given is not None and getattr(config, field) is not None:
+            raise TypeError(f"{keyword}={given!r} is given in brackets, too; give it once")
+        fields[field] = getattr(config, field) if given is None else _CHECKS[keyword](given)
+    return config._replace(**fields), rest
+
+
+def _sizes(given: Any) -> Sizes | None:
+    if given is None or (type(given) is int and 0 <= given < 1 << 32):
+        return given if given is None else (given,)
+    sizes = tuple(given) if isinstance(given, (tuple, list)) else (given,)
+    if not 1 <= len(sizes) <= 3 or not all(isinstance(n, (int, np.integer)) for n in sizes):
+        raise TypeError(f"groups and local size are ints, or tuples of one to three; got {given!r}")
+    if not all(0 <= n < 1 << 32 for n in sizes):
+        raise ValueError(f"groups and local size are not negative, and less than 2**32; got {given!r}")
+    return tuple(map(int, sizes))
+
+
+def _local_size(given: Any) -> tuple[int, int, int] | None:
+    sizes = _sizes(given)
+    if sizes is None:
+        return None
+    x, y, z = (*sizes, 1, 1)[:3]
+    return x, y, z
+
+
+def _queue(given: Any) -> int | str | None:
+    """Returns the index or the role of a queue; the launch checks that the device has it."""
+    if given is None or isinstance(given, str):
+        return given
+    if isinstance(given, bool) or not isinstance(given, (int, np.integer)):
+        raise TypeError(f"a queue is one of runtime.device.queues, by its index; got {given!r}")
+    return int(given)
+
+
+_CHECKS: dict[str, Callable[[Any], Any]] = {"grid": _sizes, "local_size": _local_size, "queue": _queue}
+
+
+def grid_over(name: str, shape: Sizes | None, local_size: Sizes) -> Sizes:
+    """Returns the workgroups for one invocation per element of a tensor of this shape, its last axis along x."""
+    if shape is None:
+        raise ValueError(
+            f"{name} assigns to no tensor for arguments of these types (atomic operations do not count), and the "
+            f"default grid has the shape of the first one: give the grid, as {name}[groups, local_size](…)"
+        )
+    if len(shape) > 3:
+        raise ValueError(
+            f"{name} writes a tensor of {len(shape)} axes, and a grid has at most three; give the grid, as "
+            f"{name}[groups, local_size](…)"
+        )
+    return tuple([-(-n // size) for n, size in zip(shape[::-1], local_size, strict=False)]) or (1,)
