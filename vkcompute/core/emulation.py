@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Emulation:
-    """What a device emulates when it is opened.
+    """Properties that a device emulates, chosen when it is opened.
 
     Attributes:
         timelines: the fewest (compute, transfer) queues. Where the device has fewer, several share one of its compute

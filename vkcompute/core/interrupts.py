@@ -1,9 +1,9 @@
 """Ctrl-C safety: steps that a signal handler cannot divide.
 
 Ctrl-C raises KeyboardInterrupt from a signal handler, and so may any other handler. CPython runs handlers in the main
-thread, between two bytecode instructions, and only at these places: where a Python function starts, after a call, where
-a loop jumps back, and before Python 3.11 also at conditional jumps that are taken. Two kinds of steps are therefore
-indivisible:
+thread, between two bytecode instructions, and only at some places. These are the start of a Python function, the end of
+a call, and the jump back of a loop; before Python 3.11 also conditional jumps that are taken. Two kinds of steps are
+therefore indivisible:
 
 1. A call made from C, and the storing of its result by the same C function: `call_into`. It is for functions of the
    driver whose effect must not be forgotten: a submit, the creation or the destruction of an object.

@@ -142,8 +142,8 @@ def kernel(
 
     **Arguments** are numbers, and contiguous tensors of fewer than 2**31 elements, indexed by one int per axis. A
     negative constant index counts from the end. An index out of bounds is undefined unless checked. A Python int is
-    int32 (or the first of uint32, int64, uint64 that holds it); a Python float is float32, or float64 if another
-    argument is float64; both are weak, as in NEP 50. numpy's scalars keep their types. Annotated arguments are
+    int32, or the first of uint32, int64, uint64 that holds it. A Python float is float32, or float64 if another
+    argument is float64. Both are weak, as in NEP 50. numpy's scalars keep their types. Annotated arguments are
     converted or rejected: `x: vc.float32[:]`, `[:, :]` and so on for tensors; `vc.float32`, int, float or bool for
     numbers.
 
@@ -175,9 +175,9 @@ def kernel(
     and shuffles. They operate on the active lanes.
 
     **Language.** Assignments; if, while, break, continue, return; for over range(), tuples, tensors, enumerate() and
-    zip(); tuples, conditional expressions, and, or, not, chained comparisons; min, max, abs, round, pow, divmod, len,
-    int, float, bool; numpy's scalar types; most functions of numbers of math and numpy; Python functions and lambdas,
-    which are inlined and not recursive. Numbers, strings, tuples, named tuples and enums from outside are constants,
+    zip(). Tuples, conditional expressions, and, or, not, chained comparisons. The functions min, max, abs, round, pow,
+    divmod, len, int, float and bool, numpy's scalar types, and most functions of numbers of math and numpy. Python
+    functions and lambdas, which are inlined and not recursive. Numbers, strings, tuples, named tuples and enums from outside are constants,
     also as attributes of objects and entries of dicts.
 
     **Invocations** run in parallel and in no order. One must not access an element that another writes (`out[0] += x`

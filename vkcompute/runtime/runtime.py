@@ -49,9 +49,9 @@ class Runtime(Context):
         queues: the most compute queues, or (compute, transfer) queues, to use; or "all". None uses up to four and two,
             without transfer queues if device and host share their memory.
         submit_limit_s: the time that one submit may take: desktops kill work that occupies their GPU for seconds (2 on
-            Windows), and the device is lost. Costs are learned from earlier submits: fewer launches or runs of a graph
-            share one, and a launch or run that takes too long is split, between workgroups at the finest. "auto" is
-            0.5, and None, which is no limit, on CPUs.
+            Windows), and the device is lost. Costs are learned from earlier submits. Fewer launches or runs of a graph
+            share one then, and a launch or run that takes too long is split, between workgroups at the finest. "auto"
+            is 0.5, and None, which is no limit, on CPUs.
 
     Raises:
         NoDevice: none is suitable; the message gives the reasons for each.
@@ -189,17 +189,17 @@ class Runtime(Context):
         """Processes host data of any size in chunks of rows, with uploads, work and downloads at the same time.
 
         Args:
-            source: an array (memory-mapped, say), or a tuple of arrays of one length, split along the first axis; or an
+            source: an array (memory-mapped, say), or a tuple of arrays of one length, split along the first axis. Or an
                 iterable of chunks, each an array or a tuple of arrays, that differ only in length. An array without
                 axes is one row. A chunk from an iterable may be overwritten once the next one is requested.
             work: a kernel, or a function that launches work: called for each chunk with one contiguous tensor per
                 source, then one per sink, of the chunk's length and in order. It may use them until the chunk is done.
                 Or a graph with inputs for these tensors, by `record(x=x, out=out)`; chunks then have their length.
             sink: an array of the source's length, filled in order, or a function called in order with (rows: slice,
-                array), which may keep the array; a tuple for several; None if work keeps its results on the device.
+                array), which may keep the array. A tuple for several; None if work keeps its results on the device.
                 An array may be the source itself.
             outputs: the dtype of a function's rows if it differs from the first source's, with a shape as in numpy:
-                `("float32", (3,))`; for a tuple of sinks a tuple, with None for arrays.
+                `("float32", (3,))`. For a tuple of sinks a tuple, with None for arrays.
             depth: the most chunks that have been read and are not done.
             chunk_bytes: of the widest array per chunk, if arrays are split; at least a row, at most a binding.
             progress: called after each chunk with (rows done, all rows, or None for an iterable).

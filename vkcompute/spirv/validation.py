@@ -38,9 +38,9 @@ def validate(module: Module) -> None:
     """Rejects a malformed module.
 
     Raises:
-        SpirvError: sections out of order, no memory model or entry point, an unknown opcode, too few or too many
-            operands, an id that is undefined, defined twice, later than its use or in another function, a result type
-            that is not a type, or functions whose blocks lack a label, a terminator or a valid branch target.
+        SpirvError: sections are out of order; there is no memory model or entry point; an opcode is unknown or has too
+            few or too many operands. An id is undefined, defined twice, later than its use or in another function. A
+            result type is not a type. A block lacks a label, a terminator or a valid branch target.
     """
     _sections(module)
     checker = _Ids(module)

@@ -50,8 +50,8 @@ class Elementwise:
         Raises:
             KernelError: the function does something that kernels do not support for these types.
             TypeError: no argument is a tensor, one is neither a tensor nor a number, or `out` cannot hold the dtype.
-            ValueError: the shapes do not broadcast; a tensor is not contiguous; or there are 2**31 elements, or more
-                bytes than a binding allows, and a tensor of several elements has another shape than the result.
+            ValueError: the shapes do not broadcast, or a tensor is not contiguous. With 2**31 elements, or more bytes
+                than a binding allows: a tensor of several elements has another shape than the result.
         """
         return self._launch(args, named, out)
 
@@ -71,9 +71,8 @@ def elementwise(expression: str, arguments: str | None = None) -> Elementwise:
         axpy(2.0, x, y, out=y)
         norm = vc.elementwise("sqrt(x**2 + y**2) if x > 0 else 0", "y, x")
 
-    Names are arguments, in order of appearance or as `arguments` lists them, except those of functions and types that
-    kernels support: Python's, math's and numpy's (numpy's where they differ, as `floor`), also written as `math.pi` and
-    `np.exp`. Types promote as in kernels. Several expressions, separated by commas, return several results. The string
+    Names are arguments, in order of appearance or as `arguments` lists them. Functions and types that kernels support
+    are none: Python's, math's and numpy's (numpy's where they differ, as `floor`), also as `math.pi`, `np.exp`. Types promote as in kernels. Several expressions, separated by commas, return several results. The string
     is compiled as a kernel, never run by Python.
 
     Raises:

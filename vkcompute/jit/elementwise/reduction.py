@@ -62,8 +62,8 @@ class Reduction:
         Raises:
             KernelError: the function does something that kernels do not support for these types.
             TypeError: no argument is a tensor, one is neither a tensor nor a number, or `out` cannot hold the dtype.
-            ValueError: the shapes do not broadcast; there is no such axis; a tensor is not contiguous; or there are
-                2**31 elements, or more bytes than a binding allows, and an axis remains or a tensor is broadcast.
+            ValueError: the shapes do not broadcast, there is no such axis, or a tensor is not contiguous. With 2**31
+                elements, or more bytes than a binding allows: an axis remains, or a tensor is broadcast.
         """
         return self._launch(args, named, axis, out, keepdims, dtype)
 
@@ -89,12 +89,12 @@ def reduce(
 
     The result is that of `functools.reduce(function, elements, initial)` for an associative function, which need not be
     commutative. Elements stay in row-major order. They are combined in chunks: 64 from the left, or 64 times 16 whose
-    results are combined pairwise; then the results of the chunks likewise; at last `initial` from the left. The chunks
+    results are combined pairwise. The results of the chunks follow likewise, at last `initial` from the left. The chunks
     depend on the shape, the axis, and on whether the device is a CPU; results are reproducible to the last bit on CPUs.
     The result of no elements is `initial`.
 
     Elements are combined in the common type of the elements, the initial value and the function's results, by the rules
-    of kernels: int8 with an initial 0 is int8, and wraps; with `vc.int64(0)`, or `dtype=np.int64` in the call, it is
+    of kernels. So int8 with an initial 0 is int8, and wraps; with `vc.int64(0)`, or `dtype=np.int64` in the call, it is
     int64. Bools count as int32.
 
     Raises:

@@ -3,8 +3,8 @@
 A value is a `Number` (computed on the device), a `Vector` of numbers, an `Array` (a tensor argument or shared array),
 or a tuple of values. Any other Python object is a compile-time constant.
 
-Numbers promote as in numpy, with one exception. Where numpy promotes operands of at most 32 bits to float64 (int32 /
-int32, int32 * float32), the result is the kernel's default float: float32, or float64 if an argument is float64.
+Numbers promote as in numpy, with one exception: operands of at most 32 bits do not become float64 (int32 / int32, int32
+* float32). They become the kernel's default float: float32, or float64 if an argument is float64.
 Python's ints and floats are weak (NEP 50): they take the type of the other operand.
 """
 

@@ -1,7 +1,7 @@
 """Lowers functions of floats that devices lack, or compute inaccurately, to operations that are accurate everywhere.
 
 Vulkan allows an absolute error of 2**-11 for the sine and relative errors of about 2**-10 for others (Vulkan 1.3,
-Precision of core SPIR-V instructions); it has none of these functions for float64. Their implementations in the kernel
+Precision of core SPIR-V instructions). For float64 it has none of these functions. Their implementations in the kernel
 language are compiled once, and copied in place of each operation.
 """
 

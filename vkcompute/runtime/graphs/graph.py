@@ -173,7 +173,7 @@ class Graph:
     def submit(self, times: int = 1, **inputs: Any) -> Future:
         """Starts `times` runs in a row; returns at once.
 
-        The first submit of several runs waits for one of them, to measure it: runs are split into submits within the
+        The first submit of several runs waits for one of them, to measure it. Runs are split into submits within the
         runtime's `submit_limit_s`, and the future is that of the last submit.
 
         With host arrays, this waits for the first of three pending submits with the same inputs.

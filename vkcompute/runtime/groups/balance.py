@@ -32,8 +32,8 @@ def split_rows(n_rows: int, weights: Weights) -> tuple[range, ...]:
 def learned(weights: Weights, n_rows: Sequence[int], seconds: Sequence[float], n_before: int) -> Weights:
     """Updates weights by a measurement: with the new ones, all devices would have taken the same time.
 
-    The result is the mean of this measurement and the `n_before` earlier ones, with a third or more for the new one:
-    so a disturbed measurement is corrected, and a device that has become slower is noticed. A device without rows, or
+    The result is the mean of this measurement and the `n_before` earlier ones, with a third or more for the new one.
+    This corrects a disturbed measurement, and follows a device that has become slower. A device without rows, or
     without time, keeps its weight.
     """
     share = 1 / (1 + min(n_before, 2))

@@ -23,8 +23,8 @@ class Placement:
     """Chooses command queues for tasks.
 
     A queue named by the caller is used. Else the task follows its data, to the first queue with unfinished writes to
-    it, reads before writes; unless so many tasks were queued there since that a semaphore is cheaper. Else it goes to
-    the queue with the fewest unfinished tasks.
+    it, reads before writes. If many tasks were queued there since, a semaphore is cheaper. Then, and without such
+    data, it goes to the queue with the fewest unfinished tasks.
 
     Attributes:
         compute, transfer: the queues for kernels, and those that only copy.

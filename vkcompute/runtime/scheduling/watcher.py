@@ -19,8 +19,8 @@ class _QueueWatcher:
 
     Its thread ends after a while without work: it keeps the runtime alive, which may have been dropped.
 
-    One thread with one wait for all queues (VK_SEMAPHORE_WAIT_ANY_BIT and a semaphore that the host signals to change
-    the set) would do as well, but validation layers of 2022 stall for seconds over it.
+    One thread with one wait for all queues would do as well: VK_SEMAPHORE_WAIT_ANY_BIT, and a semaphore that the host
+    signals to change the set. But validation layers of 2022 stall for seconds over it.
     """
 
     def __init__(self, queue: Queue) -> None:
