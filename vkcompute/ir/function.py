@@ -1,8 +1,9 @@
 """A kernel as data: typed values in single assignment, and operations in structured regions.
 
 A region is a list of operations that ends with a terminator. `yield` passes values to the operation that owns the
-region; `continue` and `break` pass them to an enclosing loop. `return` ends the invocation, and `unreachable` marks code
-that control flow cannot reach. An operation uses values that are defined before it, in its region or an enclosing one.
+region; `continue` and `break` pass them to an enclosing loop. `return` ends the invocation, and `unreachable` marks
+code that control flow cannot reach. An operation uses values that are defined before it, in its region or an enclosing
+one.
 """
 
 from __future__ import annotations

@@ -177,8 +177,8 @@ def kernel(
     **Language.** Assignments; if, while, break, continue, return; for over range(), tuples, tensors, enumerate() and
     zip(). Tuples, conditional expressions, and, or, not, chained comparisons. The functions min, max, abs, round, pow,
     divmod, len, int, float and bool, numpy's scalar types, and most functions of numbers of math and numpy. Python
-    functions and lambdas, which are inlined and not recursive. Numbers, strings, tuples, named tuples and enums from outside are constants,
-    also as attributes of objects and entries of dicts.
+    functions and lambdas, which are inlined and not recursive. Numbers, strings, tuples, named tuples and enums from
+    outside are constants, also as attributes of objects and entries of dicts.
 
     **Invocations** run in parallel and in no order. One must not access an element that another writes (`out[0] += x`
     loses sums), except by atomic operations, or within a workgroup with a barrier in between.

@@ -159,8 +159,8 @@ class Manager(Context):
             push_consts: push constants, in the same forms; number n is at byte 4 n.
 
         Raises:
-            KomputeError: a tensor is missing, destroyed, of another manager, or larger than the device binds. Or `spirv`
-                is not SPIR-V, a constant does not fit, or there are more workgroups than the device launches.
+            KomputeError: a tensor is missing, destroyed, of another manager, or larger than the device binds. Or
+                `spirv` is not SPIR-V, a constant does not fit, or there are more workgroups than the device launches.
             MissingFeature: the device lacks a feature that the shader needs.
         """
         return Algorithm(self, tensors, spirv, workgroup, spec_consts, push_consts)

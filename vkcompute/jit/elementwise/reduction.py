@@ -89,9 +89,9 @@ def reduce(
 
     The result is that of `functools.reduce(function, elements, initial)` for an associative function, which need not be
     commutative. Elements stay in row-major order. They are combined in chunks: 64 from the left, or 64 times 16 whose
-    results are combined pairwise. The results of the chunks follow likewise, at last `initial` from the left. The chunks
-    depend on the shape, the axis, and on whether the device is a CPU; results are reproducible to the last bit on CPUs.
-    The result of no elements is `initial`.
+    results are combined pairwise. The results of the chunks follow likewise, at last `initial` from the left. The
+    chunks depend on the shape, the axis, and on whether the device is a CPU; results are reproducible to the last bit
+    on CPUs. The result of no elements is `initial`.
 
     Elements are combined in the common type of the elements, the initial value and the function's results, by the rules
     of kernels. So int8 with an initial 0 is int8, and wraps; with `vc.int64(0)`, or `dtype=np.int64` in the call, it is
