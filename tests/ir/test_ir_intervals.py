@@ -134,8 +134,8 @@ def test_ranges_of_a_kernel(tmp_path: Path) -> None:
 def test_ranges_of_a_kernel_that_exceed_a_limit(tmp_path: Path) -> None:
     from types import FunctionType
 
-    from vkcompute.jit.compile import optimized
-    from vkcompute.jit.source import read
+    from vkcompute.jit.compilation.specialization import optimized
+    from vkcompute.jit.frontend.source import read
 
     def exceeds(body: str, n: int, limit: int) -> bool:
         function = _function(tmp_path, body)
