@@ -1,4 +1,4 @@
-"""The table of tensor dtypes: numpy's dtype, GLSL's type, and the device features that kernels need.
+"""The table of tensor dtypes, and the device features that kernels need for each.
 
 Tensors of every dtype can be created, filled and copied on every device. The features are needed only by kernels that
 load, store or compute with elements of the type.
@@ -19,40 +19,35 @@ class DType:
     Attributes:
         name: numpy's name.
         numpy: the numpy dtype, native byte order.
-        glsl: the GLSL type that holds one element in a storage buffer (std430).
-        kind: "bool", "int", "uint" or "float".
-        bits: size of an element in memory.
+        element: numpy's name of the scalar type that a kernel's binding declares for such elements.
         features: Vulkan feature names that a kernel with elements of this type needs.
     """
 
     name: str
     numpy: np.dtype[np.generic]
-    glsl: str
-    kind: str
-    bits: int
+    element: str
     features: tuple[str, ...]
 
 
-def _row(name: str, glsl: str, kind: str, bits: int, *features: str) -> DType:
-    return DType(name, np.dtype(name), glsl, kind, bits, features)
+def _row(name: str, *features: str, element: str = "") -> DType:
+    return DType(name, np.dtype(name), element or name, features)
 
 
 TABLE: tuple[DType, ...] = (
-    _row("bool", "uint8_t", "bool", 8, "shaderInt8", "storageBuffer8BitAccess"),
-    _row("int8", "int8_t", "int", 8, "shaderInt8", "storageBuffer8BitAccess"),
-    _row("int16", "int16_t", "int", 16, "shaderInt16", "storageBuffer16BitAccess"),
-    _row("int32", "int", "int", 32),
-    _row("int64", "int64_t", "int", 64, "shaderInt64"),
-    _row("uint8", "uint8_t", "uint", 8, "shaderInt8", "storageBuffer8BitAccess"),
-    _row("uint16", "uint16_t", "uint", 16, "shaderInt16", "storageBuffer16BitAccess"),
-    _row("uint32", "uint", "uint", 32),
-    _row("uint64", "uint64_t", "uint", 64, "shaderInt64"),
-    _row("float16", "float16_t", "float", 16, "shaderFloat16", "storageBuffer16BitAccess"),
-    _row("float32", "float", "float", 32),
-    _row("float64", "double", "float", 64, "shaderFloat64"),
+    _row("bool", "shaderInt8", "storageBuffer8BitAccess", element="uint8"),
+    _row("int8", "shaderInt8", "storageBuffer8BitAccess"),
+    _row("int16", "shaderInt16", "storageBuffer16BitAccess"),
+    _row("int32"),
+    _row("int64", "shaderInt64"),
+    _row("uint8", "shaderInt8", "storageBuffer8BitAccess"),
+    _row("uint16", "shaderInt16", "storageBuffer16BitAccess"),
+    _row("uint32"),
+    _row("uint64", "shaderInt64"),
+    _row("float16", "shaderFloat16", "storageBuffer16BitAccess"),
+    _row("float32"),
+    _row("float64", "shaderFloat64"),
 )
 
-BY_NAME: dict[str, DType] = {row.name: row for row in TABLE}
 BY_NUMPY: dict[np.dtype[np.generic], DType] = {row.numpy: row for row in TABLE}
 
 
@@ -66,6 +61,6 @@ def lookup(dtype: npt.DTypeLike) -> DType:
     row = BY_NUMPY.get(resolved)
     if row is None:
         remedy = f"; convert with .astype({resolved.name!r})" if resolved.newbyteorder("=") in BY_NUMPY else ""
-        known = ", ".join(BY_NAME)
+        known = ", ".join(row.name for row in TABLE)
         raise TypeError(f"a tensor's dtype must be one of {known}; got {resolved.str!r} ({resolved.name}){remedy}")
     return row

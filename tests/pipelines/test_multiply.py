@@ -50,7 +50,7 @@ def test_arrays_of_every_dtype(gpu: vc.Runtime, dtype: str) -> None:
         assert_same_product(vc.multiply(a, b, runtime=gpu), a, b)
 
 
-@pytest.mark.parametrize("dtype", [name for name in DTYPES if dtypes.BY_NAME[name].kind == "float"])
+@pytest.mark.parametrize("dtype", [name for name in DTYPES if name.startswith("float")])
 def test_all_pairs_of_special_floats(gpu: vc.Runtime, dtype: str) -> None:
     info = np.finfo(dtype)
     specials = [0.0, 1.0, 1.5, info.max, info.tiny, info.smallest_subnormal, info.eps, 1 - info.epsneg, np.inf, np.nan]

@@ -45,8 +45,15 @@ class Vector:
 
 
 Type = Scalar | Vector
-SCALARS: dict[str, Scalar] = {row.name: Scalar(row.name, row.numpy.kind, row.bits) for row in dtypes.TABLE}
-BOOL, INT8, INT16, INT32, INT64, UINT8, UINT16, UINT32, UINT64, FLOAT16, FLOAT32, FLOAT64 = SCALARS.values()
+SCALARS: dict[str, Scalar] = {
+    row.name: Scalar(row.name, row.numpy.kind, 8 * row.numpy.itemsize)
+    for row in dtypes.TABLE
+    if row.numpy.kind in "biuf"
+}
+BOOL = SCALARS["bool"]
+INT8, INT16, INT32, INT64 = (SCALARS[f"int{bits}"] for bits in (8, 16, 32, 64))
+UINT8, UINT16, UINT32, UINT64 = (SCALARS[f"uint{bits}"] for bits in (8, 16, 32, 64))
+FLOAT16, FLOAT32, FLOAT64 = (SCALARS[f"float{bits}"] for bits in (16, 32, 64))
 
 
 @functools.cache

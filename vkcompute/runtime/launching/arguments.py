@@ -79,13 +79,12 @@ def _check_element(where: str, binding: Binding, tensor: Tensor) -> None:
     if declared is None:
         return
     wanted = declared.dtype
-    have = tensor.dtype.name
-    if have != wanted and not (have == "bool" and wanted == dtypes.BY_NAME["bool"].glsl.removesuffix("_t")):
+    if dtypes.BY_NUMPY[tensor.dtype].element != wanted:
         same_size = np.dtype(wanted).itemsize == tensor.dtype.itemsize
         remedy = f"convert the data first, with .astype({wanted!r})"
         if same_size:
             remedy += f", or take the same bytes as .view({wanted!r})"
-        raise TypeError(f"{where} holds {wanted}; the tensor is {have}; {remedy}")
+        raise TypeError(f"{where} holds {wanted}; the tensor is {tensor.dtype}; {remedy}")
 
 
 # Kind of binding -> the limit on their number, and their name in messages.
