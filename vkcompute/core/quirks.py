@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
+from math import inf
+from typing import Any
 
 from vkcompute.core import vk
 from vkcompute.core.physical import PhysicalDevice
@@ -29,20 +31,21 @@ class Quirks:
     survives_forks: bool = False
 
 
-_TABLE = {
+_EVERY = 0, inf
+# Driver, the major versions that have the quirk (from the first up to the second, not included), and the quirk.
+_TABLE: tuple[tuple[str, tuple[float, float], dict[str, Any]], ...] = (
     # A storage-buffer load is a bounds-checked scalar loop over the lanes; a texel load is a vector gather. To multiply
     # 1M float32 takes 0.44 ms with texel loads and 64-bit stores, 1.0 ms with vec4 (Mesa 22.3.6, 25.0.7 and 26.1.6).
-    # Loops end after LP_MAX_TGSI_LOOP_ITERATIONS = 65,535 iterations before Mesa _UNLIMITED.
+    ("VK_DRIVER_ID_MESA_LLVMPIPE", _EVERY, {"texel_loads": True}),
+    # LP_MAX_TGSI_LOOP_ITERATIONS. The limit of Mesa 24 is unknown.
+    ("VK_DRIVER_ID_MESA_LLVMPIPE", (0, 25), {"max_loop_iterations": 65_535}),
+    # Mesa 25.0.7 keeps subnormals. All versions report shaderDenormPreserveFloat64 = 0.
+    ("VK_DRIVER_ID_MESA_LLVMPIPE", (26, inf), {"flushes_float64": True}),
     # Each device has threads of its own. SwiftShader's devices share threads: launches in a forked child would hang.
-    "VK_DRIVER_ID_MESA_LLVMPIPE": Quirks(texel_loads=True, max_loop_iterations=65_535, survives_forks=True),
+    ("VK_DRIVER_ID_MESA_LLVMPIPE", _EVERY, {"survives_forks": True}),
     # With a second branch to load rows, never taken, training on 100 features took 1.5 times as long.
-    "VK_DRIVER_ID_GOOGLE_SWIFTSHADER": Quirks(masks_branches=True),
-}
-_LAVAPIPE = vk.constant("VK_DRIVER_ID_MESA_LLVMPIPE")
-_BY_ID = {vk.constant(name): quirks for name, quirks in _TABLE.items()}
-# Major versions of Mesa. Of 24 the loop limit is unknown; 25.0.7 keeps subnormals. All of them report
-# shaderDenormPreserveFloat64 = 0.
-_UNLIMITED, _FLUSHING = 25, 26
+    ("VK_DRIVER_ID_GOOGLE_SWIFTSHADER", _EVERY, {"masks_branches": True}),
+)
 
 
 def quirks_of(physical: PhysicalDevice) -> Quirks:
@@ -52,9 +55,11 @@ def quirks_of(physical: PhysicalDevice) -> Quirks:
 
 @cache
 def _quirks(driver: int, info: str) -> Quirks:
-    quirks, mesa = _BY_ID.get(driver, Quirks()), re.search(r"Mesa (\d+)", info)
-    if driver != _LAVAPIPE or mesa is None:
-        return quirks
-    version = int(mesa[1])
-    limit = None if version >= _UNLIMITED else quirks.max_loop_iterations
-    return replace(quirks, max_loop_iterations=limit, flushes_float64=version >= _FLUSHING)
+    """Returns the quirks of a version; one that `info` does not tell counts as 0."""
+    number = re.search(r"\d+", info)
+    version = int(number[0]) if number else 0
+    found: dict[str, Any] = {}
+    for name, (first, stop), quirk in _TABLE:
+        if vk.constant(name) == driver and first <= version < stop:
+            found |= quirk
+    return Quirks(**found)
