@@ -18,6 +18,8 @@ from vkcompute import ir
 from vkcompute.errors import KernelError, MissingFeature
 from vkcompute.jit.compilation.build import build
 from vkcompute.jit.frontend.source import read
+from vkcompute.jit.simulator.subgroup import results
+from vkcompute.spirv.enums import GroupOperation
 
 GROUP, N_GROUPS = 48, 3
 Array = np.ndarray[Any, Any]
@@ -115,6 +117,20 @@ def test_scans(gpu: vc.Runtime, name: str, dtype: str) -> None:
             expected = ufunc.accumulate(array[members], dtype=dtype)
         assert np.array_equal(out.numpy()[members], expected)
         assert np.array_equal(below.numpy()[members], np.append(np.array(first, dtype), expected[:-1]))
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize("name", UFUNCS)
+@pytest.mark.parametrize("dtype", ["uint8", "int32", "float32"])
+def test_a_row_is_all_that_the_simulator_needs(monkeypatch: pytest.MonkeyPatch, name: str, dtype: str) -> None:
+    if name in ("and", "or", "xor") and dtype in FLOATS:
+        return
+    row = ir.SUBGROUP_OPERATIONS[name]._replace(group_operation=GroupOperation.ExclusiveScan)
+    monkeypatch.setitem(ir.SUBGROUP_OPERATIONS, "new", row)
+    numbers, ufunc = np.array([5, 3, 6, 3], dtype), UFUNCS[name]
+    found = results("new", {lane: [number] for lane, number in enumerate(numbers)})
+    assert [found[lane] for lane in (1, 2, 3)] == ufunc.accumulate(numbers)[:-1].tolist()
+    assert ufunc(found[0], numbers).tolist() == numbers.tolist()
 
 
 @vc.kernel

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+import numpy as np
+
 from vkcompute.spirv import opcodes as spv
 from vkcompute.spirv.enums import Capability, GroupOperation
 
@@ -18,6 +20,7 @@ class SubgroupOperation(NamedTuple):
         group_operation: SPIR-V's GroupOperation; None for instructions without one.
         takes_value, takes_lane: True if there is such an operand; a lane is a uint32.
         constant_lane: the operation for a lane that is a constant, if it is another.
+        combine: numpy's function that combines the values of two lanes; None if lanes are not combined.
     """
 
     capability: int
@@ -26,24 +29,32 @@ class SubgroupOperation(NamedTuple):
     takes_value: bool = True
     takes_lane: bool = False
     constant_lane: SubgroupOperation | None = None
+    combine: np.ufunc | None = None
 
 
-_ADD = {"i": spv.OpGroupNonUniformIAdd, "u": spv.OpGroupNonUniformIAdd, "f": spv.OpGroupNonUniformFAdd}
-_MUL = {"i": spv.OpGroupNonUniformIMul, "u": spv.OpGroupNonUniformIMul, "f": spv.OpGroupNonUniformFMul}
-_MIN = {"i": spv.OpGroupNonUniformSMin, "u": spv.OpGroupNonUniformUMin, "f": spv.OpGroupNonUniformFMin}
-_MAX = {"i": spv.OpGroupNonUniformSMax, "u": spv.OpGroupNonUniformUMax, "f": spv.OpGroupNonUniformFMax}
+_ADD = np.add, {"i": spv.OpGroupNonUniformIAdd, "u": spv.OpGroupNonUniformIAdd, "f": spv.OpGroupNonUniformFAdd}
+_MUL = np.multiply, {"i": spv.OpGroupNonUniformIMul, "u": spv.OpGroupNonUniformIMul, "f": spv.OpGroupNonUniformFMul}
+_MIN = np.minimum, {"i": spv.OpGroupNonUniformSMin, "u": spv.OpGroupNonUniformUMin, "f": spv.OpGroupNonUniformFMin}
+_MAX = np.maximum, {"i": spv.OpGroupNonUniformSMax, "u": spv.OpGroupNonUniformUMax, "f": spv.OpGroupNonUniformFMax}
 _AND, _OR, _XOR = (
-    {"i": bitwise, "u": bitwise, "b": logical}
-    for bitwise, logical in (
-        (spv.OpGroupNonUniformBitwiseAnd, spv.OpGroupNonUniformLogicalAnd),
-        (spv.OpGroupNonUniformBitwiseOr, spv.OpGroupNonUniformLogicalOr),
-        (spv.OpGroupNonUniformBitwiseXor, spv.OpGroupNonUniformLogicalXor),
+    (combine, {"i": bitwise, "u": bitwise, "b": logical})
+    for combine, bitwise, logical in (
+        (np.bitwise_and, spv.OpGroupNonUniformBitwiseAnd, spv.OpGroupNonUniformLogicalAnd),
+        (np.bitwise_or, spv.OpGroupNonUniformBitwiseOr, spv.OpGroupNonUniformLogicalOr),
+        (np.bitwise_xor, spv.OpGroupNonUniformBitwiseXor, spv.OpGroupNonUniformLogicalXor),
     )
 )
 
 
-def _grouped(opcodes: Mapping[str, int], group_operation: int = GroupOperation.Reduce) -> SubgroupOperation:
-    return SubgroupOperation(Capability.GroupNonUniformArithmetic, opcodes, group_operation)
+def _grouped(
+    operation: tuple[np.ufunc, Mapping[str, int]], group_operation: int = GroupOperation.Reduce
+) -> SubgroupOperation:
+    combine, opcodes = operation
+    return SubgroupOperation(Capability.GroupNonUniformArithmetic, opcodes, group_operation, combine=combine)
+
+
+def _vote(combine: np.ufunc, opcode: int) -> SubgroupOperation:
+    return SubgroupOperation(Capability.GroupNonUniformVote, {"b": opcode}, combine=combine)
 
 
 def _any_kind(opcode: int) -> dict[str, int]:
@@ -82,7 +93,7 @@ SUBGROUP_OPERATIONS = {
         Capability.GroupNonUniformBallot, _any_kind(spv.OpGroupNonUniformBroadcastFirst)
     ),
     "ballot": SubgroupOperation(Capability.GroupNonUniformBallot, {"b": spv.OpGroupNonUniformBallot}),
-    "all": SubgroupOperation(Capability.GroupNonUniformVote, {"b": spv.OpGroupNonUniformAll}),
-    "any": SubgroupOperation(Capability.GroupNonUniformVote, {"b": spv.OpGroupNonUniformAny}),
+    "all": _vote(np.bitwise_and, spv.OpGroupNonUniformAll),
+    "any": _vote(np.bitwise_or, spv.OpGroupNonUniformAny),
     "elect": SubgroupOperation(Capability.GroupNonUniform, {"b": spv.OpGroupNonUniformElect}, takes_value=False),
 }
