@@ -62,7 +62,7 @@ class ReduceLauncher:
         find = partial(
             self._first, real_of(signature), None if dtype is None else lookup(dtype).numpy, signature, masks
         )
-        found = find((planned[0].cooperative, final and len(planned) == 1), None, False).dtypes[0]
+        found = find((planned[0].method, final and len(planned) == 1), None, False).dtypes[0]
         if out is None:
             out = runtime_of(tensors[0]).empty(left, found)
         else:
@@ -111,7 +111,7 @@ class ReduceLauncher:
             last = stage is planned[-1]
             part = out if last else temporary(out.runtime, stage.pushes[0], dtype)
             wanted = out.dtype if last and out.dtype != dtype else None
-            self._stage(stage, partial(find, (stage.cooperative, last and final), wanted), tensors, pushes, part)
+            self._stage(stage, partial(find, (stage.method, last and final), wanted), tensors, pushes, part)
             find = partial(self._later, *settled, ((dtype.char, 1),), ((True,),))
             tensors, pushes = [part], []
 

@@ -26,7 +26,7 @@ from vkcompute.jit.library.workgroup import barrier, shared
 CHUNK = 64
 """Elements that one invocation of a serial stage reduces."""
 WIDTH, EACH = 64, 16
-"""Invocations of a workgroup of a cooperative stage, and elements that each of them reduces first."""
+"""Invocations of a workgroup, and elements that each of a cooperative stage reduces first."""
 
 
 def _serial(
@@ -77,20 +77,42 @@ def _identity(x: Any) -> Any:
     return x
 
 
-_FUNCTIONS = [cast(FunctionType, each) for each in (_serial, _cooperative, _identity)]
-_SOURCES = {each: read(each) for each in _FUNCTIONS}
-_SERIAL, _COOPERATIVE, _IDENTITY = _FUNCTIONS
-IDENTITY = Definition(_IDENTITY, _SOURCES[_IDENTITY])
+class Method(NamedTuple):
+    """One row of the table of methods to reduce chunks.
+
+    Attributes:
+        kernel: in the kernel language, for workgroups of WIDTH invocations.
+        chunk: number of elements that become one.
+        n_results: number of results of a workgroup.
+    """
+
+    kernel: Any
+    chunk: int
+    n_results: int
+
+
+METHODS = {
+    "serial": Method(_serial, CHUNK, WIDTH),
+    "cooperative": Method(_cooperative, WIDTH * EACH, 1),
+}
+_KERNELS = {row.kernel: read(row.kernel) for row in METHODS.values()}
+_IDENTITY = cast(FunctionType, _identity)
+IDENTITY = Definition(_IDENTITY, read(_IDENTITY))
+
+
+def _method(n: int, n_columns: int, *, cooperative: bool) -> str:
+    """Returns the method for rows of `n` elements."""
+    return "cooperative" if cooperative and n_columns == 1 and n > CHUNK else "serial"
 
 
 class Stage(NamedTuple):
     """A stage that reduces (n_rows, n, n_columns) elements to (n_rows, n_chunks, n_columns).
 
     Attributes:
-        cooperative: True if workgroups reduce chunks, False for single invocations.
+        method: name of its row in METHODS.
     """
 
-    cooperative: bool
+    method: str
     n_rows: int
     n: int
     n_columns: int
@@ -98,7 +120,7 @@ class Stage(NamedTuple):
     @property
     def chunk(self) -> int:
         """Number of elements that become one."""
-        return WIDTH * EACH if self.cooperative else CHUNK
+        return METHODS[self.method].chunk
 
     @property
     def pushes(self) -> tuple[int, int, int, int]:
@@ -109,7 +131,7 @@ class Stage(NamedTuple):
     @property
     def n_groups(self) -> int:
         """Number of workgroups to launch."""
-        return -(-self.pushes[0] // (1 if self.cooperative else WIDTH))
+        return -(-self.pushes[0] // METHODS[self.method].n_results)
 
 
 def stages(n_rows: int, n: int, n_columns: int, *, cooperative: bool) -> list[Stage]:
@@ -120,7 +142,7 @@ def stages(n_rows: int, n: int, n_columns: int, *, cooperative: bool) -> list[St
     """
     found: list[Stage] = []
     while not found or n > 1:
-        found.append(Stage(cooperative and n_columns == 1 and n > CHUNK, n_rows, n, n_columns))
+        found.append(Stage(_method(n, n_columns, cooperative=cooperative), n_rows, n, n_columns))
         n = found[-1].pushes[2]
     return found
 
@@ -133,7 +155,7 @@ def stage_program(
     dtype: np.dtype[Any] | None,
     signature: Signature,
     masks: tuple[Mask, ...],
-    form: tuple[bool, bool],
+    form: tuple[str, bool],
     wanted: np.dtype[Any] | None,
     grid_wrapped: bool,
 ) -> Program:
@@ -147,13 +169,13 @@ def stage_program(
         each: the function that is applied to the elements first.
         real: the type of Python floats.
         dtype: the dtype in which elements are combined; None for their common type.
-        form: True if workgroups cooperate, and True for the last stage, which adds the initial value.
+        form: the method, and True for the last stage, which adds the initial value.
         wanted: the dtype of the result; None for that in which elements are combined.
     """
-    body, pair, (cooperative, last) = Body(each, signature, masks), Body(combine, (), ()), form
+    body, pair, (method, last) = Body(each, signature, masks), Body(combine, (), ()), form
     kind = SCALARS[dtype.name] if dtype else _kind(body, pair, initial, real)
     c = body.compiler(WIDTH, real, grid_wrapped=grid_wrapped)
-    c.sources |= _SOURCES | {combine.function: combine.source}
+    c.sources |= _KERNELS | {IDENTITY.function: IDENTITY.source, combine.function: combine.source}
     arguments = body.arguments(c)
     out = result(c, wanted or kind.numpy)
 
@@ -171,7 +193,7 @@ def stage_program(
         Number(c.function.push(name, INT32), Kind(INT32)) for name in ("n_results", "n", "n_chunks", "n_columns")
     ]
     emitted = [Intrinsic(each, 0, None) for each in (element, combined, store)]
-    c.inline(_COOPERATIVE if cooperative else _SERIAL, [*emitted, kind.numpy.type, *numbers], {}, ast.Pass())
+    c.inline(METHODS[method].kernel, [*emitted, kind.numpy.type, *numbers], {}, ast.Pass())
     return finished(c, (wanted or kind.numpy,))
 
 
