@@ -36,6 +36,24 @@ def test_every_dtype_and_every_order_of_memory(rt: vc.Runtime, dtype: np.dtype) 
         assert same_bits(rt.tensor(source).numpy(), np.ascontiguousarray(source).reshape(source.shape))
 
 
+TWICE = """
+layout(local_size_x = 1) in;
+layout(binding = 0) buffer A { vec2 a[]; };
+void main() { a[gl_GlobalInvocationID.x] *= 2; }
+"""
+
+
+def test_a_row_of_the_table_is_all_that_a_dtype_needs(rt: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+    row = dtypes.DType("complex64", np.dtype("complex64"), "float32", ())
+    monkeypatch.setitem(dtypes.BY_NUMPY, row.numpy, row)
+    numbers = np.array([1 + 2j, -3j], row.numpy)
+    tensor, filled = rt.tensor(numbers), rt.full(2, 1j, row.numpy)
+    rt.kernel(vc.glsl(TWICE))(tensor)
+    filled[1:].copy_from(tensor[:1])
+    assert tensor.numpy().tolist() == [2 + 4j, -6j]
+    assert filled.numpy().tolist() == [1j, 2 + 4j]
+
+
 @given(shape=SHAPES, dtype=st.sampled_from(DTYPES), seed=SEEDS, data=st.data())
 def test_views_read_and_write(
     rt: vc.Runtime, shape: tuple[int, ...], dtype: np.dtype, seed: int, data: st.DataObject
@@ -234,21 +252,3 @@ def test_python_floats_become_float32_and_numpys_keep_their_type(gpu: vc.Runtime
         assert group.replicate(data).dtype == dtype
         if np.ndim(data):
             assert group.tensor(data).dtype == dtype
-
-
-TWICE = """
-layout(local_size_x = 1) in;
-layout(binding = 0) buffer A { vec2 a[]; };
-void main() { a[gl_GlobalInvocationID.x] *= 2; }
-"""
-
-
-def test_a_row_of_the_table_is_all_that_a_dtype_needs(rt: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
-    row = dtypes.DType("complex64", np.dtype("complex64"), "float32", ())
-    monkeypatch.setitem(dtypes.BY_NUMPY, row.numpy, row)
-    numbers = np.array([1 + 2j, -3j], row.numpy)
-    tensor, filled = rt.tensor(numbers), rt.full(2, 1j, row.numpy)
-    rt.kernel(vc.glsl(TWICE))(tensor)
-    filled[1:].copy_from(tensor[:1])
-    assert tensor.numpy().tolist() == [2 + 4j, -6j]
-    assert filled.numpy().tolist() == [1j, 2 + 4j]
