@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+import builtins
 import json
+import keyword
 import linecache
 import re
 import subprocess
@@ -82,6 +85,49 @@ def test_every_statement_on_the_language_of_kernels_has_an_example() -> None:
 def test_pages_without_samples_to_run_have_none() -> None:
     with_samples = {path.name for path in (ROOT / "docs").glob("*.md") if "```python" in path.read_text("utf-8")}
     assert with_samples == {"scheduling.md", "kernels.md", "kompute.md"}
+
+
+CONTRIBUTOR_PAGES = ("CONTRIBUTING.md", "docs/architecture.md", "docs/changing.md")
+FOLDERS = (ROOT, ROOT / "vkcompute", ROOT / "vkcompute/jit/frontend")  # that paths on these pages begin in
+ELSEWHERE = frozenset({"cc"})  # names on these pages that other projects define
+
+
+def code_spans(page: str) -> list[str]:
+    """The code spans of a page, and the methods named in its code blocks."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    blocks = re.findall(r"```.*?```", text, re.DOTALL)
+    prose = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+    methods = re.findall(r"\b[A-Z]\w+\.\w+", "".join(blocks))
+    return methods + [" ".join(span.split()) for span in re.findall(r"`([^`]+)`", prose)]
+
+
+def defined_names() -> set[str]:
+    """Every name that Python code of the project defines or imports, the strings in its tables, and files' stems."""
+    names = set(dir(builtins)) | set(keyword.kwlist)
+    for folder in ("vkcompute", "tests", "scripts", "benchmarks"):
+        for path in (ROOT / folder).rglob("*.py"):
+            names |= {path.stem, path.parent.name}
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                found = [getattr(node, key, None) for key in ("name", "id", "attr", "arg", "module", "value")]
+                names.update(part for each in found if isinstance(each, str) for part in each.split("."))
+    return names
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize("page", CONTRIBUTOR_PAGES)
+def test_pages_for_contributors_name_files_that_exist(page: str) -> None:
+    paths = [span for span in code_spans(page) if re.fullmatch(r"[\w./-]+(\.(py|c|comp|md|json|sh)|/)", span)]
+    assert len(paths) > 3
+    named = [path for path in paths if "NAME" not in path and not path.startswith(".")]
+    assert [path for path in named if not any((folder / path).exists() for folder in FOLDERS)] == []
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize("page", CONTRIBUTOR_PAGES)
+def test_pages_for_contributors_use_names_that_exist(page: str) -> None:
+    called = [re.match(r"([A-Za-z_][\w.]*)(\(.*\))?$", span) for span in code_spans(page)]
+    names = {part for found in called if found and "/" not in found[0] for part in found[1].split(".")}
+    assert sorted(names - defined_names() - ELSEWHERE) == []
 
 
 def test_links_within_the_documentation_lead_somewhere() -> None:
