@@ -85,6 +85,11 @@ class Unset:
     why: str
 
 
+_LIMITS = {
+    kind: (int(np.iinfo(kind.name).min), int(np.iinfo(kind.name).max)) for kind in SCALARS.values() if kind.kind in "iu"
+}
+
+
 def is_python(value: object) -> bool:
     """True for a Python number: a weak compile-time constant."""
     return isinstance(value, (int, float)) and not isinstance(value, np.generic)
@@ -102,8 +107,8 @@ def holder(number: int) -> Scalar:
 
 def fits(number: int, kind: Scalar) -> bool:
     """True if an integer type can represent the number."""
-    limits = np.iinfo(kind.name)
-    return bool(limits.min <= number <= limits.max)
+    low, high = _LIMITS[kind]
+    return low <= number <= high
 
 
 def kind_of(value: Any, real: Scalar) -> Any:

@@ -238,5 +238,9 @@ class Rewriter(ast.NodeVisitor):
 
 
 def _placed(node: Any, like: ast.AST) -> Any:
-    """Gives a new node the location of another."""
-    return ast.fix_missing_locations(ast.copy_location(node, like))
+    """Gives a new node, and those below it without a location, the location of another."""
+    ast.copy_location(node, like)
+    for each in ast.iter_child_nodes(node):
+        if "lineno" in each._attributes and not hasattr(each, "lineno"):
+            _placed(each, like)
+    return node

@@ -116,7 +116,7 @@ class Scheduler:
         keep: Keep,
     ) -> Future:
         """Launches parts of a grid, each as a task with a submit of its own; returns the last one's future."""
-        cost = keep[2]
+        cost, accesses = keep[2], [*reads, *writes]
         for base, grid in parts:
             fraction = max(1, prod(grid)) / max(1, prod(command[-1]))
             target = self._begin(writes, reads, queue, cost.load * fraction)
@@ -126,7 +126,7 @@ class Scheduler:
             future = self._end(target, 0, cost, fraction)
             target.flush()
             # The next part runs on the same queue, and fails if this one does.
-            queue, reads, future._reason = target.index, [*reads, *writes], reason
+            queue, reads, future._reason = target.index, accesses, reason
         return future
 
     def copy(
