@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,13 +25,14 @@ def own(_silence_at_the_end: None) -> Iterator[vc.Runtime]:
 
 
 # 1,000 on each driver in the normal run; 100,000 by `make fuzz`. In parts, each of which ends in time where it is slow.
-@pytest.mark.parametrize("part", range(5))
-@settings(
+_PROGRAMS = settings(
     max_examples=20_000 if settings().max_examples >= 1000 else 200,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
-@given(random=st.randoms(use_true_random=True), seed=st.integers(0, 1000))
-def test_random_programs(own: vc.Runtime, part: int, random: Random, seed: int) -> None:
+
+
+def _checked(runtime: Any, random: Random, seed: int, launcher: Callable[[Any], Any]) -> None:
+    """Compares a random program, launched by `launcher(kernel)`, with its text run by Python."""
     kernel = vc.kernel(module(Program(random).text()).kernel)
     data = np.random.default_rng(seed)
     x = np.where(data.random(N) < 0.6, data.integers(-20, 20, N), data.integers(-(2**31) + 1, 2**31, N)).astype(
@@ -40,7 +42,21 @@ def test_random_programs(own: vc.Runtime, part: int, random: Random, seed: int) 
     z = (data.integers(-32, 33, N) * 0.25).astype(np.float32)
     out = np.full((N, 6), -7, np.int32), np.full(N, 7, np.uint32), np.full((N, 4), -7, np.float32)
     try:
-        check(own, kernel, x, y, z, *out, local_size=(N, 1, 1), rtol=0, atol=0)
-        check(SimulatedRuntime(), kernel.simulate, x, y, z, *out, local_size=(N, 1, 1), rtol=0, atol=0)
+        check(runtime, launcher(kernel), x, y, z, *out, local_size=(N, 1, 1), rtol=0, atol=0)
     except (OverflowError, pytest.skip.Exception):  # a Python int is beyond int32; 64 bits where there are none
         assume(False)
+
+
+@pytest.mark.parametrize("part", range(5))
+@_PROGRAMS
+@given(random=st.randoms(use_true_random=True), seed=st.integers(0, 1000))
+def test_random_programs(own: vc.Runtime, part: int, random: Random, seed: int) -> None:
+    _checked(own, random, seed, lambda kernel: kernel)
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize("part", range(5))
+@_PROGRAMS
+@given(random=st.randoms(use_true_random=True), seed=st.integers(0, 1000))
+def test_random_programs_simulated(part: int, random: Random, seed: int) -> None:
+    _checked(SimulatedRuntime(), random, seed, lambda kernel: kernel.simulate)
