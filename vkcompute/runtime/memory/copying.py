@@ -8,7 +8,7 @@ from vkcompute.core import vk
 from vkcompute.runtime.memory import layout
 from vkcompute.runtime.memory.view import StridedView
 from vkcompute.runtime.scheduling.future import Future
-from vkcompute.runtime.scheduling.regions import Offsets, copy_region, refuse_overlap
+from vkcompute.runtime.scheduling.task import Offsets, copy_region, refuse_overlap
 
 
 def copy_view(source: StridedView, target: StridedView) -> Future:

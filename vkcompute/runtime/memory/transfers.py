@@ -17,8 +17,8 @@ from vkcompute.core.queue import Point
 from vkcompute.core.staging import SLOT_BYTES, StagingRing
 from vkcompute.errors import ClosedError
 from vkcompute.runtime.scheduling.access_history import Range
-from vkcompute.runtime.scheduling.regions import copy_region
 from vkcompute.runtime.scheduling.scheduler import Scheduler
+from vkcompute.runtime.scheduling.task import copy_region
 
 Bytes = npt.NDArray[np.uint8]
 _IN_FLIGHT = 3

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from vkcompute.core.command import CommandPool, Recorder
@@ -12,13 +13,34 @@ from vkcompute.core.queue import Point, Queue
 from vkcompute.errors import DeviceLost, VkComputeError, again
 from vkcompute.runtime.scheduling.access_history import AccessHistory, Dependencies, Range
 from vkcompute.runtime.scheduling.cost import Cost, Mix
-from vkcompute.runtime.scheduling.failure import Failure
 
 VectorClock = dict[int, int]
 """index of a queue -> a value of its timeline semaphore"""
 _Timing = tuple[float, Mix, bool]
 """of a submit: its time (`time.perf_counter`), the cost of its tasks, True if it had nothing to wait for"""
 _MANY_BATCHES, _MOST_BATCHES = 64, 512
+
+
+@dataclass(slots=True)
+class Failure:
+    """Tasks `first` to `last` of a queue have failed.
+
+    Attributes:
+        queue: index of the queue.
+        error: the reason. Tasks of several queues that failed together have the same error object.
+        reported: True once the error was raised to a caller.
+    """
+
+    queue: int
+    first: int
+    last: int
+    error: Exception
+    reported: bool = False
+
+    def raised(self) -> Exception:
+        """Returns the error to raise, and counts it as reported."""
+        self.reported = True
+        return again(self.error)
 
 
 class Timeline:

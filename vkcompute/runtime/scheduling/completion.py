@@ -1,14 +1,112 @@
-"""Completion: how the host learns that tasks have finished or failed."""
+"""Completion: callbacks and futures of tasks that have finished or failed."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
 
+from vkcompute.core.buffer import Buffer
 from vkcompute.core.device import Device
-from vkcompute.runtime.scheduling.callbacks import CompletionCallbacks
-from vkcompute.runtime.scheduling.command_queue import CommandQueue
-from vkcompute.runtime.scheduling.failure import Failure
+from vkcompute.runtime.scheduling.access_history import Range
+from vkcompute.runtime.scheduling.command_queue import CommandQueue, Failure, failure_of
 from vkcompute.runtime.scheduling.watcher import Watcher
+
+Callback = Callable[[], Exception | None]
+"""Returns the error that the launch reports, if any."""
+_T = TypeVar("_T")
+
+
+@dataclass(slots=True, eq=False)
+class CompletionCallback:
+    """A callback that runs once, when all tasks that write a buffer have finished.
+
+    Attributes:
+        tasks: (queue, task) of those that write the buffer, and of those that depend on them: they fail together.
+        launched: True once everything that writes the buffer has been launched.
+        called, error: True once the callback has run, and what it returned or raised.
+    """
+
+    buffer: Buffer
+    callback: Callback
+    tasks: dict[tuple[int, int], None] = field(default_factory=dict)
+    launched: bool = False
+    called: bool = False
+    error: BaseException | None = None
+
+    @property
+    def whole(self) -> list[Range]:
+        """The range of the whole buffer."""
+        return [(self.buffer, 0, self.buffer.nbytes)]
+
+
+class CompletionCallbacks(list[CompletionCallback]):
+    """The callbacks of one scheduler that have not run, in the order of the launches."""
+
+    def __init__(self, device: Device, queues: Sequence[CommandQueue]) -> None:
+        super().__init__()
+        self._device, self._queues, self._is_running = device, queues, False
+
+    def expect(self, buffer: Buffer, callback: Callback, launch: Callable[[], _T]) -> _T:
+        """Launches work that writes the buffer, by `launch`, and registers a callback for it."""
+        entry = CompletionCallback(buffer, callback)
+        try:  # the append is inside and first: Ctrl-C cannot separate it from the `finally`
+            self.append(entry)
+            return launch()
+        finally:
+            entry.launched = True
+            if not entry.tasks and entry in self:  # nothing was launched
+                self.remove(entry)
+
+    def follow(self, task: tuple[int, int], writes: Sequence[Range], reads: Sequence[Range]) -> None:
+        """Registers a new task that writes the buffer of a callback, or depends on one that does. Requires the lock."""
+        writers, written = {*_writers(reads)}, [buffer for buffer, _, _ in writes]
+        for entry in self:
+            if not writers.isdisjoint(entry.tasks) or entry.buffer in written:
+                entry.tasks[task] = None
+
+    def run(self) -> None:
+        """Runs the callbacks whose tasks have finished."""
+        with self._device.lock:
+            if self._is_running:  # this is called from within a callback
+                return
+            self._is_running = True
+            try:
+                # Polls the newest launch first. A launch never finishes before those that it depends on, so these are
+                # then found finished too, and callbacks run in the order of the launches.
+                finished = [each for each in reversed(self) if each.launched and self._finished(each)]
+                for entry in reversed(finished):
+                    self._run(entry)
+            finally:
+                self._is_running = False
+
+    def _finished(self, entry: CompletionCallback) -> bool:
+        """True if all tasks that write the buffer have finished or failed; asks the driver."""
+        if entry.called or failure_of(self._queues, entry.whole) is not None:
+            return True
+        return all(task <= self._queues[queue].poll_task() for queue, task in _writers(entry.whole))
+
+    def _run(self, entry: CompletionCallback) -> None:
+        """Runs one callback; repeats the steps after it that Ctrl-C cut short."""
+        if not entry.called:
+            failed = failure_of(self._queues, entry.whole) is not None
+            try:
+                entry.error = None if failed else entry.callback()
+            except BaseException as caught:  # its result is lost
+                entry.error = caught
+                raise
+            finally:
+                entry.called = True
+        if entry.error is not None:
+            for queue, task in entry.tasks:
+                self._queues[queue].fail(entry.error, task)
+        entry.buffer.uses = None
+        self.remove(entry)
+
+
+def _writers(ranges: Sequence[Range]) -> list[tuple[int, int]]:
+    """The last writers of these bytes, as (queue, task)."""
+    return [each for buffer, start, stop in ranges if buffer.uses for each in buffer.uses.writers(start, stop)]
 
 
 class CompletionTracker:

@@ -11,10 +11,9 @@ from vkcompute.core.device import Device
 from vkcompute.core.queue import Point
 from vkcompute.runtime.scheduling import current
 from vkcompute.runtime.scheduling.access_history import AccessHistory, Dependencies, Range
-from vkcompute.runtime.scheduling.command_queue import CommandQueue, failure_of, minimal_waits
+from vkcompute.runtime.scheduling.command_queue import CommandQueue, Failure, failure_of, minimal_waits
 from vkcompute.runtime.scheduling.completion import CompletionTracker
 from vkcompute.runtime.scheduling.cost import NOTHING, Cost, Grid, split_grid
-from vkcompute.runtime.scheduling.failure import Failure
 from vkcompute.runtime.scheduling.future import Future
 from vkcompute.runtime.scheduling.placement import Placement
 from vkcompute.runtime.scheduling.recording import Recording

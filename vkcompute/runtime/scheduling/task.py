@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from vkcompute.core import vk
 from vkcompute.core.buffer import Buffer
@@ -14,8 +15,8 @@ from vkcompute.core.descriptors import DescriptorSets
 from vkcompute.runtime.scheduling.access_history import Range
 from vkcompute.runtime.scheduling.cost import NOTHING, Cost
 from vkcompute.runtime.scheduling.placeholders import Parameter
-from vkcompute.runtime.scheduling.regions import bytes_read, refuse_overlap
 
+Offsets = npt.NDArray[np.int64]
 Places = dict[Buffer, tuple[Buffer, int]]
 """placeholder -> the buffer that it stands for, and the offset in it, in bytes"""
 Values = Mapping[Parameter, Any]
@@ -128,7 +129,7 @@ class Copy(Task):
     name = "copy"
 
     def __init__(self, regions: Any, n_regions: int, source: Range, target: Range) -> None:
-        super().__init__((target,), bytes_read(regions, n_regions, source, target))
+        super().__init__((target,), _bytes_read(regions, n_regions, source, target))
         self._regions, self._n_regions = regions, n_regions
 
     def rebased(self, places: Places, values: Values) -> Task:
@@ -146,6 +147,31 @@ class Copy(Task):
     def record(self, recorder: Recorder) -> None:
         source, target = self.reads[0][0], self.writes[0][0]
         recorder.copy(source.block.handle, target.block.handle, self._regions, self._n_regions)
+
+
+def copy_region(source: Buffer, source_offset: int, target: Buffer, target_offset: int, nbytes: int) -> object:
+    """Makes one VkBufferCopy; offsets in bytes from the start of each buffer."""
+    region = vk.ffi.new("VkBufferCopy*")
+    region.srcOffset, region.dstOffset = source.offset + source_offset, target.offset + target_offset
+    region.size = nbytes
+    return region
+
+
+def _bytes_read(regions: Any, n_regions: int, source: Range, target: Range) -> tuple[Range, ...]:
+    """Gives the ranges that a copy of equally long regions depends on.
+
+    The target is one of them where the regions leave gaps in it: the bytes in the gaps keep their values.
+    """
+    return (source,) if regions[0].size * n_regions == target[2] - target[1] else (source, target)
+
+
+def refuse_overlap(sources: Offsets, targets: Offsets, nbytes: int) -> None:
+    """Raises ValueError if runs of `nbytes` that start at `sources` and at `targets` overlap."""
+    ordered = np.sort(targets)
+    following = np.searchsorted(ordered, sources - nbytes, side="right")
+    inside = following < len(ordered)
+    if np.any(ordered[following[inside]] < sources[inside] + nbytes):
+        raise ValueError("source and target share bytes; copy through a third tensor: target.copy_from(source.copy())")
 
 
 class Fill(Task):
