@@ -34,7 +34,7 @@ class Raw(Blocking):
             self._pipeline = ComputePipeline(shader, self._layout)
         self._sets = DescriptorSets(self._layout, ranges)
         self._pool = CommandPool(self._queue)
-        self._commands = self._pool.take()
+        self._commands = self._pool.acquire()
         self._record(struct.pack("<f", scale), -(-n // LOCAL_SIZE))
         self._prepare_calls()
         runtime.wait()  # the raw calls have no dependencies

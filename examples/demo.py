@@ -33,7 +33,7 @@ def show_device(gpu: vc.Runtime) -> None:
     """Prints the device's properties."""
     physical = gpu.device.physical
     version = ".".join(map(str, physical.api_version))
-    gib = sum(heap.nbytes for heap in physical.memory[0] if heap.device_local) / 2**30
+    gib = sum(heap.nbytes for heap in physical.memory_heaps if heap.device_local) / 2**30
     print(f"Device      {physical.name}")
     print(f"            {physical.kind}, {physical.driver}, Vulkan {version}, {gib:.1f} GiB")
     if physical.kind == "cpu":

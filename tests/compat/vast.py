@@ -201,9 +201,8 @@ def vast_devices(nbytes: int = 64 * GIB) -> Iterator[Vast]:
         physical = read(*args)
         physical.limits.update(_LIMITS)  # type: ignore[attr-defined]
         physical.properties.update(_BYTES)
-        heaps, types = physical.memory
-        heaps = tuple(MemoryHeap(heap.index, nbytes, heap.device_local) for heap in heaps)
-        vars(physical)["memory"] = heaps, types
+        heaps = tuple(MemoryHeap(heap.index, nbytes, heap.device_local) for heap in physical.memory_heaps)
+        vars(physical)["memory_heaps"] = heaps
         return physical
 
     vast = Vast()

@@ -96,7 +96,7 @@ def test_the_limit_holds_and_everything_up_to_it_can_be_used() -> None:
 def test_the_driver_refuses_and_it_is_out_of_memory_too() -> None:
     """No limit of ours: the heap's own size, or the driver's word."""
     with vc.Runtime() as gpu:
-        heap = max(heap.nbytes for heap in gpu.device.physical.memory[0])
+        heap = max(heap.nbytes for heap in gpu.device.physical.memory_heaps)
         most = gpu.device.physical.max_allocation_bytes
         with pytest.raises(vc.OutOfDeviceMemory):
             gpu.empty(min(heap, most) + 4096, np.uint8)

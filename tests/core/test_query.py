@@ -26,7 +26,7 @@ def test_times_increase_and_agree_with_the_host(gpu: vc.Runtime, pool: Timestamp
     x = gpu.zeros(1, "uint32")
     gpu.wait()
     start = time.perf_counter_ns()
-    recorder = Recorder(queue, commands.take())
+    recorder = Recorder(queue, commands.acquire())
     pool.reset()
     recorder.timestamp(pool.handle, 0)
     for i in range(1, 8):

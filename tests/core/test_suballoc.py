@@ -41,7 +41,7 @@ class Bytes(RuleBasedStateMachine):
             for start, stop in self.free_ranges()
             if start + (-start % align) + nbytes <= stop  # the first multiple of align, and room from there
         }
-        offset = self.span.take(nbytes, align)
+        offset = self.span.allocate(nbytes, align)
         if offset is None:
             assert not fitting, "a free range fits"
             return multiple()
@@ -57,7 +57,7 @@ class Bytes(RuleBasedStateMachine):
 
     @rule(offset=consumes(ranges))
     def give(self, offset: int) -> None:
-        self.span.give(offset)
+        self.span.free(offset)
         nbytes = self.taken.pop(offset)
         self.owner[offset : offset + nbytes] = [None] * nbytes
 
@@ -65,7 +65,7 @@ class Bytes(RuleBasedStateMachine):
     def give_what_nobody_took(self, offset: int) -> None:
         assume(offset not in self.taken)
         with pytest.raises(ValueError, match=f"offset {offset}"):
-            self.span.give(offset)
+            self.span.free(offset)
 
     @invariant()
     def sums_agree(self) -> None:
@@ -81,8 +81,8 @@ class Bytes(RuleBasedStateMachine):
             self.give(offset)
         nbytes = self.span.nbytes
         assert self.span.largest_free == nbytes, "the pieces have merged"
-        assert self.span.take(nbytes, 1) == 0
-        assert self.span.take(1, 1) is None
+        assert self.span.allocate(nbytes, 1) == 0
+        assert self.span.allocate(1, 1) is None
 
 
 TestBytes = Bytes.TestCase
@@ -91,11 +91,11 @@ TestBytes = Bytes.TestCase
 @pytest.mark.parametrize(("nbytes", "align"), [(0, 1), (-1, 1), (1, 0), (1, -4)])
 def test_sizes_are_positive(nbytes: int, align: int) -> None:
     with pytest.raises(ValueError, match=f"nbytes={nbytes}, align={align}"):
-        Suballocator(100).take(nbytes, align)
+        Suballocator(100).allocate(nbytes, align)
 
 
 def test_offsets_beyond_32_bits() -> None:
     span = Suballocator(1 << 40)
-    first = span.take((1 << 33) + 1, 256)
-    second = span.take(1 << 34, 256)
+    first = span.allocate((1 << 33) + 1, 256)
+    second = span.allocate(1 << 34, 256)
     assert (first, second) == (0, (1 << 33) + 256)

@@ -94,7 +94,7 @@ class PaperBuffer:
     """Stands for core's Buffer."""
 
     def __init__(self) -> None:
-        self.uses: Any = None
+        self.history: Any = None
         self.block = SimpleNamespace(handle=self)
         self.offset, self.address = 0, _NOWHERE
 
@@ -115,7 +115,7 @@ class PaperPool:
         self.queue, self.device = queue, queue.device
         self.pending: list[tuple[int, PaperCommands]] = []
 
-    def take(self) -> PaperCommands:
+    def acquire(self) -> PaperCommands:
         return PaperCommands(self.queue.family)
 
     def discard(self, command_buffer: PaperCommands) -> None:
@@ -174,9 +174,9 @@ class Paper:
         return self.scheduler.copy(([source], [target]), 1, source, target, queue)
 
     def record(self, tasks: Sequence[tuple[Any, Any]]) -> Recording:
-        queue: Any = self.scheduler.placement.recorded_for
+        queue: Any = self.scheduler.placement.recording_queue
         pool: Any = PaperPool(queue)
-        return Recording(pool, [PaperTask(*ranges) for ranges in tasks])
+        return Recording(pool, [PaperTask(*ranges) for ranges in tasks], None)
 
     def replay(self, recording: Recording, times: int) -> Any:
         family = recording.handle.family

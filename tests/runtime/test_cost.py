@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from paper_device import PaperBuffer, PaperDevice, PaperPool, PaperQueue, PaperRecorder, on_paper
 
-from vkcompute.runtime.graphs.recordings import Recordings
+from vkcompute.runtime.graphs.recording_cache import RecordingCache
 from vkcompute.runtime.scheduling import command_queue, recording
 from vkcompute.runtime.scheduling.cost import NOTHING, Cost, Costs, Mix, split_grid
 from vkcompute.runtime.scheduling.recording import Recording
@@ -123,7 +123,7 @@ class Machine:
         return Recording(pool, [TimedTask(self, *each) for each in launches], LIMIT_S)
 
     def run(self, recording: Recording, times: int) -> None:
-        graph: Any = Recordings.__new__(Recordings)
+        graph: Any = RecordingCache.__new__(RecordingCache)
         graph._runtime, graph.family = SimpleNamespace(scheduler=self.scheduler), 0
         graph.replay(recording, times)
 

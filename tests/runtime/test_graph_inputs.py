@@ -70,7 +70,7 @@ def test_alternating_inputs_are_recorded_once(
         scale(graph["x"], 1, graph["d"])
     for tensor in tensors:
         graph.run(x=tensor, d=1)
-    monkeypatch.setattr("vkcompute.runtime.graphs.recordings.GraphRecording", None)
+    monkeypatch.setattr("vkcompute.runtime.graphs.recording_cache.GraphRecording", None)
     for _ in range(5):
         for tensor in tensors:
             graph.submit(x=tensor)

@@ -385,7 +385,7 @@ def test_plans_of_all_queues_and_of_some() -> None:
 def test_usual_plans(kind: str, timelines: tuple[int, int], compute: int, transfer: int) -> None:
     """Memory that is the host's needs no copy engine; who asks for more timelines gets real queues first."""
     stub: Any = SimpleNamespace(kind=kind, queue_families=NVIDIA)
-    roles = [role for _, _, role in QueuePlan.usual(stub, timelines).queues]
+    roles = [role for _, _, role in QueuePlan.default(stub, timelines).queues]
     assert (roles.count("compute"), roles.count("transfer")) == (compute, transfer)
 
 

@@ -91,7 +91,7 @@ def _inventory(device: PhysicalDevice) -> dict[str, Any]:
     from vkcompute.core.quirks import quirks_of
 
     unfit = device.unfit()
-    heaps, types = device.memory
+    heaps, types = device.memory_heaps, device.memory_types
     found: dict[str, Any] = {
         "index": device.index,
         "name": device.name,
@@ -150,7 +150,7 @@ def _device(device: PhysicalDevice, reasons: list[str]) -> str:
 
 def _shape(device: PhysicalDevice) -> list[tuple[str, list[str]]]:
     """Memory heaps, queue families, subgroups."""
-    heaps, types = device.memory
+    heaps, types = device.memory_heaps, device.memory_types
     rows = []
     for heap in heaps:
         visible = any(kind.heap == heap.index and kind.host_visible for kind in types)

@@ -19,12 +19,12 @@ class Buffer:
         used_bytes: its size as requested. The rest, up to `nbytes`, is padding that no other buffer uses.
         nbytes: its size, a multiple of `PADDING`.
         address: the host address of byte 0, or 0 if it is not host-visible.
-        uses: for the scheduler, which keeps the access history here.
+        history: the scheduler's access history of the buffer, or None.
     """
 
     __slots__ = (
-        "__weakref__", "_allocations", "_open", "_pool", "address", "block", "device", "nbytes", "offset",
-        "used_bytes", "uses",
+        "__weakref__", "_allocations", "_open", "_pool", "address", "block", "device", "history", "nbytes", "offset",
+        "used_bytes",
     )  # fmt: skip
 
     def __init__(self, pool: MemoryPool, nbytes: int, use: str = "device") -> None:
@@ -47,7 +47,7 @@ class Buffer:
         # Emulated staging leaves device memory to the device, even if it is host-visible.
         visible = self.block.address and (use != "device" or pool.unified)
         self.address = self.block.address + self.offset if visible else 0
-        self.uses: Any = None
+        self.history: Any = None
 
     def close(self) -> None:
         """Frees the range after its last use. A second call does nothing."""

@@ -38,7 +38,7 @@ class CommandPool(DeviceChild):
         self._free: list[Any] = []
         self.pending: deque[tuple[int, Any]] = deque()
 
-    def take(self) -> Any:
+    def acquire(self) -> Any:
         """Returns an unused VkCommandBuffer."""
         pending = self.pending
         if not self._free and pending and pending[0][0] <= self.queue.poll():
@@ -53,7 +53,7 @@ class CommandPool(DeviceChild):
         if self.device.fn.vkResetCommandBuffer(command_buffer, 0) == 0:
             self._free.append(command_buffer)
 
-    def give(self, value: int, command_buffer: Any) -> None:
+    def release(self, value: int, command_buffer: Any) -> None:
         """Takes back a command buffer that is in use until the queue reaches `value`; values never decrease."""
         self.pending += ((value, command_buffer),)
 

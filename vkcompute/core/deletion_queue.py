@@ -9,7 +9,7 @@ from typing import Protocol
 from vkcompute.core.lifetime import Deletion, run_deletion
 
 
-class Timeline(Protocol):
+class TimelineSemaphore(Protocol):
     """Progress of a queue, as values of its timeline semaphore."""
 
     last_value: int
@@ -38,7 +38,7 @@ class DeletionQueue:
     device's lock.
     """
 
-    def __init__(self, timelines: Sequence[Timeline]) -> None:
+    def __init__(self, timelines: Sequence[TimelineSemaphore]) -> None:
         self._timelines = timelines
         self._new: deque[Deletion] = deque()
         self._batches: deque[tuple[tuple[int, ...], list[Deletion]]] = deque()  # with a value of each timeline

@@ -67,13 +67,13 @@ class PipelineLayout(DeviceChild):
         )
         return self.create("PipelineLayout", info)
 
-    def take(self) -> Any:
-        """Returns an array of `n_sets` VkDescriptorSet handles. Write them before use; return them to `give`."""
+    def acquire(self) -> Any:
+        """Returns an array of `n_sets` VkDescriptorSet handles. Write them before use; return them to `release`."""
         if not self._free:
             self._grow()
         return self._free.pop()
 
-    def give(self, sets: Any) -> None:
+    def release(self, sets: Any) -> None:
         """Takes back sets that no pending work uses."""
         if self._open:
             self._free += (sets,)
@@ -116,7 +116,7 @@ class DescriptorSets:
 
     def __init__(self, layout: PipelineLayout, ranges: Sequence[tuple[Block, int, int]]) -> None:
         self._views: list[BufferView] = []  # destroyed with these sets
-        self.handles = layout.take() if layout.n_sets else vk.NULL
+        self.handles = layout.acquire() if layout.n_sets else vk.NULL
         self._layout = layout  # now the finalizer has sets to give back
         log_change(("DescriptorSets", +1))
         writes = vk.ffi.new("VkWriteDescriptorSet[]", len(ranges))
@@ -146,4 +146,4 @@ class DescriptorSets:
         layout: PipelineLayout | None = getattr(self, "_layout", None)
         if layout is not None:
             count_change("DescriptorSets", -1)
-            layout.device.deletion_queue.append((layout.give, self.handles))
+            layout.device.deletion_queue.append((layout.release, self.handles))

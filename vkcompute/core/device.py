@@ -41,7 +41,7 @@ class Device(LogicalDevice):
         memory_limit_bytes: int | None = None,
     ) -> None:
         emulated = emulation.current.get()
-        plan = plan or QueuePlan.usual(physical, emulated.timelines)
+        plan = plan or QueuePlan.default(physical, emulated.timelines)
         self.queues: list[Queue] = []
         self._lent: list[weakref.finalize[Any, Any]] = []
         super().__init__(physical, plan, require, self.queues)

@@ -83,7 +83,7 @@ def query(physical: Any, version: tuple[int, int, int], extensions: Collection[s
     return found
 
 
-def enabling(
+def enabling_chain(
     names: Collection[str], version: tuple[int, int, int], extensions: Collection[str]
 ) -> tuple[Any, frozenset[str], list[Any]]:
     """Returns the pNext chain that enables `names`, the extensions that it requires, and objects to keep alive."""

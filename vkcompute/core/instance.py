@@ -26,26 +26,25 @@ def layers() -> list[str]:
     return [vk.ffi.string(layer.layerName).decode() for layer in found]
 
 
-def extensions(layer: str | None = None) -> list[str]:
-    """Returns the names of the instance extensions of the loader and its drivers, or of one layer."""
-    name = vk.ffi.new("char[]", layer.encode()) if layer else vk.NULL
-    found = vk.enumerate_all("vkEnumerateInstanceExtensionProperties", "VkExtensionProperties", name)
+def extensions() -> list[str]:
+    """Returns the names of the instance extensions of the loader and its drivers."""
+    found = vk.enumerate_all("vkEnumerateInstanceExtensionProperties", "VkExtensionProperties", vk.NULL)
     return [vk.ffi.string(extension.extensionName).decode() for extension in found]
 
 
 class Instance(Handle):
     """A connection to the loader and its drivers.
 
-    Args:
-        mode: "off", "log" or "error" (see `validation`); None reads the environment.
+    Attributes:
+        validation: "off", "log" or "error", as `VKCOMPUTE_VALIDATION` requests.
 
     Raises:
         MissingFeature: validation is requested, and the layer is not installed.
         NoDevice: the loader finds no driver.
     """
 
-    def __init__(self, mode: str | None = None) -> None:
-        self.validation = validation.mode_from_environment() if mode is None else mode
+    def __init__(self) -> None:
+        self.validation = validation.mode_from_environment()
         self._users: list[list[Deletion]] = []
         self._deletions: list[Deletion] = []
         info = self._create_info()

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any, TypeVar
 
 from vkcompute.core import features, vk
-from vkcompute.core.deletion_queue import DeletionQueue, Timeline
+from vkcompute.core.deletion_queue import DeletionQueue, TimelineSemaphore
 from vkcompute.core.interrupts import call_into
 from vkcompute.core.lifetime import Deletion, Handle, run_deletions
 from vkcompute.core.physical import PhysicalDevice
@@ -53,7 +53,11 @@ class LogicalDevice(Handle):
     """
 
     def __init__(
-        self, physical: PhysicalDevice, plan: QueuePlan, require: Collection[str], timelines: Sequence[Timeline]
+        self,
+        physical: PhysicalDevice,
+        plan: QueuePlan,
+        require: Collection[str],
+        timelines: Sequence[TimelineSemaphore],
     ) -> None:
         features.require(require, physical.features, str(physical))
         self.physical, self.name = physical, physical.name
@@ -79,7 +83,7 @@ class LogicalDevice(Handle):
 
     def _open_handle(self, plan: QueuePlan) -> Any:
         physical = self.physical
-        chain, required, kept = features.enabling(self.features, physical.api_version, physical.extensions)
+        chain, required, kept = features.enabling_chain(self.features, physical.api_version, physical.extensions)
         self.extensions = (required | features.WANTED_EXTENSIONS) & physical.extensions
         counts = plan.counts()
         priorities = {family: vk.ffi.new("float[]", [1.0] * count) for family, count in counts.items()}

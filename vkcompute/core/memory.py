@@ -114,7 +114,7 @@ class MemoryPool:
     ) -> None:
         self.device, self.limit_bytes, self._families = device, limit_bytes, families
         self.release_callbacks: list[Callable[[], None]] = []
-        heaps, types = device.physical.memory
+        heaps, types = device.physical.memory_heaps, device.physical.memory_types
         fit = _fit_for_buffers(device, types)
         self.unified = not staging and is_unified(fit)
         self.kinds = {use: _best(fit, *_PREFERENCES[use]) for use in ("upload", "download")}
@@ -172,7 +172,7 @@ class MemoryPool:
         """Frees ranges. Empty blocks are kept for reuse up to `keep_bytes`."""
         while allocations:
             block, offset = allocations[-1]
-            block.ranges.give(offset, allocations)
+            block.ranges.free(offset, allocations)
             if block.ranges.used_bytes == 0:
                 self.drop_empty(self.keep_bytes)
 
@@ -188,7 +188,7 @@ class MemoryPool:
 
     def free_bytes(self, kind: MemoryType) -> int:
         """Returns the bytes that the heap of `kind`, the driver's budget and the pool's limit leave for new blocks."""
-        heap = self.device.physical.memory[0][kind.heap]
+        heap = self.device.physical.memory_heaps[kind.heap]
         held = sum(block.nbytes for block in self.blocks if block.kind.heap == kind.heap)
         free = heap.nbytes - held
         budget = self.device.heap_budget(kind.heap)
@@ -206,7 +206,7 @@ class MemoryPool:
     def _from_blocks(self, nbytes: int, kind: MemoryType, allocations: list[Allocation]) -> bool:
         for block in self.blocks:
             fits = block.kind is kind and block.ranges.largest_free >= nbytes and not block.closed
-            if fits and block.ranges.take(nbytes, self.align, allocations, block) is not None:
+            if fits and block.ranges.allocate(nbytes, self.align, allocations, block) is not None:
                 return True
         return False
 
@@ -215,7 +215,7 @@ class MemoryPool:
         shared = min(self.block_bytes, free)
         wanted = nbytes if nbytes > shared // 2 else shared
         physical = self.device.physical
-        total = physical.memory[0][kind.heap].nbytes
+        total = physical.memory_heaps[kind.heap].nbytes
         largest = min(physical.max_allocation_bytes, total if self.limit_bytes is None else self.limit_bytes)
         if wanted > min(free, largest):
             raise OutOfDeviceMemory(nbytes, free, min(total, largest), str(self.device))

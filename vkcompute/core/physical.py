@@ -161,20 +161,25 @@ class PhysicalDevice:
         return tuple(_family(index, entry) for index, entry in enumerate(found))
 
     @cached_property
-    def memory(self) -> tuple[tuple[MemoryHeap, ...], tuple[MemoryType, ...]]:
-        """The memory heaps and the memory types."""
+    def _memory_properties(self) -> Any:
         found = vk.ffi.new("VkPhysicalDeviceMemoryProperties*")
         vk.lib.vkGetPhysicalDeviceMemoryProperties(self.handle, found)
-        heaps = tuple(
-            MemoryHeap(i, found.memoryHeaps[i].size, bool(found.memoryHeaps[i].flags & 0x1))
-            for i in range(found.memoryHeapCount)
+        return found
+
+    @cached_property
+    def memory_heaps(self) -> tuple[MemoryHeap, ...]:
+        """The memory heaps, in the driver's order."""
+        heaps = self._memory_properties.memoryHeaps[0 : self._memory_properties.memoryHeapCount]
+        return tuple(MemoryHeap(i, heap.size, bool(heap.flags & 0x1)) for i, heap in enumerate(heaps))
+
+    @cached_property
+    def memory_types(self) -> tuple[MemoryType, ...]:
+        """The memory types, in the driver's order: faster ones come first."""
+        types = self._memory_properties.memoryTypes[0 : self._memory_properties.memoryTypeCount]
+        return tuple(
+            MemoryType(i, each.heapIndex, vk.flags("VK_MEMORY_PROPERTY_", each.propertyFlags), each.propertyFlags)
+            for i, each in enumerate(types)
         )
-        types = tuple(
-            MemoryType(i, entry.heapIndex, vk.flags("VK_MEMORY_PROPERTY_", entry.propertyFlags), entry.propertyFlags)
-            for i in range(found.memoryTypeCount)
-            for entry in (found.memoryTypes[i],)
-        )
-        return heaps, types
 
     @property
     def max_allocation_bytes(self) -> int:
@@ -184,7 +189,7 @@ class PhysicalDevice:
     @property
     def score(self) -> tuple[int, int]:
         """The rank in the choice of a device: its kind, then its device-local memory in bytes. Higher is better."""
-        local = max((heap.nbytes for heap in self.memory[0] if heap.device_local), default=0)
+        local = max((heap.nbytes for heap in self.memory_heaps if heap.device_local), default=0)
         return _SCORES[self.kind], local
 
     def unfit(self) -> list[str]:

@@ -35,7 +35,7 @@ class QueuePlan:
         return cls((*chosen, *copies[: 2 if transfer is None else transfer]))
 
     @classmethod
-    def usual(cls, physical: PhysicalDevice, timelines: tuple[int, int] = (1, 0)) -> QueuePlan:
+    def default(cls, physical: PhysicalDevice, timelines: tuple[int, int] = (1, 0)) -> QueuePlan:
         """Plans the default queues, and at least so many (compute, transfer) queues where the device has them.
 
         Plans no transfer queues by default where device memory is host memory: other queues copy as fast there.

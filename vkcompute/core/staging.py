@@ -28,7 +28,7 @@ class StagingRing:
         self._alive: weakref.WeakSet[Buffer] = weakref.WeakSet()
         device.memory.release_callbacks.append(self._drop_idle)
 
-    def take(self) -> Buffer:
+    def acquire(self) -> Buffer:
         """Returns an unused slot; waits for the oldest one if all are in use."""
         with self.device.lock:
             if self._slots and (self._slots[0][1] is None or self._slots[0][1].done()):
@@ -42,7 +42,7 @@ class StagingRing:
             point.wait()
         return slot
 
-    def give(self, slot: Buffer, point: Point | None) -> None:
+    def release(self, slot: Buffer, point: Point | None) -> None:
         """Takes back a slot that is in use until `point`; None: it is unused."""
         with self.device.lock:
             self._slots.append((slot, point))

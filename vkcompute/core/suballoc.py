@@ -14,7 +14,7 @@ LiveRange = tuple[int, int, int]
 class Suballocator:
     """Best-fit allocator of [0, nbytes), which merges neighbouring free ranges.
 
-    `take` and `give` cost O(log n) in the number of free ranges, plus the insertion into a Python list.
+    `allocate` and `free` cost O(log n) in the number of free ranges, plus the insertion into a Python list.
 
     The dict of ranges in use is updated atomically. If Ctrl-C interrupts the update of the free lists, they are rebuilt
     from it.
@@ -22,7 +22,7 @@ class Suballocator:
 
     def __init__(self, nbytes: int) -> None:
         self.nbytes = nbytes
-        self._taken: dict[int, int] = {}  # offset -> end of each range in use
+        self._used: dict[int, int] = {}  # offset -> end of each range in use
         self._rebuild()
 
     def _rebuild(self) -> None:
@@ -31,7 +31,7 @@ class Suballocator:
         self._by_size: list[tuple[int, int]] = []  # (length, start) of each free range, sorted
         self._ends: dict[int, int] = {}  # end -> start of each free range
         self._starts: dict[int, int] = {}  # start -> end of each free range
-        for offset, end in sorted(self._taken.items()):
+        for offset, end in sorted(self._used.items()):
             self._add_free(at, offset)
             self._used_bytes, at = self._used_bytes + end - offset, end
         self._add_free(at, self.nbytes)
@@ -51,12 +51,12 @@ class Suballocator:
             self._rebuild()
         return self._by_size[-1][0] if self._by_size else 0
 
-    def take(
+    def allocate(
         self, nbytes: int, align: int, allocations: list[tuple[Any, int]] | None = None, owner: Any = None
     ) -> int | None:
-        """Takes a range and returns its offset, a multiple of `align`; None if no free range can hold it.
+        """Allocates a range and returns its offset, a multiple of `align`; None if no free range can hold it.
 
-        Adds (`owner`, offset) to `allocations`, atomically with taking the range.
+        Adds (`owner`, offset) to `allocations`, atomically with the allocation.
 
         Raises:
             ValueError: nbytes or align is not positive.
@@ -70,7 +70,7 @@ class Suballocator:
             offset = -(-start // align) * align
             if offset + nbytes <= start + length:
                 self._inconsistent = True
-                self._taken[offset] = offset + nbytes
+                self._used[offset] = offset + nbytes
                 if allocations is not None:
                     allocations += ((owner, offset),)
                 self._used_bytes += nbytes
@@ -83,21 +83,21 @@ class Suballocator:
 
     def length(self, offset: int) -> int:
         """Returns the bytes of the range in use at `offset`."""
-        return self._taken[offset] - offset
+        return self._used[offset] - offset
 
-    def give(self, offset: int, allocations: list[Any] | None = None) -> None:
+    def free(self, offset: int, allocations: list[Any] | None = None) -> None:
         """Frees the range in use at `offset`; removes the last item of `allocations` atomically with it.
 
         Raises:
             ValueError: no range in use starts at `offset`.
         """
-        end = self._taken.get(offset)
+        end = self._used.get(offset)
         if end is None:
             raise ValueError(f"no range in use starts at offset {offset}")
         if self._inconsistent:
             self._rebuild()
         self._inconsistent = True
-        del self._taken[offset]
+        del self._used[offset]
         if allocations is not None:
             del allocations[-1]
         self._used_bytes -= end - offset
@@ -139,8 +139,8 @@ def assign_offsets(live_ranges: Sequence[LiveRange], align: int) -> tuple[list[i
     for number in sorted(range(len(sizes)), key=lambda i: (live_ranges[i][0], -sizes[i])):
         first, last, _ = live_ranges[number]
         while live and live[0][0] < first:
-            space.give(heappop(live)[1])
-        offset = space.take(sizes[number], align)
+            space.free(heappop(live)[1])
+        offset = space.allocate(sizes[number], align)
         assert offset is not None, "there is room for all of them side by side"
         offsets[number], total = offset, max(total, offset + sizes[number])
         heappush(live, (last, offset))

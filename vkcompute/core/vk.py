@@ -9,7 +9,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Iterable
 from functools import cache
-from typing import Any, NoReturn
+from typing import Any
 
 from vkcompute.errors import DeviceLost, NoVulkanLoader, VulkanError
 
@@ -165,12 +165,8 @@ def check(result: int, call: str, target: object = "") -> int:
         DeviceLost: VK_ERROR_DEVICE_LOST.
         VulkanError: any other negative result.
     """
-    if result < 0:
-        _raise(result, call, target)
-    return result
-
-
-def _raise(result: int, call: str, target: object) -> NoReturn:
+    if result >= 0:
+        return result
     name = result_name(result)
     if name == "VK_ERROR_DEVICE_LOST":
         raise DeviceLost(name, call, str(target), "close this runtime and open a new one")

@@ -13,7 +13,7 @@ from vkcompute import dtypes
 from vkcompute.core.quirks import quirks_of
 from vkcompute.runtime.groups.group import GroupTensor
 from vkcompute.runtime.launching.kernel import Kernel
-from vkcompute.runtime.memory.context import kept
+from vkcompute.runtime.memory.context import cached
 from vkcompute.runtime.memory.tensor import Tensor
 from vkcompute.runtime.runtime import Runtime, default_runtime, runtime_of
 from vkcompute.runtime.scheduling.future import Future
@@ -221,7 +221,7 @@ def _blocks(shape: tuple[int, ...], max_elements: int) -> Iterator[tuple[int | s
 
 def multiplier(runtime: Runtime, dtype: np.dtype[Any]) -> Multiplier:
     """The runtime's multiplier for a dtype, created once."""
-    return kept(runtime, (Multiplier, dtype), lambda: Multiplier(runtime, dtype))
+    return cached(runtime, (Multiplier, dtype), lambda: Multiplier(runtime, dtype))
 
 
 def _multiply_tensors(left: Any, right: Any, out: Any) -> Tensor:

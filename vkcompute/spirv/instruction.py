@@ -104,7 +104,7 @@ def used_ids(instruction: Instruction, literal_words: int = 1) -> list[int]:
     return [operands[k] for k in id_positions(instruction, literal_words)]
 
 
-def id_positions(instruction: Instruction, literal_words: int = 1) -> Sequence[int]:
+def id_positions(instruction: Instruction, literal_words: int) -> Sequence[int]:
     """The positions of the operands that `used_ids` returns."""
     plan, operands = _PLANS.get(instruction.opcode), instruction.operands
     if plan is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from vkcompute.runtime.scheduling.task import Places, Task, Values
+from vkcompute.runtime.scheduling.task import BufferMap, Task, Values
 
 if TYPE_CHECKING:
     from vkcompute.core.command import Recorder
@@ -37,7 +37,7 @@ class CallbackTask(Task):
         super().__init__(writes, reads)
         self.name, self._record, self._owner = name, record, owner
 
-    def rebased(self, places: Places, values: Values) -> CallbackTask:
+    def rebased(self, buffer_map: BufferMap, values: Values) -> CallbackTask:
         return self
 
     def record(self, recorder: Recorder) -> None:

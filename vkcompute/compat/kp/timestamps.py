@@ -27,7 +27,7 @@ class Timestamps:
 
     def __init__(self, runtime: Runtime, max_operations: int) -> None:
         self._runtime, self._max_operations = runtime, max_operations
-        self._pool = TimestampPool(runtime.scheduler.placement.recorded_for, max_operations + 1)
+        self._pool = TimestampPool(runtime.scheduler.placement.recording_queue, max_operations + 1)
         self.close = self._pool.close
         self.reset()  # a query must be reset before its results are read: VUID-vkGetQueryPoolResults-None-09401
 

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vkcompute.runtime.graphs.graph import recording_graph
-from vkcompute.runtime.memory.context import kept
+from vkcompute.runtime.memory.context import cached
 from vkcompute.runtime.memory.tensor import Tensor, allocate
 from vkcompute.runtime.memory.transfers import host_view
 from vkcompute.runtime.runtime import Runtime
@@ -42,12 +42,12 @@ def expect(
         free.append(buffer)  # not reached if `read` raises: the buffer may not be zero then
         return error
 
-    return scheduler.callbacks.expect(buffer.buffer, on_completion, lambda: run(buffer))
+    return scheduler.callbacks.register(buffer.buffer, on_completion, lambda: run(buffer))
 
 
 def _free(runtime: Runtime) -> dict[int, list[Tensor]]:
     """Returns number of words -> unused buffers of zeros; they are freed when memory runs short."""
-    return kept(runtime, "reports", dict[int, list[Tensor]], release=dict.clear)
+    return cached(runtime, "reports", dict[int, list[Tensor]], release=dict.clear)
 
 
 def _new(runtime: Runtime, n_words: int) -> Tensor:

@@ -17,7 +17,7 @@ from vkcompute.jit.compilation.specialization import MODEST, IterationBounds
 from vkcompute.jit.frontend.control import LOOP
 from vkcompute.jit.launching import completion
 from vkcompute.runtime.launching.kernel import Kernel
-from vkcompute.runtime.memory.context import kept
+from vkcompute.runtime.memory.context import cached
 from vkcompute.runtime.memory.tensor import Tensor
 from vkcompute.runtime.runtime import Runtime, runtime_of
 from vkcompute.runtime.scheduling.cost import Grid
@@ -41,7 +41,7 @@ def on_device(
         most = runtime.device.physical.limits["maxComputeWorkGroupCount"][0]
         return kernel, most, _loops_of(kernel, iterations, make)
 
-    return kept(runtime, spirv, loaded)
+    return cached(runtime, spirv, loaded)
 
 
 def _loops_of(kernel: Kernel, iterations: IterationBounds, make: Callable[[], ir.Function]) -> Loops | None:

@@ -106,7 +106,7 @@ def _simulated(
             given[position].write(arrays[position])
             mark = marks.get(given[position].buffer)
             if mark is not None and not mark.all():
-                given[position].buffer.uses.written = mark  # the rest is still uninitialized
+                given[position].buffer.history.written = mark  # the rest is still uninitialized
 
 
 def _marks(tensors: list[Any]) -> dict[Any, np.ndarray[Any, Any]]:

@@ -14,14 +14,14 @@ from vkcompute.core.suballoc import assign_offsets
 from vkcompute.errors import ClosedError
 from vkcompute.runtime.graphs.host_arrays import Array, HostArrays
 from vkcompute.runtime.graphs.inputs import Inputs
-from vkcompute.runtime.graphs.recordings import GraphRecording, Recordings
+from vkcompute.runtime.graphs.recording_cache import GraphRecording, RecordingCache
 from vkcompute.runtime.memory.context import Context
 from vkcompute.runtime.memory.tensor import Tensor, allocate, empty
 from vkcompute.runtime.scheduling import current
 from vkcompute.runtime.scheduling.future import Future
 from vkcompute.runtime.scheduling.placeholders import Placeholder
 from vkcompute.runtime.scheduling.scheduler import Scheduler
-from vkcompute.runtime.scheduling.task import Places, Task
+from vkcompute.runtime.scheduling.task import BufferMap, Task
 
 _MAX_RUNS = 100_000  # each run is a pointer in the submit, and a submit must not take minutes
 
@@ -34,7 +34,7 @@ class Graph:
 
     Inputs are given as `with runtime.record(x=tensor, rate=0.1) as graph:` and named `graph["x"]` and `graph["rate"]`
     in the block; `graph.run(x=other)` runs with another tensor of the same shape and dtype, or other push constants.
-    Recordings for the last few choices of inputs are kept, with their tensors; a new choice costs the host about as
+    RecordingCache for the last few choices of inputs are kept, with their tensors; a new choice costs the host about as
     much as the first recording. A recording never changes while the device may run it.
 
     `stage_upload`, `stage_download`, `report`, `add` and `recording` are internal and may change.
@@ -48,7 +48,7 @@ class Graph:
         self._tasks: list[Task] = []
         self._temporaries: list[Placeholder] = []
         self._arrays = HostArrays(runtime, self._owner)
-        self._recordings: Recordings | None = None
+        self._recordings: RecordingCache | None = None
         self.recording = False
         self._state = "new"
         self._has_run = runtime.scheduler.submit_limit_s is None
@@ -80,7 +80,7 @@ class Graph:
             with scheduler.lock:
                 self.runtime.require_open()
                 memory = self._shared_memory()
-                self._recordings = Recordings(self.runtime, self._inputs, self._tasks, memory, self._arrays)
+                self._recordings = RecordingCache(self.runtime, self._inputs, self._tasks, memory, self._arrays)
         except BaseException:
             self.close()
             raise
@@ -127,7 +127,7 @@ class Graph:
     def add(self, task: Task) -> Future:
         """Records a task, after checks with the default inputs."""
         self._check(task)
-        self._tasks.append(task.held())
+        self._tasks.append(task.snapshot())
         return self._recorded()
 
     def _check(self, task: Task) -> None:
@@ -152,7 +152,7 @@ class Graph:
         self._temporaries.append(Placeholder(self._owner, f"a temporary of {nbytes} bytes of a graph", nbytes))
         return self._temporaries[-1]
 
-    def _shared_memory(self) -> Places:
+    def _shared_memory(self) -> BufferMap:
         """Assigns memory to the temporaries by their live ranges, from the first to the last task that uses them."""
         used: dict[Buffer, tuple[int, int]] = {}
         for number, task in enumerate(self._tasks):
@@ -199,15 +199,15 @@ class Graph:
         return self._submit_with_arrays(1 if self._arrays.reports else times, inputs)
 
     def _submit_with_arrays(self, times: int, inputs: Mapping[str, Any]) -> Future:
-        self.runtime.require_open()  # in a forked child, the lock may be held by a thread that does not exist there
-        with self._arrays.sending:
+        self.runtime.require_open()  # in a forked child, the lock may be snapshot by a thread that does not exist there
+        with self._arrays.upload_lock:
             with self.runtime.scheduler.lock:
                 recording = self._ready().choose(inputs)
             staging = recording.staging
             assert staging is not None
-            self._arrays.send(staging)
+            self._arrays.upload(staging)
             run = self._arrays.launch(staging, lambda: self._replay(times, inputs, recording))
-            return self._arrays.expect(staging, run)
+            return self._arrays.register_run(staging, run)
 
     def _replay(self, times: int, inputs: Mapping[str, Any], recording: GraphRecording | None = None) -> Future:
         """Starts runs. Waits for the first of several if submits have a limit, once per graph.
@@ -276,19 +276,19 @@ class Graph:
         if self._arrays.reports and times > 1:  # each run has its own report
             return [self._append_to(outer, 1, given) for _ in range(times)][-1]
         self._inputs.key(given)
-        places, values = self._inputs.resolved(given)
+        buffer_map, values = self._inputs.resolved(given)
         for buffer in self._temporaries:
-            places[buffer] = outer._temporary(buffer.used_bytes), 0
+            buffer_map[buffer] = outer._temporary(buffer.used_bytes), 0
         for mine, theirs in zip(self._arrays.lists, outer._arrays.lists, strict=True):
             for tensor, array in mine:
-                places[tensor.buffer] = outer._arrays.staged(theirs, tensor.shape, tensor.dtype, array).buffer, 0
-        tasks = [task.rebased(places, values) for task in self._tasks]
+                buffer_map[tensor.buffer] = outer._arrays.staged(theirs, tensor.shape, tensor.dtype, array).buffer, 0
+        tasks = [task.rebased(buffer_map, values) for task in self._tasks]
         for task in tasks:  # first: all of them are added, or none
             outer._check(task)
         outer._tasks += tasks * times
         return outer._recorded()
 
-    def _ready(self) -> Recordings:
+    def _ready(self) -> RecordingCache:
         if (recordings := self._recordings) is not None:
             return recordings
         if self._state == "closed":

@@ -11,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from vkcompute.core.buffer import Buffer
-from vkcompute.runtime.memory.context import Context, kept
+from vkcompute.runtime.memory.context import Context, cached
 from vkcompute.runtime.memory.tensor import Tensor, allocate
 from vkcompute.runtime.scheduling.future import Future
 from vkcompute.runtime.scheduling.placeholders import Placeholder
-from vkcompute.runtime.scheduling.task import Places
+from vkcompute.runtime.scheduling.task import BufferMap
 
 Array = npt.NDArray[Any]
 Pairs = Sequence[tuple[Tensor, Any]]
@@ -46,14 +46,14 @@ class Staging:
     """Staging memory of one recording: for one run at a time.
 
     Attributes:
-        places: placeholder -> its place in the staging memory.
+        buffer_map: placeholder -> its place in the staging memory.
         run, number: the last run and its number in the runtime, or None and 0.
         pending: True if the results of that run have not been copied to the arrays.
         up, down: the memory for uploads, and for downloads and reports.
     """
 
     def __init__(self, runtime: Context, up: Pairs, down: Pairs) -> None:
-        self.places: Places = {}
+        self.buffer_map: BufferMap = {}
         self.run: Future | None = None
         self.number, self.pending = 0, False
         self.up, self.down = self._make(runtime, "upload", up), self._make(runtime, "download", down)
@@ -63,7 +63,7 @@ class Staging:
             return None
         memory, at = runtime.device.buffer(sum(tensor.buffer.nbytes for tensor, _ in pairs), use), 0
         for tensor, _ in pairs:
-            self.places[tensor.buffer] = memory, at
+            self.buffer_map[tensor.buffer] = memory, at
             at += tensor.buffer.nbytes
         return memory
 
@@ -92,12 +92,12 @@ class HostArrays:
 
     def __init__(self, runtime: Context, owner: object) -> None:
         self._runtime, self._owner = runtime, owner
-        self._downloads = kept(runtime, _Downloads, _Downloads)
+        self._downloads = cached(runtime, _Downloads, _Downloads)
         self.up: list[tuple[Tensor, Array]] = []
         self.down: list[tuple[Tensor, Array]] = []
         self.reports: list[tuple[Tensor, Report]] = []
         self.lists: tuple[list[tuple[Tensor, Any]], ...] = self.up, self.down, self.reports
-        self.sending = threading.Lock()
+        self.upload_lock = threading.Lock()
 
     @property
     def used(self) -> bool:
@@ -113,7 +113,7 @@ class HostArrays:
         pairs.append((tensor, array))
         return tensor
 
-    def send(self, staging: Staging) -> None:
+    def upload(self, staging: Staging) -> None:
         """Copies the arrays to the staging memory, once the previous run has read it."""
         if staging.run is not None and staging.run.exception() is None:
             self.download(staging, staging.number)
@@ -122,7 +122,7 @@ class HostArrays:
                 for tensor, array in self.up:
                     np.copyto(_part(memory, staging, tensor), array, casting="same_kind")
 
-    def expect(self, staging: Staging, run: Future) -> Future:
+    def register_run(self, staging: Staging, run: Future) -> Future:
         """Registers a run, in the order of the runs; returns a future that downloads its results."""
         number = staging.number = next(self._downloads.numbers)
         staging.run, staging.pending = run, staging.down is not None
@@ -146,7 +146,7 @@ class HostArrays:
         if not self.reports:
             return run()
         assert staging.down is not None
-        return self._runtime.scheduler.callbacks.expect(staging.down, lambda: self._reported(staging), run)
+        return self._runtime.scheduler.callbacks.register(staging.down, lambda: self._reported(staging), run)
 
     def _reported(self, staging: Staging) -> Exception | None:
         """Reads the reports of a finished run; returns the first error."""
@@ -157,6 +157,6 @@ class HostArrays:
 
 
 def _part(memory: npt.NDArray[np.uint8], staging: Staging, tensor: Tensor) -> Array:
-    start = staging.places[tensor.span[0]][1]  # not by `buffer`, which raises while the runtime is being closed
+    start = staging.buffer_map[tensor.span[0]][1]  # not by `buffer`, which raises while the runtime is being closed
     part: Array = memory[start : start + tensor.nbytes].view(tensor.dtype).reshape(tensor.shape)
     return part

@@ -10,7 +10,7 @@ import numpy as np
 from vkcompute.runtime.memory.context import Context
 from vkcompute.runtime.memory.tensor import Tensor, alias
 from vkcompute.runtime.scheduling.placeholders import Parameter, Placeholder
-from vkcompute.runtime.scheduling.task import Places, Values
+from vkcompute.runtime.scheduling.task import BufferMap, Values
 
 _RESERVED = ("times", "until", "every")  # parameters of Graph.run
 _NUMBERS = (int, float, bool, np.generic)
@@ -66,17 +66,17 @@ class Inputs:
             raise TypeError(f"no input {', '.join(given.keys() - self._placeholders.keys())}: {self._known()}")
         return tuple([self._key_of(name, given.get(name, default)) for name, default in self._defaults.items()])
 
-    def resolved(self, given: Mapping[str, Any]) -> tuple[Places, Values]:
+    def resolved(self, given: Mapping[str, Any]) -> tuple[BufferMap, Values]:
         """The buffers and values for the placeholders in a run; `given` was checked by `key`."""
-        places: Places = {}
+        buffer_map: BufferMap = {}
         values: dict[Parameter, Any] = {}
         for name, placeholder in self._placeholders.items():
             value = given.get(name, self._defaults[name])
             if isinstance(placeholder, Parameter):
                 values[placeholder] = bool(value) if isinstance(value, np.bool_) else value
             else:
-                places[placeholder.buffer] = value.buffer, value.offset
-        return places, values
+                buffer_map[placeholder.buffer] = value.buffer, value.offset
+        return buffer_map, values
 
     def _known(self) -> str:
         return f"this graph's inputs are {', '.join(self._placeholders) or 'none'}, by `gpu.record(name=…)`"

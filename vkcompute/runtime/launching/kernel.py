@@ -23,7 +23,7 @@ from vkcompute.runtime.scheduling.cost import NOTHING, Cost, Costs, Grid
 from vkcompute.runtime.scheduling.current import TaskRecorder
 from vkcompute.runtime.scheduling.future import Future
 from vkcompute.runtime.scheduling.placeholders import Parameter, Placeholder
-from vkcompute.runtime.scheduling.task import Bindings, Dispatch, Places, Task, Values, moved
+from vkcompute.runtime.scheduling.task import Bindings, BufferMap, Dispatch, Task, Values, resolve
 from vkcompute.spirv.branch_folding import fold_branches
 from vkcompute.spirv.capabilities import missing_features
 from vkcompute.spirv.interface import Binding
@@ -249,12 +249,12 @@ class DeferredDispatch(Task):
     def buffers(self) -> Sequence[Buffer]:
         return [tensor.buffer for tensor in self._tensors if isinstance(tensor, Tensor)]
 
-    def held(self) -> DeferredDispatch:
+    def snapshot(self) -> DeferredDispatch:
         grid = self._kernel.grid(self._tensors, self._grid)
         return DeferredDispatch(self._kernel, [alias(tensor) for tensor in self._tensors], self._values, grid)
 
-    def rebased(self, places: Places, values: Values) -> DeferredDispatch:
-        tensors = [_moved_tensor(tensor, places) for tensor in self._tensors]
+    def rebased(self, buffer_map: BufferMap, values: Values) -> DeferredDispatch:
+        tensors = [_resolve_tensor(tensor, buffer_map) for tensor in self._tensors]
         given = [values.get(value, value) if isinstance(value, Parameter) else value for value in self._values]
         return DeferredDispatch(self._kernel, tensors, given, self._grid)
 
@@ -262,27 +262,29 @@ class DeferredDispatch(Task):
         self._kernel.bound(self._tensors)
         self._kernel.packed(self._values, {})
 
-    def placed(self, places: Places, bindings: Bindings) -> Task:
+    def resolved(self, buffer_map: BufferMap, bindings: Bindings) -> Task:
         kernel, tensors = self._kernel, self._tensors
         key = kernel, *[tensor.launch_key for tensor in tensors]
         if key not in bindings:
             ranges = []
             for buffer, offset, nbytes in kernel.bound(tensors):
-                # Temporaries are checked as separate buffers, before they are placed in shared memory.
-                base, start, _ = moved((buffer, offset, offset), places)
+                # Temporaries are checked as separate buffers, before they share memory.
+                base, start, _ = resolve((buffer, offset, offset), buffer_map)
                 ranges.append((base.block, base.offset + start, nbytes))
-            writes, reads = ([moved(tensors[i].span, places) for i in which] for which in (kernel.writes, kernel.reads))
+            writes, reads = (
+                [resolve(tensors[i].span, buffer_map) for i in which] for which in (kernel.writes, kernel.reads)
+            )
             bindings[key] = kernel.sets(ranges), writes, reads
         sets, writes, reads = bindings[key]
         push = kernel.packed(self._values, {})
-        grid = cast(Grid, self._grid)  # since `held`
+        grid = cast(Grid, self._grid)  # since `snapshot`
         keep = kernel, sets, kernel.costs.of(grid)
         return Dispatch((*kernel.program, sets.handles, push, len(push), grid), writes, reads, keep)
 
 
-def _moved_tensor(tensor: Any, places: Places) -> Any:
+def _resolve_tensor(tensor: Any, buffer_map: BufferMap) -> Any:
     """The tensor that a tensor on a placeholder stands for; returns anything else unchanged."""
-    place = places.get(tensor.buffer) if isinstance(tensor, Tensor) else None
+    place = buffer_map.get(tensor.buffer) if isinstance(tensor, Tensor) else None
     if place is None:
         return tensor
     return Tensor(tensor.runtime, place[0], place[1] + tensor.offset, tensor.shape, tensor.strides, tensor.dtype)

@@ -49,7 +49,7 @@ class Context(Handle):
         self.scheduler.wait()
 
 
-def kept(context: Context, key: Hashable, make: Callable[[], _T], release: Callable[[_T], None] | None = None) -> _T:
+def cached(context: Context, key: Hashable, make: Callable[[], _T], release: Callable[[_T], None] | None = None) -> _T:
     """Returns the object that `make` made for this key; it is kept until the runtime is closed.
 
     Args:

@@ -66,7 +66,7 @@ class Transfers:
             points = self._scheduler.points(find(start, stop))
         for point in points:
             point.wait()
-        self._scheduler.tracker.run_callbacks()
+        self._scheduler.callbacks.run()
         if not write:
             self._scheduler.require_written(buffer, start, stop)
 
@@ -106,9 +106,9 @@ class Transfers:
                 return
             for start in range(0, data.nbytes, SLOT_BYTES):
                 part = data[start : start + SLOT_BYTES]
-                slot = self._up.take()
+                slot = self._up.acquire()
                 host_view(slot, 0, part.nbytes)[:] = part
-                self._up.give(slot, self._copy(slot, 0, buffer, offset + start, part.nbytes))
+                self._up.release(slot, self._copy(slot, 0, buffer, offset + start, part.nbytes))
         finally:  # not a `with`, whose exit Ctrl-C could prevent
             self._active.pop(transfer, None)
 
@@ -131,17 +131,17 @@ class Transfers:
             part = out[start : start + SLOT_BYTES]
             if len(pending) == _IN_FLIGHT:
                 self._receive(*pending.popleft())
-            slot = self._down.take()
+            slot = self._down.acquire()
             pending.append((slot, self._copy(buffer, offset + start, slot, 0, part.nbytes), part))
         while pending:
             self._receive(*pending.popleft())
-        self._scheduler.tracker.run_callbacks()
+        self._scheduler.callbacks.run()
         self._scheduler.require_written(buffer, offset, offset + out.nbytes)
 
     def _receive(self, slot: Buffer, point: Point, part: Bytes) -> None:
         point.wait()
         part[:] = host_view(slot, 0, part.nbytes)
-        self._down.give(slot, None)
+        self._down.release(slot, None)
 
     def _copy(self, source: Buffer, start: int, target: Buffer, to: int, nbytes: int) -> Point:
         region = copy_region(source, start, target, to, nbytes)

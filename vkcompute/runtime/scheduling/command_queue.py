@@ -18,7 +18,7 @@ VectorClock = dict[int, int]
 """index of a queue -> a value of its timeline semaphore"""
 _Timing = tuple[float, Mix, bool]
 """of a submit: its time (`time.perf_counter`), the cost of its tasks, True if it had nothing to wait for"""
-_MANY_BATCHES, _MOST_BATCHES = 64, 512
+_MANY_BATCHES, _MAX_BATCHES = 64, 512
 
 
 @dataclass(slots=True)
@@ -129,7 +129,7 @@ class CommandQueue(Timeline):
         return self.recorder
 
     def _begin(self) -> Recorder:
-        command_buffer = self._pool.take()
+        command_buffer = self._pool.acquire()
         try:
             return self.device_queue.device.retry(Recorder, self.device_queue, command_buffer)
         except BaseException:
@@ -231,7 +231,7 @@ class CommandQueue(Timeline):
         """Forgets submits that have finished; waits for some of them where command buffers would fill the memory."""
         if self.timed or len(self._last_tasks) > _MANY_BATCHES:
             self.poll_task()
-        if len(self._last_tasks) > _MOST_BATCHES:
+        if len(self._last_tasks) > _MAX_BATCHES:
             self.device_queue.wait(self._values[len(self._values) // 2])
             self.poll_task()
 
@@ -319,7 +319,7 @@ class CommandQueue(Timeline):
 def failure_of(queues: Sequence[CommandQueue], ranges: Sequence[Range]) -> Failure | None:
     """The failure of a task that was the last one to write some of these bytes, if there is one."""
     for buffer, start, stop in ranges:
-        history: AccessHistory | None = buffer.uses
+        history: AccessHistory | None = buffer.history
         for writer, task in history.writers(start, stop) if history else ():
             if (failure := queues[writer].failure_of(task)) is not None:
                 return failure

@@ -47,7 +47,7 @@ class CompletionCallbacks(list[CompletionCallback]):
         super().__init__()
         self._device, self._queues, self._is_running = device, queues, False
 
-    def expect(self, buffer: Buffer, callback: Callback, launch: Callable[[], _T]) -> _T:
+    def register(self, buffer: Buffer, callback: Callback, launch: Callable[[], _T]) -> _T:
         """Launches work that writes the buffer, by `launch`, and registers a callback for it."""
         entry = CompletionCallback(buffer, callback)
         try:  # the append is inside and first: Ctrl-C cannot separate it from the `finally`
@@ -67,6 +67,8 @@ class CompletionCallbacks(list[CompletionCallback]):
 
     def run(self) -> None:
         """Runs the callbacks whose tasks have finished."""
+        if not self:
+            return
         with self._device.lock:
             if self._is_running:  # this is called from within a callback
                 return
@@ -100,13 +102,13 @@ class CompletionCallbacks(list[CompletionCallback]):
         if entry.error is not None:
             for queue, task in entry.tasks:
                 self._queues[queue].fail(entry.error, task)
-        entry.buffer.uses = None
+        entry.buffer.history = None
         self.remove(entry)
 
 
 def _writers(ranges: Sequence[Range]) -> list[tuple[int, int]]:
     """The last writers of these bytes, as (queue, task)."""
-    return [each for buffer, start, stop in ranges if buffer.uses for each in buffer.uses.writers(start, stop)]
+    return [each for buffer, start, stop in ranges if buffer.history for each in buffer.history.writers(start, stop)]
 
 
 class CompletionTracker:
@@ -123,8 +125,3 @@ class CompletionTracker:
         self.device, self.failures = device, failures
         self.callbacks = CompletionCallbacks(device, queues)
         self.watcher = Watcher()
-
-    def run_callbacks(self) -> None:
-        """Runs the callbacks of launches that have finished."""
-        if self.callbacks:
-            self.callbacks.run()

@@ -62,7 +62,7 @@ class Future(concurrent.futures.Future[None]):
         """Returns True if the work has finished or failed; does not wait."""
         try:
             if finished := self.point().done():
-                self._tracker.run_callbacks()
+                self._tracker.callbacks.run()
             return finished
         except Exception as error:
             if _is_misuse(error):
@@ -91,7 +91,7 @@ class Future(concurrent.futures.Future[None]):
         seconds = timeout if timeout_s is None else timeout_s
         if not self.point().wait(seconds):
             raise TimeoutError(f"the work has not finished after {seconds} s; it keeps running, wait again for it")
-        self._tracker.run_callbacks()
+        self._tracker.callbacks.run()
         if self._tracker.failures:
             self.point()  # raises the error of failed work
 

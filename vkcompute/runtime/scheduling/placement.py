@@ -29,7 +29,7 @@ class Placement:
     Attributes:
         compute, transfer: the queues for kernels, and those that only copy.
         reason: for the last choice.
-        recorded_for: a queue of the most common family among the compute queues, so that most of them can run
+        recording_queue: a queue of the most common family among the compute queues, so that most of them can run
             recordings.
     """
 
@@ -38,7 +38,9 @@ class Placement:
         self.compute = [queue for queue in queues if queue.device_queue.role == "compute"]
         self.transfer = [queue for queue in queues if queue.device_queue.role == "transfer"]
         families = [queue.device_queue.family for queue in self.compute]
-        self.recorded_for = max(self.compute, key=lambda queue: families.count(queue.device_queue.family)).device_queue
+        self.recording_queue = max(
+            self.compute, key=lambda queue: families.count(queue.device_queue.family)
+        ).device_queue
         self.reason = ONLY
 
     def choose(
@@ -86,9 +88,9 @@ class Placement:
     ) -> tuple[CommandQueue, str]:
         nearest: tuple[int, CommandQueue] | None = None
         for buffer, start, stop in (*reads, *writes):
-            if buffer.uses is None:
+            if buffer.history is None:
                 continue
-            for writer, task in buffer.uses.last_writers(start, stop).items():
+            for writer, task in buffer.history.last_writers(start, stop).items():
                 queue = self._queues[writer]
                 if task > queue.seen_task() and queue in queues:
                     n_behind = queue.task - task

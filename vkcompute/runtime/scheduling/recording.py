@@ -31,10 +31,10 @@ class Recording:
 
     __slots__ = ("cost", "handle", "reads", "tasks", "writes")
 
-    def __init__(self, pool: CommandPool, tasks: list[Task], limit_s: float | None = None) -> None:
+    def __init__(self, pool: CommandPool, tasks: list[Task], limit_s: float | None) -> None:
         self.tasks, self.cost = tasks, _cost(tasks, limit_s)
         self.cost.update()
-        self.handle = pool.take()
+        self.handle = pool.acquire()
         try:
             self._record(pool)
         except BaseException:

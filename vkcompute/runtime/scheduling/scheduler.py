@@ -149,8 +149,8 @@ class Scheduler:
             self._record(target, task.name, writes, reads, task.record, target.recorder)
             return self._end(target, sum([stop - start for _, start, stop in writes]))
 
-    def nothing(self) -> Future:
-        """Returns a future that is done."""
+    def completed_future(self) -> Future:
+        """Returns the future of work that has completed."""
         return Future(self.tracker, self.queues[0], 0)
 
     def replay(self, recording: Recording, family: int, times: int) -> Future:
@@ -160,7 +160,7 @@ class Scheduler:
         """
         writes, reads, tasks, cost = recording.writes, recording.reads, recording.tasks, recording.cost
         with self.lock:
-            self.tracker.run_callbacks()
+            self.callbacks.run()
             target = self._only or self.placement.choose(writes, reads, None, family)
             if target.load + cost.load * times > 1:
                 target.flush()
@@ -309,9 +309,9 @@ class Scheduler:
 
     def history(self, buffer: Buffer) -> AccessHistory:
         """The access history of a buffer."""
-        history: AccessHistory | None = buffer.uses
+        history: AccessHistory | None = buffer.history
         if history is None:
-            history = buffer.uses = AccessHistory()
+            history = buffer.history = AccessHistory()
         elif history.needs_pruning and self.failure_of([(buffer, 0, buffer.nbytes)]) is None:
             history.prune({queue.index: queue.poll_task() for queue in self.queues})
         return history
@@ -330,8 +330,8 @@ class Scheduler:
     def overwritten(self, buffer: Buffer, start: int, stop: int) -> None:
         """Registers a write by the host: these bytes are valid, even if a task failed to write them before."""
         with self.lock:
-            if self.failures and buffer.uses:
-                buffer.uses.overwrite(start, stop, lambda writer, task: self.queues[writer].failure_of(task))
+            if self.failures and buffer.history:
+                buffer.history.overwrite(start, stop, lambda writer, task: self.queues[writer].failure_of(task))
 
     def _failure_before(self, reads: Sequence[Range]) -> Failure | None:
         """The failure of a task that was to write what a new task reads, or None. Drains the queues after a failure."""
@@ -391,7 +391,7 @@ class Scheduler:
         """Waits for all work launched so far."""
         self.submit()
         self.device.wait_idle()
-        self.tracker.run_callbacks()
+        self.callbacks.run()
 
     def wait(self) -> None:
         """Waits for all work launched so far. Raises as `flush`."""

@@ -17,16 +17,16 @@ from vkcompute.runtime.scheduling.cost import NOTHING, Cost
 from vkcompute.runtime.scheduling.placeholders import Parameter
 
 Offsets = npt.NDArray[np.int64]
-Places = dict[Buffer, tuple[Buffer, int]]
+BufferMap = dict[Buffer, tuple[Buffer, int]]
 """placeholder -> the buffer that it stands for, and the offset in it, in bytes"""
 Values = Mapping[Parameter, Any]
 Bindings = dict[Any, tuple[DescriptorSets, list[Range], list[Range]]]
 """by kernel and the keys of its tensors: descriptor sets, the ranges written and those read"""
 
 
-def moved(where: Range, places: Places) -> Range:
+def resolve(where: Range, buffer_map: BufferMap) -> Range:
     """The range that a range of a placeholder stands for; returns any other range unchanged."""
-    place = places.get(where[0])
+    place = buffer_map.get(where[0])
     return where if place is None else (place[0], place[1] + where[1], place[1] + where[2])
 
 
@@ -78,18 +78,18 @@ class Task:
         """The buffers that may be placeholders."""
         return [where[0] for where in (*self.writes, *self.reads)]
 
-    def rebased(self, places: Places, values: Values) -> Task:
-        """The same task on other buffers and values: those that `places` and `values` give for placeholders."""
+    def rebased(self, buffer_map: BufferMap, values: Values) -> Task:
+        """The same task on other buffers and values: those that `buffer_map` and `values` give for placeholders."""
         raise NotImplementedError
 
-    def placed(self, places: Places, bindings: Bindings) -> Task:
-        """The same task on memory, ready for `record`: `places` has all placeholders that are left in it."""
-        return self.rebased(places, {})
+    def resolved(self, buffer_map: BufferMap, bindings: Bindings) -> Task:
+        """The same task on memory, ready for `record`: `buffer_map` has all placeholders that are left in it."""
+        return self.rebased(buffer_map, {})
 
     def check(self) -> None:
         """Raises what a launch would raise, before there is memory."""
 
-    def held(self) -> Task:
+    def snapshot(self) -> Task:
         """The checked task in the form that a graph keeps: later closing its tensors does not affect it."""
         return self
 
@@ -112,7 +112,7 @@ class Dispatch(Task):
         super().__init__(writes, reads)
         self._command, self._keep, self.cost = command, keep, keep[2]
 
-    def rebased(self, places: Places, values: Values) -> Task:
+    def rebased(self, buffer_map: BufferMap, values: Values) -> Task:
         return self
 
     def record(self, recorder: Recorder) -> None:
@@ -129,12 +129,12 @@ class Copy(Task):
     name = "copy"
 
     def __init__(self, regions: Any, n_regions: int, source: Range, target: Range) -> None:
-        super().__init__((target,), _bytes_read(regions, n_regions, source, target))
+        super().__init__((target,), bytes_read(regions, n_regions, source, target))
         self._regions, self._n_regions = regions, n_regions
 
-    def rebased(self, places: Places, values: Values) -> Task:
+    def rebased(self, buffer_map: BufferMap, values: Values) -> Task:
         old = self.reads[0], self.writes[0]
-        new = [moved(where, places) for where in old]
+        new = [resolve(where, buffer_map) for where in old]
         if new[0] is old[0] and new[1] is old[1]:
             return self
         table = np.frombuffer(vk.ffi.buffer(self._regions, 24 * self._n_regions), np.int64).reshape(-1, 3).copy()
@@ -157,7 +157,7 @@ def copy_region(source: Buffer, source_offset: int, target: Buffer, target_offse
     return region
 
 
-def _bytes_read(regions: Any, n_regions: int, source: Range, target: Range) -> tuple[Range, ...]:
+def bytes_read(regions: Any, n_regions: int, source: Range, target: Range) -> tuple[Range, ...]:
     """Gives the ranges that a copy of equally long regions depends on.
 
     The target is one of them where the regions leave gaps in it: the bytes in the gaps keep their values.
@@ -184,8 +184,8 @@ class Fill(Task):
         super().__init__((target,), ())
         self._word = word
 
-    def rebased(self, places: Places, values: Values) -> Task:
-        old, new = self.writes[0], moved(self.writes[0], places)
+    def rebased(self, buffer_map: BufferMap, values: Values) -> Task:
+        old, new = self.writes[0], resolve(self.writes[0], buffer_map)
         end = new[2] - max(0, old[2] - old[0].used_bytes)  # of the elements; the rest is padding
         if new[1] % 4 or (end != new[2] and end != new[0].used_bytes):
             raise ValueError(
@@ -194,8 +194,8 @@ class Fill(Task):
             )
         return Fill(new, self._word)
 
-    def placed(self, places: Places, bindings: Bindings) -> Task:
-        return Fill(moved(self.writes[0], places), self._word)
+    def resolved(self, buffer_map: BufferMap, bindings: Bindings) -> Task:
+        return Fill(resolve(self.writes[0], buffer_map), self._word)
 
     def record(self, recorder: Recorder) -> None:
         buffer, start, stop = self.writes[0]

@@ -1,4 +1,4 @@
-"""Recordings of a graph: one for each choice of inputs that is kept."""
+"""RecordingCache of a graph: one for each choice of inputs that is kept."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from vkcompute.core.command import CommandPool
 from vkcompute.errors import OutOfDeviceMemory
 from vkcompute.runtime.graphs.host_arrays import HostArrays, Staging
 from vkcompute.runtime.graphs.inputs import Inputs
-from vkcompute.runtime.memory.context import Context, kept
+from vkcompute.runtime.memory.context import Context, cached
 from vkcompute.runtime.scheduling.future import Future
 from vkcompute.runtime.scheduling.recording import Recording
-from vkcompute.runtime.scheduling.task import Bindings, Places, Task
+from vkcompute.runtime.scheduling.task import Bindings, BufferMap, Task
 
 _MAX_KEPT = 4  # choices of inputs besides the default; each keeps its tensors alive
 _MAX_PENDING = 3  # runs of one choice at a time, if each needs its own staging memory
@@ -28,14 +28,12 @@ class GraphRecording(Recording):
 
     __slots__ = ("staging",)
 
-    def __init__(
-        self, pool: CommandPool, tasks: list[Task], staging: Staging | None, limit_s: float | None = None
-    ) -> None:
+    def __init__(self, pool: CommandPool, tasks: list[Task], staging: Staging | None, limit_s: float | None) -> None:
         super().__init__(pool, tasks, limit_s)
         self.staging = staging
 
 
-class Recordings:
+class RecordingCache:
     """The recordings of one graph. All methods require the device's lock.
 
     Attributes:
@@ -43,13 +41,15 @@ class Recordings:
         family: the queue family that they can be submitted to.
     """
 
-    def __init__(self, runtime: Context, inputs: Inputs, tasks: list[Task], memory: Places, arrays: HostArrays) -> None:
+    def __init__(
+        self, runtime: Context, inputs: Inputs, tasks: list[Task], memory: BufferMap, arrays: HostArrays
+    ) -> None:
         self._runtime, self._inputs, self._tasks, self._memory, self._arrays = runtime, inputs, tasks, memory, arrays
         self._kept: dict[Any, list[GraphRecording]] = {}
-        queue = runtime.scheduler.placement.recorded_for
+        queue = runtime.scheduler.placement.recording_queue
         self._pool, self.family = CommandPool(queue), queue.family
         self.first = self.choose({})
-        self._all = kept(runtime, Recordings, WeakSet[Recordings], release=_drop_others)
+        self._all = cached(runtime, RecordingCache, WeakSet[RecordingCache], release=_drop_others)
         self._all.add(self)
 
     def choose(self, given: Mapping[str, Any]) -> GraphRecording:
@@ -90,17 +90,17 @@ class Recordings:
                 return future
 
     def _record(self, given: Mapping[str, Any]) -> GraphRecording:
-        inputs, places, staging = self._inputs.resolved(given), self._memory, None
+        inputs, buffer_map, staging = self._inputs.resolved(given), self._memory, None
         if self._arrays.used:
             staging = Staging(self._runtime, self._arrays.up, [*self._arrays.reports, *self._arrays.down])
-            places = {**places, **staging.places}
+            buffer_map = {**buffer_map, **staging.buffer_map}
         bindings: Bindings = {}
-        tasks = [task.rebased(*inputs).placed(places, bindings) for task in self._tasks]
+        tasks = [task.rebased(*inputs).resolved(buffer_map, bindings) for task in self._tasks]
         return GraphRecording(self._pool, tasks, staging, self._runtime.scheduler.submit_limit_s)
 
     def _drop(self, key: Any) -> None:
         for recording in self._kept.pop(key):
-            self._runtime.device.deletion_queue.append((self._pool.give, 0, recording.handle))
+            self._runtime.device.deletion_queue.append((self._pool.release, 0, recording.handle))
 
     def drop_others(self) -> None:
         """Drops all recordings but those for the default inputs, to free memory."""
@@ -113,6 +113,6 @@ class Recordings:
         self._pool.close()
 
 
-def _drop_others(found: WeakSet[Recordings]) -> None:
+def _drop_others(found: WeakSet[RecordingCache]) -> None:
     for recordings in list(found):
         recordings.drop_others()
