@@ -15,16 +15,14 @@ from functools import partial
 from types import FunctionType, ModuleType
 from typing import Any
 
-from vkcompute import ir
 from vkcompute.errors import KernelError
-from vkcompute.ir import BOOL, Constant, Scalar, Value
-from vkcompute.jit.frontend.captured import Captured, suggestion
+from vkcompute.ir import BOOL, Constant, Value
+from vkcompute.jit.frontend.captured import suggestion
 from vkcompute.jit.frontend.context import Frame
 from vkcompute.jit.frontend.control import RESULT, RETURNED, Build, ControlFlow, LoopEdges
 from vkcompute.jit.frontend.desugaring import BUILTIN, CheckedBuiltin
 from vkcompute.jit.frontend.intrinsics import INTRINSICS, REMEDIES, Intrinsic, accepted, folded
 from vkcompute.jit.frontend.memory import indexed
-from vkcompute.jit.frontend.ranges import counted
 from vkcompute.jit.frontend.source import Definition, Source, UnsupportedError, assigned, parameters_of, read
 from vkcompute.jit.frontend.syntax import ITERABLES, LOOP_CALLS, SIGNS, UNSUPPORTED, is_cheap, returns
 from vkcompute.jit.frontend.values import (
@@ -38,24 +36,15 @@ from vkcompute.jit.frontend.values import (
     describe,
     is_named,
     is_python,
+    sliced,
+    swizzled,
 )
-from vkcompute.jit.frontend.vectors import sliced, swizzled
 
 _RESULT = "value of the expression"  # a variable with a name that no program can have
 
 
 class Compiler(ControlFlow):
-    """Compiles the expressions and statements of a kernel and of the functions that it calls.
-
-    Attributes:
-        sources: sources of the functions that have been inlined.
-        captured: globals found outside of the kernel.
-    """
-
-    def __init__(self, function: ir.Function, real: Scalar, *, grid_wrapped: bool = False) -> None:
-        super().__init__(function, real, grid_wrapped=grid_wrapped)
-        self.sources: dict[FunctionType, Source] = {}
-        self.captured = Captured()
+    """Compiles the expressions and statements of a kernel and of the functions that it calls."""
 
     def run(self, function: FunctionType, source: Source, args: dict[str, Any]) -> None:
         """Compiles the body of the kernel itself."""
@@ -433,7 +422,7 @@ class Compiler(ControlFlow):
             raise UnsupportedError(LOOP_CALLS.get(function, ITERABLES) if isinstance(function, type) else ITERABLES)
         if node.keywords:
             raise UnsupportedError("range takes 1 to 3 integers by position")
-        return counted(self, [self.value(each) for each in node.args])
+        return self.counted([self.value(each) for each in node.args])
 
     def _exit(self, node: ast.For | ast.While) -> None:
         """Leaves a loop at its end, through its else."""

@@ -11,7 +11,9 @@ from typing import Any
 
 from vkcompute import ir
 from vkcompute.errors import IrError, KernelError
-from vkcompute.ir import Scalar
+from vkcompute.ir import Scalar, Value
+from vkcompute.jit.frontend.captured import Captured
+from vkcompute.jit.frontend.report import Reports
 from vkcompute.jit.frontend.source import Source, UnsupportedError, is_internal
 
 
@@ -33,7 +35,7 @@ class Frame:
 
 
 class Context(ABC):
-    """State shared by all parts of the compiler.
+    """State of the compiler. Arithmetic, MemoryAccess, ControlFlow and Compiler each add a layer of methods.
 
     Attributes:
         function: the function being built.
@@ -42,6 +44,16 @@ class Context(ABC):
         grid_wrapped: True if workgroups along x continue along y, for grids beyond the device's limit.
         frames: the kernel and the functions being inlined, the innermost last.
         node: the syntax node being compiled.
+        env: the variables of the innermost frame.
+        alive: True if control reaches the current place.
+        sources: sources of the functions that have been inlined.
+        captured: globals found outside of the kernel.
+        check_bounds: True if indices are compared with the shape.
+        reports: the kernel's reports; None where no host reads them.
+        written: position of a tensor argument that is written -> True if its elements are assigned to, False if they
+            are only changed by atomic operations.
+        extents: push constants for lengths, by (position of the tensor, axis or -1 for the size).
+        in_bounds: checked offset -> the condition under which the element exists.
     """
 
     def __init__(self, function: ir.Function, real: Scalar, *, grid_wrapped: bool = False) -> None:
@@ -49,6 +61,15 @@ class Context(ABC):
         self.real, self.grid_wrapped = real, grid_wrapped
         self.frames: list[Frame] = []
         self.node: ast.AST = ast.Pass()
+        self.env: dict[str, Any] = {}
+        self.alive = True
+        self.sources: dict[FunctionType, Source] = {}
+        self.captured = Captured()
+        self.check_bounds = False
+        self.reports: Reports | None = None
+        self.written: dict[int, bool] = {}
+        self.extents: dict[tuple[int, int], Value] = {}
+        self.in_bounds: dict[Value, Value] = {}
 
     @abstractmethod
     def inline(self, function: FunctionType, args: list[Any], named: dict[str, Any], node: ast.AST) -> Any:

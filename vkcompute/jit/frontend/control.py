@@ -7,17 +7,28 @@ converted to the types that the variables have after the join.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any
 
 from vkcompute import ir
-from vkcompute.ir import INT32, Scalar, Value
+from vkcompute.ir import INT32, INT64, SCALARS, Scalar, Value
 from vkcompute.ir.builder import Mark
-from vkcompute.jit.frontend.memory import Memory
+from vkcompute.jit.frontend.memory import MemoryAccess
 from vkcompute.jit.frontend.source import UnsupportedError
-from vkcompute.jit.frontend.values import Kind, Unset, is_static, kind_of, like, same, unpacked
+from vkcompute.jit.frontend.values import (
+    Kind,
+    Number,
+    Unset,
+    describe,
+    is_python,
+    is_static,
+    kind_of,
+    like,
+    same,
+    unpacked,
+)
 
 Build = Callable[[], object]
 RETURNED, RESULT = "whether it has returned", "what it returned"
@@ -57,18 +68,8 @@ class LoopEdges:
     in_else: bool = False
 
 
-class ControlFlow(Memory):
-    """Builds branches and loops.
-
-    Attributes:
-        env: the variables of the innermost frame.
-        alive: True if control reaches the current place.
-    """
-
-    def __init__(self, function: ir.Function, real: Scalar, *, grid_wrapped: bool = False) -> None:
-        super().__init__(function, real, grid_wrapped=grid_wrapped)
-        self.env: dict[str, Any] = {}
-        self.alive = True
+class ControlFlow(MemoryAccess):
+    """Builds branches and loops."""
 
     def leave(self, edges: list[Edge], end: Callable[..., None], *, finish: bool = True) -> None:
         """Ends the current block with an edge to a join."""
@@ -123,6 +124,36 @@ class ControlFlow(Memory):
         self._join(edges.exits, before, lambda: edges.loop.results, f"line {line}")
         why = Unset(f"the loop at line {line} may end before it is assigned; assign it before the loop, too")
         self.env |= dict.fromkeys(sorted(names.difference(self.env)), why)
+
+    def counted(self, args: Sequence[Any]) -> tuple[Number, Number, Number]:
+        """Returns start, number of iterations and step of `range(*args)`.
+
+        They are int32 and uint32, or have 64 bits if an argument has.
+        """
+        if not 1 <= len(args) <= 3:
+            raise UnsupportedError(f"range takes 1 to 3 integers by position; got {len(args)}")
+        kinds = [self.kind(each) for each in args]
+        wrong = [describe(each) for each, kind in zip(args, kinds, strict=True) if kind.type.kind not in "iu"]
+        if wrong:
+            raise UnsupportedError(f"range takes integers; got {', '.join(wrong)}; write int(x)")
+        if len(args) == 3 and args[2] == 0 and is_python(args[2]):
+            raise UnsupportedError("the step of a range is not 0")
+        kind = INT64 if any(each.type.bits == 64 for each in kinds) else INT32
+        start, stop, step = (0, args[0], 1) if len(args) == 1 else (*args, 1)[:3]
+        numbers = [self.converted(each, kind) for each in (start, stop, step)]
+        return numbers[0], self._n_iterations(kind, *[each.value for each in numbers]), numbers[2]
+
+    def _n_iterations(self, kind: Scalar, start: Value, stop: Value, step: Value) -> Number:
+        """Returns the length of a range, 0 for a step of 0; unsigned, since a range may exceed the signed type."""
+        b, unsigned = self.builder, SCALARS[f"u{kind}"]
+        zero, one = b.const(0, kind), b.const(1, kind)
+        up, down = b.binary("gt", step, zero), b.binary("lt", step, zero)
+        before, after = b.select(up, start, stop), b.select(up, stop, start)
+        size = b.select(up, step, b.select(down, b.binary("sub", zero, step), one))
+        span = b.bitcast(b.binary("sub", b.binary("sub", after, before), one), unsigned)
+        count = b.binary("add", b.binary("div", span, b.bitcast(size, unsigned)), b.const(1, unsigned))
+        runs = b.binary("and", b.binary("lt", before, after), b.binary("ne", step, zero))
+        return Number(b.select(runs, count, b.const(0, unsigned)), Kind(unsigned))
 
     def _widened(self, kinds: dict[str, Any], before: dict[str, Any], continues: list[Edge]) -> dict[str, Any]:
         """Returns the types that also hold the values at the end of an iteration.

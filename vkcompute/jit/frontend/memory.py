@@ -8,33 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute import ir
 from vkcompute.ir import INT32, INT64, SCALARS, UINT32, Constant, Scalar, Value
 from vkcompute.ir.types import element_of
 from vkcompute.jit.frontend.arithmetic import Arithmetic
-from vkcompute.jit.frontend.report import Reports, Site, escaped
+from vkcompute.jit.frontend.report import Site, escaped
 from vkcompute.jit.frontend.source import UnsupportedError
 from vkcompute.jit.frontend.values import Array, Kind, Number, Row, Vector, describe
 
 
-class Memory(Arithmetic):
-    """Loads and stores of elements, and reports to the host.
-
-    Attributes:
-        check_bounds: True if indices are compared with the shape.
-        reports: the kernel's reports; None where no host reads them.
-        written: position of a tensor argument that is written -> True if its elements are assigned to, False if they
-            are only changed by atomic operations.
-        extents: push constants for lengths, by (position of the tensor, axis or -1 for the size).
-    """
-
-    def __init__(self, function: ir.Function, real: Scalar, *, grid_wrapped: bool = False) -> None:
-        super().__init__(function, real, grid_wrapped=grid_wrapped)
-        self.check_bounds = False
-        self.reports: Reports | None = None
-        self.written: dict[int, bool] = {}
-        self.extents: dict[tuple[int, int], Value] = {}
-        self._in_bounds: dict[Value, Value] = {}  # checked offset -> the condition under which the element exists
+class MemoryAccess(Arithmetic):
+    """Loads and stores of elements, and reports to the host."""
 
     # -- elements and rows --------------------------------------------------------------------------------------------
 
@@ -154,14 +137,14 @@ class Memory(Arithmetic):
             text = f"index {index} is outside of {array.name}, whose shape is ({lengths}{one})"
             self.report(text, [*indices, *[self.converted(each, INT32) for each in shape]], fails=True)
         place = b.select(inside, place, b.const(0, element_of(place.type)))  # a new value, the key of its condition
-        self._in_bounds[place] = inside
+        self.in_bounds[place] = inside
         return place
 
     def guarded(self, place: Value, use: Callable[[], Value | None], kind: Scalar | None = None) -> Any:
         """Returns what `use` builds; out of bounds at a checked offset, zero of this type instead."""
-        if place not in self._in_bounds:
+        if place not in self.in_bounds:
             return use()
-        branch = self.builder.if_(self._in_bounds[place])
+        branch = self.builder.if_(self.in_bounds[place])
         with branch.then:
             found = use()
             self.builder.yield_(*[] if found is None else [found])

@@ -23,6 +23,7 @@ from vkcompute.ir.memory import Memory
 from vkcompute.ir.types import BOOL, FLOAT32, FLOAT64, INT32, INT64, SCALARS, UINT32, UINT64, Scalar
 from vkcompute.jit.frontend.source import UnsupportedError
 
+_SWIZZLES = "xyzw", "rgba"
 PLAIN = int, float, str, np.generic, type(None)
 """Types of constants that are equal where their texts (`plain_text`) are."""
 
@@ -210,6 +211,32 @@ def plain_text(constant: Any) -> str:
         return f"{name} {constant.dtype.str} {constant.tobytes().hex()}"
     base: Any = next(each for each in (int, float, str, type(None)) if isinstance(constant, each))
     return f"{name} {base.__repr__(constant)}"
+
+
+def swizzled(vector: Vector, name: str) -> Any:
+    """Returns the element or the vector of two to four elements named by `name`, as in `v.x` and `v.zy`."""
+    for letters in _SWIZZLES:
+        if len(name) <= 4 and set(name) <= set(letters[: len(vector)]):
+            picked = [vector[letters.index(each)] for each in name]
+            return Vector(picked) if len(picked) > 1 else picked[0]
+    letters = " or ".join(letters[: len(vector)] for letters in _SWIZZLES)
+    raise UnsupportedError(
+        f"{describe(vector)} has no attribute {name}; it has up to four letters of {letters}, as v.{letters[:2]}"
+    )
+
+
+def sliced(values: tuple[Any, ...], bounds: slice) -> Any:
+    """Returns a slice of a tuple or a vector. The bounds are constants; a slice of a vector has at least 2 elements."""
+    if not all(each is None or type(each) is int for each in (bounds.start, bounds.stop, bounds.step)):
+        raise UnsupportedError("the bounds of a slice are constants")
+    if bounds.step == 0:
+        raise UnsupportedError("the step of a slice is not 0")
+    part = values[bounds]
+    if not isinstance(values, Vector):
+        return part
+    if len(part) < 2:
+        raise UnsupportedError(f"a vector has 2 to 4 elements; this slice has {len(part)}; write v[i] for one")
+    return Vector(part)
 
 
 def describe(value: Any) -> str:

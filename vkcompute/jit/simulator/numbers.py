@@ -8,8 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from vkcompute.ir import Constant, Memory, Value
-from vkcompute.jit.frontend.values import Array, Kind, Number, Row, Vector, like
-from vkcompute.jit.frontend.vectors import sliced, swizzled
+from vkcompute.jit.frontend.values import Array, Kind, Number, Row, Vector, like, sliced, swizzled
 
 
 class Semantics(Protocol):
