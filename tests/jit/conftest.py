@@ -45,17 +45,21 @@ def _simulated(request: pytest.FixtureRequest) -> Iterator[None]:
         yield
 
 
+_VALIDATOR = shutil.which("spirv-val")
+
+
 @pytest.fixture(autouse=True)
-def _checked_modules(monkeypatch: pytest.MonkeyPatch) -> None:
-    lower, validator = ir.lower, shutil.which("spirv-val")
+def _checked_modules(monkeypatch: pytest.MonkeyPatch, _valid_modules: set[bytes]) -> None:
+    lower = ir.lower
 
     def checked(function: ir.Function) -> bytes:
         ir.verify(function)
         spirv = lower(function)
-        if validator:
-            command = [validator, "--target-env", "vulkan1.2", "-"]
+        if _VALIDATOR and spirv not in _valid_modules:
+            command = [_VALIDATOR, "--target-env", "vulkan1.2", "-"]
             done = subprocess.run(command, input=spirv, capture_output=True, check=False)
             assert done.returncode == 0, done.stdout.decode() + done.stderr.decode() + str(function)
+            _valid_modules.add(spirv)
         return spirv
 
     monkeypatch.setattr(ir, "lower", checked)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
-import linecache
 import math
 import os
 import re
@@ -17,12 +16,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from host import SimulatedRuntime
 from oracle import module
 
 import vkcompute as vc
 from vkcompute.errors import KernelError
-from vkcompute.jit.kernel import PythonKernel
 
 GROUP = 4
 HEAD = """
@@ -395,23 +392,6 @@ def test_simulations_in_threads_know_nothing_of_each_other() -> None:
 
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(run, range(8))) == [[n / 2] for n in range(8)]
-
-
-@pytest.mark.pure
-def test_the_page_on_the_language_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All of its kernels but those on gpu.empty, and but for what the compiler alone says of barriers before."""
-    monkeypatch.setattr(PythonKernel, "_launch", property(lambda kernel: kernel.simulate._launch))
-    monkeypatch.setattr(vc, "Runtime", SimulatedRuntime)
-    page = Path(__file__).parents[2] / "docs/kernels.md"
-    text, names = page.read_text(encoding="utf-8").partition("## Elementwise functions")[0], {"__name__": page.name}
-    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    assert len(blocks) > 30
-    for block in blocks:
-        if "blank" in block:
-            continue
-        block = block.replace("only some invocations of a workgroup may reach this barrier", "a barrier together")
-        linecache.cache[page.name] = len(block), None, block.splitlines(keepends=True), page.name
-        exec(compile(block, page.name, "exec"), names)
 
 
 @vc.kernel
