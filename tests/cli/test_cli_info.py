@@ -86,7 +86,7 @@ def test_a_device_that_is_not_there(vk: Run, gpu: vkcompute.Runtime) -> None:
 
 def test_the_environment_chooses_and_the_option_overrides_it(vk: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VKCOMPUTE_DEVICE", "no such thing")
-    assert "no device fits 'no such thing', as VKCOMPUTE_DEVICE asks: " in vk("info").error()
+    assert "no device fits 'no such thing', from VKCOMPUTE_DEVICE: " in vk("info").error()
     assert "no device fits 'nothing': " in vk("info", "--device", "nothing").error()
     assert vk("info", "--device", "0").status == 0
 

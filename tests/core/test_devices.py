@@ -104,7 +104,7 @@ def test_the_real_one_by_index_name_and_environment(gpu: vc.Runtime, monkeypatch
         with vc.Runtime(wanted) as runtime:
             assert runtime.device.name == name
     monkeypatch.setenv("VKCOMPUTE_DEVICE", "no such thing")
-    with pytest.raises(vc.NoDevice, match="no device fits 'no such thing', as VKCOMPUTE_DEVICE asks: "):
+    with pytest.raises(vc.NoDevice, match="no device fits 'no such thing', from VKCOMPUTE_DEVICE: "):
         vc.Runtime()
     with pytest.raises(vc.NoDevice, match="no device fits 'no such thing': "):
         vc.Runtime("no such thing")

@@ -475,7 +475,7 @@ LOCKED.flags.writeable = False
         ((ONES, copy, [ONES.copy(), 5]), {}, TypeError, "got int"),
         ((ONES, copy, []), {}, ValueError, "without a sink is given None; got"),
         ((ONES, copy), {"outputs": np.int8}, ValueError, "got 1 for 0 sinks"),
-        ((ONES, copy, ONES), {"outputs": np.int8}, ValueError, "an array tells itself"),
+        ((ONES, copy, ONES), {"outputs": np.int8}, ValueError, "an array sink has a dtype"),
         ((ONES, copy), {"depth": 0}, ValueError, "depth is an int from 1; got 0"),
         ((ONES, copy), {"depth": 2.0}, ValueError, "depth is an int from 1; got 2.0"),
         ((ONES, copy), {"chunk_bytes": 0}, ValueError, "chunk_bytes is an int from 1; got 0"),

@@ -96,7 +96,7 @@ def test_copies_are_of_fitting_shape_and_equal_dtype(gpu: vc.Runtime) -> None:
         tensor.copy_from(gpu.empty((2, 3), np.int32))
     with pytest.raises(ValueError, match="share bytes"):
         tensor[:, :2].copy_from(tensor[:, 1:])
-    with pytest.raises(TypeError, match="a copy is of a tensor"):
+    with pytest.raises(TypeError, match="copy_from takes a tensor"):
         tensor.copy_from(np.zeros((2, 3), np.float32))
 
 
@@ -203,7 +203,7 @@ def test_dlpack_waits_for_the_work(gpu: vc.Runtime) -> None:
 
 
 def test_dlpack_of_a_staged_tensor_says_why_not(staged: vc.Runtime) -> None:
-    with pytest.raises(BufferError, match="does not see"):
+    with pytest.raises(BufferError, match="not host-visible"):
         np.from_dlpack(staged.zeros(3))
 
 

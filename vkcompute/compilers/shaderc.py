@@ -107,7 +107,7 @@ def load(name: str) -> Shaderc | str:
 def _fingerprint(path: str) -> str:
     try:
         return fingerprint(path)
-    except OSError:  # a name that only the loader knows
+    except OSError:  # a name without a path, which the loader resolves
         return path
 
 

@@ -10,7 +10,7 @@ from vkcompute.core.lifetime import Deletion, run_deletion
 
 
 class TimelineSemaphore(Protocol):
-    """Progress of a queue, as values of its timeline semaphore."""
+    """The timeline semaphore of a queue."""
 
     last_value: int
     """Signalled by the newest submit."""
@@ -31,7 +31,7 @@ class TimelineSemaphore(Protocol):
 class DeletionQueue:
     """Deletions that run once all work recorded or submitted before them has completed.
 
-    A Python function that Ctrl-C interrupts is called again. So it removes from its arguments what it has deleted, or
+    A Python function that Ctrl-C interrupts is called again. So it removes deleted objects from its arguments, or
     ends with its only effect.
 
     `append` is one atomic append to a deque: finalizers call it on any thread at any moment. All else requires the
@@ -46,7 +46,7 @@ class DeletionQueue:
 
     @property
     def n_new(self) -> int:
-        """Deletions that no `collect` has seen yet."""
+        """Number of deletions added since the last `collect`."""
         return len(self._new)
 
     def collect(self) -> None:
@@ -64,7 +64,7 @@ class DeletionQueue:
             self._batches.popleft()
 
     def pending(self) -> Iterator[Deletion]:
-        """Yields the deletions that `collect` has seen and that wait for their work."""
+        """Yields the deletions that wait for work to complete, without those added since the last `collect`."""
         return (deletion for _, batch in self._batches for deletion in batch)
 
     def _reached(self, values: tuple[int, ...]) -> bool:

@@ -123,8 +123,8 @@ class DescriptorSets:
         infos = vk.ffi.new("VkDescriptorBufferInfo[]", len(ranges))
         images = vk.ffi.new("VkDescriptorImageInfo[]", len(ranges))
         views = vk.ffi.new("VkBufferView[]", len(ranges))
-        for i, (place, (block, offset, nbytes)) in enumerate(zip(layout.bindings, ranges, strict=True)):
-            set_number, binding, kind, texel = place
+        for i, (layout_binding, (block, offset, nbytes)) in enumerate(zip(layout.bindings, ranges, strict=True)):
+            set_number, binding, kind, texel = layout_binding
             write = writes[i]
             write.sType, write.dstSet, write.dstBinding = _WRITE_TYPE, self.handles[set_number], binding
             write.descriptorCount, write.descriptorType = 1, DESCRIPTOR_TYPES[kind]

@@ -19,7 +19,7 @@ class DeviceChild(Handle):
     def __init__(self, device: LogicalDevice) -> None:
         self.device = device
         self.deletions: list[Deletion] = []
-        self._opened()  # first: if a later step of the constructor fails, what exists by then is destroyed
+        self._opened()  # first: if a later step of the constructor fails, the objects made so far are destroyed
 
     def _opened(self) -> None:
         super()._opened()

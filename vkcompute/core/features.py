@@ -113,4 +113,4 @@ def require(names: Collection[str], present: Mapping[str, bool], device: str) ->
     if missing or unknown:
         reasons = [f"{device} has no {name}" for name in missing]
         reasons += [f"no feature of {device} is called {name}" for name in unknown]
-        raise MissingFeature("; ".join(reasons) + "; `vkcompute info` lists what the device has")
+        raise MissingFeature("; ".join(reasons) + "; `vkcompute info` lists the device's features")

@@ -65,7 +65,7 @@ def run_deletion(deletions: list[Deletion] | deque[Deletion], index: int) -> Non
     done: list[Any] = []
     try:
         call_into(done, function, *arguments)
-    except Exception:  # a validation error, say: the object has been destroyed
+    except Exception:  # e.g. a validation error: the object has been destroyed
         done.append(None)
         raise
     finally:

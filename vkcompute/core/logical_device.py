@@ -1,4 +1,4 @@
-"""The logical device, as the objects that are created on it see it. `Device` completes it."""
+"""The logical device: the base of `Device`, which the objects created on a device use."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ class LogicalDevice(Handle):
         loss: the error that reported the device as lost, or None.
         deletion_queue: destroys objects once the device has finished with them.
         children: id of a child's deletions -> (weak reference to the child, its deletions).
-        submit_recorded: callback that submits all recorded work. Set by whoever records.
-        on_lost: callback for the error that reports the device as lost. Set by whoever keeps track of pending work.
+        submit_recorded: callback that submits all recorded work. Set by the scheduler.
+        on_lost: callback for the error that reports the device as lost. Set by the scheduler.
     """
 
     def __init__(
@@ -135,7 +135,7 @@ class LogicalDevice(Handle):
         try:
             call_into(results, getattr(self.fn, call), *arguments)
             created = results[0] == 0
-        except BaseException:  # a validation error, say: the object may exist all the same
+        except BaseException:  # e.g. a validation error: the object may exist all the same
             created = pointer[0] != vk.NULL
             raise
         finally:
@@ -145,7 +145,7 @@ class LogicalDevice(Handle):
         return pointer[0]
 
     def collect(self, *, wait: bool = False) -> None:
-        """Frees what was closed and is no longer in use. With `wait`, first submits and completes all work."""
+        """Destroys closed objects that are no longer in use. With `wait`, first submits and completes all work."""
         with self.lock:
             if wait:
                 self.deletion_queue.collect()  # or later work would postpone the deletions
@@ -154,7 +154,7 @@ class LogicalDevice(Handle):
             self.deletion_queue.collect()
 
     def retry(self, call: Callable[..., _T], *args: Any) -> _T:
-        """Returns `call(*args)`. If memory runs out, waits for all work, frees what was closed, and calls once more."""
+        """Returns `call(*args)`. If memory runs out, waits for all work, destroys closed objects, and retries once."""
         try:
             return call(*args)
         except VulkanError as error:

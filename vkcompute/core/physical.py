@@ -250,7 +250,7 @@ def choose(
         raise NoDevice(f"the Vulkan drivers on this machine offer no device; {INSTALL_A_DRIVER}")
     asked = "" if wanted is None else f" {wanted!r}"
     if wanted is None and environment:
-        wanted, asked = environment, f" {environment!r}, as VKCOMPUTE_DEVICE asks"
+        wanted, asked = environment, f" {environment!r}, from VKCOMPUTE_DEVICE"
     fit, rejected = [], []
     for device in devices:
         reasons = reasons_against(device, wanted, allow_cpu=allow_cpu)

@@ -89,7 +89,7 @@ class Queue(Handle):
             results: list[int] = []
             try:
                 call_into(results, self.device.fn.vkQueueSubmit, self.handle, 1, info, vk.NULL)
-            except BaseException:  # a validation error, say: the work may have been submitted all the same
+            except BaseException:  # e.g. a validation error: the work may have been submitted all the same
                 if not results and self._completes(value):
                     results.append(0)
                 raise

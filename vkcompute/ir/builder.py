@@ -108,11 +108,11 @@ class Builder:
         return self._value("length", (), memory)
 
     def atomic(self, name: str, memory: Memory, index: Value, value: Value) -> Value:
-        """Combines an element with `value` atomically (ir/atomics.py); gives the previous value."""
+        """Combines an element with `value` atomically (ir/atomics.py); returns the previous value."""
         return self._value("atomic", (index, value), (name, memory))
 
     def compare_exchange(self, memory: Memory, index: Value, expected: Value, new: Value) -> Value:
-        """Replaces an element by `new` if it equals `expected`, atomically; gives the previous value."""
+        """Replaces an element by `new` if it equals `expected`, atomically; returns the previous value."""
         return self._value("compare_exchange", (index, expected, new), memory)
 
     def barrier(self) -> None:
@@ -210,7 +210,7 @@ class Builder:
             self._region = before
 
     def _value(self, code: str, args: Sequence[Value], attribute: Any = None) -> Value:
-        kind = result_type(code, [value.type for value in args], attribute)  # checks what folding would remove
+        kind = result_type(code, [value.type for value in args], attribute)  # checks operands that folding may remove
         folded = fold(self.function, code, args, attribute, kind)
         return self._add(Op(code, kind, args, attribute, (), self._loc)) if folded is None else folded
 

@@ -21,7 +21,7 @@ _FLOAT_CONVERSIONS = {
 
 
 def arithmetic(out: Assembler, operation: Operation, result: Type, kind: Type, operands: list[int]) -> int:
-    """Emits an operation on numbers of type `kind`, and gives the id of the result."""
+    """Emits an operation on numbers of type `kind`, and returns the id of the result."""
     element, name = element_of(kind), operation.name
     if element.kind in operation.opcodes:
         return out.value(operation.opcodes[element.kind], result, *operands)
@@ -54,7 +54,7 @@ def _signed_remainder(out: Assembler, name: str, kind: Type, one: int, other: in
 
 
 def subgroup(out: Assembler, name: str, result: Type, args: list[int], *, constant_lane: bool) -> int:
-    """Emits a subgroup operation, and gives the id of the result."""
+    """Emits a subgroup operation, and returns the id of the result."""
     operation = SUBGROUP_OPERATIONS[name]
     if constant_lane and operation.constant_lane is not None:
         operation = operation.constant_lane
@@ -67,7 +67,7 @@ def subgroup(out: Assembler, name: str, result: Type, args: list[int], *, consta
 
 
 def cast(out: Assembler, value: int, source: Type, target: Type) -> int:
-    """Emits a conversion, and gives the id of the result."""
+    """Emits a conversion, and returns the id of the result."""
     old, new = element_of(source), element_of(target)
     if new is BOOL:
         return out.value(OPERATIONS["ne"].opcodes[old.kind], target, value, out.number(0, source))

@@ -219,7 +219,7 @@ class _Lowering:
     # -- operations ---------------------------------------------------------------------------------------------------
 
     def _value(self, op: Op) -> int:
-        """Emits an operation with a result, and gives its id."""
+        """Emits an operation, and returns the id of its result."""
         args = [self._id(value) for value in op.args]
         if op.operation.arity is None:
             return _VALUES[op.code](self, op, args)

@@ -9,7 +9,7 @@ from vkcompute.ir.function import Function, Op, Region, Value, falls_through
 Replace = Callable[[Op, dict[Value, Value]], list[Op] | None]
 """(operation, replaced values) -> the operations to put in its place, None to keep it.
 
-Notes in the dictionary the values that replace its results. The operations may end with a terminator.
+Adds the values that replace its results to the dictionary. The operations may end with a terminator.
 """
 
 

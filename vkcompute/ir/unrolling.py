@@ -69,7 +69,7 @@ class _Unrolling:
         return None if trips * codes.count("load") > self._max_loads else trips
 
     def _copy_iteration(self, loop: Op, exit_: Op, env: dict[Value, Value]) -> Op | None:
-        """Copies one iteration, and gives its terminator; None if it is unknown whether it exits."""
+        """Copies one iteration, and returns its terminator; None if the condition of the exit is unknown."""
         for op in loop.regions[0].ops:
             if op is exit_:
                 condition = env.get(op.args[0], op.args[0])
@@ -85,7 +85,7 @@ class _Unrolling:
         return None
 
     def _copy_taken(self, branch: Op, taken: Region, env: dict[Value, Value]) -> Op | None:
-        """Copies the region that a branch takes; gives the break it ends with."""
+        """Copies the taken region of a branch; returns the break that ends it."""
         end = taken.terminator
         for each in taken.ops[: -1 if end else None]:
             self._builder.copy(each, env)

@@ -286,7 +286,7 @@ def _close_all() -> None:
 
 
 def _abandon_all() -> None:
-    """In a forked child, which lacks the driver's threads: nothing may be submitted or waited for."""
+    """Abandons the parent's runtimes in a forked child, which lacks the driver's threads: nothing may be submitted."""
     global _default_lock, _parent
     _default_lock = threading.Lock()
     error = forked_error("this Runtime", os.getppid())

@@ -50,7 +50,7 @@ class Resources:
             {each.identifier for each in variables if each.kind.opcode in _OPAQUE},
             {each.operands[0] for each in module.imports if string_at(each.operands, 1)[0].startswith("NonSemantic.")},
         )
-        self._note_initializers(module)
+        self._add_initializers(module)
         alone = len(module.entry_points) == 1
         self._variables = [each for each in variables if alone or each.identifier in self._access.used]
 
@@ -69,7 +69,7 @@ class Resources:
             kind = inner
         return _Variable(identifier, storage_class, kind, count)
 
-    def _note_initializers(self, module: Module) -> None:
+    def _add_initializers(self, module: Module) -> None:
         """Counts a variable whose address initializes another variable as read and written."""
         variables = {each.operands[1] for each in module.declarations if each.opcode == op.OpVariable}
         for each in module.declarations:

@@ -109,13 +109,13 @@ class _Ids:
         if index >= 0:
             self._define(instruction, operands[index])
         elif opcode in _LATER:
-            self._note(instruction)
+            self._defer(instruction)
         if index == 1:
             self.values.types[operands[1]] = operands[0]
         return used
 
-    def _note(self, instruction: Instruction) -> None:
-        """Keeps an instruction for `finish` or a later one."""
+    def _defer(self, instruction: Instruction) -> None:
+        """Keeps an instruction for checks of later ones, or for `finish`."""
         if instruction.opcode == op.OpTypeForwardPointer:
             self.values.forward_pointers.add(instruction.operands[0])
         else:

@@ -113,7 +113,7 @@ class Graph:
         return self._arrays.staged(self._arrays.up, shape, dtype, array).buffer
 
     def stage_download(self, array: Array) -> Buffer:
-        """Returns a buffer that is copied to the array once the run's future is seen to be done."""
+        """Returns a buffer that is copied to the array once the run's future is known to be done."""
         self._require_recording()
         return self._arrays.staged(self._arrays.down, array.shape, array.dtype, array).buffer
 
@@ -240,7 +240,7 @@ class Graph:
         if until is not None:
             return self._run_until(until, times, 16 if every is None else every, inputs)
         if every is not None:
-            raise ValueError(f"every={every!r} tells how often to look at `until`; give that too, or leave both out")
+            raise ValueError(f"every={every!r} is the number of runs per read of `until`; pass both, or neither")
         future, scheduler = self.submit(times, **inputs), self.runtime.scheduler
         if not scheduler.n_recordings or scheduler.recording() is None:
             future.result()
@@ -314,6 +314,6 @@ def temporary(context: Context, shape: int | tuple[int, ...], dtype: npt.DTypeLi
 
 
 def recording_graph(scheduler: Scheduler) -> Graph | None:
-    """The graph that records what is launched here, or None."""
+    """The graph that records launches on this thread, or None."""
     recorder = scheduler.recording()
     return recorder if isinstance(recorder, Graph) else None

@@ -46,7 +46,7 @@ class Staging:
     """Staging memory of one recording: for one run at a time.
 
     Attributes:
-        buffer_map: placeholder -> its place in the staging memory.
+        buffer_map: placeholder -> (buffer, offset in bytes) in the staging memory.
         run, number: the last run and its number in the runtime, or None and 0.
         pending: True if the results of that run have not been copied to the arrays.
         up, down: the memory for uploads, and for downloads and reports.

@@ -58,8 +58,8 @@ def _bound_bytes(where: str, binding: Binding, tensor: Tensor) -> int:
     buffer, stop = tensor.buffer, tensor.offset + tensor.nbytes
     if nbytes != tensor.nbytes and (stop != buffer.used_bytes or tensor.offset + nbytes > buffer.nbytes):
         raise ValueError(
-            f"{where} has elements of {stride} bytes; the tensor's {tensor.nbytes} bytes are no multiple, and what "
-            "follows may belong to others; pass a .copy()"
+            f"{where} has elements of {stride} bytes; the tensor's {tensor.nbytes} bytes are no multiple, and the "
+            "next bytes may belong to other tensors; pass a .copy()"
         )
     return nbytes
 

@@ -56,7 +56,7 @@ def load(source: Source, entry_point: str | None = None, name: str | None = None
 
 @lru_cache(maxsize=256)
 def _checked(name: str, spirv: bytes, entry_point: str | None) -> Program:
-    # Imported here: built-in kernels need no check, and it is half of spirv/.
+    # A local import: built-in kernels need no validation, which is half of spirv/.
     from vkcompute.spirv.validation import validate
 
     module = Module.parse(spirv)

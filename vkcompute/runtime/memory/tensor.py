@@ -13,8 +13,7 @@ from vkcompute.core.buffer import Buffer
 from vkcompute.core.lifetime import refuse_pickling
 from vkcompute.runtime.memory import layout
 from vkcompute.runtime.memory.context import Context
-from vkcompute.runtime.memory.copying import copy_view, fill_view
-from vkcompute.runtime.memory.view import StridedView
+from vkcompute.runtime.memory.view import StridedView, copy_view, fill_view
 from vkcompute.runtime.scheduling.future import Future
 
 Array = npt.NDArray[Any]
@@ -144,7 +143,7 @@ class Tensor(StridedView):
         buffer, start, stop = self.range
         memory = self.runtime.transfers.lend(buffer, start, stop - start)
         if memory is None:
-            raise BufferError(f"the host does not see the memory of {self.runtime.device}; use .numpy(), which copies")
+            raise BufferError(f"the memory of {self.runtime.device} is not host-visible; use .numpy(), which copies")
         return self._strided(memory).__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -160,7 +159,7 @@ class Tensor(StridedView):
             TypeError: the dtypes differ, or the other is not a tensor.
         """
         if not isinstance(other, Tensor):
-            raise TypeError(f"a copy is of a tensor; got {type(other).__name__}; use write() for data of the host")
+            raise TypeError(f"copy_from takes a tensor; got {type(other).__name__}; use write() for data of the host")
         return copy_view(other, self)
 
     def copy(self) -> Tensor:

@@ -1,4 +1,4 @@
-"""Profiles: a pair of timestamps around every task on the device, and the times of what the host does for them."""
+"""Profiles: a pair of timestamps around every task on the device, and the times of the host's calls for them."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class Profile(Trace):
                     scheduler.profile = None
                     self._undo.close()
             if not runtime.closed:
-                scheduler.wait()  # for what other threads have launched since
+                scheduler.wait()  # for launches by other threads since
                 self._read()
 
     def start(self, queue: CommandQueue) -> int:

@@ -1,1 +1,1 @@
-"""Tasks on command queues: what depends on what, which queue runs it, when it is finished."""
+"""Tasks on command queues: their dependencies, placement, submission and completion."""

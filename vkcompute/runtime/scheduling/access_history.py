@@ -16,7 +16,7 @@ from vkcompute.core.buffer import Buffer
 Range = tuple[Buffer, int, int]
 """(buffer, start, stop), in bytes"""
 Dependencies = dict[int, int]
-"""timeline -> the latest task on it that must come first"""
+"""timeline -> the latest task on it to wait for"""
 
 _MANY_SEGMENTS = 64
 
@@ -50,13 +50,13 @@ class AccessHistory:
         self._limit = _MANY_SEGMENTS
 
     def read(self, start: int, stop: int, timeline: int, task: int, dependencies: Dependencies) -> None:
-        """Registers a read of bytes [start, stop) by the task, and adds what the task depends on to `dependencies`."""
+        """Registers a read of bytes [start, stop) by the task, and adds its dependencies to `dependencies`."""
         for segment in self._tile(start, stop):
             _add_writer(segment, timeline, task, dependencies)
             segment.reads[timeline] = task
 
     def write(self, start: int, stop: int, timeline: int, task: int, dependencies: Dependencies) -> None:
-        """Registers a write of bytes [start, stop) by the task, and adds what the task depends on to `dependencies`."""
+        """Registers a write of bytes [start, stop) by the task, and adds its dependencies to `dependencies`."""
         self.written = True
         found = self._tile(start, stop)
         for segment in found:
@@ -72,14 +72,14 @@ class AccessHistory:
             self._segments[first : first + len(found)] = [_Segment(start, stop, timeline, task, {})]
 
     def last_writers(self, start: int, stop: int) -> Dependencies:
-        """The last writers of bytes [start, stop): what must finish before the host may read them."""
+        """The last writers of bytes [start, stop). They must finish before the host may read the bytes."""
         dependencies: Dependencies = {}
         for segment in self._overlapping(start, stop):
             _add_writer(segment, -1, 0, dependencies)
         return dependencies
 
     def last_accesses(self, start: int, stop: int) -> Dependencies:
-        """The last writers and readers of bytes [start, stop): what must finish before the host may write them."""
+        """The last writers and readers of bytes [start, stop). They must finish before the host may write the bytes."""
         dependencies = self.last_writers(start, stop)
         for segment in self._overlapping(start, stop):
             for reader, read in segment.reads.items():

@@ -63,14 +63,14 @@ class Timeline:
 
     def order_after(self, task: int) -> None:
         """Makes the next command depend on this timeline's own `task`, by a barrier if there is none since."""
-        if self.ordered < task <= self.submitted:  # a task that the host has seen finish needs no barrier
+        if self.ordered < task <= self.submitted:  # a task known to have finished needs no barrier
             self.ordered = max(self.ordered, self.seen_task())
         if task > self.ordered and self.recorder is not None:
             self.recorder.barrier()
             self.ordered = self.recorded
 
     def seen_task(self) -> int:
-        """The last task that the host knows to have finished."""
+        """The last task known to have finished, without asking the driver."""
         return 0
 
 
@@ -103,10 +103,10 @@ class CommandQueue(Timeline):
         # Of each submit that is not known to have finished:
         self._last_tasks: list[int] = []
         self._values: list[int] = []  # on the queue's timeline semaphore
-        self._clocks: list[VectorClock] = []  # what precedes it, on all queues
+        self._clocks: list[VectorClock] = []  # its predecessors, on all queues
         self._timings: list[_Timing] = []  # if timed
         self._waits: dict[Queue, int] = {}  # of the next submit
-        self._waited: VectorClock = {}  # what precedes all that is recorded next; replaced, never modified
+        self._waited: VectorClock = {}  # predecessors of the next commands; replaced, never modified
         self._failed: list[Failure] = []  # of this queue, ordered by task
         self.task, self._finished, self._first = 0, 0, 1
         self.n_batched = self.batched_bytes = 0
@@ -261,7 +261,7 @@ class CommandQueue(Timeline):
     # -- finishing ----------------------------------------------------------------------------------------------------
 
     def poll_task(self) -> int:
-        """The last task that has finished; asks the driver."""
+        """The last task that has finished; queries the driver."""
         self.device_queue.poll()
         return self.seen_task()
 

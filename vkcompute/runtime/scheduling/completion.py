@@ -83,7 +83,7 @@ class CompletionCallbacks(list[CompletionCallback]):
                 self._is_running = False
 
     def _finished(self, entry: CompletionCallback) -> bool:
-        """True if all tasks that write the buffer have finished or failed; asks the driver."""
+        """True if all tasks that write the buffer have finished or failed; queries the driver."""
         if entry.called or failure_of(self._queues, entry.whole) is not None:
             return True
         return all(task <= self._queues[queue].poll_task() for queue, task in _writers(entry.whole))

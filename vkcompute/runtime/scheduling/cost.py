@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from math import ceil
 
-_UNKNOWN = 16.0  # the load of a first launch: high enough to be split, which shows what it takes
+_UNKNOWN = 16.0  # the load of a first launch: high enough to be split, which measures it
 _MAX_PARTS = 1024
 
 Grid = tuple[int, int, int]
@@ -32,7 +32,7 @@ class Cost:
         return min(_MAX_PARTS, ceil(self.load)) if self._divisible else 1
 
     def learn(self, n: float, least_s: float, most_s: float) -> None:
-        """Updates the load: `n` launches took between `least_s` and `most_s`, as far as the host has seen."""
+        """Updates the load: `n` launches took between `least_s` and `most_s`, as observed by the host."""
         submit_s = n * self._limit_s
         self.load = max(min(self.load, max(most_s, 1e-9) / submit_s), least_s / submit_s)
 

@@ -1,4 +1,4 @@
-"""The graph being recorded: on this thread and, under asyncio, in this task or the one that started it."""
+"""The graph being recorded, per thread and, under asyncio, per task and the tasks that it starts."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _recorded: ContextVar[tuple[_Entry, ...]] = ContextVar("vkcompute graphs", defau
 
 
 def find(scheduler: object) -> TaskRecorder | None:
-    """Returns the recorder of the tasks that are launched here on this scheduler, or None."""
+    """Returns this thread's recorder for tasks of the scheduler, or None."""
     for reference, owner, thread in _recorded.get():
         recorder = reference()
         if recorder is not None and recorder.recording and owner() is scheduler and thread == get_ident():
@@ -49,7 +49,7 @@ def find(scheduler: object) -> TaskRecorder | None:
 
 
 def begin(recorder: TaskRecorder, scheduler: object) -> None:
-    """Makes `find` return the recorder, here and for this scheduler.
+    """Makes `find` return the recorder, on this thread and for this scheduler.
 
     Raises:
         ValueError: there is another one already.

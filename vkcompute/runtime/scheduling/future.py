@@ -47,9 +47,7 @@ class Future(concurrent.futures.Future[None]):
             VulkanError: it could not be submitted.
         """
         if self._queue is None:
-            raise ValueError(
-                "this launch was recorded into a graph; wait for the future that the graph's submit() gives"
-            )
+            raise ValueError("this launch was recorded into a graph; wait for the future of the graph's submit()")
         with self._tracker.device.lock:
             return self._queue.point(self._task)
 

@@ -12,7 +12,7 @@ from vkcompute.runtime.scheduling.command_queue import CommandQueue
 ONLY = "no other queue could have been chosen"
 PINNED = "the caller chose it"
 DATA = "it has unfinished tasks that were the last to write the data"
-FAR = "it is the least busy; on the queue that wrote the data last, many other tasks come first"
+FAR = "it is the least busy; on the queue that wrote the data last, many other tasks are queued before it"
 IDLE = "it is the least busy; the tasks that wrote the data have finished, or are on queues that cannot run this task"
 RECORDED = "recorded into a graph, which runs as a whole on one queue: that of the future of its submit()"
 

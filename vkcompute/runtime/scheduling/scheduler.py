@@ -68,7 +68,7 @@ class Scheduler:
     # -- launching ----------------------------------------------------------------------------------------------------
 
     def recording(self) -> current.TaskRecorder | None:
-        """The graph that records what is launched here (see `current`), or None."""
+        """The graph that records launches on this thread (see `current`), or None."""
         return current.find(self) if self.n_recordings else None
 
     def refuse_recording(self, what: str, remedy: str) -> None:
@@ -231,11 +231,11 @@ class Scheduler:
             the task of the same queue that it depends on, or 0.
 
         Raises:
-            the error of a failed task that was to write what this one reads.
+            the error of a failed task whose results this one reads.
         """
         if target.recorded != target.task:
             target.fail_unrecorded()
-        target.task = task = target.task + 1  # first: no number is used twice, whatever fails
+        target.task = task = target.task + 1  # first: no number is used twice, even after a failure
         failure = self._failure_before(reads)
         dependencies: Dependencies = {}
         timeline = target.index
@@ -334,14 +334,14 @@ class Scheduler:
                 buffer.history.overwrite(start, stop, lambda writer, task: self.queues[writer].failure_of(task))
 
     def _failure_before(self, reads: Sequence[Range]) -> Failure | None:
-        """The failure of a task that was to write what a new task reads, or None. Drains the queues after a failure."""
+        """The failure of a task whose results a new task reads, or None. Drains the queues after a failure."""
         if not self.failures:
             return None
         self._drain_failed()
         return self.failure_of(reads)
 
     def _drain_failed(self) -> None:
-        """Waits for all work after a failure: the failed tasks no longer order what was before and after them."""
+        """Waits for all work after a failure: failed tasks no longer order the tasks before and after them."""
         while (n_failures := len(self.failures)) != self._n_drained:
             self._flush_queues()
             self.device.wait_idle()
@@ -359,13 +359,13 @@ class Scheduler:
     # -- submitting and waiting ---------------------------------------------------------------------------------------
 
     def submit(self) -> None:
-        """Submits every open batch, and frees what is no longer in use."""
+        """Submits every open batch, and destroys closed objects that are no longer in use."""
         with self.lock:
             self._flush_queues()
             self.device.deletion_queue.collect()
 
     def flush(self) -> None:
-        """Submits every open batch, and frees what is no longer in use.
+        """Submits every open batch, and destroys closed objects that are no longer in use.
 
         Raises:
             the error of a batch that could not be submitted, now or before, unless it was reported already.
@@ -405,7 +405,7 @@ class Scheduler:
         self.tracker.watcher.close(error)
 
     def abandon(self, error: Exception) -> None:
-        """In a forked child: makes all work fail with `error`, without waiting for threads that do not exist here."""
+        """Makes all work fail with `error` in a forked child, without waiting for threads that it does not have."""
         self.device.renew_locks()
         self.lock = self.device.lock
         self.tracker.watcher.abandon(error)

@@ -18,20 +18,20 @@ from vkcompute.runtime.scheduling.placeholders import Parameter
 
 Offsets = npt.NDArray[np.int64]
 BufferMap = dict[Buffer, tuple[Buffer, int]]
-"""placeholder -> the buffer that it stands for, and the offset in it, in bytes"""
+"""placeholder -> (buffer, offset in bytes) in its place"""
 Values = Mapping[Parameter, Any]
 Bindings = dict[Any, tuple[DescriptorSets, list[Range], list[Range]]]
 """by kernel and the keys of its tensors: descriptor sets, the ranges written and those read"""
 
 
 def resolve(where: Range, buffer_map: BufferMap) -> Range:
-    """The range that a range of a placeholder stands for; returns any other range unchanged."""
+    """Replaces a placeholder by its buffer; returns a range of any other buffer unchanged."""
     place = buffer_map.get(where[0])
     return where if place is None else (place[0], place[1] + where[1], place[1] + where[2])
 
 
 class Named(Protocol):
-    """A kernel, as far as its launches are concerned."""
+    """A kernel, with a name for profiles."""
 
     name: str
 
@@ -79,7 +79,7 @@ class Task:
         return [where[0] for where in (*self.writes, *self.reads)]
 
     def rebased(self, buffer_map: BufferMap, values: Values) -> Task:
-        """The same task on other buffers and values: those that `buffer_map` and `values` give for placeholders."""
+        """The same task with placeholders replaced by buffers and values."""
         raise NotImplementedError
 
     def resolved(self, buffer_map: BufferMap, bindings: Bindings) -> Task:
@@ -87,10 +87,10 @@ class Task:
         return self.rebased(buffer_map, {})
 
     def check(self) -> None:
-        """Raises what a launch would raise, before there is memory."""
+        """Raises the errors that a launch would raise, before there is memory."""
 
     def snapshot(self) -> Task:
-        """The checked task in the form that a graph keeps: later closing its tensors does not affect it."""
+        """The task for a graph to keep: closing its tensors later does not affect it. Requires `check`."""
         return self
 
     def record(self, recorder: Recorder) -> None:
@@ -158,9 +158,9 @@ def copy_region(source: Buffer, source_offset: int, target: Buffer, target_offse
 
 
 def bytes_read(regions: Any, n_regions: int, source: Range, target: Range) -> tuple[Range, ...]:
-    """Gives the ranges that a copy of equally long regions depends on.
+    """The ranges that a copy of equally long regions reads.
 
-    The target is one of them where the regions leave gaps in it: the bytes in the gaps keep their values.
+    The target is one of them if the regions leave gaps in it: the bytes in the gaps keep their values.
     """
     return (source,) if regions[0].size * n_regions == target[2] - target[1] else (source, target)
 

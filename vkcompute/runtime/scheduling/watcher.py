@@ -98,7 +98,7 @@ class Watcher:
         return watcher.watch(point.value, done)
 
     def abandon(self, error: Exception) -> None:
-        """In a forked child, which does not have the threads: every later point gets `error`."""
+        """Drops the watched points in a forked child, which has no threads for them; later points get `error`."""
         self._lock, self._queues, self._closed = threading.Lock(), {}, error
 
     def close(self, error: Exception) -> None:

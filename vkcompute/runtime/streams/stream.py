@@ -244,14 +244,14 @@ def _sinks(sink: Sink | Sequence[Sink] | None, outputs: Any) -> list[tuple[Sink,
     elif not several:
         outputs = [outputs]
     if len(outputs) != len(sinks):
-        raise ValueError(f"outputs gives one dtype per sink; got {len(outputs)} for {len(sinks)} sinks")
+        raise ValueError(f"outputs has one dtype per sink; got {len(outputs)} for {len(sinks)} sinks")
     return [_sink(*pair) for pair in zip(sinks, outputs, strict=True)]
 
 
 def _sink(sink: Any, output: Any) -> tuple[Sink, Row | None]:
     if isinstance(sink, np.ndarray):
         if output is not None:
-            raise ValueError(f"an array tells itself what it takes; outputs gives {output!r} for it; give None")
+            raise ValueError(f"an array sink has a dtype of its own; outputs has {output!r} for it; pass None")
         if not sink.flags.writeable:
             raise ValueError("a sink is read-only; pass a writeable array")
         array = _as_rows(sink)
@@ -274,8 +274,7 @@ def _arrays(chunk: Any) -> list[Array]:
     lengths = [len(array) for array in arrays]
     if len({*lengths}) != 1:
         raise ValueError(
-            f"arrays that go together have the same length; got {lengths or 'none'}; arrays one after another are "
-            "passed in a list"
+            f"the arrays of a chunk have the same length; got {lengths or 'none'}; pass consecutive chunks in a list"
         )
     return arrays
 
@@ -323,5 +322,5 @@ def _annotate(error: BaseException, note: str) -> None:
     if add_note is not None:
         add_note(note)
     else:
-        told = VkComputeError(note)
-        told.__cause__, told.__context__, error.__cause__ = error.__cause__, error.__context__, told
+        cause = VkComputeError(note)
+        cause.__cause__, cause.__context__, error.__cause__ = error.__cause__, error.__context__, cause
