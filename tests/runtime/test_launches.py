@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pytest
@@ -306,7 +307,8 @@ def test_eight_threads_at_once(gpu: vc.Runtime) -> None:
 def test_kernels_in_glsl_take_their_grid_in_brackets_too(gpu: vc.Runtime) -> None:
     kernel, a = gpu.kernel(MULTIPLY), gpu.full(600, 2.0)
     x, y, _ = kernel.local_size
-    for launch in (kernel[1], kernel[1, None], kernel[(1, 1), kernel.local_size, 0], kernel[1, x]):
+    by_keywords = partial(kernel, grid=1, local_size=x, queue=0)
+    for launch in (kernel[1], kernel[1, None], kernel[(1, 1), kernel.local_size, 0], kernel[1, x], by_keywords):
         out = gpu.zeros(600)
         launch(a, a, out)
         assert out.numpy().tolist() == [4.0] * x + [0.0] * (600 - x)
@@ -314,6 +316,8 @@ def test_kernels_in_glsl_take_their_grid_in_brackets_too(gpu: vc.Runtime) -> Non
     assert set(out.numpy().tolist()) == {4.0}
     with pytest.raises(ValueError, match=rf"has workgroups of \({x}, {y}, 1\), as its shader says; got \(7, 1, 1\)"):
         kernel[1, 7](a, a, out)
+    with pytest.raises(ValueError, match="leave the local size out"):
+        kernel(a, a, out, local_size=7)
     with pytest.raises(TypeError, match="grid=2 is given in brackets, too; give it once"):
         kernel[1](a, a, out, grid=2)
     with pytest.raises(TypeError, match=r"takes \[groups, local_size, queue\] in brackets; got \(1, 2, 3, 4\)"):

@@ -13,7 +13,7 @@ from vkcompute.core.quirks import quirks_of
 from vkcompute.errors import MissingFeature
 from vkcompute.runtime.launching.arguments import Bound, bound_range, check_bindings
 from vkcompute.runtime.launching.grid import Grids
-from vkcompute.runtime.launching.launch_config import Launchable, LaunchConfig, take_keywords
+from vkcompute.runtime.launching.launch_config import DEFAULT, Launchable, LaunchConfig, take_keywords
 from vkcompute.runtime.launching.program import Program
 from vkcompute.runtime.launching.push_constants import PushConstants
 from vkcompute.runtime.memory.context import Context
@@ -92,6 +92,7 @@ class Kernel(Launchable):
         self,
         *args: Any,
         grid: int | Sequence[int] | None = None,
+        local_size: int | Sequence[int] | None = None,
         queue: int | str | None = None,
         **named: Any,
     ) -> Future:
@@ -102,6 +103,7 @@ class Kernel(Launchable):
                 the bytes of their block.
             grid: workgroups along x, y and z. Without it, one invocation per element of the first tensor that the
                 kernel writes.
+            local_size: invocations per workgroup, which the shader sets; another size is an error.
             queue: an index into `runtime.device.queues`, or "compute"; without it the scheduler chooses. Not allowed
                 while a graph is recorded.
             named: push constants by name.
@@ -111,6 +113,8 @@ class Kernel(Launchable):
             ValueError: a tensor of another runtime, not contiguous, closed, or larger than a binding may be; a grid
                 beyond the device's limits.
         """
+        if local_size is not None:
+            return self._launch_with(DEFAULT, *args, grid=grid, local_size=local_size, queue=queue, **named)
         scheduler = self.runtime.scheduler
         if scheduler.n_recordings and (recorder := scheduler.recording()) is not None:
             return self._record(recorder, args, named, grid, queue)
