@@ -17,9 +17,9 @@ from __future__ import annotations
 
 import logging
 
+from vkcompute.compat.kp.shader import Shader
 from vkcompute.compat.kp05.manager import Manager
 from vkcompute.compat.kp05.sequence import Sequence
-from vkcompute.compat.kp05.shader import Shader
 from vkcompute.compat.kp05.tensor import Tensor, TensorTypes
 
 device, staging, storage = TensorTypes

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 from vkcompute.compat import kp
 from vkcompute.compat.kp.memory import Command
-from vkcompute.compat.kp05.shader import spirv_from_data, spirv_from_file
 from vkcompute.compat.kp05.tensor import Tensor
 from vkcompute.errors import KomputeError
+from vkcompute.spirv.enums import MAGIC
 
 Tensors = Sequence[Tensor]
 _ALIASES = {"work_group": "workgroup", "bytes": "data", "file_path": "data"}
@@ -32,6 +33,24 @@ def _memory(tensors: Any) -> list[kp.Tensor]:
     if not isinstance(tensors, (list, tuple)) or not all(isinstance(each, Tensor) for each in tensors):
         raise TypeError(f"an operation takes a list of kp.Tensor; got {tensors!r}")
     return [each.memory() for each in tensors]
+
+
+def _spirv(data: Any) -> bytes:
+    """Returns the SPIR-V of a shader given as SPIR-V or as GLSL: a str, its bytes, or a list of its characters.
+
+    Raises:
+        TypeError: the shader has another type.
+    """
+    if isinstance(data, (list, tuple)) and all(isinstance(each, str) for each in data):
+        data = "".join(data)
+    if isinstance(data, (bytes, bytearray, memoryview)):
+        spirv = bytes(data)
+        if MAGIC in (int.from_bytes(spirv[:4], "little"), int.from_bytes(spirv[:4], "big")):
+            return spirv
+        data = spirv.decode(errors="replace")
+    if not isinstance(data, str):
+        raise TypeError(f"a shader is SPIR-V as bytes, or the text of a GLSL shader; got {type(data).__name__}")
+    return kp.Shader.compile_source(data)
 
 
 def tensor_create(manager: kp.Manager, tensors: Tensors) -> kp.OpBase:
@@ -83,7 +102,7 @@ def algo_data(
             `work_group` in Kompute 0.6.
         constants: specialization constants: number n has id n.
     """
-    return kp.OpAlgoDispatch(manager.algorithm(_memory(tensors), spirv_from_data(data), workgroup, constants))
+    return kp.OpAlgoDispatch(manager.algorithm(_memory(tensors), _spirv(data), workgroup, constants))
 
 
 def algo_file(
@@ -98,7 +117,10 @@ def algo_file(
     Args:
         data: the path; `file_path` in Kompute 0.6. The other arguments are those of `algo_data`.
     """
-    return kp.OpAlgoDispatch(manager.algorithm(_memory(tensors), spirv_from_file(data), workgroup, constants))
+    from vkcompute.runtime.launching.program import load
+
+    spirv = load(Path(data)).spirv
+    return kp.OpAlgoDispatch(manager.algorithm(_memory(tensors), spirv, workgroup, constants))
 
 
 def algo_lro(
@@ -124,7 +146,7 @@ def algo_lro(
         raise KomputeError(f"algo_lro takes three tensors of one size: left, right, output; got sizes {sizes}")
     if data is None:
         raise KomputeError("algo_lro has no shader; pass SPIR-V or GLSL after the tensors, as to algo_data")
-    return _OpLhsRhsOut(manager.algorithm(memory, spirv_from_data(data), workgroup, constants), memory[2])
+    return _OpLhsRhsOut(manager.algorithm(memory, _spirv(data), workgroup, constants), memory[2])
 
 
 OPERATIONS: dict[str, Callable[..., kp.OpBase]] = {
