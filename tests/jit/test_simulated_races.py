@@ -42,7 +42,7 @@ def test_few_accesses_stand_for_all(accesses: list[tuple[int, int, int, int]]) -
         expected = [m for m in range(n) if conflict(accesses[n], accesses[m])]
         assert (found is not None) == bool(expected)
         if found is not None:
-            assert (found[1].place in expected, found[0]) == (True, accesses[found[1].place][3])  # type: ignore[index]
+            assert (found[1].call in expected, found[0]) == (True, accesses[found[1].call][3])  # type: ignore[index]
             break
 
 

@@ -177,13 +177,13 @@ class ShaderCompiler(Compiler):
         """Raises: lengths of buffers are unknown."""
         raise UnsupportedError(f"the length of {array.name} is not known in a shader; count from the start, or pass it")
 
-    def load(self, array: Array, place: Value) -> Any:
+    def load(self, array: Array, offset: Value) -> Any:
         """Loads an element: a vector if the buffer holds vectors."""
         n = getattr(array, "n", 1)
-        numbers = [Compiler.load(self, array, each) for each in self._offsets(place, n)]
+        numbers = [Compiler.load(self, array, each) for each in self._offsets(offset, n)]
         return numbers[0] if n == 1 else Vector(numbers)
 
-    def store(self, array: Array, place: Value, value: Any) -> None:
+    def store(self, array: Array, offset: Value, value: Any) -> None:
         """Stores an element, which must have the type of the buffer's elements."""
         n = getattr(array, "n", 1)
         values = value if isinstance(value, Vector) else (value,)
@@ -191,15 +191,15 @@ class ShaderCompiler(Compiler):
             scalar = SCALARS[array.element]
             name = scalar if n == 1 else types.Vector(n, scalar)
             raise UnsupportedError(f"{array.name} holds {name}; got {self.type_of(value)}; write {name}(…)")
-        for each, number in zip(self._offsets(place, n), values, strict=True):
+        for each, number in zip(self._offsets(offset, n), values, strict=True):
             super().store(array, each, number)
 
-    def _offsets(self, place: Value, n: int) -> list[Value]:
+    def _offsets(self, offset: Value, n: int) -> list[Value]:
         """Returns the offsets of the `n` numbers of an element."""
         if n == 1:
-            return [place]
-        b, kind = self.builder, place.type
-        first = b.binary("mul", place, b.const(n, kind))  # type: ignore[arg-type]
+            return [offset]
+        b, kind = self.builder, offset.type
+        first = b.binary("mul", offset, b.const(n, kind))  # type: ignore[arg-type]
         return [b.binary("add", first, b.const(k, kind)) for k in range(n)]  # type: ignore[arg-type]
 
     def _list(self, node: ast.List) -> ListLiteral:

@@ -79,7 +79,7 @@ class Arithmetic(Context):
             [x for v, k in zip(value, kind, strict=True) for x in self.packed(v, k)] if isinstance(kind, tuple) else []
         )
 
-    def together(self, *values: Any) -> tuple[Kind, list[Value]]:
+    def to_common_type(self, *values: Any) -> tuple[Kind, list[Value]]:
         """Converts numbers to their common type."""
         kind = self.kind(values[0])
         for value in values[1:]:
@@ -246,17 +246,17 @@ class Arithmetic(Context):
                 )
             return (one is other) == (sign == "is")
         if sign not in _COMPARISONS:
-            return self._among(sign == "in", one, other)
+            return self._contains(sign == "in", one, other)
         if isinstance(one, Vector) or isinstance(other, Vector):
             return self.each(partial(self.compare, sign), one, other)
         if is_static(one) and is_static(other) and not isinstance(one, Array) and not isinstance(other, Array):
             return bool(_folded(sign, one, other))
-        beyond = self._beyond(one, other)
-        if beyond:
-            return bool(_FOLD[sign](*beyond))
+        as_ints = self._out_of_range(one, other)
+        if as_ints:
+            return bool(_FOLD[sign](*as_ints))
         return Number(self._compared(sign, one, other), Kind(BOOL))
 
-    def _among(self, is_in: bool, one: Any, values: Any) -> Any:
+    def _contains(self, is_in: bool, one: Any, values: Any) -> Any:
         """Returns whether a number is in a tuple or vector, or is not in it."""
         if not isinstance(values, tuple):
             raise UnsupportedError(f"'in' takes a tuple or a vector in kernels; got {describe(values)}")
@@ -284,7 +284,7 @@ class Arithmetic(Context):
         less = _FOLD[sign](-1, 0) if signed is one else _FOLD[sign](0, -1)
         return self.builder.select(below, self.cast(less, BOOL), found)
 
-    def _beyond(self, one: Any, other: Any) -> tuple[int, int] | None:
+    def _out_of_range(self, one: Any, other: Any) -> tuple[int, int] | None:
         """Returns ints that compare the same, if one operand is a Python int outside of the other's range."""
         for number, typed, flip in ((one, other, False), (other, one, True)):
             kind = self.kind(typed)

@@ -195,7 +195,7 @@ class Compiler(ControlFlow):
     def _attribute(self, node: ast.Attribute) -> Any:
         base, name = self.value(node.value), node.attr
         if isinstance(base, (ModuleType, type)):
-            return self.captured.look_up(base, name, f"{base.__name__}.{name}")
+            return self.captured.look_up(base, name, f"{base.__name__.rpartition('.')[2]}.{name}")
         if isinstance(base, Array) and name == "shape":
             return tuple([self.extent(base, axis) for axis in range(base.ndim)])
         if isinstance(base, Array) and name in ("ndim", "dtype"):
@@ -364,8 +364,8 @@ class Compiler(ControlFlow):
             if is_row:
                 self.assign(array, indices, self.binary(sign, Row(array, indices), self.value(node.value)))
                 return
-            place = self.place(array, indices)
-            self.store(array, place, self.binary(sign, self.load(array, place), self.value(node.value)))
+            offset = self.offset(array, indices)
+            self.store(array, offset, self.binary(sign, self.load(array, offset), self.value(node.value)))
         else:
             self._store(target, self.binary(sign, self.value(target), self.value(node.value)))
 

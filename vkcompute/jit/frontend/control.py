@@ -88,7 +88,7 @@ class ControlFlow(MemoryAccess):
                 if self.alive:
                     self.leave(edges, self.builder.yield_, finish=False)
             self.alive = True
-        self._join(edges, before, lambda: branch.results, f"line {self.frames[-1].source.place(node)[0]}")
+        self._join(edges, before, lambda: branch.results, f"line {self.frames[-1].source.location(node)[0]}")
 
     def repeat(self, build: Build, names: set[str], node: ast.AST) -> None:
         """Builds a loop; the body is built again until the types of its variables reach a fixed point.
@@ -100,10 +100,10 @@ class ControlFlow(MemoryAccess):
         before = dict(self.env)
         set_before = [name for name in before if name in names and not isinstance(before[name], Unset)]
         kinds = {name: self._stored_type(before[name]) for name in set_before}
-        mark, frame, place = self.builder.checkpoint(), self.frames[-1], self.error(node, LOOP)
+        mark, frame, location = self.builder.checkpoint(), self.frames[-1], self.error(node, LOOP)
         while True:
             initial = [v for name, kind in kinds.items() for v in self.packed(before[name], kind)]
-            with self.builder.at(place):
+            with self.builder.at(location):
                 edges = LoopEdges(self.builder.loop(*initial))
             params = iter(edges.loop.params)
             self.env = before | {name: unpacked(kind, params) for name, kind in kinds.items()}
@@ -120,7 +120,7 @@ class ControlFlow(MemoryAccess):
             self.builder.rewind(mark)
             kinds = wider
         self._terminate(edges.continues, kinds)
-        line = frame.source.place(node)[0]
+        line = frame.source.location(node)[0]
         self._join(edges.exits, before, lambda: edges.loop.results, f"line {line}")
         why = Unset(f"the loop at line {line} may end before it is assigned; assign it before the loop, too")
         self.env |= dict.fromkeys(sorted(names.difference(self.env)), why)

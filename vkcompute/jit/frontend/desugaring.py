@@ -27,7 +27,7 @@ class _Loops(ast.NodeTransformer):
         if isinstance(node.iter, ast.Call) and not _is_supported_call(node.iter):
             return node
         assignments: list[ast.stmt] = []
-        index_name = f"place in {node.lineno}:{node.col_offset}"
+        index_name = f"index of {node.lineno}:{node.col_offset}"
         length, item = _unrolled(node.iter, partial(ast.Name, index_name), assignments)
         iterations = ast.copy_location(_call("range", length), node.iter)
         taken = ast.copy_location(ast.Assign([node.target], ast.copy_location(item, node.iter)), node.target)

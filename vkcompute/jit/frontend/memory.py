@@ -24,41 +24,41 @@ class MemoryAccess(Arithmetic):
     def item(self, base: Any, index: Any) -> Any:
         """Returns an element, or a row where the last index is left out."""
         array, indices, is_row = indexed(base, index)
-        return Row(array, indices) if is_row else self.load(array, self.place(array, indices))
+        return Row(array, indices) if is_row else self.load(array, self.offset(array, indices))
 
     def assign(self, base: Any, index: Any, value: Any) -> None:
         """Stores an element, or a vector or tuple to a row of the same length."""
         array, indices, is_row = indexed(base, index)
         if not is_row:
-            self.store(array, self.place(array, indices), value)
+            self.store(array, self.offset(array, indices), value)
             return
         if not isinstance(value, tuple):
             rule = f"{array.name} takes {array.ndim} indices; a row, with one less, takes a vector or a tuple"
             raise UnsupportedError(f"{rule}; got {describe(value)}")
         _demand_length(array, len(value))
         for k, each in enumerate(value):
-            self.store(array, self.place(array, (*indices, k)), each)
+            self.store(array, self.offset(array, (*indices, k)), each)
 
     def loaded(self, row: Row, n: int) -> Vector:
         """Loads a row of `n` elements."""
         _demand_length(row.array, n)
-        return Vector([self.load(row.array, self.place(row.array, (*row.indices, k))) for k in range(n)])
+        return Vector([self.load(row.array, self.offset(row.array, (*row.indices, k))) for k in range(n)])
 
     def each(self, work: Callable[..., Any], *values: Any) -> Vector:
         """Applies a function of numbers to each element of vectors and rows; other values are repeated."""
         n = next(len(value) for value in values if isinstance(value, Vector))
         return super().each(work, *[self.loaded(value, n) if isinstance(value, Row) else value for value in values])
 
-    def load(self, array: Array, place: Value) -> Number:
+    def load(self, array: Array, offset: Value) -> Number:
         """Loads the element at an offset."""
-        found = self.guarded(place, lambda: self.builder.load(array.memory, place), array.memory.element)
+        found = self.guarded(offset, lambda: self.builder.load(array.memory, offset), array.memory.element)
         return Number(self.builder.cast(found, array.element), Kind(array.element))
 
-    def store(self, array: Array, place: Value, value: Any) -> None:
+    def store(self, array: Array, offset: Value, value: Any) -> None:
         """Stores an element at an offset, converted as by numpy's `astype`."""
         self.mark_written(array)
         number = self.builder.cast(self.cast(value, array.element), array.memory.element)
-        self.guarded(place, lambda: self.builder.store(array.memory, place, number))
+        self.guarded(offset, lambda: self.builder.store(array.memory, offset, number))
 
     def mark_written(self, array: Array, *, assigned: bool = True) -> None:
         """Notes that the kernel writes an array, by assignment or only by atomic operations."""
@@ -79,7 +79,7 @@ class MemoryAccess(Arithmetic):
             self.extents[key] = self.function.push(name, INT32)
         return Number(self.extents[key], Kind(INT32))
 
-    def place(self, array: Any, index: Any) -> Value:
+    def offset(self, array: Any, index: Any) -> Value:
         """Returns the offset of an element in a row-major array; negative constants count from the end."""
         indices = index if isinstance(index, tuple) else (index,)
         if not isinstance(array, Array):
@@ -95,7 +95,7 @@ class MemoryAccess(Arithmetic):
             if isinstance(each, int) and not -length <= each < length:
                 raise UnsupportedError(f"{array.name} has {length} elements along this axis; got {each}")
         along = [self._from_start(array, axis, each) for axis, each in enumerate(indices)]
-        return self._checked(array, along) if self.check_bounds and along else self._offset(array, along)
+        return self._checked(array, along) if self.check_bounds and along else self._row_major_offset(array, along)
 
     def _from_start(self, array: Array, axis: int, index: Any) -> Any:
         """Returns an index that counts from the start."""
@@ -103,7 +103,7 @@ class MemoryAccess(Arithmetic):
             return self.binary("+", self.extent(array, axis), int(index))
         return index
 
-    def _offset(self, array: Array, indices: Sequence[Any]) -> Value:
+    def _row_major_offset(self, array: Array, indices: Sequence[Any]) -> Value:
         """Returns the offset of an element, for indices that count from the start."""
         found: Any = 0
         for axis, each in enumerate(indices):
@@ -126,9 +126,9 @@ class MemoryAccess(Arithmetic):
             unsigned = SCALARS[f"uint{element_of(at.type).bits}"]
             fits = b.binary("lt", b.bitcast(at, unsigned), self.cast(length, unsigned))  # excludes negative ones, too
             inside = fits if inside is None else b.binary("and", inside, fits)
-        place = self._offset(array, indices)
+        offset = self._row_major_offset(array, indices)
         if inside is None or isinstance(inside, Constant):  # constant indices of shared arrays are checked already
-            return place
+            return offset
         branch = b.if_(b.unary("not", inside))
         with branch.then:
             n, one = array.ndim, "," * (array.ndim == 1)
@@ -136,15 +136,15 @@ class MemoryAccess(Arithmetic):
             lengths = ", ".join(f"{{{n + k}}}" for k in range(n))
             text = f"index {index} is outside of {array.name}, whose shape is ({lengths}{one})"
             self.report(text, [*indices, *[self.converted(each, INT32) for each in shape]], fails=True)
-        place = b.select(inside, place, b.const(0, element_of(place.type)))  # a new value, the key of its condition
-        self.in_bounds[place] = inside
-        return place
+        offset = b.select(inside, offset, b.const(0, element_of(offset.type)))  # a new value, the key of its condition
+        self.in_bounds[offset] = inside
+        return offset
 
-    def guarded(self, place: Value, use: Callable[[], Value | None], kind: Scalar | None = None) -> Any:
+    def guarded(self, offset: Value, use: Callable[[], Value | None], kind: Scalar | None = None) -> Any:
         """Returns what `use` builds; out of bounds at a checked offset, zero of this type instead."""
-        if place not in self.in_bounds:
+        if offset not in self.in_bounds:
             return use()
-        branch = self.builder.if_(self.in_bounds[place])
+        branch = self.builder.if_(self.in_bounds[offset])
         with branch.then:
             found = use()
             self.builder.yield_(*[] if found is None else [found])
@@ -153,7 +153,7 @@ class MemoryAccess(Arithmetic):
         return branch.results[0] if kind is not None else None
 
     def report(self, text: str, values: Sequence[Any], *, fails: bool = False) -> None:
-        """Reports to the host from the current place.
+        """Reports to the host from the current place in the kernel.
 
         Args:
             text: format string for `str.format` with the values, at most 100.

@@ -87,12 +87,12 @@ class Reports:
 
     def _invocation(self) -> list[Value]:
         """Returns the global invocation ID in the grid as the user gave it, before it was wrapped."""
-        b, place = self._builder, [self._builder.builtin("global_id", axis) for axis in range(3)]
+        b, ids = self._builder, [self._builder.builtin("global_id", axis) for axis in range(3)]
         if self._grid_wrapped:
             row = b.binary("mul", b.builtin("n_groups"), b.const(self._function.local_size[0], UINT32))
-            x = b.binary("add", place[0], b.binary("mul", b.builtin("group_id", 1), row))
-            place[:2] = x, b.builtin("local_id", 1)
-        return place
+            x = b.binary("add", ids[0], b.binary("mul", b.builtin("group_id", 1), row))
+            ids[:2] = x, b.builtin("local_id", 1)
+        return ids
 
     def _fail(self, words: list[Value]) -> None:
         """Counts a failure, and records it if no earlier invocation is known to have failed."""

@@ -39,7 +39,7 @@ class Source:
     shift: int
     tree: ast.FunctionDef
 
-    def place(self, node: ast.AST) -> tuple[int, int]:
+    def location(self, node: ast.AST) -> tuple[int, int]:
         """Line and column of a node in the file, both from 1."""
         line: int = getattr(node, "lineno", self.tree.lineno)
         before = self._text(line).encode()[: getattr(node, "col_offset", 0)]
@@ -47,7 +47,7 @@ class Source:
 
     def error(self, node: ast.AST, message: object) -> KernelError:
         """An error at a node: file, line, column and message; then the source line, and a caret below it."""
-        line, column = self.place(node)
+        line, column = self.location(node)
         text = self._text(line - self.above)
         blank = "".join("\t" if each == "\t" else " " for each in text[: column - 1])
         return KernelError(f"{self.file}:{line}:{column}: {message}\n    {text}\n    {blank}^")
@@ -127,16 +127,16 @@ def _lambda(function: FunctionType) -> Source:
         raise _changed("the lambda") from None
     found = [node for node in nodes if isinstance(node, ast.Lambda) and node.lineno == code.co_firstlineno]
     if len(found) > 1 and hasattr(code, "co_positions"):  # Python 3.11
-        places = [(line or 0, column or 0) for line, _, column, end in code.co_positions() if end]
-        found = [node for node in found if places and all(map(partial(_is_inside, node.body), places))][-1:]
+        locations = [(line or 0, column or 0) for line, _, column, end in code.co_positions() if end]
+        found = [node for node in found if locations and all(map(partial(_is_inside, node.body), locations))][-1:]
     if len(found) != 1:
         where = f"{code.co_filename}:{code.co_firstlineno}"
         raise KernelError(f"{where}: this line has {len(found)} lambdas; write each on a line of its own, or with def")
     return Source(code.co_filename, lines, 0, 0, function_def(found[0].args, found[0].body))
 
 
-def _is_inside(node: ast.expr, place: tuple[int, int]) -> bool:
-    return (node.lineno, node.col_offset) <= place < (node.end_lineno or 0, node.end_col_offset or 0)
+def _is_inside(node: ast.expr, location: tuple[int, int]) -> bool:
+    return (node.lineno, node.col_offset) <= location < (node.end_lineno or 0, node.end_col_offset or 0)
 
 
 def _no_source(name: str) -> KernelError:

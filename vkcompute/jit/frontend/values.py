@@ -96,7 +96,7 @@ def is_python(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, np.generic)
 
 
-def holder(number: int) -> Scalar:
+def int_type_of(number: int) -> Scalar:
     """Returns the type of a Python int on its own: the first of int32, uint32, int64, uint64 that holds it."""
     for kind in (INT32, UINT32, INT64, UINT64):
         if fits(number, kind):
@@ -121,7 +121,7 @@ def kind_of(value: Any, real: Scalar) -> Any:
     if isinstance(value, bool):
         return Kind(BOOL)
     if isinstance(value, int):
-        return Kind(holder(value), True)
+        return Kind(int_type_of(value), True)
     if isinstance(value, float):
         return Kind(real, True)
     return like(value, [kind_of(each, real) for each in value]) if isinstance(value, tuple) else value

@@ -20,7 +20,7 @@ __all__ = """
 
 def _atomic(name: str, c: Compiler, array: Any, index: Any, *values: Any) -> Number:
     """Builds an atomic operation on an element."""
-    place = c.place(array, index)
+    offset = c.offset(array, index)
     _check_atomic(name, array)
     for each in values:
         if array.element.kind != "f" and c.kind(each).type.kind == "f":
@@ -30,10 +30,10 @@ def _atomic(name: str, c: Compiler, array: Any, index: Any, *values: Any) -> Num
     c.mark_written(array, assigned=False)
     numbers = [c.cast(each, array.element) for each in values]
     if name == "compare_exchange":
-        change = partial(c.builder.compare_exchange, array.memory, place, *numbers)
+        change = partial(c.builder.compare_exchange, array.memory, offset, *numbers)
     else:
-        change = partial(c.builder.atomic, name, array.memory, place, *numbers)
-    return Number(c.guarded(place, change, array.element), Kind(array.element))
+        change = partial(c.builder.atomic, name, array.memory, offset, *numbers)
+    return Number(c.guarded(offset, change, array.element), Kind(array.element))
 
 
 def _public(name: str) -> str:

@@ -15,7 +15,8 @@ from vkcompute.errors import KernelError
 from vkcompute.jit.simulator.callstack import Calls, CallStack, line_of
 from vkcompute.jit.simulator.subgroup import SUBGROUP_SIZE, results
 
-Place = tuple[int, int, int]
+XYZ = tuple[int, int, int]
+"""Sizes or an ID along x, y and z."""
 
 
 class _Stopped(BaseException):
@@ -35,14 +36,14 @@ class Grid:
     def __init__(self, name: str, stack: CallStack) -> None:
         self.stack, self._name = stack, name
 
-    def groups(self, n_groups: Place, local_size: Place) -> Iterator[Workgroup]:
+    def groups(self, n_groups: XYZ, local_size: XYZ) -> Iterator[Workgroup]:
         """Yields the workgroups in order, along x first."""
-        return (Workgroup(self, place, n_groups, local_size) for place in _places(n_groups))
+        return (Workgroup(self, group_id, n_groups, local_size) for group_id in _ids(n_groups))
 
     def fault(self, message: str, invocation: Invocation | None = None, calls: Calls | None = None) -> KernelError:
         """Returns an error of an invocation at a place; by default of the current invocation at its current place."""
         who = invocation or self.current
-        text = f"{self._name}, {who} of workgroup {who.group.place}: {message}"
+        text = f"{self._name}, {who} of workgroup {who.group.id}: {message}"
         return self.stack.error(text, calls or self.stack.calls())
 
 
@@ -53,11 +54,11 @@ class Workgroup:
         phase: number of barriers passed.
     """
 
-    def __init__(self, grid: Grid, place: Place, n_groups: Place, local_size: Place) -> None:
-        self.grid, self.place, self.n_groups, self.local_size = grid, place, n_groups, local_size
+    def __init__(self, grid: Grid, group_id: XYZ, n_groups: XYZ, local_size: XYZ) -> None:
+        self.grid, self.id, self.n_groups, self.local_size = grid, group_id, n_groups, local_size
         self.phase = 0
         self.turn = threading.Semaphore(0)
-        self.invocations = [Invocation(self, local) for local in _places(local_size)]
+        self.invocations = [Invocation(self, local) for local in _ids(local_size)]
 
     def run(self, kernel: Callable[[], object], *, waits: bool) -> None:
         """Runs the kernel for each invocation. Invocations that wait for each other run in threads, one at a time."""
@@ -119,7 +120,7 @@ class Invocation:
         iterations: numbers of iterations of the loops that it is in, by depth of the call and first line.
     """
 
-    def __init__(self, group: Workgroup, local: Place) -> None:
+    def __init__(self, group: Workgroup, local: XYZ) -> None:
         self.group, self.local = group, local
         self.waits_at: Calls = ()
         self.request: tuple[str, list[Any]] | None = None
@@ -140,7 +141,7 @@ class Invocation:
             case "local_size":
                 return size[axis]
             case "group_id":
-                return group.place[axis]
+                return group.id[axis]
             case "local_id":
                 return self.local[axis]
             case "local_index":
@@ -153,7 +154,7 @@ class Invocation:
                 return self.builtin("local_index") // SUBGROUP_SIZE
             case "subgroup_local_id":
                 return self.builtin("local_index") % SUBGROUP_SIZE
-        return group.place[axis] * size[axis] + self.local[axis]
+        return group.id[axis] * size[axis] + self.local[axis]
 
     def __str__(self) -> str:
         return f"invocation {tuple(self.builtin('global_id', axis) for axis in range(3))}"
@@ -231,5 +232,5 @@ class Invocation:
             thread.join(1)
 
 
-def _places(sizes: Place) -> Iterator[Place]:
+def _ids(sizes: XYZ) -> Iterator[XYZ]:
     return ((x, y, z) for z, y, x in itertools.product(*map(range, sizes[::-1])))

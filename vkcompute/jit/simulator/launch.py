@@ -184,7 +184,7 @@ def _values(machine: Machine, recorder: Recorder, given: list[Any], written: lis
     values = []
     for position, (parameter, each) in enumerate(zip(recorder.args.values(), given, strict=True)):
         if not isinstance(parameter, Array):
-            values.append(machine.settled(parameter.kind, each))
+            values.append(machine.as_type(parameter.kind, each))
         elif position in recorder.written and not each.flags.writeable:
             raise ValueError(f"the kernel writes {parameter.name}, and the array given for it is read-only; copy it")
         else:

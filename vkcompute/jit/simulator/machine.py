@@ -10,20 +10,27 @@ from typing import Any
 import numpy as np
 
 from vkcompute.ir import INT32, INT64, Constant, Function, Memory, Scalar, Value
-from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.context import Frame
 from vkcompute.jit.frontend.values import Array, Kind, Number, Row, Vector, like
 from vkcompute.jit.library import workgroup
 from vkcompute.jit.simulator.callstack import CallStack
 from vkcompute.jit.simulator.invocations import Grid
 from vkcompute.jit.simulator.memory import DeviceMemory
-from vkcompute.jit.simulator.numbers import Fixed, SimulatedArray, SimulatedNumber, SimulatedRow, SimulatedVector, plain
+from vkcompute.jit.simulator.numbers import (
+    Semantics,
+    SimulatedArray,
+    SimulatedConstant,
+    SimulatedNumber,
+    SimulatedRow,
+    SimulatedVector,
+    plain,
+)
 from vkcompute.jit.simulator.operations import DIRECT, Evaluator, State
 from vkcompute.jit.simulator.recorder import Notes, Recorder, type_of
 from vkcompute.jit.simulator.rewriter import rewritten
 
 
-class Machine(Compiler):
+class Machine(Semantics):
     """Evaluates a kernel for the current invocation.
 
     Attributes:
@@ -52,37 +59,37 @@ class Machine(Compiler):
 
     # -- values -------------------------------------------------------------------------------------------------------
 
-    def seen(self, value: Any) -> Any:
+    def simulated(self, value: Any) -> Any:
         """Converts a value of the compiler to a simulated value."""
         if isinstance(value, tuple):
-            parts = map(self.seen, value)
+            parts = map(self.simulated, value)
             return SimulatedVector(parts, self) if isinstance(value, Vector) else like(value, parts)
         if type(value) is Row:
             return SimulatedRow(value, self)
         return SimulatedNumber(value.value, value.kind, self) if type(value) is Number else value
 
-    def fixed(self, value: Any) -> Any:
+    def constant(self, value: Any) -> Any:
         """Converts a value from outside of the kernel."""
         if isinstance(value, tuple):
-            return like(value, map(self.fixed, value))
+            return like(value, map(self.constant, value))
         if not isinstance(value, np.generic):
             return value
         kind = self.kind(value)
-        return Fixed(self.builder.const(value, kind.type), kind, self)
+        return SimulatedConstant(self.builder.const(value, kind.type), kind, self)
 
-    def settled(self, kind: Any, value: Any) -> Any:
+    def as_type(self, kind: Any, value: Any) -> Any:
         """Converts a value to a type, as `type_of` returns it."""
         if isinstance(kind, tuple):
-            return self.seen(like(kind, [self.settled(k, v) for k, v in zip(kind, value, strict=True)]))
+            return self.simulated(like(kind, [self.as_type(k, v) for k, v in zip(kind, value, strict=True)]))
         if kind is None or (type(value) is SimulatedNumber and value.kind == kind):
-            return self.seen(value)
+            return self.simulated(value)
         return SimulatedNumber(self.cast(value, kind.type), kind, self)
 
-    def picked(self, kind: Any, values: tuple[Any, ...], index: Any) -> Any:
+    def selected(self, kind: Any, values: tuple[Any, ...], index: Any) -> Any:
         """Returns an element of a tuple or a vector, in a type."""
         if not 0 <= int(index) < len(values):
             raise self.grid.fault(f"index {index} is out of bounds of {len(values)} values; compare the index before")
-        return self.settled(kind, tuple(values)[int(index)])
+        return self.as_type(kind, tuple(values)[int(index)])
 
     def operate(self, sign: str, one: Any, other: Any) -> Any:
         """Returns `one sign other` of simulated values."""
@@ -90,7 +97,7 @@ class Machine(Compiler):
             kind = one.kind  # a shortcut for the most frequent operations
             if kind.type.kind != "b":
                 return SimulatedNumber(Constant(kind.type, DIRECT[sign](one.scalar, other.scalar)), kind, self)
-        return self.seen(self.binary(sign, one, other))
+        return self.simulated(self.binary(sign, one, other))
 
     # -- calls and loops ----------------------------------------------------------------------------------------------
 
@@ -98,7 +105,7 @@ class Machine(Compiler):
         """Calls an intrinsic at this node, and converts its result to a type."""
         self.node = node
         if function is not workgroup.shared:
-            return self.settled(kind, self.call_intrinsic(function, list(map(plain, args))))
+            return self.as_type(kind, self.call_intrinsic(function, list(map(plain, args))))
         if node not in self._shared:
             array = self.call_intrinsic(function, list(map(plain, args)))
             self.memory.add_shared(array.memory, array.shape)
@@ -113,7 +120,7 @@ class Machine(Compiler):
             notes, kind = recorder.note(self.frames[0], function, list(map(_stand_in, args)))
             self._inlined[key] = rewritten(notes, self), kind
         found, kind = self._inlined[key]
-        return self.settled(kind, found(*map(self.seen, args)))
+        return self.as_type(kind, found(*map(self.simulated, args)))
 
     def begin_loop(self, line: int) -> None:
         """Starts to count the iterations of a loop."""
@@ -153,7 +160,7 @@ class Machine(Compiler):
         found = math.prod(self.shape(array)) if axis < 0 else self.shape(array)[axis]
         return Number(Constant(INT32, np.int32(found)), Kind(INT32))
 
-    def place(self, array: Any, index: Any) -> Value:
+    def offset(self, array: Any, index: Any) -> Value:
         """Returns the offset of an element; an index out of bounds is an error."""
         along, flat, shape = [], 0, self.shape(array)
         for each, length in zip(index if isinstance(index, tuple) else (index,), shape, strict=True):

@@ -29,7 +29,7 @@ class Access(NamedTuple):
 
     invocation: Invocation
     phase: int
-    place: Call
+    call: Call
 
 
 class AccessHistory:
@@ -129,7 +129,7 @@ class Cells:
         )
         return (
             f"a race: this {_PRESENT[kind]} {self._element(index)}, which {access.invocation} {_PAST[before]} at "
-            f"{line_of(access.place)} and nothing orders the two; {remedy}"
+            f"{line_of(access.call)} and nothing orders the two; {remedy}"
         )
 
     def _element(self, index: int) -> str:

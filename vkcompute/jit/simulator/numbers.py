@@ -2,46 +2,34 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterable
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from vkcompute.ir import Constant, Memory, Value
+from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.values import Array, Kind, Number, Row, Vector, like, sliced, swizzled
 
 
-class Semantics(Protocol):
+class Semantics(Compiler):
     """The compiler's rules, applied to simulated values."""
 
-    def operate(self, sign: str, one: Any, other: Any, /) -> Any:
-        """Returns `one sign other`."""
+    @abstractmethod
+    def operate(self, sign: str, one: Any, other: Any) -> Any:
+        """Returns `one sign other` of simulated values."""
 
-    def compare(self, sign: str, one: Any, other: Any, /) -> Any:
-        """Compares two values."""
+    @abstractmethod
+    def shape(self, array: Array) -> tuple[int, ...]:
+        """Returns the shape of a tensor or shared array."""
 
-    def unary(self, sign: str, value: Any, /) -> Any:
-        """Returns `sign value`."""
-
-    def element(self, values: tuple[Any, ...], index: Any, /) -> Any:
-        """Returns an element of a vector."""
-
-    def item(self, base: Any, index: Any, /) -> Any:
-        """Returns an element or a row of an array."""
-
-    def assign(self, base: Any, index: Any, value: Any, /) -> None:
-        """Stores an element or a row."""
-
-    def extent(self, array: Array, axis: int, /) -> Any:
-        """Returns the length of an axis, or the size for axis -1."""
-
-    def shape(self, array: Array, /) -> tuple[int, ...]:
-        """Returns the shape of an array."""
-
-    def contents(self, memory: Memory, /) -> np.ndarray[Any, Any]:
+    @abstractmethod
+    def contents(self, memory: Memory) -> np.ndarray[Any, Any]:
         """Returns all elements of a memory."""
 
-    def seen(self, value: Any, /) -> Any:
+    @abstractmethod
+    def simulated(self, value: Any) -> Any:
         """Converts a value of the compiler to a simulated value."""
 
 
@@ -56,11 +44,11 @@ def _binary(sign: str) -> tuple[Callable[[Any, Any], Any], Callable[[Any, Any], 
 
 
 def _compared(sign: str) -> Callable[[Any, Any], Any]:
-    return lambda self, other: self.rules.seen(self.rules.compare(sign, self, other))
+    return lambda self, other: self.rules.simulated(self.rules.compare(sign, self, other))
 
 
 def _unary(sign: str) -> Callable[[Any], Any]:
-    return lambda self: self.rules.seen(self.rules.unary(sign, self))
+    return lambda self: self.rules.simulated(self.rules.unary(sign, self))
 
 
 class Operators:
@@ -122,7 +110,7 @@ class SimulatedNumber(Operators, Number):
         return format(self.scalar, spec)
 
 
-class Fixed(SimulatedNumber):
+class SimulatedConstant(SimulatedNumber):
     """A numpy scalar from outside of the kernel, a compile-time constant."""
 
     __slots__ = ()
@@ -138,11 +126,11 @@ class SimulatedVector(Operators, Vector):
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
-            return self.rules.seen(sliced(Vector(self), index))
-        return self.rules.seen(self.rules.element(Vector(self), index))
+            return self.rules.simulated(sliced(Vector(self), index))
+        return self.rules.simulated(self.rules.element(Vector(self), index))
 
     def __getattr__(self, name: str) -> Any:
-        return self.rules.seen(swizzled(Vector(self), name))
+        return self.rules.simulated(swizzled(Vector(self), name))
 
     def __repr__(self) -> str:
         return f"{type(self[0].scalar).__name__}x{len(self)}({', '.join(map(str, self))})"
@@ -158,7 +146,7 @@ class SimulatedRow(Operators, Row):
         object.__setattr__(self, "rules", rules)
 
     def __getitem__(self, index: Any) -> Any:
-        return self.rules.seen(self.rules.item(self, plain(index)))
+        return self.rules.simulated(self.rules.item(self, plain(index)))
 
     def __setitem__(self, index: Any, value: Any) -> None:
         self.rules.assign(self, plain(index), value)
@@ -181,7 +169,7 @@ class SimulatedArray:
         self.array, self._rules = array, rules
 
     def __getitem__(self, index: Any) -> Any:
-        return self._rules.seen(self._rules.item(self.array, plain(index)))
+        return self._rules.simulated(self._rules.item(self.array, plain(index)))
 
     def __setitem__(self, index: Any, value: Any) -> None:
         self._rules.assign(self.array, plain(index), value)
@@ -189,12 +177,12 @@ class SimulatedArray:
     @property
     def shape(self) -> tuple[Any, ...]:
         """Lengths of the axes: int32 for a tensor, constants for a shared array."""
-        return tuple(self._rules.seen(self._rules.extent(self.array, axis)) for axis in range(self.array.ndim))
+        return tuple(self._rules.simulated(self._rules.extent(self.array, axis)) for axis in range(self.array.ndim))
 
     @property
     def size(self) -> Any:
         """Number of elements."""
-        return self._rules.seen(self._rules.extent(self.array, -1))
+        return self._rules.simulated(self._rules.extent(self.array, -1))
 
     @property
     def ndim(self) -> int:
@@ -219,4 +207,6 @@ def plain(value: Any) -> Any:
     """Converts a simulated value to one of the compiler, with constants as Python or numpy objects."""
     if isinstance(value, tuple) and not isinstance(value, Vector):
         return like(value, map(plain, value))
-    return value.array if isinstance(value, SimulatedArray) else value.scalar if type(value) is Fixed else value
+    if isinstance(value, SimulatedArray):
+        return value.array
+    return value.scalar if type(value) is SimulatedConstant else value

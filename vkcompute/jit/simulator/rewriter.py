@@ -29,13 +29,13 @@ class Hooks(Protocol):
     stack: CallStack
     counts: bool
 
-    def fixed(self, value: Any, /) -> Any:
+    def constant(self, value: Any, /) -> Any:
         """Converts a value from outside of the kernel."""
 
-    def settled(self, kind: Any, value: Any, /) -> Any:
+    def as_type(self, kind: Any, value: Any, /) -> Any:
         """Converts a value to a type."""
 
-    def picked(self, kind: Any, values: tuple[Any, ...], index: Any, /) -> Any:
+    def selected(self, kind: Any, values: tuple[Any, ...], index: Any, /) -> Any:
         """Returns an element of a tuple, in a type."""
 
     def invoke(self, node: ast.AST, function: Any, kind: Any, /, *args: Any) -> Any:
@@ -62,10 +62,10 @@ def rewritten(notes: Notes, hooks: Hooks) -> FunctionType:
     module = ast.increment_lineno(ast.fix_missing_locations(ast.Module([outer], [])), source.above)
     code = _inner(_inner(compile(module, source.file, "exec", dont_inherit=True)))
     hooks.stack.add(code, function, source)
-    defaults = tuple(map(hooks.fixed, function.__defaults__ or ()))
+    defaults = tuple(map(hooks.constant, function.__defaults__ or ()))
     closure = tuple([cells[name] for name in code.co_freevars])
     found = FunctionType(code, function.__globals__, function.__name__, defaults, closure)
-    found.__kwdefaults__ = {name: hooks.fixed(each) for name, each in (function.__kwdefaults__ or {}).items()}
+    found.__kwdefaults__ = {name: hooks.constant(each) for name, each in (function.__kwdefaults__ or {}).items()}
     return found
 
 
@@ -77,10 +77,10 @@ def _parameters(args: list[ast.arg]) -> ast.arguments:
     return ast.arguments(posonlyargs=[], args=args, kwonlyargs=[], kw_defaults=[], defaults=[])
 
 
-def _raw(value: Any) -> bool:
+def _has_numpy_scalar(value: Any) -> bool:
     """True if a constant contains numpy's scalars, whose arithmetic differs from a kernel's."""
     if isinstance(value, tuple):
-        return is_static(value) and any(map(_raw, value))
+        return is_static(value) and any(map(_has_numpy_scalar, value))
     return isinstance(value, np.generic)
 
 
@@ -126,11 +126,11 @@ class Rewriter(ast.NodeVisitor):
         found = ast.Subscript(ast.Name(_TABLE, ast.Load()), ast.Constant(len(self.table) - 1), ast.Load())
         return cast(ast.expr, _placed(found, like))
 
-    def _settled(self, kind: Any, node: ast.expr) -> ast.expr:
+    def _as_type(self, kind: Any, node: ast.expr) -> ast.expr:
         """Converts an expression to a type."""
         if kind is None:
             return node
-        call = ast.Call(self._entry(partial(self._hooks.settled, kind), node), [node], [])
+        call = ast.Call(self._entry(partial(self._hooks.as_type, kind), node), [node], [])
         return cast(ast.expr, _placed(call, node))
 
     def _assignments(self, types: dict[str, Any], like: ast.AST) -> list[ast.stmt]:
@@ -141,7 +141,7 @@ class Rewriter(ast.NodeVisitor):
         ]
 
     def _variable(self, name: str, kind: Any, like: ast.AST) -> ast.expr:
-        return self._settled(kind, _placed(ast.Name(name, ast.Load()), like))
+        return self._as_type(kind, _placed(ast.Name(name, ast.Load()), like))
 
     # -- statements ---------------------------------------------------------------------------------------------------
 
@@ -199,10 +199,10 @@ class Rewriter(ast.NodeVisitor):
     def visit(self, node: ast.AST) -> Any:
         """Rewrites a node; numpy's scalars from outside become simulated numbers."""
         value = self._value(node)
-        known = type(value) is bool and any(_raw(self._value(each)) for each in ast.iter_child_nodes(node))
-        if not known and not _raw(value):
+        known = type(value) is bool and any(_has_numpy_scalar(self._value(each)) for each in ast.iter_child_nodes(node))
+        if not known and not _has_numpy_scalar(value):
             return super().visit(node)
-        found = self._hooks.fixed(value)
+        found = self._hooks.constant(value)
         if not any(each in self._notes.calls for each in ast.walk(node)):
             return self._entry(found, node)
         call = ast.Call(self._entry(lambda _: found, node), [super().visit(node)], [])  # for its side effects
@@ -210,14 +210,14 @@ class Rewriter(ast.NodeVisitor):
 
     def _joined(self, node: ast.expr) -> ast.expr:
         kind = type_of(self._value(node))
-        return self._settled(kind, self.generic_visit(node))
+        return self._as_type(kind, self.generic_visit(node))
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
         """Rewrites a subscript; a device index into a tuple returns the common type of its elements."""
         found, kind = cast(ast.Subscript, self.generic_visit(node)), type_of(self._value(node))
         if not isinstance(self._value(node.value), tuple) or not isinstance(self._value(node.slice), Number):
             return found
-        picked = self._entry(partial(self._hooks.picked, kind), node)
+        picked = self._entry(partial(self._hooks.selected, kind), node)
         return cast(ast.expr, _placed(ast.Call(picked, [found.value, found.slice], []), node))
 
     visit_BoolOp = visit_IfExp = visit_Compare = visit_UnaryOp = _joined  # noqa: N815
@@ -234,7 +234,7 @@ class Rewriter(ast.NodeVisitor):
             target = rewritten(self._notes.calls[node], self._hooks)
         args, named = ([self.visit(each) for each in given] for given in (node.args, node.keywords))
         call = _placed(ast.Call(self._entry(target, node.func), args, named), node)
-        return call if emitted else self._settled(kind, call)
+        return call if emitted else self._as_type(kind, call)
 
 
 def _placed(node: Any, like: ast.AST) -> Any:
