@@ -27,7 +27,7 @@ def _polynomial(c: Compiler, x: Any, coefficients: tuple[float, ...]) -> Any:
     return reduce(lambda sum, each: c.binary("+", c.binary("*", sum, x), each), coefficients[::-1])
 
 
-def _picked(c: Compiler, table: tuple[int, ...], first: Number, n: int) -> tuple[Any, ...]:
+def _table_entries(c: Compiler, table: tuple[int, ...], first: Number, n: int) -> tuple[Any, ...]:
     """Selects entries of a table by the bits of the index, the highest first, halving the table each time."""
     rows = [c.converted(each, first.kind.type) for each in table]
     n_bits = (len(table) - n).bit_length()
@@ -56,8 +56,8 @@ def polynomial(x: Any, coefficients: Any) -> Any:
     raise NotImplementedError
 
 
-@intrinsic(_picked)
-def picked(table: Any, first: Any, n: Any) -> Any:
+@intrinsic(_table_entries)
+def table_entries(table: Any, first: Any, n: Any) -> Any:
     """`n` consecutive entries of a table of constants, unsigned integers of the type of the index."""
     raise NotImplementedError
 
@@ -295,7 +295,7 @@ def _sum(k: Any, high: Any, low: Any) -> Any:
 def _log1p(x: Any, rest: Any, form: Any) -> Any:
     """log(1 + x + rest) for a small rest."""
     u = 1 + x
-    rest = np.where(bits(u) >= form.INF, 0, lost(x, form.real(1), u) + rest)
+    rest = np.where(bits(u) >= form.INF, 0, rounding_error(x, form.real(1), u) + rest)
     high, low, k = pair(u, rest, form.THIRDS, form.THIRDS_LOW, form)
     found = _logarithm(u, _sum(k * form.LN2, high, low + k * form.LN2_LOW), form)
     return np.where(abs(x) < 2.0 ** -(form.SHIFT + 2), x, found)
@@ -305,11 +305,11 @@ def _area(x: Any, more: Any, form: Any) -> Any:
     """log(1 + x + more); for huge x, log(2 x)."""
     huge = x > 2.0**form.SHIFT
     total = np.where(huge, x, x + more)
-    rest = np.where(huge, 0, lost(x, more, total))
+    rest = np.where(huge, 0, rounding_error(x, more, total))
     return _log1p(total, rest, form) + np.where(huge, form.real(math.log(2)), 0)
 
 
-def lost(x: Any, y: Any, total: Any) -> Any:
+def rounding_error(x: Any, y: Any, total: Any) -> Any:
     """Rounding error of `total`, the rounded sum of x and y."""
     large = np.where(abs(x) > abs(y), x, y)
     return (large - total) + np.where(abs(x) > abs(y), y, x)
@@ -425,10 +425,10 @@ def _turned(x: Any, form: Any) -> Any:
 
 def _far(u: Any, form: Any) -> Any:
     """Reduction of large numbers, given as bits, with the relevant bits of 2/pi (Payne and Hanek 1983)."""
-    place = (u >> form.SHIFT) - (form.BIAS + form.WHOLE)
+    first_bit = (u >> form.SHIFT) - (form.BIAS + form.WHOLE)
     m = (u & ((1 << form.SHIFT) - 1)) | (1 << form.SHIFT)
-    offset = place & (form.WIDTH - 1)
-    words = picked(form.TURNS, place // form.WIDTH, 4)
+    offset = first_bit & (form.WIDTH - 1)
+    words = table_entries(form.TURNS, first_bit // form.WIDTH, 4)
     first, second, third = _moved(words, offset, form), _moved(words[1:], offset, form), _moved(words[2:], offset, form)
     low = m * second + _upper(m, third, form)
     high = m * first + _upper(m, second, form) + np.where(low < m * second, form.uint(1), form.uint(0))

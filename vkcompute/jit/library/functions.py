@@ -21,12 +21,18 @@ from vkcompute.jit.library.coefficients import Double, Single
 _FORMATS = {16: standard.Half, 32: Single, 64: Double}
 
 
+def _floats(c: Compiler, *args: Any) -> list[Number]:
+    """Converts numbers to their common float type."""
+    kind, _ = c.to_common_type(*args)
+    target = floating(kind.type, c.real)
+    return [Number(c.cast(x, target), Kind(target, kind.weak)) for x in args]
+
+
 def _real(code: str, c: Compiler, *args: Any) -> Number:
     """Builds a function of floats; integers are converted."""
-    kind, _ = c.together(*args)
-    target = floating(kind.type, c.real)
+    numbers = _floats(c, *args)
     operation = c.builder.unary if len(args) == 1 else c.builder.binary
-    return Number(operation(code, *[c.cast(x, target) for x in args]), Kind(target, kind.weak))
+    return Number(operation(code, *[each.value for each in numbers]), numbers[0].kind)
 
 
 def _rounded(code: str, whole: bool, c: Compiler, x: Any) -> Any:
@@ -37,15 +43,15 @@ def _rounded(code: str, whole: bool, c: Compiler, x: Any) -> Any:
     return c.converted(found, INT32) if whole else found
 
 
-def _test(code: str, c: Compiler, x: Any) -> Any:
+def _is_nan_or_inf(code: str, c: Compiler, x: Any) -> Any:
     return Number(c.builder.unary(code, c.cast(x, c.kind(x).type)), Kind(BOOL)) if c.kind(x).type.kind == "f" else False
 
 
-def _extreme(code: str, c: Compiler, *args: Any) -> Any:
+def _min_or_max(code: str, c: Compiler, *args: Any) -> Any:
     values = args[0] if len(args) == 1 and isinstance(args[0], tuple) else args
     if len(values) < 2:
         raise UnsupportedError(f"{code} takes at least two numbers; got {', '.join(map(describe, values))}")
-    kind, numbers = c.together(*values)
+    kind, numbers = c.to_common_type(*values)
     if kind.type is BOOL:
         raise UnsupportedError(f"{code} takes numbers; got bools; use 'and' or 'or'")
     found: Value = numbers[0]
@@ -54,27 +60,27 @@ def _extreme(code: str, c: Compiler, *args: Any) -> Any:
     return Number(found, kind)
 
 
-def _numpys(name: str, c: Compiler, x: Any, y: Any) -> Any:
+def _propagating_nan(name: str, c: Compiler, x: Any, y: Any) -> Any:
     """numpy's maximum and minimum, which return NaN if an operand is NaN."""
-    kind, numbers = c.together(x, y)
+    kind, numbers = c.to_common_type(x, y)
     if kind.type.kind != "f":
-        return _extreme(name[:3], c, x, y)
+        return _min_or_max(name[:3], c, x, y)
     return c.call(getattr(standard, name), *[Number(each, kind) for each in numbers])
 
 
 def _clip(c: Compiler, x: Any, low: Any, high: Any) -> Any:
     """numpy's clip: `high` where high < low."""
-    return _numpys("minimum", c, _numpys("maximum", c, x, low), high)
+    return _propagating_nan("minimum", c, _propagating_nan("maximum", c, x, low), high)
 
 
 def _sign(c: Compiler, x: Any) -> Any:
-    found = _size("sign", c, x)
-    return c.where(_test("isnan", c, x), x, found) if c.kind(x).type.kind == "f" else found
+    found = _abs_or_sign("sign", c, x)
+    return c.where(_is_nan_or_inf("isnan", c, x), x, found) if c.kind(x).type.kind == "f" else found
 
 
 def _fmod(c: Compiler, x: Any, y: Any) -> Any:
     """numpy's fmod: an integer for integers."""
-    kind, numbers = c.together(x, y)
+    kind, numbers = c.to_common_type(x, y)
     return Number(c.builder.binary("rem", *numbers), kind) if kind.type.kind in "iu" else _real("rem", c, x, y)
 
 
@@ -83,13 +89,13 @@ def _reciprocal(c: Compiler, x: Any) -> Any:
     return c.call(standard.reciprocal, x) if c.kind(x).type.kind in "iu" else c.binary("/", 1, x)
 
 
-def _size(code: str, c: Compiler, x: Any) -> Any:
+def _abs_or_sign(code: str, c: Compiler, x: Any) -> Any:
     """Builds abs or sign."""
     kind = c.kind(x)
     if kind.type is BOOL:
         raise UnsupportedError(f"{code} takes a number; got bool; write int(x)")
     if kind.type.kind == "u":
-        return x if code == "abs" else _extreme("min", c, x, 1)
+        return x if code == "abs" else _min_or_max("min", c, x, 1)
     return Number(c.builder.unary(code, c.cast(x, kind.type)), kind)
 
 
@@ -97,7 +103,7 @@ def _where(c: Compiler, *args: Any) -> Any:
     return c.each(c.where, *args) if any(isinstance(x, Vector) for x in args) else c.where(*args)
 
 
-def _folded(sign: str, c: Compiler, values: Any) -> Any:
+def _reduced(sign: str, c: Compiler, values: Any) -> Any:
     """Combines the elements of a vector or a tuple by an operator."""
     if not isinstance(values, tuple) or not values:
         raise UnsupportedError(
@@ -136,13 +142,6 @@ def _len(c: Compiler, x: Any) -> Any:
     return len(x)
 
 
-def _floats(c: Compiler, *args: Any) -> list[Number]:
-    """Converts numbers to their common float type."""
-    kind, _ = c.together(*args)
-    target = floating(kind.type, c.real)
-    return [Number(c.cast(x, target), Kind(target, kind.weak)) for x in args]
-
-
 def _of_floats(definition: Any, c: Compiler, *args: Any) -> Any:
     return c.call(definition, *_floats(c, *args))
 
@@ -157,7 +156,7 @@ def _ldexp(c: Compiler, x: Any, n: Any) -> Any:
     kind = c.kind(n)
     c.demand_kind("iu", kind, "ldexp", n)
     if kind.type.kind == "u" and kind.type.bits >= 32:
-        n = _extreme("min", c, n, 1 << 14)
+        n = _min_or_max("min", c, n, 1 << 14)
     if kind.type.kind == "u" or kind.type.bits < 32:
         n = c.converted(n, INT32)
     [x] = _floats(c, x)
@@ -166,7 +165,7 @@ def _ldexp(c: Compiler, x: Any, n: Any) -> Any:
 
 def _hypot(c: Compiler, *args: Any) -> Any:
     first, *others = _floats(c, *args)
-    return reduce(partial(_real, "hypot", c), others, _size("abs", c, first))
+    return reduce(partial(_real, "hypot", c), others, _abs_or_sign("abs", c, first))
 
 
 def _dist(c: Compiler, p: Any, q: Any) -> Any:
@@ -177,10 +176,10 @@ def _dist(c: Compiler, p: Any, q: Any) -> Any:
     return _hypot(c, *[c.binary("-", x, y) for x, y in zip(p, q, strict=True)])
 
 
-def _divisor(definition: Any, c: Compiler, *args: Any) -> Any:
-    kind, numbers = c.together(*args)
+def _gcd_or_lcm(definition: Any, c: Compiler, *args: Any) -> Any:
+    kind, numbers = c.to_common_type(*args)
     c.demand_kind("iu", kind, definition.__name__, *args)
-    sizes = [c.converted(_size("abs", c, Number(x, kind)), SCALARS[f"uint{kind.type.bits}"]) for x in numbers]
+    sizes = [c.converted(_abs_or_sign("abs", c, Number(x, kind)), SCALARS[f"uint{kind.type.bits}"]) for x in numbers]
     return Number(c.cast(reduce(partial(c.call, definition), sizes), kind.type), kind)
 
 
@@ -200,7 +199,7 @@ def _named(*names: str) -> list[Any]:
     return [each for each in found if callable(each)]
 
 
-def _fold(functions: list[Any], emit: Callable[..., Any], n: int | tuple[int, int | None]) -> None:
+def _register_folded(functions: list[Any], emit: Callable[..., Any], n: int | tuple[int, int | None]) -> None:
     """Registers functions of numbers."""
     register(functions, emit, n, folds=True)
 
@@ -209,37 +208,37 @@ def _register_numbers() -> None:
     """Functions that are one operation of ir/ or a few, and Python's types."""
     names = "sqrt cbrt exp exp2 expm1 log log2 log10 log1p sin cos tan sinh cosh tanh erf erfc gamma lgamma"
     for name in names.split():
-        _fold(_named(name), partial(_real, name), 1)
+        _register_folded(_named(name), partial(_real, name), 1)
     register(
         [math.log], partial(_real, "log"), 1, folds=True, usage="; write math.log2(x), or math.log(x) / math.log(2)"
     )
     for name in "asin acos atan asinh acosh atanh".split():
-        _fold(_named(name, f"arc{name[1:]}"), partial(_real, name), 1)
-    _fold(_named("atan2", "arctan2"), partial(_real, "atan2"), 2)
-    _fold([np.hypot], partial(_real, "hypot"), 2)
-    _fold([math.hypot], _hypot, (1, None))
-    _fold([math.fmod], partial(_real, "rem"), 2)
-    _fold([np.fmod], _fmod, 2)
+        _register_folded(_named(name, f"arc{name[1:]}"), partial(_real, name), 1)
+    _register_folded(_named("atan2", "arctan2"), partial(_real, "atan2"), 2)
+    _register_folded([np.hypot], partial(_real, "hypot"), 2)
+    _register_folded([math.hypot], _hypot, (1, None))
+    _register_folded([math.fmod], partial(_real, "rem"), 2)
+    _register_folded([np.fmod], _fmod, 2)
     for name in "floor ceil trunc".split():
-        _fold([getattr(np, name)], partial(_rounded, name, False), 1)
-        _fold([getattr(math, name)], partial(_rounded, name, True), 1)
-    _fold([np.fix], partial(_rounded, "trunc", False), 1)
-    _fold([np.rint], partial(_rounded, "round", False), 1)
-    _fold([round], _round, (1, 2))
+        _register_folded([getattr(np, name)], partial(_rounded, name, False), 1)
+        _register_folded([getattr(math, name)], partial(_rounded, name, True), 1)
+    _register_folded([np.fix], partial(_rounded, "trunc", False), 1)
+    _register_folded([np.rint], partial(_rounded, "round", False), 1)
+    _register_folded([round], _round, (1, 2))
     for name in ("isnan", "isinf"):
-        _fold(_named(name), partial(_test, name), 1)
+        _register_folded(_named(name), partial(_is_nan_or_inf, name), 1)
     for name in ("min", "max"):
-        _fold([getattr(builtins, name)], partial(_extreme, name), (1, None))
-        _fold([getattr(np, f"{name}imum")], partial(_numpys, f"{name}imum"), 2)
-    _fold([np.clip], _clip, 3)
-    _fold(_named("abs", "absolute"), partial(_size, "abs"), 1)
-    _fold(_named("fabs"), lambda c, x: _size("abs", c, _float(c, x)), 1)
-    _fold([np.sign], _sign, 1)
-    _fold([int], _int, 1)
-    _fold([float], _float, 1)
-    _fold([bool], Compiler.boolean, 1)
+        _register_folded([getattr(builtins, name)], partial(_min_or_max, name), (1, None))
+        _register_folded([getattr(np, f"{name}imum")], partial(_propagating_nan, f"{name}imum"), 2)
+    _register_folded([np.clip], _clip, 3)
+    _register_folded(_named("abs", "absolute"), partial(_abs_or_sign, "abs"), 1)
+    _register_folded(_named("fabs"), lambda c, x: _abs_or_sign("abs", c, _float(c, x)), 1)
+    _register_folded([np.sign], _sign, 1)
+    _register_folded([int], _int, 1)
+    _register_folded([float], _float, 1)
+    _register_folded([bool], Compiler.boolean, 1)
     for scalar in SCALARS.values():
-        _fold([scalar.numpy.type], partial(Compiler.converted, target=scalar), 1)
+        _register_folded([scalar.numpy.type], partial(Compiler.converted, target=scalar), 1)
 
 
 def _register_operators() -> None:
@@ -247,18 +246,18 @@ def _register_operators() -> None:
     names = "add subtract multiply divide floor_divide mod power left_shift right_shift "
     names += "bitwise_and bitwise_or bitwise_xor"
     for name, sign in zip(names.split(), "+ - * / // % ** << >> & | ^".split(), strict=True):
-        _fold([getattr(np, name)], lambda c, x, y, sign=sign: c.binary(sign, x, y), 2)
+        _register_folded([getattr(np, name)], lambda c, x, y, sign=sign: c.binary(sign, x, y), 2)
     names = "equal not_equal less less_equal greater greater_equal"
     for name, sign in zip(names.split(), "== != < <= > >=".split(), strict=True):
-        _fold([getattr(np, name)], lambda c, x, y, sign=sign: c.compare(sign, x, y), 2)
+        _register_folded([getattr(np, name)], lambda c, x, y, sign=sign: c.compare(sign, x, y), 2)
     for name, sign in (("logical_and", "&"), ("logical_or", "|"), ("logical_xor", "^")):
-        _fold([getattr(np, name)], lambda c, x, y, sign=sign: c.binary(sign, c.boolean(x), c.boolean(y)), 2)
+        _register_folded([getattr(np, name)], lambda c, x, y, sign=sign: c.binary(sign, c.boolean(x), c.boolean(y)), 2)
     for name, sign in (("positive", "+"), ("negative", "-"), ("invert", "~"), ("logical_not", "not")):
-        _fold([getattr(np, name)], lambda c, x, sign=sign: c.unary(sign, x), 1)
-    _fold([divmod, np.divmod], lambda c, x, y: (c.binary("//", x, y), c.binary("%", x, y)), 2)
-    _fold([pow], lambda c, x, y: c.binary("**", x, y), 2)
-    _fold([math.pow], lambda c, x, y: c.binary("**", _float(c, x), y), 2)
-    _fold([np.reciprocal], _reciprocal, 1)
+        _register_folded([getattr(np, name)], lambda c, x, sign=sign: c.unary(sign, x), 1)
+    _register_folded([divmod, np.divmod], lambda c, x, y: (c.binary("//", x, y), c.binary("%", x, y)), 2)
+    _register_folded([pow], lambda c, x, y: c.binary("**", x, y), 2)
+    _register_folded([math.pow], lambda c, x, y: c.binary("**", _float(c, x), y), 2)
+    _register_folded([np.reciprocal], _reciprocal, 1)
 
 
 def _register_standard() -> None:
@@ -272,13 +271,13 @@ def _register_standard() -> None:
         for name in names.split():
             definition = getattr(standard, name)
             functions = _named(name, *also.get(name, ()))
-            _fold(functions, partial(emit, definition), definition.__code__.co_argcount - n_formats)
-    _fold([math.remainder], partial(_of_bits, standard.remainder), 2)
-    _fold(_named("ldexp"), _ldexp, 2)
+            _register_folded(functions, partial(emit, definition), definition.__code__.co_argcount - n_formats)
+    _register_folded([math.remainder], partial(_of_bits, standard.remainder), 2)
+    _register_folded(_named("ldexp"), _ldexp, 2)
     for name in ("gcd", "lcm"):
-        _fold([getattr(math, name)], partial(_divisor, getattr(standard, name)), (1, None))
-        _fold([getattr(np, name)], partial(_divisor, getattr(standard, name)), 2)
-    _fold([math.isqrt], _isqrt, 1)
+        _register_folded([getattr(math, name)], partial(_gcd_or_lcm, getattr(standard, name)), (1, None))
+        _register_folded([getattr(np, name)], partial(_gcd_or_lcm, getattr(standard, name)), 2)
+    _register_folded([math.isqrt], _isqrt, 1)
     for function, definition in ((math.isclose, standard.isclose), (np.isclose, standard.isclose_to)):
         register([function], partial(_inlined, definition), 2, folds=True, keywords=definition)
 
@@ -288,11 +287,11 @@ _register_operators()
 _register_standard()
 register([np.where], _where, 3)
 register([len], _len, 1)
-register([sum], partial(_folded, "+"), 1)
-register([math.prod], partial(_folded, "*"), 1)
+register([sum], partial(_reduced, "+"), 1)
+register([math.prod], partial(_reduced, "*"), 1)
 register([math.dist], _dist, 2)
-register([any, np.any], partial(_folded, "|"), 1)
-register([all, np.all], partial(_folded, "&"), 1)
+register([any, np.any], partial(_reduced, "|"), 1)
+register([all, np.all], partial(_reduced, "&"), 1)
 
 _TABLE = "compute it outside of the kernel, as a table in a tensor, or take exp of math.lgamma"
 _PRODUCTS = "write p @ q of vectors, or add products in a for loop"

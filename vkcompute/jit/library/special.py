@@ -11,11 +11,11 @@ from vkcompute.jit.library.elementary import (
     bits,
     cut,
     log,
-    lost,
     pair,
     polynomial,
     power_of_two,
     reduced,
+    rounding_error,
     scaled,
     signed,
 )
@@ -46,7 +46,7 @@ def _far_erfc(x: Any, form: Any) -> Any:
     high, low, n = reduced(max(-first * first, form.LEAST_EXP), form)
     rest = (first - x) * (first + x)
     r = high + rest
-    e = 1 + (r + (r * r * polynomial(r, form.EXP) + (low + lost(high, rest, r))))
+    e = 1 + (r + (r * r * polynomial(r, form.EXP) + (low + rounding_error(high, rest, r))))
     return scaled(e * (polynomial((x - 4) / (x + 4), form.ERFC) / (1 + 2 * x)), n, form)
 
 

@@ -79,15 +79,11 @@ def _vector(kind: VectorType, c: Compiler, *parts: Any) -> Vector:
     return Vector([c.converted(x, SCALARS[kind.element]) for x in numbers])
 
 
-def _inlined(definition: Any, c: Compiler, *args: Any) -> Any:
-    return c.call(definition, *args)
-
-
 for _type in [each for each in globals().values() if isinstance(each, VectorType)]:
     register([_type], partial(_vector, _type), (1, None))
-register([np.dot], partial(_inlined, dot), 2)
-register([np.cross], partial(_inlined, cross), 2)
-register([np.linalg.norm], partial(_inlined, length), 1)
+register([np.dot], lambda c, a, b: c.call(dot, a, b), 2)
+register([np.cross], lambda c, a, b: c.call(cross, a, b), 2)
+register([np.linalg.norm], lambda c, v: c.call(length, v), 1)
 
 
 def __dir__() -> list[str]:
