@@ -12,8 +12,8 @@ Devices and memory
     Runtime(device=None)         an open device: tensors, kernels, graphs, streams, profiles
     default_runtime()            the runtime of functions that are given none
     Tensor                       a typed array in device memory, as made by Runtime.tensor, empty, zeros and full
-    DeviceGroup(devices=None)    several devices that share the rows of tensors
-    Future                       a launch or a run, to be waited for
+    DeviceGroup(devices=None)    several devices; the rows of a tensor are sharded over them
+    Future                       the result of a launch, a copy or a graph, which completes later
     Graph                        recorded work that runs repeatedly, as made by Runtime.record
 
 Kernels
@@ -40,7 +40,7 @@ Pipelines
     LogisticRegression           a scikit-learn classifier that trains on the device
 
 Errors
-    VkComputeError               the base class of errors that name no standard one
+    VkComputeError               the base class of the others
     NoDevice, NoVulkanLoader, NoCompiler, MissingFeature, OutOfDeviceMemory, DeviceLost, VulkanError, ValidationError,
     CompileError, SpirvError, KernelError, ClosedError, DataError
 
@@ -142,7 +142,7 @@ _LAZY = {  # module -> its names, imported on first use
     "jit.library.vector": " ".join(
         f"{element}x{n}" for element in ("float16", "float32", "float64", "int32", "uint32") for n in (2, 3, 4)
     ),
-    "jit.compilation.annotations": ("bool_ int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64"),
+    "jit.compilation.annotations": "bool_ int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64",
     "pipelines.logistic_regression": "LogisticRegression",
     "pipelines.multiply": "multiply",
     "pipelines.multiply_files": "multiply_files",

@@ -20,7 +20,7 @@ def glsl(
     optimize: bool = False,
     compiler: str | os.PathLike[str] | None = None,
 ) -> bytes:
-    """Compile a GLSL compute shader to SPIR-V.
+    """Compiles a GLSL compute shader to SPIR-V.
 
     Args:
         source: the text, or a path: a `pathlib.Path`, or a str of one line that ends in ".comp". `#version 460` is

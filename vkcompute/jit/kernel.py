@@ -208,8 +208,8 @@ def kernel(
         KernelError: there is no source; or, at the first launch, the function does something that kernels do not
             support. The message has the source location.
     """
-    made = partial(_made, check_bounds, print_limit, bool(fast_math))
-    return made if function is None else made(function)
+    make = partial(_python_kernel, check_bounds, print_limit, bool(fast_math))
+    return make if function is None else make(function)
 
 
 def function(given: _Function) -> _Function:
@@ -235,7 +235,7 @@ def _is_set(switch: str) -> bool:
     return os.environ.get(switch, "0") not in ("", "0")
 
 
-def _made(
+def _python_kernel(
     check_bounds: bool | None, print_limit: int, fast_math: bool, function: Callable[..., object]
 ) -> PythonKernel:
     if not isinstance(function, FunctionType):

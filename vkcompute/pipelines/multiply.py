@@ -81,10 +81,10 @@ class Multiplier:
         else:
             flat = [tensor.reshape(-1).view(np.uint8) for tensor in tensors]
             scheduler = self.runtime.scheduler  # all windows on one queue: the last future covers all
-            lane = None if scheduler.recording() is not None else scheduler.placement.compute[0].index
+            queue = None if scheduler.recording() is not None else scheduler.placement.compute[0].index
             for start in range(0, out.nbytes, self._window_bytes):
                 window = slice(start, min(start + self._window_bytes, out.nbytes))
-                future = self._launch([tensor[window] for tensor in flat], scalar, array_b, lane)
+                future = self._launch([tensor[window] for tensor in flat], scalar, array_b, queue)
         return future if target is out else out.copy_from(target)
 
     def _bindable(self, tensor: Tensor) -> Tensor:
