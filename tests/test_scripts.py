@@ -256,7 +256,7 @@ def test_swiftshader_is_taken_out_of_the_package(
 SUITE = """
 import os, pytest
 def test_passes(): pass
-def test_fails(): assert False
+def test_fails(): assert False, "told later"
 def test_skips(): pytest.skip("x")
 @pytest.fixture
 def broken():
@@ -274,14 +274,12 @@ def run_suite(folder: Path, text: str, *, shown: bool = True) -> run_tests.Outco
     return run_tests.run(HERE, dict(os.environ), [], arguments, shown=shown)
 
 
-def test_outcomes_are_counted(tmp_path: Path) -> None:
-    outcome = run_suite(tmp_path, SUITE)
+def test_outcomes_are_counted_and_what_a_run_beside_another_says_is_kept(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    outcome = run_suite(tmp_path, SUITE, shown=False)
     assert (outcome.failed, outcome.skipped, outcome.collected) == (2, 1, True)
     assert outcome.passed >= 1
-
-
-def test_what_a_run_beside_another_says_is_kept(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    outcome = run_suite(tmp_path, "def test_a(): raise ValueError('told later')", shown=False)
     assert "told later" not in capfd.readouterr().out
     assert "told later" in outcome.output
     assert run_suite(tmp_path, "def test_a(): raise ValueError('told now')").output == ""
