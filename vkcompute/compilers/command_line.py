@@ -97,7 +97,7 @@ def optimizer_identity() -> str:
 
 
 def validation_error(spirv: bytes, target: str) -> str:
-    """spirv-val's complaint about `spirv`; empty if it finds none or is not installed."""
+    """The error that spirv-val reports for `spirv`; empty if it reports none or is not installed."""
     tool = shutil.which("spirv-val")
     if tool is None:
         return ""

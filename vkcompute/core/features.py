@@ -107,7 +107,7 @@ def enabling_chain(
 def require(names: Collection[str], present: Mapping[str, bool], device: str) -> None:
     """Raises MissingFeature that lists every name that the device lacks or that does not exist."""
     if isinstance(names, str):
-        raise TypeError(f"features are a collection of names; got {names!r}; write [{names!r}]")
+        raise TypeError(f"features is a collection of names; got the string {names!r}; pass [{names!r}]")
     unknown = sorted(name for name in names if name not in present)
     missing = sorted(name for name in names if name in present and not present[name])
     if missing or unknown:

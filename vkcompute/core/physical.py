@@ -58,10 +58,6 @@ class MemoryType:
     def host_visible(self) -> bool:
         return bool(self.bits & 0x2)
 
-    @property
-    def device_local(self) -> bool:
-        return bool(self.bits & 0x1)
-
 
 @dataclass(frozen=True)
 class PhysicalDevice:

@@ -1,4 +1,4 @@
-"""The table of operations: one row gives the types, traits, meaning on constants and SPIR-V instruction of each.
+"""The table of operations: a row has the type rule, traits, host evaluation and SPIR-V instruction of one.
 
 Builder, verifier, folding, the passes, divergence analysis, lowering and the simulator read it. To add an operation on
 numbers, add a row to `_ARITHMETIC`.
@@ -28,7 +28,7 @@ TypeRule = Callable[["Operation", list[Type], Any], Type | None]
 Evaluate = Callable[[Sequence[Any], Any], Any]
 """(operands as numpy scalars, or arrays for vectors; attribute) -> result."""
 Foldable = Callable[[Sequence[Any], Any], bool]
-"""(operands, attribute) -> True if `Evaluate` gives the bits that every device gives."""
+"""(operands, attribute) -> True if `Evaluate` gives the same bits as every device."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,7 +38,7 @@ class Operation:
     Kinds of numbers are letters: "b" bool, "i" int, "u" uint, "f" float.
 
     Attributes:
-        type_rule: checks the operands and gives the type of the result.
+        type_rule: checks the operands and returns the type of the result.
         arity: number of operands of an operation on numbers; None for all other operations.
         kinds: the kinds of numbers that it takes.
         opcodes: SPIR-V's opcode by kind.
@@ -48,10 +48,10 @@ class Operation:
         identity: the right operand that leaves the left one unchanged; on either side of a commutative operation.
         commutative: True if operands can be swapped.
         terminator: True if it ends a region.
-        effect: True if it is kept even without a use of its result.
+        effect: True if dead-code elimination keeps it even without a use of its result.
         reads: True if the result depends on memory.
         writes: True if it writes memory.
-        may_trap: True if it must not run where the program does not run it.
+        may_trap: True if it must not be executed speculatively: LICM does not hoist it.
         active_lanes: True if the result depends on which invocations are active.
         divergent: True if the result can differ within a workgroup although the operands are the same.
         waits: True if invocations wait for others.
@@ -297,7 +297,7 @@ def numeric(
         opcodes, extended: instructions by kinds.
         function: computes the result from numpy scalars.
         kinds: the kinds that it takes; by default those that have an instruction.
-        exact: True if every device gives the bits of `function`.
+        exact: True if `function` gives the same bits as every device.
     """
     traits = {"type_rule": _one_type, "foldable": _always if exact else None} | traits
     opcodes, extended = _by_kind(opcodes), _by_kind(extended)

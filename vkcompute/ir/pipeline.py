@@ -14,7 +14,7 @@ from vkcompute.ir.lowering import to_spirv
 from vkcompute.ir.unrolling import unroll_loops
 
 Pass = Callable[[Function], Function]
-"""Gives a valid function that computes the same: its argument, changed in place, or a new one."""
+"""Returns a valid function with the same results: its argument, changed in place, or a new one."""
 
 OPTIMIZATIONS: tuple[Pass, ...] = (
     unroll_loops,

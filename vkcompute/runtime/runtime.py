@@ -71,7 +71,8 @@ class Runtime(Context):
         queues: int | tuple[int, int] | str | None = None,
         submit_limit_s: float | str | None = "auto",
     ) -> None:
-        _check_options(features, memory_limit_bytes)
+        if memory_limit_bytes is not None and (not isinstance(memory_limit_bytes, int) or memory_limit_bytes <= 0):
+            raise ValueError(f"memory_limit_bytes is a positive int or None; got {memory_limit_bytes!r}")
         most = None if queues is None else _queue_counts(queues)
         with ExitStack() as undo:
             self._instance = undo.enter_context(Instance())
@@ -240,14 +241,6 @@ class Runtime(Context):
 
     def __repr__(self) -> str:
         return f"<runtime on {self.device}{'' if self._open else ', closed'}>"
-
-
-def _check_options(features: object, memory_limit_bytes: object) -> None:
-    """Raises TypeError or ValueError for values that would be misunderstood."""
-    if isinstance(features, str):
-        raise TypeError(f"features is a collection of names; got the string {features!r}; pass [{features!r}]")
-    if memory_limit_bytes is not None and (not isinstance(memory_limit_bytes, int) or memory_limit_bytes <= 0):
-        raise ValueError(f"memory_limit_bytes is a positive int or None; got {memory_limit_bytes!r}")
 
 
 def _queue_counts(given: Any) -> tuple[int, int]:

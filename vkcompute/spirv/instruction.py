@@ -101,10 +101,10 @@ def used_ids(instruction: Instruction, literal_words: int = 1) -> list[int]:
         SpirvError: unknown opcode, too few or too many operands.
     """
     operands = instruction.operands
-    return [operands[k] for k in id_positions(instruction, literal_words)]
+    return [operands[k] for k in _id_positions(instruction, literal_words)]
 
 
-def id_positions(instruction: Instruction, literal_words: int) -> Sequence[int]:
+def _id_positions(instruction: Instruction, literal_words: int) -> Sequence[int]:
     """The positions of the operands that `used_ids` returns."""
     plan, operands = _PLANS.get(instruction.opcode), instruction.operands
     if plan is None:

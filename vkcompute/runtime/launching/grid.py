@@ -64,6 +64,8 @@ class Grids:
         if not 1 <= len(given) <= 3 or not all(isinstance(n, (int, np.integer)) for n in given):
             raise TypeError(f"a grid is one to three ints, in workgroups; got {grid!r}")
         if not all(0 <= n <= limit for n, limit in zip(given, self._limits, strict=False)):
-            raise ValueError(f"grid {given} is outside of what {self._device} launches: at most {self._limits}")
+            raise ValueError(
+                f"grid {given} exceeds the limits of {self._device}, 0 to {self._limits}; launch several smaller grids"
+            )
         x, y, z = (*map(int, given), 1, 1)[:3]
         return x, y, z
