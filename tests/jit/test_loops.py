@@ -33,7 +33,7 @@ Array = np.ndarray[Any, Any]
 
 def limit_to(gpu: vc.Runtime, patch: pytest.MonkeyPatch, n: int) -> None:
     """Takes the driver to cut loops after `n` iterations."""
-    gpu._cache.clear()
+    gpu._kernels.clear()
     patch.setattr(loops, "quirks_of", lambda physical: replace(quirks_of(physical), max_loop_iterations=n))
 
 
@@ -41,7 +41,7 @@ def limit_to(gpu: vc.Runtime, patch: pytest.MonkeyPatch, n: int) -> None:
 def limited(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> Iterator[Limit]:
     """Sets the iterations after which loops are taken to be cut. Drivers do not do so: results stay right."""
     yield partial(limit_to, gpu, monkeypatch)
-    gpu._cache.clear()
+    gpu._kernels.clear()
 
 
 def cuts(gpu: vc.Runtime) -> bool:

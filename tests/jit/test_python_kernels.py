@@ -431,7 +431,7 @@ def test_constants_that_come_again_are_compiled_but_kept_once(gpu: vc.Runtime, m
         for value in range(20):
             monkeypatch.setitem(globals(), "step", value)
             add_step(x)
-        kept.append(len(gpu._cache))
+        kept.append(len(gpu._kernels))
     assert len({*kept}) == 1
     assert set(x.numpy()) == {3 * sum(range(20))}
 

@@ -172,7 +172,7 @@ def test_their_loops_are_watched_where_a_driver_cuts_loops(
             walk(out, *tensors, n)
         found = out.numpy()
     finally:
-        gpu._cache.clear()
+        gpu._kernels.clear()
     np.testing.assert_array_equal(found, walked(x, y, n))
 
 

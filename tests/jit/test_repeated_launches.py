@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import vkcompute as vc
+from vkcompute.core.lifetime import live_counts
 
 SCALE = 1
 
@@ -116,3 +117,138 @@ def test_two_runtimes_take_turns() -> None:
             for n, (x, out) in enumerate(pairs, 1):
                 scaled(x, out, 1.0)
                 assert (out.numpy() == n).all()
+
+
+BIAS = 1
+
+
+@vc.vectorize
+def biased(x: Any, a: Any) -> Any:
+    return x * a + BIAS
+
+
+class TestElements:
+    """Calls of functions of elements and of reductions on the same tensors."""
+
+    def test_values_change_while_types_stay(self, gpu: vc.Runtime) -> None:
+        x, out = gpu.tensor(np.arange(5, dtype=np.float32)), gpu.zeros(5)
+        for a in (1.0, 2.5, -3.0):
+            assert biased(x, a, out=out) is out
+            assert np.array_equal(out.numpy(), np.arange(5, dtype=np.float32) * np.float32(a) + 1)
+
+    def test_types_of_numbers(self, gpu: vc.Runtime) -> None:
+        x, out = gpu.tensor(np.ones(4, np.int64)), gpu.zeros(4, np.int64)
+        for a in (3, 2**40, True, np.bool_(True), np.int8(-5), np.uint32(7), 5, -(2**31)):
+            biased(x, a, out=out)
+            assert (out.numpy() == int(a) + 1).all()
+
+    def test_a_captured_global_changes(self, gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+        x, out = gpu.tensor(np.ones(4, np.float32)), gpu.zeros(4)
+        for value in (1, 2, 3, 1):
+            monkeypatch.setitem(globals(), "BIAS", value)
+            biased(x, 2.0, out=out)
+            assert (out.numpy() == 2 + value).all()
+            assert (biased(x, 2.0).numpy() == 2 + value).all()
+
+    def test_arguments_and_results_are_not_confused(self, gpu: vc.Runtime) -> None:
+        one, other, out = (gpu.tensor(np.full(4, n, np.float32)) for n in (1, 2, 3))
+        difference = vc.elementwise("x - y")
+        for _ in range(2):
+            difference(one, other, out=out)
+            assert (out.numpy() == -1).all()
+            difference(other, one, out=out)
+            assert (out.numpy() == 1).all()
+            difference(out, other, out=out)
+            assert (out.numpy() == -1).all()
+            assert (difference(y=one, x=other).numpy() == 1).all()
+
+    def test_a_shifted_result_is_copied_each_time(self, gpu: vc.Runtime) -> None:
+        numbers = np.arange(200, dtype=np.float32)
+        x = gpu.tensor(numbers)
+        for _ in range(3):
+            biased(x[:-64], 1.0, out=x[64:])
+            numbers[64:] = numbers[:-64] + 1
+            assert np.array_equal(x.numpy(), numbers)
+
+    def test_several_results(self, gpu: vc.Runtime) -> None:
+        both = vc.elementwise("x + 1, x * 2")
+        x, outs = gpu.tensor(np.arange(4, dtype=np.float32)), (gpu.zeros(4), gpu.zeros(4))
+        for _ in range(2):
+            assert both(x, out=outs) == outs
+            assert [each.numpy().tolist() for each in outs] == [[1, 2, 3, 4], [0, 2, 4, 6]]
+        with pytest.raises(TypeError, match="2 results"):
+            both(x, out=outs[0])
+
+    def test_a_graph_records_what_has_been_launched_before(self, gpu: vc.Runtime) -> None:
+        x, out, total = gpu.tensor(np.ones(200, np.float32)), gpu.zeros(200), vc.reduce("a + b", 0)
+        result = gpu.zeros(())
+        for _ in range(2):
+            biased(x, 2.0, out=out)
+            total(out, out=result)
+        with gpu.record() as graph:
+            biased(x, 4.0, out=out)
+            total(out, out=result)
+        result.fill(0)
+        assert result.item() == 0
+        graph.run()
+        assert result.item() == 1000
+
+    def test_reductions_of_other_axes_and_numbers(self, gpu: vc.Runtime) -> None:
+        numbers = np.arange(100 * 70, dtype=np.float32).reshape(100, 70) % 13
+        x, total = gpu.tensor(numbers), vc.reduce("a + b", 0, map="x * k")
+        for k in (1.0, 2.0, 3, True):
+            for axis in (0, 1, None, (0, 1)):
+                for keepdims in (False, True):
+                    found = total(x, k, axis=axis, keepdims=keepdims)
+                    assert np.array_equal(found.numpy(), np.sum(numbers * k, axis, keepdims=keepdims))
+        for wrong in (1.0, [1], (0.0,)):
+            with pytest.raises(TypeError, match="axis is an int"):
+                total(x, 1.0, axis=wrong)
+
+
+@pytest.mark.device_only
+def test_changing_constants_do_not_accumulate_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vkcompute.runtime.memory.context._MAX_KERNELS", 4)
+    monkeypatch.setattr("vkcompute.jit.compilation.cache._MAX_PER_KEY", 2)
+    before = live_counts().get("ComputePipeline", 0)
+    with vc.Runtime() as runtime:
+        x, out = runtime.tensor(np.ones(4, np.float32)), runtime.zeros(4)
+        for value in range(20):
+            monkeypatch.setitem(globals(), "SCALE", value)
+            monkeypatch.setitem(globals(), "BIAS", value)
+            scaled(x, out, 1.0)
+            assert (out.numpy() == value).all()
+            biased(x, 2.0, out=out)
+            assert (out.numpy() == 2 + value).all()
+        runtime.wait()
+        gc.collect()
+        runtime.device.deletion_queue.collect()
+        assert live_counts()["ComputePipeline"] - before <= 5
+
+
+@pytest.mark.device_only
+def test_plans_keep_no_function_alive(gpu: vc.Runtime) -> None:
+    class Settings:
+        SCALE = 2
+
+    def launched() -> weakref.ref[Any]:
+        settings = Settings()
+
+        @vc.kernel
+        def kernel(out: Any) -> None:
+            out[0] = settings.SCALE
+
+        @vc.vectorize
+        def element(x: Any) -> Any:
+            return x * settings.SCALE
+
+        out = gpu.zeros(64, np.int32)
+        for _ in range(2):
+            kernel(out)
+            element(out, out=out)
+        assert out.numpy()[0] == 4
+        return weakref.ref(settings)
+
+    gone = launched()
+    gc.collect()
+    assert gone() is None

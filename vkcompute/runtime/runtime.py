@@ -25,7 +25,7 @@ from vkcompute.runtime.graphs.graph import Graph
 from vkcompute.runtime.launching import program
 from vkcompute.runtime.launching.kernel import Kernel
 from vkcompute.runtime.launching.specialization import specialize
-from vkcompute.runtime.memory.context import Context
+from vkcompute.runtime.memory.context import Context, kernel_of
 from vkcompute.runtime.memory.tensor import Tensor, empty, host_array
 from vkcompute.runtime.profiling.profile import Profile
 from vkcompute.runtime.streams import stream as streaming
@@ -58,7 +58,7 @@ class Runtime(Context):
         MissingFeature: the device lacks one of `features`.
         ClosedError: a device was open when the parent forked this process, which few drivers survive.
 
-    `scheduler` and `transfers` are internal and may change.
+    `scheduler`, `transfers` and `plans` are internal and may change.
     """
 
     def __init__(
@@ -90,7 +90,6 @@ class Runtime(Context):
             )
             super().__init__(opened, _limit_s(submit_limit_s, physical))
             undo.pop_all()
-        self._kernels: dict[Any, Kernel] = {}
         self._opened()
         _open_runtimes.add(self)
 
@@ -136,7 +135,7 @@ class Runtime(Context):
         entry_point: str | None = None,
         check_types: bool = True,
     ) -> Kernel:
-        """Returns a kernel compiled for this device; the same arguments give the same kernel.
+        """Returns a kernel compiled for this device; equal arguments give the same one, of the newest 1,024.
 
         Args:
             source: a built-in's name, a path to a .comp or .spv file, or SPIR-V bytes, as from `vc.glsl(source)`.
@@ -157,12 +156,7 @@ class Runtime(Context):
         loaded = program.load(source, entry_point, name)
         special = specialize(loaded.name, loaded.interface.spec_constants, constants or {})
         key = (loaded.spirv, loaded.name, entry_point, special, check_types)
-        with self.scheduler.lock:  # threads get the same kernel, and none once the runtime is closed
-            self.require_open()
-            kernel = self._kernels.get(key)
-            if kernel is None:
-                kernel = self._kernels[key] = Kernel(self, loaded, special, check_types=check_types)
-        return kernel
+        return kernel_of(self, key, lambda: Kernel(self, loaded, special, check_types=check_types))
 
     def record(self, **inputs: Any) -> Graph:
         """Returns a graph to record: `with runtime.record(x=tensor, rate=0.1) as graph: …`, then `graph.run()`.
@@ -223,8 +217,8 @@ class Runtime(Context):
         return Profile(self)
 
     def _destroy(self) -> None:
-        self._kernels.clear()
-        self._cache.clear()
+        for cache in (self.plans, self._kernels, self._cache):
+            cache.clear()
         # There is no work left on a lost device, or on one that the garbage collector has finalized.
         if not self.device.closed and not self.scheduler.failed:
             try:

@@ -11,7 +11,7 @@ from vkcompute.runtime.launching.arguments import Bound, bound_range
 from vkcompute.runtime.launching.kernel import Kernel
 from vkcompute.runtime.launching.program import load
 from vkcompute.runtime.launching.specialization import specialize
-from vkcompute.runtime.memory.context import cached
+from vkcompute.runtime.memory.context import kernel_of
 
 if TYPE_CHECKING:
     from vkcompute.runtime.runtime import Runtime
@@ -39,4 +39,4 @@ def image_kernel(runtime: Runtime, spirv: bytes, constants: Mapping[int | str, A
     specialization = specialize(program.name, program.interface.spec_constants, constants)
     key = "image kernel", program.spirv, specialization
     make = partial(ImageKernel, runtime, program, specialization, check_types=False)
-    return cached(runtime, key, make)
+    return kernel_of(runtime, key, make)

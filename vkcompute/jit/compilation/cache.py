@@ -1,4 +1,4 @@
-"""The disk cache of specializations, keyed by the compiler, the function and the types of its arguments.
+"""Caches of specializations in memory and on disk, keyed by the compiler, the functions and the types of the arguments.
 
 The globals that a function captures are known only after it has been compiled. So they are part of an entry, not of its
 key: each with its owner, its name and the text of its value. They are looked up again when the entry is read.
@@ -6,10 +6,11 @@ key: each with its owner, its name and the text of its value. They are looked up
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
@@ -19,30 +20,57 @@ from vkcompute.jit.compilation import fingerprint
 from vkcompute.jit.compilation.specialization import Specialization
 from vkcompute.jit.frontend.captured import CapturedGlobal, lookup_in
 from vkcompute.jit.frontend.report import Site
+from vkcompute.runtime.bounded_cache import BoundedCache
 
 Owner = tuple[str, Any]
-"""("globals" or "attributes", name of a module), or ("cell", index in the function's closure)."""
+"""("globals" or "attributes", name of a module), or ("cell", (position of the function, index in its closure))."""
+
+_MAX_KEYS = 256
+_MAX_PER_KEY = 16  # with different captured globals
 
 
-def cached(make: Callable[[], Specialization], function: FunctionType, *rest: Any) -> Specialization:
-    """Returns a specialization from the disk; if there is none, makes and stores it.
+class Specializations:
+    """The specializations of a kernel, of the newest keys in memory, and on disk.
 
     Args:
-        rest: the other arguments on which it depends, as the signature.
+        functions: those from which the kernel is made.
+        common: texts of everything else on which all of its specializations depend; None for one without a text.
     """
-    parts = fingerprint.compiler(), fingerprint.function(function)
-    if None in parts:
-        return make()
-    key = hashlib.sha256("\0".join(map(str, (*parts, *rest))).encode()).hexdigest()
-    entry = disk.cache_folder() / "python" / key
-    found = _load(entry, function)
-    if found is None:
-        found = make()
-        _store(entry, function, found)
-    return found
+
+    def __init__(self, functions: Sequence[FunctionType], *common: str | None) -> None:
+        self._functions, self._common = functions, common
+        self._known: BoundedCache[tuple[Any, ...], list[Specialization]] = BoundedCache(_MAX_KEYS)
+
+    def find(self, key: tuple[Any, ...], make: Callable[..., Specialization]) -> Specialization:
+        """Returns the specialization for a key, made by `make(*key)` if there is none for today's captured globals."""
+        found = self._known.get(key) or []
+        for each in found:
+            if not each.captured or each.is_current:
+                return each
+        made = self._cached(key, make)
+        self._known[key] = [made, *found[: _MAX_PER_KEY - 1]]
+        return made
+
+    def _cached(self, key: tuple[Any, ...], make: Callable[..., Specialization]) -> Specialization:
+        """Returns a specialization from the disk; if there is none, makes and stores it."""
+        entry = self._entry(key)
+        found = None if entry is None else _load(entry, self._functions)
+        if found is None:
+            found = make(*key)
+            if entry is not None:
+                _store(entry, self._functions, found)
+        return found
+
+    def _entry(self, key: tuple[Any, ...]) -> Path | None:
+        """Returns the file of a specialization; None if something on which it depends has no text."""
+        parts = fingerprint.compiler(), *self._common, *map(fingerprint.function, self._functions)
+        if None in parts:
+            return None
+        digest = hashlib.sha256("\0".join(map(str, (*parts, *key))).encode()).hexdigest()
+        return disk.cache_folder() / "python" / digest
 
 
-def _load(entry: Path, function: FunctionType) -> Specialization | None:
+def _load(entry: Path, functions: Sequence[FunctionType]) -> Specialization | None:
     """Returns a stored specialization if all of its captured globals are unchanged."""
     data = disk.read_cached(entry)
     if data is None:
@@ -51,42 +79,43 @@ def _load(entry: Path, function: FunctionType) -> Specialization | None:
     fields, stored = json.loads(head)
     captured = []
     for each in stored:
-        again = _captured_again(function, *each)
+        again = _captured_again(functions, *each)
         if again is None:
             return None
         captured.append(again)
-    pushes, first, linear, local_size, features, iterations, sites = map(_frozen, fields)
-    places = tuple([Site(*each) for each in sites])
-    return Specialization(spirv, pushes, first, linear, local_size, tuple(captured), features, iterations, places)
+    fields = {name: _frozen(each) for name, each in fields.items()}
+    fields["sites"] = tuple([Site(*each) for each in fields["sites"]])
+    return Specialization(spirv, tuple(captured), **fields)
 
 
-def _store(entry: Path, function: FunctionType, found: Specialization) -> None:
+def _store(entry: Path, functions: Sequence[FunctionType], found: Specialization) -> None:
     """Stores a specialization, unless a captured global cannot be found or compared in another process."""
-    stored = [(_owner(owner, function), name, fingerprint.value(value)) for _, name, value, owner in found.captured]
+    stored = [(_owner(owner, functions), name, fingerprint.value(value)) for _, name, value, owner in found.captured]
     if any(None in each for each in stored):
         return
-    s = found
-    fields = s.pushes, s.first, s.linear, s.local_size, s.features, s.iterations, s.sites
-    disk.keep_cached(entry, json.dumps((fields, stored)).encode() + b"\n" + s.spirv)
+    names = [each.name for each in dataclasses.fields(found) if each.name not in ("spirv", "captured")]
+    fields = {name: getattr(found, name) for name in names}
+    disk.keep_cached(entry, json.dumps((fields, stored)).encode() + b"\n" + found.spirv)
 
 
-def _owner(owner: Any, function: FunctionType) -> Owner | None:
+def _owner(owner: Any, functions: Sequence[FunctionType]) -> Owner | None:
     """Describes an owner so that another process finds it; None if that is not possible."""
     if isinstance(owner, dict):
         name = str(owner.get("__name__"))
         return ("globals", name) if vars(sys.modules.get(name, ModuleType(""))) is owner else None
     if isinstance(owner, ModuleType):
         return ("attributes", owner.__name__) if sys.modules.get(owner.__name__) is owner else None
-    for n, cell in enumerate(function.__closure__ or ()):
-        if cell is owner:
-            return "cell", n
+    for at, function in enumerate(functions):
+        for n, cell in enumerate(function.__closure__ or ()):
+            if cell is owner:
+                return "cell", (at, n)
     return None
 
 
-def _captured_again(function: FunctionType, described: Owner, name: str, text: str) -> CapturedGlobal | None:
+def _captured_again(functions: Sequence[FunctionType], described: Owner, name: str, text: str) -> CapturedGlobal | None:
     """Looks up a stored global again; None if its value has another text now."""
     kind, which = described
-    owner: Any = (function.__closure__ or ())[which] if kind == "cell" else sys.modules.get(which)
+    owner: Any = (functions[which[0]].__closure__ or ())[which[1]] if kind == "cell" else sys.modules.get(which)
     if owner is None:
         return None
     owner = vars(owner) if kind == "globals" else owner

@@ -45,7 +45,10 @@ def value(found: Any) -> str | None:
 
 
 def function(found: FunctionType) -> str | None:
-    """Returns the fingerprint of a function: code with line numbers, defaults and annotations; no captured globals."""
+    """Returns the fingerprint of a function: name, code with line numbers, defaults and annotations.
+
+    It has no captured globals. The name of an expression is its text.
+    """
     defaults = value((found.__defaults__ or (), *(found.__kwdefaults__ or {}).items()))
     try:
         annotations = repr(found.__annotations__)
@@ -53,7 +56,7 @@ def function(found: FunctionType) -> str | None:
         return None
     if defaults is None:
         return None
-    text = "\0".join((*_code(found.__code__), defaults, annotations))
+    text = "\0".join((found.__name__, *_code(found.__code__), defaults, annotations))
     return f"function {hashlib.sha256(text.encode()).hexdigest()}"
 
 

@@ -24,31 +24,35 @@ The first holds for all push constants, the second if all of them are less than 
 VALUE, TRUTH, SIZE = -3, -2, -1  # source of a push constant in its argument; others are the length of an axis
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)  # without slots, so that plans may refer to it weakly
 class Specialization:
     """A kernel compiled for arguments of certain types.
 
     Attributes:
         spirv: the module; tensors are bound in the order of the arguments.
+        captured: globals found outside of the function.
+        iterations: upper bounds of the iterations of its loops.
         pushes: the sources of the push constants, in order: (argument; axis, VALUE, TRUTH or SIZE).
         first: the argument whose shape gives the default grid: the first tensor that is assigned to.
         linear: the same, if it has at most one axis and the module writes no tensor before it.
         local_size: invocations per workgroup.
-        captured: globals found outside of the function.
         features: Vulkan features that its atomic operations on floats need.
-        iterations: upper bounds of the iterations of its loops.
         sites: the places that report; if there are any, the buffer for reports is bound after the tensors.
+        dtypes: names of the dtypes of the results, of a function of elements.
+        single: True if that function returns a number, False for a tuple of numbers.
     """
 
     spirv: bytes
-    pushes: tuple[tuple[int, int], ...]
-    first: int | None
-    linear: int | None
-    local_size: tuple[int, int, int]
     captured: tuple[CapturedGlobal, ...]
-    features: tuple[str, ...]
     iterations: IterationBounds
-    sites: tuple[Site, ...]
+    pushes: tuple[tuple[int, int], ...] = ()
+    first: int | None = None
+    linear: int | None = None
+    local_size: tuple[int, int, int] = (64, 1, 1)
+    features: tuple[str, ...] = ()
+    sites: tuple[Site, ...] = ()
+    dtypes: tuple[str, ...] = ()
+    single: bool = True
 
     @property
     def is_current(self) -> bool:
@@ -90,13 +94,13 @@ def specialize(
         linear = first if first == min(compiler.written, default=None) else None
         return Specialization(
             ir.lower(built),
+            compiler.captured.all(),
+            iterations_of(built),
             (*scalars, *compiler.extents),
             first,
             linear if linear is not None and signature[linear][1] < 2 else None,
             built.local_size,
-            compiler.captured.all(),
             tuple(sorted(ir.float_atomics(built))),
-            iterations_of(built),
             tuple(compiler.reports.sites if compiler.reports is not None else ()),
         )
     except RecursionError:

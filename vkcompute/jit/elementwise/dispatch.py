@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import Any
 
 from vkcompute.jit.compilation.arguments import MOST_ELEMENTS
-from vkcompute.jit.elementwise.program import Program
+from vkcompute.jit.elementwise.program import Programs
 from vkcompute.jit.launching.loops import on_device
+from vkcompute.jit.launching.plan import launch
 from vkcompute.runtime.memory.tensor import Tensor
 from vkcompute.runtime.runtime import runtime_of
 
@@ -16,20 +16,27 @@ _STEP = 1 << 18  # windows start at multiples of it: a multiple of each stage's 
 
 
 def dispatch(
-    name: str, program: Callable[[bool], Program], tensors: Sequence[Tensor], pushes: Sequence[Any], n_groups: int
+    name: str,
+    programs: Programs,
+    key: tuple[Any, ...],
+    args: Sequence[Any],
+    pushes: Sequence[Any],
+    n_groups: int,
+    plan_key: tuple[Any, ...] | None = None,
 ) -> None:
-    """Launches `n_groups` workgroups; beyond the device's limit along x, the grid is wrapped (`program(True)`)."""
-    runtime = runtime_of(tensors[0])
+    """Launches `n_groups` workgroups; the grid is wrapped beyond the device's limit along x.
+
+    Args:
+        key: of the program, except its last part, `grid_wrapped`.
+        args, pushes, plan_key: as for `launch`; the last of the arguments is a tensor.
+    """
+    runtime = runtime_of(args[-1])
     most = runtime.device.physical.limits["maxComputeWorkGroupCount"][0]
     n_rows = -(-n_groups // most)
-    built = program(n_rows > 1)
-    load = partial(runtime.kernel, built.spirv, name=name)
-    kernel, _, loops = on_device(runtime, built.spirv, built.iterations, load, lambda: built.function)
-    grid = -(-n_groups // n_rows), n_rows, 1
-    if loops is None:
-        kernel(*tensors, *pushes, grid=grid)
-    else:
-        loops.launch(tensors, pushes, grid)
+    key = *key, n_rows > 1
+    found = programs.find(key)
+    placed = on_device(runtime, name, found, lambda: programs.function(key))
+    launch(plan_key, found, placed, args, pushes, (-(-n_groups // n_rows), n_rows, 1))
 
 
 def windows(n: int, tensors: Sequence[Tensor]) -> list[tuple[int, int]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from math import prod
+from operator import is_
 from types import FunctionType
 from typing import Any, NamedTuple
 
@@ -16,17 +16,17 @@ from vkcompute.jit.compilation.build import Signature, real_of
 from vkcompute.jit.compilation.specialization import TRUTH, VALUE
 from vkcompute.jit.elementwise.broadcasting import Broadcast, Mask, broadcast
 from vkcompute.jit.elementwise.dispatch import dispatch, unaliased, window, windows
-from vkcompute.jit.elementwise.program import Body, Program, Programs, finished, result
+from vkcompute.jit.elementwise.program import Body, Program, Programs, result
 from vkcompute.jit.elementwise.sharded import by_device, is_sharded, joined
 from vkcompute.jit.frontend.intrinsics import INTRINSICS
 from vkcompute.jit.frontend.source import Definition, parameters_of
-from vkcompute.jit.launching.launcher import kind_of, pushed
+from vkcompute.jit.launching.launcher import is_exact, kind_of, pushed
+from vkcompute.jit.launching.plan import Plan, places
 from vkcompute.jit.library.ids import global_id
 from vkcompute.runtime.memory.tensor import Tensor
-from vkcompute.runtime.runtime import runtime_of
+from vkcompute.runtime.runtime import Runtime, runtime_of
 
 LOCAL_SIZE = 64
-_MOST_CALLS = 256
 
 
 class Call(NamedTuple):
@@ -41,30 +41,42 @@ class Arguments:
 
     Attributes:
         name: name of the function, for errors.
+        plan_key: first part of the keys of its plans.
     """
 
     def __init__(self, function: FunctionType, name: str) -> None:
-        self.name = name
-        self._parameters, self._calls = parameters_of(function), dict[Any, Call]()
+        self.name, self.plan_key = name, object()
+        self._parameters = parameters_of(function)
+        self._n = len(self._parameters.parameters)
 
     def bound(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]:
         """Returns the arguments in order.
 
         Raises:
-            TypeError: they do not fit the parameters, or none is a tensor.
+            TypeError: they do not fit the parameters.
         """
-        n = len(self._parameters.parameters)
-        if len(args) > n:
-            raise TypeError(f"{self.name} takes {n} by position; got {len(args)}; pass the others by name, as out=y")
-        if named or len(args) != n:
-            args = bound(self.name, self._parameters, args, named)
-        if not any(type(arg) is Tensor for arg in args) and not is_sharded(args):
+        if not named and len(args) == self._n:
+            return args
+        if len(args) > self._n:
+            raise TypeError(
+                f"{self.name} takes {self._n} by position; got {len(args)}; pass the others by name, as out=y"
+            )
+        return bound(self.name, self._parameters, args, named)
+
+    def tensors(self, args: tuple[Any, ...]) -> list[Tensor]:
+        """Returns the tensors among the arguments.
+
+        Raises:
+            TypeError: there is none.
+        """
+        found = [arg for arg in args if type(arg) is Tensor]
+        if not found:
             for arg in args:
                 kind_of(arg)  # its error has a remedy for arrays
             raise TypeError(f"{self.name} takes a tensor, on whose device it runs; got none")
-        return args
+        return found
 
-    def call(self, args: tuple[Any, ...], outs: tuple[Tensor, ...] = ()) -> Call:
+    def call(self, runtime: Runtime, args: tuple[Any, ...], outs: tuple[Tensor, ...] = ()) -> Call:
         """Returns the signature and the broadcast shape, results included.
 
         Raises:
@@ -74,16 +86,14 @@ class Arguments:
         kinds = tuple([(arg.dtype.char, arg.shape) if type(arg) is Tensor else kind_of(arg) for arg in args])
         for out in outs:
             _check_tensor(self.name, out)
-        key = kinds, *[out.shape for out in outs]
-        found = self._calls.get(key)
+        key = self.plan_key, kinds, *[out.shape for out in outs]
+        found: Call | None = runtime.plans.get(key)
         if found is None:
             shape = broadcast([kind[1] for kind in kinds if type(kind) is tuple] + [out.shape for out in outs])
             if len(shape.lengths) > 1:
                 check_size(self.name, shape.size)
             signature = tuple([(kind[0], 1) if type(kind) is tuple else kind for kind in kinds])
-            if len(self._calls) >= _MOST_CALLS:
-                self._calls.clear()
-            found = self._calls[key] = Call(signature, shape)
+            found = runtime.plans[key] = Call(signature, shape)
         return found
 
 
@@ -101,7 +111,7 @@ def check_size(name: str, n: int) -> None:
         )
 
 
-def check_out(name: str, out: Tensor, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+def check_out(name: str, out: Tensor, shape: tuple[int, ...], dtype: str) -> None:
     """Raises ValueError or TypeError if `out` cannot hold a result of this shape and dtype."""
     _check_tensor(name, out)
     if out.shape != shape:
@@ -116,13 +126,9 @@ def _check_tensor(name: str, out: Any) -> None:
 
 
 def element_program(
-    definition: Definition,
-    signature: Signature,
-    masks: tuple[Mask, ...],
-    wanted: tuple[np.dtype[Any], ...],
-    grid_wrapped: bool,
+    definition: Definition, signature: Signature, masks: tuple[Mask, ...], wanted: tuple[str, ...], grid_wrapped: bool
 ) -> Program:
-    """Compiles the kernel that applies a function to each element.
+    """Builds the kernel that applies a function to each element.
 
     Its arguments are the tensors, the results, the numbers, the lengths of the axes except the first, and the number of
     elements.
@@ -138,43 +144,85 @@ def element_program(
     with c.builder.if_(c.builder.binary("lt", place, n)).then:
         found = body.at(c, arguments, place)
         results = found if isinstance(found, tuple) else (found,)
-        dtypes = wanted or tuple([body.number(c, each).numpy for each in results])
+        dtypes = wanted or tuple([body.number(c, each).name for each in results])
         for dtype, each in zip(dtypes, results, strict=True):
-            c.store(result(c, dtype), place, body.typed(c, each, SCALARS[dtype.name]))
-    return finished(c, dtypes, single=not isinstance(found, tuple))
+            c.store(result(c, dtype), place, body.typed(c, each, SCALARS[dtype]))
+    return Program(c, dtypes, not isinstance(found, tuple))
 
 
 class ElementLauncher:
-    """Applies a function to elements of tensors, and keeps its programs."""
+    """Applies a function to elements of tensors."""
 
     def __init__(self, definition: Definition) -> None:
-        self._arguments = Arguments(definition.function, definition.function.__name__)
-        self._programs = Programs(partial(element_program, definition))
+        function = definition.function
+        self._arguments = Arguments(function, function.__name__)
+        self._programs = Programs(partial(element_program, definition), [function], "elements")
 
     def __call__(self, args: tuple[Any, ...], named: Mapping[str, Any], out: Any) -> Any:
         """Launches the function, and returns its result."""
-        args, name = self._arguments.bound(args, named), self._arguments.name
+        args = self._arguments.bound(args, named)
+        outs = out if isinstance(out, tuple) else () if out is None else (out,)
+        if outs and (plan := self._repeated(args, outs)) is not None:
+            return outs[0] if plan.single else outs
         if is_sharded(args):
             return self._sharded(args, out)
-        tensors = [arg for arg in args if type(arg) is Tensor]
-        given = out if isinstance(out, tuple) else () if out is None else (out,)
-        signature, (shape, lengths, masks) = self._arguments.call(args, given)
-        masks, wanted = masks[: len(tensors)], tuple[np.dtype[Any], ...]()
-        program = self._programs(signature, masks, wanted, False)
+        tensors = self._arguments.tensors(args)
+        runtime = runtime_of(tensors[0])
+        signature, broadcast = self._arguments.call(runtime, args, outs)
+        masks = broadcast.masks[: len(tensors)]
+        found = self._programs.find((signature, masks, (), False))
         if out is None:
-            outs = tuple([runtime_of(tensors[0]).empty(shape, dtype) for dtype in program.dtypes])
+            outs = tuple([runtime.empty(broadcast.shape, dtype) for dtype in found.dtypes])
+            if self._repeated(args, outs) is None:
+                self._launch(args, outs, signature, broadcast, masks, ())
         else:
-            if len(given) != len(program.dtypes):
-                raise TypeError(f"{name} returns {len(program.dtypes)} results; out has {len(given)}")
-            for each, dtype in zip(given, program.dtypes, strict=True):
-                check_out(name, each, shape, dtype)
-            tensors, outs, wanted = unaliased(tensors, masks, given), given, tuple([each.dtype for each in given])
-        n, pushes, bound = prod(shape), [*values(args), *lengths[1:]], [*tensors, *outs]
-        find = partial(self._programs, signature, masks, wanted if wanted != program.dtypes else ())
-        for start, stop in windows(n, bound):
-            seen = [window(each, start, stop, n) for each in bound]
-            dispatch(name, find, seen, [*pushes, stop - start], -(-(stop - start) // LOCAL_SIZE))
-        return outs[0] if program.single else outs
+            wanted = self._checked(outs, broadcast.shape, found.dtypes)
+            self._launch(args, outs, signature, broadcast, masks, wanted)
+        return outs[0] if found.single else outs
+
+    def _repeated(self, args: tuple[Any, ...], outs: tuple[Any, ...]) -> Plan | None:
+        """Repeats a launch by its plan, and returns that; None if there is none."""
+        bound = *args, *outs
+        try:
+            plan: Plan | None = outs[0].runtime.plans.get((self._arguments.plan_key, *places(bound)))
+        except AttributeError:  # a tensor of a group, or an error
+            return None
+        return plan if plan is not None and plan.launch(bound, None) else None
+
+    def _checked(self, outs: tuple[Any, ...], shape: tuple[int, ...], dtypes: tuple[str, ...]) -> tuple[str, ...]:
+        """Checks tensors for results of these dtypes, and returns theirs; () if they are the same."""
+        name = self._arguments.name
+        if len(outs) != len(dtypes):
+            raise TypeError(f"{name} returns {len(dtypes)} results; out has {len(outs)}")
+        for each, dtype in zip(outs, dtypes, strict=True):
+            check_out(name, each, shape, dtype)
+        wanted = tuple([each.dtype.name for each in outs])
+        return wanted if wanted != dtypes else ()
+
+    def _launch(
+        self,
+        args: tuple[Any, ...],
+        outs: tuple[Tensor, ...],
+        signature: Signature,
+        broadcast: Broadcast,
+        masks: tuple[Mask, ...],
+        wanted: tuple[str, ...],
+    ) -> None:
+        """Launches the function in windows; keeps a plan if there is one window, and no argument is copied."""
+        given = [arg for arg in args if type(arg) is Tensor]
+        tensors, n = unaliased(given, masks, outs), broadcast.size
+        bound, pushes, extents = [*tensors, *outs], values(args), broadcast.lengths[1:]
+        name, key = self._arguments.name, (signature, masks, wanted)
+        seen = windows(n, bound)
+        if len(seen) == 1 and is_exact(args, signature) and all(map(is_, given, tensors)):
+            every, n_groups = (*args, *outs), -(-n // LOCAL_SIZE)
+            plan_key = self._arguments.plan_key, *places(every)
+            dispatch(name, self._programs, key, every, [*pushes, *extents, n], n_groups, plan_key)
+            return
+        for start, stop in seen:
+            part = [window(each, start, stop, n) for each in bound]
+            n_groups = -(-(stop - start) // LOCAL_SIZE)
+            dispatch(name, self._programs, key, part, [*pushes, *extents, stop - start], n_groups)
 
     def _sharded(self, args: tuple[Any, ...], out: Any) -> Any:
         """Launches the function on each device of a group."""

@@ -1,20 +1,19 @@
-"""Programs: kernels that apply a function of numbers to the elements of tensors."""
+"""Programs: kernels that apply functions of numbers to the elements of tensors."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from types import FunctionType
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from vkcompute import ir
 from vkcompute.errors import KernelError
 from vkcompute.ir import BOOL, SCALARS, UINT8, UINT32, Scalar, Value
 from vkcompute.jit.compilation.build import Signature, argument, check_barriers, too_deep
-from vkcompute.jit.compilation.specialization import IterationBounds, iterations_of
+from vkcompute.jit.compilation.cache import Specializations
+from vkcompute.jit.compilation.specialization import Specialization, iterations_of
 from vkcompute.jit.elementwise.broadcasting import Mask, offsets
 from vkcompute.jit.elementwise.formula import known
-from vkcompute.jit.frontend.captured import CapturedGlobal, unchanged
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.source import Definition, UnsupportedError
 from vkcompute.jit.frontend.values import Array, Number, describe
@@ -22,36 +21,48 @@ from vkcompute.jit.library.math_lowering import optimized
 
 
 class Program(NamedTuple):
-    """A compiled kernel.
+    """A kernel before it is optimized.
 
     Attributes:
-        dtypes: dtypes of the results.
+        dtypes: names of the dtypes of the results.
         single: True if the function returns a number, False for a tuple of numbers.
-        captured: globals found outside of the function.
-        function: the function that was lowered.
-        iterations: upper bounds of the iterations of its loops.
     """
 
-    spirv: bytes
-    dtypes: tuple[np.dtype[Any], ...]
-    single: bool
-    captured: tuple[CapturedGlobal, ...]
-    function: ir.Function
-    iterations: IterationBounds
+    compiler: Compiler
+    dtypes: tuple[str, ...]
+    single: bool = True
+
+    def optimized(self) -> ir.Function:
+        """Returns the function that is lowered."""
+        check_barriers(self.compiler.function)
+        return optimized(self.compiler.function)
 
 
 class Programs:
-    """Programs by the arguments of `build`; a program is compiled again if a captured global has changed."""
+    """Programs by the arguments of `build`, compiled.
 
-    def __init__(self, build: Callable[..., Program]) -> None:
-        self._build = build
-        self._programs: dict[tuple[Any, ...], Program] = {}
+    Args:
+        functions: those from which the programs are made.
+        common: as for `Specializations`.
+    """
 
-    def __call__(self, *key: Any) -> Program:
-        found = self._programs.get(key)
-        if found is None or (found.captured and not unchanged(found.captured)):
-            found = self._programs[key] = self._build(*key)
-        return found
+    def __init__(self, build: Callable[..., Program], functions: Sequence[FunctionType], *common: str | None) -> None:
+        self._build, self._known = build, Specializations(functions, *common)
+
+    def find(self, key: tuple[Any, ...]) -> Specialization:
+        """Returns the specialization for these arguments of `build`."""
+        return self._known.find(key, self._compiled)
+
+    def function(self, key: tuple[Any, ...]) -> ir.Function:
+        """Returns the function from which a specialization was lowered."""
+        return self._build(*key).optimized()
+
+    def _compiled(self, *key: Any) -> Specialization:
+        program = self._build(*key)
+        function = program.optimized()
+        captured = program.compiler.captured.all(without=known())  # the namespace of expressions does not change
+        dtypes, single = program.dtypes, program.single
+        return Specialization(ir.lower(function), captured, iterations_of(function), dtypes=dtypes, single=single)
 
 
 class Body:
@@ -117,15 +128,7 @@ class Body:
         return self.source.error(self.source.tree, message)
 
 
-def finished(c: Compiler, dtypes: tuple[np.dtype[Any], ...], *, single: bool = True) -> Program:
-    """Optimizes and lowers a kernel with these results."""
-    check_barriers(c.function)
-    captured = c.captured.all(without=known())  # the namespace of expressions does not change
-    spirv = ir.lower(optimized(c.function))
-    return Program(spirv, dtypes, single, captured, c.function, iterations_of(c.function))
-
-
-def result(c: Compiler, dtype: np.dtype[Any]) -> Array:
+def result(c: Compiler, dtype: str) -> Array:
     """Declares the next binding, for a result."""
-    element = SCALARS[dtype.name]
+    element = SCALARS[dtype]
     return Array("out", -1, element, 1, c.function.buffer("out", UINT8 if element is BOOL else element))

@@ -13,13 +13,16 @@ import numpy as np
 import numpy.typing as npt
 
 from vkcompute.dtypes import lookup
+from vkcompute.jit.compilation import fingerprint
 from vkcompute.jit.compilation.build import real_of
 from vkcompute.jit.elementwise.dispatch import dispatch, unaliased, window, windows
 from vkcompute.jit.elementwise.element_launcher import Arguments, check_out, check_size, values
-from vkcompute.jit.elementwise.program import Program, Programs
+from vkcompute.jit.elementwise.program import Programs
 from vkcompute.jit.elementwise.sharded import by_device, is_sharded, joined
 from vkcompute.jit.elementwise.stages import IDENTITY, Stage, stage_program, stages
 from vkcompute.jit.frontend.source import Definition
+from vkcompute.jit.launching.launcher import is_exact
+from vkcompute.jit.launching.plan import places
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.groups.group import GroupTensor
 from vkcompute.runtime.memory.tensor import Tensor
@@ -32,8 +35,14 @@ class ReduceLauncher:
     def __init__(self, combine: Definition, initial: Any, each: Definition | None) -> None:
         self._combine, self._initial = combine, initial
         self._arguments = Arguments((each or IDENTITY).function, combine.function.__name__)
-        self._later = Programs(partial(stage_program, combine, initial, IDENTITY))
-        self._first = Programs(partial(stage_program, combine, initial, each)) if each else self._later
+        self._later = self._programs(IDENTITY)
+        self._first = self._programs(each) if each else self._later
+
+    def _programs(self, each: Definition) -> Programs:
+        """Returns the programs of the stages that apply this function to the elements first."""
+        build = partial(stage_program, self._combine, self._initial, each)
+        functions = [self._combine.function, each.function]
+        return Programs(build, functions, "reduction", fingerprint.value(self._initial))
 
     def __call__(
         self,
@@ -49,30 +58,40 @@ class ReduceLauncher:
         args, name = self._arguments.bound(args, named), self._arguments.name
         if is_sharded(args):
             return self._sharded(args, axis, out, keepdims, dtype)
-        tensors, numbers = [arg for arg in args if type(arg) is Tensor], values(args)
-        signature, (shape, lengths, masks) = self._arguments.call(args)
-        reduced = _axes(name, len(shape), axis)
-        left = tuple([1 if at in reduced else n for at, n in enumerate(shape) if keepdims or at not in reduced])
+        tensors = self._arguments.tensors(args)
+        runtime = runtime_of(tensors[0])
+        signature, (shape, lengths, masks) = self._arguments.call(runtime, args)
+        left, planned = self._layout(runtime, shape, _axes(name, len(shape), axis), keepdims)
         if prod(left) > 1:
             check_size(name, prod(shape))
-        cooperative = prefers_workgroups(runtime_of(tensors[0]))
-        planned = [
-            each for run in _runs([n or 1 for n in shape], reduced) for each in stages(*run, cooperative=cooperative)
-        ]
-        find = partial(
-            self._first, real_of(signature), None if dtype is None else lookup(dtype).numpy, signature, masks
-        )
-        found = find((planned[0].method, final and len(planned) == 1), None, False).dtypes[0]
+        key = real_of(signature), None if dtype is None else lookup(dtype).numpy.name, signature, masks
+        form = planned[0].method, final and len(planned) == 1
+        found = self._first.find((*key, form, None, False)).dtypes[0]
         if out is None:
-            out = runtime_of(tensors[0]).empty(left, found)
+            out = runtime.empty(left, found)
         else:
             check_out(name, out, left, found)
-            tensors = unaliased(tensors, [(False,)] * len(tensors), [out])
+            copies = iter(unaliased(tensors, [(False,)] * len(tensors), [out]))
+            args = tuple([next(copies) if type(arg) is Tensor else arg for arg in args])
         if not prod(shape):
             out.fill(self._initial)
         else:
-            self._run(find, planned, tensors, [*numbers, *lengths[1:]], found, out, final)
+            self._run(key, planned, args, lengths[1:], found, out, final)
         return out
+
+    def _layout(
+        self, runtime: Runtime, shape: Sequence[int], reduced: frozenset[int], keepdims: bool
+    ) -> tuple[tuple[int, ...], list[Stage]]:
+        """Returns the shape of the result and the stages."""
+        cooperative = prefers_workgroups(runtime)
+        key = self._arguments.plan_key, shape, reduced, keepdims, cooperative
+        found: tuple[tuple[int, ...], list[Stage]] | None = runtime.plans.get(key)
+        if found is None:
+            left = tuple([1 if at in reduced else n for at, n in enumerate(shape) if keepdims or at not in reduced])
+            runs = _runs([n or 1 for n in shape], reduced)
+            planned = [each for run in runs for each in stages(*run, cooperative=cooperative)]
+            found = runtime.plans[key] = left, planned
+        return found
 
     def _sharded(self, args: tuple[Any, ...], axis: Any, out: Any, keepdims: bool, dtype: npt.DTypeLike | None) -> Any:
         """Reduces shards on each device of a group; if axis 0 is reduced, the first device combines their results."""
@@ -97,34 +116,47 @@ class ReduceLauncher:
 
     def _run(
         self,
-        find: partial[Program],
+        key: tuple[Any, ...],
         planned: list[Stage],
-        tensors: list[Tensor],
-        pushes: list[Any],
-        dtype: Any,
+        args: tuple[Any, ...],
+        lengths: Sequence[int],
+        dtype: str,
         out: Tensor,
         final: bool,
     ) -> None:
         """Launches the stages; a recording graph owns the intermediate results."""
-        settled = find.args[:2]
+        programs, exact = self._first, is_exact(args, key[2])
         for stage in planned:
             last = stage is planned[-1]
             part = out if last else temporary(out.runtime, stage.pushes[0], dtype)
-            wanted = out.dtype if last and out.dtype != dtype else None
-            self._stage(stage, partial(find, (stage.method, last and final), wanted), tensors, pushes, part)
-            find = partial(self._later, *settled, ((dtype.char, 1),), ((True,),))
-            tensors, pushes = [part], []
+            wanted = out.dtype.name if last and out.dtype.name != dtype else None
+            form = stage.method, last and final
+            self._stage(stage, programs, (*key, form, wanted), args, lengths, part, exact)
+            programs, key = self._later, (*key[:2], ((part.dtype.char, 1),), ((True,),))
+            args, lengths, exact = (part,), (), True
 
     def _stage(
-        self, stage: Stage, find: partial[Program], tensors: list[Tensor], pushes: list[Any], part: Tensor
+        self,
+        stage: Stage,
+        programs: Programs,
+        key: tuple[Any, ...],
+        args: tuple[Any, ...],
+        lengths: Sequence[int],
+        part: Tensor,
+        exact: bool,
     ) -> None:
         """Launches a stage; a single row in windows."""
-        for start, stop in windows(stage.n, tensors):
+        plans, n_results = part.runtime.plans, stage.pushes[0]
+        for start, stop in windows(stage.n, [arg for arg in args if type(arg) is Tensor]):
             seen, at = stage._replace(n=stop - start), start // stage.chunk
-            n_results = seen.pushes[0]
-            bound = [window(each, start, stop, stage.n) for each in tensors]
-            result = window(part, at, at + n_results, stage.pushes[0])
-            dispatch(self._arguments.name, find, [*bound, result], [*pushes, *seen.pushes], seen.n_groups)
+            sizes = seen.pushes
+            bound = [window(each, start, stop, stage.n) if type(each) is Tensor else each for each in args]
+            bound.append(window(part, at, at + sizes[0], n_results))
+            plan_key = (self._arguments.plan_key, key, seen, *places(bound)) if exact else None
+            plan = plans.get(plan_key)
+            if plan is None or plan.launch(bound, None) is None:
+                pushes = [*values(args), *lengths, *sizes]
+                dispatch(self._arguments.name, programs, key, bound, pushes, seen.n_groups, plan_key)
 
 
 def prefers_workgroups(runtime: Runtime) -> bool:
@@ -132,7 +164,7 @@ def prefers_workgroups(runtime: Runtime) -> bool:
     return runtime.device.physical.kind != "cpu"
 
 
-def _axes(name: str, n_axes: int, axis: Any) -> set[int]:
+def _axes(name: str, n_axes: int, axis: Any) -> frozenset[int]:
     """Returns the axes to reduce, counted from 0.
 
     Raises:
@@ -147,13 +179,13 @@ def _axes(name: str, n_axes: int, axis: Any) -> set[int]:
     for each in listed:
         if not -n_axes <= each < n_axes:
             raise ValueError(f"{name}: axis {each} of {n_axes}; axes count from 0, or from the end with -1")
-    found = {each % n_axes for each in listed}
+    found = frozenset([each % n_axes for each in listed])
     if len(found) < len(listed):
         raise ValueError(f"{name}: each axis is reduced once; got {axis!r}")
     return found
 
 
-def _runs(shape: Sequence[int], reduced: set[int]) -> list[tuple[int, int, int]]:
+def _runs(shape: Sequence[int], reduced: frozenset[int]) -> list[tuple[int, int, int]]:
     """Returns (n_rows, n, n_columns) for each run of adjacent axes to reduce, the last first, which keeps the order."""
     found, columns = list[tuple[int, int, int]](), 1
     axes = [(n, at in reduced) for at, n in enumerate(shape) if n != 1]

@@ -10,12 +10,10 @@ import ast
 from types import FunctionType
 from typing import Any, NamedTuple, cast
 
-import numpy as np
-
 from vkcompute.ir import INT32, SCALARS, UINT32, Scalar
 from vkcompute.jit.compilation.build import Signature
 from vkcompute.jit.elementwise.broadcasting import Mask
-from vkcompute.jit.elementwise.program import Body, Program, finished, result
+from vkcompute.jit.elementwise.program import Body, Program, result
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.intrinsics import Intrinsic
 from vkcompute.jit.frontend.source import Definition, read
@@ -152,14 +150,14 @@ def stage_program(
     initial: Any,
     each: Definition,
     real: Scalar,
-    dtype: np.dtype[Any] | None,
+    dtype: str | None,
     signature: Signature,
     masks: tuple[Mask, ...],
     form: tuple[str, bool],
-    wanted: np.dtype[Any] | None,
+    wanted: str | None,
     grid_wrapped: bool,
 ) -> Program:
-    """Compiles the kernel of a stage.
+    """Builds the kernel of a stage.
 
     Its arguments are the tensors, the result, the numbers, the lengths of the broadcast axes except the first, and
     n_results, n, n_chunks and n_columns of the stage.
@@ -173,11 +171,11 @@ def stage_program(
         wanted: the dtype of the result; None for that in which elements are combined.
     """
     body, pair, (method, last) = Body(each, signature, masks), Body(combine, (), ()), form
-    kind = SCALARS[dtype.name] if dtype else _kind(body, pair, initial, real)
+    kind = SCALARS[dtype] if dtype else _kind(body, pair, initial, real)
     c = body.compiler(WIDTH, real, grid_wrapped=grid_wrapped)
     c.sources |= _KERNELS | {IDENTITY.function: IDENTITY.source, combine.function: combine.source}
     arguments = body.arguments(c)
-    out = result(c, wanted or kind.numpy)
+    out = result(c, wanted or kind.name)
 
     def element(c: Compiler, place: Any) -> Number:
         return body.typed(c, body.at(c, arguments, c.cast(place, UINT32)), kind)
@@ -194,7 +192,7 @@ def stage_program(
     ]
     emitted = [Intrinsic(each, 0, None) for each in (element, combined, store)]
     c.inline(METHODS[method].kernel, [*emitted, kind.numpy.type, *numbers], {}, ast.Pass())
-    return finished(c, (wanted or kind.numpy,))
+    return Program(c, (wanted or kind.name,))
 
 
 def _kind(body: Body, pair: Body, initial: Any, real: Scalar) -> Scalar:

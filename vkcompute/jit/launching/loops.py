@@ -13,35 +13,33 @@ from vkcompute.core.quirks import quirks_of
 from vkcompute.errors import KernelError
 from vkcompute.ir.function import Op
 from vkcompute.ir.intervals import Interval
-from vkcompute.jit.compilation.specialization import MODEST, IterationBounds
+from vkcompute.jit.compilation.specialization import MODEST, IterationBounds, Specialization
 from vkcompute.jit.frontend.control import LOOP
 from vkcompute.jit.launching import completion
+from vkcompute.runtime.bounded_cache import BoundedCache
+from vkcompute.runtime.launching import program
 from vkcompute.runtime.launching.kernel import Kernel
-from vkcompute.runtime.memory.context import cached
+from vkcompute.runtime.memory.context import kernel_of
 from vkcompute.runtime.memory.tensor import Tensor
 from vkcompute.runtime.runtime import Runtime, runtime_of
 from vkcompute.runtime.scheduling.cost import Grid
 from vkcompute.runtime.scheduling.future import Future
 
-_MOST_KNOWN = 1024
+_MAX_KNOWN = 1024
 _STATUS_WORDS = 64
 
 
 def on_device(
-    runtime: Runtime,
-    spirv: bytes,
-    iterations: IterationBounds,
-    load: Callable[[], Kernel],
-    make: Callable[[], ir.Function],
-) -> tuple[Kernel, int, Loops | None]:
-    """A compiled kernel, the most groups that the device launches along x, and its loops; loaded once per runtime."""
+    runtime: Runtime, name: str, found: Specialization, make: Callable[[], ir.Function]
+) -> tuple[Kernel, Loops | None]:
+    """Returns the kernel of a specialization, and its loops; `make` gives the function that it was lowered from."""
 
-    def loaded() -> tuple[Kernel, int, Loops | None]:
-        kernel = load()
-        most = runtime.device.physical.limits["maxComputeWorkGroupCount"][0]
-        return kernel, most, _loops_of(kernel, iterations, make)
+    def loaded() -> tuple[Kernel, Loops | None]:
+        # The signature has checked the types; memory may hold the bits of floats as integers.
+        kernel = Kernel(runtime, program.load(found.spirv, name=name), (), check_types=False)
+        return kernel, _loops_of(kernel, found.iterations, make)
 
-    return cached(runtime, spirv, loaded)
+    return kernel_of(runtime, (name, found.spirv), loaded)
 
 
 def _loops_of(kernel: Kernel, iterations: IterationBounds, make: Callable[[], ir.Function]) -> Loops | None:
@@ -66,7 +64,7 @@ class Loops:
 
     def __init__(self, kernel: Kernel, make: Callable[[], ir.Function], limit: int, modest: bool) -> None:
         self._kernel, self._make, self._limit, self._modest = kernel, make, limit, modest
-        self._known: dict[tuple[Any, ...], tuple[bool, Op | None]] = {}
+        self._known: BoundedCache[tuple[Any, ...], tuple[bool, Op | None]] = BoundedCache(_MAX_KNOWN)
 
     def harmless(self, pushes: Sequence[Any], grid: Grid) -> bool:
         """True if a launch on this grid is proven to stay within the limit; a push constant of None is unknown."""
@@ -102,14 +100,14 @@ class Loops:
         """True if a launch stays within the limit, and the loop in which it certainly exceeds it, if there is one."""
         numbers = [int(each) if isinstance(each, (int, np.integer, np.bool_)) else None for each in pushes]
         key = *numbers, grid
-        if key not in self._known:
-            if len(self._known) >= _MOST_KNOWN:
-                self._known.clear()
+        found = self._known.get(key)
+        if found is None:
             given = self._given(numbers, grid)
             most = ir.most_iterations(self._function, given)
             stays = most is not None and most <= self._limit
-            self._known[key] = stays, None if stays else ir.certain_excess(self._function, given, self._limit)
-        return self._known[key]
+            found = stays, None if stays else ir.certain_excess(self._function, given, self._limit)
+            self._known[key] = found
+        return found
 
     def _given(self, numbers: Sequence[int | None], grid: Grid) -> dict[object, Interval]:
         pairs = zip(self._function.pushes, numbers, strict=True)

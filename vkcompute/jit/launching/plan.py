@@ -1,4 +1,4 @@
-"""Plans: launches of a kernel in Python that are repeated with the same buffers and types."""
+"""Plans: launches of compiled functions that are repeated with the same buffers and types."""
 
 from __future__ import annotations
 
@@ -10,41 +10,45 @@ from typing import Any
 
 from vkcompute.jit.compilation.specialization import Specialization
 from vkcompute.jit.launching.loops import Loops
-from vkcompute.runtime.launching.kernel import Launch
+from vkcompute.runtime.launching.kernel import Kernel, Launch
 from vkcompute.runtime.memory.tensor import Tensor
+from vkcompute.runtime.runtime import runtime_of
 from vkcompute.runtime.scheduling.future import Future
 
 
 class Plan:
-    """Repeats a launch for arguments with the same slots of tensors and types of numbers, on the same grid.
+    """Repeats a launch for arguments with the same places of tensors and types of numbers, on the same grid.
 
-    It holds weak references to the kernel and its descriptor sets: a kernel function outlives runtimes.
+    It refers weakly to the kernel and its specialization: a plan keeps neither of them, nor captured objects, alive.
+
+    Attributes:
+        single: that of the specialization.
     """
 
     __slots__ = (
-        "_captured", "_command", "_cost", "_extents", "_grid", "_harmless", "_kernel", "_pack", "_reads_at", "_sets",
-        "_values", "_writes_at",
+        "_command", "_cost", "_extents", "_found", "_grid", "_harmless", "_kernel", "_pack", "_reads_at", "_sets",
+        "_values", "_writes_at", "single",
     )  # fmt: skip
 
     def __init__(
         self, found: Specialization, args: Sequence[Any], extents: Sequence[int], launch: Launch, loops: Loops | None
     ) -> None:
-        command, _, _, (kernel, sets, self._cost) = launch
+        command, _, _, (kernel, self._sets, self._cost) = launch
         *self._command, _, _, self._grid = command
-        self._kernel, self._sets, self._pack = weakref.ref(kernel), weakref.ref(sets), kernel.push.packer or bytes
+        self._kernel, self._pack = weakref.ref(kernel), kernel.push.packer or bytes
         tensors = [at for at, arg in enumerate(args) if type(arg) is Tensor]
         self._writes_at, self._reads_at = ([tensors[i] for i in which] for which in (kernel.writes, kernel.reads))
         self._values = _picker([at for at, arg in enumerate(args) if type(arg) is not Tensor])
-        self._extents, self._captured = extents, found.captured
+        self._extents, self._found, self.single = extents, weakref.ref(found), found.single
         self._harmless = weakref.WeakMethod(loops.harmless) if loops is not None else None
 
-    def launch(self, args: tuple[Any, ...], queue: int | str | None) -> Future | None:
+    def launch(self, args: Sequence[Any], queue: int | str | None) -> Future | None:
         """Launches, unless a captured global has changed or a graph is being recorded: then returns None."""
-        kernel, sets = self._kernel(), self._sets()
-        if kernel is None or sets is None or (scheduler := kernel.runtime.scheduler).n_recordings:
+        kernel, found = self._kernel(), self._found()
+        if kernel is None or found is None or (scheduler := kernel.runtime.scheduler).n_recordings:
             return None
-        for lookup, name, found, _ in self._captured:
-            if lookup(name) is not found:
+        for lookup, name, value, _ in found.captured:
+            if lookup(name) is not value:
                 return None
         values = [*self._values(args), *self._extents]
         if self._harmless is not None and not ((harmless := self._harmless()) and harmless(values, self._grid)):
@@ -54,13 +58,49 @@ class Plan:
         except (struct.error, TypeError, OverflowError):  # needs another specialization, or is the caller's error
             return None
         writes, reads = [args[at].span for at in self._writes_at], [args[at].span for at in self._reads_at]
-        keep = kernel, sets, self._cost
+        keep = kernel, self._sets, self._cost
         return scheduler.dispatch((*self._command, push, len(push), self._grid), writes, reads, queue, keep)
 
 
-def _picker(at: list[int]) -> Callable[[tuple[Any, ...]], Sequence[Any]]:
+def places(args: Sequence[Any]) -> tuple[Any, ...]:
+    """Returns the part of a plan's key for arguments: the places of tensors and the types of numbers."""
+    return tuple([arg.launch_key if type(arg) is Tensor else type(arg) for arg in args])
+
+
+def _picker(at: list[int]) -> Callable[[Sequence[Any]], Sequence[Any]]:
     """Returns a function that picks these arguments; a slice if they are adjacent, which is faster."""
     first, stop = (at[0], at[-1] + 1) if at else (0, 0)
     if len(at) == stop - first:
         return itemgetter(slice(first, stop))
     return lambda args: [args[each] for each in at]
+
+
+def launch(
+    key: tuple[Any, ...] | None,
+    found: Specialization,
+    placed: tuple[Kernel, Loops | None],
+    args: Sequence[Any],
+    pushes: Sequence[Any],
+    grid: Sequence[int] | None,
+    queue: int | str | None = None,
+) -> Future:
+    """Launches a specialization on the device, and keeps a plan for repetitions.
+
+    Args:
+        key: identifies the specialization, the places of the tensors and the types of the numbers; None for no plan.
+        placed: its kernel and loops.
+        args: its tensors and numbers.
+        pushes: the numbers, and further push constants, which are the same in repetitions.
+    """
+    kernel, loops = placed
+    tensors = [arg for arg in args if type(arg) is Tensor]
+    if loops is not None:
+        grid = kernel.grid(tensors, grid)
+        if not loops.harmless(pushes, grid):
+            return loops.launch(tensors, pushes, grid, queue)
+    runtime = runtime_of(kernel)
+    if key is None or runtime.scheduler.n_recordings:
+        return kernel(*tensors, *pushes, grid=grid, queue=queue)
+    command, writes, reads, keep = made = kernel.launch((*tensors, *pushes), {}, grid)
+    runtime.plans[key] = Plan(found, args, pushes[len(args) - len(tensors) :], made, loops)
+    return runtime.scheduler.dispatch(command, writes, reads, queue, keep)

@@ -29,7 +29,6 @@ from vkcompute.spirv.capabilities import missing_features
 from vkcompute.spirv.interface import Binding
 
 Launch = tuple[tuple[Any, ...], list[Range], list[Range], "tuple[Kernel, DescriptorSets, Cost]"]
-_MAX_PLANS = 1024
 
 
 class Kernel(Launchable):
@@ -86,7 +85,7 @@ class Kernel(Launchable):
         self.writes = [i for i, binding in enumerate(self.bindings) if binding.writes]
         self.reads = [i for i, binding in enumerate(self.bindings) if binding.reads]
         self._grids = Grids(self.name, device, self.local_size, self.bindings)
-        self._plans: dict[Any, tuple[DescriptorSets, Grid | None, Cost]] = {}
+        self._plans, self._plan_key = runtime.plans, object()  # the cache must not keep the kernel alive
 
     def __call__(
         self,
@@ -134,7 +133,7 @@ class Kernel(Launchable):
         """Prepares a launch: the arguments of `Scheduler.dispatch` but for the queue."""
         tensors = args[: self.n_tensors]
         try:
-            key = tuple([tensor.launch_key for tensor in tensors])
+            key = self._plan_key, *[tensor.launch_key for tensor in tensors]
             sets, chosen, cost = self._plans[key]
         except (KeyError, AttributeError, TypeError):
             sets, chosen, cost = self._plan(tensors)
@@ -180,9 +179,8 @@ class Kernel(Launchable):
             sets = self.sets([(buffer.block, buffer.offset + offset, nbytes) for buffer, offset, nbytes in found])
             grid = self._grids.default(tensors)
             plan = sets, grid, NOTHING if grid is None else self.costs.of(grid)
-            if len(self._plans) >= _MAX_PLANS:
-                self._plans.pop(next(iter(self._plans)))
-            self._plans[tuple([tensor.launch_key for tensor in tensors])] = plan
+            key = self._plan_key, *[tensor.launch_key for tensor in tensors]
+            self._plans[key] = plan
         return plan
 
     def bound(self, tensors: Sequence[Any]) -> list[Bound]:

@@ -8,10 +8,12 @@ from typing import Any, TypeVar
 from vkcompute.core.device import Device
 from vkcompute.core.lifetime import Handle
 from vkcompute.errors import again
+from vkcompute.runtime.bounded_cache import BoundedCache
 from vkcompute.runtime.memory.transfers import Transfers
 from vkcompute.runtime.scheduling.scheduler import Scheduler
 
 _T = TypeVar("_T")
+_MAX_PLANS, _MAX_KERNELS = 4096, 1024
 
 
 class Context(Handle):
@@ -19,6 +21,7 @@ class Context(Handle):
 
     Attributes:
         device: the device.
+        plans: of repeated launches, by the launcher and by the places and types of the arguments.
     """
 
     def __init__(self, device: Device, submit_limit_s: float | None) -> None:
@@ -26,6 +29,8 @@ class Context(Handle):
         self.scheduler = Scheduler(device, self, submit_limit_s)
         self.transfers = Transfers(self.scheduler)
         self._cache: dict[Hashable, Any] = {}
+        self._kernels: BoundedCache[Hashable, Any] = BoundedCache(_MAX_KERNELS)
+        self.plans: BoundedCache[Hashable, Any] = BoundedCache(_MAX_PLANS)
 
     def require_open(self) -> None:
         """Checks that the runtime can be used.
@@ -66,4 +71,20 @@ def cached(context: Context, key: Hashable, make: Callable[[], _T], release: Cal
         found = cache.setdefault(key, made)
         if release is not None and found is made:
             context.device.memory.release_callbacks.append(lambda: release(cache[key]) if key in cache else None)
+    return found
+
+
+def kernel_of(context: Context, key: Hashable, make: Callable[[], _T]) -> _T:
+    """Returns the kernel that `make` made for this key, the same to all threads; the oldest of many are dropped.
+
+    Raises:
+        ClosedError: the runtime is closed.
+    """
+    found: _T | None = context._kernels.get(key)
+    if found is None:
+        with context.scheduler.lock:
+            context.require_open()
+            found = context._kernels.get(key)
+            if found is None:
+                found = context._kernels[key] = make()
     return found
