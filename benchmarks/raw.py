@@ -50,7 +50,7 @@ class Raw(Blocking):
     def _prepare_calls(self) -> None:
         kind = vk.struct("VkSemaphoreTypeCreateInfo", semaphoreType=vk.constant("VK_SEMAPHORE_TYPE_TIMELINE"))
         info = vk.struct("VkSemaphoreCreateInfo", pNext=kind)
-        self._semaphore = self._device.create("VkSemaphore", "vkCreateSemaphore", info)
+        self._semaphore = self._device.create("VkSemaphore", "vkCreateSemaphore", info, [])  # __del__ destroys it
         self._value = vk.ffi.new("uint64_t*")
         signals = [self._semaphore]
         timeline = vk.struct(
