@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import runpy
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -41,6 +42,10 @@ def _run(*options: str, **env: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, env=os.environ | env, capture_output=True, text=True, timeout=300, check=False)
 
 
+# Of one device; the programs of Kompute, and of two devices, have runs of their own.
+_MEASURED = "multiply", "launch", "scheduling", "start", "logistic", "streaming", "overlap", "python_kernels"
+
+
 @pytest.fixture(scope="module")
 def outcome(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, Any]]:
     """The output of a run at the smallest size, and its JSON."""
@@ -51,7 +56,8 @@ def outcome(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, An
     temporary = folder / "temporary"
     temporary.mkdir()
     path = os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])
-    done = _run("--smoke", "--json", str(figures), "--folder", str(temporary), PYTHONPATH=path)
+    only = "--only", ",".join(_MEASURED)
+    done = _run("--smoke", *only, "--json", str(figures), "--folder", str(temporary), PYTHONPATH=path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert list(temporary.iterdir()) == []
     return done.stdout, json.loads(figures.read_text())
@@ -79,18 +85,24 @@ def test_figures_say_where_they_come_from(outcome: tuple[str, dict[str, Any]]) -
 def test_every_benchmark_has_its_cases(outcome: tuple[str, dict[str, Any]]) -> None:
     keys = [case["key"] for case in outcome[1]["cases"]]
     assert len(keys) == len(set(keys))
-    found = {key.split(".")[0] for key in keys} - {"devices"}  # which takes two
-    assert found == {
-        "multiply", "launch", "scheduling", "start", "logistic", "streaming", "overlap", "python", "kompute"
-    }  # fmt: skip
+    assert {key.split(".")[0] for key in keys} == {name.partition("_")[0] for name in _MEASURED}
+
+
+@pytest.mark.pure
+def test_every_benchmark_is_run_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    assert {*runpy.run_path(str(BENCHMARKS / "run.py"))["BENCHMARKS"]} == {*_MEASURED, "devices", "kompute"}
 
 
 def test_kompute_runs_the_programs_that_ours_runs(tmp_path: Path) -> None:
     (tmp_path / "kp.py").write_text("from vkcompute.compat.kp import *")
     figures, path = tmp_path / "figures.json", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
-    done = _run("--smoke", "--only", "kompute", "--peers", "kompute", "--json", str(figures), PYTHONPATH=path)
+    only = "--only", "kompute", "--peers", "kompute", "--repeat", "1"
+    done = _run("--smoke", *only, "--json", str(figures), PYTHONPATH=path)
     assert done.returncode == 0, done.stdout + done.stderr
-    rows = [row for _, row in _rows(json.loads(figures.read_text()))]
+    cases = [*_rows(json.loads(figures.read_text()))]
+    rows = [row for _, row in cases]
+    assert {case["key"].split(".")[0] for case, _ in cases} == {"kompute"}
     assert [row["program"] for row in rows] == ["compat", "kompute"] * 6
     assert all(row["verified"] for row in rows), rows
     assert done.stdout.count(", over Kompute") == 5  # of 100 rows nothing is said

@@ -169,11 +169,15 @@ def test_no_circle_between_rooms(folder: str) -> None:
     assert circle(graph(rooms(folder))) == []
 
 
+_IMPORTERS = "import_module", "__import__"
+
+
 def foreign(node: ast.AST) -> str | None:
     """The top-level package that an import statement or an import call names."""
     if isinstance(node, ast.ImportFrom) and node.level == 0:
         return (node.module or "").split(".")[0]
-    if isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] in ("import_module", "__import__"):
+    callee = getattr(node, "func", None)
+    if isinstance(node, ast.Call) and getattr(callee, "attr", getattr(callee, "id", "")) in _IMPORTERS:
         name = node.args[0].value if node.args and isinstance(node.args[0], ast.Constant) else None
         return name.split(".")[0] if isinstance(name, str) else None
     return None
