@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import runpy
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -89,9 +88,10 @@ def test_every_benchmark_has_its_cases(outcome: tuple[str, dict[str, Any]]) -> N
 
 
 @pytest.mark.pure
-def test_every_benchmark_is_run_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
-    assert {*runpy.run_path(str(BENCHMARKS / "run.py"))["BENCHMARKS"]} == {*_MEASURED, "devices", "kompute"}
+def test_every_benchmark_is_run_here() -> None:
+    command = [sys.executable, "-c", "import run; print(*run.BENCHMARKS)"]  # their modules have names of tests' helpers
+    done = subprocess.run(command, cwd=BENCHMARKS, capture_output=True, text=True, check=True, timeout=60)
+    assert {*done.stdout.split()} == {*_MEASURED, "devices", "kompute"}
 
 
 def test_kompute_runs_the_programs_that_ours_runs(tmp_path: Path) -> None:
