@@ -69,6 +69,9 @@ class Contender(ABC):
             Unavailable: the contender cannot run.
         """
 
+    def renew(self, loops: int) -> None:  # noqa: B027  # optional
+        """Creates the program again before a turn of `loops` runs, if each turn needs a new one."""
+
     @abstractmethod
     def sample(self, loops: int) -> float:
         """Seconds for `loops` runs."""
@@ -229,6 +232,7 @@ def _prepare(contender: Contender, row: Row) -> None:
 
 
 def _take_turn(contender: Contender, row: Row) -> None:
+    contender.renew(row.loops)
     time.sleep(_PAUSE_S)
     row.samples.append(contender.sample(row.loops) / row.loops)
 

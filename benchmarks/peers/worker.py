@@ -50,7 +50,7 @@ class Remote(Contender):
         peer: one of `peers.NAMES`, or another file of that folder.
         work: the work.
         burst: as for `Local`.
-        anew: True for a new process per sample, warmed up by as many runs. The placement of a driver's threads on
+        anew: True for a new process per turn, warmed up by as many runs. The placement of a driver's threads on
             cores differs between processes, and affects programs dominated by wake-up latencies.
     """
 
@@ -78,11 +78,13 @@ class Remote(Contender):
         self.about = self._ask("about")
         self._ask("sample", 1)
 
-    def sample(self, loops: int) -> float:
+    def renew(self, loops: int) -> None:
         if self._anew:
             self.close()
             self.prepare()
             self._ask("sample", loops)
+
+    def sample(self, loops: int) -> float:
         return float(self._ask("sample", loops))
 
     def check(self) -> None:
