@@ -34,7 +34,7 @@ class _Writer:
     def body(self) -> None:
         """The whole function."""
         me = self._b.builtin("global_id")
-        self._base = self._b.binary("mul", me, self._b.const(SLOTS, ir.UINT32))
+        self._base = self._b.compute("mul", me, self._b.const(SLOTS, ir.UINT32))
         self._statements([self._bias, me], depth=3, loop=None)
 
     def _one(self, *choices: Any) -> Any:
@@ -66,14 +66,14 @@ class _Writer:
         b, kind = self._b, self._one(ir.INT32, ir.UINT32)
         choice = self._draw(st.integers(0, 7))
         if choice < 3:
-            return b.binary(self._one(*_INTEGER), self._value(scope, kind), self._value(scope, kind))
+            return b.compute(self._one(*_INTEGER), self._value(scope, kind), self._value(scope, kind))
         if choice == 3:
-            return b.binary(self._one("eq", "ne", "lt", "le", "gt", "ge"), *(self._value(scope, kind) for _ in "pq"))
+            return b.compute(self._one("eq", "ne", "lt", "le", "gt", "ge"), *(self._value(scope, kind) for _ in "pq"))
         if choice == 4:  # a divisor from 1 to 255, a shift from 0 to 31
             code = self._one("div", "rem", "mod", "shl", "shr")
-            small = b.binary("and", self._value(scope, kind), b.const(31 if code[:2] == "sh" else 255, kind))
-            other = small if code[:2] == "sh" else b.binary("or", small, b.const(1, kind))
-            return b.binary(code, self._value(scope, kind), other)
+            small = b.compute("and", self._value(scope, kind), b.const(31 if code[:2] == "sh" else 255, kind))
+            other = small if code[:2] == "sh" else b.compute("or", small, b.const(1, kind))
+            return b.compute(code, self._value(scope, kind), other)
         if choice == 5:
             return b.cast(self._value(scope, self._one(*_KINDS)), self._one(*_KINDS))
         if choice == 6:
@@ -83,19 +83,19 @@ class _Writer:
     def _loaded(self, scope: list[ir.Value]) -> ir.Value:
         if self._draw(st.booleans()):
             return self._b.load(self._out, self._slot())
-        index = self._b.binary("and", self._value(scope, ir.UINT32), self._b.const(N_SOURCE - 1, ir.UINT32))
+        index = self._b.compute("and", self._value(scope, ir.UINT32), self._b.const(N_SOURCE - 1, ir.UINT32))
         return self._b.load(self._source, index)
 
     def _slot(self) -> ir.Value:
-        return self._b.binary("add", self._base, self._b.const(self._draw(st.integers(0, SLOTS - 1)), ir.UINT32))
+        return self._b.compute("add", self._base, self._b.const(self._draw(st.integers(0, SLOTS - 1)), ir.UINT32))
 
     def _show(self, scope: list[ir.Value]) -> None:
         """Makes what has been computed lately matter: it is mixed into one of the slots."""
         b, slot = self._b, self._slot()
         mixed = b.load(self._out, slot)
         for value in scope[-6:]:
-            mixed = b.binary("mul", mixed, b.const(31, ir.INT32))
-            mixed = b.binary("add", mixed, b.cast(value, ir.INT32))
+            mixed = b.compute("mul", mixed, b.const(31, ir.INT32))
+            mixed = b.compute("add", mixed, b.cast(value, ir.INT32))
         b.store(self._out, slot, mixed)
 
     def _branch(self, scope: list[ir.Value], depth: int, loop: ir.Loop | None) -> list[ir.Value]:
@@ -120,7 +120,7 @@ class _Writer:
 
     def _leave(self, loop: ir.Loop, scope: list[ir.Value], how: Any) -> None:
         count, *carried = loop.params
-        following = self._b.binary("add", count, self._b.const(1, ir.INT32))
+        following = self._b.compute("add", count, self._b.const(1, ir.INT32))
         how(loop, following, *[self._value(scope, value.type) for value in carried])  # type: ignore[arg-type]
 
     def _loop(self, scope: list[ir.Value], depth: int) -> list[ir.Value]:
@@ -130,13 +130,13 @@ class _Writer:
         limit = b.const(self._draw(st.integers(0, 5)), ir.INT32)
         loop = b.loop(b.const(0, ir.INT32), *[self._value(scope, kind) for kind in kinds])
         with loop.body:
-            done = b.if_(b.binary("ge", loop.params[0], limit))
+            done = b.if_(b.compute("ge", loop.params[0], limit))
             with done.then:
                 b.break_(loop, *loop.params)
             inner = [*scope, *loop.params]
             self._statements(inner, depth - 1, loop)
             if b.reachable:
                 count, *carried = loop.params
-                following = b.binary("add", count, b.const(1, ir.INT32))
+                following = b.compute("add", count, b.const(1, ir.INT32))
                 b.yield_(following, *[self._value(inner, value.type) for value in carried])  # type: ignore[arg-type]
         return list(loop.results)

@@ -36,7 +36,7 @@ def mixed(function: ir.Function, data: st.DataObject) -> None:
     with inserting(function, function.body, 2) as b:
         group = b.builtin("group_id")
         odd, late = (
-            b.binary("eq", b.binary("and", value, b.const(1, ir.UINT32)), b.const(1, ir.UINT32))
+            b.compute("eq", b.compute("and", value, b.const(1, ir.UINT32)), b.const(1, ir.UINT32))
             for value in (me, group)
         )
     for op in walk(function.body):
@@ -68,8 +68,8 @@ def test_all_invocations_come_to_the_barriers_that_are_let_pass(function: ir.Fun
     counts, n = function.buffer("counts", ir.INT32), max(len(places), 1)
     for number, (region, at) in reversed([*enumerate(places)]):  # from the end, so that places stay where they are
         with inserting(function, region, at) as b:
-            mine = b.binary("add", me, b.const(number * N_INVOCATIONS, ir.UINT32))
-            b.store(counts, mine, b.binary("add", b.load(counts, mine), b.const(1, ir.INT32)))
+            mine = b.compute("add", me, b.const(number * N_INVOCATIONS, ir.UINT32))
+            b.store(counts, mine, b.compute("add", b.load(counts, mine), b.const(1, ir.INT32)))
     lengths = {"src": N_SOURCE, "out": N_INVOCATIONS * SLOTS, "counts": N_INVOCATIONS * n}
     arrays = {name: np.zeros(length, np.int32) for name, length in lengths.items()}
     arrays["src"] += np.arange(N_SOURCE, dtype=np.int32) * 40503 - 7

@@ -53,20 +53,20 @@ def test_a_loop_that_certainly_exceeds_a_limit_does(
 Step = Callable[[Builder, Value], Value]
 _I = ir.INT32
 ONE_LOOP: dict[str, tuple[int, str, Any, Step, int | None]] = {  # first, comparison, bound, step; the trips
-    "up": (0, "lt", 10, lambda b, p: b.binary("add", p, b.const(1, _I)), 10),
-    "up to and with": (3, "le", 10, lambda b, p: b.binary("add", b.const(2, _I), p), 4),
-    "down": (10, "gt", 0, lambda b, p: b.binary("sub", p, b.const(3, _I)), 4),
-    "down by adding": (10, "ge", 0, lambda b, p: b.binary("add", p, b.const(-5, _I)), 3),
-    "halved": (1000, "gt", 0, lambda b, p: b.binary("div", p, b.const(2, _I)), 10),
-    "shifted": (1000, "ne", 0, lambda b, p: b.binary("shr", p, b.const(3, _I)), 10),
-    "doubled": (1, "lt", 1000, lambda b, p: b.binary("mul", p, b.const(2, _I)), 10),
-    "doubled from 0": (0, "lt", 1000, lambda b, p: b.binary("mul", p, b.const(2, _I)), None),
-    "away": (0, "lt", 10, lambda b, p: b.binary("sub", p, b.const(1, _I)), None),
+    "up": (0, "lt", 10, lambda b, p: b.compute("add", p, b.const(1, _I)), 10),
+    "up to and with": (3, "le", 10, lambda b, p: b.compute("add", b.const(2, _I), p), 4),
+    "down": (10, "gt", 0, lambda b, p: b.compute("sub", p, b.const(3, _I)), 4),
+    "down by adding": (10, "ge", 0, lambda b, p: b.compute("add", p, b.const(-5, _I)), 3),
+    "halved": (1000, "gt", 0, lambda b, p: b.compute("div", p, b.const(2, _I)), 10),
+    "shifted": (1000, "ne", 0, lambda b, p: b.compute("shr", p, b.const(3, _I)), 10),
+    "doubled": (1, "lt", 1000, lambda b, p: b.compute("mul", p, b.const(2, _I)), 10),
+    "doubled from 0": (0, "lt", 1000, lambda b, p: b.compute("mul", p, b.const(2, _I)), None),
+    "away": (0, "lt", 10, lambda b, p: b.compute("sub", p, b.const(1, _I)), None),
     "never more": (0, "lt", 10, lambda b, p: p, None),
-    "may wrap": (0, "le", 2**31 - 1, lambda b, p: b.binary("add", p, b.const(1, _I)), None),
-    "may jump over": (0, "lt", 2**31 - 2, lambda b, p: b.binary("add", p, b.const(5, _I)), None),
-    "not at all": (20, "lt", 10, lambda b, p: b.binary("add", p, b.const(1, _I)), 0),
-    "negative, shifted": (-5, "ne", 0, lambda b, p: b.binary("shr", p, b.const(1, _I)), None),
+    "may wrap": (0, "le", 2**31 - 1, lambda b, p: b.compute("add", p, b.const(1, _I)), None),
+    "may jump over": (0, "lt", 2**31 - 2, lambda b, p: b.compute("add", p, b.const(5, _I)), None),
+    "not at all": (20, "lt", 10, lambda b, p: b.compute("add", p, b.const(1, _I)), 0),
+    "negative, shifted": (-5, "ne", 0, lambda b, p: b.compute("shr", p, b.const(1, _I)), None),
 }
 
 
@@ -77,7 +77,7 @@ def one_loop(first: int, comparison: str, bound: int | None, step: Step) -> ir.F
     b = Builder(function)
     loop = b.loop(b.const(first, _I))
     with loop.body:
-        goes_on = b.if_(b.binary(comparison, loop.params[0], n if bound is None else b.const(bound, _I)))
+        goes_on = b.if_(b.compute(comparison, loop.params[0], n if bound is None else b.const(bound, _I)))
         with goes_on.otherwise:
             b.break_(loop)
         b.store(out, b.const(0, _I), loop.params[0])
@@ -95,7 +95,7 @@ def test_trips_of_a_loop(name: str) -> None:
 
 @given(first=st.integers(-5, 5), n=st.integers(-20, 20), width=st.integers(0, 5), step=st.integers(1, 4))
 def test_bounds_that_the_launch_knows(first: int, n: int, width: int, step: int) -> None:
-    function = one_loop(first, "lt", None, lambda b, p: b.binary("add", p, b.const(step, _I)))
+    function = one_loop(first, "lt", None, lambda b, p: b.compute("add", p, b.const(step, _I)))
     assert (ir.most_iterations(function, {}) or 2**31) > 2**31 // 5
     most = ir.most_iterations(function, {function.pushes[0]: (n, n + width)})
     assert most == len(range(first, n + width, step)) + 1

@@ -28,7 +28,7 @@ def test_a_workgroup_turns_its_part_around(gpu: vc.Runtime) -> None:
     me, here = b.builtin("global_id"), b.builtin("local_index")
     b.store(tile, here, b.load(data, me))
     b.barrier()
-    b.store(data, me, b.load(tile, b.binary("sub", b.const(GROUP - 1, ir.UINT32), here)))
+    b.store(data, me, b.load(tile, b.compute("sub", b.const(GROUP - 1, ir.UINT32), here)))
     array = np.random.default_rng(0).random(4 * GROUP, np.float32)
     (found,) = launched(gpu, function, array)
     assert np.array_equal(found, array.reshape(4, GROUP)[:, ::-1].ravel())
@@ -41,7 +41,7 @@ def test_atomics_combine_what_all_invocations_bring(gpu: vc.Runtime, name: str, 
     data, out = function.buffer("data", kind), function.buffer("out", kind)
     b = ir.Builder(function)
     me = b.builtin("global_id")
-    b.atomic(name, out, b.binary("and", me, b.const(1, ir.UINT32)), b.load(data, me))
+    b.atomic(name, out, b.compute("and", me, b.const(1, ir.UINT32)), b.load(data, me))
     array = np.random.default_rng(1).integers(-(2**31), 2**31, 4 * GROUP).astype(kind.numpy)
     start = np.array([5, 77], kind.numpy)
     found = launched(gpu, function, array, start)[1]
@@ -57,7 +57,7 @@ def test_exchanges_hand_on_what_was_there(gpu: vc.Runtime) -> None:
     place, seen, lock = (function.buffer(name, ir.UINT32) for name in ("place", "seen", "lock"))
     b = ir.Builder(function)
     me, zero = b.builtin("global_id"), b.const(0, ir.UINT32)
-    mine = b.binary("add", me, b.const(1, ir.UINT32))
+    mine = b.compute("add", me, b.const(1, ir.UINT32))
     b.store(seen, me, b.atomic("exchange", place, zero, mine))
     b.compare_exchange(lock, zero, zero, mine)  # the first one wins
     n = 4 * GROUP
@@ -73,11 +73,11 @@ def test_vectors_and_ids_in_three_dimensions(gpu: vc.Runtime) -> None:
     out = function.buffer("out", ir.UINT32)
     b = ir.Builder(function)
     ids = b.vector(*[b.builtin("global_id", axis) for axis in range(3)])
-    squares = b.binary("mul", ids, ids)
+    squares = b.compute("mul", ids, ids)
     linear = b.builtin("global_id", 0)
     for axis, size in ((1, 4), (2, 16)):
-        linear = b.binary("add", linear, b.binary("mul", b.builtin("global_id", axis), b.const(size, ir.UINT32)))
-    total = b.binary("add", b.binary("add", b.extract(squares, 0), b.extract(squares, 1)), b.extract(squares, 2))
+        linear = b.compute("add", linear, b.compute("mul", b.builtin("global_id", axis), b.const(size, ir.UINT32)))
+    total = b.compute("add", b.compute("add", b.extract(squares, 0), b.extract(squares, 1)), b.extract(squares, 2))
     b.store(out, linear, total)
     ir.verify(function)
     found = gpu.zeros((4, 4, 4), np.uint32)
@@ -93,14 +93,14 @@ def test_a_branch_hands_over_what_is_there_or_what_it_computes(gpu: vc.Runtime, 
     out = function.buffer("out", ir.FLOAT32)
     b = ir.Builder(function)
     me = b.builtin("global_id")
-    x, parity = b.cast(me, ir.FLOAT32), b.binary("and", me, b.const(1, ir.UINT32))
-    values = [b.vector(x, x) if wide else x, b.vector(x, b.unary("neg", x)) if wide else b.unary("neg", x)]
-    branch = b.if_(b.binary("eq", parity, b.const(1, ir.UINT32)))
+    x, parity = b.cast(me, ir.FLOAT32), b.compute("and", me, b.const(1, ir.UINT32))
+    values = [b.vector(x, x) if wide else x, b.vector(x, b.compute("neg", x)) if wide else b.compute("neg", x)]
+    branch = b.if_(b.compute("eq", parity, b.const(1, ir.UINT32)))
     for region, given, only in zip((branch.then, branch.otherwise), (values, values[::-1]), bare, strict=True):
         with region:  # two results, which the other way has the other way round
-            b.yield_(*given if only else [b.binary("mul", each, each) for each in given])
+            b.yield_(*given if only else [b.compute("mul", each, each) for each in given])
     one, other = (b.extract(each, 1) if wide else each for each in branch.results)
-    b.store(out, me, b.binary("add", one, b.binary("mul", other, b.const(0.5, ir.FLOAT32))))
+    b.store(out, me, b.compute("add", one, b.compute("mul", other, b.const(0.5, ir.FLOAT32))))
     (found,) = launched(gpu, function, np.zeros(4 * GROUP, np.float32))
     x_there = np.arange(4 * GROUP, dtype=np.float32)
     then, otherwise = (x_there, -x_there), (-x_there, x_there)
@@ -114,16 +114,16 @@ def test_an_early_return_and_an_endless_looking_loop(gpu: vc.Runtime) -> None:
     out, limit = function.buffer("out", ir.INT32), function.push("limit", ir.INT32)
     b = ir.Builder(function)
     me = b.cast(b.builtin("global_id"), ir.INT32)
-    outside = b.if_(b.binary("ge", me, limit))
+    outside = b.if_(b.compute("ge", me, limit))
     with outside.then:
         b.return_()
     loop = b.loop(me)
     with loop.body:  # ends by returns alone: nothing comes behind it
         b.store(out, me, loop.params[0])
-        done = b.if_(b.binary("gt", loop.params[0], b.const(10, ir.INT32)))
+        done = b.if_(b.compute("gt", loop.params[0], b.const(10, ir.INT32)))
         with done.then:
             b.return_()
-        b.yield_(b.binary("add", loop.params[0], b.const(3, ir.INT32)))
+        b.yield_(b.compute("add", loop.params[0], b.const(3, ir.INT32)))
     assert not b.reachable
     b.finish(function.body)
     ir.verify(ir.optimize(function))

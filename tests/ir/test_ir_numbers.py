@@ -46,7 +46,7 @@ def computed(gpu: vc.Runtime, code: str, given: list[Array], attribute: Any = No
     assert isinstance(result.type, ir.Scalar)
     kind = ir.UINT8 if result.type is ir.BOOL else result.type
     out = function.buffer("out", kind)
-    inside = builder.if_(builder.binary("lt", me, builder.length(out)))
+    inside = builder.if_(builder.compute("lt", me, builder.length(out)))
     with inside.then:
         builder.store(out, me, builder.cast(result, kind))
     ir.verify(function)

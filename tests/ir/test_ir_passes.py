@@ -36,12 +36,12 @@ def made() -> Made:
 
 
 REFUSED: dict[str, Callable[[Made], Any]] = {
-    "takes 2 of one type": lambda m: m.b.binary("add", m.one, m.half),
-    "takes numbers of kind": lambda m: m.b.binary("shl", m.half, m.half),
+    "takes 2 of one type": lambda m: m.b.compute("add", m.one, m.half),
+    "takes numbers of kind": lambda m: m.b.compute("shl", m.half, m.half),
     "takes values of float32": lambda m: m.b.store(m.out, m.n, m.one),
     "takes an integer": lambda m: m.b.load(m.out, m.half),
     "takes one bool": lambda m: m.b.if_(m.n),
-    "takes a bool and two alike": lambda m: m.b.select(m.b.binary("lt", m.n, m.one), m.one, m.half),
+    "takes a bool and two alike": lambda m: m.b.select(m.b.compute("lt", m.n, m.one), m.one, m.half),
     "keeps the number of bits": lambda m: m.b.bitcast(m.n, ir.FLOAT64),
     "atomic and works on numbers of kind i, u": lambda m: m.b.atomic("and", m.out, m.n, m.half),
     "is one of": lambda m: m.b.atomic("nand", m.out, m.n, m.half),
@@ -49,7 +49,7 @@ REFUSED: dict[str, Callable[[Made], Any]] = {
     "takes a value and a uint32": lambda m: m.b.subgroup("shuffle", m.n, m.n),
     "is one of add, mul": lambda m: m.b.subgroup("nand", m.n),
     "takes 1 of one type": lambda m: m.b.subgroup("add"),
-    "no operation 'twice'": lambda m: m.b.unary("twice", m.n),
+    "no operation 'twice'": lambda m: m.b.compute("twice", m.n),
     "has an element 2": lambda m: m.b.extract(m.b.vector(m.n, m.n), 2),
     "2 to 4 scalars": lambda m: m.b.vector(m.n),
     "cannot be reached": lambda m: [end() for end in (m.b.return_, m.b.barrier)],
@@ -68,14 +68,14 @@ def test_the_builder_refuses(made: Made, message: str) -> None:
 
 @pytest.mark.parametrize(("code", "kind"), [("sin", ir.FLOAT64), ("log1p", ir.FLOAT32)])
 def test_functions_without_an_instruction_are_not_lowered(made: Made, code: str, kind: ir.Scalar) -> None:
-    found = made.b.unary(code, made.b.cast(made.b.load(made.out, made.n), kind))
+    found = made.b.compute(code, made.b.cast(made.b.load(made.out, made.n), kind))
     made.b.store(made.out, made.n, made.b.cast(found, ir.FLOAT32))
     with pytest.raises(ir.IrError, match=f"{code} of {kind} has no instruction"):
         ir.lower(made.function)
 
 
 def outside_of_its_branch(m: Made) -> None:
-    branch = m.b.if_(m.b.binary("lt", m.n, m.one))
+    branch = m.b.if_(m.b.compute("lt", m.n, m.one))
     with branch.then:
         inner = m.b.load(m.out, m.n)
     m.b.store(m.out, m.n, inner)
@@ -86,7 +86,7 @@ def of_another_function(m: Made) -> None:
 
 
 def unlike_yields(m: Made) -> None:
-    branch = m.b.if_(m.b.binary("lt", m.n, m.one))
+    branch = m.b.if_(m.b.compute("lt", m.n, m.one))
     with branch.then:
         m.b.yield_(m.n)
     with branch.otherwise:
@@ -95,7 +95,7 @@ def unlike_yields(m: Made) -> None:
 
 
 def one_branch_yields_nothing(m: Made) -> None:
-    branch = m.b.if_(m.b.binary("lt", m.n, m.one))
+    branch = m.b.if_(m.b.compute("lt", m.n, m.one))
     with branch.then:
         m.b.yield_(m.half)
     m.b.store(m.out, m.n, branch.results[0])
@@ -134,7 +134,7 @@ def an_end_in_the_middle(m: Made) -> None:
 
 
 def a_result_that_nobody_gives(m: Made) -> None:
-    branch = m.b.if_(m.b.binary("lt", m.n, m.one))
+    branch = m.b.if_(m.b.compute("lt", m.n, m.one))
     branch.op.results = (Result(ir.INT32),)
 
 
@@ -164,10 +164,10 @@ def test_constants_are_shared_and_folded(made: Made) -> None:
     b = made.b
     assert b.const(2, ir.INT32) is b.const(2.0, ir.INT32)
     assert b.const(0.0, ir.FLOAT32) is not b.const(-0.0, ir.FLOAT32)
-    assert b.binary("add", b.const(2**31 - 1, ir.INT32), made.one) is b.const(-(2**31), ir.INT32)
-    assert b.binary("mul", made.n, made.one) is made.n
-    assert b.binary("div", b.const(-7, ir.INT32), b.const(2, ir.INT32)) is b.const(-3, ir.INT32)
-    assert b.binary("mod", b.const(-7, ir.INT32), b.const(2, ir.INT32)) is made.one
+    assert b.compute("add", b.const(2**31 - 1, ir.INT32), made.one) is b.const(-(2**31), ir.INT32)
+    assert b.compute("mul", made.n, made.one) is made.n
+    assert b.compute("div", b.const(-7, ir.INT32), b.const(2, ir.INT32)) is b.const(-3, ir.INT32)
+    assert b.compute("mod", b.const(-7, ir.INT32), b.const(2, ir.INT32)) is made.one
     assert b.cast(b.const(-1, ir.INT32), ir.UINT32) is b.const(2**32 - 1, ir.UINT32)
     assert b.select(b.const(False, ir.BOOL), made.half, b.const(3, ir.FLOAT32)) is b.const(3, ir.FLOAT32)
     assert not made.codes()
@@ -175,13 +175,13 @@ def test_constants_are_shared_and_folded(made: Made) -> None:
 
 def test_zero_is_not_neutral_to_floats_and_division_by_zero_is_left(made: Made) -> None:
     value = made.b.load(made.out, made.n)
-    assert made.b.binary("add", value, made.b.const(0, ir.FLOAT32)) is not value  # -0.0 + 0.0 is 0.0
-    assert not isinstance(made.b.binary("div", made.one, made.b.const(0, ir.INT32)), ir.Constant)
+    assert made.b.compute("add", value, made.b.const(0, ir.FLOAT32)) is not value  # -0.0 + 0.0 is 0.0
+    assert not isinstance(made.b.compute("div", made.one, made.b.const(0, ir.INT32)), ir.Constant)
 
 
 def test_what_is_computed_twice_is_computed_once(made: Made) -> None:
     b = made.b
-    first, second = (b.binary("mul", made.n, made.n) for _ in range(2))
+    first, second = (b.compute("mul", made.n, made.n) for _ in range(2))
     loads = [b.load(made.out, index) for index in (first, second)]
     b.store(made.out, first, loads[0])
     b.store(made.out, second, loads[1])
@@ -191,17 +191,17 @@ def test_what_is_computed_twice_is_computed_once(made: Made) -> None:
 
 
 def test_branches_do_not_share_with_each_other(made: Made) -> None:
-    branch = made.b.if_(made.b.binary("lt", made.n, made.one))
+    branch = made.b.if_(made.b.compute("lt", made.n, made.one))
     for region in (branch.then, branch.otherwise):
         with region:
-            made.b.store(made.out, made.b.binary("mul", made.n, made.n), made.half)
+            made.b.store(made.out, made.b.compute("mul", made.n, made.n), made.half)
     eliminate_common_subexpressions(made.function)
     ir.verify(made.function)
     assert made.codes().count("mul") == 2
 
 
 def test_what_nobody_uses_goes(made: Made) -> None:
-    made.b.unary("neg", made.b.binary("mul", made.n, made.n))
+    made.b.compute("neg", made.b.compute("mul", made.n, made.n))
     made.b.store(made.out, made.n, made.half)
     eliminate_dead_code(made.function)
     assert made.codes() == ["store"]
@@ -213,13 +213,13 @@ def test_what_a_loop_need_not_repeat_moves_out_of_all_loops_that_it_can(made: Ma
     with outer.body:
         inner = b.loop(outer.params[0])
         with inner.body:
-            fixed = b.binary("mul", made.n, made.n)
-            middle = b.binary("add", outer.params[0], fixed)
-            quotient = b.binary("div", made.n, made.n)
-            done = b.if_(b.binary("lt", inner.params[0], middle))
+            fixed = b.compute("mul", made.n, made.n)
+            middle = b.compute("add", outer.params[0], fixed)
+            quotient = b.compute("div", made.n, made.n)
+            done = b.if_(b.compute("lt", inner.params[0], middle))
             with done.then:
                 b.break_(inner, quotient)
-            b.yield_(b.binary("sub", inner.params[0], made.one))
+            b.yield_(b.compute("sub", inner.params[0], made.one))
         b.break_(outer, *inner.results)
     hoist_loop_invariants(made.function)
     ir.verify(made.function)

@@ -80,15 +80,15 @@ def test_a_branch_on_a_constant_that_starts_a_loop_over(gpu: vc.Runtime, known: 
     loop = b.loop(zero)
     with loop.body:
         (n,) = loop.params
-        done = b.if_(b.binary("ge", n, b.const(3, ir.INT32)))
+        done = b.if_(b.compute("ge", n, b.const(3, ir.INT32)))
         with done.then:
             b.break_(loop, n)
         way = b.if_(b.const(known, ir.BOOL))
         with way.then:
-            b.continue_(loop, b.binary("add", n, one))
+            b.continue_(loop, b.compute("add", n, one))
         with way.otherwise:
             b.store(out, one, n)
-            b.continue_(loop, b.binary("add", n, b.const(2, ir.INT32)))
+            b.continue_(loop, b.compute("add", n, b.const(2, ir.INT32)))
     b.store(out, zero, loop.results[0])
     ir.verify(function)
     fold_branches(function)
@@ -109,11 +109,11 @@ def _counting(n: int, step: int, *, inner: bool = False) -> ir.Function:
         loop = b.loop(zero, start)
         with loop.body:
             i, total = loop.params
-            more = b.if_(b.binary("lt", i, limit))
+            more = b.if_(b.compute("lt", i, limit))
             with more.otherwise:
                 b.break_(loop, total)
-            total = count(i, total, depth - 1) if depth else b.binary("add", total, b.binary("mul", i, i))
-            b.yield_(b.binary("add", i, b.const(step, ir.INT32)), total)
+            total = count(i, total, depth - 1) if depth else b.compute("add", total, b.compute("mul", i, i))
+            b.yield_(b.compute("add", i, b.const(step, ir.INT32)), total)
         return loop.results[0]
 
     b.store(out, zero, count(b.const(n * step, ir.INT32), b.load(out, zero), int(inner)))

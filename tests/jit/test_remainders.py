@@ -186,7 +186,7 @@ def test_the_bound_of_their_passes(kind: ir.Scalar, seed: int) -> None:
     b = ir.Builder(function)
     me = b.builtin("global_id")
     x, y, out = (function.buffer(name, kind) for name in ("x", "y", "out"))
-    b.store(out, me, b.binary("rem", b.load(x, me), b.load(y, me)))
+    b.store(out, me, b.compute("rem", b.load(x, me), b.load(y, me)))
     data, numbers = np.random.default_rng(seed), special(kind.numpy.type)
     places = data.integers(0, numbers[0].size, 8)
     arrays = {"x": numbers[0][places], "y": numbers[1][places]}

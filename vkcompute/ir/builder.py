@@ -43,14 +43,6 @@ class Builder:
         """
         return self._value(code, args)
 
-    def binary(self, code: str, one: Value, other: Value) -> Value:
-        """As `compute`, of two operands."""
-        return self._value(code, (one, other))
-
-    def unary(self, code: str, value: Value) -> Value:
-        """As `compute`, of one operand."""
-        return self._value(code, (value,))
-
     def cast(self, value: Value, kind: Type) -> Value:
         """Converts a number as numpy's `astype` does; undefined for a float that does not fit an integer type."""
         return value if value.type is kind else self._value("cast", (value,), kind)
@@ -79,8 +71,8 @@ class Builder:
         """The invocation's linear index in the grid, x fastest, uint32."""
         index: Value = self.const(0, UINT32)
         for axis, size in reversed(tuple(enumerate(self.function.local_size))):
-            length = self.binary("mul", self.builtin("n_groups", axis), self.const(size, UINT32))
-            index = self.binary("add", self.binary("mul", index, length), self.builtin("global_id", axis))
+            length = self.compute("mul", self.builtin("n_groups", axis), self.const(size, UINT32))
+            index = self.compute("add", self.compute("mul", index, length), self.builtin("global_id", axis))
         return index
 
     def subgroup(self, name: str, *args: Value) -> Value:

@@ -75,7 +75,7 @@ def _on_words(b: Builder, op: Op, floats: Memory, words: Memory) -> Value | None
 
 def _extremum(b: Builder, name: str, words: Memory, index: Value, value: Value) -> Value:
     bits = b.bitcast(value, words.element)
-    branch = b.if_(b.binary("ge", bits, b.const(1 << words.element.bits - 1, words.element)))
+    branch = b.if_(b.compute("ge", bits, b.const(1 << words.element.bits - 1, words.element)))
     with branch.then:
         b.yield_(b.atomic({"min": "max", "max": "min"}[name], words, index, bits))
     with branch.otherwise:
@@ -87,9 +87,9 @@ def _retry_loop(b: Builder, name: str, words: Memory, index: Value, value: Value
     loop = b.loop(b.load(words, index))
     with loop.body:
         expected = loop.params[0]
-        new = b.bitcast(b.binary(name, b.bitcast(expected, value.type), value), words.element)
+        new = b.bitcast(b.compute(name, b.bitcast(expected, value.type), value), words.element)
         found = b.compare_exchange(words, index, expected, new)
-        with b.if_(b.binary("eq", found, expected)).then:
+        with b.if_(b.compute("eq", found, expected)).then:
             b.break_(loop, found)
         b.yield_(found)
     return loop.results[0]

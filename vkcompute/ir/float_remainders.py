@@ -93,14 +93,14 @@ class _Remainder:
         self._fraction = self._format.bits - 1
         self._inf = self._number((2 * self._format.bias + 1) << self._fraction)
         bits, below_sign = b.bitcast(x, self._int), self._number((1 << width - 1) - 1)
-        one, other = b.binary("and", bits, below_sign), b.binary("and", b.bitcast(y, self._int), below_sign)
+        one, other = b.compute("and", bits, below_sign), b.compute("and", b.bitcast(y, self._int), below_sign)
         (dividend, high), (divisor, low) = self._decomposed(one), self._decomposed(other)
         zero, undefined = self._number(0), self._undefined(one, other)
-        exponent = b.select(undefined, zero, b.binary("max", b.binary("sub", high, low), zero))
+        exponent = b.select(undefined, zero, b.compute("max", b.compute("sub", high, low), zero))
         found = self._composed(self._divided(dividend, divisor, exponent), low)
-        found = b.binary("or", found, b.binary("xor", bits, one))
-        found = b.select(b.binary("lt", one, other), bits, found)
-        nan = b.binary("add", self._inf, self._number(1 << self._fraction - 1))
+        found = b.compute("or", found, b.compute("xor", bits, one))
+        found = b.select(b.compute("lt", one, other), bits, found)
+        nan = b.compute("add", self._inf, self._number(1 << self._fraction - 1))
         self.value = b.bitcast(b.select(undefined, nan, found), self._float)
 
     def _number(self, value: int) -> Value:
@@ -110,10 +110,10 @@ class _Remainder:
         """The significand with its leading one, and the biased exponent, which is below 1 for subnormals."""
         b, one = self._b, self._number(1 << self._fraction)
         least = self._format.bias + self._fraction - 1  # the negated exponent of the least subnormal
-        scaled = b.binary("sub", self._bits_of(bits), self._number(least << self._fraction))
-        bits = b.select(b.binary("lt", bits, one), scaled, bits)
-        fraction = b.binary("and", bits, self._number((1 << self._fraction) - 1))
-        return b.binary("or", fraction, one), b.binary("shr", bits, self._number(self._fraction))
+        scaled = b.compute("sub", self._bits_of(bits), self._number(least << self._fraction))
+        bits = b.select(b.compute("lt", bits, one), scaled, bits)
+        fraction = b.compute("and", bits, self._number((1 << self._fraction) - 1))
+        return b.compute("or", fraction, one), b.compute("shr", bits, self._number(self._fraction))
 
     def _bits_of(self, whole: Value) -> Value:
         """The bits of the float that equals an integer."""
@@ -125,15 +125,16 @@ class _Remainder:
         loop = b.loop(exponent, dividend)
         with loop.body:
             before, dividend = loop.params
-            step = b.binary("min", before, self._number(self._format.step))
-            biased = b.binary("add", step, self._number(self._format.bias))
-            power = b.binary("shl", biased, self._number(self._fraction))
-            scaled = b.binary("mul", b.cast(dividend, self._float), b.bitcast(power, self._float))
-            nearly = b.binary("add", b.binary("div", scaled, by), b.const(0.5, element_of(self._float)))
-            rest = b.binary("sub", b.binary("shl", dividend, step), b.binary("mul", b.cast(nearly, self._int), divisor))
-            rest = b.select(b.binary("lt", rest, self._number(0)), b.binary("add", rest, divisor), rest)
-            left = b.binary("sub", before, step)
-            with b.if_(b.binary("le", left, self._number(0))).then:
+            step = b.compute("min", before, self._number(self._format.step))
+            biased = b.compute("add", step, self._number(self._format.bias))
+            power = b.compute("shl", biased, self._number(self._fraction))
+            scaled = b.compute("mul", b.cast(dividend, self._float), b.bitcast(power, self._float))
+            nearly = b.compute("add", b.compute("div", scaled, by), b.const(0.5, element_of(self._float)))
+            product = b.compute("mul", b.cast(nearly, self._int), divisor)
+            rest = b.compute("sub", b.compute("shl", dividend, step), product)
+            rest = b.select(b.compute("lt", rest, self._number(0)), b.compute("add", rest, divisor), rest)
+            left = b.compute("sub", before, step)
+            with b.if_(b.compute("le", left, self._number(0))).then:
                 b.break_(loop, rest)
             b.yield_(left, rest)
         return loop.results[0]
@@ -141,17 +142,17 @@ class _Remainder:
     def _composed(self, whole: Value, exponent: Value) -> Value:
         """The bits of the float whole * 2**(exponent - bias - fraction)."""
         b, one = self._b, self._number(1)
-        normal = b.binary("max", exponent, one)
-        whole = b.binary("shr", whole, b.binary("sub", normal, exponent))
-        near = b.binary("min", normal, self._number(self._format.bits))
-        is_small = b.binary("lt", whole, b.binary("shr", self._number(1 << self._format.bits), near))
-        shift = b.binary("sub", normal, self._number(self._format.bias + self._fraction))
-        large = b.binary("add", self._bits_of(whole), b.binary("shl", shift, self._number(self._fraction)))
-        return b.select(is_small, b.binary("shl", whole, b.binary("sub", near, one)), large)
+        normal = b.compute("max", exponent, one)
+        whole = b.compute("shr", whole, b.compute("sub", normal, exponent))
+        near = b.compute("min", normal, self._number(self._format.bits))
+        is_small = b.compute("lt", whole, b.compute("shr", self._number(1 << self._format.bits), near))
+        shift = b.compute("sub", normal, self._number(self._format.bias + self._fraction))
+        large = b.compute("add", self._bits_of(whole), b.compute("shl", shift, self._number(self._fraction)))
+        return b.select(is_small, b.compute("shl", whole, b.compute("sub", near, one)), large)
 
     def _undefined(self, one: Value, other: Value) -> Value:
         """True for an infinite or NaN dividend, and for a zero or NaN divisor; takes the bits without signs."""
         b = self._b
-        divisor = b.bitcast(b.binary("sub", other, self._number(1)), self._uint)
-        wrong = b.binary("ge", divisor, b.bitcast(self._inf, self._uint))
-        return b.binary("or", b.binary("ge", one, self._inf), wrong)
+        divisor = b.bitcast(b.compute("sub", other, self._number(1)), self._uint)
+        wrong = b.compute("ge", divisor, b.bitcast(self._inf, self._uint))
+        return b.compute("or", b.compute("ge", one, self._inf), wrong)

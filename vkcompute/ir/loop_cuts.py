@@ -66,7 +66,7 @@ class _Detecting(Builder):
         self._enclosing.pop()
         if falls_through(op):
             taken = self.atomic("exchange", self._exited, self._place, self._zero)
-            with self.if_(self.binary("ne", taken, number)).then:
+            with self.if_(self.compute("ne", taken, number)).then:
                 self.store(self._status, self._zero, number)
         else:
             self._add_exit(env[op])  # type: ignore[arg-type]
@@ -78,7 +78,7 @@ class _Detecting(Builder):
         here, body = self.checkpoint(), loop.regions[0]
         ops = [*body.ops]
         self.rewind((body, 0))
-        with self.if_(self.binary("eq", self.length(self._status), self._zero)).then:  # an opaque false
+        with self.if_(self.compute("eq", self.length(self._status), self._zero)).then:  # an opaque false
             self._append("break", (), loop)
         body.ops += ops
         self.rewind(here)

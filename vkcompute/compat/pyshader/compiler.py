@@ -155,7 +155,7 @@ class ShaderCompiler(Compiler):
             remedy = "x // y, or convert with f32(x)" if sign == "/" else "x / y, or convert with i32(x)"
             raise UnsupportedError(f"{sign} does not divide {SCALARS[kind]}; write {remedy}")
         if sign == "//":
-            return Number(self.builder.binary("div", self.cast(one, kind), self.cast(other, kind)), Kind(kind))
+            return Number(self.builder.compute("div", self.cast(one, kind), self.cast(other, kind)), Kind(kind))
         return super().binary(sign, one, other)
 
     def compare(self, sign: str, one: Any, other: Any) -> Any:
@@ -199,8 +199,8 @@ class ShaderCompiler(Compiler):
         if n == 1:
             return [offset]
         b, kind = self.builder, offset.type
-        first = b.binary("mul", offset, b.const(n, kind))  # type: ignore[arg-type]
-        return [b.binary("add", first, b.const(k, kind)) for k in range(n)]  # type: ignore[arg-type]
+        first = b.compute("mul", offset, b.const(n, kind))  # type: ignore[arg-type]
+        return [b.compute("add", first, b.const(k, kind)) for k in range(n)]  # type: ignore[arg-type]
 
     def _list(self, node: ast.List) -> ListLiteral:
         values = ListLiteral([self._concrete(self.value(each)) for each in node.elts])
@@ -289,9 +289,7 @@ class ShaderCompiler(Compiler):
         kind = self._common_type(code, *args)
         if kind.kind not in ("fiu" if code in _ON_INTEGERS else "f"):
             raise UnsupportedError(f"{code} takes floats; got {self.type_of(args[0])}; write f32(x)")
-        numbers = [self.cast(each, kind) for each in args]
-        result = self.builder.unary(code, *numbers) if len(args) == 1 else self.builder.binary(code, *numbers)
-        return Number(result, Kind(kind))
+        return Number(self.builder.compute(code, *[self.cast(each, kind) for each in args]), Kind(kind))
 
 
 _NODES: dict[type[ast.AST], Callable[[ShaderCompiler, Any], Any]] = {

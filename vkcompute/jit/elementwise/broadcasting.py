@@ -62,8 +62,8 @@ def offsets(builder: Builder, place: Value, lengths: Sequence[Value], masks: Seq
     """
     indices, rest = [], place
     for length in reversed(lengths):
-        indices.append(builder.binary("rem", rest, length))
-        rest = builder.binary("div", rest, length)
+        indices.append(builder.compute("rem", rest, length))
+        rest = builder.compute("div", rest, length)
     indices = [rest, *reversed(indices)]
     return [place if all(mask) else _offset(builder, indices, [rest, *lengths], mask) for mask in masks]
 
@@ -72,7 +72,7 @@ def _offset(builder: Builder, indices: list[Value], lengths: Sequence[Value], ma
     found: Value | None = None
     for index, length, varies in zip(indices, lengths, mask, strict=True):
         if varies and found is not None:
-            found = builder.binary("add", builder.binary("mul", found, length), index)
+            found = builder.compute("add", builder.compute("mul", found, length), index)
         elif varies:
             found = index
     return found or builder.const(0, UINT32)

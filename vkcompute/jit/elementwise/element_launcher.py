@@ -141,7 +141,7 @@ def element_program(
     arguments = body.arguments(c)
     n = c.function.push("n", UINT32)
     place = c.cast(INTRINSICS[global_id].emit(c), UINT32)
-    with c.builder.if_(c.builder.binary("lt", place, n)).then:
+    with c.builder.if_(c.builder.compute("lt", place, n)).then:
         found = body.at(c, arguments, place)
         results = found if isinstance(found, tuple) else (found,)
         dtypes = wanted or tuple([body.number(c, each).name for each in results])

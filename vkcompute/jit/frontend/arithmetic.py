@@ -169,7 +169,7 @@ class Arithmetic(Context):
             return self._float_division(sign, x, y, kind)
         code = _PLAIN.get(sign) or _BITS.get(sign)
         if code is not None:
-            return Number(self.builder.binary(code, x, y), kind)
+            return Number(self.builder.compute(code, x, y), kind)
         if sign in ("<<", ">>"):
             return Number(self._shift(sign, x, y, kind.type), kind)
         return Number(self._floor_divide(x, y, kind.type), kind)
@@ -193,20 +193,20 @@ class Arithmetic(Context):
         """Shifts as numpy: by the width of the type or more, only the sign remains."""
         b = self.builder
         unsigned, fills = SCALARS[f"uint{kind.bits}"], sign == ">>" and kind.kind == "i"
-        inside = b.binary("lt", b.bitcast(y, unsigned), b.const(kind.bits, unsigned))
+        inside = b.compute("lt", b.bitcast(y, unsigned), b.const(kind.bits, unsigned))
         amount = b.select(inside, y, b.const(kind.bits - 1 if fills else 0, kind))
-        moved = b.binary("shl" if sign == "<<" else "shr", x, amount)
+        moved = b.compute("shl" if sign == "<<" else "shr", x, amount)
         return moved if fills else b.select(inside, moved, b.const(0, kind))
 
     def _floor_divide(self, x: Value, y: Value, kind: Scalar) -> Value:
         b = self.builder
-        quotient = b.binary("div", x, y)
+        quotient = b.compute("div", x, y)
         if kind.kind == "u":
             return quotient
-        rest = b.binary("sub", x, b.binary("mul", quotient, y))
+        rest = b.compute("sub", x, b.compute("mul", quotient, y))
         zero = b.const(0, kind)
-        opposed = b.binary("lt", b.binary("xor", rest, y), zero)
-        return b.binary("sub", quotient, b.cast(b.binary("and", b.binary("ne", rest, zero), opposed), kind))
+        opposed = b.compute("lt", b.compute("xor", rest, y), zero)
+        return b.compute("sub", quotient, b.cast(b.compute("and", b.compute("ne", rest, zero), opposed), kind))
 
     def _float_division(self, sign: str, x: Value, y: Value, kind: Kind) -> Any:
         """Divides and rounds down, or returns the remainder; like numpy, float16 is computed in float32."""
@@ -224,11 +224,11 @@ class Arithmetic(Context):
             found = self._product(x, abs(int(other)))
             return self.binary("/", 1, found) if other < 0 else found
         if is_python(other) and other == 0.5:
-            return Number(self.builder.unary("sqrt", self.cast(one, kind.type)), kind)
+            return Number(self.builder.compute("sqrt", self.cast(one, kind.type)), kind)
         operands = [Number(self.cast(each, kind.type), kind) for each in (one, other)]
         if kind.type.kind != "f":
             return self.call(integer_power, *operands)
-        return Number(self.builder.binary("pow", *[each.value for each in operands]), kind)
+        return Number(self.builder.compute("pow", *[each.value for each in operands]), kind)
 
     def _product(self, x: Number, n: int) -> Number:
         result = Number(self.builder.const(1, x.kind.type), x.kind)
@@ -276,11 +276,11 @@ class Arithmetic(Context):
                 kind, signed = its.type, x
         if kind is BOOL and sign not in ("==", "!="):
             kind = INT32
-        found = self.builder.binary(_COMPARISONS[sign], self.cast(one, kind), self.cast(other, kind))
+        found = self.builder.compute(_COMPARISONS[sign], self.cast(one, kind), self.cast(other, kind))
         if signed is None:
             return found
         number = self.cast(signed, self.kind(signed).type)
-        below = self.builder.binary("lt", number, self.cast(0, self.kind(signed).type))
+        below = self.builder.compute("lt", number, self.cast(0, self.kind(signed).type))
         less = _FOLD[sign](-1, 0) if signed is one else _FOLD[sign](0, -1)
         return self.builder.select(below, self.cast(less, BOOL), found)
 
@@ -296,7 +296,7 @@ class Arithmetic(Context):
         """Returns `sign value`, for + - ~ and not."""
         if sign == "not":
             found = self.truth(value)
-            return not found if isinstance(found, bool) else Number(self.builder.unary("not", found), Kind(BOOL))
+            return not found if isinstance(found, bool) else Number(self.builder.compute("not", found), Kind(BOOL))
         if isinstance(value, Vector):
             return self.each(partial(self.unary, sign), value)
         kind = self.kind(value)
@@ -307,8 +307,8 @@ class Arithmetic(Context):
         if sign == "+":
             return value
         if sign == "-" and kind.type.kind == "u":
-            return Number(self.builder.binary("sub", self.builder.const(0, kind.type), x), kind)
-        return Number(self.builder.unary("not" if sign == "~" else "neg", x), kind)
+            return Number(self.builder.compute("sub", self.builder.const(0, kind.type), x), kind)
+        return Number(self.builder.compute("not" if sign == "~" else "neg", x), kind)
 
     def index(self, value: Any) -> Value:
         """Converts a number to an index: an integer of at least 32 bits."""

@@ -147,12 +147,12 @@ class ControlFlow(MemoryAccess):
         """Returns the length of a range, 0 for a step of 0; unsigned, since a range may exceed the signed type."""
         b, unsigned = self.builder, SCALARS[f"u{kind}"]
         zero, one = b.const(0, kind), b.const(1, kind)
-        up, down = b.binary("gt", step, zero), b.binary("lt", step, zero)
+        up, down = b.compute("gt", step, zero), b.compute("lt", step, zero)
         before, after = b.select(up, start, stop), b.select(up, stop, start)
-        size = b.select(up, step, b.select(down, b.binary("sub", zero, step), one))
-        span = b.bitcast(b.binary("sub", b.binary("sub", after, before), one), unsigned)
-        count = b.binary("add", b.binary("div", span, b.bitcast(size, unsigned)), b.const(1, unsigned))
-        runs = b.binary("and", b.binary("lt", before, after), b.binary("ne", step, zero))
+        size = b.select(up, step, b.select(down, b.compute("sub", zero, step), one))
+        span = b.bitcast(b.compute("sub", b.compute("sub", after, before), one), unsigned)
+        count = b.compute("add", b.compute("div", span, b.bitcast(size, unsigned)), b.const(1, unsigned))
+        runs = b.compute("and", b.compute("lt", before, after), b.compute("ne", step, zero))
         return Number(b.select(runs, count, b.const(0, unsigned)), Kind(unsigned))
 
     def _widened(self, kinds: dict[str, Any], before: dict[str, Any], continues: list[Edge]) -> dict[str, Any]:

@@ -124,12 +124,12 @@ class MemoryAccess(Arithmetic):
         for index, length in zip(indices, shape, strict=True):
             at = self.index(index)
             unsigned = SCALARS[f"uint{element_of(at.type).bits}"]
-            fits = b.binary("lt", b.bitcast(at, unsigned), self.cast(length, unsigned))  # excludes negative ones, too
-            inside = fits if inside is None else b.binary("and", inside, fits)
+            fits = b.compute("lt", b.bitcast(at, unsigned), self.cast(length, unsigned))  # excludes negative ones, too
+            inside = fits if inside is None else b.compute("and", inside, fits)
         offset = self._row_major_offset(array, indices)
         if inside is None or isinstance(inside, Constant):  # constant indices of shared arrays are checked already
             return offset
-        branch = b.if_(b.unary("not", inside))
+        branch = b.if_(b.compute("not", inside))
         with branch.then:
             n, one = array.ndim, "," * (array.ndim == 1)
             index = f"({', '.join(f'{{{k}}}' for k in range(n))})" if n > 1 else "{0}"

@@ -67,7 +67,7 @@ class Reports:
             self._fail(words)
         else:
             start = b.const(N_HEADER + N_FAILED, UINT32)
-            self._record(words, PRINTED, start, b.binary("sub", b.length(self._memory()), start))
+            self._record(words, PRINTED, start, b.compute("sub", b.length(self._memory()), start))
 
     def _memory(self) -> Memory:
         """Returns the buffer, the last one of the kernel."""
@@ -83,14 +83,14 @@ class Reports:
         if kind.bits < 64:
             return [b.bitcast(value, UINT32)]
         bits = b.bitcast(value, UINT64)
-        return [b.cast(bits, UINT32), b.cast(b.binary("shr", bits, b.const(32, UINT64)), UINT32)]
+        return [b.cast(bits, UINT32), b.cast(b.compute("shr", bits, b.const(32, UINT64)), UINT32)]
 
     def _invocation(self) -> list[Value]:
         """Returns the global invocation ID in the grid as the user gave it, before it was wrapped."""
         b, ids = self._builder, [self._builder.builtin("global_id", axis) for axis in range(3)]
         if self._grid_wrapped:
-            row = b.binary("mul", b.builtin("n_groups"), b.const(self._function.local_size[0], UINT32))
-            x = b.binary("add", ids[0], b.binary("mul", b.builtin("group_id", 1), row))
+            row = b.compute("mul", b.builtin("n_groups"), b.const(self._function.local_size[0], UINT32))
+            x = b.compute("add", ids[0], b.compute("mul", b.builtin("group_id", 1), row))
             ids[:2] = x, b.builtin("local_id", 1)
         return ids
 
@@ -98,8 +98,8 @@ class Reports:
         """Counts a failure, and records it if no earlier invocation is known to have failed."""
         b, memory = self._builder, self._memory()
         b.atomic("add", memory, b.const(N_FAILURES, UINT32), b.const(1, UINT32))
-        ahead = b.unary("not", b.linear_id())  # so that 0 is the last invocation
-        branch = b.if_(b.binary("lt", b.atomic("max", memory, b.const(AHEAD, UINT32), ahead), ahead))
+        ahead = b.compute("not", b.linear_id())  # so that 0 is the last invocation
+        branch = b.if_(b.compute("lt", b.atomic("max", memory, b.const(AHEAD, UINT32), ahead), ahead))
         with branch.then:
             self._record(words, FAILED, b.const(N_HEADER, UINT32), b.const(N_FAILED, UINT32))
 
@@ -108,11 +108,11 @@ class Reports:
         b, memory, n_words = self._builder, self._memory(), self._builder.const(len(words), UINT32)
         count = b.const(taken, UINT32)
         at = b.atomic("add", memory, count, n_words)
-        branch = b.if_(b.binary("le", at, b.binary("sub", room, n_words)))
+        branch = b.if_(b.compute("le", at, b.compute("sub", room, n_words)))
         with branch.then:
-            at = b.binary("add", at, start)
+            at = b.compute("add", at, start)
             for n, word in enumerate(words):
-                b.store(memory, b.binary("add", at, b.const(n, UINT32)), word)
+                b.store(memory, b.compute("add", at, b.const(n, UINT32)), word)
         with branch.otherwise:
             b.atomic("add", memory, b.const(taken + 1, UINT32), b.const(1, UINT32))
             b.atomic("min", memory, count, b.const(_MOST_TAKEN, UINT32))

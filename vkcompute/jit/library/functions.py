@@ -31,8 +31,7 @@ def _floats(c: Compiler, *args: Any) -> list[Number]:
 def _real(code: str, c: Compiler, *args: Any) -> Number:
     """Builds a function of floats; integers are converted."""
     numbers = _floats(c, *args)
-    operation = c.builder.unary if len(args) == 1 else c.builder.binary
-    return Number(operation(code, *[each.value for each in numbers]), numbers[0].kind)
+    return Number(c.builder.compute(code, *[each.value for each in numbers]), numbers[0].kind)
 
 
 def _rounded(code: str, whole: bool, c: Compiler, x: Any) -> Any:
@@ -44,7 +43,8 @@ def _rounded(code: str, whole: bool, c: Compiler, x: Any) -> Any:
 
 
 def _is_nan_or_inf(code: str, c: Compiler, x: Any) -> Any:
-    return Number(c.builder.unary(code, c.cast(x, c.kind(x).type)), Kind(BOOL)) if c.kind(x).type.kind == "f" else False
+    kind = c.kind(x).type
+    return Number(c.builder.compute(code, c.cast(x, kind)), Kind(BOOL)) if kind.kind == "f" else False
 
 
 def _min_or_max(code: str, c: Compiler, *args: Any) -> Any:
@@ -56,7 +56,7 @@ def _min_or_max(code: str, c: Compiler, *args: Any) -> Any:
         raise UnsupportedError(f"{code} takes numbers; got bools; use 'and' or 'or'")
     found: Value = numbers[0]
     for each in numbers[1:]:
-        found = c.builder.binary(code, found, each)
+        found = c.builder.compute(code, found, each)
     return Number(found, kind)
 
 
@@ -81,7 +81,7 @@ def _sign(c: Compiler, x: Any) -> Any:
 def _fmod(c: Compiler, x: Any, y: Any) -> Any:
     """numpy's fmod: an integer for integers."""
     kind, numbers = c.to_common_type(x, y)
-    return Number(c.builder.binary("rem", *numbers), kind) if kind.type.kind in "iu" else _real("rem", c, x, y)
+    return Number(c.builder.compute("rem", *numbers), kind) if kind.type.kind in "iu" else _real("rem", c, x, y)
 
 
 def _reciprocal(c: Compiler, x: Any) -> Any:
@@ -96,7 +96,7 @@ def _abs_or_sign(code: str, c: Compiler, x: Any) -> Any:
         raise UnsupportedError(f"{code} takes a number; got bool; write int(x)")
     if kind.type.kind == "u":
         return x if code == "abs" else _min_or_max("min", c, x, 1)
-    return Number(c.builder.unary(code, c.cast(x, kind.type)), kind)
+    return Number(c.builder.compute(code, c.cast(x, kind.type)), kind)
 
 
 def _where(c: Compiler, *args: Any) -> Any:

@@ -75,8 +75,8 @@ def _neighbor(c: Compiler, delta: Value, *, up: bool) -> Value:
     """Returns the lane `delta` below or above, or the invocation's own where there is none."""
     b = c.builder
     own, size = b.builtin("subgroup_local_id"), b.builtin("subgroup_size")
-    outside = b.binary("lt", own, delta) if up else b.binary("ge", delta, b.binary("sub", size, own))
-    return b.select(outside, own, b.binary("sub" if up else "add", own, delta))
+    outside = b.compute("lt", own, delta) if up else b.compute("ge", delta, b.compute("sub", size, own))
+    return b.select(outside, own, b.compute("sub" if up else "add", own, delta))
 
 
 @intrinsic(partial(_builtin, "subgroup_size"))
