@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
@@ -12,36 +12,6 @@ from vkcompute.compat.kp05.operations import OPERATIONS, operation
 from vkcompute.compat.kp05.sequence import FOREVER, Sequence
 from vkcompute.compat.kp05.tensor import Tensor, TensorTypes
 from vkcompute.errors import KomputeError
-
-_NAMED = " Uses the sequence of this name, which is made if there is none.\n"
-_ANONYMOUS = " Uses a new sequence.\n"
-_ASYNC = " Returns at once; `eval_await` waits.\n"
-
-
-def _anonymous(name: str, *, wait: bool = True) -> Callable[..., bool]:
-    """Returns the method that evaluates an operation in a new sequence."""
-
-    def evaluate(self: Manager, tensors: Any, *args: Any, **named: Any) -> bool:
-        op = operation(name, self.current, tensors, *args, **named)
-        return self.create_sequence().evaluate(op, wait=wait)
-
-    return _described(evaluate, name, f"eval_{'' if wait else 'async_'}{name}_def", _ANONYMOUS + _ASYNC * (not wait))
-
-
-def _named(name: str, *, wait: bool = True) -> Callable[..., bool]:
-    """Returns the method that evaluates an operation in a named sequence."""
-
-    def evaluate(self: Manager, tensors: Any, sequence_name: str, *args: Any, **named: Any) -> bool:
-        op = operation(name, self.current, tensors, *args, **named)
-        return self.get_create_sequence(sequence_name).evaluate(op, wait=wait)
-
-    return _described(evaluate, name, f"eval_{'' if wait else 'async_'}{name}", _NAMED + _ASYNC * (not wait))
-
-
-def _described(method: Callable[..., bool], name: str, title: str, more: str) -> Callable[..., bool]:
-    method.__name__ = title
-    method.__doc__ = (OPERATIONS[name].__doc__ or "").replace("\n", more, 1) or None
-    return method
 
 
 class Manager:
@@ -66,42 +36,9 @@ class Manager:
         self._sequences: dict[str, Sequence] = {}
         self._last: Sequence | None = None  # of the anonymous sequences
 
-    eval_tensor_create = _named("tensor_create")
-    eval_tensor_create_def = _anonymous("tensor_create")
-    eval_async_tensor_create = _named("tensor_create", wait=False)
-    eval_async_tensor_create_def = _anonymous("tensor_create", wait=False)
-    eval_tensor_copy = _named("tensor_copy")
-    eval_tensor_copy_def = _anonymous("tensor_copy")
-    eval_async_tensor_copy = _named("tensor_copy", wait=False)
-    eval_async_tensor_copy_def = _anonymous("tensor_copy", wait=False)
-    eval_tensor_sync_device = _named("tensor_sync_device")
-    eval_tensor_sync_device_def = _anonymous("tensor_sync_device")
-    eval_async_tensor_sync_device = _named("tensor_sync_device", wait=False)
-    eval_async_tensor_sync_device_def = _anonymous("tensor_sync_device", wait=False)
-    eval_tensor_sync_local = _named("tensor_sync_local")
-    eval_tensor_sync_local_def = _anonymous("tensor_sync_local")
-    eval_async_tensor_sync_local = _named("tensor_sync_local", wait=False)
-    eval_async_tensor_sync_local_def = _anonymous("tensor_sync_local", wait=False)
-    eval_algo_mult = _named("algo_mult")
-    eval_algo_mult_def = _anonymous("algo_mult")
-    eval_async_algo_mult = _named("algo_mult", wait=False)
-    eval_async_algo_mult_def = _anonymous("algo_mult", wait=False)
-    eval_algo_file = _named("algo_file")
-    eval_algo_file_def = _anonymous("algo_file")
-    eval_async_algo_file = _named("algo_file", wait=False)
-    eval_async_algo_file_def = _anonymous("algo_file", wait=False)
-    eval_algo_str = _named("algo_str")
-    eval_algo_str_def = _anonymous("algo_str")
-    eval_async_algo_str = _named("algo_str", wait=False)
-    eval_async_algo_str_def = _anonymous("algo_str", wait=False)
-    eval_algo_data = _named("algo_data")
-    eval_algo_data_def = _anonymous("algo_data")
-    eval_async_algo_data = _named("algo_data", wait=False)
-    eval_async_algo_data_def = _anonymous("algo_data", wait=False)
-    eval_algo_lro = _named("algo_lro")
-    eval_algo_lro_def = _anonymous("algo_lro")
-    eval_async_algo_lro = _named("algo_lro", wait=False)
-    eval_async_algo_lro_def = _anonymous("algo_lro", wait=False)
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Callable[..., bool]: ...  # the methods that _add_methods adds
 
     # -- sequences ----------------------------------------------------------------------------------------------------
 
@@ -190,3 +127,30 @@ class Manager:
 
     def __repr__(self) -> str:
         return repr(self.current)
+
+
+def _add_methods(operation_name: str, prefix: str, *, wait: bool) -> None:
+    """Adds the methods to evaluate an operation in a named sequence, and in a new one."""
+
+    def in_named(self: Manager, tensors: Any, sequence_name: str, *args: Any, **named: Any) -> bool:
+        op = operation(operation_name, self.current, tensors, *args, **named)
+        return self.get_create_sequence(sequence_name).evaluate(op, wait=wait)
+
+    def in_new(self: Manager, tensors: Any, *args: Any, **named: Any) -> bool:
+        op = operation(operation_name, self.current, tensors, *args, **named)
+        return self.create_sequence().evaluate(op, wait=wait)
+
+    summary, newline, details = (OPERATIONS[operation_name].__doc__ or "").partition("\n")
+    waiting = "" if wait else " Returns at once; `eval_await` waits."
+    for method, suffix, sequence in (
+        (in_named, "", "the sequence of this name, which is made if there is none"),
+        (in_new, "_def", "a new sequence"),
+    ):
+        method.__name__ = f"{prefix}{operation_name}{suffix}"
+        method.__doc__ = f"{summary} Uses {sequence}.{waiting}{newline}{details}"
+        setattr(Manager, method.__name__, method)
+
+
+for _name in OPERATIONS:
+    _add_methods(_name, "eval_", wait=True)
+    _add_methods(_name, "eval_async_", wait=False)

@@ -149,19 +149,9 @@ def algo_lro(
     return _OpLhsRhsOut(manager.algorithm(memory, _spirv(data), workgroup, constants), memory[2])
 
 
-OPERATIONS: dict[str, Callable[..., kp.OpBase]] = {
-    each.__name__: each
-    for each in (
-        tensor_create,
-        tensor_copy,
-        tensor_sync_device,
-        tensor_sync_local,
-        algo_mult,
-        algo_file,
-        algo_data,
-        algo_lro,
-    )
-} | {"algo_str": algo_data}
+_ALL = (tensor_create, tensor_copy, tensor_sync_device, tensor_sync_local, algo_mult, algo_file, algo_data, algo_lro)
+OPERATIONS: dict[str, Callable[..., kp.OpBase]] = {each.__name__: each for each in _ALL} | {"algo_str": algo_data}
+"""The operations by name; `Sequence` gets a `record_` method of each, and `Manager` four `eval_` methods."""
 
 
 def operation(name: str, manager: kp.Manager, tensors: Any, *args: Any, **named: Any) -> kp.OpBase:

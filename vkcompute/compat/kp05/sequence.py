@@ -3,24 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from vkcompute.compat import kp
 from vkcompute.compat.kp05.operations import OPERATIONS, operation
 from vkcompute.errors import KomputeError
 
 FOREVER = (1 << 64) - 1
-
-
-def _recording(name: str) -> Callable[..., bool]:
-    """Returns the method that records an operation."""
-
-    def record(self: Sequence, tensors: Any, *args: Any, **named: Any) -> bool:
-        self.require_recording()
-        return self.record(operation(name, self._manager, tensors, *args, **named))
-
-    record.__name__, record.__doc__ = f"record_{name}", OPERATIONS[name].__doc__
-    return record
 
 
 class Sequence:
@@ -35,15 +24,9 @@ class Sequence:
         self._manager, self._current = manager, manager.sequence(queue_index)
         self._recording = False
 
-    record_tensor_create = _recording("tensor_create")
-    record_tensor_copy = _recording("tensor_copy")
-    record_tensor_sync_device = _recording("tensor_sync_device")
-    record_tensor_sync_local = _recording("tensor_sync_local")
-    record_algo_mult = _recording("algo_mult")
-    record_algo_file = _recording("algo_file")
-    record_algo_str = _recording("algo_str")
-    record_algo_data = _recording("algo_data")
-    record_algo_lro = _recording("algo_lro")
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Callable[..., bool]: ...  # the methods that _add_method adds
 
     def init(self) -> None:
         """Does nothing: the manager initializes its sequences.
@@ -131,3 +114,18 @@ class Sequence:
     def __repr__(self) -> str:
         state = "recording" if self._recording else "running" if self.is_running() else "idle"
         return f"<kp.Sequence, {state if self.is_init() else 'destroyed'}>"
+
+
+def _add_method(operation_name: str) -> None:
+    """Adds the method to record an operation."""
+
+    def record(self: Sequence, tensors: Any, *args: Any, **named: Any) -> bool:
+        self.require_recording()
+        return self.record(operation(operation_name, self._manager, tensors, *args, **named))
+
+    record.__name__, record.__doc__ = f"record_{operation_name}", OPERATIONS[operation_name].__doc__
+    setattr(Sequence, record.__name__, record)
+
+
+for _name in OPERATIONS:
+    _add_method(_name)
