@@ -236,6 +236,39 @@ def test_prune_drops_the_oldest_first(tmp_path: Path) -> None:
     assert files(tmp_path / "subfolder") == {"kept"}
 
 
+def test_what_killed_writers_left_is_deleted_and_a_live_one_is_spared(tmp_path: Path) -> None:
+    with disk.replacing(tmp_path / "live.npy") as live:
+        long_ago = time.time() - 7200
+        os.utime(live, (long_ago, long_ago))
+        aged(tmp_path / f"{disk._TEMPORARY_PREFIX}dead.npy", 10, 7200)
+        aged(tmp_path / f"{disk._TEMPORARY_PREFIX}new.npy", 10, 1)
+        aged(tmp_path / "other.npy", 10, 7200)
+        disk.remove_abandoned(tmp_path)
+        assert files(tmp_path) == {live.name, f"{disk._TEMPORARY_PREFIX}new.npy", "other.npy"}
+    assert "live.npy" in files(tmp_path)
+    disk.remove_abandoned(tmp_path / "no folder")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="makes a pipe")
+def test_a_pipe_is_not_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    with pytest.raises(ValueError, match="pipe is a device or a pipe"):
+        disk.write_atomic(path, b"content")
+    with pytest.raises(ValueError, match="is a folder"):
+        disk.write_atomic(tmp_path, b"content")
+    assert files(tmp_path) == {"pipe"}
+
+
+def test_a_full_disk_is_reported_with_the_name_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")  # without a name, as of a write
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match=r"No space left on device: '.*model\.npz'"):
+        disk.write_atomic(tmp_path / "model.npz", b"content")
+
+
 def test_prune_removes_what_dead_writers_left_and_spares_live_ones(tmp_path: Path) -> None:
     aged(tmp_path / f"{disk._TEMPORARY_PREFIX}dead", 10, 7200)
     aged(tmp_path / f"{disk._TEMPORARY_PREFIX}live", 10, 1)

@@ -7,6 +7,7 @@ read as missing.
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import logging
 import os
@@ -16,6 +17,12 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
+
+from vkcompute.errors import DataError
+
+if sys.platform != "win32":
+    import fcntl
 
 logger = logging.getLogger(__name__)
 
@@ -25,7 +32,8 @@ LIMIT_NBYTES = 64 << 20
 PRUNING_DIGITS = "0"
 _HEADER_NBYTES = len(MAGIC) + hashlib.sha256().digest_size
 _TEMPORARY_PREFIX = ".writing-"
-_ABANDONED_AFTER_S = 3600.0  # older temporary files belong to processes that died
+_ABANDONED_AFTER_S = 60.0  # younger files may not be locked yet
+_DISK_FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 
 _warned = False
 
@@ -47,30 +55,97 @@ def _user_cache() -> Path:
     return Path(xdg) if os.path.isabs(xdg) else Path.home() / ".cache"
 
 
+def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
+    """Opens a regular file for reading, without waiting for the writer of a pipe.
+
+    Raises:
+        DataError: it is a pipe or a device.
+        OSError: it cannot be opened.
+    """
+
+    def opener(name: str, flags: int) -> int:
+        opened = os.open(name, flags | getattr(os, "O_NONBLOCK", 0))
+        if stat.S_IFMT(os.fstat(opened).st_mode) in (stat.S_IFREG, stat.S_IFDIR):
+            return opened  # a folder raises IsADirectoryError
+        os.close(opened)
+        raise DataError(f"{name} is a pipe or a device; write the data to a regular file")
+
+    return open(path, "rb", opener=opener)
+
+
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Yields the path of a temporary file, which replaces `path` at the end, or is deleted on an error.
 
     The temporary file has the suffix of `path`, from which many libraries derive the format. The mode of a replaced
-    file is kept; a symbolic link is followed.
+    file is kept; a symbolic link is followed. A lock marks the file as in use, until its process dies.
 
     Raises:
-        OSError: the folder cannot be written.
+        ValueError: `path` is a pipe or a device.
+        OSError: the folder cannot be written, or the disk is full.
     """
     target = Path(os.path.realpath(path))
+    require_regular(path)
     temporary = target.with_name(f"{_TEMPORARY_PREFIX}{secrets.token_hex(8)}{target.suffix}")
     try:
-        temporary.touch(exist_ok=False)
-        mode = stat.S_IMODE((target if target.exists() else temporary).stat().st_mode)
-        yield temporary
-        temporary.chmod(mode)  # the caller may have replaced the temporary file
-        os.replace(temporary, target)
+        with open(temporary, "xb") as file:
+            with contextlib.suppress(OSError):  # a file system without locks
+                _lock(file)
+            mode = stat.S_IMODE((target if target.exists() else temporary).stat().st_mode)
+            yield temporary
+            if sys.platform == "win32":
+                file.close()  # an open file cannot be renamed
+            temporary.chmod(mode)  # the caller may have replaced the temporary file
+            os.replace(temporary, target)
     except BaseException as error:
         with contextlib.suppress(OSError):
             temporary.unlink()
-        if isinstance(error, OSError) and str(error.filename) == str(temporary):
+        if isinstance(error, OSError) and (str(error.filename) == str(temporary) or error.errno in _DISK_FULL):
             error.filename = os.fspath(path)  # the name known to the caller
         raise
+
+
+def require_regular(path: str | os.PathLike[str]) -> None:
+    """Raises ValueError if `path` exists and is no regular file, which `replacing` would replace."""
+    if os.path.isdir(path):
+        raise ValueError(f"{os.fspath(path)} is a folder; name a file in it")
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise ValueError(f"{os.fspath(path)} is a device or a pipe; outputs must be regular files")
+
+
+def reserve(file: BinaryIO, nbytes: int) -> None:
+    """Reserves the disk space of a file of `nbytes`, where the system can.
+
+    Raises:
+        OSError: the disk is full.
+    """
+    try:
+        os.posix_fallocate(file.fileno(), 0, nbytes)
+    except AttributeError:  # macOS, Windows
+        pass
+    except OSError as error:
+        if error.errno in _DISK_FULL:
+            raise
+
+
+def _lock(file: BinaryIO) -> None:
+    """Locks a file until it is closed or the process dies; raises OSError if another process has locked it."""
+    if sys.platform != "win32":  # where open files cannot be deleted
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def remove_abandoned(folder: str | os.PathLike[str]) -> None:
+    """Deletes the temporary files that processes left in `folder` when they were killed."""
+    before = time.time() - _ABANDONED_AFTER_S
+    with contextlib.suppress(OSError), os.scandir(folder) as listing:
+        for item in listing:
+            if not item.name.startswith(_TEMPORARY_PREFIX):
+                continue
+            with contextlib.suppress(OSError, DataError):  # locked by its writer, or not ours
+                if item.stat(follow_symlinks=False).st_mtime < before:
+                    with open_regular(item.path) as file:
+                        _lock(file)
+                    os.unlink(item.path)
 
 
 def write_atomic(path: Path, data: bytes) -> None:
@@ -125,18 +200,14 @@ def keep_cached(path: Path, data: bytes) -> None:
 
 def prune(folder: Path, limit_nbytes: int) -> None:
     """Deletes the oldest entries of `folder` (not of subfolders) until it has at most `limit_nbytes`."""
+    remove_abandoned(folder)
     entries: list[tuple[float, int, str]] = []
-    abandoned_before = time.time() - _ABANDONED_AFTER_S
     with contextlib.suppress(OSError), os.scandir(folder) as listing:
         for item in listing:
             with contextlib.suppress(OSError):  # deleted by another process
                 info = item.stat(follow_symlinks=False)
-                if not item.is_file(follow_symlinks=False):
-                    continue
-                if not item.name.startswith(_TEMPORARY_PREFIX):
+                if item.is_file(follow_symlinks=False) and not item.name.startswith(_TEMPORARY_PREFIX):
                     entries.append((info.st_mtime, info.st_size, item.path))
-                elif info.st_mtime < abandoned_before:
-                    os.unlink(item.path)
     excess_nbytes = sum(nbytes for _, nbytes, _ in entries) - limit_nbytes
     for _, nbytes, path in sorted(entries):
         if excess_nbytes <= 0:

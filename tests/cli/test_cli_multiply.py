@@ -154,6 +154,23 @@ def test_a_signal_ends_it_and_leaves_nothing(
 
 
 @posix
+def test_the_next_run_deletes_what_a_killed_one_left(
+    vk: Run, vk_process: Callable[..., subprocess.Popen[str]], long_work: list[str], listing: Listing, tmp_path: Path
+) -> None:
+    with vk_process(*long_work) as process:
+        _until(lambda: len(listing()) > 1)
+        process.kill()
+    left = [name for name in listing() if name != "a.npy"]
+    assert len(left) == 1
+    np.save(tmp_path / "b.npy", np.ones(4))
+    assert vk("multiply", "b.npy", "2", "-o", "c.npy").status == 0
+    assert left[0] in listing()  # a minute passes before a file is taken for abandoned
+    os.utime(tmp_path / left[0], (0, 0))
+    assert vk("multiply", "b.npy", "2", "-o", "c.npy").status == 0
+    assert listing() == ["a.npy", "b.npy", "c.npy"]
+
+
+@posix
 def test_a_bar_is_drawn_in_a_terminal_and_not_in_a_pipe(
     vk_process: Callable[..., subprocess.Popen[str]], vk_done: Callable[..., Done], tmp_path: Path
 ) -> None:

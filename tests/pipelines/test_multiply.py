@@ -86,6 +86,18 @@ def test_a_scalar_on_either_side(gpu: vc.Runtime, dtype: str) -> None:
         assert_same_product(vc.multiply(scalar, a, runtime=gpu), a, value)
 
 
+def test_zero_dimensional_arrays_and_single_elements(gpu: vc.Runtime) -> None:
+    a = np.array(2.5, np.float32)
+    for one in (a, a.reshape(1), a.reshape(1, 1)):
+        for other in (one, 3, np.float32(3), np.array([3], np.float32), np.full((2, 2), 3, np.float32)):
+            for operands in ((one, other), (other, one)):
+                got = vc.multiply(*operands, runtime=gpu)
+                shape = max((one.shape, np.shape(other)), key=lambda shape: (len(shape), shape))
+                assert (got.dtype, got.shape) == (np.float32, shape), operands
+                assert np.all(got == one.item() * np.asarray(other).reshape(-1)[0])
+    assert vc.multiply(2, 3, runtime=gpu) == 6
+
+
 def test_strided_arrays_and_in_place(gpu: vc.Runtime) -> None:
     whole = random_bits((40, 30), "int32", 5)
     a, b = whole[::2, 1::3].copy(), whole[1::2, ::3]

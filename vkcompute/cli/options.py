@@ -6,11 +6,11 @@ import argparse
 import math
 import os
 import re
-import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn, TypeAlias
 
+from vkcompute import disk
 from vkcompute.cli.stderr import UsageError
 
 Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
@@ -90,7 +90,7 @@ def byte_count(text: str) -> int:
 
 
 def check_output(path: str, *taken: str | None) -> None:
-    """Checks that an output file can be written, before any work is done.
+    """Checks that an output file can be written, before any work is done. Deletes what killed runs left beside it.
 
     Args:
         path: the file to create or replace.
@@ -102,14 +102,12 @@ def check_output(path: str, *taken: str | None) -> None:
     folder = Path(path).parent
     if not folder.is_dir():
         raise ValueError(f"{path} cannot be written: the folder {folder} does not exist; create it first")
-    if os.path.isdir(path):
-        raise ValueError(f"{path} is a folder; name a file in it")
-    if os.path.exists(path) and not stat.S_ISREG(os.stat(path).st_mode):
-        raise ValueError(f"{path} is a device or a pipe; outputs must be regular files")
+    disk.require_regular(path)
     if any(_same(path, other) for other in taken if other is not None):
         raise ValueError(f"{path} is also another input or output of the command; choose another name")
     if not os.access(folder, os.W_OK):
         raise ValueError(f"{path} cannot be written: no permission to write in {folder}")
+    disk.remove_abandoned(folder)
 
 
 def _same(path: str, other: str) -> bool:

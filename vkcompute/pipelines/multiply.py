@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy.typing as npt
 
 from vkcompute import dtypes
 from vkcompute.core.quirks import quirks_of
+from vkcompute.pipelines.npy_file import Block, NpyFile
 from vkcompute.runtime.groups.group import GroupTensor
 from vkcompute.runtime.launching.kernel import Kernel
 from vkcompute.runtime.memory.context import cached
@@ -21,6 +23,7 @@ from vkcompute.runtime.scheduling.placeholders import Parameter
 from vkcompute.runtime.streams.stream import CHUNK_BYTES, clash
 
 Array = npt.NDArray[Any]
+Operand = Array | NpyFile
 Progress = Callable[[int, int], None]
 """Called with (bytes of the result completed, bytes in total)."""
 
@@ -155,68 +158,75 @@ def multiply(
         return _multiply_tensors(a, b, out)
     if runtime is not None and not isinstance(runtime, Runtime):
         raise TypeError(f"arrays are multiplied on one Runtime; got {type(runtime).__name__}")
-    left, right, scalar = _operands(a, b)
+    left, right, scalar = operands(a, b)
     result = _result(left, out)
     runtime = runtime or default_runtime()
-    product = multiplier(runtime, left.dtype)
     sources = [left] if scalar is not None else [left, right]
-
-    def work(first: Tensor, *others: Tensor) -> None:
-        product(first, others[0] if scalar is None else scalar, others[-1])
-
     # A chunk of the result must not overwrite the input of a later chunk.
     direct = not any(clash(result, source) for source in sources)
     target = result if direct else np.empty_like(result)
-    if target.size:
-        _stream(runtime, sources, work, target, chunk_bytes, progress)
+    stream_product(runtime, sources, scalar, target, chunk_bytes, progress)
     if not direct:
         result[...] = target
     return result
 
 
-def _stream(
+def stream_product(
     runtime: Runtime,
-    sources: list[Array],
-    work: Callable[..., None],
-    result: Array,
+    sources: Sequence[Operand],
+    scalar: np.generic | None,
+    result: Operand,
     chunk_bytes: int,
     progress: Progress | None,
 ) -> None:
-    """Streams flat views if all arrays are contiguous in the same order, else copies of blocks."""
+    """Streams the product of one source and `scalar`, or of two sources, into `result`, which overlaps neither.
+
+    Streams flat views if all operands are arrays that are contiguous in the same order, else copies of blocks.
+    """
+    if not result.size:
+        return
+    product = multiplier(runtime, result.dtype)
+
+    def work(first: Tensor, *others: Tensor) -> None:
+        product(first, others[0] if scalar is None else scalar, others[-1])
 
     def report(n_done: int, _total: int | None) -> None:
         if progress is not None:
             progress(n_done * result.itemsize, result.nbytes)
 
-    arrays = (*sources, result)
-    for ordered in (arrays, tuple(array.T for array in arrays)):
-        if all(array.flags.c_contiguous for array in ordered):
-            *flat, target = (array.reshape(-1) for array in ordered)
-            runtime.stream(tuple(flat), work, target, chunk_bytes=chunk_bytes, progress=report)
-            return
+    flat = _flat((*sources, result))
+    if flat:
+        runtime.stream(tuple(flat[:-1]), work, flat[-1], chunk_bytes=chunk_bytes, progress=report)
+        return
     max_elements = max(1, chunk_bytes // result.itemsize)
     chunks = (tuple([source[block].reshape(-1) for source in sources]) for block in _blocks(result.shape, max_elements))
-    targets = (result[block] for block in _blocks(result.shape, max_elements))
+    targets = _blocks(result.shape, max_elements)
 
     def put(_rows: slice, product: Array) -> None:
-        target = next(targets)
-        target[...] = product.reshape(target.shape)
+        block = next(targets)
+        result[block] = product.reshape([part.stop - part.start for part in block])
 
-    runtime.stream(chunks, work, put, progress=report)
+    runtime.stream(chunks, work, put, chunk_bytes=chunk_bytes, progress=report)
 
 
-def _blocks(shape: tuple[int, ...], max_elements: int) -> Iterator[tuple[int | slice, ...]]:
-    """Indices of blocks of at most `max_elements` elements that cover an array: groups of rows, or pieces of a row."""
-    row = math.prod(shape[1:])
-    if row <= max_elements:
-        n_blocks = -(-shape[0] // (max_elements // row))
-        step = -(-shape[0] // n_blocks)  # equal sizes, so that temporaries are reused
-        for start in range(0, shape[0], step):
-            yield (slice(start, start + step),)
-    else:
-        for i in range(shape[0]):
-            for block in _blocks(shape[1:], max_elements):
-                yield (i, *block)
+def _flat(operands: Sequence[Operand]) -> list[Array]:
+    """Flat views of arrays that are all contiguous in the same order; else none."""
+    arrays = [operand for operand in operands if isinstance(operand, np.ndarray)]
+    for ordered in (arrays, [array.T for array in arrays]):
+        if len(arrays) == len(operands) and all(array.flags.c_contiguous for array in ordered):
+            return [array.reshape(-1) for array in ordered]
+    return []
+
+
+def _blocks(shape: tuple[int, ...], max_elements: int) -> Iterator[Block]:
+    """Blocks of at most `max_elements` elements that cover an array, as long on all axes as on the shortest ones."""
+    lengths, n_parts = list(shape), [1] * len(shape)
+    while math.prod(lengths) > max_elements:
+        axis = lengths.index(max(lengths))
+        n_parts[axis] += 1
+        lengths[axis] = -(-shape[axis] // n_parts[axis])  # equal parts, so that temporaries are reused
+    parts = zip(shape, lengths, strict=True)
+    return itertools.product(*([slice(i, min(i + step, n)) for i in range(0, n, step)] for n, step in parts))
 
 
 def multiplier(runtime: Runtime, dtype: np.dtype[Any]) -> Multiplier:
@@ -261,17 +271,22 @@ def _multiply_shards(a: Any, b: Any, out: Any) -> GroupTensor:
     return product
 
 
-def _operands(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[Array, Array, np.generic | None]:
-    """Both operands as arrays, and the second's value in the first's dtype if it is a scalar (else None)."""
-    left, right = np.asanyarray(a), np.asanyarray(b)
-    if left.size == 1 and right.ndim > left.ndim:
+def operands(a: Any, b: Any) -> tuple[Any, Any, np.generic | None]:
+    """Both operands as arrays or files, and the second's value in the first's dtype if it is a scalar (else None)."""
+    left, right = (each if isinstance(each, NpyFile) else np.asanyarray(each) for each in (a, b))
+    if left.size == 1 and (left.ndim, False, _has_dtype(a)) < (right.ndim, right.size != 1, _has_dtype(b)):
         left, right, b = right, left, a
     dtypes.lookup(left.dtype)
-    if right.size == 1 and right.ndim <= left.ndim and right.shape != left.shape:
+    if right.size == 1 and right.ndim <= left.ndim and (right.shape != left.shape or not _has_dtype(b)):
         return left, right, _scalar(b, left.dtype)
     if left.shape != right.shape or left.dtype != right.dtype:
         _raise_mismatch(left, right)
     return left, right, None
+
+
+def _has_dtype(value: Any) -> bool:
+    """False for Python numbers and lists, which are converted."""
+    return isinstance(value, (np.ndarray, np.generic, NpyFile))
 
 
 def _scalar(value: Any, dtype: np.dtype[Any]) -> np.generic:
@@ -286,7 +301,7 @@ def _scalar(value: Any, dtype: np.dtype[Any]) -> np.generic:
     array = np.asarray(value)
     if array.size != 1:
         raise TypeError(f"a tensor is multiplied by a tensor or a scalar; got an array of shape {array.shape}")
-    typed = isinstance(value, (np.ndarray, np.generic))
+    typed = _has_dtype(value)
     if typed and array.dtype != dtype:
         raise TypeError(f"the scalar is {array.dtype} and the array {dtype}; convert one with .astype()")
     if (
