@@ -80,11 +80,17 @@ def test_what_csv_writes_is_read_exactly(
     ("cells", "kind", "values"),
     [
         ("1 0 1", "i", [1, 0, 1]),
-        ("-1 +1 1", "i", [-1, 1, 1]),
-        ("1 0.0 1.0", "f", [1, 0, 1]),
+        ("0.0 1.5 1e-07", "f", [0, 1.5, 1e-07]),
+        ("-1 +1 1", "U", ["-1", "+1", "1"]),
+        ("1 0.0 1.0", "U", ["1", "0.0", "1.0"]),
         ("no yes no", "U", ["no", "yes", "no"]),
         ("1 b 1.0", "U", ["1", "b", "1.0"]),
-        ("99999999999999999999 1 1", "f", [1e20, 1, 1]),
+        ("9007199254740992 9007199254740993", "i", [9007199254740992, 9007199254740993]),
+        ("12345678901234567890 1 1", "U", ["12345678901234567890", "1", "1"]),
+        ("01 1", "U", ["01", "1"]),
+        ("0.0 -0.0", "U", ["0.0", "-0.0"]),
+        ("0.1 0.10000000000000001", "U", ["0.1", "0.10000000000000001"]),
+        ("inf 1.0", "U", ["inf", "1.0"]),
         ("1_0 1 1", "U", ["1_0", "1", "1"]),
     ],
 )
@@ -93,6 +99,16 @@ def test_labels_take_the_type_that_all_of_them_have(write: Write, cells: str, ki
     assert found is not None
     assert found.dtype.kind == kind
     assert found.tolist() == values
+
+
+@given(st.lists(st.text("0123456789.e+-inf_ ", min_size=1).filter(lambda text: text.strip()), min_size=1, max_size=3))
+def test_labels_are_what_the_file_says(tmp_path_factory: pytest.TempPathFactory, cells: list[str]) -> None:
+    path = tmp_path_factory.mktemp("csv") / "data.csv"
+    path.write_text("x,y\n" + "".join(f"0,{cell}\n" for cell in cells))
+    found = table.read(str(path), target="y").labels
+    assert found is not None
+    assert list(map(str, found.tolist())) == [cell.strip() for cell in cells]
+    assert len(np.unique(found)) == len({cell.strip() for cell in cells})
 
 
 def test_columns_by_name_in_the_order_asked_for_whatever_the_others_hold(write: Write) -> None:
@@ -152,6 +168,8 @@ WRONG_CELLS = {
     "too few in every row": ("a,b,t\n1,2\n3,4\n", "line 2 (row 1) has 2 cells; the header has 3"),
     "too many in every row": ("a,t\n1,2,3\n3,4,5\n", "line 2 (row 1) has 3 cells; the header has 2"),
     "one cell": ("a,b,t\n1,2,x\n#\n", "line 3 (row 2) has 1 cell; the header has 3"),
+    "a quote without end, ignored": ('a,note,t\n1,2,x\n3,"4,y\n5,6,x\n', "line 3: not CSV: a quote is not closed"),
+    "a label with NUL": ("a,t\n1,x\n1,x\0\n", "line 3"),
     "a quote without end": ('a,b,t\n1,2,x\n3,"4,y\n5,6,x\n', "line 3: not CSV"),
 }
 
@@ -161,7 +179,7 @@ def test_a_wrong_cell_is_named_by_line_and_column(write: Write, case: str) -> No
     text, says = WRONG_CELLS[case]
     path = write(text)
     with pytest.raises(DataError) as caught:
-        table.read(path, target="t")
+        table.read(path, target="t", ignore=["note"] if ",note," in text else [])
     assert f"{path}, " in str(caught.value)
     assert says in str(caught.value)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import math
 import re
 import warnings
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NoReturn
 
 import numpy as np
@@ -31,8 +33,8 @@ class Table:
         path: the file.
         names: column names of `numbers`, in order.
         numbers: shape (rows, columns), float64, all finite.
-        labels: shape (rows,), cells of the target: int64 or float64 if all are numbers, else text. None without a
-            target.
+        labels: shape (rows,), cells of the target without outer blanks: int64 or float64 if all of them are written
+            as Python writes such numbers, else text. None without a target.
     """
 
     path: str
@@ -77,8 +79,8 @@ def _read(header: Header, wanted: list[int], label: int | None) -> Table:
     texts: dict[str, int] = {}  # label -> code, in the order of first appearance
 
     def encode(cell: str) -> float:
-        if not (text := cell.strip()):
-            raise ValueError("an empty label")
+        if _label_defect(text := cell.strip()) is not None:
+            raise ValueError("no label")
         return texts.setdefault(text, len(texts))
 
     converters: dict[int | str, Any] = {index: _zero for index in range(len(header.names)) if index not in wanted}
@@ -94,10 +96,12 @@ def _read(header: Header, wanted: list[int], label: int | None) -> Table:
         raise DataError(f"{header.path} has a header, but no rows")
     if content.shape[1] != len(header.names):
         _explain(header, wanted, label, f"{content.shape[1]} cells in each row, {len(header.names)} in the header")
+    if _has_quotes(header.path) and (n_rows := _count_rows(header)) != len(content):
+        _explain(header, wanted, label, f"misplaced quotes: {n_rows} or {len(content)} rows")
     labels = None if label is None else _values(list(texts))[content[:, label].astype(np.intp)]
     whole = wanted == list(range(len(header.names)))
     numbers = content if whole else content[:, wanted]
-    if not np.isfinite(numbers).all() or (labels is not None and labels.dtype.kind == "f" and np.isnan(labels).any()):
+    if not np.isfinite(numbers).all():
         _explain(header, wanted, label, "a number is not finite")
     return Table(header.path, tuple(header.names[index] for index in wanted), numbers, labels)
 
@@ -124,13 +128,28 @@ def _parse(header: Header, converters: dict[int | str, Any]) -> npt.NDArray[np.f
     return content
 
 
+def _has_quotes(path: str) -> bool:
+    with open(path, "rb") as file:
+        return any(b'"' in block for block in iter(partial(file.read, 1 << 20), b""))
+
+
+def _count_rows(header: Header) -> int:
+    """The number of rows by strict rules, or -1. numpy accepts a quote that is not closed before the end."""
+    with header.open() as file, contextlib.suppress(csv.Error):
+        reader = csv.reader(file, delimiter=header.delimiter, strict=True)
+        return sum(1 for row in _skip(reader, header.n_lines) if row)
+    return -1
+
+
 def _values(texts: list[str]) -> npt.NDArray[Any]:
-    """Converts labels to int64 if all are integers, to float64 if all are numbers; otherwise they stay text."""
-    if not all(_NUMBER.fullmatch(text) for text in texts):
-        return np.array(texts)
-    numbers = np.array([float(text) for text in texts])
-    written_as_ints = all(text.lstrip("+-").isdecimal() for text in texts)
-    return numbers.astype(np.int64) if written_as_ints and (np.abs(numbers) < 2**53).all() else numbers
+    """Converts distinct labels to int64 or float64 if that keeps them as they are written; otherwise they stay text."""
+    for dtype in (np.int64, np.float64):
+        with contextlib.suppress(ValueError, OverflowError):
+            numbers = np.array(texts).astype(dtype)
+            distinct = len({*numbers.tolist()}) == len(texts)  # 0.0 equals -0.0
+            if distinct and list(map(str, numbers.tolist())) == texts and np.isfinite(numbers).all():
+                return numbers
+    return np.array(texts)
 
 
 def _explain(header: Header, wanted: list[int], label: int | None, otherwise: str) -> NoReturn:
@@ -144,7 +163,8 @@ def _explain(header: Header, wanted: list[int], label: int | None, otherwise: st
                 line = reader.line_num
                 _check(header, row, f"{header.path}, line {line} (row {number})", wanted, label)
         except csv.Error as error:
-            raise DataError(f"{header.path}, line {line + 1}: not CSV: {error}") from None
+            why = "a quote is not closed" if str(error) == "unexpected end of data" else error
+            raise DataError(f"{header.path}, line {line + 1}: not CSV: {why}") from None
         except UnicodeDecodeError:
             raise not_utf8(header.path) from None
     raise DataError(f"{header.path} cannot be read: {otherwise}")
@@ -162,10 +182,15 @@ def _check(header: Header, row: list[str], position: str, wanted: list[int], lab
     for index in () if _all_finite([row[index] for index in wanted]) else wanted:
         if (defect := _defect(row[index])) is not None:
             raise DataError(f"{position}, column {header.names[index]!r}: {defect}")
-    if label is not None:
-        cell = row[label].strip()
-        if not cell or (_NUMBER.fullmatch(cell) and math.isnan(float(cell))):
-            raise DataError(f"{position}, column {header.names[label]!r}: {_defect(cell)}")
+    if label is not None and (defect := _label_defect(row[label].strip())) is not None:
+        raise DataError(f"{position}, column {header.names[label]!r}: {defect}")
+
+
+def _label_defect(text: str) -> str | None:
+    """The reason why a cell is no label; None if it is one."""
+    if "\0" in text:
+        return "the label contains a NUL character; remove it"  # which numpy ignores at the end of a text
+    return _defect(text) if text.lower() in ("", "nan", "+nan", "-nan") else None
 
 
 def _all_finite(cells: list[str]) -> bool:
