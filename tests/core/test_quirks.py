@@ -71,7 +71,7 @@ def test_what_a_version_does(info: str, limit: int | None, flushes: bool) -> Non
     driver = vk.constant("VK_DRIVER_ID_MESA_LLVMPIPE")
     physical: Any = SimpleNamespace(properties={"driverID": driver, "driverInfo": info})
     assert quirks_of(physical) == Quirks(
-        texel_loads=True, max_loop_iterations=limit, flushes_float64=flushes, survives_forks=True
+        texel_loads=True, scalar_loads=True, max_loop_iterations=limit, flushes_float64=flushes, survives_forks=True
     )
 
 

@@ -131,3 +131,47 @@ def test_an_early_return_and_an_endless_looking_loop(gpu: vc.Runtime) -> None:
     gpu.kernel(ir.lower(function), name="ends")(found, 20)
     expected = [next(k for k in range(i, 99, 3) if k > 10) if i < 20 else -1 for i in range(GROUP)]
     assert found.numpy().tolist() == expected
+
+
+def test_a_vector_is_loaded_reinterpreted_and_stored(gpu: vc.Runtime) -> None:
+    function = ir.Function("halves", local_size=(GROUP, 1, 1))
+    words = function.buffer("words", ir.UINT32, lanes=4)
+    reals = function.buffer("reals", ir.FLOAT32, lanes=2)
+    b = ir.Builder(function)
+    me = b.builtin("global_id")
+    found = b.load(words, me)
+    first, last = (b.bitcast(b.extract(found, lane), ir.FLOAT32) for lane in (0, 3))
+    b.store(reals, me, b.vector(last, first))
+    array = np.random.default_rng(0).random((4 * GROUP, 4), np.float32)
+    _, swapped = launched(gpu, function, array.view(np.uint32), np.zeros((4 * GROUP, 2), np.float32))
+    assert np.array_equal(swapped, array[:, [3, 0]])
+
+
+def test_a_bitcast_keeps_all_bits(gpu: vc.Runtime) -> None:
+    """A number of 64 bits is two of 32, the lower half first."""
+    if "shaderInt64" not in gpu.device.features:
+        pytest.skip("the device has no 64-bit integers")
+    function = ir.Function("swap", local_size=(GROUP, 1, 1))
+    data = function.buffer("data", ir.UINT64)
+    b = ir.Builder(function)
+    me = b.builtin("global_id")
+    halves = b.bitcast(b.load(data, me), ir.vector(ir.UINT32, 2))
+    b.store(data, me, b.bitcast(b.vector(b.extract(halves, 1), b.extract(halves, 0)), ir.UINT64))
+    array = np.random.default_rng(0).integers(0, 1 << 63, 4 * GROUP, np.uint64)
+    (found,) = launched(gpu, function, array)
+    assert np.array_equal(found, array << 32 | array >> 32)
+    with pytest.raises(ir.IrError, match="keeps the number of bits"):
+        b.bitcast(me, ir.vector(ir.UINT32, 2))
+
+
+def test_no_atomic_works_on_vectors() -> None:
+    function = ir.Function("pairs")
+    pairs = function.buffer("pairs", ir.UINT32, lanes=2)
+    b = ir.Builder(function)
+    zero = b.const(0, ir.UINT32)
+    with pytest.raises(ir.IrError, match="uint32x2"):
+        b.atomic("add", pairs, zero, zero)
+    with pytest.raises(ir.IrError, match="uint32x2"):
+        b.compare_exchange(pairs, zero, zero, zero)
+    with pytest.raises(ir.IrError, match="uint32x2"):
+        b.store(pairs, zero, zero)

@@ -18,6 +18,7 @@ class Quirks:
 
     Attributes:
         texel_loads: loads through texel buffers are faster than through storage buffers.
+        scalar_loads: a load from a storage buffer takes as long for 64 bits as for 8.
         max_loop_iterations: total iterations after which all loops of an invocation silently end; None if unlimited.
         masks_branches: branches that specialization constants rule out are executed with all lanes masked.
         flushes_float64: arithmetic flushes float64 subnormals to 0, as operands and as results.
@@ -25,6 +26,7 @@ class Quirks:
     """
 
     texel_loads: bool = False
+    scalar_loads: bool = False
     max_loop_iterations: int | None = None
     masks_branches: bool = False
     flushes_float64: bool = False
@@ -36,7 +38,8 @@ _EVERY = 0, inf
 _TABLE: tuple[tuple[str, tuple[float, float], dict[str, Any]], ...] = (
     # A storage-buffer load is a bounds-checked scalar loop over the lanes; a texel load is a vector gather. To multiply
     # 1M float32 takes 0.44 ms with texel loads and 64-bit stores, 1.0 ms with vec4 (Mesa 22.3.6, 25.0.7 and 26.1.6).
-    ("VK_DRIVER_ID_MESA_LLVMPIPE", _EVERY, {"texel_loads": True}),
+    # For the same reason vectors of 64-bit integers are loaded and stored in half the time of those of 32 bits.
+    ("VK_DRIVER_ID_MESA_LLVMPIPE", _EVERY, {"texel_loads": True, "scalar_loads": True}),
     # LP_MAX_TGSI_LOOP_ITERATIONS. The limit of Mesa 24 is unknown.
     ("VK_DRIVER_ID_MESA_LLVMPIPE", (0, 25), {"max_loop_iterations": 65_535}),
     # Mesa 25.0.7 keeps subnormals. All versions report shaderDenormPreserveFloat64 = 0.

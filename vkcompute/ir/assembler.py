@@ -6,7 +6,7 @@ import struct
 from collections.abc import Sequence
 
 from vkcompute.ir.function import Constant
-from vkcompute.ir.types import BOOL, Scalar, Type, Vector
+from vkcompute.ir.types import BOOL, Scalar, Type, Vector, element_of
 from vkcompute.spirv import opcodes as spv
 from vkcompute.spirv.enums import (
     MAGIC,
@@ -126,10 +126,10 @@ class Assembler:
             self._interface.append(result)
         return result
 
-    def buffer(self, name: str, element: Scalar, binding: tuple[int, int], *, writable: bool) -> int:
+    def buffer(self, name: str, element: Type, binding: tuple[int, int], *, writable: bool) -> int:
         """The id of a new storage buffer at (set, binding): a block with one runtime array."""
-        if element.bits < 32:
-            self.require(*_SMALL_STORAGE[element.bits])
+        if element_of(element).bits < 32:
+            self.require(*_SMALL_STORAGE[element_of(element).bits])
         array, block = self.id(), self.id()
         self._globals += _instruction(spv.OpTypeRuntimeArray, array, self.type(element))
         self._globals += _instruction(spv.OpTypeStruct, block, array)

@@ -48,7 +48,7 @@ class Builder:
         return value if value.type is kind else self._value("cast", (value,), kind)
 
     def bitcast(self, value: Value, kind: Type) -> Value:
-        """The same bits as another type of equal width."""
+        """The same bits as another type of equal width; the first element of a vector has the lowest bits."""
         return value if value.type is kind else self._value("bitcast", (value,), kind)
 
     def select(self, condition: Value, one: Value, other: Value) -> Value:

@@ -73,7 +73,7 @@ class _Lowering:
         out, written = self._out, {op.memory for op in ops if op.operation.writes}
         for number, memory in enumerate(self._function.buffers):
             binding = memory.binding or (0, number)
-            variable = out.buffer(memory.name, memory.element, binding, writable=memory in written)
+            variable = out.buffer(memory.name, memory.type, binding, writable=memory in written)
             self._memories[memory] = StorageClass.StorageBuffer, variable
         for memory in self._function.shared_memory:
             variable = out.shared(memory.name, memory.element, memory.length or 0)
@@ -235,7 +235,7 @@ class _Lowering:
     def _element(self, memory: Memory, index: int) -> int:
         storage, variable = self._memories[memory]
         block = (self._out.uint(0),) if storage == StorageClass.StorageBuffer else ()
-        return self._pointer(storage, memory.element, variable, *block, index)
+        return self._pointer(storage, memory.type, variable, *block, index)
 
     def _atomic(self, op: Op, args: list[int]) -> int:
         out, (name, memory) = self._out, op.attribute

@@ -128,9 +128,9 @@ def _accesses(n_values: int, *, has_result: bool = True) -> TypeRule:
         _demand(isinstance(memory, Memory), name, operands, f"works on a memory, not {memory!r}")
         takes_index = len(operands) == n_values + 1 and _is_index(operands[0])
         _demand(takes_index, name, operands, f"takes an integer and {n_values} values")
-        alike = all(kind is memory.element for kind in operands[1:])
-        _demand(alike, name, operands, f"takes values of {memory.element}")
-        return memory.element if has_result else None
+        alike = all(kind is memory.type for kind in operands[1:])
+        _demand(alike, name, operands, f"takes values of {memory.type}")
+        return memory.type if has_result else None
 
     return rule
 
@@ -150,14 +150,14 @@ def _atomic(operation: Operation, operands: list[Type], attribute: Any) -> Type 
     named = [each for each, row in ATOMICS.items() if not row.emulation_only]
     _demand(name in ATOMICS, operation.name, [name], f"is one of {', '.join(sorted(named))}")
     kinds = ", ".join(ATOMICS[name].opcodes)
-    fits = ATOMICS[name].takes(memory.element)
-    _demand(fits, f"atomic {name}", [memory.element], f"works on numbers of kind {kinds} with 32 or 64 bits")
+    fits = memory.lanes == 1 and ATOMICS[name].takes(memory.element)
+    _demand(fits, f"atomic {name}", [memory.type], f"works on numbers of kind {kinds} with 32 or 64 bits")
     return _accesses(1)(operation, operands, memory)
 
 
 def _compare_exchange(operation: Operation, operands: list[Type], memory: Any) -> Type | None:
-    fits = memory.element.kind in "iu" and memory.element.bits >= 32
-    _demand(fits, operation.name, [memory.element], "works on integers of 32 or 64 bits")
+    fits = memory.lanes == 1 and memory.element.kind in "iu" and memory.element.bits >= 32
+    _demand(fits, operation.name, [memory.type], "works on integers of 32 or 64 bits")
     return _accesses(2)(operation, operands, memory)
 
 
@@ -170,10 +170,10 @@ def _cast(operation: Operation, operands: list[Type], target: Any) -> Type:
 
 
 def _bitcast(operation: Operation, operands: list[Type], target: Any) -> Type:
-    kind = _cast(operation, operands, target)
-    source, element = element_of(operands[0]), element_of(target)
-    same = source.bits == element.bits and "b" not in (source.kind, element.kind)
-    _demand(same, operation.name, [*operands, target], "keeps the number of bits")
+    _demand(len(operands) == 1, operation.name, operands, "takes one value")
+    kind: Type = target
+    same = operands[0].bits == kind.bits and BOOL not in (element_of(operands[0]), element_of(kind))
+    _demand(same, operation.name, [*operands, kind], "keeps the number of bits")
     return kind
 
 

@@ -31,7 +31,7 @@ def text(function: Function) -> str:
                     yield f"{indent}else"
                 yield from lines(inner, indent + "  ")
 
-    arguments = [f"{memory.name}: {memory.element}[]" for memory in function.buffers]
+    arguments = [f"{memory.name}: {memory.type}[]" for memory in function.buffers]
     arguments += [f"{push.name}: {push.type}" for push in function.pushes]
     shared = [f"  shared {memory.name}: {memory.element}[{memory.length}]" for memory in function.shared_memory]
     head = f"kernel {function.name}({', '.join(arguments)}) local_size {function.local_size}"

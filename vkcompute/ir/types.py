@@ -40,6 +40,11 @@ class Vector:
     element: Scalar
     n: int
 
+    @property
+    def bits(self) -> int:
+        """Width of all elements together."""
+        return self.n * self.element.bits
+
     def __str__(self) -> str:
         return f"{self.element}x{self.n}"
 

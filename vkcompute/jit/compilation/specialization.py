@@ -40,6 +40,7 @@ class Specialization:
         sites: the places that report; if there are any, the buffer for reports is bound after the tensors.
         dtypes: names of the dtypes of the results, of a function of elements.
         single: True if that function returns a number, False for a tuple of numbers.
+        block: the number of elements that an invocation computes, of a function of elements.
     """
 
     spirv: bytes
@@ -53,6 +54,7 @@ class Specialization:
     sites: tuple[Site, ...] = ()
     dtypes: tuple[str, ...] = ()
     single: bool = True
+    block: int = 1
 
     @property
     def is_current(self) -> bool:

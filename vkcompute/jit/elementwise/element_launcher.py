@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from operator import is_
 from types import FunctionType
@@ -14,15 +14,17 @@ from vkcompute.ir import SCALARS, UINT32
 from vkcompute.jit.compilation.arguments import MOST_ELEMENTS, bound
 from vkcompute.jit.compilation.build import Signature, real_of
 from vkcompute.jit.compilation.specialization import TRUTH, VALUE
+from vkcompute.jit.elementwise.blocks import SINGLE, Block, BlockAccess, block_of, fits
 from vkcompute.jit.elementwise.broadcasting import Broadcast, Mask, broadcast
 from vkcompute.jit.elementwise.dispatch import dispatch, unaliased, window, windows
-from vkcompute.jit.elementwise.program import Body, Program, Programs, result
+from vkcompute.jit.elementwise.program import MOST_COST, Body, Program, Programs, cost, memory_type, result
 from vkcompute.jit.elementwise.sharded import by_device, is_sharded, joined
 from vkcompute.jit.frontend.intrinsics import INTRINSICS
 from vkcompute.jit.frontend.source import Definition, parameters_of
 from vkcompute.jit.launching.launcher import is_exact, kind_of, pushed
 from vkcompute.jit.launching.plan import Plan, places
 from vkcompute.jit.library.ids import global_id
+from vkcompute.runtime.memory.context import cached
 from vkcompute.runtime.memory.tensor import Tensor
 from vkcompute.runtime.runtime import Runtime, runtime_of
 
@@ -126,16 +128,26 @@ def _check_tensor(name: str, out: Any) -> None:
 
 
 def element_program(
-    definition: Definition, signature: Signature, masks: tuple[Mask, ...], wanted: tuple[str, ...], grid_wrapped: bool
+    definition: Definition,
+    signature: Signature,
+    masks: tuple[Mask, ...],
+    wanted: tuple[str, ...],
+    block: Block,
+    grid_wrapped: bool,
 ) -> Program:
     """Builds the kernel that applies a function to each element.
 
     Its arguments are the tensors, the results, the numbers, the lengths of the axes except the first, and the number of
-    elements.
+    blocks.
 
     Args:
         wanted: dtypes of the results; empty for those of the function.
+        block: the elements of an invocation; a function that computes more than it loads gets one.
     """
+    if block.size > 1:
+        made = _block_program(definition, signature, masks, wanted, block, grid_wrapped)
+        if made is not None:
+            return made
     body = Body(definition, signature, masks)
     c = body.compiler(LOCAL_SIZE, real_of(signature), grid_wrapped=grid_wrapped)
     arguments = body.arguments(c)
@@ -148,6 +160,47 @@ def element_program(
         for dtype, each in zip(dtypes, results, strict=True):
             c.store(result(c, dtype), place, body.typed(c, each, SCALARS[dtype]))
     return Program(c, dtypes, not isinstance(found, tuple))
+
+
+def _block_program(
+    definition: Definition,
+    signature: Signature,
+    masks: tuple[Mask, ...],
+    wanted: tuple[str, ...],
+    block: Block,
+    grid_wrapped: bool,
+) -> Program | None:
+    """Builds the kernel that applies a function to blocks of elements; None if it is not limited by memory."""
+    body = Body(definition, signature, masks)
+    c = body.compiler(LOCAL_SIZE, real_of(signature), grid_wrapped=grid_wrapped)
+    load = body.block_arguments(c, block)
+    n = c.function.push("n_blocks", UINT32)
+    number = c.cast(INTRINSICS[global_id].emit(c), UINT32)
+    with c.builder.if_(c.builder.compute("lt", number, n)).then:
+        rows: list[Any] = []
+        for values in zip(*[each(number) for each in load], strict=True):
+            before = cost(c.function)
+            rows.append(body.call(c, *values))
+            if cost(c.function) - before > MOST_COST:
+                return None
+        single = not isinstance(rows[0], tuple)
+        columns = [rows] if single else list(zip(*rows, strict=True))
+        dtypes = wanted or tuple([body.number(c, column[0]).name for column in columns])
+        for dtype, column in zip(dtypes, columns, strict=True):
+            kind = SCALARS[dtype]
+            out = BlockAccess(c.function, "out", memory_type(kind), block)
+            out.store(
+                c.builder, number, [c.builder.cast(body.typed(c, each, kind).value, out.element) for each in column]
+            )
+    return Program(c, dtypes, single, block.size)
+
+
+def _block(runtime: Runtime, masks: tuple[Mask, ...], tensors: Sequence[Tensor], outs: Sequence[Tensor]) -> Block:
+    """Returns the blocks of a launch: single elements where an argument is repeated along an axis or not padded."""
+    block = cached(runtime, Block, lambda: block_of(runtime))
+    streamed = [tensor for tensor, mask in zip(tensors, masks, strict=True) if all(mask)]
+    alike = all(all(mask) or not any(mask) for mask in masks)
+    return block if alike and all(fits(tensor, block) for tensor in (*streamed, *outs)) else SINGLE
 
 
 class ElementLauncher:
@@ -170,14 +223,15 @@ class ElementLauncher:
         runtime = runtime_of(tensors[0])
         signature, broadcast = self._arguments.call(runtime, args, outs)
         masks = broadcast.masks[: len(tensors)]
-        found = self._programs.find((signature, masks, (), False))
+        block = _block(runtime, masks, tensors, outs)
+        found = self._programs.find((signature, masks, (), block, False))
         if out is None:
             outs = tuple([runtime.empty(broadcast.shape, dtype) for dtype in found.dtypes])
             if self._repeated(args, outs) is None:
-                self._launch(args, outs, signature, broadcast, masks, ())
+                self._launch(args, outs, signature, broadcast, masks, (), block)
         else:
             wanted = self._checked(outs, broadcast.shape, found.dtypes)
-            self._launch(args, outs, signature, broadcast, masks, wanted)
+            self._launch(args, outs, signature, broadcast, masks, wanted, block)
         return outs[0] if found.single else outs
 
     def _repeated(self, args: tuple[Any, ...], outs: tuple[Any, ...]) -> Plan | None:
@@ -207,22 +261,24 @@ class ElementLauncher:
         broadcast: Broadcast,
         masks: tuple[Mask, ...],
         wanted: tuple[str, ...],
+        block: Block,
     ) -> None:
         """Launches the function in windows; keeps a plan if there is one window, and no argument is copied."""
         given = [arg for arg in args if type(arg) is Tensor]
         tensors, n = unaliased(given, masks, outs), broadcast.size
         bound, pushes, extents = [*tensors, *outs], values(args), broadcast.lengths[1:]
-        name, key = self._arguments.name, (signature, masks, wanted)
+        name, key = self._arguments.name, (signature, masks, wanted, block)
+        per_group = LOCAL_SIZE * (size := self._programs.find((*key, False)).block)
         seen = windows(n, bound)
         if len(seen) == 1 and is_exact(args, signature) and all(map(is_, given, tensors)):
-            every, n_groups = (*args, *outs), -(-n // LOCAL_SIZE)
+            every, n_groups = (*args, *outs), -(-n // per_group)
             plan_key = self._arguments.plan_key, *places(every)
-            dispatch(name, self._programs, key, every, [*pushes, *extents, n], n_groups, plan_key)
+            dispatch(name, self._programs, key, every, [*pushes, *extents, -(-n // size)], n_groups, plan_key)
             return
         for start, stop in seen:
             part = [window(each, start, stop, n) for each in bound]
-            n_groups = -(-(stop - start) // LOCAL_SIZE)
-            dispatch(name, self._programs, key, part, [*pushes, *extents, stop - start], n_groups)
+            n_groups = -(-(stop - start) // per_group)
+            dispatch(name, self._programs, key, part, [*pushes, *extents, -(-(stop - start) // size)], n_groups)
 
     def _sharded(self, args: tuple[Any, ...], out: Any) -> Any:
         """Launches the function on each device of a group."""

@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from types import FunctionType
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from vkcompute import ir
 from vkcompute.errors import KernelError
 from vkcompute.ir import BOOL, SCALARS, UINT8, UINT32, Scalar, Value
+from vkcompute.ir.function import walk
 from vkcompute.jit.compilation.build import Signature, argument, check_barriers, too_deep
 from vkcompute.jit.compilation.cache import Specializations
 from vkcompute.jit.compilation.specialization import Specialization, iterations_of
+from vkcompute.jit.elementwise.blocks import Block, BlockAccess
 from vkcompute.jit.elementwise.broadcasting import Mask, offsets
 from vkcompute.jit.elementwise.formula import known
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.source import Definition, UnsupportedError
-from vkcompute.jit.frontend.values import Array, Number, describe
+from vkcompute.jit.frontend.values import Array, Kind, Number, describe
 from vkcompute.jit.library.math_lowering import optimized
+
+MOST_COST = 32
+"""Cost of a function beyond which a device computes longer than it loads and stores."""
+_ELEMENTARY = 24
+_COSTS = {"loop": math.inf, "barrier": math.inf}
 
 
 class Program(NamedTuple):
@@ -26,11 +37,13 @@ class Program(NamedTuple):
     Attributes:
         dtypes: names of the dtypes of the results.
         single: True if the function returns a number, False for a tuple of numbers.
+        block: the number of elements that an invocation computes.
     """
 
     compiler: Compiler
     dtypes: tuple[str, ...]
     single: bool = True
+    block: int = 1
 
     def optimized(self) -> ir.Function:
         """Returns the function that is lowered."""
@@ -61,8 +74,9 @@ class Programs:
         program = self._build(*key)
         function = program.optimized()
         captured = program.compiler.captured.all(without=known())  # the namespace of expressions does not change
-        dtypes, single = program.dtypes, program.single
-        return Specialization(ir.lower(function), captured, iterations_of(function), dtypes=dtypes, single=single)
+        iterations, described = iterations_of(function), program._asdict()
+        del described["compiler"]
+        return Specialization(ir.lower(function), captured, iterations, **described)
 
 
 class Body:
@@ -89,6 +103,23 @@ class Body:
         names = self.function.__code__.co_varnames
         found = [argument(c, names[n], n, each) for n, each in enumerate(self._signature)]
         self._lengths = [c.function.push("length", UINT32) for _ in self._masks[0][1:]]
+        return found
+
+    def block_arguments(self, c: Compiler, block: Block) -> list[Callable[[Value], Iterable[Any]]]:
+        """Declares bindings and push constants; returns functions from a block's number to its elements.
+
+        A tensor of one element, like a number, is repeated.
+        """
+        names, masks = self.function.__code__.co_varnames, iter(self._masks)
+        found: list[Callable[[Value], Iterable[Any]]] = []
+        for at, each in enumerate(self._signature):
+            if type(each) is tuple and all(next(masks)):
+                element = SCALARS[np.dtype(each[0]).name]
+                access = BlockAccess(c.function, names[at], memory_type(element), block)
+                found.append(partial(_block, c, access, element))
+                continue
+            repeated = argument(c, names[at], at, each)
+            found.append(partial(_repeated, c, repeated, block.size))
         return found
 
     def at(self, c: Compiler, arguments: list[Any], place: Value) -> Any:
@@ -128,7 +159,25 @@ class Body:
         return self.source.error(self.source.tree, message)
 
 
+def _block(c: Compiler, access: BlockAccess, element: Scalar, number: Value) -> list[Number]:
+    return [Number(c.builder.cast(each, element), Kind(element)) for each in access.load(c.builder, number)]
+
+
+def _repeated(c: Compiler, given: Any, n: int, _: Value) -> list[Any]:
+    return [c.load(given, c.builder.const(0, UINT32)) if isinstance(given, Array) else given] * n
+
+
+def memory_type(element: Scalar) -> Scalar:
+    """Returns the type of elements in memory."""
+    return UINT8 if element is BOOL else element
+
+
 def result(c: Compiler, dtype: str) -> Array:
     """Declares the next binding, for a result."""
     element = SCALARS[dtype]
-    return Array("out", -1, element, 1, c.function.buffer("out", UINT8 if element is BOOL else element))
+    return Array("out", -1, element, 1, c.function.buffer("out", memory_type(element)))
+
+
+def cost(function: ir.Function) -> float:
+    """Returns about how many instructions a function executes; infinity if it has loops."""
+    return sum(_COSTS.get(op.code, _ELEMENTARY if op.operation.elementary else 1) for op in walk(function.body))

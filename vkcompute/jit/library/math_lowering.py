@@ -52,7 +52,7 @@ def _is_replaced(op: Op, fast: bool) -> bool:
     if not op.operation.elementary:
         return False
     has_instruction = op.operation.extended and op.code != "pow"  # which GLSL has for x > 0 only
-    return not fast or not has_instruction or op.args[0].type.bits == 64  # type: ignore[union-attr]
+    return not fast or not has_instruction or op.args[0].type.bits == 64
 
 
 def _replace(function: ir.Function, fast: bool) -> None:

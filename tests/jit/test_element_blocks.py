@@ -1,0 +1,98 @@
+"""Elementwise operations on blocks of adjacent elements: every length, type and view, beside numpy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import vkcompute as vc
+from vkcompute.jit.elementwise.blocks import block_of
+
+DTYPES = "bool", "int8", "uint16", "int32", "uint32", "int64", "uint64", "float16", "float32", "float64"
+BYTES = 64  # a multiple of every device's alignment
+select = vc.elementwise("x if c else y", "c, x, y")
+
+
+@given(
+    kinds=st.tuples(st.sampled_from(DTYPES), st.sampled_from(DTYPES)),
+    n=st.integers(1, 70),
+    starts=st.tuples(*[st.integers(0, 2)] * 4),
+    after=st.integers(0, 9),
+    seed=st.integers(0, 99),
+)
+def test_every_part_of_a_buffer(
+    gpu: vc.Runtime, kinds: tuple[str, str], n: int, starts: tuple[int, ...], after: int, seed: int
+) -> None:
+    """Elements before and after the views that are read and written keep their values."""
+    rng = np.random.default_rng(seed)
+
+    def part(kind: str, start: int) -> tuple[Any, slice]:
+        first = start * BYTES // np.dtype(kind).itemsize
+        return rng.integers(0, 2, first + n + after).astype(kind), slice(first, first + n)
+
+    (c, at_c), (x, at_x), (y, at_y) = (part(kind, start) for kind, start in zip(("bool", *kinds), starts, strict=False))
+    whole, at = part(np.result_type(x, y).name, starts[3])
+    tensors = [gpu.tensor(each) for each in (c, x, y, whole)]
+    try:
+        select(*[each[where] for each, where in zip(tensors, (at_c, at_x, at_y), strict=False)], out=tensors[3][at])
+    except (vc.MissingFeature, TypeError):  # the device lacks a type, or kernels promote to another one than numpy
+        return
+    whole[at] = np.where(c[at_c], x[at_x], y[at_y])
+    np.testing.assert_array_equal(tensors[3].numpy(), whole)
+
+
+@pytest.mark.parametrize("n", [0, 1, 7, 8, 9, 1001])
+def test_numbers_and_tensors_of_one_element_are_repeated(gpu: vc.Runtime, n: int) -> None:
+    x = np.arange(n, dtype=np.float32)
+    f = vc.elementwise("a * x + y, x - a", "a, x, y")
+    total, rest = f(2.0, gpu.tensor(x), gpu.tensor(np.float32([0.5])))
+    np.testing.assert_array_equal(total.numpy(), 2 * x + np.float32(0.5))
+    np.testing.assert_array_equal(rest.numpy(), x - 2)
+
+
+def test_a_result_may_be_an_argument(gpu: vc.Runtime) -> None:
+    x, y = gpu.tensor(np.arange(1003, dtype=np.int32)), gpu.tensor(np.arange(1003, dtype=np.int32)[::-1].copy())
+    swapped = vc.elementwise("y, x", "x, y")
+    swapped(x, y, out=(x, y))
+    np.testing.assert_array_equal(x.numpy(), np.arange(1003)[::-1])
+    np.testing.assert_array_equal(y.numpy(), np.arange(1003))
+
+
+@vc.vectorize
+def halvings(x):
+    """Returns how often a number is halved until it is at most 1; it never ends for infinity."""
+    n = 0
+    while x > 1.0:
+        x *= 0.5
+        n += 1
+    return n
+
+
+def test_a_loop_never_runs_on_padding(gpu: vc.Runtime) -> None:
+    """The bytes behind the elements may hold any number, also one for which a loop does not end."""
+    x = gpu.full(16, np.inf, np.float32)
+    x.close()  # its memory is used again
+    values = np.float32([1, 2, 4, 8, 16])
+    found = halvings(gpu.tensor(values))
+    np.testing.assert_array_equal(found.numpy(), [0, 1, 2, 3, 4])
+
+
+def test_a_graphs_input_is_another_view(gpu: vc.Runtime) -> None:
+    """A graph is recorded for a tensor with padding, and runs on a view without."""
+    double, x = vc.elementwise("2 * x"), gpu.tensor(np.arange(5, dtype=np.int32))
+    out = gpu.zeros(5, np.int32)
+    with gpu.record(x=x) as graph:
+        double(graph["x"], out=out)
+    whole = gpu.tensor(np.arange(100, 108, dtype=np.int32))
+    graph.run(x=whole[:5])
+    np.testing.assert_array_equal(out.numpy(), 2 * np.arange(100, 105))
+
+
+def test_blocks_fill_whole_words(gpu: vc.Runtime) -> None:
+    block = block_of(gpu)
+    assert block.size * 8 % 32 == 0
+    assert block.word in ("uint32", "uint64")
