@@ -25,7 +25,7 @@ from vkcompute.jit.frontend.source import Definition, UnsupportedError
 from vkcompute.jit.frontend.values import Array, Kind, Number, describe
 from vkcompute.jit.library.math_lowering import optimized
 
-MOST_COST = 32
+MOST_COST = 100
 """Cost of a function beyond which a device computes longer than it loads and stores."""
 _ELEMENTARY = 24
 _COSTS = {"loop": math.inf, "barrier": math.inf}
