@@ -11,6 +11,7 @@ from vkcompute.ir.builder import Branch, Builder, Loop
 from vkcompute.ir.divergence import divergent_barrier
 from vkcompute.ir.float_atomics import emulate_float_atomics, float_atomics
 from vkcompute.ir.function import Constant, Function, Value
+from vkcompute.ir.grid_wrapping import wrap_grid
 from vkcompute.ir.iterations import certain_excess, most_iterations
 from vkcompute.ir.loop_cuts import with_cut_detection
 from vkcompute.ir.memory import Memory
@@ -79,4 +80,5 @@ __all__ = [
     "vector",
     "verify",
     "with_cut_detection",
+    "wrap_grid",
 ]

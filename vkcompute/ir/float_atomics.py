@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from vkcompute.ir.atomics import ATOMICS
 from vkcompute.ir.builder import Builder
-from vkcompute.ir.function import Function, Op, Region, Value, walk
+from vkcompute.ir.function import Function, Op, Value, walk
 from vkcompute.ir.memory import Memory
-from vkcompute.ir.rewriting import rewrite
+from vkcompute.ir.rewriting import expand
 from vkcompute.ir.types import SCALARS
 
 
@@ -27,26 +27,12 @@ def emulate_float_atomics(function: Function) -> Function:
     An addition is a loop of compare-exchanges. Minimum and maximum compare bits: as signed integers these are ordered
     like non-negative floats, as unsigned ones in reverse order of negative floats.
     """
-    words = {}
+    words: dict[Memory | None, Memory] = {}
     for _, memory in _uses(function):
         words[memory] = Memory(memory.name, SCALARS[f"uint{memory.element.bits}"], memory.length)
     for memories in (function.buffers, function.shared_memory):
         memories[:] = [words.get(memory, memory) for memory in memories]
-    builder = Builder(function)
-
-    def replace(op: Op, replaced: dict[Value, Value]) -> list[Op] | None:
-        memory = op.memory
-        if memory is None or memory not in words:
-            return None
-        region = Region()
-        with builder.into(region), builder.at(op.loc):
-            found = _on_words(builder, op, memory, words[memory])
-        if found is not None:
-            replaced[op] = found
-        return region.ops[:-1]  # without the terminator
-
-    rewrite(function, replace)
-    return function
+    return expand(function, lambda op: op.memory in words, lambda b, op: _on_words(b, op, words[op.memory]))
 
 
 def _uses(function: Function) -> Iterator[tuple[str, Memory]]:
@@ -55,11 +41,11 @@ def _uses(function: Function) -> Iterator[tuple[str, Memory]]:
             yield op.attribute
 
 
-def _on_words(b: Builder, op: Op, floats: Memory, words: Memory) -> Value | None:
+def _on_words(b: Builder, op: Op, words: Memory) -> Value | None:
     """The operation on memory that holds the bits of the floats."""
     if op.code == "length":
         return b.length(words)
-    index, element = op.args[0], floats.element
+    index, element = op.args[0], SCALARS[f"float{words.element.bits}"]
     if op.code == "load":
         return b.bitcast(b.load(words, index), element)
     value = op.args[1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from vkcompute.ir.builder import Builder
 from vkcompute.ir.function import Function, Op, Region, Value, falls_through
 
 Replace = Callable[[Op, dict[Value, Value]], list[Op] | None]
@@ -33,3 +34,21 @@ def rewrite(function: Function, replace: Replace) -> None:
         region.ops = kept
 
     visit(function.body)
+
+
+def expand(function: Function, chosen: Callable[[Op], bool], build: Callable[[Builder, Op], Value | None]) -> Function:
+    """Replaces each chosen operation by those that `build` appends; it returns the new result, if there is one."""
+    builder = Builder(function)
+
+    def replace(op: Op, replaced: dict[Value, Value]) -> list[Op] | None:
+        if not chosen(op):
+            return None
+        region = Region()
+        with builder.into(region), builder.at(op.loc):
+            found = build(builder, op)
+        if found is not None:
+            replaced[op] = found
+        return region.ops[:-1]  # without the terminator
+
+    rewrite(function, replace)
+    return function

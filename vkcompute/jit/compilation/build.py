@@ -29,7 +29,6 @@ def build(
     signature: Signature,
     local_size: tuple[int, int, int] | None,
     *,
-    grid_wrapped: bool = False,
     check_bounds: bool | None = None,
     using: type[Compiler] = Compiler,
 ) -> tuple[ir.Function, Compiler, int | None]:
@@ -46,19 +45,17 @@ def build(
         KernelError: the function does something that kernels do not support.
     """
     built = ir.Function(function.__name__, local_size or (64, 1, 1))
-    compiler = using(built, real_of(signature), grid_wrapped=grid_wrapped)
+    compiler = using(built, real_of(signature))
     if check_bounds is not None:
         compiler.check_bounds = check_bounds
-        compiler.reports = Reports(built, compiler.builder, grid_wrapped=grid_wrapped)
+        compiler.reports = Reports(built, compiler.builder)
     names = function.__code__.co_varnames
     args = {names[n]: argument(compiler, names[n], n, each) for n, each in enumerate(signature)}
     compiler.run(function, source, args)
     first = min((n for n, assigned in compiler.written.items() if assigned), default=None)
     default = LOCAL_SIZES.get(signature[first][1]) if first is not None else None
     if local_size is None and default is not None:
-        return build(
-            function, source, signature, default, grid_wrapped=grid_wrapped, check_bounds=check_bounds, using=using
-        )
+        return build(function, source, signature, default, check_bounds=check_bounds, using=using)
     return built, compiler, first
 
 

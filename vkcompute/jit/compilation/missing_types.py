@@ -29,8 +29,8 @@ _TYPES = {
 class _Finder(Compiler):
     """A compiler that notes the first expression of each type, as an error at its place."""
 
-    def __init__(self, function: Function, real: Scalar, *, grid_wrapped: bool = False) -> None:
-        super().__init__(function, real, grid_wrapped=grid_wrapped)
+    def __init__(self, function: Function, real: Scalar) -> None:
+        super().__init__(function, real)
         self.first_uses: dict[str, KernelError] = {}
 
     def located(self, work: Callable[[Any], Any], node: ast.AST) -> Any:

@@ -120,10 +120,10 @@ def optimized(
     fast_math: bool = False,
 ) -> tuple[ir.Function, Compiler, int | None]:
     """Builds and optimizes the function that `specialize` lowers, for the same arguments; returns as `build`."""
-    built, compiler, first = build(
-        function, source, signature, local_size, grid_wrapped=grid_wrapped, check_bounds=check_bounds
-    )
+    built, compiler, first = build(function, source, signature, local_size, check_bounds=check_bounds)
     check_barriers(built)
+    if grid_wrapped:
+        ir.wrap_grid(built)
     if emulate_atomics:
         ir.emulate_float_atomics(built)
     return math_lowering.optimized(built, fast_math), compiler, first

@@ -133,7 +133,6 @@ def element_program(
     masks: tuple[Mask, ...],
     wanted: tuple[str, ...],
     block: Block,
-    grid_wrapped: bool,
 ) -> Program:
     """Builds the kernel that applies a function to each element.
 
@@ -145,11 +144,11 @@ def element_program(
         block: the elements of an invocation; a function that computes more than it loads gets one.
     """
     if block.size > 1:
-        made = _block_program(definition, signature, masks, wanted, block, grid_wrapped)
+        made = _block_program(definition, signature, masks, wanted, block)
         if made is not None:
             return made
     body = Body(definition, signature, masks)
-    c = body.compiler(LOCAL_SIZE, real_of(signature), grid_wrapped=grid_wrapped)
+    c = body.compiler(LOCAL_SIZE, real_of(signature))
     arguments = body.arguments(c)
     n = c.function.push("n", UINT32)
     place = c.cast(INTRINSICS[global_id].emit(c), UINT32)
@@ -168,11 +167,10 @@ def _block_program(
     masks: tuple[Mask, ...],
     wanted: tuple[str, ...],
     block: Block,
-    grid_wrapped: bool,
 ) -> Program | None:
     """Builds the kernel that applies a function to blocks of elements; None if it is not limited by memory."""
     body = Body(definition, signature, masks)
-    c = body.compiler(LOCAL_SIZE, real_of(signature), grid_wrapped=grid_wrapped)
+    c = body.compiler(LOCAL_SIZE, real_of(signature))
     load = body.block_arguments(c, block)
     n = c.function.push("n_blocks", UINT32)
     number = c.cast(INTRINSICS[global_id].emit(c), UINT32)

@@ -45,14 +45,9 @@ class Program(NamedTuple):
     single: bool = True
     block: int = 1
 
-    def optimized(self) -> ir.Function:
-        """Returns the function that is lowered."""
-        check_barriers(self.compiler.function)
-        return optimized(self.compiler.function)
-
 
 class Programs:
-    """Programs by the arguments of `build`, compiled.
+    """Programs by the arguments of `build` and whether the grid is wrapped, compiled.
 
     Args:
         functions: those from which the programs are made.
@@ -63,20 +58,27 @@ class Programs:
         self._build, self._known = build, Specializations(functions, *common)
 
     def find(self, key: tuple[Any, ...]) -> Specialization:
-        """Returns the specialization for these arguments of `build`."""
+        """Returns the specialization for these arguments of `build`, and True at the end for a wrapped grid."""
         return self._known.find(key, self._compiled)
 
     def function(self, key: tuple[Any, ...]) -> ir.Function:
         """Returns the function from which a specialization was lowered."""
-        return self._build(*key).optimized()
+        return _optimized(self._build(*key[:-1]), grid_wrapped=key[-1])
 
     def _compiled(self, *key: Any) -> Specialization:
-        program = self._build(*key)
-        function = program.optimized()
+        program = self._build(*key[:-1])
+        function = _optimized(program, grid_wrapped=key[-1])
         captured = program.compiler.captured.all(without=known())  # the namespace of expressions does not change
         iterations, described = iterations_of(function), program._asdict()
         del described["compiler"]
         return Specialization(ir.lower(function), captured, iterations, **described)
+
+
+def _optimized(program: Program, *, grid_wrapped: bool) -> ir.Function:
+    """Returns the function that is lowered."""
+    function = program.compiler.function
+    check_barriers(function)
+    return optimized(ir.wrap_grid(function) if grid_wrapped else function)
 
 
 class Body:
@@ -91,10 +93,10 @@ class Body:
         self.function, self.source = definition.function, definition.source
         self._signature, self._masks = signature, masks
 
-    def compiler(self, local_size: int, real: Scalar, *, grid_wrapped: bool = False) -> Compiler:
+    def compiler(self, local_size: int, real: Scalar) -> Compiler:
         """Returns a compiler for a new kernel."""
         function = ir.Function(self.function.__name__, (local_size, 1, 1))
-        made = Compiler(function, real, grid_wrapped=grid_wrapped)
+        made = Compiler(function, real)
         made.sources[self.function] = self.source
         return made
 

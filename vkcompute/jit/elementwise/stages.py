@@ -155,7 +155,6 @@ def stage_program(
     masks: tuple[Mask, ...],
     form: tuple[str, bool],
     wanted: str | None,
-    grid_wrapped: bool,
 ) -> Program:
     """Builds the kernel of a stage.
 
@@ -172,7 +171,7 @@ def stage_program(
     """
     body, pair, (method, last) = Body(each, signature, masks), Body(combine, (), ()), form
     kind = SCALARS[dtype] if dtype else _kind(body, pair, initial, real)
-    c = body.compiler(WIDTH, real, grid_wrapped=grid_wrapped)
+    c = body.compiler(WIDTH, real)
     c.sources |= _KERNELS | {IDENTITY.function: IDENTITY.source, combine.function: combine.source}
     arguments = body.arguments(c)
     out = result(c, wanted or kind.name)

@@ -41,7 +41,6 @@ class Context(ABC):
         function: the function being built.
         builder: appends operations to it.
         real: the type of Python floats.
-        grid_wrapped: True if workgroups along x continue along y, for grids beyond the device's limit.
         frames: the kernel and the functions being inlined, the innermost last.
         node: the syntax node being compiled.
         env: the variables of the innermost frame.
@@ -56,9 +55,9 @@ class Context(ABC):
         in_bounds: checked offset -> the condition under which the element exists.
     """
 
-    def __init__(self, function: ir.Function, real: Scalar, *, grid_wrapped: bool = False) -> None:
+    def __init__(self, function: ir.Function, real: Scalar) -> None:
         self.function, self.builder = function, ir.Builder(function)
-        self.real, self.grid_wrapped = real, grid_wrapped
+        self.real = real
         self.frames: list[Frame] = []
         self.node: ast.AST = ast.Pass()
         self.env: dict[str, Any] = {}

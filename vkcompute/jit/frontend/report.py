@@ -50,9 +50,9 @@ class Reports:
         sites: the places that report, in the order of their numbers.
     """
 
-    def __init__(self, function: Function, builder: Builder, *, grid_wrapped: bool) -> None:
+    def __init__(self, function: Function, builder: Builder) -> None:
         self.sites: list[Site] = []
-        self._function, self._builder, self._grid_wrapped = function, builder, grid_wrapped
+        self._function, self._builder = function, builder
         self._buffer: Memory | None = None
 
     def add(self, site: Site, values: Iterable[Value]) -> None:
@@ -60,7 +60,8 @@ class Reports:
         b = self._builder
         if site not in self.sites:
             self.sites.append(site)
-        words = [b.const(self.sites.index(site) + 1, UINT32), *self._invocation()]
+        invocation = [b.builtin("global_id", axis) for axis in range(3)]
+        words = [b.const(self.sites.index(site) + 1, UINT32), *invocation]
         for value in values:
             words += self._words(value)
         if site.fails:
@@ -84,15 +85,6 @@ class Reports:
             return [b.bitcast(value, UINT32)]
         bits = b.bitcast(value, UINT64)
         return [b.cast(bits, UINT32), b.cast(b.compute("shr", bits, b.const(32, UINT64)), UINT32)]
-
-    def _invocation(self) -> list[Value]:
-        """Returns the global invocation ID in the grid as the user gave it, before it was wrapped."""
-        b, ids = self._builder, [self._builder.builtin("global_id", axis) for axis in range(3)]
-        if self._grid_wrapped:
-            row = b.compute("mul", b.builtin("n_groups"), b.const(self._function.local_size[0], UINT32))
-            x = b.compute("add", ids[0], b.compute("mul", b.builtin("group_id", 1), row))
-            ids[:2] = x, b.builtin("local_id", 1)
-        return ids
 
     def _fail(self, words: list[Value]) -> None:
         """Counts a failure, and records it if no earlier invocation is known to have failed."""

@@ -31,26 +31,13 @@ def _simulated(name: str, axis: int) -> int:
 
 
 def _id(name: str, c: Compiler, axis: Any = 0) -> Any:
-    """Returns an ID or a size. In a wrapped grid, workgroups along x continue along y."""
+    """Returns an ID or a size."""
     if not isinstance(axis, int) or not 0 <= axis < 3:
         got = axis if isinstance(axis, int) else describe(axis)
         raise UnsupportedError(f"an axis is 0, 1 or 2, known at compile time; got {got}")
     if name == "local_size":
         return c.function.local_size[axis]
-
-    def number(which: str, along: int) -> Number:
-        return Number(c.builder.cast(c.builder.builtin(which, along), INT32), Kind(INT32))
-
-    if not c.grid_wrapped or axis > 1 or name == "local_id":
-        return number(name, axis)
-    if axis == 1:
-        return 1 if name == "n_groups" else 0 if name == "group_id" else number("local_id", 1)
-    n_columns = number("n_groups", 0)
-    if name == "n_groups":
-        return c.binary("*", n_columns, number("n_groups", 1))
-    group = c.binary("+", number("group_id", 0), c.binary("*", number("group_id", 1), n_columns))
-    first = c.binary("*", group, c.function.local_size[0])
-    return group if name == "group_id" else c.binary("+", first, number("local_id", 0))
+    return Number(c.builder.cast(c.builder.builtin(name, axis), INT32), Kind(INT32))
 
 
 @intrinsic(partial(_id, "global_id"))

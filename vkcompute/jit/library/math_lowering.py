@@ -8,14 +8,13 @@ language are compiled once, and copied in place of each operation.
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from vkcompute import ir
 from vkcompute.ir import FLOAT16, FLOAT32, UINT32, Scalar, Value
 from vkcompute.ir.common_subexpressions import eliminate_common_subexpressions
-from vkcompute.ir.function import NO_CONTRACTION, Op, Param, Region, walk
-from vkcompute.ir.rewriting import rewrite
+from vkcompute.ir.function import NO_CONTRACTION, Op, Param, walk
+from vkcompute.ir.rewriting import expand
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.source import read
 from vkcompute.jit.frontend.values import Kind, Number
@@ -40,9 +39,9 @@ def optimized(function: ir.Function, fast: bool = False) -> ir.Function:
         fast: True to keep those for which the device has an instruction.
     """
     ir.optimize(function)
-    found = [op for op in walk(function.body) if _is_replaced(op, fast)]
+    found = {op for op in walk(function.body) if _is_replaced(op, fast)}
     if found:
-        _replace(function, fast)
+        expand(function, found.__contains__, _lowered)
     if len(found) > 1:
         eliminate_common_subexpressions(function)  # the sine and the cosine of a number have operations in common
     return function
@@ -55,27 +54,13 @@ def _is_replaced(op: Op, fast: bool) -> bool:
     return not fast or not has_instruction or op.args[0].type.bits == 64
 
 
-def _replace(function: ir.Function, fast: bool) -> None:
-    builder = ir.Builder(function)
-
-    def lowered(op: Op, replaced: dict[Value, Value]) -> list[Op] | None:
-        if not _is_replaced(op, fast):
-            return None
-        region, kind = Region(), op.type
-        with builder.into(region), builder.at(op.loc):
-            wide = FLOAT32 if kind is FLOAT16 else kind
-            found = _copied(builder, _template(op.code, wide), [builder.cast(each, wide) for each in op.args])
-            replaced[op] = builder.cast(found, kind)
-        return region.ops[:-1]  # without the terminator
-
-    rewrite(function, lowered)
-
-
-def _copied(builder: ir.Builder, template: Template, args: Sequence[Value]) -> Value:
-    env = dict[Value, Value](zip(template.params, args, strict=True))
-    for op in template.ops:
-        builder.copy(op, env)
-    return env.get(template.result, template.result)
+def _lowered(builder: ir.Builder, op: Op) -> Value:
+    wide = FLOAT32 if op.type is FLOAT16 else op.type
+    template = _template(op.code, wide)
+    env = dict[Value, Value](zip(template.params, [builder.cast(each, wide) for each in op.args], strict=True))
+    for each in template.ops:
+        builder.copy(each, env)
+    return builder.cast(env.get(template.result, template.result), op.type)
 
 
 @functools.cache

@@ -53,8 +53,8 @@ class Recorder(Compiler):
 
     notes: Notes
 
-    def __init__(self, function: ir.Function, real: Scalar, *, grid_wrapped: bool = False) -> None:
-        super().__init__(function, real, grid_wrapped=grid_wrapped)
+    def __init__(self, function: ir.Function, real: Scalar) -> None:
+        super().__init__(function, real)
         self._mixed: set[str] = set()
 
     def run(self, function: FunctionType, source: Source, args: dict[str, Any]) -> None:
