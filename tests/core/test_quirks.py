@@ -10,7 +10,8 @@ import pytest
 
 import vkcompute as vc
 from vkcompute.core import vk
-from vkcompute.core.quirks import Quirks, quirks_of
+from vkcompute.core.quirks import _TABLE, Quirks, quirks_of
+from vkcompute.spirv.conversions import CONVERSIONS
 
 LONG = """
 layout(local_size_x = 32) in;
@@ -71,13 +72,31 @@ def test_what_a_version_does(info: str, limit: int | None, flushes: bool) -> Non
     driver = vk.constant("VK_DRIVER_ID_MESA_LLVMPIPE")
     physical: Any = SimpleNamespace(properties={"driverID": driver, "driverInfo": info})
     assert quirks_of(physical) == Quirks(
-        texel_loads=True, scalar_loads=True, max_loop_iterations=limit, flushes_float64=flushes, survives_forks=True
+        texel_loads=True,
+        scalar_loads=True,
+        max_loop_iterations=limit,
+        flushes_float64=flushes,
+        survives_forks=True,
+        wrong_conversions=("int32 to int64", "float64 to float16"),
     )
 
 
 @pytest.mark.pure
-def test_other_drivers_of_mesas_are_none_of_this() -> None:
-    driver = vk.constant("VK_DRIVER_ID_MESA_RADV")
+@pytest.mark.parametrize(
+    ("name", "conversions"),
+    [
+        ("MESA_RADV", ("int32 to int64", "float64 to float16")),
+        ("INTEL_OPEN_SOURCE_MESA", ("int32 to int64",)),
+        ("NVIDIA_PROPRIETARY", ()),
+    ],
+)
+def test_other_drivers_have_only_the_defects_of_a_common_compiler(name: str, conversions: tuple[str, ...]) -> None:
+    driver = vk.constant(f"VK_DRIVER_ID_{name}")
     for info in ("Mesa 22.3.6", "Mesa 26.1.6"):
         physical: Any = SimpleNamespace(properties={"driverID": driver, "driverInfo": info})
-        assert quirks_of(physical) == Quirks()
+        assert quirks_of(physical) == Quirks(wrong_conversions=conversions)
+
+
+@pytest.mark.pure
+def test_conversions_are_named_as_in_their_table() -> None:
+    assert {each for *_, quirk in _TABLE for each in quirk.get("wrong_conversions", ())} == CONVERSIONS.keys()

@@ -135,6 +135,46 @@ def test_comparisons_of_integers_are_those_of_the_numbers(gpu: vc.Runtime, one: 
     assert np.array_equal(out.numpy(), expected)
 
 
+LIMITS = 0, 1, -1, -5, 5, 2**31 - 1, -(2**31), 2**31, -(2**31) - 1, 2**40, -(2**40)
+
+
+@vc.kernel
+def compared_with_constants(x, out, n):
+    i = vc.global_id(0)
+    wide = vc.int64(x[i])
+    at = 0
+    for limit in LIMITS:
+        c = vc.int64(limit)
+        out[i, at] = wide < c
+        out[i, at + 1] = wide <= c
+        out[i, at + 2] = wide > c
+        out[i, at + 3] = wide >= c
+        out[i, at + 4] = wide == c
+        out[i, at + 5] = min(wide, c) < max(wide, c)
+        at += 6
+    for k in range(3):  # a driver may unroll this, and find more constants
+        out[i, at] += vc.int64(k) < wide
+    out[i, at + 1] = abs(wide) == (-wide if wide < 0 else wide)
+
+
+@pytest.mark.parametrize("name", ["bool", *INTEGERS])
+def test_comparisons_of_what_is_widened_with_constants(gpu: vc.Runtime, name: str) -> None:
+    """Mesa's drivers compare int32 widened to int64 wrongly."""
+    limits = np.iinfo(name) if name != "bool" else np.iinfo(np.uint8)
+    some = [0, 1, 2, 5, limits.min, limits.min + 1, limits.max, limits.max - 1, -1, -5]
+    x = np.array([each for each in some if limits.min <= each <= limits.max], name)
+    out = gpu.zeros((len(x), 6 * len(LIMITS) + 2), np.int32)
+    try:
+        compared_with_constants[1, len(x)](gpu.tensor(x), out, 3)
+    except vc.MissingFeature as missing:
+        pytest.skip(str(missing))
+    for value, found in zip(x.astype(np.int64).tolist(), out.numpy().tolist(), strict=True):
+        expected = [
+            each for c in LIMITS for each in (value < c, value <= c, value > c, value >= c, value == c, value != c)
+        ]
+        assert found == [*expected, sum(k < value for k in range(3)), True], value
+
+
 @vc.kernel
 def mixed(x, y, out):
     i = vc.global_id(0)

@@ -26,6 +26,7 @@ from vkcompute.runtime.scheduling.placeholders import Parameter, Placeholder
 from vkcompute.runtime.scheduling.task import Bindings, BufferMap, Dispatch, Task, Values, resolve
 from vkcompute.spirv.branch_folding import fold_branches
 from vkcompute.spirv.capabilities import missing_features
+from vkcompute.spirv.conversions import replace_conversions
 from vkcompute.spirv.interface import Binding
 
 Launch = tuple[tuple[Any, ...], list[Range], list[Range], "tuple[Kernel, DescriptorSets, Cost]"]
@@ -74,7 +75,9 @@ class Kernel(Launchable):
         check_bindings(self.name, device, interface.bindings)
         bindings = [_layout_binding(binding) for binding in interface.bindings]
         self._layout = PipelineLayout(device, bindings, self.push.nbytes)
-        spirv = fold_branches(program.spirv, values) if quirks_of(physical).masks_branches else program.spirv
+        quirks = quirks_of(physical)
+        spirv = fold_branches(program.spirv, values) if quirks.masks_branches else program.spirv
+        spirv = replace_conversions(spirv, quirks.wrong_conversions)
         with ShaderModule(device, spirv) as shader:
             limit_s = runtime.scheduler.submit_limit_s
             divisible = limit_s is not None and not interface.reads_num_workgroups

@@ -1,0 +1,154 @@
+"""Replacement of conversions of numbers that a driver computes wrongly, by instructions that it computes right."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Collection, Mapping
+
+import numpy as np
+
+from vkcompute.spirv import opcodes as op
+from vkcompute.spirv.enums import Decoration
+from vkcompute.spirv.instruction import LAYOUT, Instruction
+from vkcompute.spirv.module import Module
+
+_INT, _FLOAT = op.OpTypeInt, op.OpTypeFloat
+Replace = Callable[["_Builder", int, int, int], int]
+"""(builder, type of the source, type of the result, value) -> the result, of instructions appended to the builder."""
+
+
+def replace_conversions(spirv: bytes, names: Collection[str]) -> bytes:
+    """Replaces the conversions with these names (of CONVERSIONS) in the functions of a valid module."""
+    rows: dict[tuple[int, ...], Replace] = {CONVERSIONS[name][:3]: CONVERSIONS[name][3] for name in names}
+    first_words = [4 << 16 | opcode for opcode, *_ in rows]
+    if not np.isin(np.frombuffer(spirv, np.uint32), first_words).any():
+        return spirv
+    module = Module.parse(spirv)
+    builder = _Builder(module)
+    module.functions = [each for given in module.functions for each in _replaced(builder, given, rows)]
+    return module.words()
+
+
+def _replaced(builder: _Builder, given: Instruction, rows: Mapping[tuple[int, ...], Replace]) -> list[Instruction]:
+    """The instructions in the place of one."""
+    builder.define(given)
+    if len(given.operands) != 3:
+        return [given]
+    target, result, value = given.operands
+    source = builder.types.get(value, 0)
+    replace = rows.get((given.opcode, builder.width(source), builder.width(target)))
+    if replace is None:
+        return [given]
+    builder.code = []
+    found = replace(builder, source, target, value)
+    return [*builder.code, Instruction(op.OpCopyObject, (target, result, found))]
+
+
+class _Builder:
+    """Makes instructions with ids, and the types and constants that they need.
+
+    Attributes:
+        types: id of a value -> id of its type.
+        code: the instructions made so far.
+    """
+
+    def __init__(self, module: Module) -> None:
+        self._module, self.types, self.code = module, dict[int, int](), list[Instruction]()
+        self._known: dict[tuple[int, ...], int] = {}  # a type as words -> its id
+        self._words: dict[int, tuple[int, ...]] = {}  # the reverse
+        for each in module.declarations:
+            self.define(each)
+
+    def define(self, given: Instruction) -> None:
+        """Notes a type, or the type of a value."""
+        operands = given.operands
+        if given.opcode in (_INT, _FLOAT, op.OpTypeBool, op.OpTypeVector):
+            self._words[operands[0]] = words = given.opcode, *operands[1:]
+            self._known.setdefault(words, operands[0])
+        elif LAYOUT.get(given.opcode, (0, -1))[1] == 1:
+            self.types[operands[1]] = operands[0]
+
+    def width(self, kind: int) -> int:
+        """The width of a number's type, or of a vector's elements; 0 for other types."""
+        words = self._words.get(kind, (0,))
+        if words[0] == op.OpTypeVector:
+            return self.width(words[1])
+        return words[1] if words[0] in (_INT, _FLOAT) else 0
+
+    def like(self, kind: int, *element: int) -> int:
+        """The type of these elements with the shape of `kind`."""
+        words = self._words[kind]
+        found = self._declared(*element)
+        return self._declared(op.OpTypeVector, found, words[2]) if words[0] == op.OpTypeVector else found
+
+    def __call__(self, opcode: int, kind: int, *operands: int) -> int:
+        """An instruction with a result of a type; arithmetic on floats is not contracted."""
+        result = self._id()
+        self.code.append(Instruction(opcode, (kind, result, *operands)))
+        if opcode in (op.OpFAdd, op.OpFMul):
+            self._module.annotations.append(Instruction(op.OpDecorate, (result, Decoration.NoContraction)))
+        return result
+
+    def constant(self, kind: int, *words: int) -> int:
+        """A constant of a type; of a vector, with equal elements."""
+        _, *shape = self._words[kind] if self._words[kind][0] == op.OpTypeVector else (0,)
+        result, declared = self._id(), self._module.declarations
+        declared.append(Instruction(op.OpConstant, (shape[0] if shape else kind, result, *words)))
+        if not shape:
+            return result
+        whole = self._id()
+        declared.append(Instruction(op.OpConstantComposite, (kind, whole, *[result] * shape[1])))
+        return whole
+
+    def _declared(self, opcode: int, *words: int) -> int:
+        found = self._known.get((opcode, *words))
+        if found is None:
+            found = self._id()
+            self.define(Instruction(opcode, (found, *words)))
+            self._module.declarations.append(Instruction(opcode, (found, *words)))
+        return found
+
+    def _id(self) -> int:
+        self._module.bound += 1
+        return self._module.bound - 1
+
+
+def _widened(b: _Builder, source: int, target: int, value: int) -> int:
+    """Extends the sign: (zero-extended ^ 2**31) - 2**31."""
+    wide = b.like(source, _INT, 64, 0)
+    sign = b.constant(wide, 1 << 31, 0)
+    found = b(op.OpISub, wide, b(op.OpBitwiseXor, wide, b(op.OpUConvert, wide, value), sign), sign)
+    return found if target == wide else b(op.OpBitcast, target, found)
+
+
+def _float_of_uint(b: _Builder, source: int, target: int, value: int) -> int:
+    """Adds the two halves as floats, which are exact: only the sum is rounded."""
+    upper = b(op.OpShiftRightLogical, source, value, b.constant(source, 16))
+    lower = b(op.OpBitwiseAnd, source, value, b.constant(source, 0xFFFF))
+    scale = b.constant(target, *struct.unpack("=I", struct.pack("=f", 65536)))
+    scaled = b(op.OpFMul, target, b(op.OpConvertUToF, target, upper), scale)
+    return b(op.OpFAdd, target, scaled, b(op.OpConvertUToF, target, lower))
+
+
+def _half_of_double(b: _Builder, source: int, target: int, value: int) -> int:
+    """Converts by way of float32, rounded to odd, after which a second rounding gives the right result.
+
+    Boldo and Melquiond, Emulation of a FMA and Correctly Rounded Sums: Proved Algorithms Using Rounding to Odd (2008).
+    """
+    single, bits, bools = (b.like(source, *each) for each in ((_FLOAT, 32), (_INT, 32, 0), (op.OpTypeBool,)))
+    zero, one, sign = (b.constant(bits, each) for each in (0, 1, 1 << 31))
+    near = b(op.OpFConvert, single, value)
+    back, word = b(op.OpFConvert, source, near), b(op.OpBitcast, bits, near)
+    less, greater = (b(each, bools, back, value) for each in (op.OpFOrdLessThan, op.OpFOrdGreaterThan))
+    away = b(op.OpSelect, bools, b(op.OpUGreaterThanEqual, bools, word, sign), less, greater)
+    truncated = b(op.OpISub, bits, word, b(op.OpSelect, bits, away, one, zero))
+    inexact = b(op.OpSelect, bits, b(op.OpFUnordNotEqual, bools, back, value), one, zero)
+    return b(op.OpFConvert, target, b(op.OpBitcast, single, b(op.OpBitwiseOr, bits, truncated, inexact)))
+
+
+CONVERSIONS: dict[str, tuple[int, int, int, Replace]] = {
+    "int32 to int64": (op.OpSConvert, 32, 64, _widened),
+    "uint32 to float32": (op.OpConvertUToF, 32, 32, _float_of_uint),
+    "float64 to float16": (op.OpFConvert, 64, 16, _half_of_double),
+}
+"""Name -> opcode, width of the source, width of the result, and its replacement."""
