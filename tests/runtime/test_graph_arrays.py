@@ -161,9 +161,8 @@ def test_results_that_nobody_waits_for_and_a_runtime_that_is_closed() -> None:
         graph.submit()
         gc.collect()
         future = graph.submit()
-    with pytest.raises(vc.ClosedError, match="runtime is closed"):
-        future.result()
-    assert set(fetched) <= {-1, 2}, "of the first run, which the second one may have made land"
+    future.result()
+    assert set(fetched) == {2}
     with pytest.raises(vc.ClosedError):
         graph.run()
 
@@ -285,7 +284,7 @@ def test_arrays_of_a_graph_in_a_graph(rt: vc.Runtime, scale: vc.Kernel) -> None:
     outer.run(2)
     outer.run(k=10)
     assert set(fetched) == {8}
-    assert late.tolist() == [11]
+    assert late.tolist() == [21], "each run takes what the one before fetched"
 
 
 def test_arrays_of_what_could_not_be_recorded_are_left_alone(rt: vc.Runtime, scale: vc.Kernel) -> None:

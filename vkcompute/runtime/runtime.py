@@ -222,6 +222,7 @@ class Runtime(Context):
         # There is no work left on a lost device, or on one that the garbage collector has finalized.
         if not self.device.closed and not self.scheduler.failed:
             try:
+                self.transfers.finish()
                 self.scheduler.wait()  # after Ctrl-C, a second close() waits for the rest
             except VulkanError:
                 pass

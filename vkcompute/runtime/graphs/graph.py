@@ -110,6 +110,7 @@ class Graph:
     def stage_upload(self, array: Array, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Buffer:
         """Returns a buffer that each run fills with the array as it is at the submit."""
         self._require_recording()
+        self._arrays.refuse_filled([array])
         return self._arrays.staged(self._arrays.up, shape, dtype, array).buffer
 
     def stage_download(self, array: Array) -> Buffer:
@@ -194,9 +195,11 @@ class Graph:
             return self._append_to(outer, times, inputs)
         if not self._arrays.used:
             return self._replay(times, inputs)
-        for _ in range(times - 1 if self._arrays.reports else 0):  # a report is read before the next run
-            self._submit_with_arrays(1, inputs).result()
-        return self._submit_with_arrays(1 if self._arrays.reports else times, inputs)
+        if self._arrays.reports or self._arrays.feed_back:  # these are read before the next run
+            for _ in range(times - 1):
+                self._submit_with_arrays(1, inputs).result()
+            times = 1
+        return self._submit_with_arrays(times, inputs)
 
     def _submit_with_arrays(self, times: int, inputs: Mapping[str, Any]) -> Future:
         self.runtime.require_open()  # in a forked child, the lock may be snapshot by a thread that does not exist there
@@ -275,6 +278,9 @@ class Graph:
         """Records the work into another graph."""
         if self._arrays.reports and times > 1:  # each run has its own report
             return [self._append_to(outer, 1, given) for _ in range(times)][-1]
+        outer._arrays.refuse_filled(
+            [array for _, array in self._arrays.up], feed_back=times > 1 and self._arrays.feed_back
+        )
         self._inputs.key(given)
         buffer_map, values = self._inputs.resolved(given)
         for buffer in self._temporaries:

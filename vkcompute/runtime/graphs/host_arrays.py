@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property, partial
 from itertools import count
 from typing import Any
 
@@ -11,9 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from vkcompute.core.buffer import Buffer
-from vkcompute.runtime.memory.context import Context, cached
+from vkcompute.runtime.memory.context import Context
+from vkcompute.runtime.memory.downloads import Download, Spans, settle_spans, spans_of
+from vkcompute.runtime.memory.layout import shares_memory
 from vkcompute.runtime.memory.tensor import Tensor, allocate
-from vkcompute.runtime.scheduling.future import Future
+from vkcompute.runtime.scheduling.future import Future, timed_out
 from vkcompute.runtime.scheduling.placeholders import Placeholder
 from vkcompute.runtime.scheduling.task import BufferMap
 
@@ -26,20 +30,20 @@ Report = Callable[[Array], Exception | None]
 class DownloadFuture(Future):
     """The future of a run that downloads: it is done once the results are in the host arrays."""
 
-    def __init__(self, run: Future, download: Callable[[], None]) -> None:
+    def __init__(self, run: Future, download: Download) -> None:
         super().__init__(run._tracker, run._queue, run._task)
         self._reason, self._download = run._reason, download
 
     def done(self) -> bool:
-        if finished := super().done():
-            self.exception()  # unless it has failed, this downloads
-        return finished
+        return super().done() and self._download.finish(0.0)
 
     def result(  # type: ignore[override]
         self, timeout_s: float | None = None, *, timeout: float | None = None
     ) -> None:
-        super().result(timeout_s, timeout=timeout)
-        self._download()
+        seconds, start = timeout if timeout_s is None else timeout_s, time.monotonic()
+        super().result(seconds)
+        if not self._download.finish(None if seconds is None else max(0.0, start + seconds - time.monotonic())):
+            raise timed_out(seconds)
 
 
 class Staging:
@@ -47,15 +51,16 @@ class Staging:
 
     Attributes:
         buffer_map: placeholder -> (buffer, offset in bytes) in the staging memory.
-        run, number: the last run and its number in the runtime, or None and 0.
-        pending: True if the results of that run have not been copied to the arrays.
+        run, number: the last run and its number among those of the graph, or None and 0.
+        download: of the results of that run, or None.
         up, down: the memory for uploads, and for downloads and reports.
     """
 
     def __init__(self, runtime: Context, up: Pairs, down: Pairs) -> None:
         self.buffer_map: BufferMap = {}
         self.run: Future | None = None
-        self.number, self.pending = 0, False
+        self.download: Download | None = None
+        self.number = 0
         self.up, self.down = self._make(runtime, "upload", up), self._make(runtime, "download", down)
 
     def _make(self, runtime: Context, use: str, pairs: Pairs) -> Buffer | None:
@@ -66,19 +71,6 @@ class Staging:
             self.buffer_map[tensor.buffer] = memory, at
             at += tensor.buffer.nbytes
         return memory
-
-
-class _Downloads:
-    """The order of downloads by all graphs of a runtime.
-
-    Attributes:
-        numbers: of the runs.
-        done: id of an array -> the last run that it has results of; guarded by `lock`.
-    """
-
-    def __init__(self) -> None:
-        self.lock, self.numbers = threading.Lock(), count(1)
-        self.done: dict[int, int] = {}  # a new array with the id of an old one has later runs
 
 
 class HostArrays:
@@ -92,7 +84,7 @@ class HostArrays:
 
     def __init__(self, runtime: Context, owner: object) -> None:
         self._runtime, self._owner = runtime, owner
-        self._downloads = cached(runtime, _Downloads, _Downloads)
+        self._numbers = count(1)  # of the runs
         self.up: list[tuple[Tensor, Array]] = []
         self.down: list[tuple[Tensor, Array]] = []
         self.reports: list[tuple[Tensor, Report]] = []
@@ -104,6 +96,27 @@ class HostArrays:
         """True if there are any."""
         return any(self.lists)
 
+    @cached_property
+    def _spans(self) -> tuple[Spans, Spans]:
+        """The memory of the arrays to upload, and of those to fill."""
+        return spans_of(array for _, array in self.up), spans_of(array for _, array in self.down)
+
+    @cached_property
+    def feed_back(self) -> bool:
+        """True if a run reads the results of the one before, in host memory."""
+        return self._fills(array for _, array in self.up)
+
+    def _fills(self, arrays: Iterable[Array]) -> bool:
+        return any(shares_memory(array, filled) for array in arrays for _, filled in self.down)
+
+    def refuse_filled(self, arrays: Iterable[Array], *, feed_back: bool = False) -> None:
+        """Raises ValueError if an array to upload is filled by an earlier task of the graph."""
+        if feed_back or self._fills(arrays):
+            raise ValueError(
+                "a graph that reads into an array cannot write from the same memory after it: runs copy such an array "
+                "when they are submitted; use copy_from() between tensors, or a second graph"
+            )
+
     def staged(
         self, pairs: list[tuple[Tensor, Any]], shape: tuple[int, ...], dtype: np.dtype[Any], array: Any
     ) -> Tensor:
@@ -114,32 +127,23 @@ class HostArrays:
         return tensor
 
     def upload(self, staging: Staging) -> None:
-        """Copies the arrays to the staging memory, once the previous run has read it."""
-        if staging.run is not None and staging.run.exception() is None:
-            self.download(staging, staging.number)
+        """Copies the arrays to the staging memory, once the previous run has read it and has its results copied."""
+        if staging.download is not None:
+            staging.download.finish()
         if staging.up is not None:
+            settle_spans(self._spans[0])
             with self._runtime.transfers.view(staging.up, write=True) as memory:
                 for tensor, array in self.up:
                     np.copyto(_part(memory, staging, tensor), array, casting="same_kind")
 
     def register_run(self, staging: Staging, run: Future) -> Future:
         """Registers a run, in the order of the runs; returns a future that downloads its results."""
-        number = staging.number = next(self._downloads.numbers)
-        staging.run, staging.pending = run, staging.down is not None
-        return DownloadFuture(run, lambda: self.download(staging, number)) if staging.pending else run
-
-    def download(self, staging: Staging, number: int) -> None:
-        """Copies the results of a finished run to the arrays, unless a later run of any graph has done so."""
-        done = self._downloads.done
-        with self._downloads.lock:
-            if staging.down is None or staging.number != number or not staging.pending:
-                return
-            with self._runtime.transfers.view(staging.down, write=False) as memory:
-                for tensor, array in self.down:
-                    if number > done.get(id(array), 0):
-                        array[...] = _part(memory, staging, tensor)
-                        done[id(array)] = number
-            staging.pending = False
+        staging.run, staging.number = run, next(self._numbers)
+        if not self.down:
+            return run
+        copy = partial(_download, self._runtime, staging, self.down)
+        staging.download = Download(run, self._spans[1], copy, self._runtime.transfers.downloads)
+        return DownloadFuture(run, staging.download)
 
     def launch(self, staging: Staging, run: Callable[[], Future]) -> Future:
         """Starts a run by `run`; its reports are read when it has finished."""
@@ -154,6 +158,14 @@ class HostArrays:
         with self._runtime.transfers.view(staging.down, write=False) as memory:
             errors = [report(_part(memory, staging, tensor)) for tensor, report in self.reports]
         return next(filter(None, errors), None)
+
+
+def _download(runtime: Context, staging: Staging, down: Pairs) -> None:
+    """Copies the results of a finished run to the arrays."""
+    assert staging.down is not None
+    with runtime.transfers.view(staging.down, write=False) as memory:
+        for tensor, array in down:
+            array[...] = _part(memory, staging, tensor)
 
 
 def _part(memory: npt.NDArray[np.uint8], staging: Staging, tensor: Tensor) -> Array:

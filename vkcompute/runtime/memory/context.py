@@ -49,8 +49,9 @@ class Context(Handle):
         self.scheduler.flush()
 
     def wait(self) -> None:
-        """Waits for all work launched so far."""
+        """Waits for all work launched so far. Then the arrays that graphs read into are filled."""
         self.require_open()
+        self.transfers.finish()
         self.scheduler.wait()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Sequence
 from operator import index as to_int
@@ -64,11 +65,19 @@ def view(shape: Shape, strides: Shape, dtype: np.dtype[Any], index: Any) -> tupl
     anchor = np.zeros(1, dtype)
     # numpy computes addresses of basic views without access to the memory.
     found = np.lib.stride_tricks.as_strided(anchor, shape, strides, writeable=False)[key]
-    return found.shape, found.strides, _address(found) - _address(anchor)
+    return found.shape, found.strides, address(found) - address(anchor)
 
 
-def _address(array: npt.NDArray[Any]) -> int:
+def address(array: npt.NDArray[Any]) -> int:
+    """The host address of the first element."""
     return int(array.__array_interface__["data"][0])
+
+
+def shares_memory(array: npt.NDArray[Any], other: npt.NDArray[Any]) -> bool:
+    """Returns True if two arrays have bytes in common, or if that takes too long to find out."""
+    with contextlib.suppress(RuntimeError):  # numpy gave up
+        return np.shares_memory(array, other, max_work=1000)  # type: ignore[arg-type]
+    return True
 
 
 def runs(shape: Shape, strides: Shape, itemsize: int) -> tuple[npt.NDArray[np.int64], int]:

@@ -13,6 +13,7 @@ from vkcompute.core.buffer import Buffer
 from vkcompute.core.lifetime import refuse_pickling
 from vkcompute.runtime.memory import layout
 from vkcompute.runtime.memory.context import Context
+from vkcompute.runtime.memory.downloads import settle
 from vkcompute.runtime.memory.view import StridedView, copy_view, fill_view
 from vkcompute.runtime.scheduling.future import Future
 
@@ -55,8 +56,8 @@ class Tensor(StridedView):
     def read(self, out: Array) -> None:
         """Copies the data into an array of the same shape and dtype, with any strides. Waits as `numpy()` does.
 
-        While a graph is recorded, this is a part of it. Each run fills the array before its future is done, or at the
-        latest when a later run reuses the staging memory.
+        While a graph is recorded, this is a part of it. Each run fills the array before its future is done, at the
+        latest in `Runtime.wait()` or when a later run, read or write uses the same memory. Do not change it before.
 
         Raises:
             TypeError: `out` is not an array.
@@ -73,7 +74,9 @@ class Tensor(StridedView):
             return
         if (recorder := self.runtime.scheduler.recording()) is not None:
             self._staged(recorder.stage_download(out)).copy_from(self)
-        elif not self.contiguous:
+            return
+        settle(out)
+        if not self.contiguous:
             out[...] = self._strided(self._download_extent())
         elif out.flags.c_contiguous:
             self.runtime.transfers.download(self.buffer, self.offset, _bytes_of(out))
@@ -83,14 +86,18 @@ class Tensor(StridedView):
     def write(self, data: npt.ArrayLike) -> None:
         """Overwrites the data with an array that broadcasts to this shape; `data` may be changed once this returns.
 
-        While a graph is recorded, each run copies the array as it is when the run is submitted.
+        While a graph is recorded, each run copies the array as it is when the run is submitted, after the results of
+        earlier runs into its memory.
 
         Raises:
             TypeError: the dtype is of a lower kind than the data (float for complex, int for float).
-            ValueError: the shapes do not broadcast, or a Python int is out of range.
+            ValueError: the shapes do not broadcast, a Python int is out of range, or the graph that is recorded reads
+                into the array before.
         """
-        source = _converted(data, self.dtype)
         recorder = self.runtime.scheduler.recording()
+        if recorder is None:
+            settle(data)
+        source = _converted(data, self.dtype)
         if recorder is not None:
             source = _broadcast(source, self.shape)
             if self.size:
@@ -329,6 +336,7 @@ def host_array(data: npt.ArrayLike, dtype: npt.DTypeLike | None = None) -> Array
 
     Arrays and numpy scalars keep their dtype, in lists too.
     """
+    settle(data)
     array = np.asarray(data, dtype)
     return array.astype(np.float32) if dtype is None and array.dtype == np.float64 and _is_python(data) else array
 

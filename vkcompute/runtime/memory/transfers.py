@@ -16,6 +16,7 @@ from vkcompute.core.buffer import Buffer
 from vkcompute.core.queue import Point
 from vkcompute.core.staging import SLOT_BYTES, StagingRing
 from vkcompute.errors import ClosedError
+from vkcompute.runtime.memory.downloads import Download
 from vkcompute.runtime.scheduling.access_history import Range
 from vkcompute.runtime.scheduling.scheduler import Scheduler
 from vkcompute.runtime.scheduling.task import copy_region
@@ -40,13 +41,18 @@ class _Holder:
 
 
 class Transfers:
-    """Uploads and downloads of one runtime."""
+    """Uploads and downloads of one runtime.
+
+    Attributes:
+        downloads: those of graphs' runs that have not reached the host arrays, by number.
+    """
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
         self._up = StagingRing(scheduler.device, "upload")
         self._down = StagingRing(scheduler.device, "download")
         self._active: dict[object, int] = {}  # transfer -> its thread; close() waits for them
+        self.downloads: dict[int, Download] = {}
         self._closed = False
 
     def mapped(self, buffer: Buffer, offset: int, nbytes: int, *, write: bool) -> Bytes | None:
@@ -149,6 +155,11 @@ class Transfers:
         # Copy engines are for copies between host and device; within the device, compute queues are faster.
         return self._scheduler.copy(region, 1, *ranges, queue="transfer").point()
 
+    def finish(self) -> None:
+        """Waits for the downloads of graphs' runs."""
+        for download in list(self.downloads.values()):
+            download.finish()
+
     def _begin(self, transfer: object) -> None:
         self._active[transfer] = threading.get_ident()
         if self._closed:
@@ -159,5 +170,6 @@ class Transfers:
         self._closed = True
         while any(thread != threading.get_ident() for thread in list(self._active.values())):
             time.sleep(0.001)
+        self.downloads.clear()
         self._up.close()
         self._down.close()

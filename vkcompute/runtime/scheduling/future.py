@@ -88,10 +88,22 @@ class Future(concurrent.futures.Future[None]):
         """
         seconds = timeout if timeout_s is None else timeout_s
         if not self.point().wait(seconds):
-            raise TimeoutError(f"the work has not finished after {seconds} s; it keeps running, wait again for it")
+            raise timed_out(seconds)
         self._tracker.callbacks.run()
         if self._tracker.failures:
             self.point()  # raises the error of failed work
+
+    def ended(self, timeout_s: float | None = None) -> bool:
+        """Waits until the work has finished or failed; returns False if `timeout_s` seconds pass first.
+
+        A failure is not reported by this, so `wait()` and `flush()` still raise it.
+        """
+        assert self._queue is not None, "recorded work is not waited for"
+        with self._tracker.device.lock:
+            value = self._queue.value_of(self._task)
+        ended = self._queue.device_queue.wait(value, timeout_s)
+        self._tracker.callbacks.run()
+        return ended
 
     def exception(  # type: ignore[override]
         self, timeout_s: float | None = None, *, timeout: float | None = None
@@ -144,6 +156,11 @@ class Future(concurrent.futures.Future[None]):
 
     def __repr__(self) -> str:
         return f"<future of task {self._task}{'' if self._queue is None else f' on {self._queue.device_queue}'}>"
+
+
+def timed_out(seconds: float | None) -> TimeoutError:
+    """Returns the error for work that takes longer than this."""
+    return TimeoutError(f"the work has not finished after {seconds} s; it keeps running, wait again for it")
 
 
 def _is_misuse(error: Exception) -> bool:

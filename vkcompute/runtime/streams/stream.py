@@ -12,6 +12,7 @@ import numpy as np
 
 from vkcompute.errors import VkComputeError
 from vkcompute.runtime.graphs.graph import Graph
+from vkcompute.runtime.memory import layout
 from vkcompute.runtime.memory.context import Context
 from vkcompute.runtime.memory.tensor import Array, Tensor, empty
 from vkcompute.runtime.scheduling.future import Future
@@ -308,12 +309,8 @@ def _row_bytes(row: Row) -> int:
 
 def clash(target: Array, source: Array) -> bool:
     """Returns True if writing rows of `target` may change other rows of `source`."""
-    here, there = (array.__array_interface__["data"][0] for array in (target, source))
-    if here == there and target.strides == source.strides:
-        return False
-    with contextlib.suppress(RuntimeError):  # numpy gave up
-        return np.shares_memory(target, source, max_work=1000)  # type: ignore[arg-type]
-    return True
+    same = layout.address(target) == layout.address(source) and target.strides == source.strides
+    return not same and layout.shares_memory(target, source)
 
 
 def _annotate(error: BaseException, note: str) -> None:
