@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import selectors
+import sys
 import threading
 import time
+from typing import Any
 
 import numpy as np
 import pytest
@@ -194,6 +196,70 @@ def test_closing_the_runtime_finishes_what_is_watched(clean_handles: None) -> No
             future.add_done_callback(lambda f: called.append(f.exception()))
     assert len(called) == len(futures)
     assert threading.active_count() == threads
+
+
+@pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt(), GeneratorExit(), ValueError("no")], ids=repr)
+def test_callbacks_that_raise_are_logged_and_harm_no_other(
+    gpu: vc.Runtime, caplog: pytest.LogCaptureFixture, error: BaseException
+) -> None:
+    def fail(_: vc.Future) -> None:
+        raise error
+
+    futures = busy(gpu, gpu.zeros(1 << 16, np.uint32), launches=20)
+    called = [threading.Event() for _ in futures]
+    for future, event in zip(futures, called, strict=True):
+        future.add_done_callback(fail)
+        future.add_done_callback(lambda _, event=event: event.set())
+    assert all(event.wait(60) for event in called)
+    assert concurrent.futures.wait(futures, timeout=60).not_done == set()
+    raised = [record.exc_info[1] for record in caplog.records if record.exc_info]
+    assert raised == [error] * len(futures)
+    late = busy(gpu, gpu.zeros(64, np.uint32), launches=1)[0]
+    late.add_done_callback(lambda _: called[0].clear())
+    concurrent.futures.wait([late], timeout=60)
+    assert late.done()
+
+
+def test_the_result_of_work_cannot_be_set(gpu: vc.Runtime) -> None:
+    future = busy(gpu, gpu.zeros(1 << 16, np.uint32), launches=20)[-1]
+    for set_it in (
+        lambda: future.set_result(None),
+        lambda: future.set_exception(ValueError()),
+        future.set_running_or_notify_cancel,
+    ):
+        with pytest.raises(concurrent.futures.InvalidStateError, match="the device sets the result"):
+            set_it()
+    called = threading.Event()
+    future.add_done_callback(lambda _: called.set())
+    assert called.wait(60)
+    assert future.result() is None
+
+
+class Exits:
+    """A stdout whose users exit."""
+
+    def write(self, _: str) -> int:
+        raise SystemExit(4)
+
+    def flush(self) -> None:
+        pass
+
+
+def test_prints_that_exit_end_their_future_alone(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+    @vc.kernel
+    def prints(x: Any) -> None:
+        print(x[0])
+
+    prints[1, 1](gpu.zeros(1, np.int32)).result()
+    monkeypatch.setattr(sys, "stdout", Exits())
+    future, ended = prints[1, 1](gpu.zeros(1, np.int32)), threading.Event()
+    future.add_done_callback(lambda _: ended.set())
+    assert ended.wait(60)
+    monkeypatch.undo()
+    assert "interrupted by SystemExit" in str(future.exception())
+    assert concurrent.futures.wait([future], timeout=60).done
+    late = busy(gpu, gpu.zeros(64, np.uint32), launches=1)[0]
+    assert concurrent.futures.wait([late], timeout=60).done
 
 
 def test_recorded_launches_have_no_moment(gpu: vc.Runtime) -> None:

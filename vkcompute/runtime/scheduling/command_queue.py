@@ -242,7 +242,8 @@ class CommandQueue(Timeline):
         task = late or self.task
         if self.failure is None and self.failure_of(task) is None:
             if not isinstance(error, Exception):
-                error = VkComputeError(f"this work was not launched: interrupted by {type(error).__name__}; repeat it")
+                what = "what this work reports was lost" if late else "this work was not launched"
+                error = VkComputeError(f"{what}: interrupted by {type(error).__name__}; repeat it")
             failed = Failure(self.index, task, task, error if late else again(error), reported=not late)
             at = bisect_right(self._failed, task, key=_first_of)
             self.failures += (failed,)  # indivisible with the next line

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import concurrent.futures
-from collections.abc import Generator
-from typing import Any
+import logging
+from collections.abc import Callable, Generator
+from typing import Any, NoReturn
 
 from vkcompute.core.queue import Point, Queue
 from vkcompute.errors import KernelError
@@ -12,6 +13,7 @@ from vkcompute.runtime.scheduling.command_queue import CommandQueue
 from vkcompute.runtime.scheduling.completion import CompletionTracker
 from vkcompute.runtime.scheduling.placement import ONLY, RECORDED
 
+_logger = logging.getLogger("concurrent.futures")  # as of the base class
 _BASE_ATTRIBUTES = frozenset({"_condition", "_state", "_result", "_exception", "_waiters", "_done_callbacks"})
 
 
@@ -19,8 +21,8 @@ class Future(concurrent.futures.Future[None]):
     """Work that has been launched. It runs whether or not its future is kept.
 
     This is a `concurrent.futures.Future`, so `concurrent.futures.wait` and `as_completed` accept it, and it can be
-    awaited under asyncio. As every launch makes one, it is three attributes until more than `result()` and `done()` is
-    asked of it: then the base class is initialized, and the runtime's watcher informed.
+    awaited under asyncio. Its result cannot be set. As every launch makes one, it is three attributes until more than
+    `result()` and `done()` is asked of it: then the base class is initialized, and the runtime's watcher informed.
     """
 
     _reason = ONLY  # overridden if there was a choice
@@ -143,11 +145,33 @@ class Future(concurrent.futures.Future[None]):
         return self.__dict__[name]
 
     def _finish(self, error: Exception | None) -> None:
-        found = error or self.exception()
+        try:
+            found = error or self.exception()
+        except BaseException as caught:  # e.g. Ctrl-C: whatever waits for this future must not hang
+            super().set_exception(caught)
+            raise
         if found is None:
-            self.set_result(None)
+            super().set_result(None)
         else:
-            self.set_exception(found)
+            super().set_exception(found)
+
+    def _invoke_callbacks(self) -> None:
+        """Calls the done callbacks. The base class logs only an `Exception`; another one would end the watcher."""
+        for callback in self._done_callbacks:
+            self._invoke(callback)
+
+    def _invoke(self, callback: Callable[[Future], object]) -> None:
+        try:
+            callback(self)
+        except BaseException:
+            _logger.exception("exception calling callback for %r", self)
+
+    def _refuse_change(self, *_: object) -> NoReturn:
+        raise concurrent.futures.InvalidStateError(
+            "the device sets the result of launched work; use a concurrent.futures.Future for a result of your own"
+        )
+
+    set_result = set_exception = set_running_or_notify_cancel = _refuse_change  # type: ignore[assignment]
 
     def __await__(self) -> Generator[Any, None, None]:
         import asyncio  # here, because it takes longer to import than all of vkcompute

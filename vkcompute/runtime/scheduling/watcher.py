@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
 
@@ -12,6 +13,7 @@ Done = Callable[[Exception | None], None]
 """Called on the watcher's thread when the point is reached (None), or with the reason why it never will be."""
 
 _IDLE_S = 0.5
+_logger = logging.getLogger(__name__)
 
 
 class _QueueWatcher:
@@ -69,7 +71,15 @@ class _QueueWatcher:
             self._watched = [each for each in watched if each[0] > reached and error is None]
         for value, done in watched:
             if value <= reached or error is not None:
-                done(None if value <= reached else error)
+                _call(done, None if value <= reached else error)
+
+
+def _call(done: Done, error: Exception | None) -> None:
+    """Calls back. Nothing that is raised may end the thread, which others wait for."""
+    try:
+        done(error)
+    except BaseException:
+        _logger.exception("exception calling %r", done)
 
 
 class Watcher:
