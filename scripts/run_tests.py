@@ -2,11 +2,11 @@
 
 Usage: run_tests.py [--driver NAME ...] [--require NAME ...] [--marker EXPR] [pytest's own arguments]
 
-The drivers are lavapipe, swiftshader and gpu (a real GPU, if the loader finds one). Tests marked `pure` use no device,
-and run with the first driver only. Tests marked `devices` run again as "both": with both software drivers in one
-process. Tests marked `queues` run again as "queues": on an emulated GPU with many queues (many_queues.py). That needs a
-C compiler, and runs only if named. The exit status is 0 if every run passed, tests were collected, and all required
-drivers were used.
+The drivers are lavapipe, swiftshader and gpu (a real GPU, if the loader finds one). Tests marked `pure`, whose outcome
+no driver changes, run once, as "pure": with the first driver. Tests marked `devices` run again as "both": with both
+software drivers in one process. Tests marked `queues` run again as "queues": on an emulated GPU with many queues
+(many_queues.py). That needs a C compiler, and runs only if named. The exit status is 0 if every run passed, tests were
+collected, and all required drivers were used.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import time
 import xml.etree.ElementTree as ET
 from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +95,15 @@ def find(names: Collection[str] = NAMES) -> tuple[list[Driver], dict[str, str]]:
 
 def _software_manifests(everyone: list[Driver]) -> list[str]:
     return [driver.env[drivers.SELECTORS[0]] for driver in everyone if driver.name in SOFTWARE]
+
+
+def divided(chosen: list[Driver]) -> list[Driver]:
+    """Separates pure tests from those of several drivers, as one more run on the first."""
+    if len(chosen) < 2:
+        return chosen
+    markers = [f"({driver.marker}) and not pure" if driver.marker else "not pure" for driver in chosen]
+    others = [replace(driver, marker=marker) for driver, marker in zip(chosen, markers, strict=True)]
+    return [*others, replace(chosen[0], name="pure", marker="pure")]
 
 
 def environment(driver: Driver, everyone: list[Driver]) -> dict[str, str]:
@@ -185,14 +194,14 @@ def main() -> int:
     options, arguments = parser.parse_known_args()
     names = options.driver or [name for name in NAMES if name != "queues"]  # may take minutes
     everyone, absent = find(names)
-    chosen = [driver for driver in everyone if driver.name in names]
+    chosen = divided([driver for driver in everyone if driver.name in names])
     absent = {name: why for name, why in absent.items() if name in names}
     required = {*options.require, *(options.driver or ())}
     outcomes = []
     with ThreadPoolExecutor(MAX_CONCURRENT) as pool:
         runs = []
         for number, driver in enumerate(chosen):
-            markers = [*options.marker, *filter(None, [driver.marker, "not pure" if number else ""])]
+            markers = [*options.marker, *filter(None, [driver.marker])]
             env = environment(driver, everyone)
             runs.append(pool.submit(run, driver, env, markers, arguments, shown=not number))
         for driver, each in zip(chosen, runs, strict=True):

@@ -17,6 +17,8 @@ from runtimes import open_runtime
 
 import vkcompute as vc
 
+pytestmark = pytest.mark.pure
+
 BENCHMARKS = Path(__file__).resolve().parent.parent / "benchmarks"
 
 # Peers that stand for every way to fail: absent, broken at import, wrong, dead in the middle, with no device.
@@ -87,7 +89,6 @@ def test_every_benchmark_has_its_cases(outcome: tuple[str, dict[str, Any]]) -> N
     assert {key.split(".")[0] for key in keys} == {name.partition("_")[0] for name in _MEASURED}
 
 
-@pytest.mark.pure
 def test_every_benchmark_is_run_here() -> None:
     command = [sys.executable, "-c", "import run; print(*run.BENCHMARKS)"]  # their modules have names of tests' helpers
     done = subprocess.run(command, cwd=BENCHMARKS, capture_output=True, text=True, check=True, timeout=60)
@@ -221,7 +222,6 @@ def _race(measure: ModuleType, log: list[str], **programs: _Fake) -> dict[str, A
     return {row.program: row for row in measure.race(measure.Case("k", "title", "a", contenders), 3)}
 
 
-@pytest.mark.pure
 def test_turns_go_round(measure: ModuleType) -> None:
     log: list[str] = []
     rows = _race(measure, log, a=_Fake("a", log), b=_Fake("b", log))
@@ -229,7 +229,6 @@ def test_turns_go_round(measure: ModuleType) -> None:
     assert [len(row.samples) for row in rows.values()] == [3, 3]
 
 
-@pytest.mark.pure
 @pytest.mark.parametrize("good_runs", [0, 2])
 def test_a_wrong_result_has_no_time(measure: ModuleType, good_runs: int) -> None:
     log: list[str] = []
@@ -240,7 +239,6 @@ def test_a_wrong_result_has_no_time(measure: ModuleType, good_runs: int) -> None
     assert rows["a"].verified
 
 
-@pytest.mark.pure
 def test_a_failure_in_the_middle_stops_nobody_else(measure: ModuleType) -> None:
     log: list[str] = []
     rows = _race(measure, log, a=_Fake("a", log, raises_at=3), b=_Fake("b", log))
@@ -249,7 +247,6 @@ def test_a_failure_in_the_middle_stops_nobody_else(measure: ModuleType) -> None:
     assert len(rows["b"].samples) == 3
 
 
-@pytest.mark.pure
 def test_bursts_wait_outside_of_the_clock(measure: ModuleType) -> None:
     log: list[str] = []
     program = _Fake("start", log)
@@ -258,7 +255,6 @@ def test_bursts_wait_outside_of_the_clock(measure: ModuleType) -> None:
     assert log == ["start", "start", "wait", "start", "start", "wait", "start", "wait"]
 
 
-@pytest.mark.pure
 @pytest.mark.parametrize("found", [[1.0, np.nan], [1.0, 2.1], [1.0]])
 def test_compare_sees_what_is_wrong(measure: ModuleType, found: list[float]) -> None:
     expected = np.array([1.0, 2.0])
@@ -268,7 +264,6 @@ def test_compare_sees_what_is_wrong(measure: ModuleType, found: list[float]) -> 
     measure.compare(np.array([1.0, 2.001]), expected, 1e-3)
 
 
-@pytest.mark.pure
 def test_goals_compare_turn_by_turn(measure: ModuleType) -> None:
     """A slow half of the run moves both medians, and no goal."""
     import goals
@@ -282,7 +277,6 @@ def test_goals_compare_turn_by_turn(measure: ModuleType) -> None:
     assert goals.goals([raw, ours]) == []
 
 
-@pytest.mark.pure
 def test_goals_of_a_case_take_its_worst_program(measure: ModuleType) -> None:
     """Of all numbers of launches: the slowest counts, and the one that is furthest above the first."""
     import goals
@@ -297,7 +291,6 @@ def test_goals_of_a_case_take_its_worst_program(measure: ModuleType) -> None:
     assert [goal.value for goal in goals.goals(rows[:1])] == [pytest.approx(6.0)]
 
 
-@pytest.mark.pure
 def test_overlap_is_set_against_what_is_possible(measure: ModuleType) -> None:
     """Copies of 3 s and kernels of 5 s: 8 s in a row, 5 s at best; 6.25 s are 0.8 of that, as 5 / 6.25."""
     import goals
@@ -341,7 +334,6 @@ def test_a_soak_sees_what_is_wrong(soak: ModuleType, monkeypatch: pytest.MonkeyP
             list(map(soak.Program.run, programs))
 
 
-@pytest.mark.pure
 def test_growth_is_of_the_last_third_over_the_one_before(soak: ModuleType) -> None:
     mib = 1 << 20
 
@@ -354,7 +346,6 @@ def test_growth_is_of_the_last_third_over_the_one_before(soak: ModuleType) -> No
     assert grown.startswith("bytes of RssAnon: at most 104,857,600, later 113,")
 
 
-@pytest.mark.pure
 @pytest.mark.parametrize(
     ("seconds", "text"),
     [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import functools
 import json
 import keyword
 import linecache
@@ -53,7 +54,7 @@ def test_the_page_on_scheduling(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     names.clear()
 
 
-@pytest.mark.parametrize("simulate", ["0", "1"], ids=["device", "simulated"])
+@pytest.mark.parametrize("simulate", ["0", pytest.param("1", marks=pytest.mark.pure)], ids=["device", "simulated"])
 def test_the_page_on_the_language_of_kernels(
     clean_handles: None, monkeypatch: pytest.MonkeyPatch, simulate: str
 ) -> None:
@@ -70,6 +71,7 @@ def test_the_page_for_those_who_come_from_kompute(clean_handles: None) -> None:
     names.clear()
 
 
+@pytest.mark.pure
 def test_every_statement_on_the_language_of_kernels_has_an_example() -> None:
     """Each example follows at most three sentences of at most 30 words; a table may add a paragraph."""
     page = (ROOT / "docs/kernels.md").read_text(encoding="utf-8")
@@ -82,6 +84,7 @@ def test_every_statement_on_the_language_of_kernels_has_an_example() -> None:
             assert max(len(sentence.split()) for sentence in sentences) <= 30, statement
 
 
+@pytest.mark.pure
 def test_pages_without_samples_to_run_have_none() -> None:
     with_samples = {path.name for path in (ROOT / "docs").glob("*.md") if "```python" in path.read_text("utf-8")}
     assert with_samples == {"scheduling.md", "kernels.md", "kompute.md"}
@@ -101,6 +104,7 @@ def code_spans(page: str) -> list[str]:
     return methods + [" ".join(span.split()) for span in re.findall(r"`([^`]+)`", prose)]
 
 
+@functools.cache
 def defined_names() -> set[str]:
     """Every name that Python code of the project defines or imports, the strings in its tables, and files' stems."""
     names = set(dir(builtins)) | set(keyword.kwlist)
@@ -130,6 +134,7 @@ def test_pages_for_contributors_use_names_that_exist(page: str) -> None:
     assert sorted(names - defined_names() - ELSEWHERE) == []
 
 
+@pytest.mark.pure
 def test_links_within_the_documentation_lead_somewhere() -> None:
     for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")):
         prose = re.sub(r"```.*?```|`[^`]*`", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
@@ -137,6 +142,7 @@ def test_links_within_the_documentation_lead_somewhere() -> None:
             assert (page.parent / target).exists(), f"{page.name}: {target}"
 
 
+@pytest.mark.pure
 def test_the_picture_of_a_trace_is_drawn_anew(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     command = [sys.executable, str(ROOT / "docs/trace.py"), str(tmp_path / "trace.png")]
@@ -147,6 +153,7 @@ def test_the_picture_of_a_trace_is_drawn_anew(tmp_path: Path) -> None:
     assert (ROOT / "docs/scheduling.png").stat().st_size < 100_000
 
 
+@pytest.mark.pure
 def test_every_command_of_the_shell_block_exists(capsys: pytest.CaptureFixture[str]) -> None:
     shell = "".join(re.findall(r"```sh\n(.*?)```", README, re.DOTALL))
     commands = re.findall(r"^vkcompute ([a-z]+)(?: (train|predict))?", shell, re.MULTILINE)

@@ -356,6 +356,13 @@ def test_a_real_gpu_is_a_third_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     }  # fmt: skip
 
 
+def test_pure_tests_run_once() -> None:
+    one, both = run_tests.Driver("lavapipe", "a", {}), run_tests.Driver("both", "c", {}, "devices")
+    assert run_tests.divided([one]) == [one]
+    found = [(driver.name, driver.device, driver.marker) for driver in run_tests.divided([one, both])]
+    assert found == [("lavapipe", "a", "not pure"), ("both", "c", "(devices) and not pure"), ("pure", "a", "pure")]
+
+
 def test_two_software_drivers_run_tests_of_several_devices_together(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = probe.Probe(True, (probe.Device("some CPU", "cpu", (1, 3)),))
     monkeypatch.setattr(run_tests, "probe", lambda env=None: seen)

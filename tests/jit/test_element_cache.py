@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from test_kernel_cache import Program
 
+pytestmark = pytest.mark.pure
+
 _PROGRAM = """
     import sys
     import numpy as np

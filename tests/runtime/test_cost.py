@@ -140,7 +140,7 @@ def _timed() -> Any:
 
 STEPS = st.lists(
     st.one_of(
-        st.tuples(st.integers(0, 2), st.integers(0, 3), st.booleans(), st.integers(1, 100)),
+        st.tuples(st.integers(0, 2), st.integers(0, 3), st.booleans(), st.integers(1, 40)),
         st.tuples(st.integers(0, 3), st.integers(1, 30)),
         st.sampled_from(["wait", "sleep", "flush"]),
     ),
