@@ -15,15 +15,16 @@ from peers.work import Blocking, pair, product
 from workloads import Workload, n_body, workloads
 
 import vkcompute as vc
+from vkcompute.jit.compilation.build import CompileOptions
 from vkcompute.jit.compilation.cache import Specializations
 from vkcompute.jit.compilation.specialization import Specialization, specialize
-from vkcompute.jit.frontend.source import read
+from vkcompute.jit.frontend.source import definition_of
 
 TITLE = "kernels written in Python"
 _SHADERS = Path(__file__).resolve().parent / "shaders"
 _BURST, _LOOPS = 32, 320  # launches between untimed waits, minimum launches per sample
 _KICK = n_body.kick.__wrapped__
-_KICK_SOURCE, _KICK_FOR = read(_KICK), ((("f", 2), ("f", 1), ("f", 2), float), (n_body.TILE, 1, 1))
+_KICK_FOR = (("f", 2), ("f", 1), ("f", 2), float), CompileOptions((n_body.TILE, 1, 1))
 
 
 @vc.kernel
@@ -58,12 +59,12 @@ def cases(context: Context) -> Cases:
 
 
 def _compiled() -> Specialization:
-    return specialize(_KICK, _KICK_SOURCE, *_KICK_FOR)
+    return specialize(definition_of(_KICK), *_KICK_FOR)
 
 
 def _from_the_disk() -> Specialization:
     """Finds the kernel as a new process does, which has none in memory."""
-    return Specializations((_KICK,)).find(_KICK_FOR, partial(specialize, _KICK, _KICK_SOURCE))
+    return Specializations((_KICK,)).find(_KICK_FOR, partial(specialize, definition_of(_KICK)))
 
 
 def _words(make: Callable[[], Specialization]) -> Array:

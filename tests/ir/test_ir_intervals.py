@@ -109,13 +109,15 @@ def test_ranges_of_a_kernel(tmp_path: Path) -> None:
     """What `range` compiles to is bounded by what the launch knows, ids included, also where loops are nested."""
     from types import FunctionType
 
-    from vkcompute.jit.compilation.specialization import optimized
-    from vkcompute.jit.frontend.source import read
+    from vkcompute.jit.compilation.build import CompileOptions, build, optimized
+    from vkcompute.jit.frontend.compiler import Compiler
+    from vkcompute.jit.frontend.source import definition_of
 
     def bound(body: str, n: int) -> int | None:
         function = _function(tmp_path, body)
         assert isinstance(function, FunctionType)
-        built = optimized(function, read(function), (("i", 1), int), (8, 1, 1), False, False, False)[0]
+        options = CompileOptions((8, 1, 1))
+        built = optimized(build(Compiler, definition_of(function), (("i", 1), int), options).function)
         (push,) = built.pushes
         return ir.most_iterations(built, {push: (n, n), ("global_id", 0): (0, 31)})
 
@@ -134,13 +136,15 @@ def test_ranges_of_a_kernel(tmp_path: Path) -> None:
 def test_ranges_of_a_kernel_that_exceed_a_limit(tmp_path: Path) -> None:
     from types import FunctionType
 
-    from vkcompute.jit.compilation.specialization import optimized
-    from vkcompute.jit.frontend.source import read
+    from vkcompute.jit.compilation.build import CompileOptions, build, optimized
+    from vkcompute.jit.frontend.compiler import Compiler
+    from vkcompute.jit.frontend.source import definition_of
 
     def exceeds(body: str, n: int, limit: int) -> bool:
         function = _function(tmp_path, body)
         assert isinstance(function, FunctionType)
-        built = optimized(function, read(function), (("i", 1), int), (8, 1, 1), False, False, False)[0]
+        options = CompileOptions((8, 1, 1))
+        built = optimized(build(Compiler, definition_of(function), (("i", 1), int), options).function)
         given = {push: (n, n) if push.name == "n" else (32, 32) for push in built.pushes}
         return ir.certain_excess(built, given, limit) is not None
 

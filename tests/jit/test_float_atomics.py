@@ -12,9 +12,10 @@ from host import SimulatedRuntime
 import vkcompute as vc
 from vkcompute import ir
 from vkcompute.errors import MissingFeature
-from vkcompute.jit.compilation.build import build
+from vkcompute.jit.compilation.build import CompileOptions, build
 from vkcompute.jit.compilation.specialization import specialize
-from vkcompute.jit.frontend.source import read
+from vkcompute.jit.frontend.compiler import Compiler
+from vkcompute.jit.frontend.source import definition_of
 
 GROUP, N_GROUPS = 64, 4
 Launch = Callable[..., None]
@@ -32,7 +33,7 @@ def launch(gpu: vc.Runtime, request: pytest.FixtureRequest) -> Launch:
                 vc.kernel(function)[N_GROUPS, GROUP](*tensors)
                 return
             signature = tuple((each.dtype.char, each.ndim) for each in tensors)
-            found = specialize(function, read(function), signature, (GROUP, 1, 1), emulate_atomics=True)
+            found = specialize(definition_of(function), signature, CompileOptions((GROUP, 1, 1), emulate_atomics=True))
             assert found.features == ()
             extents = [tensors[at].size if axis < 0 else tensors[at].shape[axis] for at, axis in found.pushes]
             gpu.kernel(found.spirv, check_types=False)(*tensors, *extents, grid=N_GROUPS)
@@ -140,10 +141,10 @@ def every(x, y, out):
 @pytest.mark.pure
 def test_what_a_device_is_asked_for() -> None:
     signature = ("f", 1), ("d", 1), ("i", 1)
-    found = specialize(every, read(every), signature, None)  # type: ignore[arg-type]
+    found = specialize(definition_of(every), signature)  # type: ignore[arg-type]
     wanted = ["shaderBufferFloat32Atomics", "shaderBufferFloat64AtomicMinMax", "shaderSharedFloat32AtomicAdd"]
     assert list(found.features) == wanted
-    built, *_ = build(every, read(every), signature, None)  # type: ignore[arg-type]
+    built = build(Compiler, definition_of(every), signature).function  # type: ignore[arg-type]
     ir.verify(ir.optimize(ir.emulate_float_atomics(built)))
     assert not ir.float_atomics(built)
     assert [str(memory.element) for memory in built.buffers] == ["uint32", "uint64", "int32"]

@@ -15,8 +15,9 @@ import pytest
 import vkcompute as vc
 from vkcompute import ir
 from vkcompute.ir.function import NO_CONTRACTION, walk
+from vkcompute.jit.compilation.build import CompileOptions
 from vkcompute.jit.compilation.specialization import specialize
-from vkcompute.jit.frontend.source import read
+from vkcompute.jit.frontend.source import definition_of
 from vkcompute.jit.library import math_lowering
 
 Array = np.ndarray[Any, Any]
@@ -189,7 +190,9 @@ def test_fast_math_is_the_devices_own(gpu: vc.Runtime) -> None:
     np.testing.assert_allclose(out.numpy(), np.sin(x) + np.expm1(x) + x**1.5, 2e-3)
     kernel: Any = written
     signature: Any = ("f", 1), ("f", 1)
-    fast, right = (specialize(kernel, read(kernel), signature, None, fast_math=each) for each in (True, False))
+    fast, right = (
+        specialize(definition_of(kernel), signature, CompileOptions(fast_math=each)) for each in (True, False)
+    )
     assert len(fast.spirv) < len(right.spirv)
 
 
@@ -202,6 +205,6 @@ def test_functions_become_operations_that_are_not_contracted(code: str, kind: ir
     memory = function.buffer("x", kind)
     args = [b.load(memory, b.const(n, ir.UINT32)) for n in range(ir.OPERATIONS[code].arity or 0)]
     b.store(memory, b.const(0, ir.UINT32), b.compute(code, *args))
-    ir.verify(math_lowering.optimized(function))
+    ir.verify(math_lowering.lower_math(ir.optimize(function), fast=False))
     rounded = [op for op in walk(function.body) if op.code in ("add", "sub", "mul", "div")]
     assert all(op.attribute == NO_CONTRACTION for op in rounded if op.type is kind)

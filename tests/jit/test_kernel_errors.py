@@ -134,9 +134,9 @@ def kernel(x):
 
 def compiled(function: Callable[..., Any], *signature: Any) -> None:
     from vkcompute.jit.compilation.specialization import specialize
-    from vkcompute.jit.frontend.source import read
+    from vkcompute.jit.frontend.source import definition_of
 
-    specialize(function, read(function), signature, None)  # type: ignore[arg-type]
+    specialize(definition_of(function), signature)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("statement", "message", "at"), REFUSED, ids=[each[0] for each in REFUSED])

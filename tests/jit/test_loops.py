@@ -22,8 +22,9 @@ from random_kernels import N, Program
 import vkcompute as vc
 from vkcompute import ir
 from vkcompute.core.quirks import quirks_of
-from vkcompute.jit.compilation.specialization import optimized
-from vkcompute.jit.frontend.source import read
+from vkcompute.jit.compilation.build import CompileOptions, build, optimized
+from vkcompute.jit.frontend.compiler import Compiler
+from vkcompute.jit.frontend.source import definition_of
 from vkcompute.jit.launching import loops
 
 LONG = 70_000
@@ -306,7 +307,7 @@ def test_bounds_of_random_programs(random: Random, seed: int) -> None:
     function = module(Program(random).text()).kernel
     data = np.random.default_rng(seed)
     signature = ("i", 1), ("I", 1), ("f", 1), ("i", 2), ("I", 1), ("f", 2)
-    built = optimized(function, read(function), signature, (N, 1, 1), False, False, False)[0]
+    built = optimized(build(Compiler, definition_of(function), signature, CompileOptions((N, 1, 1))).function)
     lengths = {push.name: 6 if "out" in push.name and "1" in push.name else N for push in built.pushes}
     lengths["fo.shape[1]"] = 4
     assume(not {*lengths}.difference({"x.shape[0]", "out.shape[0]", "out.shape[1]", "fo.shape[0]", "fo.shape[1]"}))

@@ -9,7 +9,7 @@ from oracle import module
 import vkcompute as vc
 from vkcompute.errors import MissingFeature
 from vkcompute.jit.compilation.missing_types import explained
-from vkcompute.jit.frontend.source import read
+from vkcompute.jit.frontend.source import definition_of
 
 TEXT = """
 import numpy as np
@@ -41,7 +41,7 @@ def test_the_place_of_what_is_missing(name: str) -> None:
     function = getattr(module(TEXT), name)
     missing = MissingFeature(f"it cannot run f: capability {capability} needs a feature")
     signature = ("i", 1), ("i", 1)
-    found = str(explained(missing, function, read(function), signature, None))
+    found = str(explained(missing, definition_of(function), signature))
     assert found.startswith(f"{missing}; it is first used here:\n")
     assert place in found
     assert ("in this call of longer" in found) == (name == "called")
@@ -52,7 +52,7 @@ def test_numbers_of_python_are_of_neither_type() -> None:
     text = "import vkcompute as vc\ndef f(out, x):\n    out[0] = vc.float64(x) / 3\n"
     function = module(text).f
     missing = MissingFeature("it cannot run f: capability Float64 needs a feature")
-    found = str(explained(missing, function, read(function), (("f", 1), float), None))
+    found = str(explained(missing, definition_of(function), (("f", 1), float)))
     assert "mine.py:3:14: this is float64" in found
 
 
@@ -61,7 +61,7 @@ def test_arguments_and_other_features_speak_for_themselves() -> None:
     function = module(TEXT).wide
     for message in ("capability Float64 needs shaderFloat64", "capability GroupNonUniform needs it"):
         missing = MissingFeature(message)
-        assert explained(missing, function, read(function), (("d", 1), ("i", 1)), None) is missing
+        assert explained(missing, definition_of(function), (("d", 1), ("i", 1))) is missing
 
 
 def test_a_launch_says_it(gpu: vc.Runtime) -> None:

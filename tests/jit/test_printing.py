@@ -155,7 +155,7 @@ def test_what_has_no_room_is_told_with_the_remedy(gpu: vc.Runtime) -> None:
     assert 7 <= len(kept) < 12, "as many as there is room for"
     whole = [f"said {i} {k} {i * 10 + k}" for i in range(32) for k in range(10)]
     assert kept == [each for each in whole if each in set(kept)], "whole lines, in order"
-    assert run(vc.kernel(print_limit=wanted)(chatter._function), 10) == whole
+    assert run(vc.kernel(print_limit=wanted)(chatter.__wrapped__), 10) == whole
     with pytest.warns(RuntimeWarning, match="prints were lost"):
         assert len(run(chatter, 2)) == len(kept), "the buffer is as before"
 

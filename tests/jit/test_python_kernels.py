@@ -289,7 +289,7 @@ def test_the_same_types_are_compiled_once(gpu: vc.Runtime, monkeypatch: pytest.M
 
     calls: list[Any] = []
     real = home.specialize
-    monkeypatch.setattr(home, "specialize", lambda *args, **named: calls.append(args[2]) or real(*args, **named))
+    monkeypatch.setattr(home, "specialize", lambda *args, **named: calls.append(args[1]) or real(*args, **named))
 
     @vc.kernel
     def add(x, a):

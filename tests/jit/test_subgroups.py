@@ -17,7 +17,8 @@ import vkcompute as vc
 from vkcompute import ir
 from vkcompute.errors import KernelError, MissingFeature
 from vkcompute.jit.compilation.build import build
-from vkcompute.jit.frontend.source import read
+from vkcompute.jit.frontend.compiler import Compiler
+from vkcompute.jit.frontend.source import definition_of
 from vkcompute.jit.simulator.subgroup import results
 from vkcompute.spirv.enums import GroupOperation
 
@@ -272,7 +273,7 @@ _TYPES = ("f", 1), ("i", 1), int
 def test_the_passes_move_none() -> None:
     text = "a = vc.subgroup.add(n)\n    for k in range(i):\n        a += vc.subgroup.add(n)\n    c[i] = a"
     kernel: Callable[..., Any] = module(MODULE.format(statement=text)).kernel
-    built, *_ = build(kernel, read(kernel), _TYPES, (64, 1, 1))  # type: ignore[arg-type]
+    built = build(Compiler, definition_of(kernel), _TYPES).function  # type: ignore[arg-type]
     lines = ir.text(ir.optimize(built)).splitlines()
     at = [n for n, line in enumerate(lines) if "subgroup.add" in line]
     loop = next(n for n, line in enumerate(lines) if "loop" in line)

@@ -192,12 +192,12 @@ def locked(total, lock, rounds):
 @pytest.mark.device_only
 def test_an_atomic_reads_and_writes_to_the_scheduler(gpu: vc.Runtime) -> None:
     from vkcompute.jit.compilation.specialization import specialize
-    from vkcompute.jit.frontend.source import read
+    from vkcompute.jit.frontend.source import definition_of
 
     def only(x):
         vc.atomic.max(x, 0, 3)
 
-    found = specialize(only, read(only), (("i", 1),), None)  # type: ignore[arg-type]
+    found = specialize(definition_of(only), (("i", 1),))  # type: ignore[arg-type]
     kernel = gpu.kernel(found.spirv)
     assert (kernel.reads, kernel.writes, found.first) == ([0], [0], None)
     total, lock = gpu.zeros(1, np.int32), gpu.zeros(1, np.int32)

@@ -11,7 +11,7 @@ from types import FunctionType
 from typing import Any, TypeVar, overload
 
 from vkcompute.errors import KernelError
-from vkcompute.jit.frontend.source import Source, parameters_of, read
+from vkcompute.jit.frontend.source import Definition, definition_of, parameters_of, read
 from vkcompute.runtime.launching.launch_config import DEFAULT, Launchable, LaunchConfig, take_keywords
 
 _Function = TypeVar("_Function", bound=Callable[..., object])
@@ -59,13 +59,7 @@ class PythonKernel(PythonLaunchable):
         self._check_bounds, self._print_limit, self._fast_math = check_bounds, print_limit, fast_math
         functools.update_wrapper(self, function)
         self.__name__ = function.__name__
-        self._function, self._source = function, read(function)
-        self._signature = parameters_of(function)
-        for parameter in self._signature.parameters.values():
-            if parameter.kind is not parameter.POSITIONAL_OR_KEYWORD:
-                raise self._source.error(
-                    self._source.tree, f"a kernel takes positional-or-keyword parameters only; got {parameter}"
-                )
+        self._definition, self._signature = definition_of(function), parameters_of(function)
 
     @cached_property
     def _launch(self) -> Callable[..., Any]:  # type: ignore[override]
@@ -74,13 +68,12 @@ class PythonKernel(PythonLaunchable):
         from vkcompute.jit.launching.launcher import Launcher  # not at import: it loads the driver
 
         checked = _is_set("VKCOMPUTE_CHECK_BOUNDS") if self._check_bounds is None else self._check_bounds
-        given, fast_math = (self._function, self._source, self._signature), self._fast_math
-        return Launcher(*given, check_bounds=checked, fast_math=fast_math, print_limit=self._print_limit)
+        return Launcher(self._definition, self._signature, checked, self._fast_math, self._print_limit)
 
     @cached_property
     def simulate(self) -> Simulation:
         """The simulated kernel, run by Python: `kernel.simulate(…)`, `kernel.simulate[groups, local_size](…)`."""
-        return Simulation(self._function, self._source, self._signature)
+        return Simulation(self._definition, self._signature)
 
     def __repr__(self) -> str:
         return f"<Python kernel {self.__name__}>"
@@ -92,12 +85,12 @@ class PythonKernel(PythonLaunchable):
 class Simulation(PythonLaunchable):
     """A kernel run by Python, on numpy arrays (without a driver) or tensors; launches are synchronous."""
 
-    def __init__(self, function: FunctionType, source: Source, signature: inspect.Signature) -> None:
+    def __init__(self, definition: Definition, signature: inspect.Signature) -> None:
         from vkcompute.jit.simulator.launch import simulate  # not at import: seldom needed
 
-        functools.update_wrapper(self, function)
+        functools.update_wrapper(self, definition.function)
         self._signature = signature
-        self._launch = partial(simulate, function, source, signature)
+        self._launch = partial(simulate, definition, signature)
 
     def __reduce__(self) -> str:
         return f"{self.__qualname__}.simulate"

@@ -12,10 +12,9 @@ from vkcompute.compat.pyshader import types
 from vkcompute.compat.pyshader.compiler import Buffer, ShaderCompiler
 from vkcompute.compat.pyshader.types import Scalar, ShaderType, parse_type
 from vkcompute.errors import KernelError
-from vkcompute.jit.compilation.build import too_deep
+from vkcompute.jit.compilation.build import optimized, too_deep
 from vkcompute.jit.frontend.source import read
 from vkcompute.jit.frontend.values import Kind, Number, Vector
-from vkcompute.jit.library.math_lowering import optimized
 
 RES_INPUT, RES_OUTPUT, RES_UNIFORM, RES_BUFFER = "input", "output", "uniform", "buffer"
 RES_SAMPLER, RES_TEXTURE = "sampler", "texture"

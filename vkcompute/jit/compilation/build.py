@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from types import FunctionType
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -12,9 +11,12 @@ from vkcompute.errors import KernelError
 from vkcompute.ir import BOOL, FLOAT32, FLOAT64, INT32, SCALARS, UINT8, UINT32, Scalar
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.report import Reports
-from vkcompute.jit.frontend.source import Source
+from vkcompute.jit.frontend.source import Definition, Source
 from vkcompute.jit.frontend.values import Array, Kind, Number
 from vkcompute.jit.library import catalog  # noqa: F401
+from vkcompute.jit.library.math_lowering import lower_math
+
+_Compiler = TypeVar("_Compiler", bound=Compiler)
 
 Signature = tuple[Any, ...]
 """Per argument: (character of the dtype, ndim) for a tensor, or the type of a number (int, float, bool or numpy's)."""
@@ -23,53 +25,68 @@ LOCAL_SIZES = {2: (16, 8, 1), 3: (16, 4, 2)}
 """Number of axes of the grid -> default local size, if it is not (64, 1, 1)."""
 
 
-def build(
-    function: FunctionType,
-    source: Source,
-    signature: Signature,
-    local_size: tuple[int, int, int] | None,
-    *,
-    check_bounds: bool | None = None,
-    using: type[Compiler] = Compiler,
-) -> tuple[ir.Function, Compiler, int | None]:
-    """Builds a kernel.
+class CompileOptions(NamedTuple):
+    """Options of a kernel's compilation.
 
-    Args:
+    Attributes:
         local_size: invocations per workgroup; None for the default of the first tensor that is assigned to.
-        check_bounds: True if indices are compared with the shape; None if the kernel cannot report to the host at all.
+        grid_wrapped: True if workgroups along x continue along y.
+        emulate_atomics: True to build atomic operations on floats from integer compare-exchange.
+        check_bounds: True to compare indices with the shape.
+        fast_math: True to use the device's own functions of floats where it has them.
+    """
 
-    Returns:
-        The kernel, its compiler, and the position of the first tensor whose elements it assigns to.
+    local_size: tuple[int, int, int] | None = None
+    grid_wrapped: bool = False
+    emulate_atomics: bool = False
+    check_bounds: bool = False
+    fast_math: bool = False
+
+
+DEFAULTS = CompileOptions()
+
+
+def build(
+    using: type[_Compiler], definition: Definition, signature: Signature, options: CompileOptions = DEFAULTS
+) -> _Compiler:
+    """Builds a kernel, and returns its compiler.
 
     Raises:
         KernelError: the function does something that kernels do not support.
     """
-    built = ir.Function(function.__name__, local_size or (64, 1, 1))
-    compiler = using(built, real_of(signature))
-    if check_bounds is not None:
-        compiler.check_bounds = check_bounds
-        compiler.reports = Reports(built, compiler.builder)
-    names = function.__code__.co_varnames
+    name, names = definition.function.__name__, definition.function.__code__.co_varnames
+    compiler = using(ir.Function(name, options.local_size or (64, 1, 1)), real_of(signature))
+    compiler.check_bounds = options.check_bounds
+    compiler.reports = Reports(compiler.function, compiler.builder)
     args = {names[n]: argument(compiler, names[n], n, each) for n, each in enumerate(signature)}
-    compiler.run(function, source, args)
-    first = min((n for n, assigned in compiler.written.items() if assigned), default=None)
+    compiler.run(definition.function, definition.source, args)
+    first = compiler.first_assigned
     default = LOCAL_SIZES.get(signature[first][1]) if first is not None else None
-    if local_size is None and default is not None:
-        return build(function, source, signature, default, check_bounds=check_bounds, using=using)
-    return built, compiler, first
+    if options.local_size is None and default is not None:
+        return build(using, definition, signature, options._replace(local_size=default))
+    return compiler
+
+
+def optimized(function: ir.Function, options: CompileOptions = DEFAULTS) -> ir.Function:
+    """Applies the options to a function, and optimizes it, in place.
+
+    Raises:
+        KernelError: a barrier may not be reached by all invocations of a workgroup.
+    """
+    barrier = ir.divergent_barrier(function)
+    if barrier is not None and isinstance(barrier.loc, KernelError):
+        raise barrier.loc
+    if options.grid_wrapped:
+        ir.wrap_grid(function)
+    if options.emulate_atomics:
+        ir.emulate_float_atomics(function)
+    return lower_math(ir.optimize(function), fast=options.fast_math)
 
 
 def real_of(signature: Signature) -> Scalar:
     """Returns the type of Python floats in a kernel with these arguments."""
     wide = any(each is np.float64 or (type(each) is tuple and each[0] == "d") for each in signature)
     return FLOAT64 if wide else FLOAT32
-
-
-def check_barriers(built: ir.Function) -> None:
-    """Raises KernelError if a barrier may not be reached by all invocations of a workgroup."""
-    barrier = ir.divergent_barrier(built)
-    if barrier is not None and isinstance(barrier.loc, KernelError):
-        raise barrier.loc
 
 
 def argument(compiler: Compiler, name: str, position: int, given: Any) -> Array | Number:

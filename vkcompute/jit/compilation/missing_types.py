@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from types import FunctionType
 from typing import Any
 
 import numpy as np
 
 from vkcompute.errors import KernelError, MissingFeature
 from vkcompute.ir import Function, Scalar
-from vkcompute.jit.compilation.build import Signature, build
+from vkcompute.jit.compilation.build import DEFAULTS, CompileOptions, Signature, build
 from vkcompute.jit.frontend.compiler import Compiler
-from vkcompute.jit.frontend.source import Source
+from vkcompute.jit.frontend.source import Definition
 from vkcompute.jit.frontend.values import Kind, Vector, kind_of
 
 _TYPES = {
@@ -42,7 +41,7 @@ class _Finder(Compiler):
 
 
 def explained(
-    missing: MissingFeature, function: FunctionType, source: Source, signature: Signature, *local_size: Any
+    missing: MissingFeature, definition: Definition, signature: Signature, options: CompileOptions = DEFAULTS
 ) -> MissingFeature:
     """Adds the first use of the missing type in the kernel to an error, unless an argument has that type."""
     lacking = [name for each, names in _TYPES.items() if f"capability {each} " in str(missing) for name in names]
@@ -50,7 +49,6 @@ def explained(
     given = {np.dtype(each[0] if type(each) is tuple else each).name for each in signature if each not in weak}
     if not lacking or given.intersection(lacking):
         return missing
-    _, finder, _ = build(function, source, signature, *local_size, using=_Finder)
-    uses = finder.first_uses if isinstance(finder, _Finder) else {}
+    uses = build(_Finder, definition, signature, options).first_uses
     found = [f"{missing}; it is first used here:\n{uses[name]}" for name in lacking if name in uses]
     return MissingFeature(found[0]) if found else missing

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from types import FunctionType
 
 import numpy as np
 
 from vkcompute import ir
-from vkcompute.jit.compilation.build import Signature, build, check_barriers, too_deep
+from vkcompute.jit.compilation.build import DEFAULTS, CompileOptions, Signature, build, optimized, too_deep
 from vkcompute.jit.frontend.captured import CapturedGlobal, unchanged
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.report import Site
-from vkcompute.jit.frontend.source import Source
-from vkcompute.jit.library import math_lowering
+from vkcompute.jit.frontend.source import Definition
 
 MODEST = 1024
 IterationBounds = tuple[int | None, int | None]
@@ -62,32 +60,15 @@ class Specialization:
         return unchanged(self.captured)
 
 
-def specialize(
-    function: FunctionType,
-    source: Source,
-    signature: Signature,
-    local_size: tuple[int, int, int] | None,
-    grid_wrapped: bool = False,
-    emulate_atomics: bool = False,
-    check_bounds: bool = False,
-    fast_math: bool = False,
-) -> Specialization:
+def specialize(definition: Definition, signature: Signature, options: CompileOptions = DEFAULTS) -> Specialization:
     """Compiles a kernel for arguments of these types.
-
-    Args:
-        local_size: invocations per workgroup; None for the default of the first tensor that is written.
-        grid_wrapped: True if workgroups along x continue along y.
-        emulate_atomics: True to build atomic operations on floats from integer compare-exchange.
-        check_bounds: True to compare indices with the shape.
-        fast_math: True to use the device's own functions of floats where it has them.
 
     Raises:
         KernelError: the function does something that kernels do not support.
     """
     try:
-        built, compiler, first = optimized(
-            function, source, signature, local_size, grid_wrapped, emulate_atomics, check_bounds, fast_math
-        )
+        compiler = build(Compiler, definition, signature, options)
+        built, first = optimized(compiler.function, options), compiler.first_assigned
         scalars = [
             (n, TRUTH if each in (bool, np.bool_) else VALUE)
             for n, each in enumerate(signature)
@@ -106,27 +87,7 @@ def specialize(
             tuple(compiler.reports.sites if compiler.reports is not None else ()),
         )
     except RecursionError:
-        raise too_deep(source) from None
-
-
-def optimized(
-    function: FunctionType,
-    source: Source,
-    signature: Signature,
-    local_size: tuple[int, int, int] | None,
-    grid_wrapped: bool,
-    emulate_atomics: bool,
-    check_bounds: bool,
-    fast_math: bool = False,
-) -> tuple[ir.Function, Compiler, int | None]:
-    """Builds and optimizes the function that `specialize` lowers, for the same arguments; returns as `build`."""
-    built, compiler, first = build(function, source, signature, local_size, check_bounds=check_bounds)
-    check_barriers(built)
-    if grid_wrapped:
-        ir.wrap_grid(built)
-    if emulate_atomics:
-        ir.emulate_float_atomics(built)
-    return math_lowering.optimized(built, fast_math), compiler, first
+        raise too_deep(definition.source) from None
 
 
 def iterations_of(function: ir.Function) -> IterationBounds:

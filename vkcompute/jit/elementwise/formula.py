@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from vkcompute.jit.frontend.intrinsics import INTRINSICS
-from vkcompute.jit.frontend.source import Definition, Source, function_def, parameters_of, read
+from vkcompute.jit.frontend.source import Definition, Source, definition_of, function_def
 from vkcompute.jit.library import catalog  # noqa: F401
 
 _FILE = "<expression>"
@@ -37,11 +37,7 @@ def function_of(given: Any, what: str, arguments: str | None = None, rule: str =
     if not isinstance(given, FunctionType) or arguments is not None:
         remedy = "; write a lambda that calls it" if callable(given) else ""
         raise TypeError(f"{what} is a function written in Python or an expression; got {type(given).__name__}{remedy}")
-    source = read(given)
-    for parameter in parameters_of(given).parameters.values():
-        if parameter.kind is not parameter.POSITIONAL_OR_KEYWORD:
-            raise source.error(source.tree, f"{what} takes positional-or-keyword parameters only; got {parameter}")
-    return Definition(given, source)
+    return definition_of(given, what)
 
 
 def _parsed(given: str, arguments: str | None, rule: str) -> Definition:

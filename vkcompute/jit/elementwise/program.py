@@ -14,7 +14,7 @@ from vkcompute import ir
 from vkcompute.errors import KernelError
 from vkcompute.ir import BOOL, SCALARS, UINT8, UINT32, Scalar, Value
 from vkcompute.ir.function import walk
-from vkcompute.jit.compilation.build import Signature, argument, check_barriers, too_deep
+from vkcompute.jit.compilation.build import CompileOptions, Signature, argument, optimized, too_deep
 from vkcompute.jit.compilation.cache import Specializations
 from vkcompute.jit.compilation.specialization import Specialization, iterations_of
 from vkcompute.jit.elementwise.blocks import Block, BlockAccess
@@ -23,7 +23,6 @@ from vkcompute.jit.elementwise.formula import known
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.source import Definition, UnsupportedError
 from vkcompute.jit.frontend.values import Array, Kind, Number, describe
-from vkcompute.jit.library.math_lowering import optimized
 
 MOST_COST = 100
 """Cost of a function beyond which a device computes longer than it loads and stores."""
@@ -76,9 +75,7 @@ class Programs:
 
 def _optimized(program: Program, *, grid_wrapped: bool) -> ir.Function:
     """Returns the function that is lowered."""
-    function = program.compiler.function
-    check_barriers(function)
-    return optimized(ir.wrap_grid(function) if grid_wrapped else function)
+    return optimized(program.compiler.function, CompileOptions(grid_wrapped=grid_wrapped))
 
 
 class Body:

@@ -16,7 +16,7 @@ from vkcompute.jit.elementwise.broadcasting import Mask
 from vkcompute.jit.elementwise.program import Body, Program, result
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.intrinsics import Intrinsic
-from vkcompute.jit.frontend.source import Definition, read
+from vkcompute.jit.frontend.source import Definition, definition_of, read
 from vkcompute.jit.frontend.values import Kind, Number, joined
 from vkcompute.jit.library.ids import global_id, group_id, local_id
 from vkcompute.jit.library.workgroup import barrier, shared
@@ -94,8 +94,7 @@ METHODS = {
     "cooperative": Method(_cooperative, WIDTH * EACH, 1),
 }
 _KERNELS = {row.kernel: read(row.kernel) for row in METHODS.values()}
-_IDENTITY = cast(FunctionType, _identity)
-IDENTITY = Definition(_IDENTITY, read(_IDENTITY))
+IDENTITY = definition_of(cast(FunctionType, _identity))
 
 
 def _method(n: int, n_columns: int, *, cooperative: bool) -> str:

@@ -79,6 +79,11 @@ class Context(ABC):
         return self.inline(function, list(args), {}, self.node)
 
     @property
+    def first_assigned(self) -> int | None:
+        """Position of the first tensor argument whose elements are assigned to, so far."""
+        return min((n for n, assigned in self.written.items() if assigned), default=None)
+
+    @property
     def at_top(self) -> bool:
         """True outside of all branches and loops."""
         return self.builder.checkpoint()[0] is self.function.body

@@ -64,6 +64,22 @@ class Definition:
     source: Source
 
 
+def definition_of(function: FunctionType, what: str = "a kernel") -> Definition:
+    """Returns a function with its source.
+
+    Args:
+        what: description of the function, for errors.
+
+    Raises:
+        KernelError: as `read`; or it has parameters that are not positional-or-keyword.
+    """
+    source = read(function)
+    for parameter in parameters_of(function).parameters.values():
+        if parameter.kind is not parameter.POSITIONAL_OR_KEYWORD:
+            raise source.error(source.tree, f"{what} takes positional-or-keyword parameters only; got {parameter}")
+    return Definition(function, source)
+
+
 def read(function: FunctionType) -> Source:
     """Returns the source of a function.
 

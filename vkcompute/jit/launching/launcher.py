@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 from inspect import Signature as Parameters
-from types import FunctionType, MappingProxyType
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from vkcompute.errors import MissingFeature
+from vkcompute.ir import Function
 from vkcompute.jit.compilation.annotations import EXACT, annotations_of, typed
 from vkcompute.jit.compilation.arguments import bound, kind_of_array, kind_of_number, remedy
-from vkcompute.jit.compilation.build import Signature
+from vkcompute.jit.compilation.build import CompileOptions, Signature, build, optimized
 from vkcompute.jit.compilation.cache import Specializations
 from vkcompute.jit.compilation.missing_types import explained
-from vkcompute.jit.compilation.specialization import SIZE, TRUTH, VALUE, Specialization, optimized, specialize
-from vkcompute.jit.frontend.source import Source
+from vkcompute.jit.compilation.specialization import SIZE, TRUTH, VALUE, Specialization, specialize
+from vkcompute.jit.frontend.compiler import Compiler
+from vkcompute.jit.frontend.source import Definition
 from vkcompute.jit.launching import report_reader
 from vkcompute.jit.launching.loops import Loops, on_device
 from vkcompute.jit.launching.plan import launch
@@ -35,19 +37,17 @@ class Launcher:
 
     def __init__(
         self,
-        function: FunctionType,
-        source: Source,
+        definition: Definition,
         parameters: Parameters,
-        *,
         check_bounds: bool,
         fast_math: bool,
         print_limit: int,
     ) -> None:
-        self._check_bounds, self._fast_math, self._print_limit = check_bounds, fast_math, print_limit
-        self._function, self._source, self._parameters = function, source, parameters
-        self._name, self._n_parameters = function.__name__, len(parameters.parameters)
-        self._annotations = annotations_of(function)
-        self._specializations = Specializations((function,))
+        self._options, self._print_limit = CompileOptions(check_bounds=check_bounds, fast_math=fast_math), print_limit
+        self._definition, self._parameters = definition, parameters
+        self._name, self._n_parameters = definition.function.__name__, len(parameters.parameters)
+        self._annotations = annotations_of(definition.function)
+        self._specializations = Specializations((definition.function,))
         self._plan_key, self._tensor_at = object(), 0  # position of a tensor among the arguments of the last launch
 
     def __call__(self, config: LaunchConfig, args: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
@@ -96,11 +96,12 @@ class Launcher:
         A grid of None is computed by the kernel.
         """
         most = runtime.device.physical.limits["maxComputeWorkGroupCount"][0]
-        found, kernel, loops = self._specialization(signature, local, runtime)
+        options = self._options._replace(local_size=local)
+        found, kernel, loops = self._specialization(signature, options, runtime)
         grid = groups or self._grid(found, args, most)
         if grid is None or len(grid) > 1 or grid[0] <= most:
             return found, kernel, loops, grid
-        found, kernel, loops = self._specialization(signature, local, runtime, grid_wrapped=True)
+        found, kernel, loops = self._specialization(signature, options._replace(grid_wrapped=True), runtime)
         n_rows = -(-grid[0] // most)
         return found, kernel, loops, (-(-grid[0] // n_rows), n_rows)
 
@@ -128,24 +129,27 @@ class Launcher:
     def _typed(self, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], Signature]:
         """Converts annotated arguments, and returns them with their signature."""
         values = [arg.value if type(arg) is Parameter else arg for arg in args]
-        values = typed(self._function, self._annotations, values)
+        values = typed(self._definition.function, self._annotations, values)
         given = [arg if type(arg) is Parameter else value for arg, value in zip(args, values, strict=True)]
         return tuple(given), tuple(map(kind_of, values, self._parameters.parameters))
 
     def _specialization(
-        self, signature: Signature, local: tuple[int, int, int] | None, runtime: Runtime, *, grid_wrapped: bool = False
+        self, signature: Signature, options: CompileOptions, runtime: Runtime
     ) -> tuple[Specialization, Kernel, Loops | None]:
         """Returns a specialization that the device supports, its kernel on the device, and its loops."""
         for emulate_atomics in (False, True):
-            key = signature, local, grid_wrapped, emulate_atomics, self._check_bounds, self._fast_math
-            found = self._specializations.find(key, partial(specialize, self._function, self._source))
+            options = options._replace(emulate_atomics=emulate_atomics)
+            found = self._specializations.find((signature, options), partial(specialize, self._definition))
             if runtime.device.features.issuperset(found.features):
                 break
-        make = partial(optimized, self._function, self._source, *key)
+
+        def make() -> Function:
+            return optimized(build(Compiler, self._definition, signature, options).function, options)
+
         try:
-            placed = on_device(runtime, self._name, found, lambda: make()[0])
+            placed = on_device(runtime, self._name, found, make)
         except MissingFeature as missing:
-            raise explained(missing, self._function, self._source, signature, local) from None
+            raise explained(missing, self._definition, signature, options) from None
         return (found, *placed)
 
 

@@ -32,13 +32,12 @@ class Template(NamedTuple):
     result: Value
 
 
-def optimized(function: ir.Function, fast: bool = False) -> ir.Function:
-    """Optimizes a function and lowers its functions of floats.
+def lower_math(function: ir.Function, *, fast: bool) -> ir.Function:
+    """Lowers the functions of floats of an optimized function, in place.
 
     Args:
         fast: True to keep those for which the device has an instruction.
     """
-    ir.optimize(function)
     found = {op for op in walk(function.body) if _is_replaced(op, fast)}
     if found:
         expand(function, found.__contains__, _lowered)

@@ -10,7 +10,6 @@ import threading
 from collections.abc import Iterator, Mapping
 from functools import partial
 from inspect import Signature as Parameters
-from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -19,8 +18,8 @@ from vkcompute import dtypes
 from vkcompute.ir.function import walk
 from vkcompute.jit.compilation.annotations import annotations_of, typed
 from vkcompute.jit.compilation.arguments import bound, kind_of_array, kind_of_number, remedy
-from vkcompute.jit.compilation.build import build, too_deep
-from vkcompute.jit.frontend.source import Source
+from vkcompute.jit.compilation.build import CompileOptions, build, too_deep
+from vkcompute.jit.frontend.source import Definition
 from vkcompute.jit.frontend.values import Array
 from vkcompute.jit.library.ids import SIMULATED
 from vkcompute.jit.simulator.machine import Machine
@@ -58,8 +57,7 @@ class Done(concurrent.futures.Future[None]):
 
 
 def simulate(
-    function: FunctionType,
-    source: Source,
+    definition: Definition,
     parameters: Parameters,
     config: LaunchConfig,
     args: tuple[Any, ...],
@@ -70,36 +68,34 @@ def simulate(
     Raises:
         KernelError: the function does something that kernels do not support, or that is undefined on a device.
     """
-    name = function.__name__
+    function, name = definition.function, definition.function.__name__
     args = bound(name, parameters, args, named)
     sharded = next((arg for arg in args if hasattr(arg, "shards")), None)
     if sharded is not None:  # a group's tensors: each device's shards by themselves
-        return sharded.group.kernel(lambda *here: simulate(function, source, parameters, config, here, {}))(*args)
+        return sharded.group.kernel(lambda *here: simulate(definition, parameters, config, here, {}))(*args)
     given = typed(function, annotations_of(function), args)
     if config.local_size is not None and 0 in config.local_size:
         raise ValueError(f"{name} has workgroups of {config.local_size} invocations; give at least 1 along each axis")
     try:
         with _lock:
-            _simulated(function, source, given, config.groups, config.local_size)
+            _simulated(definition, given, config)
     except RecursionError:
-        raise too_deep(source) from None
+        raise too_deep(definition.source) from None
     return Done()
 
 
-def _simulated(
-    function: FunctionType, source: Source, given: list[Any], groups: Sizes | None, local: tuple[int, int, int] | None
-) -> None:
+def _simulated(definition: Definition, given: list[Any], config: LaunchConfig) -> None:
     """Downloads the tensors, runs the kernel, and uploads what it has written."""
     # There are no tensors before their module is imported.
     tensor = getattr(sys.modules.get("vkcompute.runtime.memory.tensor"), "Tensor", ())
     marks = _marks([each for each in given if isinstance(each, tensor)])
     arrays = _on_host(given, tensor)
-    signature = tuple(map(_kind, arrays, function.__code__.co_varnames))
-    _, recorder, first = build(function, source, signature, local, using=Recorder)
-    assert isinstance(recorder, Recorder)
+    signature = tuple(map(_kind, arrays, definition.function.__code__.co_varnames))
+    recorder = build(Recorder, definition, signature, CompileOptions(config.local_size))
+    groups, first = config.groups, recorder.first_assigned
     if groups is None:
         shape = None if first is None else arrays[first].shape
-        groups = grid_over(function.__name__, shape, recorder.function.local_size)
+        groups = grid_over(recorder.function.name, shape, recorder.function.local_size)
     _run(recorder, arrays, groups, [_marked(each, marks) if isinstance(each, tensor) else None for each in given])
     for position in recorder.written:
         if isinstance(given[position], tensor):
