@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from inspect import Signature as Parameters
 from numbers import Number
 from typing import Any
@@ -27,6 +27,14 @@ def bound(name: str, parameters: Parameters, args: tuple[Any, ...], named: Mappi
         raise TypeError(f"{name}(): {error}") from None
     found.apply_defaults()
     return found.args
+
+
+def group_of(args: Sequence[Any]) -> Any:
+    """Returns the group of devices whose tensors are among the arguments; None for arguments of one device."""
+    for arg in args:
+        if hasattr(arg, "shards"):
+            return arg.group
+    return None
 
 
 def kind_of_array(array: Any) -> tuple[str, int]:

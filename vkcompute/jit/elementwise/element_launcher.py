@@ -11,14 +11,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from vkcompute.ir import SCALARS, UINT32
-from vkcompute.jit.compilation.arguments import MOST_ELEMENTS, bound
+from vkcompute.jit.compilation.arguments import MOST_ELEMENTS, bound, group_of
 from vkcompute.jit.compilation.build import Signature, real_of
 from vkcompute.jit.compilation.specialization import TRUTH, VALUE
 from vkcompute.jit.elementwise.blocks import SINGLE, Block, BlockAccess, block_of, fits
 from vkcompute.jit.elementwise.broadcasting import Broadcast, Mask, broadcast
 from vkcompute.jit.elementwise.dispatch import dispatch, unaliased, window, windows
 from vkcompute.jit.elementwise.program import MOST_COST, Body, Program, Programs, cost, memory_type, result
-from vkcompute.jit.elementwise.sharded import by_device, is_sharded, joined
+from vkcompute.jit.elementwise.sharded import by_device, joined
 from vkcompute.jit.frontend.intrinsics import INTRINSICS
 from vkcompute.jit.frontend.source import Definition, parameters_of
 from vkcompute.jit.launching.launcher import is_exact, kind_of, pushed
@@ -215,7 +215,7 @@ class ElementLauncher:
         outs = out if isinstance(out, tuple) else () if out is None else (out,)
         if outs and (plan := self._repeated(args, outs)) is not None:
             return outs[0] if plan.single else outs
-        if is_sharded(args):
+        if group_of(args) is not None:
             return self._sharded(args, out)
         tensors = self._arguments.tensors(args)
         runtime = runtime_of(tensors[0])

@@ -14,11 +14,12 @@ import numpy.typing as npt
 
 from vkcompute.dtypes import lookup
 from vkcompute.jit.compilation import fingerprint
+from vkcompute.jit.compilation.arguments import group_of
 from vkcompute.jit.compilation.build import real_of
 from vkcompute.jit.elementwise.dispatch import dispatch, unaliased, window, windows
 from vkcompute.jit.elementwise.element_launcher import Arguments, check_out, check_size, values
 from vkcompute.jit.elementwise.program import Programs
-from vkcompute.jit.elementwise.sharded import by_device, is_sharded, joined
+from vkcompute.jit.elementwise.sharded import by_device, joined
 from vkcompute.jit.elementwise.stages import IDENTITY, Stage, stage_program, stages
 from vkcompute.jit.frontend.source import Definition
 from vkcompute.jit.launching.launcher import is_exact
@@ -56,7 +57,7 @@ class ReduceLauncher:
     ) -> Any:
         """Launches the stages, and returns the result; the initial value is left out unless `final`."""
         args, name = self._arguments.bound(args, named), self._arguments.name
-        if is_sharded(args):
+        if group_of(args) is not None:
             return self._sharded(args, axis, out, keepdims, dtype)
         tensors = self._arguments.tensors(args)
         runtime = runtime_of(tensors[0])

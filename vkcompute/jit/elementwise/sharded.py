@@ -8,11 +8,6 @@ from typing import Any
 from vkcompute.runtime.groups.group import GroupTensor
 
 
-def is_sharded(args: Sequence[Any]) -> bool:
-    """True if an argument is a tensor of a group."""
-    return any(isinstance(arg, GroupTensor) for arg in args)
-
-
 def by_device(work: Callable[..., Any], args: Sequence[Any], outs: Sequence[Any] = ()) -> tuple[list[Any], GroupTensor]:
     """Calls `work` with each device's shards of arguments and results.
 

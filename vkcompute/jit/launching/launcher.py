@@ -13,7 +13,7 @@ import numpy as np
 from vkcompute.errors import MissingFeature
 from vkcompute.ir import Function
 from vkcompute.jit.compilation.annotations import EXACT, annotations_of, typed
-from vkcompute.jit.compilation.arguments import bound, kind_of_array, kind_of_number, remedy
+from vkcompute.jit.compilation.arguments import bound, group_of, kind_of_array, kind_of_number, remedy
 from vkcompute.jit.compilation.build import CompileOptions, Signature, build, optimized
 from vkcompute.jit.compilation.cache import Specializations
 from vkcompute.jit.compilation.missing_types import explained
@@ -23,7 +23,6 @@ from vkcompute.jit.frontend.source import Definition
 from vkcompute.jit.launching import report_reader
 from vkcompute.jit.launching.loops import Loops, on_device
 from vkcompute.jit.launching.plan import launch
-from vkcompute.runtime.groups.group import GroupTensor
 from vkcompute.runtime.launching.kernel import Kernel
 from vkcompute.runtime.launching.launch_config import LaunchConfig, Sizes, grid_over
 from vkcompute.runtime.memory.tensor import Tensor
@@ -63,9 +62,8 @@ class Launcher:
 
     def _planned(self, key: tuple[Any, ...], config: LaunchConfig, args: tuple[Any, ...]) -> Any:
         """Launches without a plan, and keeps one for launches with the same key."""
-        sharded = next((arg for arg in args if type(arg) is GroupTensor), None)
-        if sharded is not None:
-            return sharded.group.kernel(lambda *here: self(config, here, {}))(*args)
+        if (group := group_of(args)) is not None:
+            return group.kernel(lambda *here: self(config, here, {}))(*args)
         groups, local, queue = config
         given, args, signature = args, *self._typed(args)
         tensors = [arg for arg in args if type(arg) is Tensor]

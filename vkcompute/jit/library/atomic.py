@@ -20,13 +20,11 @@ __all__ = """
 
 def _atomic(name: str, c: Compiler, array: Any, index: Any, *values: Any) -> Number:
     """Builds an atomic operation on an element."""
-    offset = c.offset(array, index)
-    _check_atomic(name, array)
+    offset, public = c.offset(array, index), f"atomic.{name}{'_' * iskeyword(name)}"
+    _check_atomic(name, public, array)
     for each in values:
         if array.element.kind != "f" and c.kind(each).type.kind == "f":
-            raise UnsupportedError(
-                f"{_public(name)} on {array.element} takes integers; got {describe(each)}; write int(x)"
-            )
+            raise UnsupportedError(f"{public} on {array.element} takes integers; got {describe(each)}; write int(x)")
     c.mark_written(array, assigned=False)
     numbers = [c.cast(each, array.element) for each in values]
     if name == "compare_exchange":
@@ -36,11 +34,7 @@ def _atomic(name: str, c: Compiler, array: Any, index: Any, *values: Any) -> Num
     return Number(c.guarded(offset, change, array.element), Kind(array.element))
 
 
-def _public(name: str) -> str:
-    return f"atomic.{name}{'_' * iskeyword(name)}"
-
-
-def _check_atomic(name: str, array: Array) -> None:
+def _check_atomic(name: str, public: str, array: Array) -> None:
     """Raises UnsupportedError for an operation that the elements of the array do not support."""
     floats = name in ATOMICS and "f" in ATOMICS[name].opcodes
     takes = "float32, float64, " * floats + "int32, uint32, int64 and uint64"
@@ -50,7 +44,7 @@ def _check_atomic(name: str, array: Array) -> None:
             remedy = "make it of float32"
         if name == "compare_exchange":
             remedy = "exchange the index of an element that holds the number"
-        raise UnsupportedError(f"{_public(name)} takes {takes}; got {describe(array)}; {remedy}")
+        raise UnsupportedError(f"{public} takes {takes}; got {describe(array)}; {remedy}")
 
 
 @intrinsic(partial(_atomic, "add"))

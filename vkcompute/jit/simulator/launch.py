@@ -17,7 +17,7 @@ import numpy as np
 from vkcompute import dtypes
 from vkcompute.ir.function import walk
 from vkcompute.jit.compilation.annotations import annotations_of, typed
-from vkcompute.jit.compilation.arguments import bound, kind_of_array, kind_of_number, remedy
+from vkcompute.jit.compilation.arguments import bound, group_of, kind_of_array, kind_of_number, remedy
 from vkcompute.jit.compilation.build import CompileOptions, build, too_deep
 from vkcompute.jit.frontend.source import Definition
 from vkcompute.jit.frontend.values import Array
@@ -70,9 +70,8 @@ def simulate(
     """
     function, name = definition.function, definition.function.__name__
     args = bound(name, parameters, args, named)
-    sharded = next((arg for arg in args if hasattr(arg, "shards")), None)
-    if sharded is not None:  # a group's tensors: each device's shards by themselves
-        return sharded.group.kernel(lambda *here: simulate(definition, parameters, config, here, {}))(*args)
+    if (group := group_of(args)) is not None:
+        return group.kernel(lambda *here: simulate(definition, parameters, config, here, {}))(*args)
     given = typed(function, annotations_of(function), args)
     if config.local_size is not None and 0 in config.local_size:
         raise ValueError(f"{name} has workgroups of {config.local_size} invocations; give at least 1 along each axis")

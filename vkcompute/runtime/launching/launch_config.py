@@ -6,6 +6,7 @@ Every kernel, in GLSL or in Python, on a device or on a group, takes it in brack
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Any, NamedTuple
@@ -27,7 +28,7 @@ DEFAULT = LaunchConfig()
 _KEYWORDS = {"grid": "groups", "local_size": "local_size", "queue": "queue"}
 
 
-class Launchable:
+class Launchable(ABC):
     """Base of kernels: the configuration of a launch is given in brackets."""
 
     def __getitem__(self, given: Any) -> Callable[..., Any]:
@@ -46,8 +47,9 @@ class Launchable:
         groups, local_size, queue = (*entries, None, None)[:3]
         return partial(self._launch_with, LaunchConfig(_sizes(groups), _local_size(local_size), _queue(queue)))
 
+    @abstractmethod
     def _launch_with(self, config: LaunchConfig, *args: Any, **named: Any) -> Any:
-        raise NotImplementedError
+        """Launches with this configuration."""
 
 
 def take_keywords(
