@@ -9,10 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from vkcompute.spirv import enums
-from vkcompute.spirv.instruction import Instruction, string_at
 from vkcompute.spirv.interface import Interface
-from vkcompute.spirv.module import Module
 
 # Capability -> requirement.
 CAPABILITIES: dict[str, str] = {
@@ -222,32 +219,18 @@ EXTENSIONS: dict[str, str] = {
 _VERSIONS = {(1, 0): (1, 0), (1, 1): (1, 3), (1, 2): (1, 5), (1, 3): (1, 6), (1, 4): (1, 6)}
 
 
-def name_of(capability: Instruction) -> str:
-    """The name that an OpCapability gives; "Capability 9999" if unknown."""
-    return enums.name(enums.Capability, capability.operands[0])
-
-
 def missing_features(
-    source: Interface | Module,
-    features: Collection[str],
-    extensions: Collection[str],
-    vulkan_version: tuple[int, int],
+    interface: Interface, features: Collection[str], extensions: Collection[str], vulkan_version: tuple[int, int]
 ) -> list[str]:
-    """The requirements of `source` that a device does not meet, one sentence each.
+    """The requirements of a module that a device does not meet, one sentence each.
 
     Args:
-        source: a module, or the interface of one.
         features: names of Vulkan's features as the structures spell them ("shaderFloat64"); "subgroup.basic",
             "subgroup.vote" etc. for subgroup operations; for float controls, names of the properties
             ("shaderDenormPreserveFloat32").
         extensions: names of Vulkan's device extensions.
         vulkan_version: (major, minor).
     """
-    if isinstance(source, Module):
-        capabilities = tuple(map(name_of, source.capabilities))
-        spirv_extensions = tuple(string_at(each.operands, 0, each)[0] for each in source.extensions)
-    else:
-        capabilities, spirv_extensions = source.capabilities, source.extensions
 
     def has(requirement: str) -> bool:
         if requirement[:1].isdigit():
@@ -255,9 +238,9 @@ def missing_features(
             return vulkan_version >= (major, minor)
         return requirement in (extensions if requirement.startswith("VK_") else features)
 
-    sentences = _version(source.version, extensions, vulkan_version)
-    rows = [("capability", name, CAPABILITIES) for name in dict.fromkeys(capabilities)]
-    rows += [("SPIR-V extension", name, EXTENSIONS) for name in dict.fromkeys(spirv_extensions)]
+    sentences = _version(interface.version, extensions, vulkan_version)
+    rows = [("capability", name, CAPABILITIES) for name in dict.fromkeys(interface.capabilities)]
+    rows += [("SPIR-V extension", name, EXTENSIONS) for name in dict.fromkeys(interface.extensions)]
     for noun, name, table in rows:
         requirement = table.get(name)
         if requirement is None:

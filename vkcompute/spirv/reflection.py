@@ -6,7 +6,6 @@ from vkcompute.errors import SpirvError
 from vkcompute.spirv import enums
 from vkcompute.spirv import opcodes as op
 from vkcompute.spirv.bindings import Resources
-from vkcompute.spirv.capabilities import name_of
 from vkcompute.spirv.enums import BuiltIn, Decoration, ExecutionMode, ExecutionModel
 from vkcompute.spirv.index import Index, literal, scalar_name
 from vkcompute.spirv.instruction import Instruction, string_at
@@ -38,7 +37,7 @@ def reflect(module: Module, entry_point: str | None = None) -> Interface:
         bindings=resources.bindings(),
         push_constants=resources.push_constants(),
         spec_constants=_spec_constants(index),
-        capabilities=tuple(map(name_of, module.capabilities)),
+        capabilities=tuple(enums.name(enums.Capability, each.operands[0]) for each in module.capabilities),
         extensions=tuple(string_at(each.operands, 0, each)[0] for each in module.extensions),
         reads_num_workgroups=any(
             each.get(Decoration.BuiltIn) == (BuiltIn.NumWorkgroups,) for each in index.decorations.values()
