@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from vkcompute.errors import IrError
 from vkcompute.ir.atomics import ATOMICS
-from vkcompute.ir.builder import Branch, Builder, Loop
+from vkcompute.ir.builder import Builder, Loop
 from vkcompute.ir.divergence import divergent_barrier
 from vkcompute.ir.float_atomics import emulate_float_atomics, float_atomics
 from vkcompute.ir.function import Constant, Function, Value
@@ -24,61 +24,20 @@ from vkcompute.ir.types import (
     FLOAT16,
     FLOAT32,
     FLOAT64,
-    INT8,
     INT16,
     INT32,
     INT64,
     SCALARS,
     UINT8,
-    UINT16,
     UINT32,
     UINT64,
     Scalar,
-    Type,
-    Vector,
-    vector,
 )
 from vkcompute.ir.verifier import verify
 
 __all__ = [
-    "ATOMICS",
-    "BOOL",
-    "FLOAT16",
-    "FLOAT32",
-    "FLOAT64",
-    "INT16",
-    "INT32",
-    "INT64",
-    "INT8",
-    "OPERATIONS",
-    "SCALARS",
-    "SUBGROUP_OPERATIONS",
-    "UINT16",
-    "UINT32",
-    "UINT64",
-    "UINT8",
-    "Branch",
-    "Builder",
-    "Constant",
-    "Function",
-    "IrError",
-    "Loop",
-    "Memory",
-    "Operation",
-    "Scalar",
-    "Type",
-    "Value",
-    "Vector",
-    "certain_excess",
-    "divergent_barrier",
-    "emulate_float_atomics",
-    "float_atomics",
-    "lower",
-    "most_iterations",
-    "optimize",
-    "text",
-    "vector",
-    "verify",
-    "with_cut_detection",
-    "wrap_grid",
-]
+    "ATOMICS", "BOOL", "FLOAT16", "FLOAT32", "FLOAT64", "INT16", "INT32", "INT64", "OPERATIONS", "SCALARS",
+    "SUBGROUP_OPERATIONS", "UINT32", "UINT64", "UINT8", "Builder", "Constant", "Function", "IrError", "Loop",
+    "Memory", "Operation", "Scalar", "Value", "certain_excess", "divergent_barrier", "emulate_float_atomics",
+    "float_atomics", "lower", "most_iterations", "optimize", "text", "verify", "with_cut_detection", "wrap_grid",
+]  # fmt: skip

@@ -54,18 +54,18 @@ def broadcast(shapes: Sequence[Shape]) -> Broadcast:
     return Broadcast(shape, lengths, tuple(zip(*columns, strict=True)) if merged else ((),) * len(shapes))
 
 
-def offsets(builder: Builder, place: Value, lengths: Sequence[Value], masks: Sequence[Mask]) -> list[Value]:
+def offsets(builder: Builder, offset: Value, lengths: Sequence[Value], masks: Sequence[Mask]) -> list[Value]:
     """Returns the offset in each array of the element at an offset in the broadcast shape; all are uint32.
 
     Args:
         lengths: lengths of the merged axes except the first.
     """
-    indices, rest = [], place
+    indices, rest = [], offset
     for length in reversed(lengths):
         indices.append(builder.compute("rem", rest, length))
         rest = builder.compute("div", rest, length)
     indices = [rest, *reversed(indices)]
-    return [place if all(mask) else _offset(builder, indices, [rest, *lengths], mask) for mask in masks]
+    return [offset if all(mask) else _offset(builder, indices, [rest, *lengths], mask) for mask in masks]
 
 
 def _offset(builder: Builder, indices: list[Value], lengths: Sequence[Value], mask: Mask) -> Value:

@@ -151,13 +151,13 @@ def element_program(
     c = body.compiler(LOCAL_SIZE, real_of(signature))
     arguments = body.arguments(c)
     n = c.function.push("n", UINT32)
-    place = c.cast(INTRINSICS[global_id].emit(c), UINT32)
-    with c.builder.if_(c.builder.compute("lt", place, n)).then:
-        found = body.at(c, arguments, place)
+    offset = c.cast(INTRINSICS[global_id].emit(c), UINT32)
+    with c.builder.if_(c.builder.compute("lt", offset, n)).then:
+        found = body.at(c, arguments, offset)
         results = found if isinstance(found, tuple) else (found,)
         dtypes = wanted or tuple([body.number(c, each).name for each in results])
         for dtype, each in zip(dtypes, results, strict=True):
-            c.store(result(c, dtype), place, body.typed(c, each, SCALARS[dtype]))
+            c.store(result(c, dtype), offset, body.typed(c, each, SCALARS[dtype]))
     return Program(c, dtypes, not isinstance(found, tuple))
 
 

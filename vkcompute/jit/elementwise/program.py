@@ -121,9 +121,9 @@ class Body:
             found.append(partial(_repeated, c, repeated, block.size))
         return found
 
-    def at(self, c: Compiler, arguments: list[Any], place: Value) -> Any:
+    def at(self, c: Compiler, arguments: list[Any], offset: Value) -> Any:
         """Calls the function on the elements at an offset in the broadcast shape."""
-        found = iter(offsets(c.builder, place, self._lengths, self._masks))
+        found = iter(offsets(c.builder, offset, self._lengths, self._masks))
         return self.call(c, *[c.load(each, next(found)) if isinstance(each, Array) else each for each in arguments])
 
     def call(self, c: Compiler, *args: Any) -> Any:

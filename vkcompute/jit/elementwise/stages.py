@@ -35,11 +35,11 @@ def _serial(
     if i < n_results:
         row, column = i // n_columns, i % n_columns
         row, first = row // n_chunks, row % n_chunks * CHUNK
-        place = (row * n + first) * n_columns + column
-        result = element(place)
+        offset = (row * n + first) * n_columns + column
+        result = element(offset)
         for _ in range(1, min(CHUNK, n - first)):
-            place += n_columns
-            result = combine(result, element(place))
+            offset += n_columns
+            result = combine(result, element(offset))
         store(i, result)
 
 
@@ -52,10 +52,10 @@ def _cooperative(
     row, start = group // n_chunks, group % n_chunks * (WIDTH * EACH)
     first = start + here * EACH
     if first < n and group < n_results:
-        place = row * n + first
-        result = element(place)
+        offset = row * n + first
+        result = element(offset)
         for k in range(1, min(EACH, n - first)):
-            result = combine(result, element(place + k))
+            result = combine(result, element(offset + k))
         parts[here] = result
     barrier()
     n_parts = min(WIDTH, (n - start + EACH - 1) // EACH)
@@ -175,15 +175,15 @@ def stage_program(
     arguments = body.arguments(c)
     out = result(c, wanted or kind.name)
 
-    def element(c: Compiler, place: Any) -> Number:
-        return body.typed(c, body.at(c, arguments, c.cast(place, UINT32)), kind)
+    def element(c: Compiler, offset: Any) -> Number:
+        return body.typed(c, body.at(c, arguments, c.cast(offset, UINT32)), kind)
 
     def combined(c: Compiler, one: Number, other: Number) -> Number:
         return pair.typed(c, pair.call(c, one, other), kind)
 
-    def store(c: Compiler, place: Any, value: Number) -> None:
+    def store(c: Compiler, offset: Any, value: Number) -> None:
         value = combined(c, pair.typed(c, initial, kind), value) if last else value
-        c.store(out, c.index(place), value)
+        c.store(out, c.index(offset), value)
 
     numbers = [
         Number(c.function.push(name, INT32), Kind(INT32)) for name in ("n_results", "n", "n_chunks", "n_columns")
