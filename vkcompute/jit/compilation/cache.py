@@ -18,7 +18,7 @@ from typing import Any
 from vkcompute import disk
 from vkcompute.jit.compilation import fingerprint
 from vkcompute.jit.compilation.specialization import Specialization
-from vkcompute.jit.frontend.captured import CapturedGlobal, lookup_in
+from vkcompute.jit.frontend.captured import CapturedGlobal, lookup_in, with_functions
 from vkcompute.jit.frontend.report import Site
 from vkcompute.runtime.bounded_cache import BoundedCache
 
@@ -85,12 +85,16 @@ def _load(entry: Path, functions: Sequence[FunctionType]) -> Specialization | No
         captured.append(again)
     fields = {name: _frozen(each) for name, each in fields.items()}
     fields["sites"] = tuple([Site(*each) for each in fields["sites"]])
-    return Specialization(spirv, tuple(captured), **fields)
+    return Specialization(spirv, with_functions(captured), **fields)
 
 
 def _store(entry: Path, functions: Sequence[FunctionType], found: Specialization) -> None:
     """Stores a specialization, unless a captured global cannot be found or compared in another process."""
-    stored = [(_owner(owner, functions), name, fingerprint.value(value)) for _, name, value, owner in found.captured]
+    stored = [
+        (_owner(owner, functions), name, fingerprint.value(value))
+        for _, name, value, owner in found.captured
+        if not isinstance(owner, FunctionType)  # the value of a function has its code and its defaults
+    ]
     if any(None in each for each in stored):
         return
     names = [each.name for each in dataclasses.fields(found) if each.name not in ("spirv", "captured")]

@@ -8,15 +8,15 @@ from __future__ import annotations
 import functools
 import hashlib
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
+from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
 
 from vkcompute import ir
 from vkcompute._version import __version__
+from vkcompute.jit.frontend.source import code_parts
 from vkcompute.jit.frontend.values import PLAIN, is_named, plain_text
 from vkcompute.jit.library.vector import VectorType
 
@@ -56,18 +56,9 @@ def function(found: FunctionType) -> str | None:
         return None
     if defaults is None:
         return None
-    text = "\0".join((found.__name__, *_code(found.__code__), defaults, annotations))
+    place = f"{found.__code__.co_filename}:{found.__code__.co_firstlineno}"
+    text = "\0".join((found.__name__, place, *code_parts(found.__code__), defaults, annotations))
     return f"function {hashlib.sha256(text.encode()).hexdigest()}"
-
-
-def _code(code: CodeType) -> Iterator[str]:
-    lines = getattr(code, "co_linetable", b"")
-    for part in (code.co_filename, code.co_firstlineno, lines, code.co_code, code.co_names, code.co_varnames):
-        yield repr(part)
-    for part in (code.co_argcount, code.co_freevars, code.co_cellvars):
-        yield repr(part)
-    for each in code.co_consts:
-        yield from _code(each) if isinstance(each, CodeType) else (f"{type(each).__name__} {each!r}",)
 
 
 @functools.cache

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from vkcompute.jit.frontend.source import UnsupportedError
+from vkcompute.jit.frontend.source import Definition, UnsupportedError
 from vkcompute.jit.frontend.values import same
 
 _STABLE = ("vkcompute", "numpy", "math")  # packages whose names mean the same while they are installed
@@ -60,8 +60,31 @@ class Captured:
         return found
 
     def all(self, *, without: Any = None) -> tuple[CapturedGlobal, ...]:
-        """Returns the captured globals, except those of the owner `without`."""
-        return tuple([each for each in self._found.values() if without is None or each.owner is not without])
+        """Returns the captured globals, except those of the owner `without`; as `with_functions`."""
+        return with_functions([each for each in self._found.values() if without is None or each.owner is not without])
+
+
+def with_functions(captured: Iterable[CapturedGlobal]) -> tuple[CapturedGlobal, ...]:
+    """Adds the code and the defaults of captured functions, which programs can assign to."""
+    found = [*captured]
+    for function in dict.fromkeys([function for each in found for function in _functions(each.found)]):
+        for name in ("__code__", "__defaults__", "__kwdefaults__"):
+            part, lookup = getattr(function, name), partial(getattr, function)
+            found += [CapturedGlobal(lookup, name, part, function)] if part else []
+        named = function.__kwdefaults__ or {}
+        found += [CapturedGlobal(named.get, name, value, function) for name, value in named.items()]
+    return tuple(found)
+
+
+def _functions(value: Any) -> Iterator[FunctionType]:
+    """The functions of users in a captured value."""
+    if isinstance(value, tuple):
+        for each in value:
+            yield from _functions(each)
+    value = getattr(value, "definition", value)  # made by vc.vectorize
+    value = value.function if isinstance(value, Definition) else value
+    if isinstance(value, FunctionType) and str(value.__module__).partition(".")[0] not in _STABLE:
+        yield value
 
 
 def unchanged(captured: Iterable[CapturedGlobal]) -> bool:

@@ -23,7 +23,7 @@ from vkcompute.jit.frontend.control import RESULT, RETURNED, Build, ControlFlow,
 from vkcompute.jit.frontend.desugaring import BUILTIN, CheckedBuiltin
 from vkcompute.jit.frontend.intrinsics import INTRINSICS, REMEDIES, Intrinsic, accepted, folded
 from vkcompute.jit.frontend.memory import indexed
-from vkcompute.jit.frontend.source import Definition, Source, UnsupportedError, assigned, parameters_of, read
+from vkcompute.jit.frontend.source import Definition, Source, UnsupportedError, assigned, changed, parameters_of, read
 from vkcompute.jit.frontend.syntax import ITERABLES, LOOP_CALLS, SIGNS, UNSUPPORTED, is_cheap, returns
 from vkcompute.jit.frontend.values import (
     PLAIN,
@@ -48,6 +48,8 @@ class Compiler(ControlFlow):
 
     def run(self, function: FunctionType, source: Source, args: dict[str, Any]) -> None:
         """Compiles the body of the kernel itself."""
+        if source.code is not function.__code__:
+            raise changed(function)
         self.frames.append(Frame(function, source, {*args, *assigned(source.tree.body)}))
         self.env = dict(args)
         self._block(source.tree.body)
@@ -62,6 +64,8 @@ class Compiler(ControlFlow):
             except KernelError as error:  # without a source location, unless it is in the function's own text
                 raise (error if "\n" in str(error) else UnsupportedError(str(error))) from None
         source = self.sources[function]
+        if source.code not in (None, function.__code__):
+            raise UnsupportedError(str(changed(function)))
         try:
             bound = parameters_of(function).bind(*args, **named)
         except TypeError as error:

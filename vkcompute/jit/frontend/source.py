@@ -1,20 +1,25 @@
 """The source of a Python function: its syntax tree, and errors that point into its text."""
 
 from __future__ import annotations
+import __future__
 
 import ast
 import inspect
 import sys
-from collections.abc import Callable
+import tokenize
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
-from types import FunctionType
+from functools import reduce
+from itertools import pairwise
+from operator import or_
+from types import CodeType, FunctionType
 from typing import Any
 
 from vkcompute.errors import KernelError
 from vkcompute.jit.frontend.desugaring import desugared
 
 _PACKAGE = "vkcompute.jit."
+_FUTURES = reduce(or_, [getattr(__future__, name).compiler_flag for name in __future__.all_feature_names])
 
 
 class UnsupportedError(Exception):
@@ -31,6 +36,7 @@ class Source:
         above: lines of the file before the text, less `shift`.
         shift: lines that were put in front of the text for the parser.
         tree: the definition; its line numbers include `shift`.
+        code: the function's code, which the text was compared with; None for an expression.
     """
 
     file: str
@@ -38,6 +44,7 @@ class Source:
     above: int
     shift: int
     tree: ast.FunctionDef
+    code: CodeType | None = None
 
     def location(self, node: ast.AST) -> tuple[int, int]:
         """Line and column of a node in the file, both from 1."""
@@ -89,23 +96,102 @@ def read(function: FunctionType) -> Source:
     name = function.__name__
     if name == "<lambda>":
         return _lambda(function)
+    code = function.__code__
     try:
         lines, first = inspect.getsourcelines(function)
+        shift = int(lines[0][:1].isspace())
+        statement = ast.parse("if True:\n" * shift + "".join(lines)).body[0]
     except (OSError, TypeError):
         raise _no_source(name) from None
-    shift = int(lines[0][:1].isspace())
-    try:
-        statement = ast.parse("if True:\n" * shift + "".join(lines)).body[0]
-    except SyntaxError:
-        raise _changed(name) from None
+    except (SyntaxError, ValueError, tokenize.TokenError):
+        raise changed(function) from None
     tree = statement.body[0] if isinstance(statement, ast.If) else statement
+    decorated = hasattr(function, "__wrapped__")
+    if not decorated and not (first == code.co_firstlineno and _has_code(tree, function)):
+        raise changed(function)
     if not isinstance(tree, ast.FunctionDef):
         raise KernelError(f"{name} is not a plain function; write it with def")
-    source = Source(function.__code__.co_filename, lines, first - 1 - shift, shift, desugared(tree))
-    if hasattr(function, "__wrapped__"):
+    source = Source(code.co_filename, lines, first - 1 - shift, shift, desugared(tree), code)
+    if decorated:
         where = [*tree.decorator_list, tree][0]
         raise source.error(where, f"{name} is decorated, and decorators are not compiled; remove the decorator")
     return source
+
+
+def _has_code(definition: ast.stmt, function: FunctionType) -> bool:
+    """True if the function's code is that of a definition, at any level of optimization.
+
+    Since Python 3.11, `name.method()` has other code where a module imports the name. A notebook compiles each
+    statement as a module.
+    """
+    code, wanted = function.__code__, [*code_parts(function.__code__)]
+    cells = ast.arguments([], [ast.arg(name) for name in code.co_freevars], None, [], [], None, [])
+    inner = _in_class(definition, function)
+    names = {getattr(each, "name", function.__name__) for each in (inner, definition)}.difference(code.co_freevars)
+    outer = ast.FunctionDef("outer", cells, [ast.Global([*names]), inner], [])
+    for imported in (_names, lambda _: (), _imported):
+        imports: list[ast.stmt] = [ast.Import([ast.alias(name)]) for name in imported(function)]
+        module = ast.fix_missing_locations(ast.Module([*imports, outer], []))
+        for level in (-1, 0, 1, 2):
+            unit = compile(
+                module, code.co_filename, "exec", code.co_flags & _FUTURES, dont_inherit=True, optimize=level
+            )
+            found = _codes(_codes(unit)[-1])[-1]
+            while not found.co_flags & inspect.CO_OPTIMIZED or found.co_name.startswith("<generic"):
+                found = _codes(found)[-1]  # a class, or the scope of type parameters
+            if [*code_parts(found)] == wanted:
+                return True
+    return False
+
+
+def _in_class(definition: ast.stmt, function: FunctionType) -> ast.stmt:
+    """A definition in the class, if any, that mangles its names like __x."""
+    path = getattr(function.__code__, "co_qualname", function.__qualname__).split(".")  # Python 3.11
+    classes = [one for one, inner in pairwise(path) if one.isidentifier() and inner != "<locals>"]
+    return ast.ClassDef(classes[-1], [], [], [definition], []) if classes else definition
+
+
+def _names(function: FunctionType) -> set[str]:
+    """The names that a function uses, of globals and of attributes."""
+    pending, found = [function.__code__], set[str]()
+    for code in pending:
+        found.update(code.co_names)
+        pending += _codes(code)
+    return found
+
+
+def _imported(function: FunctionType) -> set[str]:
+    """The names that the file of a function imports."""
+    try:
+        pending: list[ast.AST] = [ast.parse("".join(inspect.findsource(function)[0]))]
+    except SyntaxError:
+        return set()
+    found = set[str]()
+    for node in pending:
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            found.update(each.asname or each.name.partition(".")[0] for each in node.names)
+        elif not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.expr)):
+            pending += ast.iter_child_nodes(node)
+    return found
+
+
+def _codes(code: CodeType) -> list[CodeType]:
+    return [each for each in code.co_consts if isinstance(each, CodeType)]
+
+
+def code_parts(code: CodeType, first_line: int | None = None) -> Iterator[str]:
+    """Texts of all parts of a code object but its place: the file, the first line and the enclosing scopes."""
+    first_line = code.co_firstlineno if first_line is None else first_line
+    flags, lines = code.co_flags & ~inspect.CO_NESTED, getattr(code, "co_linetable", b"")
+    for part in (code.co_name, code.co_firstlineno - first_line, lines, flags, code.co_code, code.co_names):
+        yield repr(part)
+    for part in (code.co_argcount, code.co_kwonlyargcount, code.co_varnames, code.co_freevars, code.co_cellvars):
+        yield repr(part)
+    for each in code.co_consts:
+        if isinstance(each, CodeType):
+            yield from code_parts(each, first_line)
+        else:
+            yield f"{type(each).__name__} {sorted(map(repr, each)) if isinstance(each, frozenset) else each!r}"
 
 
 def parameters_of(function: FunctionType) -> inspect.Signature:
@@ -131,28 +217,19 @@ def function_def(arguments: ast.arguments, body: ast.expr) -> ast.FunctionDef:
 
 
 def _lambda(function: FunctionType) -> Source:
-    """Returns the source of a lambda. Of several in one line, it is the innermost that contains all of its code."""
+    """Returns the source of a lambda: of those in its line, the first one with its code."""
     code = function.__code__
     try:
         lines, _ = inspect.findsource(function)
+        nodes = ast.walk(ast.parse("".join(lines)))
     except (OSError, TypeError):
         raise _no_source("the lambda") from None
-    try:
-        nodes = ast.walk(ast.parse("".join(lines)))
-    except SyntaxError:
-        raise _changed("the lambda") from None
-    found = [node for node in nodes if isinstance(node, ast.Lambda) and node.lineno == code.co_firstlineno]
-    if len(found) > 1 and hasattr(code, "co_positions"):  # Python 3.11
-        locations = [(line or 0, column or 0) for line, _, column, end in code.co_positions() if end]
-        found = [node for node in found if locations and all(map(partial(_is_inside, node.body), locations))][-1:]
-    if len(found) != 1:
-        where = f"{code.co_filename}:{code.co_firstlineno}"
-        raise KernelError(f"{where}: this line has {len(found)} lambdas; write each on a line of its own, or with def")
-    return Source(code.co_filename, lines, 0, 0, function_def(found[0].args, found[0].body))
-
-
-def _is_inside(node: ast.expr, location: tuple[int, int]) -> bool:
-    return (node.lineno, node.col_offset) <= location < (node.end_lineno or 0, node.end_col_offset or 0)
+    except (SyntaxError, ValueError):
+        raise changed(function) from None
+    for node in nodes:
+        if isinstance(node, ast.Lambda) and node.lineno == code.co_firstlineno and _has_code(ast.Expr(node), function):
+            return Source(code.co_filename, lines, 0, 0, function_def(node.args, node.body), code)
+    raise changed(function)
 
 
 def _no_source(name: str) -> KernelError:
@@ -162,8 +239,13 @@ def _no_source(name: str) -> KernelError:
     )
 
 
-def _changed(name: str) -> KernelError:
-    return KernelError(f"the source of {name} has changed since it was imported; start Python again")
+def changed(function: FunctionType) -> KernelError:
+    """Returns the error for a function whose code is not that of its source."""
+    code, name = function.__code__, "the lambda" if function.__name__ == "<lambda>" else function.__name__
+    return KernelError(
+        f"{code.co_filename}:{code.co_firstlineno}: the source of {name} has changed since it was imported, or another "
+        "tool has changed its code, and kernels are compiled from their source; start Python again"
+    )
 
 
 def assigned(body: list[ast.stmt]) -> set[str]:
