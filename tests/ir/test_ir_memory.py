@@ -155,13 +155,13 @@ def test_a_bitcast_keeps_all_bits(gpu: vc.Runtime) -> None:
     data = function.buffer("data", ir.UINT64)
     b = ir.Builder(function)
     me = b.builtin("global_id")
-    halves = b.bitcast(b.load(data, me), ir.vector(ir.UINT32, 2))
+    halves = b.bitcast(b.load(data, me), ir.types.vector(ir.UINT32, 2))
     b.store(data, me, b.bitcast(b.vector(b.extract(halves, 1), b.extract(halves, 0)), ir.UINT64))
     array = np.random.default_rng(0).integers(0, 1 << 63, 4 * GROUP, np.uint64)
     (found,) = launched(gpu, function, array)
     assert np.array_equal(found, array << 32 | array >> 32)
     with pytest.raises(ir.IrError, match="keeps the number of bits"):
-        b.bitcast(me, ir.vector(ir.UINT32, 2))
+        b.bitcast(me, ir.types.vector(ir.UINT32, 2))
 
 
 def test_no_atomic_works_on_vectors() -> None:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from vkcompute.core.quirks import quirks_of
-from vkcompute.ir import SCALARS, UINT32, UINT64, Builder, Function, Memory, Scalar, Value, vector
+from vkcompute.ir import SCALARS, UINT32, UINT64, Builder, Function, Memory, Scalar, Value
+from vkcompute.ir.types import vector
 from vkcompute.runtime.memory.tensor import Tensor
 from vkcompute.runtime.runtime import Runtime
 from vkcompute.runtime.scheduling.placeholders import Placeholder
