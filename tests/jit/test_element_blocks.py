@@ -1,4 +1,4 @@
-"""Elementwise operations on blocks of adjacent elements: every length, type and view, beside numpy."""
+"""Elementwise operations and reductions on blocks of adjacent elements: lengths, types and views, beside numpy."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ import vkcompute as vc
 from vkcompute.jit.elementwise.blocks import block_of
 
 DTYPES = "bool", "int8", "uint16", "int32", "uint32", "int64", "uint64", "float16", "float32", "float64"
-BYTES = 64  # a multiple of every device's alignment
+BYTES = 256  # a multiple of every device's alignment
+largest = vc.reduce("max(a, b)", 0)
 select = vc.elementwise("x if c else y", "c, x, y")
 
 
@@ -34,14 +35,16 @@ def test_every_part_of_a_buffer(
         first = start * BYTES // np.dtype(kind).itemsize
         return rng.integers(0, 2, first + n + after).astype(kind), slice(first, first + n)
 
-    (c, at_c), (x, at_x), (y, at_y) = (part(kind, start) for kind, start in zip(("bool", *kinds), starts, strict=False))
+    (c, at_c), (x, at_x), (y, at_y) = (
+        part(kind, start) for kind, start in zip(("int32", *kinds), starts, strict=False)
+    )
     whole, at = part(np.result_type(x, y).name, starts[3])
     tensors = [gpu.tensor(each) for each in (c, x, y, whole)]
     try:
         select(*[each[where] for each, where in zip(tensors, (at_c, at_x, at_y), strict=False)], out=tensors[3][at])
     except (vc.MissingFeature, TypeError):  # the device lacks a type, or kernels promote to another one than numpy
         return
-    whole[at] = np.where(c[at_c], x[at_x], y[at_y])
+    whole[at] = np.where(c[at_c] != 0, x[at_x], y[at_y])
     np.testing.assert_array_equal(tensors[3].numpy(), whole)
 
 
@@ -90,6 +93,25 @@ def test_a_graphs_input_is_another_view(gpu: vc.Runtime) -> None:
     whole = gpu.tensor(np.arange(100, 108, dtype=np.int32))
     graph.run(x=whole[:5])
     np.testing.assert_array_equal(out.numpy(), 2 * np.arange(100, 105))
+
+
+@given(
+    kind=st.sampled_from([kind for kind in DTYPES if kind != "bool"]),
+    shape=st.tuples(st.integers(1, 5), st.sampled_from([1, 7, 8, 16, 63, 64, 65, 72, 1000, 1024, 1030])),
+    axis=st.sampled_from([0, 1, None]),
+    start=st.integers(0, 2),
+)
+def test_reductions_leave_out_what_is_behind_the_end(
+    gpu: vc.Runtime, kind: str, shape: tuple[int, int], axis: int | None, start: int
+) -> None:
+    first, n = start * BYTES // np.dtype(kind).itemsize, shape[0] * shape[1]
+    x = np.random.default_rng(n).integers(0, 100, first + n + 5).astype(kind)
+    x[first + n :] = 111
+    try:
+        found = largest(gpu.tensor(x)[first : first + n].reshape(shape), axis=axis)
+    except vc.MissingFeature:
+        return
+    np.testing.assert_array_equal(found.numpy(), x[first : first + n].reshape(shape).max(axis))
 
 
 def test_blocks_fill_whole_words(gpu: vc.Runtime) -> None:

@@ -8,6 +8,8 @@ from typing import NamedTuple
 from vkcompute.core.quirks import quirks_of
 from vkcompute.ir import SCALARS, UINT32, UINT64, Builder, Function, Memory, Scalar, Value
 from vkcompute.ir.types import vector
+from vkcompute.jit.elementwise.broadcasting import Mask
+from vkcompute.runtime.memory.context import cached
 from vkcompute.runtime.memory.tensor import Tensor
 from vkcompute.runtime.runtime import Runtime
 from vkcompute.runtime.scheduling.placeholders import Placeholder
@@ -21,6 +23,18 @@ class Block(NamedTuple):
 
 
 SINGLE = Block()
+
+
+def blocks_of(runtime: Runtime, masks: Sequence[Mask], tensors: Sequence[Tensor], outs: Sequence[Tensor] = ()) -> Block:
+    """Returns the blocks of a launch: single elements where an argument is repeated along an axis or not padded.
+
+    Args:
+        masks: broadcast masks of the tensors (broadcasting.py).
+    """
+    block = cached(runtime, Block, lambda: block_of(runtime))
+    streamed = [tensor for tensor, mask in zip(tensors, masks, strict=True) if all(mask)]
+    alike = all(all(mask) or not any(mask) for mask in masks)
+    return block if alike and all(fits(tensor, block) for tensor in (*streamed, *outs)) else SINGLE
 
 
 def block_of(runtime: Runtime) -> Block:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from operator import is_
 from types import FunctionType
@@ -14,7 +14,7 @@ from vkcompute.ir import SCALARS, UINT32
 from vkcompute.jit.compilation.arguments import MOST_ELEMENTS, bound, group_of
 from vkcompute.jit.compilation.build import Signature, real_of
 from vkcompute.jit.compilation.specialization import TRUTH, VALUE
-from vkcompute.jit.elementwise.blocks import SINGLE, Block, BlockAccess, block_of, fits
+from vkcompute.jit.elementwise.blocks import Block, BlockAccess, blocks_of
 from vkcompute.jit.elementwise.broadcasting import Broadcast, Mask, broadcast
 from vkcompute.jit.elementwise.dispatch import dispatch, unaliased, window, windows
 from vkcompute.jit.elementwise.program import MOST_COST, Body, Program, Programs, cost, memory_type, result
@@ -24,7 +24,6 @@ from vkcompute.jit.frontend.source import Definition, parameters_of
 from vkcompute.jit.launching.launcher import is_exact, kind_of, pushed
 from vkcompute.jit.launching.plan import Plan, places
 from vkcompute.jit.library.ids import global_id
-from vkcompute.runtime.memory.context import cached
 from vkcompute.runtime.memory.tensor import Tensor
 from vkcompute.runtime.runtime import Runtime, runtime_of
 
@@ -193,14 +192,6 @@ def _block_program(
     return Program(c, dtypes, single, block.size)
 
 
-def _block(runtime: Runtime, masks: tuple[Mask, ...], tensors: Sequence[Tensor], outs: Sequence[Tensor]) -> Block:
-    """Returns the blocks of a launch: single elements where an argument is repeated along an axis or not padded."""
-    block = cached(runtime, Block, lambda: block_of(runtime))
-    streamed = [tensor for tensor, mask in zip(tensors, masks, strict=True) if all(mask)]
-    alike = all(all(mask) or not any(mask) for mask in masks)
-    return block if alike and all(fits(tensor, block) for tensor in (*streamed, *outs)) else SINGLE
-
-
 class ElementLauncher:
     """Applies a function to elements of tensors."""
 
@@ -221,7 +212,7 @@ class ElementLauncher:
         runtime = runtime_of(tensors[0])
         signature, broadcast = self._arguments.call(runtime, args, outs)
         masks = broadcast.masks[: len(tensors)]
-        block = _block(runtime, masks, tensors, outs)
+        block = blocks_of(runtime, masks, tensors, outs)
         found = self._programs.find((signature, masks, (), block, False))
         if out is None:
             outs = tuple([runtime.empty(broadcast.shape, dtype) for dtype in found.dtypes])

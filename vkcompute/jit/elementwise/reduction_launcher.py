@@ -16,6 +16,8 @@ from vkcompute.dtypes import lookup
 from vkcompute.jit.compilation import fingerprint
 from vkcompute.jit.compilation.arguments import group_of
 from vkcompute.jit.compilation.build import real_of
+from vkcompute.jit.elementwise.blocks import SINGLE, Block, blocks_of
+from vkcompute.jit.elementwise.broadcasting import Mask
 from vkcompute.jit.elementwise.dispatch import dispatch, unaliased, window, windows
 from vkcompute.jit.elementwise.element_launcher import Arguments, check_out, check_size, values
 from vkcompute.jit.elementwise.program import Programs
@@ -66,7 +68,7 @@ class ReduceLauncher:
         if prod(left) > 1:
             check_size(name, prod(shape))
         key = real_of(signature), None if dtype is None else lookup(dtype).numpy.name, signature, masks
-        form = planned[0].method, final and len(planned) == 1
+        form = planned[0].method, final and len(planned) == 1, _block(planned[0], masks, tensors)
         found = self._first.find((*key, form, None, False)).dtypes[0]
         if out is None:
             out = runtime.empty(left, found)
@@ -131,7 +133,8 @@ class ReduceLauncher:
             last = stage is planned[-1]
             part = out if last else temporary(out.runtime, stage.pushes[0], dtype)
             wanted = out.dtype.name if last and out.dtype.name != dtype else None
-            form = stage.method, last and final
+            tensors = [arg for arg in args if type(arg) is Tensor]
+            form = stage.method, last and final, _block(stage, key[3], tensors)
             self._stage(stage, programs, (*key, form, wanted), args, lengths, part, exact)
             programs, key = self._later, (*key[:2], ((part.dtype.char, 1),), ((True,),))
             args, lengths, exact = (part,), (), True
@@ -158,6 +161,12 @@ class ReduceLauncher:
             if plan is None or plan.launch(bound, None) is None:
                 pushes = [*values(args), *lengths, *sizes]
                 dispatch(self._arguments.name, programs, key, bound, pushes, seen.n_groups, plan_key)
+
+
+def _block(stage: Stage, masks: Sequence[Mask], tensors: Sequence[Tensor]) -> Block:
+    """Returns the blocks in which a stage loads its elements."""
+    block = blocks_of(runtime_of(tensors[0]), masks, tensors)
+    return block if stage.has_whole_blocks(block) else SINGLE
 
 
 def prefers_workgroups(runtime: Runtime) -> bool:

@@ -12,8 +12,9 @@ from typing import Any, NamedTuple, cast
 
 from vkcompute.ir import INT32, SCALARS, UINT32, Scalar
 from vkcompute.jit.compilation.build import Signature
+from vkcompute.jit.elementwise.blocks import SINGLE, Block
 from vkcompute.jit.elementwise.broadcasting import Mask
-from vkcompute.jit.elementwise.program import Body, Program, result
+from vkcompute.jit.elementwise.program import MOST_COST, Body, Program, cost, result
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.intrinsics import Intrinsic
 from vkcompute.jit.frontend.source import Definition, definition_of, read
@@ -28,34 +29,51 @@ WIDTH, EACH = 64, 16
 
 
 def _serial(
-    element: Any, combine: Any, store: Any, dtype: Any, n_results: Any, n: Any, n_chunks: Any, n_columns: Any
-) -> None:
+    begin: Any, extend: Any, combine: Any, store: Any, dtype: Any, size: Any,
+    n_results: Any, n: Any, n_chunks: Any, n_columns: Any,
+) -> None:  # fmt: skip
     """Each invocation reduces CHUNK elements, one after the other."""
     i = global_id(0)
     if i < n_results:
         row, column = i // n_columns, i % n_columns
         row, first = row // n_chunks, row % n_chunks * CHUNK
         offset = (row * n + first) * n_columns + column
-        result = element(offset)
+        result = begin(offset, 1)
         for _ in range(1, min(CHUNK, n - first)):
             offset += n_columns
-            result = combine(result, element(offset))
+            result = extend(result, offset, 1)
+        store(i, result)
+
+
+def _serial_blocks(
+    begin: Any, extend: Any, combine: Any, store: Any, dtype: Any, size: Any,
+    n_results: Any, n: Any, n_chunks: Any, n_columns: Any,
+) -> None:  # fmt: skip
+    """Each invocation reduces CHUNK contiguous elements, one block after the other."""
+    i = global_id(0)
+    if i < n_results:
+        first = i % n_chunks * CHUNK
+        offset, count = i // n_chunks * n + first, min(CHUNK, n - first)
+        result = begin(offset, count)
+        for k in range(size, count, size):
+            result = extend(result, offset + k, count - k)
         store(i, result)
 
 
 def _cooperative(
-    element: Any, combine: Any, store: Any, dtype: Any, n_results: Any, n: Any, n_chunks: Any, n_columns: Any
-) -> None:
+    begin: Any, extend: Any, combine: Any, store: Any, dtype: Any, size: Any,
+    n_results: Any, n: Any, n_chunks: Any, n_columns: Any,
+) -> None:  # fmt: skip
     """Each workgroup reduces WIDTH * EACH contiguous elements; its partial results are combined pairwise, in order."""
     parts = shared(WIDTH, dtype)
     group, here = group_id(0), local_id(0)
     row, start = group // n_chunks, group % n_chunks * (WIDTH * EACH)
     first = start + here * EACH
     if first < n and group < n_results:
-        offset = row * n + first
-        result = element(offset)
-        for k in range(1, min(EACH, n - first)):
-            result = combine(result, element(offset + k))
+        offset, count = row * n + first, min(EACH, n - first)
+        result = begin(offset, count)
+        for k in range(size, count, size):
+            result = extend(result, offset + k, count - k)
         parts[here] = result
     barrier()
     n_parts = min(WIDTH, (n - start + EACH - 1) // EACH)
@@ -93,7 +111,8 @@ METHODS = {
     "serial": Method(_serial, CHUNK, WIDTH),
     "cooperative": Method(_cooperative, WIDTH * EACH, 1),
 }
-_KERNELS = {row.kernel: read(row.kernel) for row in METHODS.values()}
+_BLOCKS: Any = _serial_blocks
+_KERNELS = {kernel: read(kernel) for kernel in (*[row.kernel for row in METHODS.values()], _BLOCKS)}
 IDENTITY = definition_of(cast(FunctionType, _identity))
 
 
@@ -113,6 +132,10 @@ class Stage(NamedTuple):
     n_rows: int
     n: int
     n_columns: int
+
+    def has_whole_blocks(self, block: Block) -> bool:
+        """True if each chunk is of whole blocks of elements, but for the end of the last row."""
+        return self.n_columns == 1 and (self.n_rows == 1 or self.n % block.size == 0)
 
     @property
     def chunk(self) -> int:
@@ -152,7 +175,7 @@ def stage_program(
     dtype: str | None,
     signature: Signature,
     masks: tuple[Mask, ...],
-    form: tuple[str, bool],
+    form: tuple[str, bool, Block],
     wanted: str | None,
 ) -> Program:
     """Builds the kernel of a stage.
@@ -165,18 +188,42 @@ def stage_program(
         each: the function that is applied to the elements first.
         real: the type of Python floats.
         dtype: the dtype in which elements are combined; None for their common type.
-        form: the method, and True for the last stage, which adds the initial value.
+        form: the method; True for the last stage, which adds the initial value; the elements that are loaded together.
         wanted: the dtype of the result; None for that in which elements are combined.
     """
-    body, pair, (method, last) = Body(each, signature, masks), Body(combine, (), ()), form
+    body, pair, (method, last, block) = Body(each, signature, masks), Body(combine, (), ()), form
     kind = SCALARS[dtype] if dtype else _kind(body, pair, initial, real)
+    if block.size > 1 and _cost(body, pair, kind, real) > MOST_COST:
+        block = SINGLE
     c = body.compiler(WIDTH, real)
     c.sources |= _KERNELS | {IDENTITY.function: IDENTITY.source, combine.function: combine.source}
-    arguments = body.arguments(c)
+    load = body.block_arguments(c, block) if block.size > 1 else []
+    arguments = [] if load else body.arguments(c)
     out = result(c, wanted or kind.name)
 
-    def element(c: Compiler, offset: Any) -> Number:
-        return body.typed(c, body.at(c, arguments, c.cast(offset, UINT32)), kind)
+    def elements(c: Compiler, offset: Any) -> list[Number]:
+        first = c.cast(offset, UINT32)
+        if not load:
+            return [body.typed(c, body.at(c, arguments, first), kind)]
+        number = c.builder.compute("div", first, c.builder.const(block.size, UINT32))
+        return [body.typed(c, body.call(c, *row), kind) for row in zip(*[each(number) for each in load], strict=True)]
+
+    def begin(c: Compiler, offset: Any, count: Any) -> Number:
+        first, *others = elements(c, offset)
+        return joined_by(c, first, others, c.binary("-", count, 1))
+
+    def extend(c: Compiler, value: Number, offset: Any, count: Any) -> Number:
+        return joined_by(c, value, elements(c, offset), count)
+
+    def joined_by(c: Compiler, value: Number, others: list[Number], count: Any) -> Number:
+        """Combines a value with the first `count` of the elements; the others may be padding."""
+        for k, other in enumerate(others):
+            more = combined(c, value, other)
+            inside = c.truth(c.compare("<", k, count))
+            if not isinstance(inside, bool):
+                more = Number(c.builder.select(inside, more.value, value.value), more.kind)
+            value = more if inside is not False else value
+        return value
 
     def combined(c: Compiler, one: Number, other: Number) -> Number:
         return pair.typed(c, pair.call(c, one, other), kind)
@@ -188,9 +235,19 @@ def stage_program(
     numbers = [
         Number(c.function.push(name, INT32), Kind(INT32)) for name in ("n_results", "n", "n_chunks", "n_columns")
     ]
-    emitted = [Intrinsic(each, 0, None) for each in (element, combined, store)]
-    c.inline(METHODS[method].kernel, [*emitted, kind.numpy.type, *numbers], {}, ast.Pass())
+    emitted = [Intrinsic(each, 0, None) for each in (begin, extend, combined, store)]
+    kernel = _BLOCKS if load and method == "serial" else METHODS[method].kernel
+    c.inline(kernel, [*emitted, kind.numpy.type, block.size, *numbers], {}, ast.Pass())
     return Program(c, (wanted or kind.name,))
+
+
+def _cost(body: Body, pair: Body, kind: Scalar, real: Scalar) -> float:
+    """Returns the cost of an element and of combining it with another."""
+    c = body.compiler(1, real)
+    c.sources[pair.function] = pair.source
+    element = body.typed(c, body.at(c, body.arguments(c), c.builder.builtin("global_id")), kind)
+    pair.call(c, element, element)
+    return cost(c.function)
 
 
 def _kind(body: Body, pair: Body, initial: Any, real: Scalar) -> Scalar:
