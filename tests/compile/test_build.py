@@ -13,8 +13,7 @@ from typing import Any
 
 import pytest
 
-from vkcompute.compilers.build import MANIFEST, ShaderBuild
-from vkcompute.compilers.builtin_shaders import BUILT_IN_SHADERS, BuiltInShader
+from build_shaders import BUILT_IN_SHADERS, MANIFEST, BuiltInShader, ShaderBuild
 from vkcompute.errors import CompileError, NoCompiler
 from vkcompute.spirv import opcodes as op
 from vkcompute.spirv.enums import Dim

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from vkcompute.compilers.builtin_shaders import BUILT_IN_SHADERS
+from build_shaders import BUILT_IN_SHADERS
 
 pytest.importorskip("hatchling")
 pytestmark = pytest.mark.pure

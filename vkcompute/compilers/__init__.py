@@ -7,8 +7,6 @@
     command_line.py     glslc, glslang, spirv-opt and spirv-val
     discovery.py        search for an installed compiler
     compilation.py      compilation of one text, with a cache on disk
-    builtin_shaders.py  table of the library's own shaders
-    build.py            compilation of the library's own shaders for a wheel
 
-Needs only the standard library: a wheel is built before its dependencies are installed.
+Needs only the standard library: `build_shaders.py` uses it before the dependencies of a wheel are installed.
 """
