@@ -1,37 +1,37 @@
-"""The machine that runs a simulated kernel: the compiler, with a builder that evaluates operations immediately."""
+"""The machine that runs a simulated kernel, and its values: numbers, vectors and arrays.
+
+It is the compiler, with a builder that evaluates operations immediately. Values have Python's operators, and work with
+`print` and debuggers.
+"""
 
 from __future__ import annotations
 
 import ast
 import math
+from collections.abc import Callable, Iterable
 from types import FunctionType
 from typing import Any
 
 import numpy as np
 
-from vkcompute.ir import INT32, INT64, Constant, Function, Memory, Scalar, Value
+from vkcompute.ir import INT32, INT64, Constant, Function, Memory, Value
+from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.context import Frame
-from vkcompute.jit.frontend.values import Array, Kind, Number, Row, Vector, like
+from vkcompute.jit.frontend.values import Array, Kind, Number, Row, Vector, like, sliced, swizzled
 from vkcompute.jit.library import workgroup
 from vkcompute.jit.simulator.callstack import CallStack
 from vkcompute.jit.simulator.invocations import Grid
 from vkcompute.jit.simulator.memory import DeviceMemory
-from vkcompute.jit.simulator.numbers import (
-    Semantics,
-    SimulatedArray,
-    SimulatedConstant,
-    SimulatedNumber,
-    SimulatedRow,
-    SimulatedVector,
-    plain,
-)
 from vkcompute.jit.simulator.operations import DIRECT, Evaluator, State
 from vkcompute.jit.simulator.recorder import Notes, Recorder, type_of
-from vkcompute.jit.simulator.rewriter import rewritten
 
 
-class Machine(Semantics):
+class Machine(Compiler):
     """Evaluates a kernel for the current invocation.
+
+    Args:
+        recorder: has compiled the kernel.
+        rewrite: returns the function of notes for this machine.
 
     Attributes:
         stack: the call stack of the kernel.
@@ -40,10 +40,11 @@ class Machine(Semantics):
         counts: True if iterations of loops are counted, which subgroup operations need.
     """
 
-    def __init__(self, notes: Notes, real: Scalar, local_size: tuple[int, int, int], *, counts: bool) -> None:
-        super().__init__(Function(notes.function.__name__, local_size), real)
-        self.stack, self.counts = CallStack(), counts
-        self.grid = Grid(notes.function.__name__, self.stack)
+    def __init__(self, recorder: Recorder, rewrite: Callable[[Notes, Machine], FunctionType], *, counts: bool) -> None:
+        notes, name = recorder.notes, recorder.function.name
+        super().__init__(Function(name, recorder.function.local_size), recorder.real)
+        self.stack, self.counts, self._rewrite = CallStack(), counts, rewrite
+        self.grid = Grid(name, self.stack)
         self.memory = DeviceMemory(self.grid)
         self.builder = Evaluator(self.function, State(self.grid, self.memory))
         self.frames.append(Frame(notes.function, notes.source, set()))
@@ -118,7 +119,7 @@ class Machine(Semantics):
         if key not in self._inlined:
             recorder = Recorder(Function(function.__name__), self.real)
             notes, kind = recorder.note(self.frames[0], function, list(map(_stand_in, args)))
-            self._inlined[key] = rewritten(notes, self), kind
+            self._inlined[key] = self._rewrite(notes, self), kind
         found, kind = self._inlined[key]
         return self.as_type(kind, found(*map(self.simulated, args)))
 
@@ -182,3 +183,182 @@ def _stand_in(value: Any) -> Any:
     if isinstance(value, tuple):
         return like(value, map(_stand_in, value))
     return Number(Value(value.kind.type), value.kind) if isinstance(value, Number) else value
+
+
+def _binary(sign: str) -> tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]]:
+    def forward(self: Operators, other: Any) -> Any:
+        return self.rules.operate(sign, self, other)
+
+    def backward(self: Operators, other: Any) -> Any:
+        return self.rules.operate(sign, other, self)
+
+    return forward, backward
+
+
+def _compared(sign: str) -> Callable[[Any, Any], Any]:
+    return lambda self, other: self.rules.simulated(self.rules.compare(sign, self, other))
+
+
+def _unary(sign: str) -> Callable[[Any], Any]:
+    return lambda self: self.rules.simulated(self.rules.unary(sign, self))
+
+
+class Operators:
+    """Python's operators, with the compiler's rules."""
+
+    __slots__ = ()
+    rules: Machine
+    __array_ufunc__ = None  # so that numpy's scalars defer to these operators
+
+    __add__, __radd__ = _binary("+")
+    __sub__, __rsub__ = _binary("-")
+    __mul__, __rmul__ = _binary("*")
+    __truediv__, __rtruediv__ = _binary("/")
+    __floordiv__, __rfloordiv__ = _binary("//")
+    __mod__, __rmod__ = _binary("%")
+    __pow__, __rpow__ = _binary("**")
+    __lshift__, __rlshift__ = _binary("<<")
+    __rshift__, __rrshift__ = _binary(">>")
+    __and__, __rand__ = _binary("&")
+    __or__, __ror__ = _binary("|")
+    __xor__, __rxor__ = _binary("^")
+    __matmul__, __rmatmul__ = _binary("@")
+    __eq__, __ne__ = _compared("=="), _compared("!=")
+    __lt__, __le__, __gt__, __ge__ = map(_compared, ("<", "<=", ">", ">="))
+    __neg__, __pos__, __invert__ = map(_unary, "-+~")
+
+
+class SimulatedNumber(Operators, Number):
+    """A number that the device would compute, of the type that it has there."""
+
+    __slots__ = ("rules",)
+
+    def __init__(self, value: Value, kind: Kind, rules: Machine) -> None:
+        super().__init__(value, kind)
+        object.__setattr__(self, "rules", rules)
+
+    @property
+    def scalar(self) -> Any:
+        """The number as a numpy scalar."""
+        assert isinstance(self.value, Constant)
+        return self.value.value
+
+    def __bool__(self) -> bool:
+        return bool(self.scalar)
+
+    def __int__(self) -> int:
+        return int(self.scalar)
+
+    def __float__(self) -> float:
+        return float(self.scalar)
+
+    def __index__(self) -> int:
+        return self.scalar.__index__()  # type: ignore[no-any-return]
+
+    def __repr__(self) -> str:
+        return str(self.scalar)
+
+    def __format__(self, spec: str) -> str:
+        return format(self.scalar, spec)
+
+
+class SimulatedConstant(SimulatedNumber):
+    """A numpy scalar from outside of the kernel, a compile-time constant."""
+
+    __slots__ = ()
+
+
+class SimulatedVector(Operators, Vector):
+    """A vector of simulated numbers."""
+
+    def __new__(cls, parts: Iterable[Any], rules: Machine) -> SimulatedVector:
+        found = super().__new__(cls, parts)
+        found.rules = rules
+        return found
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return self.rules.simulated(sliced(Vector(self), index))
+        return self.rules.simulated(self.rules.element(Vector(self), index))
+
+    def __getattr__(self, name: str) -> Any:
+        return self.rules.simulated(swizzled(Vector(self), name))
+
+    def __repr__(self) -> str:
+        return f"{type(self[0].scalar).__name__}x{len(self)}({', '.join(map(str, self))})"
+
+
+class SimulatedRow(Operators, Row):
+    """A row of an array."""
+
+    __slots__ = ("rules",)
+
+    def __init__(self, row: Row, rules: Machine) -> None:
+        super().__init__(row.array, row.indices)
+        object.__setattr__(self, "rules", rules)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.rules.simulated(self.rules.item(self, plain(index)))
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self.rules.assign(self, plain(index), value)
+
+    def __len__(self) -> int:
+        return self.rules.shape(self.array)[-1]
+
+    def __repr__(self) -> str:
+        return f"{self.array.name}[{', '.join(map(str, self.indices))}]"
+
+
+class SimulatedArray:
+    """A tensor or a shared array of a simulated kernel.
+
+    Attributes:
+        array: the compiler's value for it.
+    """
+
+    def __init__(self, array: Array, rules: Machine) -> None:
+        self.array, self._rules = array, rules
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._rules.simulated(self._rules.item(self.array, plain(index)))
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self._rules.assign(self.array, plain(index), value)
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """Lengths of the axes: int32 for a tensor, constants for a shared array."""
+        return tuple(self._rules.simulated(self._rules.extent(self.array, axis)) for axis in range(self.array.ndim))
+
+    @property
+    def size(self) -> Any:
+        """Number of elements."""
+        return self._rules.simulated(self._rules.extent(self.array, -1))
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return self.array.ndim
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the elements."""
+        return self.array.element.numpy
+
+    def __len__(self) -> int:
+        return self._rules.shape(self.array)[0]
+
+    def __repr__(self) -> str:
+        array = self.array
+        data = self._rules.contents(array.memory).view(array.element.numpy).reshape(self._rules.shape(array))
+        return f"{array.name}: {data!r}"
+
+
+def plain(value: Any) -> Any:
+    """Converts a simulated value to one of the compiler, with constants as Python or numpy objects."""
+    if isinstance(value, tuple) and not isinstance(value, Vector):
+        return like(value, map(plain, value))
+    if isinstance(value, SimulatedArray):
+        return value.array
+    return value.scalar if type(value) is SimulatedConstant else value

@@ -10,7 +10,7 @@ import numpy as np
 
 from vkcompute import ir
 from vkcompute.ir import BOOL, SCALARS, Builder, Constant, Function
-from vkcompute.ir.function import Op, Region, Value
+from vkcompute.ir.function import Op, Value
 from vkcompute.ir.types import element_of, vector
 from vkcompute.jit.simulator.invocations import Grid
 from vkcompute.jit.simulator.memory import DeviceMemory
@@ -40,15 +40,7 @@ class Evaluator(Builder):
         kind = _TYPES[found.dtype]
         return Constant(vector(kind, found.size) if found.ndim else kind, found)  # type: ignore[arg-type]
 
-    def _append(
-        self,
-        code: str,
-        args: Sequence[Value] = (),
-        attribute: Any = None,
-        regions: Sequence[Region] = (),
-        *,
-        anyway: bool = False,
-    ) -> Op:
+    def _append(self, code: str, args: Sequence[Value] = (), attribute: Any = None, *_: Any, **__: Any) -> Op:
         self._evaluated(code, args, attribute)
         return Op(code, None)
 

@@ -6,66 +6,33 @@ import ast
 from collections.abc import Callable
 from functools import partial
 from types import CellType, CodeType, FunctionType
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import numpy as np
 
 from vkcompute.jit.frontend.intrinsics import INTRINSICS
 from vkcompute.jit.frontend.values import Number, is_static
-from vkcompute.jit.simulator.callstack import CallStack
+from vkcompute.jit.simulator.machine import Machine
 from vkcompute.jit.simulator.recorder import DEBUGGING, Notes, type_of
 
 _TABLE = "<simulator>"  # a name that no program can have
 
 
-class Hooks(Protocol):
-    """The functions of the simulator that a rewritten kernel calls.
-
-    Attributes:
-        stack: where functions are registered.
-        counts: True if iterations of loops are counted.
-    """
-
-    stack: CallStack
-    counts: bool
-
-    def constant(self, value: Any, /) -> Any:
-        """Converts a value from outside of the kernel."""
-
-    def as_type(self, kind: Any, value: Any, /) -> Any:
-        """Converts a value to a type."""
-
-    def selected(self, kind: Any, values: tuple[Any, ...], index: Any, /) -> Any:
-        """Returns an element of a tuple, in a type."""
-
-    def invoke(self, node: ast.AST, function: Any, kind: Any, /, *args: Any) -> Any:
-        """Calls an intrinsic, and converts its result to a type."""
-
-    def begin_loop(self, line: int, /) -> None:
-        """Starts to count the iterations of a loop."""
-
-    def begin_iteration(self, line: int, /) -> None:
-        """Counts an iteration of a loop."""
-
-    def range(self, line: int, /, *args: Any) -> Any:
-        """Yields the numbers of a range, for a loop."""
-
-
-def rewritten(notes: Notes, hooks: Hooks) -> FunctionType:
+def rewritten(notes: Notes, machine: Machine) -> FunctionType:
     """Returns the rewritten function of these notes, with the file and lines of its source."""
     function, source = notes.function, notes.source
-    rewriter = Rewriter(notes, hooks)
+    rewriter = Rewriter(notes, machine)
     tree = rewriter.function()
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
     cells[_TABLE] = CellType(rewriter.table)
     outer = ast.FunctionDef(_TABLE, _parameters([ast.arg(name) for name in cells]), [tree], [])
     module = ast.increment_lineno(ast.fix_missing_locations(ast.Module([outer], [])), source.above)
     code = _inner(_inner(compile(module, source.file, "exec", dont_inherit=True)))
-    hooks.stack.add(code, function, source)
-    defaults = tuple(map(hooks.constant, function.__defaults__ or ()))
+    machine.stack.add(code, function, source)
+    defaults = tuple(map(machine.constant, function.__defaults__ or ()))
     closure = tuple([cells[name] for name in code.co_freevars])
     found = FunctionType(code, function.__globals__, function.__name__, defaults, closure)
-    found.__kwdefaults__ = {name: hooks.constant(each) for name, each in (function.__kwdefaults__ or {}).items()}
+    found.__kwdefaults__ = {name: machine.constant(each) for name, each in (function.__kwdefaults__ or {}).items()}
     return found
 
 
@@ -91,8 +58,8 @@ class Rewriter(ast.NodeVisitor):
         table: the objects to which the rewritten function refers, by index.
     """
 
-    def __init__(self, notes: Notes, hooks: Hooks) -> None:
-        self._notes, self._hooks = notes, hooks
+    def __init__(self, notes: Notes, machine: Machine) -> None:
+        self._notes, self._machine = notes, machine
         self.table: list[Any] = []
 
     def function(self) -> ast.FunctionDef:
@@ -130,7 +97,7 @@ class Rewriter(ast.NodeVisitor):
         """Converts an expression to a type."""
         if kind is None:
             return node
-        call = ast.Call(self._entry(partial(self._hooks.as_type, kind), node), [node], [])
+        call = ast.Call(self._entry(partial(self._machine.as_type, kind), node), [node], [])
         return cast(ast.expr, _placed(call, node))
 
     def _assignments(self, types: dict[str, Any], like: ast.AST) -> list[ast.stmt]:
@@ -150,8 +117,8 @@ class Rewriter(ast.NodeVisitor):
         found: list[ast.stmt] = []
         for each, following in zip(statements, [*statements[1:], None], strict=False):
             types = self._notes.joined.get(each, {})
-            if isinstance(each, ast.While) and self._hooks.counts:
-                found.append(_placed(ast.Expr(self._call(self._hooks.begin_loop, each)), each))
+            if isinstance(each, ast.While) and self._machine.counts:
+                found.append(_placed(ast.Expr(self._call(self._machine.begin_loop, each)), each))
             found += [self.visit(each), *self._assignments(types, following or each)]
         return found
 
@@ -174,8 +141,8 @@ class Rewriter(ast.NodeVisitor):
             ast.NamedExpr(ast.Name(name, ast.Store()), self._variable(name, kind, node.test))
             for name, kind in heads.items()
         ]
-        if self._hooks.counts:
-            first.append(self._call(self._hooks.begin_iteration, node))
+        if self._machine.counts:
+            first.append(self._call(self._machine.begin_iteration, node))
         if first:
             both = ast.Tuple([*first, test], ast.Load())
             test = _placed(ast.Subscript(both, ast.Constant(-1), ast.Load()), node.test)
@@ -188,7 +155,7 @@ class Rewriter(ast.NodeVisitor):
         heads = dict(self._notes.heads.get(node, {}))  # an empty loop has none
         heads.pop(getattr(node.target, "id", ""), None)
         args = [self.visit(each) for each in node.iter.args]
-        numbers = partial(self._hooks.range, self._line(node))
+        numbers = partial(self._machine.range, self._line(node))
         call = _placed(ast.Call(self._entry(numbers, node.iter), args, []), node.iter)
         body = [*self._assignments(heads, node.iter), *self._block(node.body)]
         orelse = [*self._assignments(heads, node.orelse[0]), *self._block(node.orelse)] if node.orelse else []
@@ -202,7 +169,7 @@ class Rewriter(ast.NodeVisitor):
         known = type(value) is bool and any(_has_numpy_scalar(self._value(each)) for each in ast.iter_child_nodes(node))
         if not known and not _has_numpy_scalar(value):
             return super().visit(node)
-        found = self._hooks.constant(value)
+        found = self._machine.constant(value)
         if not any(each in self._notes.calls for each in ast.walk(node)):
             return self._entry(found, node)
         call = ast.Call(self._entry(lambda _: found, node), [super().visit(node)], [])  # for its side effects
@@ -217,7 +184,7 @@ class Rewriter(ast.NodeVisitor):
         found, kind = cast(ast.Subscript, self.generic_visit(node)), type_of(self._value(node))
         if not isinstance(self._value(node.value), tuple) or not isinstance(self._value(node.slice), Number):
             return found
-        picked = self._entry(partial(self._hooks.selected, kind), node)
+        picked = self._entry(partial(self._machine.selected, kind), node)
         return cast(ast.expr, _placed(ast.Call(picked, [found.value, found.slice], []), node))
 
     visit_BoolOp = visit_IfExp = visit_Compare = visit_UnaryOp = _joined  # noqa: N815
@@ -229,9 +196,9 @@ class Rewriter(ast.NodeVisitor):
         if function in (None, *DEBUGGING) or not (emitted or node in self._notes.calls):
             return cast(ast.expr, self.generic_visit(node))
         if emitted:
-            target: Any = partial(self._hooks.invoke, node, function, kind)
+            target: Any = partial(self._machine.invoke, node, function, kind)
         else:
-            target = rewritten(self._notes.calls[node], self._hooks)
+            target = rewritten(self._notes.calls[node], self._machine)
         args, named = ([self.visit(each) for each in given] for given in (node.args, node.keywords))
         call = _placed(ast.Call(self._entry(target, node.func), args, named), node)
         return call if emitted else self._as_type(kind, call)
