@@ -23,9 +23,9 @@ _SWIZZLES = {letter: k for letters in ("xyzw", "rgba", "stpq") for k, letter in 
 _FUNCTIONS = {name: getattr(stdlib, name) for name in stdlib.__all__}
 NAMES: dict[str, Any] = {**TYPES, **CONSTRUCTORS, **_FUNCTIONS, "math": math, "stdlib": stdlib, "range": range}
 """Meaning of names that are not variables, imported or not"""
-_BINARY, _ON_INTEGERS = ("atan2", "min", "max"), ("abs", "sign", "min", "max")
-_UNARY = [row.name for row in ir.OPERATIONS.values() if row.arity == 1]
-_OPCODES = {function: name for name, function in _FUNCTIONS.items() if name in (*_UNARY, *_BINARY)}
+_ON_INTEGERS = ("abs", "sign", "min", "max")
+_ARITIES = {row.name: row.arity for row in ir.OPERATIONS.values() if row.arity and row.name != "pow"}
+_OPCODES = {function: name for name, function in _FUNCTIONS.items() if name in _ARITIES}
 _OPCODES[stdlib.round_even] = "round"
 """Functions that are one operation; keyed by function, so that `math.floor` is found as well as `floor`"""
 _INLINED = {function: name in stdlib.GEOMETRIC for name, function in _FUNCTIONS.items() if function not in _OPCODES}
@@ -111,15 +111,12 @@ class ShaderCompiler(Compiler):
     def _store_at(self, value: Any, target: ast.expr) -> None:
         if not isinstance(target, ast.Name):
             return super()._store_at(value, target)
-        if len(self.frames) == 1 and target.id in self.frames[0].function.__code__.co_varnames[: self._n_parameters]:
+        code = self.frames[0].function.__code__
+        if len(self.frames) == 1 and target.id in code.co_varnames[: code.co_argcount]:
             raise UnsupportedError(
                 f"{target.id} is a parameter; assign to its elements, or to a variable of another name"
             )
         return super()._store_at(self._concrete(value), target)
-
-    @property
-    def _n_parameters(self) -> int:
-        return self.frames[0].function.__code__.co_argcount
 
     def _concrete(self, value: Any) -> Any:
         """Converts Python numbers to i32, f32 or booleans, as values of variables."""
@@ -209,17 +206,6 @@ class ShaderCompiler(Compiler):
             raise UnsupportedError(f"a list holds values of one type; got {' and '.join(names) or 'none'}")
         return values
 
-    def _shader_subscript(self, node: ast.Subscript) -> Any:
-        base = self.value(node.value)
-        index = self.value(node.slice) if isinstance(base, ListLiteral) else None
-        if not isinstance(index, Number):
-            return self._subscript(node)
-        self.index(index)
-        selected = base[0]
-        for n, each in enumerate(base[1:], 1):
-            selected = self.where(self.compare("==", index, n), each, selected)
-        return selected
-
     # -- names and calls ----------------------------------------------------------------------------------------------
 
     def _shader_name(self, node: ast.Name) -> Any:
@@ -283,7 +269,7 @@ class ShaderCompiler(Compiler):
 
     def _operation(self, code: str, *args: Any) -> Number:
         """Compiles a function that is one operation."""
-        arity = 2 if code in _BINARY else 1
+        arity = _ARITIES[code]
         if len(args) != arity:
             raise UnsupportedError(f"{code} takes {arity} number{'s' * (arity - 1)}; got {len(args)}")
         kind = self._common_type(code, *args)
@@ -295,7 +281,6 @@ class ShaderCompiler(Compiler):
 _NODES: dict[type[ast.AST], Callable[[ShaderCompiler, Any], Any]] = {
     ast.Name: ShaderCompiler._shader_name,
     ast.Attribute: ShaderCompiler._shader_attribute,
-    ast.Subscript: ShaderCompiler._shader_subscript,
     ast.List: ShaderCompiler._list,
     ast.Call: ShaderCompiler._shader_call,
 }
