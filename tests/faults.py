@@ -83,8 +83,8 @@ def finalizing(frame: Any) -> bool:
 
 
 @contextmanager
-def interrupted(after: int) -> Iterator[list[bool]]:
-    """Ctrl-C after so many of the moments in the block when it may come; gives whether it has."""
+def handled(after: int, handler: Callable[[], object]) -> Iterator[list[bool]]:
+    """Calls a handler after so many of the moments in the block when one may be called; gives whether it was."""
     come: list[bool] = []
     left = itertools.count(after, -1)
 
@@ -93,14 +93,26 @@ def interrupted(after: int) -> Iterator[list[bool]]:
             return
         if not finalizing(frame) and next(left) == 0:
             come.append(True)
-            raise KeyboardInterrupt
+            handler()
 
     sys.setprofile(at)
     try:
         yield come
-    except KeyboardInterrupt as error:
-        sys.setprofile(None)
-        assert come
-        error.__traceback__ = None
     finally:
         sys.setprofile(None)
+
+
+@contextmanager
+def interrupted(after: int, error: type[BaseException] = KeyboardInterrupt) -> Iterator[list[bool]]:
+    """Ctrl-C, or another error of a handler, after so many of the moments in the block; gives whether it has come."""
+
+    def fail() -> None:
+        raise error
+
+    come: list[bool] = []
+    try:
+        with handled(after, fail) as come:
+            yield come
+    except error as caught:
+        assert come
+        caught.__traceback__ = None

@@ -99,7 +99,9 @@ class Instance(Handle):
         pointer = vk.ffi.new("VkDebugUtilsMessengerEXT*")
         create = self.function("vkCreateDebugUtilsMessengerEXT")
         vk.check(
-            create(self.handle, validation.messenger_info(), vk.NULL, pointer), "vkCreateDebugUtilsMessengerEXT", self
+            create(self.handle, validation.messenger_info(self.validation), vk.NULL, pointer),
+            "vkCreateDebugUtilsMessengerEXT",
+            self,
         )
         destroy = self.function("vkDestroyDebugUtilsMessengerEXT")
         self._deletions.append((destroy, self.handle, pointer[0], vk.NULL))

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Any, NoReturn, TypeVar
 
 from vkcompute.core.interrupts import call_into
+from vkcompute.core.validation import raise_pending
 from vkcompute.errors import ClosedError
 
 _H = TypeVar("_H", bound="Handle")
@@ -60,17 +61,18 @@ def run_deletions(deletions: list[Deletion], first: int = -1) -> None:
 
 
 def run_deletion(deletions: list[Deletion] | deque[Deletion], index: int) -> None:
-    """Runs one deletion and removes it; an interrupt cannot separate a driver's function from the removal."""
+    """Runs one deletion and removes it; an interrupt cannot separate a driver's function from the removal.
+
+    A deletion that raises remains. An objection of the validation layer is raised once the deletion is removed.
+    """
     function, *arguments = deletions[index]
     done: list[Any] = []
     try:
         call_into(done, function, *arguments)
-    except Exception:  # e.g. a validation error: the object has been destroyed
-        done.append(None)
-        raise
     finally:
         if done:
             del deletions[index]
+    raise_pending()
 
 
 def forked_error(what: str, pid: int) -> ClosedError:

@@ -69,24 +69,30 @@ def users_line() -> str:
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 
-def _on_message(severity: int, types: int, data: Any, _user: Any) -> int:
+def _on_message(severity: int, types: int, data: Any, raises: Any) -> int:
     text = vk.ffi.string(data.pMessage).decode(errors="replace")
     vuid = vk.ffi.string(data.pMessageIdName).decode() if data.pMessageIdName != vk.NULL else ""
     logger.log(_SEVERITIES.get(severity, logging.INFO), "%s: %s", vuid, text)
     if types & _VALIDATION_TYPE and severity >= _WARNING:
         message = Message(vuid, text, users_line(), threading.get_ident())
         _unread.append(message)
-        _pending.append(message)
+        if raises != vk.NULL:
+            _pending.append(message)
     return 0
 
 
 _callback = vk.ffi.callback("PFN_vkDebugUtilsMessengerCallbackEXT", _on_message)
 
 
-def messenger_info() -> Any:
+def messenger_info(mode: str) -> Any:
     """Returns the creation structure of a messenger for warnings and errors."""
+    raises = vk.ffi.cast("void*", mode == "error")
     return vk.struct(
-        "VkDebugUtilsMessengerCreateInfoEXT", messageSeverity=0x1100, messageType=0x7, pfnUserCallback=_callback
+        "VkDebugUtilsMessengerCreateInfoEXT",
+        messageSeverity=0x1100,
+        messageType=0x7,
+        pfnUserCallback=_callback,
+        pUserData=raises,
     )
 
 
@@ -101,6 +107,8 @@ def synchronization_info() -> Any:
 
 def raise_pending() -> None:
     """Raises the messages on this thread that have not been raised yet."""
+    if not _pending:
+        return
     here = threading.get_ident()
     mine = [message for message in _pending if message.thread == here]
     if mine:
@@ -108,8 +116,13 @@ def raise_pending() -> None:
         raise ValidationError("\n".join(message.text for message in mine), mine[0].vuid, mine[0].where)
 
 
-def raise_objections(_name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """Wraps a driver's function (a `vk.Wrapper`): it raises ValidationError if the layer objects to the call."""
+def raise_objections(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Wraps a driver's function (a `vk.Wrapper`): it raises ValidationError if the layer objects to the call.
+
+    Functions that destroy objects are left alone: what calls them raises once it has noted the destruction.
+    """
+    if name.startswith(("vkDestroy", "vkFree")):
+        return function
 
     def call(*args: Any) -> Any:
         results: list[Any] = []
