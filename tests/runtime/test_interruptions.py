@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from faults import interrupted, watched
+from faults import handled, interrupted, watched
 from runtimes import open_runtime
 
 import vkcompute as vc
@@ -333,3 +333,50 @@ def test_ctrl_c_gets_out_of_every_wait(run_python: Callable[..., Any]) -> None:
     done = run_python(LONG, timeout_s=100)
     assert done.stdout.split("\n")[:2] == [f"{[True] * 6} True", "True"], done.stderr
     assert done.returncode == 0, done.stderr
+
+
+HANDLERS: list[Callable[[World, vc.Tensor], object]] = [
+    lambda w, own: w.kernel(own, own),
+    lambda w, own: own.numpy(),
+    lambda w, own: own.write(np.ones(LENGTH, np.int32)),
+    lambda w, own: own.copy(),
+    lambda w, _: w.other.run(),
+    lambda w, _: w.runtime.wait(),
+    lambda w, _: w.runtime.flush(),
+    lambda w, own: w.kernel(own, own).done(),
+    lambda w, _: w.runtime.zeros(10).close(),
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=["direct", "staging", "parts"])
+@pytest.mark.parametrize("use", USES)
+def test_handlers_and_finalizers_that_use_the_runtime_do_no_harm(use: str, options: dict[str, Any]) -> None:
+    """What they interrupt goes on as if they had not been there, also where they are rejected."""
+    outcomes: set[str] = set()
+
+    def handler() -> None:
+        try:
+            HANDLERS[after % len(HANDLERS)](world, own)
+            outcomes.add("")
+        except vc.VkComputeError as error:
+            outcomes.add(str(error))
+
+    with watched():
+        world = World(**options)
+        out, own = np.zeros(LENGTH, np.int32), world.runtime.zeros(LENGTH, np.int32)
+        with world.runtime.record() as world.other:
+            own.read(out)
+        for after in itertools.count():
+            world.reset()
+            with handled(after, handler) as come:
+                USES[use](world)
+            c = {"flush": 0, "wait": 0, "numpy": 0, "copy": world.n + 1}.get(use, world.n + 2)
+            assert (held(world.b), held(world.c)) == ({world.n + 1}, {c}), (after, outcomes)
+            if not come:
+                break
+        assert after > 3
+        own = world.other = None
+        world.close()
+    assert "" in outcomes
+    assert all("signal handler or finalizer" in each for each in outcomes - {""})
+    assert len(outcomes) < 3

@@ -79,7 +79,7 @@ class Device(LogicalDevice):
     def _returned(self) -> None:
         self._lent.pop()
         if self.closed and not self.inherited:
-            with self.lock:
+            with self.unguarded_lock:  # in a finalizer, for which `_end` is prepared
                 if not self._lent:
                     self._end()
 

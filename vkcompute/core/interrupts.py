@@ -27,11 +27,21 @@ turn.
 
 from __future__ import annotations
 
+import contextlib
+import os
+import threading
 from collections.abc import Callable
 from itertools import starmap
+from sys import _getframe
+from threading import get_ident
+from types import FrameType
 from typing import Any, TypeVar
 
+from vkcompute.errors import VkComputeError
+
 _T = TypeVar("_T")
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_OWN_FILES = _PACKAGE, contextlib.__file__
 
 
 def call_into(results: list[_T], function: Callable[..., _T], *arguments: Any) -> None:
@@ -41,3 +51,49 @@ def call_into(results: list[_T], function: Callable[..., _T], *arguments: Any) -
     not between its return and the append.
     """
     results += starmap(function, (arguments,))  # `+=` on a list calls and appends in C
+
+
+class Guarded:
+    """Has a lock that its thread may take again, but not in a signal handler or finalizer that interrupts the holder.
+
+    Both run in the middle of library code, whose data may be half changed.
+
+    Attributes:
+        unguarded_lock: the lock, for code that must not fail, or that does what `lock` does by itself.
+        is_owned: returns True if this thread has the lock.
+        holders: thread -> id of the frame, or code object of the function, that took the lock first or is about to.
+    """
+
+    def __init__(self) -> None:
+        self.renew_locks()
+
+    def renew_locks(self) -> None:
+        """Replaces the lock in a forked child, where the thread that held it may not exist."""
+        lock: Any = threading.RLock()
+        self.unguarded_lock, self.is_owned = lock, lock._is_owned
+        self.holders: dict[int, object] = {}
+
+    @property
+    def lock(self) -> Any:
+        """The lock, for a `with` statement that takes it at once.
+
+        Raises:
+            VkComputeError: a signal handler or a finalizer uses what the code that it interrupts has locked.
+        """
+        if self.is_owned():
+            self.refuse_interruption(_getframe(1))
+        else:
+            self.holders[get_ident()] = id(_getframe(1))
+        return self.unguarded_lock
+
+    def refuse_interruption(self, frame: FrameType) -> None:
+        """Raises an error if code outside of the package runs between the lock's holder and `frame`, which it calls."""
+        holder, inner, foreign = self.holders.get(get_ident()), frame.f_back, False
+        while inner is not None and holder not in (id(inner), inner.f_code):
+            foreign = foreign or not inner.f_code.co_filename.startswith(_OWN_FILES)
+            inner = inner.f_back
+        if foreign and inner is not None:
+            raise VkComputeError(
+                "a signal handler or finalizer uses what it has interrupted in the middle of a call; have it set a "
+                "flag, and do the work when the interrupted call has returned"
+            )

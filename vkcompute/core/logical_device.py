@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from vkcompute.core import features, vk
 from vkcompute.core.deletion_queue import DeletionQueue, TimelineSemaphore
-from vkcompute.core.interrupts import call_into
+from vkcompute.core.interrupts import Guarded, call_into
 from vkcompute.core.lifetime import Deletion, Handle, run_deletions
 from vkcompute.core.physical import PhysicalDevice
 from vkcompute.core.queue_plan import QueuePlan
@@ -28,7 +28,7 @@ def _nobody_waits(error: DeviceLost) -> None:
     """The default of `on_lost`: no work is pending."""
 
 
-class LogicalDevice(Handle):
+class LogicalDevice(Handle, Guarded):
     """A VkDevice: its functions, its locks, and the lifetimes of the objects created on it.
 
     Args:
@@ -62,8 +62,7 @@ class LogicalDevice(Handle):
         features.require(require, physical.features, str(physical))
         self.physical, self.name = physical, physical.name
         self.features = frozenset(require) | {name for name in features.WANTED if physical.features.get(name)}
-        self.lock = threading.RLock()
-        self.submit_lock = threading.Lock()
+        self.renew_locks()
         self.loss: DeviceLost | None = None
         self.submit_recorded: Callable[[], None] = _nothing_recorded
         self.on_lost: Callable[[DeviceLost], None] = _nobody_waits
@@ -178,7 +177,7 @@ class LogicalDevice(Handle):
 
     def renew_locks(self) -> None:
         """Replaces the locks in a forked child, where the threads that held them do not exist."""
-        self.lock = threading.RLock()
+        super().renew_locks()
         self.submit_lock = threading.Lock()
 
     def _close_children(self) -> None:

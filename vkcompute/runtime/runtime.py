@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import os
-import threading
 import warnings
 import weakref
 from collections.abc import Collection, Mapping, Sequence
@@ -16,6 +15,7 @@ import numpy.typing as npt
 
 from vkcompute.core.device import Device
 from vkcompute.core.instance import Instance
+from vkcompute.core.interrupts import Guarded
 from vkcompute.core.lifetime import forked_error
 from vkcompute.core.physical import PhysicalDevice, choose, enumerate_devices
 from vkcompute.core.queue_plan import QueuePlan
@@ -257,12 +257,12 @@ def _limit_s(given: float | str | None, physical: PhysicalDevice) -> float | Non
 
 
 _default: list[Runtime] = []
-_default_lock = threading.Lock()
+_opening = Guarded()
 
 
 def default_runtime() -> Runtime:
     """Returns the runtime for work without one: made on first use, and again after a close or a fork."""
-    with _default_lock:
+    with _opening.lock:
         if not _default or _default[0].closed or _default[0].inherited:
             _default[:] = [Runtime()]
         return _default[0]
@@ -275,8 +275,8 @@ def _close_all() -> None:
 
 def _abandon_all() -> None:
     """Abandons the parent's runtimes in a forked child, which lacks the driver's threads: nothing may be submitted."""
-    global _default_lock, _parent
-    _default_lock = threading.Lock()
+    global _parent
+    _opening.renew_locks()
     error = forked_error("this Runtime", os.getppid())
     for runtime in list(_open_runtimes):
         if runtime._instance.in_use:  # also if it is closed, but has lent memory

@@ -108,7 +108,7 @@ def _marks(tensors: list[Any]) -> dict[Any, np.ndarray[Any, Any]]:
     """Returns buffer -> mask of the bytes that have been written, for buffers that are not written completely."""
     found = {}
     for scheduler, buffer in {(each.runtime.scheduler, each.buffer) for each in tensors}:
-        with scheduler.lock:
+        with scheduler.device.lock:
             written = scheduler.history(buffer).written
         if written is not True:
             found[buffer] = np.array(np.broadcast_to(written, buffer.used_bytes))

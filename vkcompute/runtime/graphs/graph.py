@@ -60,7 +60,7 @@ class Graph:
             raise ValueError("a graph is recorded once; call runtime.record() for another")
         self.runtime.require_open()
         current.begin(self, self.runtime.scheduler)
-        with self.runtime.scheduler.lock:
+        with self.runtime.scheduler.device.lock:
             self.runtime.scheduler.n_recordings += 1
         self._state, self.recording = "recording", True
         return self
@@ -71,13 +71,13 @@ class Graph:
         scheduler = self.runtime.scheduler
         self.recording = False
         current.end(self)
-        with scheduler.lock:
+        with scheduler.device.lock:
             scheduler.n_recordings -= 1
         if kind is not None or self._state == "closed":
             self.close()
             return
         try:
-            with scheduler.lock:
+            with scheduler.device.lock:
                 self.runtime.require_open()
                 memory = self._shared_memory()
                 self._recordings = RecordingCache(self.runtime, self._inputs, self._tasks, memory, self._arrays)
@@ -203,8 +203,8 @@ class Graph:
 
     def _submit_with_arrays(self, times: int, inputs: Mapping[str, Any]) -> Future:
         self.runtime.require_open()  # in a forked child, the lock may be snapshot by a thread that does not exist there
-        with self._arrays.upload_lock:
-            with self.runtime.scheduler.lock:
+        with self._arrays.lock:
+            with self.runtime.scheduler.device.lock:
                 recording = self._ready().choose(inputs)
             staging = recording.staging
             assert staging is not None
@@ -222,7 +222,7 @@ class Graph:
             self._replay(1, inputs, recording).result()  # without the device's lock
             self._has_run = True
             times -= 1
-        with self.runtime.scheduler.lock:  # another thread may close the graph before this
+        with self.runtime.scheduler.device.lock:  # another thread may close the graph before this
             recordings = self._ready()
             recording = recording or (recordings.choose(inputs) if inputs else recordings.first)
             return recordings.replay(recording, times)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, partial
@@ -13,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vkcompute.core.buffer import Buffer
+from vkcompute.core.interrupts import Guarded
 from vkcompute.runtime.memory.context import Context
 from vkcompute.runtime.memory.downloads import Download, Spans, settle_spans, spans_of
 from vkcompute.runtime.memory.layout import shares_memory
@@ -73,8 +73,8 @@ class Staging:
         return memory
 
 
-class HostArrays:
-    """The host arrays of one graph.
+class HostArrays(Guarded):
+    """The host arrays of one graph. A run holds the lock from its uploads to its launch.
 
     Attributes:
         up, down: pairs of a tensor in staging memory and the array to upload or to fill.
@@ -83,13 +83,13 @@ class HostArrays:
     """
 
     def __init__(self, runtime: Context, owner: object) -> None:
+        super().__init__()
         self._runtime, self._owner = runtime, owner
         self._numbers = count(1)  # of the runs
         self.up: list[tuple[Tensor, Array]] = []
         self.down: list[tuple[Tensor, Array]] = []
         self.reports: list[tuple[Tensor, Report]] = []
         self.lists: tuple[list[tuple[Tensor, Any]], ...] = self.up, self.down, self.reports
-        self.upload_lock = threading.Lock()
 
     @property
     def used(self) -> bool:

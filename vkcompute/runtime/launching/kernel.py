@@ -177,7 +177,7 @@ class Kernel(Launchable):
     def _plan(self, tensors: tuple[Any, ...]) -> tuple[DescriptorSets, Grid | None, Cost]:
         """Checks the tensors, and prepares launches on them: descriptor sets, default grid and cost."""
         found = self.bound(tensors)
-        with self.runtime.scheduler.lock:
+        with self.runtime.scheduler.device.lock:
             self.runtime.require_open()
             sets = self.sets([(buffer.block, buffer.offset + offset, nbytes) for buffer, offset, nbytes in found])
             grid = self._grids.default(tensors)

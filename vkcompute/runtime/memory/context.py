@@ -83,7 +83,7 @@ def kernel_of(context: Context, key: Hashable, make: Callable[[], _T]) -> _T:
     """
     found: _T | None = context._kernels.get(key)
     if found is None:
-        with context.scheduler.lock:
+        with context.scheduler.device.lock:
             context.require_open()
             found = context._kernels.get(key)
             if found is None:

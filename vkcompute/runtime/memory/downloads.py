@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import os
-import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from itertools import count
@@ -18,6 +17,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 import numpy.typing as npt
 
+from vkcompute.core.interrupts import Guarded
 from vkcompute.errors import ClosedError, VulkanError
 from vkcompute.runtime.memory import layout
 from vkcompute.runtime.scheduling.future import Future
@@ -29,7 +29,7 @@ _MAX_PENDING = 64
 
 _numbers = count(1)
 _pending: WeakValueDictionary[int, Download] = WeakValueDictionary()
-_lock = threading.RLock()  # while results are copied
+_copying = Guarded()
 
 
 class Download:
@@ -110,7 +110,7 @@ def _finish(downloads: Sequence[Download], timeout_s: float | None = None) -> bo
     for each in downloads:  # without the lock
         if not each.ended(None if timeout_s is None else max(0.0, end - time.monotonic())):
             return False
-    with _lock:
+    with _copying.lock:
         for each in downloads:
             each.land()
     return True
@@ -137,8 +137,7 @@ def _overlap(mine: Spans, theirs: Spans) -> bool:
 
 def _forget_all() -> None:
     """Forgets the parent's downloads in a forked child, and a lock that another thread may have held."""
-    global _lock
-    _lock = threading.RLock()
+    _copying.renew_locks()
     _pending.clear()
 
 

@@ -65,7 +65,7 @@ class Transfers:
     def wait_for(self, where: Range, *, write: bool) -> None:
         """Waits until the host may read (or write) these bytes."""
         buffer, start, stop = where
-        with self._scheduler.lock:
+        with self._scheduler.device.lock:
             history = self._scheduler.history(buffer)
             history.written = write or history.written
             find = history.last_accesses if write else history.last_writers

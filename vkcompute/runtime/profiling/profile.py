@@ -75,7 +75,7 @@ class Profile(Trace):
     def __enter__(self) -> Profile:
         scheduler = self.runtime.scheduler
         self.runtime.require_open()
-        with scheduler.lock:
+        with scheduler.device.lock:
             if scheduler.profile is not None:
                 raise ValueError("this runtime is being profiled already; leave that `with runtime.profile()` first")
             try:
@@ -103,7 +103,7 @@ class Profile(Trace):
                 if not runtime.closed:
                     scheduler.wait()
             finally:
-                with scheduler.lock:
+                with scheduler.device.lock:
                     scheduler.profile = None
                     self._undo.close()
             if not runtime.closed:
@@ -146,7 +146,7 @@ class Profile(Trace):
         return added
 
     def _read(self) -> None:
-        with self.runtime.scheduler.lock:
+        with self.runtime.scheduler.device.lock:
             for times in self._queues.values():
                 self.tasks.extend(times.read())
         self.tasks.sort(key=lambda task: task.start_ns)

@@ -86,7 +86,7 @@ class Watcher:
     """Calls back when points are reached. Its threads start on first use."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # of signal handlers, too
         self._queues: dict[Queue, _QueueWatcher] = {}
         self._closed: Exception | None = None
 
@@ -109,7 +109,7 @@ class Watcher:
 
     def abandon(self, error: Exception) -> None:
         """Drops the watched points in a forked child, which has no threads for them; later points get `error`."""
-        self._lock, self._queues, self._closed = threading.Lock(), {}, error
+        self._lock, self._queues, self._closed = threading.RLock(), {}, error
 
     def close(self, error: Exception) -> None:
         """Ends the threads, once all submitted work has finished or is lost; later points get `error`."""
