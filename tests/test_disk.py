@@ -6,6 +6,7 @@ import errno
 import logging
 import os
 import signal
+import stat
 import subprocess
 import sys
 import threading
@@ -87,6 +88,88 @@ def test_every_flipped_bit_is_discarded(tmp_path: Path) -> None:
         assert disk.read_cached(path) is None, bit
     path.write_bytes(whole + b"\0")
     assert disk.read_cached(path) is None
+
+
+posix = pytest.mark.skipif(sys.platform == "win32", reason="modes and owners of POSIX")
+
+
+@posix
+@pytest.mark.usefixtures("not_warned")
+@pytest.mark.parametrize(("which", "mode"), [("cache", 0o777), ("cache", 0o770), ("cache", 0o1777), ("parent", 0o775)])
+def test_a_folder_that_others_can_write_is_not_used(
+    tmp_path: Path, which: str, mode: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "parent" / "cache" / "entry"
+    disk.write_cached(path, b"content")
+    folder = {"cache": path.parent, "parent": path.parent.parent}[which]
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    folder.chmod(mode)
+    assert disk.read_cached(path) is None
+    disk.write_cached(path, b"other")
+    assert f"{folder} can be written by other users (mode {mode:04o}; chmod go-w)" in caplog.text
+    folder.chmod(0o755)
+    assert disk.read_cached(path) == b"content"
+
+
+@posix
+def test_a_sticky_parent_and_a_link_to_the_cache_are_fine(tmp_path: Path) -> None:
+    disk.write_cached(tmp_path / "real" / "entry", b"content")
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    tmp_path.chmod(0o1777)
+    assert disk.read_cached(tmp_path / "real" / "entry") == b"content"
+    assert disk.read_cached(tmp_path / "link" / "entry") == b"content"
+
+
+@posix
+@pytest.mark.parametrize("owned", ["folder", "entry", "parent"])
+def test_what_belongs_to_another_user_is_not_used(tmp_path: Path, owned: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "parent" / "cache" / "entry"
+    disk.write_cached(path, b"content")
+    inode = {"folder": path.parent, "entry": path, "parent": path.parent.parent}[owned].stat().st_ino
+    monkeypatch.setattr(os, "stat", given_away(os.stat, inode))
+    monkeypatch.setattr(os, "fstat", given_away(os.fstat, inode))
+    assert disk.read_cached(path) is None
+
+
+def given_away(function: Any, inode: int) -> Any:
+    """`os.stat` where one file belongs to another user, which only root can bring about."""
+
+    def call(*args: Any, **options: Any) -> os.stat_result:
+        info = function(*args, **options)
+        fields = list(info)
+        fields[stat.ST_UID] += 4321 * (info.st_ino == inode)
+        return os.stat_result(fields)
+
+    return call
+
+
+@posix
+@pytest.mark.parametrize("kind", ["link", "pipe", "large", "writable"])
+def test_only_regular_files_of_the_user_are_entries(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, other = tmp_path / "cache" / "entry", tmp_path / "cache" / "other"
+    disk.write_cached(other, b"content")
+    if kind == "link":
+        path.symlink_to(other)
+    elif kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "large":
+        disk.write_cached(path, b"content")
+        monkeypatch.setattr(disk, "LIMIT_NBYTES", 40)
+    else:
+        disk.write_cached(path, b"content")
+        path.chmod(0o666)
+    assert disk.read_cached(path) is None
+    monkeypatch.undo()
+    assert not os.path.lexists(path)
+    disk.write_cached(path, b"new")
+    assert (disk.read_cached(path), disk.read_cached(other)) == (b"new", b"content")
+
+
+def test_a_folder_in_the_place_of_an_entry_is_no_error_when_written(tmp_path: Path) -> None:
+    (tmp_path / "entry").mkdir()
+    disk.write_cached(tmp_path / "entry", b"content")
+    assert disk.read_cached(tmp_path / "entry") is None
 
 
 def test_damage_is_logged_quietly(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

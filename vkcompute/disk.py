@@ -1,7 +1,7 @@
 """Atomic file writes, and a disk cache that tolerates damage.
 
 A cache entry is `MAGIC`, the SHA-256 of the content, and the content. Truncated or altered entries are discarded and
-read as missing.
+read as missing. Drivers execute entries, so a folder that other users can change is not used.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import stat
 import sys
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
@@ -55,8 +56,8 @@ def _user_cache() -> Path:
     return Path(xdg) if os.path.isabs(xdg) else Path.home() / ".cache"
 
 
-def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
-    """Opens a regular file for reading, without waiting for the writer of a pipe.
+def open_regular(path: str | os.PathLike[str], more_flags: int = 0) -> BinaryIO:
+    """Opens a regular file for reading, without waiting for the writer of a pipe. `more_flags` are those of os.open.
 
     Raises:
         DataError: it is a pipe or a device.
@@ -64,7 +65,7 @@ def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
     """
 
     def opener(name: str, flags: int) -> int:
-        opened = os.open(name, flags | getattr(os, "O_NONBLOCK", 0))
+        opened = os.open(name, flags | more_flags | getattr(os, "O_NONBLOCK", 0))
         if stat.S_IFMT(os.fstat(opened).st_mode) in (stat.S_IFREG, stat.S_IFDIR):
             return opened  # a folder raises IsADirectoryError
         os.close(opened)
@@ -74,11 +75,11 @@ def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
 
 
 @contextlib.contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
+def replacing(path: str | os.PathLike[str], mode: int | None = None) -> Iterator[Path]:
     """Yields the path of a temporary file, which replaces `path` at the end, or is deleted on an error.
 
-    The temporary file has the suffix of `path`, from which many libraries derive the format. The mode of a replaced
-    file is kept; a symbolic link is followed. A lock marks the file as in use, until its process dies.
+    The temporary file has the suffix of `path`, from which many libraries derive the format. Without `mode`, that of a
+    replaced file is kept. A symbolic link is followed. A lock marks the file as in use, until its process dies.
 
     Raises:
         ValueError: `path` is a pipe or a device.
@@ -88,10 +89,11 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     require_regular(path)
     temporary = target.with_name(f"{_TEMPORARY_PREFIX}{secrets.token_hex(8)}{target.suffix}")
     try:
-        with open(temporary, "xb") as file:
+        with open(temporary, "xb", opener=partial(os.open, mode=mode or 0o666)) as file:
             with contextlib.suppress(OSError):  # a file system without locks
                 _lock(file)
-            mode = stat.S_IMODE((target if target.exists() else temporary).stat().st_mode)
+            if mode is None:
+                mode = stat.S_IMODE((target if target.exists() else temporary).stat().st_mode)
             yield temporary
             if sys.platform == "win32":
                 file.close()  # an open file cannot be renamed
@@ -148,25 +150,35 @@ def remove_abandoned(folder: str | os.PathLike[str]) -> None:
                     os.unlink(item.path)
 
 
-def write_atomic(path: Path, data: bytes) -> None:
-    """Writes a file atomically: readers see the old or the new content, even after a crash.
+def write_atomic(path: Path, data: bytes, mode: int | None = None) -> None:
+    """Writes a file atomically: readers see the old or the new content, even after a crash. See `replacing`.
 
     Raises:
         OSError: the folder cannot be written; no temporary file is left.
     """
-    with replacing(path) as temporary, open(temporary, "wb") as file:
+    with replacing(path, mode) as temporary, open(temporary, "wb") as file:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
 
 
 def read_cached(path: Path) -> bytes | None:
-    """Reads an entry of `write_cached`. Returns None if it is missing or damaged; deletes a damaged one."""
+    """Reads an entry of `write_cached`. Returns None if it is missing or damaged; deletes a damaged one.
+
+    An entry is no symbolic link, and neither it nor its folders can be written by other users.
+    """
+    entry = b""
     try:
-        with open(path, "rb") as file:
-            entry = file.read()
-    except OSError:
-        return None
+        _require_private(path.parent)
+        with open_regular(path, getattr(os, "O_NOFOLLOW", 0)) as file:
+            info = os.fstat(file.fileno())
+            if info.st_size <= LIMIT_NBYTES and _defect(info, 0) is None:
+                entry = file.read()
+    except OSError as error:
+        if error.errno != errno.ELOOP:  # a symbolic link
+            return None
+    except DataError:
+        pass
     content = entry[_HEADER_NBYTES:]
     if entry[:_HEADER_NBYTES] == _header(content):
         return content
@@ -176,14 +188,38 @@ def read_cached(path: Path) -> bytes | None:
     return None
 
 
+def _require_private(folder: Path) -> None:
+    """Raises PermissionError if users other than this one and root can change a folder, or exchange one of its parents.
+
+    In a parent with the sticky bit, such as /tmp, they can exchange only what belongs to them.
+    """
+    for start in dict.fromkeys((os.path.abspath(folder), os.path.realpath(folder))):
+        for each in (Path(start), *Path(start).parents):
+            if defect := _defect(os.stat(each), 0 if each == Path(start) else stat.S_ISVTX):
+                raise PermissionError(f"the cache is not used, since {each} {defect}")
+
+
+def _defect(info: os.stat_result, exempt: int) -> str | None:
+    """The reason why other users can change a file or a folder, unless its mode has the bit `exempt`."""
+    if not hasattr(os, "geteuid"):  # Windows, whose profiles are private
+        return None
+    if info.st_uid not in (0, os.geteuid()):
+        return f"belongs to user {info.st_uid}"
+    if info.st_mode & 0o022 and not info.st_mode & exempt:
+        return f"can be written by other users (mode {stat.S_IMODE(info.st_mode):04o}; chmod go-w)"
+    return None
+
+
 def write_cached(path: Path, data: bytes) -> None:
     """Writes a cache entry, creating folders. If that fails, warns once per process."""
     global _warned
     try:
         with contextlib.suppress(FileNotFoundError):  # the folder was deleted meanwhile
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # drivers execute the content
-            write_atomic(path, _header(data) + data)
-    except OSError as error:
+            for folder in reversed(path.parents):
+                folder.mkdir(mode=0o700, exist_ok=True)
+            _require_private(path.parent)
+            write_atomic(path, _header(data) + data, mode=0o600)
+    except (OSError, ValueError) as error:
         if isinstance(error, FileExistsError) and not os.path.lexists(error.filename):
             return  # deleted after mkdir found it
         level = logging.DEBUG if _warned else logging.WARNING

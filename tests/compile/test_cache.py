@@ -92,6 +92,15 @@ def test_a_damaged_entry_is_compiled_anew(options: dict[str, Any], empty_cache: 
     assert disk.read_cached(entry) == first
 
 
+@pytest.mark.parametrize("content", [b"", b"no SPIR-V", b"\x03\x02\x23\x07!"])
+def test_an_entry_that_is_no_spirv_is_compiled_anew(options: dict[str, Any], empty_cache: Path, content: bytes) -> None:
+    first = glsl(TEXT, **options)
+    (entry,) = empty_cache.iterdir()
+    disk.write_cached(entry, content)
+    assert glsl(TEXT, **options) == first
+    assert disk.read_cached(entry) == first
+
+
 def test_a_cache_that_cannot_be_written_is_no_obstacle(
     options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

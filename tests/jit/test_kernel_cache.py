@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from vkcompute import disk
+from vkcompute.jit.compilation import cache
+
 pytestmark = pytest.mark.pure
 
 _PROGRAM = """
@@ -159,6 +162,12 @@ def test_a_damaged_entry_is_compiled_again(program: Program) -> None:
     entry.write_bytes(entry.read_bytes()[:-4] + b"????")
     assert program.run() == (1, _expected())
     assert program.run() == (0, _expected())
+
+
+@pytest.mark.parametrize("head", [b"", b"[]", b"[{}, []]", b'[{"sites": 1}, []]', b"[" * 9999, b"[{}, [1]]", b"\xff"])
+def test_a_malformed_entry_is_missing(tmp_path: Path, head: bytes) -> None:
+    disk.write_cached(tmp_path / "entry", head + b"\nspirv")
+    assert cache._load(tmp_path / "entry", ()) is None
 
 
 def test_what_cannot_be_told_apart_is_not_kept(program: Program) -> None:

@@ -131,12 +131,14 @@ def test_altered(tmp_path_factory: pytest.TempPathFactory, position: int, flip: 
     assert model.classes_.tolist() == ["no", "yes"]
 
 
-def archive(**changes: Any) -> bytes:
+def archive(compress: bool = False, **changes: Any) -> bytes:
     """A model file with some of its arrays replaced, or left out (None)."""
     with np.load(io.BytesIO(SAVED)) as loaded:
         arrays = {name: loaded[name] for name in loaded.files} | changes
     stream = io.BytesIO()
-    np.savez(stream, **{name: value for name, value in arrays.items() if value is not None})
+    (np.savez_compressed if compress else np.savez)(
+        stream, **{name: value for name, value in arrays.items() if value is not None}
+    )
     return stream.getvalue()
 
 
@@ -154,7 +156,7 @@ class Bomb:
 
 OTHERS: dict[str, tuple[bytes, str]] = {
     "not an archive": (b"coef,1,2\n", "damaged one"),
-    "an array": ((lambda s: (np.save(s, X), s.getvalue())[1])(io.BytesIO()), "damaged one: it holds something else"),
+    "an array": ((lambda s: (np.save(s, X), s.getvalue())[1])(io.BytesIO()), "damaged one: File is not a zip file"),
     "another archive": (archive(header=None), "'header' is missing"),
     "another format": (
         archive(header=header(format="vkcompute.Other 9")),
@@ -163,9 +165,18 @@ OTHERS: dict[str, tuple[bytes, str]] = {
     "no weights": (archive(coef_=None), "coef_"),
     "weights of another shape": (archive(coef_=np.zeros((1, 4))), r"coef_ has shape \(1, 4\); expected \(1, 3\)"),
     "weights that are NaN": (archive(coef_=np.full((1, 3), np.nan)), "coef_ is not finite float64"),
-    "weights of another type": (archive(coef_=np.array([["a", "b", "c"]])), "coef_ is not finite float64"),
+    "weights of another type": (archive(coef_=np.array([["a", "b", "c"]])), "coef_ has dtype <U1"),
+    "weights of float32": (archive(coef_=np.ones((1, 3), np.float32)), "coef_ is not finite float64"),
     "three classes": (archive(classes_=np.arange(3)), "classes_ has shape"),
-    "a pickle": (archive(classes_=np.array([Bomb(), Bomb()], object)), "allow_pickle=False"),
+    "classes that are times": (archive(classes_=np.array([0, 1], "M8[s]")), "classes_ has dtype datetime64"),
+    "equal classes": (archive(classes_=np.array([2, 2])), "classes_ holds 2 and 2; expected two classes"),
+    "a class that is NaN": (archive(classes_=np.array([0, np.nan])), "classes_ holds 0.0 and nan; expected two"),
+    "names that are numbers": (archive(feature_names_in_=np.arange(3)), "feature_names_in_ has dtype int64"),
+    "a count that is a fraction": (archive(n_iter_=np.array(2.5)), "n_iter_ is no number from 1"),
+    "no features": (archive(n_features_in_=np.array(0), coef_=np.zeros((1, 0))), "n_features_in_ is no number from 1"),
+    "a parameter that is a list": (archive(header=header(params={"alpha": [1]})), "a parameter is no number or text"),
+    "compressed": (archive(compress=True), "header is compressed"),
+    "a pickle": (archive(classes_=np.array([Bomb(), Bomb()], object)), "it contains Python objects"),
     "a header that is no JSON": (archive(header=np.array("{")), "damaged one"),
     "a header that is a list": (archive(header=np.array("[1]")), "damaged one"),
 }
@@ -176,6 +187,26 @@ def test_other_files(tmp_path: Path, case: str) -> None:
     content, message = OTHERS[case]
     with pytest.raises(vc.DataError, match=message):
         loads(content, tmp_path)
+
+
+@pytest.mark.parametrize("promise", [10**6, 10**15, 10**40])
+def test_an_array_that_promises_more_than_the_file_has(tmp_path: Path, promise: int) -> None:
+    stream = io.BytesIO()
+    np.lib.format.write_array_header_1_0(stream, {"descr": "<f8", "fortran_order": False, "shape": (1, promise)})
+    content = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(archive(coef_=None))) as old, zipfile.ZipFile(content, "w") as new:
+        for name in old.namelist():
+            new.writestr(name, old.read(name))
+        new.writestr("coef_.npy", stream.getvalue())
+    with pytest.raises(vc.DataError, match=r"damaged one: (shape .* needs .* bytes|its first 128 bytes)"):
+        loads(content.getvalue(), tmp_path)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+def test_a_pipe_is_no_model(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(vc.DataError, match="pipe is a pipe or a device"):
+        vc.LogisticRegression.load(tmp_path / "pipe")
 
 
 def test_unknown_parameters_of_a_later_version_are_ignored(tmp_path: Path) -> None:

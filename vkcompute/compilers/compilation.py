@@ -28,7 +28,7 @@ def compile_unit(unit: TranslationUnit, compiler: Compiler, target: str, optimiz
     result = compiler.compile(unit.text, target, optimize)
     if result.spirv is None:
         raise diagnostics.error(unit, result.log, compiler.name)
-    if len(result.spirv) % 4 != 0 or result.spirv[:4] != MAGIC.to_bytes(4, sys.byteorder):
+    if not _is_spirv(result.spirv):
         raise CompileError(
             f"{unit.files[MAIN].name}: {compiler.path} wrote {len(result.spirv)} bytes that are not SPIR-V; "
             "use another compiler"
@@ -44,7 +44,11 @@ def compile_cached(unit: TranslationUnit, compiler: Compiler, target: str, optim
     key = (_FORMAT, compiler.identity, target, optimizer, unit.text)
     path = disk.cache_folder() / "glsl" / hashlib.sha256("\0".join(key).encode()).hexdigest()
     spirv = disk.read_cached(path)
-    if spirv is None:
+    if spirv is None or not _is_spirv(spirv):
         spirv = compile_unit(unit, compiler, target, optimize)
         disk.keep_cached(path, spirv)
     return spirv
+
+
+def _is_spirv(data: bytes) -> bool:
+    return len(data) % 4 == 0 and data[:4] == MAGIC.to_bytes(4, sys.byteorder)

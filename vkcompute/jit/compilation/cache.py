@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import logging
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -21,6 +22,8 @@ from vkcompute.jit.compilation.specialization import Specialization
 from vkcompute.jit.frontend.captured import CapturedGlobal, lookup_in, with_functions
 from vkcompute.jit.frontend.report import Site
 from vkcompute.runtime.bounded_cache import BoundedCache
+
+logger = logging.getLogger(__name__)
 
 Owner = tuple[str, Any]
 """("globals" or "attributes", name of a module), or ("cell", (position of the function, index in its closure))."""
@@ -71,21 +74,25 @@ class Specializations:
 
 
 def _load(entry: Path, functions: Sequence[FunctionType]) -> Specialization | None:
-    """Returns a stored specialization if all of its captured globals are unchanged."""
+    """Returns a stored specialization if it is well-formed, and all of its captured globals are unchanged."""
     data = disk.read_cached(entry)
     if data is None:
         return None
     head, _, spirv = data.partition(b"\n")
-    fields, stored = json.loads(head)
-    captured = []
-    for each in stored:
-        again = _captured_again(functions, *each)
-        if again is None:
-            return None
-        captured.append(again)
-    fields = {name: _frozen(each) for name, each in fields.items()}
-    fields["sites"] = tuple([Site(*each) for each in fields["sites"]])
-    return Specialization(spirv, with_functions(captured), **fields)
+    try:
+        fields, stored = json.loads(head)
+        captured = []
+        for each in stored:
+            again = _captured_again(functions, *each)
+            if again is None:
+                return None
+            captured.append(again)
+        fields = {name: _frozen(each) for name, each in fields.items()}
+        fields["sites"] = tuple([Site(*each) for each in fields["sites"]])
+        return Specialization(spirv, with_functions(captured), **fields)
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
+        logger.debug("discarding the malformed cache entry %s: %r", entry, error)
+        return None
 
 
 def _store(entry: Path, functions: Sequence[FunctionType], found: Specialization) -> None:

@@ -5,16 +5,23 @@ from __future__ import annotations
 import io
 import json
 import os
-from collections.abc import Collection, Mapping
+import zipfile
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from vkcompute import disk
 from vkcompute.errors import DataError
+from vkcompute.pipelines.npy_file import read_header
+
+Array = npt.NDArray[Any]
 
 FORMAT = "vkcompute.LogisticRegression 1"
+_NAMES = "feature_names_in_"
 _JSON_TYPES = (bool, int, float, str, type(None))
 
 
@@ -41,36 +48,74 @@ def read(path: str | os.PathLike[str], params: Collection[str]) -> tuple[dict[st
         DataError: the file is truncated, or not such a model.
         OSError: it cannot be read.
     """
-    content = io.BytesIO(Path(path).read_bytes())
-    try:
-        with np.load(content, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
-        header = json.loads(str(arrays.pop("header")))
-        if header["format"] != FORMAT:
-            raise ValueError(f"its format is {header['format']!r}; this version reads {FORMAT!r}")
-        found = {name: value for name, value in header["params"].items() if name in params}
-        return found, _state(arrays, header["objects"])
-    except Exception as error:  # zipfile and numpy raise a dozen types on damaged bytes
-        why = f"{error} is missing" if isinstance(error, KeyError) else str(error)
-        if isinstance(error, (AttributeError, TypeError)):  # numpy.load gave an array, or the header is no dict
-            why = "it holds something else"
-        raise DataError(f"{os.fspath(path)}: not a model file, or a damaged one: {why}") from error
+    with disk.open_regular(path) as file:
+        try:
+            with zipfile.ZipFile(file) as archive:
+                member = partial(_member, archive, os.fstat(file.fileno()).st_size)
+                header = json.loads(str(member("header")))
+                if header["format"] != FORMAT:
+                    raise ValueError(f"its format is {header['format']!r}; this version reads {FORMAT!r}")
+                found = {name: value for name, value in header["params"].items() if name in params}
+                if not all(isinstance(value, _JSON_TYPES) for value in found.values()):
+                    raise ValueError("a parameter is no number or text")
+                return found, _state(member, f"{_NAMES}.npy" in archive.namelist(), header["objects"])
+        except OSError:
+            raise
+        except Exception as error:  # zipfile and numpy raise a dozen types on damaged bytes
+            why = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+            if isinstance(error, (AttributeError, TypeError)):  # the header is no dict
+                why = "it holds something else"
+            raise DataError(f"{os.fspath(path)}: not a model file, or a damaged one: {why}") from error
 
 
-def _state(arrays: dict[str, Any], objects: list[str]) -> dict[str, Any]:
-    """Validates shapes and dtypes of the fitted attributes, and returns them."""
-    n_features, n_iter = int(arrays["n_features_in_"]), int(arrays["n_iter_"])
-    shapes = {"coef_": (1, n_features), "intercept_": (1,), "classes_": (2,), "loss_curve_": (n_iter,)}
-    if "feature_names_in_" in arrays:
-        shapes["feature_names_in_"] = (n_features,)
-    for name, shape in shapes.items():
-        if arrays[name].shape != shape:
-            raise ValueError(f"{name} has shape {arrays[name].shape}; expected {shape}")
-    state = {name: arrays[name].astype(object) if name in objects else arrays[name] for name in shapes}
-    for name in ("coef_", "intercept_", "loss_curve_"):
-        if state[name].dtype != np.float64 or not np.isfinite(state[name]).all():
+def _member(archive: zipfile.ZipFile, limit_nbytes: int, name: str) -> Array:
+    """Reads an array, which is not compressed: so it takes no more memory than the file has bytes."""
+    filename = f"{name}.npy"
+    if filename not in archive.namelist():
+        raise KeyError(name)
+    info = archive.getinfo(filename)
+    if info.compress_type != zipfile.ZIP_STORED or info.file_size > limit_nbytes:
+        raise ValueError(f"{name} is compressed, or longer than the file")
+    content = archive.read(info)
+    stream = io.BytesIO(content)
+    shape, fortran_order, dtype = read_header(stream, len(content))
+    array = np.ndarray(shape, dtype, content, stream.tell(), order="F" if fortran_order else "C")
+    if stream.tell() + array.nbytes != len(content):
+        raise ValueError(f"{name} has more bytes than its header says")
+    owned: Array = array.copy()
+    return owned
+
+
+def _state(member: Callable[[str], Array], has_names: bool, objects: Collection[str]) -> dict[str, Any]:
+    """Reads the fitted attributes, and validates their shapes and dtypes."""
+    n_features, n_iter = _count(member, "n_features_in_"), _count(member, "n_iter_")
+    rules = {
+        "coef_": ((1, n_features), "f"),
+        "intercept_": ((1,), "f"),
+        "loss_curve_": ((n_iter,), "f"),
+        "classes_": ((2,), "biufUS"),
+    } | ({_NAMES: ((n_features,), "U")} if has_names else {})
+    state: dict[str, Any] = {"n_features_in_": n_features, "n_iter_": n_iter}
+    for name, (shape, kinds) in rules.items():
+        array = member(name)
+        if array.shape != shape:
+            raise ValueError(f"{name} has shape {array.shape}; expected {shape}")
+        if array.dtype.kind not in kinds:
+            raise ValueError(f"{name} has dtype {array.dtype}")
+        if kinds == "f" and (array.dtype != np.float64 or not np.isfinite(array).all()):
             raise ValueError(f"{name} is not finite float64")
-    return {**state, "n_features_in_": n_features, "n_iter_": n_iter}
+        state[name] = array.astype(object) if name in objects else array
+    first, second = state["classes_"].tolist()
+    if not (first < second or first > second):
+        raise ValueError(f"classes_ holds {first!r} and {second!r}; expected two classes")
+    return state
+
+
+def _count(member: Callable[[str], Array], name: str) -> int:
+    array = member(name)
+    if array.shape != () or array.dtype.kind not in "iu" or array < 1:
+        raise ValueError(f"{name} is no number from 1")
+    return int(array)
 
 
 def _plain(name: str, value: Any) -> Any:
