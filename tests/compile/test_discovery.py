@@ -149,3 +149,53 @@ def test_a_compiler_that_reads_nothing(fake: Fake) -> None:
     compiler.path.write_text(f"#!/bin/sh\n{body}\n")
     with pytest.raises(CompileError, match="message"):
         glsl("x" * 1_000_000, compiler=compiler.path)
+
+
+SPIN = "while :; do :; done"
+
+
+@pytest.mark.parametrize("name", ["glslc", "glslangValidator"])
+def test_a_compiler_that_hangs_is_stopped(fake: Fake, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VKCOMPUTE_GLSLC_TIMEOUT_S", "0.1")
+    with pytest.raises(CompileError, match=rf"{name} exceeded 0.1 s and was stopped; VKCOMPUTE_GLSLC_TIMEOUT_S sets"):
+        glsl("void main() {}", compiler=fake(SPIN, name=name).path)
+    later = fake(f'case "$*" in *-C*) {SPIN};; esac; echo "ERROR: 0:1: \'x\' : message"; exit 2')
+    with pytest.raises(CompileError, match="<glsl>:1: 'x' : message"):
+        glsl("x", compiler=later.path)
+
+
+def test_a_wrapper_that_hangs_is_no_compiler(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VKCOMPUTE_GLSLC_TIMEOUT_S", "0.1")
+    wrapper = fake(name="cc1")
+    wrapper.path.write_text(f"#!/bin/sh\n{SPIN}\n")
+    with pytest.raises(NoCompiler, match="neither glslc nor glslang"):
+        glsl("void main() {}", compiler=wrapper.path)
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "1e9", "soon"])
+def test_a_time_limit_that_is_none(fake: Fake, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VKCOMPUTE_GLSLC_TIMEOUT_S", text)
+    with pytest.raises(ValueError, match=f"VKCOMPUTE_GLSLC_TIMEOUT_S is a number of seconds.*; got '{text}'"):
+        glsl("void main() {}", compiler=fake().path)
+
+
+@pytest.mark.parametrize("content", [b"\x7fELF and then nothing", b"", b"#!/no/such/interpreter\n", b"text"])
+def test_a_compiler_that_cannot_be_run(tmp_path: Path, content: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = tmp_path / "fakes" / "glslc"
+    broken.write_bytes(content)
+    broken.chmod(0o755)
+    for options in ({"compiler": broken}, {}):
+        with pytest.raises(CompileError, match=rf"^{broken} cannot be run: [^\n]*; use another compiler$"):
+            glsl("void main() {}", **options)
+    broken.chmod(0o644)
+    discovery._find.cache_clear()
+    with pytest.raises(NoCompiler, match="is no executable program"):
+        glsl("void main() {}", compiler=broken)
+
+
+def test_an_optimizer_that_cannot_be_run_is_left_out(fake: Fake, tmp_path: Path) -> None:
+    optimizer = tmp_path / "fakes" / "spirv-opt"
+    optimizer.write_bytes(b"\x7fELF and then nothing")
+    optimizer.chmod(0o755)
+    compiler = fake().path
+    assert glsl("void main() {}", optimize=True, compiler=compiler) == glsl("void main() {}", compiler=compiler)

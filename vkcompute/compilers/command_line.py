@@ -6,7 +6,9 @@ write a binary to standard output.
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import os
 import re
 import shutil
 import subprocess
@@ -17,8 +19,12 @@ from pathlib import Path
 
 from vkcompute.compilers import diagnostics
 from vkcompute.compilers.compiler import CompileResult, fingerprint
+from vkcompute.errors import CompileError
 
 logger = logging.getLogger(__name__)
+
+_TIME_LIMIT = "VKCOMPUTE_GLSLC_TIMEOUT_S"
+_MAX_TIME_LIMIT_S = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +71,13 @@ class Glslang:
     def _explained(self, command: list[str], text: str, first: CompileResult) -> CompileResult:
         """The same failure in more detail: -C continues after the first error, newer versions add columns.
 
-        A version may lack an option, or crash with it. So the run with the most options that names an error wins.
+        A version may lack an option, crash or hang with it. So the run with the most options that names an error wins.
         """
         for extra in (["-C", "--error-column"], ["-C"]):
-            again = _compile([*command, *extra, "-o"], text)
-            if again.spirv is None and any(item.line for item in diagnostics.parse(again.log)):
-                return again
+            with contextlib.suppress(CompileError):
+                again = _compile([*command, *extra, "-o"], text)
+                if again.spirv is None and any(item.line for item in diagnostics.parse(again.log)):
+                    return again
         return first
 
 
@@ -83,7 +90,10 @@ def optimized(spirv: bytes, target: str) -> bytes:
     with tempfile.TemporaryDirectory(prefix="vkcompute-") as folder:
         before, after = Path(folder, "before.spv"), Path(folder, "after.spv")
         before.write_bytes(spirv)
-        status, log = run([tool, "-O", f"--target-env={target}", str(before), "-o", str(after)])
+        try:
+            status, log = run([tool, "-O", f"--target-env={target}", str(before), "-o", str(after)])
+        except CompileError as error:
+            status, log = -1, str(error)
         if status == 0 and after.is_file():
             return after.read_bytes()
     logger.debug("spirv-opt failed: %s", log.strip())
@@ -109,17 +119,42 @@ def validation_error(spirv: bytes, target: str) -> str:
 
 
 def run(command: Sequence[str], text: str = "") -> tuple[int, str]:
-    """Exit status and whole output of a program with `text` as its standard input."""
-    done = subprocess.run(
-        command,
-        input=text.encode(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        check=False,
-        # Windows: open no console window.
-        creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
-    )
+    """Exit status and whole output of a program with `text` as its standard input.
+
+    Raises:
+        CompileError: the program cannot be run, or exceeds the time limit.
+        ValueError: the time limit in the environment is invalid.
+    """
+    limit_s = _time_limit_s()
+    try:
+        done = subprocess.run(
+            command,
+            input=text.encode(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            check=False,
+            timeout=limit_s,
+            # Windows: open no console window.
+            creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
+        )
+    except OSError as error:  # e.g. not the format of this machine's executables
+        raise CompileError(f"{command[0]} cannot be run: {error.strerror}; use another compiler") from error
+    except subprocess.TimeoutExpired as error:
+        raise CompileError(
+            f"{command[0]} exceeded {limit_s:g} s and was stopped; {_TIME_LIMIT} sets the limit"
+        ) from error
     return done.returncode, done.stdout.decode("utf-8", "replace")
+
+
+def _time_limit_s() -> float:
+    text = os.environ.get(_TIME_LIMIT) or "300"
+    try:
+        limit_s = float(text)
+    except ValueError:
+        limit_s = 0
+    if not 0 < limit_s <= _MAX_TIME_LIMIT_S:
+        raise ValueError(f"{_TIME_LIMIT} is a number of seconds, above 0 and at most {_MAX_TIME_LIMIT_S}; got {text!r}")
+    return limit_s
 
 
 def _compile(command: list[str], text: str) -> CompileResult:

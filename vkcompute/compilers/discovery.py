@@ -12,7 +12,7 @@ from pathlib import Path
 from vkcompute.compilers import shaderc
 from vkcompute.compilers.command_line import Glslang, Glslc, run
 from vkcompute.compilers.compiler import Compiler, fingerprint
-from vkcompute.errors import NoCompiler
+from vkcompute.errors import CompileError, NoCompiler
 
 PROGRAMS: tuple[tuple[str, type[Glslc] | type[Glslang]], ...] = (
     ("glslc", Glslc),
@@ -94,7 +94,7 @@ def _kind_in(text: str) -> type[Glslc] | type[Glslang] | None:
 def _version_text(program: str) -> str:
     try:
         return run([program, "--version"])[1]
-    except OSError:  # not an executable format
+    except CompileError:  # it cannot be run
         return ""
 
 
