@@ -165,7 +165,10 @@ def ran(path: Path, statement: str, *options: str, said: str = "", simulate: str
 @pytest.mark.pure
 def test_all_launches_are_simulated_without_vulkan(tmp_path: Path) -> None:
     assert ran(tmp_path / "mine.py", "pass").split("\n")[0] == COMPUTED
-    for off in ("", "0"):
+    assert ran(tmp_path / "mine.py", "pass", simulate="True").split("\n")[0] == COMPUTED
+    words = ran(tmp_path / "mine.py", "pass", simulate="maybe")
+    assert "ValueError: VKCOMPUTE_SIMULATE is 1 or 0 (or true, false, yes, no, on, off); got 'maybe'\n" in words
+    for off in ("", "0", "false"):
         assert "import of vulkan halted" in ran(tmp_path / "mine.py", "pass", simulate=off)
 
 

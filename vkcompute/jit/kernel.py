@@ -17,6 +17,7 @@ from vkcompute.runtime.launching.launch_config import DEFAULT, Launchable, Launc
 _Function = TypeVar("_Function", bound=Callable[..., object])
 PRINT_LIMIT = 10_000
 _MOST_PRINTS = 10_000_000
+_SWITCHES = dict.fromkeys(["1", "true", "yes", "on"], True) | dict.fromkeys(["", "0", "false", "no", "off"], False)
 
 
 class PythonLaunchable(Launchable):
@@ -225,7 +226,12 @@ def function(given: _Function) -> _Function:
 
 
 def _is_set(switch: str) -> bool:
-    return os.environ.get(switch, "0") not in ("", "0")
+    """The state of a switch in the environment. Raises ValueError for other words than those of `_SWITCHES`."""
+    text = os.environ.get(switch, "")
+    state = _SWITCHES.get(text.lower())
+    if state is None:
+        raise ValueError(f"{switch} is 1 or 0 (or true, false, yes, no, on, off); got {text!r}")
+    return state
 
 
 def _python_kernel(

@@ -12,7 +12,7 @@ from vkcompute.compat.pyshader import types
 from vkcompute.compat.pyshader.compiler import Buffer, ShaderCompiler
 from vkcompute.compat.pyshader.types import Scalar, ShaderType, parse_type
 from vkcompute.errors import KernelError
-from vkcompute.jit.compilation.build import optimized, too_deep
+from vkcompute.jit.compilation.build import optimized
 from vkcompute.jit.frontend.source import read
 from vkcompute.jit.frontend.values import Kind, Number, Vector
 
@@ -98,7 +98,7 @@ def python2shader(func: Callable[..., object]) -> ShaderModule:
     try:
         compiler.run(func, source, args)
     except RecursionError:
-        raise too_deep(source) from None
+        raise source.too_deep() from None
     return ShaderModule(func, ir.lower(optimized(function)))
 
 

@@ -11,7 +11,7 @@ from vkcompute.errors import KernelError
 from vkcompute.ir import BOOL, FLOAT32, FLOAT64, INT32, SCALARS, UINT8, UINT32, Scalar
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.report import Reports
-from vkcompute.jit.frontend.source import Definition, Source
+from vkcompute.jit.frontend.source import Definition
 from vkcompute.jit.frontend.values import Array, Kind, Number
 from vkcompute.jit.library import catalog  # noqa: F401
 from vkcompute.jit.library.math_lowering import lower_math
@@ -102,8 +102,3 @@ def argument(compiler: Compiler, name: str, position: int, given: Any) -> Array 
     target = BOOL if given is bool else SCALARS[np.dtype(given).name]
     stored = target if target.bits >= 32 else {"f": FLOAT32, "i": INT32}.get(target.kind, UINT32)
     return compiler.converted(Number(function.push(name, stored), Kind(stored)), target)
-
-
-def too_deep(source: Source) -> KernelError:
-    """Returns the error for a function whose nesting exceeds Python's recursion limit."""
-    return source.error(source.tree, "this is nested too deeply; divide it into loops and variables")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from vkcompute import ir
-from vkcompute.jit.compilation.build import DEFAULTS, CompileOptions, Signature, build, optimized, too_deep
+from vkcompute.jit.compilation.build import DEFAULTS, CompileOptions, Signature, build, optimized
 from vkcompute.jit.frontend.captured import CapturedGlobal, unchanged
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.report import Site
@@ -87,7 +87,7 @@ def specialize(definition: Definition, signature: Signature, options: CompileOpt
             tuple(compiler.reports.sites if compiler.reports is not None else ()),
         )
     except RecursionError:
-        raise too_deep(definition.source) from None
+        raise definition.source.too_deep() from None
 
 
 def iterations_of(function: ir.Function) -> IterationBounds:

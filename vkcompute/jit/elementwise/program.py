@@ -14,7 +14,7 @@ from vkcompute import ir
 from vkcompute.errors import KernelError
 from vkcompute.ir import BOOL, SCALARS, UINT8, UINT32, Scalar, Value
 from vkcompute.ir.function import walk
-from vkcompute.jit.compilation.build import CompileOptions, Signature, argument, optimized, too_deep
+from vkcompute.jit.compilation.build import CompileOptions, Signature, argument, optimized
 from vkcompute.jit.compilation.cache import Specializations
 from vkcompute.jit.compilation.specialization import Specialization, iterations_of
 from vkcompute.jit.elementwise.blocks import Block, BlockAccess
@@ -137,7 +137,7 @@ class Body:
         except UnsupportedError as error:
             raise self._error(error) from None
         except RecursionError:
-            raise too_deep(self.source) from None
+            raise self.source.too_deep() from None
 
     def number(self, c: Compiler, value: Any) -> Scalar:
         """Returns the type of a result, which must be a number."""

@@ -8,7 +8,7 @@ import inspect
 import sys
 import tokenize
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import pairwise
 from operator import or_
@@ -58,6 +58,10 @@ class Source:
         text = self._text(line - self.above)
         blank = "".join("\t" if each == "\t" else " " for each in text[: column - 1])
         return KernelError(f"{self.file}:{line}:{column}: {message}\n    {text}\n    {blank}^")
+
+    def too_deep(self) -> KernelError:
+        """The error for a function whose nesting exceeds Python's recursion limit."""
+        return self.error(self.tree, "this is nested too deeply; divide it into loops and variables")
 
     def _text(self, line: int) -> str:
         return self.lines[line - 1 - self.shift].rstrip()
@@ -111,11 +115,14 @@ def read(function: FunctionType) -> Source:
         raise changed(function)
     if not isinstance(tree, ast.FunctionDef):
         raise KernelError(f"{name} is not a plain function; write it with def")
-    source = Source(code.co_filename, lines, first - 1 - shift, shift, desugared(tree), code)
+    source = Source(code.co_filename, lines, first - 1 - shift, shift, tree, code)
     if decorated:
         where = [*tree.decorator_list, tree][0]
         raise source.error(where, f"{name} is decorated, and decorators are not compiled; remove the decorator")
-    return source
+    try:
+        return replace(source, tree=desugared(tree))
+    except RecursionError:
+        raise source.too_deep() from None
 
 
 def _has_code(definition: ast.stmt, function: FunctionType) -> bool:

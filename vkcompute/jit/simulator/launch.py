@@ -18,7 +18,7 @@ from vkcompute import dtypes
 from vkcompute.ir.function import walk
 from vkcompute.jit.compilation.annotations import annotations_of, typed
 from vkcompute.jit.compilation.arguments import bound, group_of, kind_of_array, kind_of_number, remedy
-from vkcompute.jit.compilation.build import CompileOptions, build, too_deep
+from vkcompute.jit.compilation.build import CompileOptions, build
 from vkcompute.jit.frontend.source import Definition
 from vkcompute.jit.frontend.values import Array
 from vkcompute.jit.library.ids import SIMULATED
@@ -79,7 +79,7 @@ def simulate(
         with _lock:
             _simulated(definition, given, config)
     except RecursionError:
-        raise too_deep(definition.source) from None
+        raise definition.source.too_deep() from None
     return Done()
 
 
