@@ -44,6 +44,7 @@ class PythonLaunchable(Launchable):
         Raises:
             KernelError: kernels do not support something that the function does with arguments of these types.
             TypeError, ValueError: the arguments do not fit the function, or the grid exceeds the device's limits.
+            OverflowError: an int does not fit the type of its other operand.
         """
         return self._launch_with(DEFAULT, *args, **named) if named else self._launch(DEFAULT, args, named)
 
@@ -137,17 +138,17 @@ def kernel(
     **Arguments** are numbers, and contiguous tensors of fewer than 2**31 elements, indexed by one int per axis. A
     negative constant index counts from the end. An index out of bounds is undefined unless checked. A Python int is
     int32, or the first of uint32, int64, uint64 that holds it. A Python float is float32, or float64 if another
-    argument is float64. Both are weak, as in NEP 50. numpy's scalars keep their types. Annotated arguments are
-    converted or rejected: `x: vc.float32[:]`, `[:, :]` and so on for tensors; `vc.float32`, int, float or bool for
-    numbers.
+    argument is float64. Both are weak, as in NEP 50; an int that does not fit the type of its other operand is an
+    OverflowError. numpy's scalars keep their types. Annotated arguments are converted or rejected: `x: vc.float32[:]`,
+    `[:, :]` and so on for tensors; `vc.float32`, int, float or bool for numbers.
 
     **Types** promote as numpy's, except that a float64 result of smaller operands (int32 / int32, int32 * float32) is
     float32 unless an argument is float64. IDs, lengths and ranges are int32 (int64 for ranges of 64-bit ints), so
     `uint32 + id` is int64: write `vc.uint32(id)`. A variable with several types in a branch or a loop gets their
-    common type. Integers wrap. `//` and `%` round as Python's; for integers they are undefined for a divisor of 0 and
-    on overflow. Integers of different types compare by value. An integer to a negative power that is not a constant is
-    0. Devices may assume no NaN or infinity in `min`, `max`, `x - x` and `0 * x`; np.minimum and np.maximum propagate
-    NaN. `int(x)` of a float is int32.
+    common type. A Python int that the kernel computes is int32 next to other integers. Integers wrap. `//` and `%`
+    round as Python's; for integers they are undefined for a divisor of 0 and on overflow. Integers of different types
+    compare by value. An integer to a negative power that is not a constant is 0. Devices may assume no NaN or infinity
+    in `min`, `max`, `x - x` and `0 * x`; np.minimum and np.maximum propagate NaN. `int(x)` of a float is int32.
 
     **Functions of floats** are accurate to 2 ulp (erfc, gamma, lgamma: 8), for float64, too. `fast_math=True` selects
     the device's own for float16 and float32: up to four times as fast, with errors up to 2**-11 in sin and cos, and

@@ -12,7 +12,7 @@ import numpy as np
 from vkcompute import dtypes
 
 MOST_ELEMENTS = 2**31 - 1  # ids are int32
-_INTEGERS = [int, np.uint32, np.int64, np.uint64]  # int is int32
+_WIDE = "uint32", "int64", "uint64"
 
 
 def bound(name: str, parameters: Parameters, args: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -46,17 +46,16 @@ def kind_of_array(array: Any) -> tuple[str, int]:
 
 
 def kind_of_number(arg: Any) -> Any:
-    """Returns the part of a signature for a number: its type; None if it is not a number."""
+    """Returns the part of a signature for a number, as `Signature` has it; None if it is not a number."""
     kind = type(arg)
     if kind is float or kind is bool or (kind is int and -0x80000000 <= arg <= 0x7FFFFFFF):
         return kind
     if isinstance(arg, np.generic):
         return kind if arg.dtype in dtypes.BY_NUMPY else None
     if isinstance(arg, int):  # an IntEnum, too
-        for each in _INTEGERS:
-            limits = np.iinfo(np.int32 if each is int else each)
-            if limits.min <= arg <= limits.max:
-                return each
+        for name in ("int32", *_WIDE):
+            if np.iinfo(name).min <= arg <= np.iinfo(name).max:
+                return int if name == "int32" else name
         raise ValueError(f"an int argument has at most 64 bits; got {int(arg)}; pass a float")
     return float if isinstance(arg, float) else None
 

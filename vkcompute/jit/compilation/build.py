@@ -19,7 +19,10 @@ from vkcompute.jit.library.math_lowering import lower_math
 _Compiler = TypeVar("_Compiler", bound=Compiler)
 
 Signature = tuple[Any, ...]
-"""Per argument: (character of the dtype, ndim) for a tensor, or the type of a number (int, float, bool or numpy's)."""
+"""Per argument: (character of the dtype, ndim) for a tensor, or the type of a number.
+
+That is int, float, bool or numpy's; for a Python int beyond int32, the name of the dtype that holds it.
+"""
 
 LOCAL_SIZES = {2: (16, 8, 1), 3: (16, 4, 2)}
 """Number of axes of the grid -> default local size, if it is not (64, 1, 1)."""
@@ -96,9 +99,11 @@ def argument(compiler: Compiler, name: str, position: int, given: Any) -> Array 
         element = SCALARS[np.dtype(given[0]).name]
         memory = function.buffer(name, UINT8 if element is BOOL else element)
         return Array(name, position, element, given[1], memory)
-    if given in (int, float):
-        kind = INT32 if given is int else compiler.real
-        return Number(function.push(name, kind), Kind(kind, True))
+    if given is float:
+        return Number(function.push(name, compiler.real), Kind(compiler.real, True))
+    if given is int or isinstance(given, str):
+        kind = SCALARS[given] if isinstance(given, str) else INT32
+        return Number(function.push(name, kind), Kind(kind, given is int, argument=len(function.pushes) - 1))
     target = BOOL if given is bool else SCALARS[np.dtype(given).name]
     stored = target if target.bits >= 32 else {"f": FLOAT32, "i": INT32}.get(target.kind, UINT32)
     return compiler.converted(Number(function.push(name, stored), Kind(stored)), target)

@@ -36,6 +36,7 @@ class Specialization:
         local_size: invocations per workgroup.
         features: Vulkan features that its atomic operations on floats need.
         sites: the places that report; if there are any, the buffer for reports is bound after the tensors.
+        limits: (index of a push constant, dtype) for each int argument that must fit a narrower type.
         dtypes: names of the dtypes of the results, of a function of elements.
         single: True if that function returns a number, False for a tuple of numbers.
         block: the number of elements that an invocation computes, of a function of elements.
@@ -50,6 +51,7 @@ class Specialization:
     local_size: tuple[int, int, int] = (64, 1, 1)
     features: tuple[str, ...] = ()
     sites: tuple[Site, ...] = ()
+    limits: tuple[tuple[int, str], ...] = ()
     dtypes: tuple[str, ...] = ()
     single: bool = True
     block: int = 1
@@ -85,6 +87,7 @@ def specialize(definition: Definition, signature: Signature, options: CompileOpt
             built.local_size,
             tuple(sorted(ir.float_atomics(built))),
             tuple(compiler.reports.sites if compiler.reports is not None else ()),
+            tuple(sorted(compiler.limits)),
         )
     except RecursionError:
         raise definition.source.too_deep() from None

@@ -69,8 +69,8 @@ class Programs:
         function = _optimized(program, grid_wrapped=key[-1])
         captured = program.compiler.captured.all(without=known())  # the namespace of expressions does not change
         iterations, described = iterations_of(function), program._asdict()
-        del described["compiler"]
-        return Specialization(ir.lower(function), captured, iterations, **described)
+        limits = tuple(sorted(described.pop("compiler").limits))
+        return Specialization(ir.lower(function), captured, iterations, limits=limits, **described)
 
 
 def _optimized(program: Program, *, grid_wrapped: bool) -> ir.Function:

@@ -94,8 +94,8 @@ def reduce(
     on CPUs. The result of no elements is `initial`.
 
     Elements are combined in the common type of the elements, the initial value and the function's results, by the rules
-    of kernels. So int8 with an initial 0 is int8, and wraps; with `vc.int64(0)`, or `dtype=np.int64` in the call, it is
-    int64. Bools count as int32.
+    of kernels. So int8 with an initial 0 is int32; with `vc.int8(0)`, or `dtype=np.int8` in the call, it is int8, and
+    wraps. Bools count as int32.
 
     Raises:
         TypeError: the function does not take two numbers, or the initial value is not a number.

@@ -18,7 +18,7 @@ from vkcompute.jit.elementwise.program import MOST_COST, Body, Program, cost, re
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.intrinsics import Intrinsic
 from vkcompute.jit.frontend.source import Definition, definition_of, read
-from vkcompute.jit.frontend.values import Kind, Number, joined
+from vkcompute.jit.frontend.values import Kind, Number, joined, started
 from vkcompute.jit.library.ids import global_id, group_id, local_id
 from vkcompute.jit.library.workgroup import barrier, shared
 
@@ -257,7 +257,7 @@ def _kind(body: Body, pair: Body, initial: Any, real: Scalar) -> Scalar:
     some = c.builder.builtin("global_id")
     first = body.at(c, body.arguments(c), some)
     body.number(c, first)
-    kind = joined(c.kind(first), c.kind(initial), real)
+    kind = joined(c.kind(first), started(c.kind(initial)), real)
     while True:
         found = pair.call(c, *[Number(c.builder.cast(some, kind.type), Kind(kind.type)) for _ in range(2)])
         pair.number(c, found)

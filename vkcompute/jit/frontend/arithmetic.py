@@ -16,6 +16,7 @@ from vkcompute.jit.frontend.context import Context
 from vkcompute.jit.frontend.operators import float_floor_divide, float_modulo, integer_power
 from vkcompute.jit.frontend.source import UnsupportedError
 from vkcompute.jit.frontend.values import (
+    NATURAL,
     Array,
     Kind,
     Number,
@@ -24,12 +25,14 @@ from vkcompute.jit.frontend.values import (
     describe,
     fits,
     floating,
+    includes,
     is_python,
     is_static,
     joined,
     kind_of,
     like,
     promoted,
+    settled,
     unpacked,
 )
 
@@ -79,12 +82,41 @@ class Arithmetic(Context):
             [x for v, k in zip(value, kind, strict=True) for x in self.packed(v, k)] if isinstance(kind, tuple) else []
         )
 
+    def common_type(self, *values: Any) -> Kind:
+        """Returns the common type of operands.
+
+        Python's constants and int arguments take the type of typed integers, which restricts arguments; other Python
+        ints are settled. The result is natural if all operands are.
+        """
+        takes = kinds = [self.kind(value) for value in values]
+        typed = [each for each in kinds if not each.weak and each.argument is None and each.type.kind in "iu"]
+        if typed:
+            target = reduce(partial(promoted, real=self.real), typed).type
+            adapts = [is_python(value) or kind.argument is not None for value, kind in zip(values, kinds, strict=True)]
+            takes = [
+                Kind(kind.type, kind.type is not BOOL) if adapting else settled(kind, target)
+                for kind, adapting in zip(kinds, adapts, strict=True)
+            ]
+        found = reduce(partial(promoted, real=self.real), takes)
+        for kind in kinds:
+            if kind.argument is not None and typed and found.type.kind != "f" and not includes(found.type, kind.type):
+                self.limits.add((kind.argument, found.type.name))
+        return Kind(found.type, found.weak, NATURAL if all(each.is_natural for each in takes) else None)
+
     def to_common_type(self, *values: Any) -> tuple[Kind, list[Value]]:
         """Converts numbers to their common type."""
-        kind = self.kind(values[0])
-        for value in values[1:]:
-            kind = promoted(kind, self.kind(value), self.real)
+        kind = self.common_type(*values)
         return kind, [self.cast(value, kind.type) for value in values]
+
+    def accumulated(self, sign: str, one: Any, other: Any) -> Any:
+        """Returns `one sign other`, for `one sign= other`; a Python int does not become an integer of 8 or 16 bits."""
+        return self.binary(sign, one, self.widened(other) if type(one) is int else other)
+
+    def widened(self, value: Any) -> Any:
+        """Converts integers of 8 and 16 bits to int32; returns other values unchanged."""
+        kind = kind_of(value, self.real)
+        narrow = isinstance(kind, Kind) and kind.type.kind in "iu" and kind.type.bits < 32
+        return self.converted(value, INT32) if narrow else value
 
     def joined(self, one: Any, other: Any) -> Any:
         """Returns the type of a variable that has either type, depending on the path taken."""
@@ -155,7 +187,7 @@ class Arithmetic(Context):
             return _folded(sign, one, other)
         if sign == "**":
             return self._power(one, other)
-        kind = promoted(self.kind(one), self.kind(other), self.real)
+        kind = self._result_type(sign, one, other)
         if sign in _BITS or sign in ("<<", ">>"):
             self.demand_kind("iub" if sign in _BITS else "iu", kind, sign, one, other)
         else:
@@ -173,6 +205,15 @@ class Arithmetic(Context):
         if sign in ("<<", ">>"):
             return Number(self._shift(sign, x, y, kind.type), kind)
         return Number(self._floor_divide(x, y, kind.type), kind)
+
+    def _result_type(self, sign: str, one: Any, other: Any) -> Kind:
+        """Returns the type of `one sign other`. Sums of natural numbers are natural, unless they wrap as int32."""
+        kind = self.common_type(one, other)
+        if not kind.weak or kind.type.kind == "f":
+            return kind
+        natural = [self.kind(each).is_natural for each in (one, other)]
+        found = {"-": False, "<<": False, ">>": natural[0], "%": natural[1], "&": any(natural)}.get(sign, all(natural))
+        return Kind(kind.type, True, NATURAL if found else None)
 
     def _dot(self, one: Any, other: Any) -> Any:
         rows = [isinstance(each, Row) for each in (one, other)]
@@ -215,7 +256,7 @@ class Arithmetic(Context):
         return Number(self.cast(self.call(_DIVISIONS[sign], *operands), kind.type), kind)
 
     def _power(self, one: Any, other: Any) -> Any:
-        kind = promoted(self.kind(one), self.kind(other), self.real)
+        kind = self.common_type(one, other)
         self.demand_kind("iuf", kind, "**", one, other)
         if is_python(other) and other % 1 == 0 and abs(other) <= _MOST_FACTORS:
             if other < 0 and kind.type.kind != "f":
@@ -227,7 +268,7 @@ class Arithmetic(Context):
             return Number(self.builder.compute("sqrt", self.cast(one, kind.type)), kind)
         operands = [Number(self.cast(each, kind.type), kind) for each in (one, other)]
         if kind.type.kind != "f":
-            return self.call(integer_power, *operands)
+            return self.call(integer_power, *operands, self.converted(1, kind.type))
         return Number(self.builder.compute("pow", *[each.value for each in operands]), kind)
 
     def _product(self, x: Number, n: int) -> Number:
@@ -306,6 +347,7 @@ class Arithmetic(Context):
         x = self.cast(value, kind.type)
         if sign == "+":
             return value
+        kind = Kind(kind.type, kind.weak)
         if sign == "-" and kind.type.kind == "u":
             return Number(self.builder.compute("sub", self.builder.const(0, kind.type), x), kind)
         return Number(self.builder.compute("not" if sign == "~" else "neg", x), kind)

@@ -371,7 +371,7 @@ class Compiler(ControlFlow):
             offset = self.offset(array, indices)
             self.store(array, offset, self.binary(sign, self.load(array, offset), self.value(node.value)))
         else:
-            self._store(target, self.binary(sign, self.value(target), self.value(node.value)))
+            self._store(target, self.accumulated(sign, self.value(target), self.value(node.value)))
 
     def _if(self, node: ast.If) -> None:
         sides = partial(self._block, node.body), partial(self._block, node.orelse)

@@ -51,6 +51,7 @@ class Context(ABC):
         reports: the kernel's reports; None where no host reads them.
         written: position of a tensor argument that is written -> True if its elements are assigned to, False if they
             are only changed by atomic operations.
+        limits: (index of a push constant, dtype) for each int argument that takes a narrower type, which it must fit.
         extents: push constants for lengths, by (position of the tensor, axis or -1 for the size).
         in_bounds: checked offset -> the condition under which the element exists.
     """
@@ -67,6 +68,7 @@ class Context(ABC):
         self.check_bounds = False
         self.reports: Reports | None = None
         self.written: dict[int, bool] = {}
+        self.limits: set[tuple[int, str]] = set()
         self.extents: dict[tuple[int, int], Value] = {}
         self.in_bounds: dict[Value, Value] = {}
 

@@ -27,6 +27,7 @@ from vkcompute.jit.frontend.values import (
     kind_of,
     like,
     same,
+    started,
     unpacked,
 )
 
@@ -99,8 +100,9 @@ class ControlFlow(MemoryAccess):
         """
         before = dict(self.env)
         set_before = [name for name in before if name in names and not isinstance(before[name], Unset)]
-        kinds = {name: self._stored_type(before[name]) for name in set_before}
+        kinds = {name: started(self._stored_type(before[name])) for name in set_before}
         mark, frame, location = self.builder.checkpoint(), self.frames[-1], self.error(node, LOOP)
+        limits = set(self.limits)
         while True:
             initial = [v for name, kind in kinds.items() for v in self.packed(before[name], kind)]
             with self.builder.at(location):
@@ -118,7 +120,7 @@ class ControlFlow(MemoryAccess):
             if wider == kinds:
                 break
             self.builder.rewind(mark)
-            kinds = wider
+            kinds, self.limits = wider, set(limits)
         self._terminate(edges.continues, kinds)
         line = frame.source.location(node)[0]
         self._join(edges.exits, before, lambda: edges.loop.results, f"line {line}")
@@ -219,7 +221,8 @@ class ControlFlow(MemoryAccess):
 
         def stored(kind: Any) -> Any:
             if isinstance(kind, Kind):
-                return Kind(kind.type, kind.weak and kind.type in (INT32, self.real))
+                weak = kind.weak and kind.type in (INT32, self.real)
+                return Kind(kind.type, weak, kind.span if weak else None)
             return like(kind, map(stored, kind)) if isinstance(kind, tuple) else kind
 
         return stored(kind_of(value, self.real))

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 
-def integer_power(x: Any, n: Any) -> Any:
-    """x ** n of integers by squaring; 0 for negative n, since 1 / x truncates."""
-    result = 1
+def integer_power(x: Any, n: Any, one: Any) -> Any:
+    """x ** n of integers by squaring, with 1 in their type; 0 for negative n, since 1 / x truncates."""
+    result = one
     if n < 0:
-        result = 0
+        result = one - one
     while n > 0:
         if n & 1:
             result *= x

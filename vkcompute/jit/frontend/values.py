@@ -5,7 +5,11 @@ or a tuple of values. Any other Python object is a compile-time constant.
 
 Numbers promote as in numpy, with one exception: operands of at most 32 bits do not become float64 (int32 / int32, int32
 * float32). They become the kernel's default float: float32, or float64 if an argument is float64.
-Python's ints and floats are weak (NEP 50): they take the type of the other operand.
+Python's ints and floats are weak (NEP 50): they take the type of the other operand. No int changes its value by that:
+
+- A constant must fit the type, which is checked at compile time; an argument must, too, which is checked at the launch.
+- An int computed in the kernel (`-1 if c else 1`, `b + 1`, an item of a tuple, the sum in `s = 0` and `s += x`) counts
+  as int32. It takes uint32 and uint64 only if it is known not to be negative.
 """
 
 from __future__ import annotations
@@ -30,10 +34,22 @@ PLAIN = int, float, str, np.generic, type(None)
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """The type of a number. A weak one takes the type of the other operand."""
+    """The type of a number. A weak one takes the type of the other operand.
+
+    Attributes:
+        span: of a weak int, the least and the largest possible value; None if unknown.
+        argument: of a Python int that is an argument, the index of its push constant.
+    """
 
     type: Scalar
     weak: bool = False
+    span: tuple[int, int] | None = None
+    argument: int | None = None
+
+    @property
+    def is_natural(self) -> bool:
+        """True for a weak int that is known not to be negative."""
+        return self.span is not None and self.span[0] >= 0
 
     def __str__(self) -> str:
         return f"a Python {'float' if self.type.kind == 'f' else 'int'}" if self.weak else self.type.name
@@ -89,6 +105,8 @@ class Unset:
 _LIMITS = {
     kind: (int(np.iinfo(kind.name).min), int(np.iinfo(kind.name).max)) for kind in SCALARS.values() if kind.kind in "iu"
 }
+NATURAL = 0, _LIMITS[INT32][1]
+"""The span of a weak int that is only known not to be negative."""
 
 
 def is_python(value: object) -> bool:
@@ -112,6 +130,11 @@ def fits(number: int, kind: Scalar) -> bool:
     return low <= number <= high
 
 
+def includes(wide: Scalar, narrow: Scalar) -> bool:
+    """True if an integer type can represent all numbers of another."""
+    return all(fits(each, wide) for each in _LIMITS[narrow])
+
+
 def kind_of(value: Any, real: Scalar) -> Any:
     """Returns the type of a value: a Kind, a tuple of types, or a constant itself; Python floats are `real`."""
     if isinstance(value, Number):
@@ -121,7 +144,7 @@ def kind_of(value: Any, real: Scalar) -> Any:
     if isinstance(value, bool):
         return Kind(BOOL)
     if isinstance(value, int):
-        return Kind(int_type_of(value), True)
+        return Kind(int_type_of(value), True, (value, value))
     if isinstance(value, float):
         return Kind(real, True)
     return like(value, [kind_of(each, real) for each in value]) if isinstance(value, tuple) else value
@@ -141,7 +164,7 @@ def is_named(kind: type) -> TypeGuard[Any]:
 
 
 def promoted(one: Kind, other: Kind, real: Scalar) -> Kind:
-    """Returns the common type of two operands."""
+    """Returns the common type of two operands; a weak one is known to fit."""
     if one.type is other.type:
         return Kind(one.type, one.weak and other.weak)
     if one.weak and other.weak:
@@ -153,6 +176,31 @@ def promoted(one: Kind, other: Kind, real: Scalar) -> Kind:
             return Kind(typed)
         return Kind(weak if typed is BOOL else floating(typed, real))
     return Kind(_numpy_result(one.type, other.type, real))
+
+
+def settled(kind: Kind, other: Scalar, *, narrow: bool = False) -> Kind:
+    """Returns the type with which an int that is computed in the kernel meets a type: weak if it may take the other.
+
+    Args:
+        narrow: True to let it take a type of less than 32 bits, too, if it fits; arithmetic might wrap there.
+
+    Raises:
+        UnsupportedError: the int may be negative, and the type is uint64.
+    """
+    if not kind.weak or "f" in (kind.type.kind, other.kind) or other is BOOL:
+        return kind
+    if kind.span and all(fits(each, other) for each in kind.span) and (narrow or other.bits >= 32):
+        return kind
+    if other is UINT64:
+        raise UnsupportedError("a Python int that may be negative meets uint64; convert one of them, as vc.uint64(n)")
+    return Kind(kind.type)
+
+
+def started(kind: Any) -> Any:
+    """Returns the type of an accumulator that starts with a value of this type: an int may become any other."""
+    if isinstance(kind, Kind):
+        return Kind(kind.type, kind.weak, NATURAL if kind.is_natural else None)
+    return like(kind, map(started, kind)) if isinstance(kind, tuple) else kind
 
 
 def floating(kind: Scalar, real: Scalar) -> Scalar:
@@ -173,7 +221,13 @@ def joined(one: Any, other: Any, real: Scalar) -> Any:
         UnsupportedError: the types have no common type.
     """
     if isinstance(one, Kind) and isinstance(other, Kind):
-        return promoted(one, other, real)
+        if not other.weak:
+            one = settled(one, other.type, narrow=True)
+        elif not one.weak:
+            other = settled(other, one.type, narrow=True)
+        found = promoted(one, other, real)
+        spans = [each.span for each in (one, other) if each.span is not None and found.weak]
+        return Kind(found.type, found.weak, (min(spans)[0], max(s[1] for s in spans)) if len(spans) == 2 else None)
     alike = isinstance(one, Vector) == isinstance(other, Vector)
     if alike and isinstance(one, tuple) and isinstance(other, tuple) and len(one) == len(other):
         model = one if isinstance(one, Vector) or type(one) is type(other) else ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -35,11 +35,17 @@ def on_device(
     """Returns the kernel of a specialization, and its loops; `make` gives the function that it was lowered from."""
 
     def loaded() -> tuple[Kernel, Loops | None]:
-        # The signature has checked the types; memory may hold the bits of floats as integers.
-        kernel = Kernel(runtime, program.load(found.spirv, name=name), (), check_types=False)
+        kernel = _kernel(runtime, name, found.spirv, found.limits)
         return kernel, _loops_of(kernel, found.iterations, make)
 
-    return kernel_of(runtime, (name, found.spirv), loaded)
+    return kernel_of(runtime, (name, found.spirv, found.limits), loaded)
+
+
+def _kernel(runtime: Runtime, name: str, spirv: bytes, limits: Sequence[tuple[int, str]]) -> Kernel:
+    """Makes a kernel; the signature has checked its types, and memory may hold the bits of floats as integers."""
+    kernel = Kernel(runtime, program.load(spirv, name=name), (), check_types=False)
+    kernel.push.restrict(limits)
+    return kernel
 
 
 def _loops_of(kernel: Kernel, iterations: IterationBounds, make: Callable[[], ir.Function]) -> Loops | None:
@@ -127,7 +133,9 @@ class Loops:
         """The kernel that reports cut loops, and its loops."""
         function, loops = ir.with_cut_detection(self._function)
         spirv = ir.lower(ir.optimize(function))
-        return runtime_of(self._kernel).kernel(spirv, name=self._kernel.name, check_types=False), loops
+        key = self._kernel.name, spirv, self._kernel.push.limits
+        runtime = runtime_of(self._kernel)
+        return kernel_of(runtime, ("detecting", *key), partial(_kernel, runtime, *key)), loops
 
     def _error(self, loop: Op) -> KernelError:
         place = str(loop.loc or "")

@@ -14,7 +14,7 @@ from vkcompute.ir import BOOL, INT32, SCALARS, Value
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.intrinsics import REMEDIES, register
 from vkcompute.jit.frontend.source import UnsupportedError
-from vkcompute.jit.frontend.values import Array, Kind, Number, Row, Vector, describe, floating
+from vkcompute.jit.frontend.values import NATURAL, Array, Kind, Number, Row, Vector, describe, floating, kind_of
 from vkcompute.jit.library import standard
 from vkcompute.jit.library.coefficients import Double, Single
 
@@ -96,11 +96,21 @@ def _abs_or_sign(code: str, c: Compiler, x: Any) -> Any:
         raise UnsupportedError(f"{code} takes a number; got bool; write int(x)")
     if kind.type.kind == "u":
         return x if code == "abs" else _min_or_max("min", c, x, 1)
-    return Number(c.builder.compute(code, c.cast(x, kind.type)), kind)
+    natural = NATURAL if code == "abs" and kind.weak and kind.type is INT32 else None
+    return Number(c.builder.compute(code, c.cast(x, kind.type)), Kind(kind.type, kind.weak, natural))
 
 
 def _where(c: Compiler, *args: Any) -> Any:
-    return c.each(c.where, *args) if any(isinstance(x, Vector) for x in args) else c.where(*args)
+    return c.each(partial(_chosen, c), *args) if any(isinstance(x, Vector) for x in args) else _chosen(c, *args)
+
+
+def _chosen(c: Compiler, condition: Any, one: Any, other: Any) -> Any:
+    """numpy's where, of numbers in their common type."""
+    kinds = [kind_of(each, c.real) for each in (one, other)]
+    if all(isinstance(each, Kind) for each in kinds) and not all(each.weak for each in kinds):
+        kind, numbers = c.to_common_type(one, other)
+        one, other = [Number(each, kind) for each in numbers]
+    return c.where(condition, one, other)
 
 
 def _reduced(sign: str, c: Compiler, values: Any) -> Any:
@@ -110,7 +120,7 @@ def _reduced(sign: str, c: Compiler, values: Any) -> Any:
             f"this takes a vector or a tuple; got {describe(values)}; combine elements in a for loop"
         )
     if sign in "+*":
-        return reduce(partial(c.binary, sign), values)
+        return reduce(partial(c.binary, sign), map(c.widened, values))  # Python starts with an int
     return reduce(partial(c.binary, sign), map(c.boolean, values))
 
 

@@ -40,7 +40,7 @@ def _combined(name: str, c: Compiler, x: Any) -> Number | Vector:
         return c.each(partial(_combined, name, c), x)
     kind = c.kind(x)
     c.demand_kind("".join(SUBGROUP_OPERATIONS[name].opcodes), kind, f"subgroup.{name}{'_' * iskeyword(name)}", x)
-    return Number(c.builder.subgroup(name, c.cast(x, kind.type)), kind)
+    return Number(c.builder.subgroup(name, c.cast(x, kind.type)), Kind(kind.type, kind.weak))
 
 
 def _vote(name: str, c: Compiler, condition: Any) -> Any:
@@ -61,7 +61,7 @@ def _shuffled(name: str, c: Compiler, x: Any, lane: Any) -> Number | Vector:
     kind, number = c.kind(x), _lane(c, lane)
     if name in ("shuffle_up", "shuffle_down"):
         number, name = _neighbor(c, number, up=name == "shuffle_up"), "shuffle"
-    return Number(c.builder.subgroup(name, c.cast(x, kind.type), number), kind)
+    return Number(c.builder.subgroup(name, c.cast(x, kind.type), number), Kind(kind.type, kind.weak))
 
 
 def _lane(c: Compiler, lane: Any) -> Value:

@@ -26,6 +26,7 @@ from vkcompute.jit.simulator.machine import Machine
 from vkcompute.jit.simulator.recorder import Recorder
 from vkcompute.jit.simulator.rewriter import rewritten
 from vkcompute.runtime.launching.launch_config import LaunchConfig, Sizes, grid_over
+from vkcompute.runtime.launching.push_constants import demand_fit
 
 _lock = threading.RLock()  # one launch at a time, so that launches by several threads on one tensor are ordered
 
@@ -179,6 +180,9 @@ def _values(machine: Machine, recorder: Recorder, given: list[Any], written: lis
     values = []
     for position, (parameter, each) in enumerate(zip(recorder.args.values(), given, strict=True)):
         if not isinstance(parameter, Array):
+            for index, dtype in sorted(recorder.limits):
+                if index == parameter.kind.argument:
+                    demand_fit(recorder.function.name, recorder.function.pushes[index].name, each, dtype)
             values.append(machine.as_type(parameter.kind, each))
         elif position in recorder.written and not each.flags.writeable:
             raise ValueError(f"the kernel writes {parameter.name}, and the array given for it is read-only; copy it")

@@ -96,7 +96,7 @@ class Machine(Compiler):
         """Returns `one sign other` of simulated values."""
         if sign in DIRECT and type(one) is type(other) is SimulatedNumber and one.kind == other.kind:
             kind = one.kind  # a shortcut for the most frequent operations
-            if kind.type.kind != "b":
+            if kind.type.kind != "b" and not kind.weak and kind.argument is None:
                 return SimulatedNumber(Constant(kind.type, DIRECT[sign](one.scalar, other.scalar)), kind, self)
         return self.simulated(self.binary(sign, one, other))
 

@@ -100,6 +100,12 @@ class Recorder(Compiler):
             return found
         return None
 
+    def accumulated(self, sign: str, one: Any, other: Any) -> Any:
+        """Returns `one sign other`, and records the operand of a Python int for the statement."""
+        if type(one) is int:
+            self.notes.values[self.node] = self.widened(other)
+        return super().accumulated(sign, one, other)
+
     def repeat(self, build: Callable[[], object], names: set[str], node: ast.AST) -> None:
         """Builds a loop, and records the types of its variables at the start of an iteration."""
 

@@ -134,6 +134,12 @@ class Rewriter(ast.NodeVisitor):
         parts = self.visit(node.test), self._block(node.body), self._block(node.orelse)
         return ast.copy_location(ast.If(*parts), node)
 
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.AugAssign:
+        """Rewrites an augmented assignment; the operand of a Python int is converted."""
+        found = cast(ast.AugAssign, self.generic_visit(node))
+        found.value = self._as_type(type_of(self._value(node)), found.value)
+        return found
+
     def visit_While(self, node: ast.While) -> ast.While:
         """Rewrites a loop; its variables are converted before each test."""
         heads, test = self._notes.heads.get(node, {}), self.visit(node.test)

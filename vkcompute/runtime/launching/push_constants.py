@@ -25,6 +25,7 @@ class PushConstants:
         nbytes: size of the block; 0 if the kernel has none.
         names: of the members, in order.
         packer: packs valid values in order; None if `struct` cannot.
+        limits: (index, dtype) for each int that must fit a narrower type than that of its member, too.
     """
 
     def __init__(self, kernel: str, block: Block | None) -> None:
@@ -33,6 +34,7 @@ class PushConstants:
         self.nbytes = block.nbytes if block else 0
         self.names = tuple(member.name or f"f{i}" for i, member in enumerate(members))
         self.packer: Callable[..., bytes] | None = None
+        self.limits: Sequence[tuple[int, str]] = ()
         if block is None:
             return
         self._dtype = block.dtype
@@ -40,12 +42,27 @@ class PushConstants:
         if offsets == sorted(offsets) and all(member.dtype in CODES and not member.shape for member in members):
             self.packer = struct.Struct(_struct_format(block)).pack
 
+    def restrict(self, limits: Sequence[tuple[int, str]]) -> None:
+        """Sets `limits`, once; without any, packing does not pay for them."""
+        ranges = [(n, int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)) for n, dtype in limits]
+        self.limits, packer = limits, self.packer
+
+        def checked(*values: Any) -> bytes:
+            for n, low, high in ranges:
+                if not low <= values[n] <= high:
+                    raise OverflowError  # `pack` raises the error for the user
+            return packer(*values)  # type: ignore[misc]
+
+        if limits and packer is not None:
+            self.packer = checked
+
     def pack(self, values: Sequence[Any], named: Mapping[str, Any]) -> bytes:
         """Packs the block; `values` may be its bytes, already packed.
 
         Raises:
             TypeError: a value is missing, superfluous, of an unknown name, or a float for an integer member.
             ValueError: a value does not fit its member.
+            OverflowError: a value does not fit its limit.
         """
         if len(values) == 1 and type(values[0]) is bytes and len(values[0]) == self.nbytes:
             return values[0]
@@ -80,6 +97,8 @@ class PushConstants:
         record = np.zeros((), self._dtype)
         for field, name, value in zip(record.dtype.names or (), self.names, values, strict=True):
             record[field] = _array(f"push constant {name} of {self.kernel}", record.dtype[field], value)
+        for n, dtype in self.limits:
+            demand_fit(self.kernel, self.names[n], values[n], dtype)
         return record.tobytes()
 
 
@@ -108,6 +127,17 @@ def _array(where: str, field: np.dtype[Any], value: Any) -> np.ndarray[Any, Any]
     if base.kind == "f" and (np.isinf(cast) & np.isfinite(given)).any():
         raise ValueError(refusal)
     return cast
+
+
+def demand_fit(kernel: str, name: str, value: Any, dtype: str) -> None:
+    """Raises numpy's OverflowError if an int argument that takes a type does not fit it."""
+    limits = np.iinfo(dtype)
+    if not limits.min <= value <= limits.max:
+        wide = "int32" if -(2**31) <= value < 2**31 else "int64"
+        raise OverflowError(
+            f"Python integer {value} out of bounds for {dtype}, {limits.min} to {limits.max}: the argument {name} of "
+            f"{kernel} takes this type from its other operand; pass np.{wide}({value}), or convert the other operand"
+        )
 
 
 def error_for(dtype: str, value: Any) -> type[Exception]:
