@@ -197,3 +197,47 @@ def test_annotations_may_have_names_that_never_exist(gpu: vc.Runtime) -> None:
     assert simulated.tolist() == [5] * 3
     with pytest.raises(TypeError, match=r"out is annotated as float32\[:\]"):
         add(gpu.full(3, 1), 2, gpu.zeros(3, np.int32))
+
+
+@vc.kernel
+def variables(out, f):
+    i = vc.global_id(0)
+    whole: vc.int32 = 2.7
+    rounded: vc.int32 = f[i]
+    half: float = 3
+    doubled: int = f[i] * 2
+    true: bool = f[i]
+    anything: Any = 7
+    small: np.uint8 = 200
+    vector: vc.float32x3 = 2
+    out[i, 0], out[i, 1], out[i, 2], out[i, 3] = whole, rounded, half / 2, doubled
+    out[i, 4], out[i, 5], out[i, 6], out[i, 7] = true + 1, anything, small, vector.y
+
+
+@pytest.mark.parametrize("simulated", [False, True])
+def test_annotations_of_variables_convert(gpu: vc.Runtime, simulated: bool) -> None:
+    out, f = gpu.zeros((3, 8)), gpu.tensor(np.array([0, 1.5, -2.5], np.float32))
+    try:
+        (variables.simulate if simulated else variables)[1, 3](out, f)
+    except vc.MissingFeature as missing:
+        pytest.skip(str(missing))
+    expected = [[2, 0, 1.5, 0, 1, 7, 200, 2], [2, 1, 1.5, 3, 2, 7, 200, 2], [2, -2, 1.5, -5, 2, 7, 200, 2]]
+    assert out.numpy().tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("y: vc.int32", "an annotation without a value has no effect"),
+        ("y: tuple[int, int] = 3", r"a variable is annotated with a type of numbers.*got tuple\[int, int\]; leave it"),
+        ("y: vc.float32[:] = 3", r"a variable is annotated with a type of numbers.*got vc.float32\[:\]"),
+        ("y: max = 3", "a variable is annotated with a type of numbers.*got max"),
+        ("y: Missing = 3", "the name Missing is not defined"),
+        ("y: vc.int32 = (1, 2)", "this takes numbers; got a tuple of 2"),
+    ],
+)
+def test_annotations_of_variables_that_convert_nothing_are_refused(gpu: vc.Runtime, line: str, reason: str) -> None:
+    kernel = vc.kernel(module(f"import vkcompute as vc\ndef k(out):\n    {line}\n    out[0] = 1\n").k)
+    for launched in (kernel, kernel.simulate):
+        with pytest.raises(vc.KernelError, match=reason):
+            launched[1, 1](gpu.zeros(1))

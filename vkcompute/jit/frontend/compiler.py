@@ -326,11 +326,26 @@ class Compiler(ControlFlow):
         if not isinstance(node.value, ast.Constant):  # a docstring, or ...
             self.value(node.value)
 
-    def _assign(self, node: ast.Assign | ast.AnnAssign) -> None:
-        if node.value is not None:
-            value = self.value(node.value)
-            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
-                self._store(target, value)
+    def _assign(self, node: ast.Assign) -> None:
+        value = self.value(node.value)
+        for target in node.targets:
+            self._store(target, value)
+
+    def _annotated(self, node: ast.AnnAssign) -> None:
+        """Assigns a value, converted to the type of the annotation."""
+        if node.value is None:
+            raise UnsupportedError("an annotation without a value has no effect; annotate where the value is assigned")
+        kind = self.value(node.annotation) if isinstance(node.annotation, (ast.Name, ast.Attribute)) else None
+        self._store(node.target, self.annotated(node, kind, self.value(node.value)))
+
+    def annotated(self, node: ast.AnnAssign, kind: Any, value: Any) -> Any:
+        """Converts a value to the type of its annotation; that of `Any` is its own."""
+        if kind is Any:
+            return value
+        if not (isinstance(kind, type) or hasattr(kind, "element")) or kind not in INTRINSICS:
+            rule = "a variable is annotated with a type of numbers or vectors, as vc.int32, or Any"
+            raise UnsupportedError(f"{rule}; got {ast.unparse(node.annotation)}; leave it out")
+        return self.call_intrinsic(kind, [value])
 
     def _store(self, target: ast.expr, value: Any) -> None:
         self.located(partial(self._store_at, value), target)
@@ -472,7 +487,7 @@ NODE_INTRINSICS: dict[Any, Callable[[Compiler, ast.Call], Any]] = {}
 _STATEMENTS: dict[type[ast.AST], Callable[[Compiler, Any], None]] = {
     ast.Expr: Compiler._expression,
     ast.Assign: Compiler._assign,
-    ast.AnnAssign: Compiler._assign,
+    ast.AnnAssign: Compiler._annotated,
     ast.AugAssign: Compiler._augmented,
     ast.If: Compiler._if,
     ast.While: Compiler._while,

@@ -106,6 +106,11 @@ class Recorder(Compiler):
             self.notes.values[self.node] = self.widened(other)
         return super().accumulated(sign, one, other)
 
+    def annotated(self, node: ast.AnnAssign, kind: Any, value: Any) -> Any:
+        """Converts a value to the type of its annotation, and records the type."""
+        self.notes.values[node] = kind
+        return super().annotated(node, kind, value)
+
     def repeat(self, build: Callable[[], object], names: set[str], node: ast.AST) -> None:
         """Builds a loop, and records the types of its variables at the start of an iteration."""
 

@@ -140,6 +140,17 @@ class Rewriter(ast.NodeVisitor):
         found.value = self._as_type(type_of(self._value(node)), found.value)
         return found
 
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.Assign:
+        """Rewrites an annotated assignment, whose annotation converts the value."""
+        kind, value = self._value(node), self.visit(node.value) if node.value is not None else ast.Constant(None)
+
+        def converted(given: Any) -> Any:
+            found = self._hooks.invoke(node, kind, None, given)
+            return self._hooks.constant(found) if isinstance(found, np.generic) else found
+
+        call = value if kind in (None, Any) else ast.Call(self._entry(converted, node), [value], [])
+        return cast(ast.Assign, _placed(ast.Assign([self.visit(node.target)], call), node))
+
     def visit_While(self, node: ast.While) -> ast.While:
         """Rewrites a loop; its variables are converted before each test."""
         heads, test = self._notes.heads.get(node, {}), self.visit(node.test)
