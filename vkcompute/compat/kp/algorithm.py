@@ -76,7 +76,7 @@ class Algorithm(Child):
         runtime = self.manager.require_open()
         if not has_images:
             return runtime.kernel(spirv, constants=constants, check_types=False)
-        from vkcompute.compat.kp.image_kernel import image_kernel  # here, because it imports the vulkan package
+        from vkcompute.compat.kp.device_image import image_kernel  # here, because it imports the vulkan package
 
         return image_kernel(runtime, spirv, constants)
 

@@ -1,8 +1,10 @@
-"""Storage images of the device, and copies to and from them."""
+"""Storage images of the device, copies to and from them, and kernels that take them."""
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +13,11 @@ from vkcompute.compat.kp.callback_task import CallbackTask
 from vkcompute.core import vk
 from vkcompute.core.device_child import DeviceChild
 from vkcompute.errors import KomputeError, MissingFeature
+from vkcompute.runtime.launching.arguments import Bound, bound_range
+from vkcompute.runtime.launching.kernel import Kernel
+from vkcompute.runtime.launching.program import load
+from vkcompute.runtime.launching.specialization import specialize
+from vkcompute.runtime.memory.context import kernel_of
 from vkcompute.runtime.memory.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -185,3 +192,28 @@ class DeviceImage(DeviceChild):
     def _destroy(self) -> None:
         super()._destroy()
         self.launch_key = self.span = self._buffer = None
+
+
+class ImageKernel(Kernel):
+    """A kernel that takes a `DeviceImage` for each storage image."""
+
+    kinds = (*Kernel.kinds, "storage_image")
+
+    def bound(self, tensors: Sequence[Any]) -> list[Bound]:
+        self.runtime.require_open()
+        found: list[Any] = [
+            (each, 0, each.nbytes)
+            if isinstance(each, DeviceImage)
+            else bound_range(self.name, self.runtime, binding, each, check_type=False)
+            for binding, each in zip(self.bindings, tensors, strict=True)
+        ]
+        return found
+
+
+def image_kernel(runtime: Runtime, spirv: bytes, constants: Mapping[int | str, Any]) -> ImageKernel:
+    """Returns the kernel of a shader with storage images; equal arguments return the same kernel."""
+    program = load(spirv)
+    specialization = specialize(program.name, program.interface.spec_constants, constants)
+    key = "image kernel", program.spirv, specialization
+    make = partial(ImageKernel, runtime, program, specialization, check_types=False)
+    return kernel_of(runtime, key, make)
