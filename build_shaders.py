@@ -17,7 +17,9 @@ import hashlib
 import json
 import logging
 import os
+import shutil
 import sys
+import tempfile
 import types
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -34,7 +36,7 @@ sys.modules.setdefault("vkcompute", _package)
 
 from vkcompute import disk  # noqa: E402
 from vkcompute.compilers import discovery  # noqa: E402
-from vkcompute.compilers.command_line import validation_error  # noqa: E402
+from vkcompute.compilers.command_line import run  # noqa: E402
 from vkcompute.compilers.compilation import compile_unit  # noqa: E402
 from vkcompute.compilers.compiler import Compiler  # noqa: E402
 from vkcompute.compilers.preprocessor import TranslationUnit, preprocess, read  # noqa: E402
@@ -181,7 +183,7 @@ class ShaderBuild:
     def _compile(self, shader: BuiltInShader, tool: Compiler, version: str, validate: bool) -> ManifestEntry:
         unit = self._unit(shader)
         spirv = compile_unit(unit, tool, shader.target, optimize=False)
-        invalid = validation_error(spirv, shader.target) if validate else ""
+        invalid = _validation_error(spirv, shader.target) if validate else ""
         if invalid:
             raise CompileError(f"{shader.name}: spirv-val rejects the SPIR-V compiled from {shader.source}: {invalid}")
         disk.write_atomic(self._output(shader), spirv)
@@ -225,6 +227,18 @@ class ShaderBuild:
 
 def _hash(unit: TranslationUnit) -> str:
     return hashlib.sha256(unit.text.encode()).hexdigest()
+
+
+def _validation_error(spirv: bytes, target: str) -> str:
+    """The error that spirv-val reports for `spirv`; empty if it reports none or is not installed."""
+    tool = shutil.which("spirv-val")
+    if tool is None:
+        return ""
+    with tempfile.TemporaryDirectory(prefix="vkcompute-") as folder:
+        path = Path(folder, "out.spv")
+        path.write_bytes(spirv)
+        status, log = run([tool, "--target-env", target, str(path)])
+    return (log.strip() or f"exit status {status}") if status != 0 else ""
 
 
 def _arguments(argv: list[str] | None) -> argparse.Namespace:

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING
 from vkcompute import disk
 from vkcompute.cli import terminal
 from vkcompute.cli.options import Commands, Parser, check_output
+from vkcompute.compilers.compiler import TARGETS
 
 if TYPE_CHECKING:
     from vkcompute.spirv.interface import Binding, Interface, Member
-
-_TARGETS = ("vulkan1.0", "vulkan1.1", "vulkan1.2", "vulkan1.3")
 
 
 def add_parser(commands: Commands) -> None:
@@ -37,7 +36,7 @@ def add_parser(commands: Commands) -> None:
         help="add a folder for includes",
     )
     parser.add_argument("-O", "--optimize", action="store_true", help="optimize for speed")
-    parser.add_argument("--target", choices=_TARGETS, default="vulkan1.2", help="(default: %(default)s)")
+    parser.add_argument("--target", choices=TARGETS, default="vulkan1.2", help="(default: %(default)s)")
     parser.add_argument("--reflect", action="store_true", help="show the kernel's interface")
     parser.add_argument("--json", action="store_true", help="show the interface as JSON")
     parser.set_defaults(run=run)

@@ -4,7 +4,7 @@
     diagnostics.py      a compiler's log -> errors with file, line, source text and caret
     compiler.py         the interface of a compiler
     shaderc.py          the shaderc shared library, in process
-    command_line.py     glslc, glslang, spirv-opt and spirv-val
+    command_line.py     glslc, glslang and spirv-opt
     discovery.py        search for an installed compiler
     compilation.py      compilation of one text, with a cache on disk
 

@@ -1,4 +1,4 @@
-"""Command-line tools: the compilers glslc and glslang (glslangValidator), spirv-opt and spirv-val.
+"""Command-line tools: the compilers glslc and glslang (glslangValidator), and spirv-opt.
 
 A compiler reads the text from standard input and writes SPIR-V to a file in a temporary folder: glslangValidator cannot
 write a binary to standard output.
@@ -104,18 +104,6 @@ def optimizer_identity() -> str:
     """Identifies the build of spirv-opt without running it; empty if it is not installed."""
     tool = shutil.which("spirv-opt")
     return fingerprint(tool) if tool is not None else ""
-
-
-def validation_error(spirv: bytes, target: str) -> str:
-    """The error that spirv-val reports for `spirv`; empty if it reports none or is not installed."""
-    tool = shutil.which("spirv-val")
-    if tool is None:
-        return ""
-    with tempfile.TemporaryDirectory(prefix="vkcompute-") as folder:
-        path = Path(folder, "out.spv")
-        path.write_bytes(spirv)
-        status, log = run([tool, "--target-env", target, str(path)])
-    return (log.strip() or f"exit status {status}") if status != 0 else ""
 
 
 def run(command: Sequence[str], text: str = "") -> tuple[int, str]:
