@@ -20,14 +20,6 @@ from vkcompute.errors import OUT_OF_MEMORY, DeviceLost, VulkanError
 _T = TypeVar("_T")
 
 
-def _nothing_recorded() -> None:
-    """The default of `submit_recorded`: nothing records commands."""
-
-
-def _nobody_waits(error: DeviceLost) -> None:
-    """The default of `on_lost`: no work is pending."""
-
-
 class LogicalDevice(Handle, Guarded):
     """A VkDevice: its functions, its locks, and the lifetimes of the objects created on it.
 
@@ -48,8 +40,8 @@ class LogicalDevice(Handle, Guarded):
         loss: the error that reported the device as lost, or None.
         deletion_queue: destroys objects once the device has finished with them.
         children: id of a child's deletions -> (weak reference to the child, its deletions).
-        submit_recorded: callback that submits all recorded work. Set by the scheduler.
-        on_lost: callback for the error that reports the device as lost. Set by the scheduler.
+        submit_recorded: callback that submits all recorded work. Set by the scheduler; does nothing before.
+        on_lost: callback for the error that reports the device as lost. Set by the scheduler; does nothing before.
     """
 
     def __init__(
@@ -64,8 +56,8 @@ class LogicalDevice(Handle, Guarded):
         self.features = frozenset(require) | {name for name in features.WANTED if physical.features.get(name)}
         self.renew_locks()
         self.loss: DeviceLost | None = None
-        self.submit_recorded: Callable[[], None] = _nothing_recorded
-        self.on_lost: Callable[[DeviceLost], None] = _nobody_waits
+        self.submit_recorded: Callable[[], None] = lambda: None
+        self.on_lost: Callable[[DeviceLost], None] = lambda error: None
         self._timelines = timelines
         self.deletion_queue = DeletionQueue(timelines)
         self.children: dict[int, tuple[weakref.ref[Handle], list[Deletion]]] = {}

@@ -34,7 +34,7 @@ class Graph:
 
     Inputs are given as `with runtime.record(x=tensor, rate=0.1) as graph:` and named `graph["x"]` and `graph["rate"]`
     in the block; `graph.run(x=other)` runs with another tensor of the same shape and dtype, or other push constants.
-    RecordingCache for the last few choices of inputs are kept, with their tensors; a new choice costs the host about as
+    Recordings for the last few choices of inputs are kept, with their tensors; a new choice costs the host about as
     much as the first recording. A recording never changes while the device may run it.
 
     `stage_upload`, `stage_download`, `report`, `add` and `recording` are internal and may change.
@@ -202,7 +202,7 @@ class Graph:
         return self._submit_with_arrays(times, inputs)
 
     def _submit_with_arrays(self, times: int, inputs: Mapping[str, Any]) -> Future:
-        self.runtime.require_open()  # in a forked child, the lock may be snapshot by a thread that does not exist there
+        self.runtime.require_open()  # in a forked child, the lock may be held by a thread that does not exist there
         with self._arrays.lock:
             with self.runtime.scheduler.device.lock:
                 recording = self._ready().choose(inputs)

@@ -1,4 +1,4 @@
-"""RecordingCache of a graph: one for each choice of inputs that is kept."""
+"""The recordings of a graph: one for each choice of inputs that is kept."""
 
 from __future__ import annotations
 
