@@ -11,50 +11,50 @@ from collections.abc import Collection
 
 from vkcompute.spirv.interface import Interface
 
+_ON_EVERY_DEVICE = """
+    Matrix Shader InputAttachment Sampled1D Image1D SampledBuffer ImageBuffer
+    StorageImageExtendedFormats ImageQuery DerivativeControl
+""".split()
+_OF_OPENCL = """
+    Addresses Linkage Kernel Vector16 Float16Buffer ImageBasic ImageReadWrite ImageMipmap LiteralSampler
+    GenericPointer SubgroupDispatch NamedBarrier
+""".split()
+# The feature has the capability's name, after "shader", or with a small first letter.
+_SHADER_FEATURES = """
+    Float64 Int64 Int16 ImageGatherExtended StorageImageMultisample UniformBufferArrayDynamicIndexing
+    SampledImageArrayDynamicIndexing StorageBufferArrayDynamicIndexing StorageImageArrayDynamicIndexing Int8
+    InputAttachmentArrayDynamicIndexing UniformTexelBufferArrayDynamicIndexing
+    StorageTexelBufferArrayDynamicIndexing UniformBufferArrayNonUniformIndexing
+    SampledImageArrayNonUniformIndexing StorageBufferArrayNonUniformIndexing
+    StorageImageArrayNonUniformIndexing InputAttachmentArrayNonUniformIndexing
+    UniformTexelBufferArrayNonUniformIndexing StorageTexelBufferArrayNonUniformIndexing
+    DemoteToHelperInvocation FloatControls2
+""".split()
+_FEATURES = """
+    ImageCubeArray StorageBuffer16BitAccess UniformAndStorageBuffer16BitAccess StoragePushConstant16
+    StorageInputOutput16 VariablePointersStorageBuffer VariablePointers StorageBuffer8BitAccess
+    UniformAndStorageBuffer8BitAccess StoragePushConstant8 RuntimeDescriptorArray VulkanMemoryModel
+    VulkanMemoryModelDeviceScope
+""".split()
 # Capability -> requirement.
 CAPABILITIES: dict[str, str] = {
-    "Matrix": "",
-    "Shader": "",
-    "Addresses": "OpenCL",
-    "Linkage": "OpenCL",
-    "Kernel": "OpenCL",
-    "Vector16": "OpenCL",
-    "Float16Buffer": "OpenCL",
+    **dict.fromkeys(_ON_EVERY_DEVICE, ""),
+    **dict.fromkeys(_OF_OPENCL, "OpenCL"),
+    **{name: f"shader{name}" for name in _SHADER_FEATURES},
+    **{name: name[0].lower() + name[1:] for name in _FEATURES},
+    **dict.fromkeys(
+        ("DotProductInputAll", "DotProductInput4x8Bit", "DotProductInput4x8BitPacked", "DotProduct"),
+        "shaderIntegerDotProduct",
+    ),
     "Float16": "shaderFloat16|VK_AMD_gpu_shader_half_float",
-    "Float64": "shaderFloat64",
-    "Int64": "shaderInt64",
     "Int64Atomics": "shaderBufferInt64Atomics|shaderSharedInt64Atomics|shaderImageInt64Atomics",
-    "ImageBasic": "OpenCL",
-    "ImageReadWrite": "OpenCL",
-    "ImageMipmap": "OpenCL",
     "Groups": "VK_AMD_shader_ballot",
-    "LiteralSampler": "OpenCL",
-    "Int16": "shaderInt16",
-    "ImageGatherExtended": "shaderImageGatherExtended",
-    "StorageImageMultisample": "shaderStorageImageMultisample",
-    "UniformBufferArrayDynamicIndexing": "shaderUniformBufferArrayDynamicIndexing",
-    "SampledImageArrayDynamicIndexing": "shaderSampledImageArrayDynamicIndexing",
-    "StorageBufferArrayDynamicIndexing": "shaderStorageBufferArrayDynamicIndexing",
-    "StorageImageArrayDynamicIndexing": "shaderStorageImageArrayDynamicIndexing",
-    "ImageCubeArray": "imageCubeArray",
-    "GenericPointer": "OpenCL",
-    "Int8": "shaderInt8",
-    "InputAttachment": "",
     "SparseResidency": "shaderResourceResidency",
     "MinLod": "shaderResourceMinLod",
-    "Sampled1D": "",
-    "Image1D": "",
     "SampledCubeArray": "imageCubeArray",
-    "SampledBuffer": "",
-    "ImageBuffer": "",
     "ImageMSArray": "shaderStorageImageMultisample",
-    "StorageImageExtendedFormats": "",
-    "ImageQuery": "",
-    "DerivativeControl": "",
     "StorageImageReadWithoutFormat": "shaderStorageImageReadWithoutFormat|1.3|VK_KHR_format_feature_flags2",
     "StorageImageWriteWithoutFormat": "shaderStorageImageWriteWithoutFormat|1.3|VK_KHR_format_feature_flags2",
-    "SubgroupDispatch": "OpenCL",
-    "NamedBarrier": "OpenCL",
     "GroupNonUniform": "subgroup.basic",
     "GroupNonUniformVote": "subgroup.vote",
     "GroupNonUniformArithmetic": "subgroup.arithmetic",
@@ -72,17 +72,8 @@ CAPABILITIES: dict[str, str] = {
     "WorkgroupMemoryExplicitLayout8BitAccessKHR": "workgroupMemoryExplicitLayout8BitAccess",
     "WorkgroupMemoryExplicitLayout16BitAccessKHR": "workgroupMemoryExplicitLayout16BitAccess",
     "SubgroupVoteKHR": "VK_EXT_shader_subgroup_vote",
-    "StorageBuffer16BitAccess": "storageBuffer16BitAccess",
-    "UniformAndStorageBuffer16BitAccess": "uniformAndStorageBuffer16BitAccess",
-    "StoragePushConstant16": "storagePushConstant16",
-    "StorageInputOutput16": "storageInputOutput16",
     "DeviceGroup": "1.1|VK_KHR_device_group",
     "MultiView": "multiview",
-    "VariablePointersStorageBuffer": "variablePointersStorageBuffer",
-    "VariablePointers": "variablePointers",
-    "StorageBuffer8BitAccess": "storageBuffer8BitAccess",
-    "UniformAndStorageBuffer8BitAccess": "uniformAndStorageBuffer8BitAccess",
-    "StoragePushConstant8": "storagePushConstant8",
     "DenormPreserve": "shaderDenormPreserveFloat16|shaderDenormPreserveFloat32|shaderDenormPreserveFloat64",
     "DenormFlushToZero": (
         "shaderDenormFlushToZeroFloat16|shaderDenormFlushToZeroFloat32|shaderDenormFlushToZeroFloat64"
@@ -106,24 +97,10 @@ CAPABILITIES: dict[str, str] = {
     "ComputeDerivativeGroupQuadsKHR": "computeDerivativeGroupQuads",
     "GroupNonUniformPartitionedNV": "subgroup.partitioned",
     "ShaderNonUniform": "1.2|VK_EXT_descriptor_indexing",
-    "RuntimeDescriptorArray": "runtimeDescriptorArray",
-    "InputAttachmentArrayDynamicIndexing": "shaderInputAttachmentArrayDynamicIndexing",
-    "UniformTexelBufferArrayDynamicIndexing": "shaderUniformTexelBufferArrayDynamicIndexing",
-    "StorageTexelBufferArrayDynamicIndexing": "shaderStorageTexelBufferArrayDynamicIndexing",
-    "UniformBufferArrayNonUniformIndexing": "shaderUniformBufferArrayNonUniformIndexing",
-    "SampledImageArrayNonUniformIndexing": "shaderSampledImageArrayNonUniformIndexing",
-    "StorageBufferArrayNonUniformIndexing": "shaderStorageBufferArrayNonUniformIndexing",
-    "StorageImageArrayNonUniformIndexing": "shaderStorageImageArrayNonUniformIndexing",
-    "InputAttachmentArrayNonUniformIndexing": "shaderInputAttachmentArrayNonUniformIndexing",
-    "UniformTexelBufferArrayNonUniformIndexing": "shaderUniformTexelBufferArrayNonUniformIndexing",
-    "StorageTexelBufferArrayNonUniformIndexing": "shaderStorageTexelBufferArrayNonUniformIndexing",
-    "VulkanMemoryModel": "vulkanMemoryModel",
-    "VulkanMemoryModelDeviceScope": "vulkanMemoryModelDeviceScope",
     "PhysicalStorageBufferAddresses": "bufferDeviceAddress",
     "ComputeDerivativeGroupLinearKHR": "computeDerivativeGroupLinear",
     "CooperativeMatrixNV": "cooperativeMatrix",
     "ShaderSMBuiltinsNV": "shaderSMBuiltins",
-    "DemoteToHelperInvocation": "shaderDemoteToHelperInvocation",
     "AtomicFloat16VectorNV": "shaderFloat16VectorAtomics",
     "RawAccessChainsNV": "shaderRawAccessChains",
     "Shader64BitIndexingEXT": "shader64BitIndexing",
@@ -139,15 +116,10 @@ CAPABILITIES: dict[str, str] = {
     "AtomicFloat64MinMaxEXT": "shaderBufferFloat64AtomicMinMax|shaderSharedFloat64AtomicMinMax",
     "AtomicFloat16MinMaxEXT": "shaderBufferFloat16AtomicMinMax|shaderSharedFloat16AtomicMinMax",
     "ExpectAssumeKHR": "shaderExpectAssume",
-    "DotProductInputAll": "shaderIntegerDotProduct",
-    "DotProductInput4x8Bit": "shaderIntegerDotProduct",
-    "DotProductInput4x8BitPacked": "shaderIntegerDotProduct",
-    "DotProduct": "shaderIntegerDotProduct",
     "CooperativeMatrixKHR": "cooperativeMatrix",
     "ReplicatedCompositesEXT": "shaderReplicatedComposites",
     "BitInstructions": "maintenance9",
     "GroupNonUniformRotateKHR": "shaderSubgroupRotate",
-    "FloatControls2": "shaderFloatControls2",
     "FMAKHR": "shaderFmaFloat16|shaderFmaFloat32|shaderFmaFloat64",
     "AtomicFloat32AddEXT": "shaderBufferFloat32AtomicAdd|shaderSharedFloat32AtomicAdd|shaderImageFloat32AtomicAdd",
     "AtomicFloat64AddEXT": "shaderBufferFloat64AtomicAdd|shaderSharedFloat64AtomicAdd",

@@ -35,12 +35,7 @@ class Launcher:
     """Launches a kernel, and keeps its specializations."""
 
     def __init__(
-        self,
-        definition: Definition,
-        parameters: Parameters,
-        check_bounds: bool,
-        fast_math: bool,
-        print_limit: int,
+        self, definition: Definition, parameters: Parameters, check_bounds: bool, fast_math: bool, print_limit: int
     ) -> None:
         self._options, self._print_limit = CompileOptions(check_bounds=check_bounds, fast_math=fast_math), print_limit
         self._definition, self._parameters = definition, parameters
