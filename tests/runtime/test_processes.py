@@ -132,9 +132,8 @@ def test_a_forked_child_is_told_and_the_parent_goes_on(run_python: RunPython, re
     assert (done.stdout, done.stderr, done.returncode) == ("done\n", "", 0)
 
 
-# A child exits as multiprocessing's do: lavapipe's own exit handlers crash there, with raw calls too.
 OWN_RUNTIME = """
-import faulthandler
+import ctypes, faulthandler
 from vkcompute.core.quirks import quirks_of
 def compute(runtime):
     x = runtime.full(100_000, 3, np.int32)
@@ -146,11 +145,13 @@ def in_child(work):
         try:
             faulthandler.dump_traceback_later(20, exit=True)
             work()
-            os._exit(0)
-        finally:
-            sys.excepthook(*sys.exc_info()); sys.stderr.flush()
-            os._exit(1)
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+        except BaseException:
+            sys.excepthook(*sys.exc_info())
+            sys.exit(1)
+        faulthandler.cancel_dump_traceback_later()
+        ctypes.CDLL(None).puts(b"bye")  # in C's buffer, as stdout is a pipe
+        sys.exit(7)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
 def own():
     with vc.Runtime() as own:
         assert compute(own)
@@ -186,7 +187,7 @@ in_child(own if survives else refused)
 print(compute(vc.default_runtime()))
 """
     done = run_python(IMPORTS + OWN_RUNTIME + code.replace("OPENED", OPENED[opened]), timeout_s=60)
-    assert (done.stdout, done.stderr, done.returncode) == ("True\n", "", 0)
+    assert (done.stdout, done.stderr, done.returncode) == ("bye\nTrue\n", "", 0)
 
 
 @needs_fork
@@ -199,7 +200,7 @@ in_child(own)
 print(compute(vc.default_runtime()))
 """
     done = run_python(IMPORTS + OWN_RUNTIME + code, timeout_s=60)
-    assert (done.stdout, done.stderr, done.returncode) == ("True\n", "", 0)
+    assert (done.stdout, done.stderr, done.returncode) == ("bye\nbye\nTrue\n", "", 0)
 
 
 # Work for some seconds on any device, of which one invocation does all: a linear congruential generator, in rounds.

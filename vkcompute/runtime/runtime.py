@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import atexit
+import ctypes
 import os
 import warnings
 import weakref
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -78,8 +80,10 @@ class Runtime(Context):
             self._instance = undo.enter_context(Instance())
             devices, environment = enumerate_devices(self._instance), os.environ.get("VKCOMPUTE_DEVICE")
             physical = choose(devices, device, environment=environment, allow_cpu=allow_cpu)
-            if _parent and not quirks_of(physical).survives_forks:
-                raise forked_error(f"the driver of {physical.name}", _parent)
+            if _parent:
+                if not quirks_of(physical).survives_forks:
+                    raise forked_error(f"the driver of {physical.name}", _parent)
+                _skip_exit_handlers()
             opened = undo.enter_context(
                 Device(
                     physical,
@@ -217,8 +221,8 @@ class Runtime(Context):
         return Profile(self)
 
     def _destroy(self) -> None:
-        for cache in (self.plans, self._kernels, self._cache):
-            cache.clear()
+        for kept in (self.plans, self._kernels, self._cache):
+            kept.clear()
         # There is no work left on a lost device, or on one that the garbage collector has finalized.
         if not self.device.closed and not self.scheduler.failed:
             try:
@@ -282,6 +286,19 @@ def _abandon_all() -> None:
         if runtime._instance.in_use:  # also if it is closed, but has lent memory
             _parent = os.getppid()
         runtime.scheduler.abandon(error)
+
+
+@cache
+def _skip_exit_handlers() -> None:
+    """Makes a forked child exit without the C handlers registered so far, with its status and all of its output.
+
+    Mesa's handler joins the threads of all devices (atexit_handler in util/u_queue.c). Those of the parent's do not
+    exist in the child, and their memory may have been reused: the child would crash.
+    """
+    libc = ctypes.CDLL(None)
+    if hasattr(libc, "on_exit"):  # glibc
+        libc.on_exit(libc._exit, None)
+        libc.__cxa_atexit(libc.fflush, None, None)  # the last one registered runs first
 
 
 atexit.register(_close_all)
