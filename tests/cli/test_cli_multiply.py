@@ -102,6 +102,8 @@ def inputs(tmp_path: Path) -> Path:
         ("a.npy none.npy", "none.npy: No such file"),
         ("folder a.npy", "folder: Is a directory"),
         ("2 3", "both numbers"),
+        ("a.npy 1e999", "1e999 exceeds the largest number, 1.79769e\\+308"),
+        (f"a.npy {'9' * 5000}", f"{'9' * 40} exceeds the largest number"),
         ("a.npy 1j", "1j: No such file"),
         ("a.npy a.npy --device nothing", "no device fits 'nothing'"),
         ("a.npy a.npy -o none/c.npy", "the folder none does not exist"),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import math
 import os
+import sys
 import time
 
 from vkcompute.cli import interruption, terminal
@@ -58,11 +60,15 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _operand(text: str) -> str | int | float:
-    """A number if the text is one and no such file exists, else a path."""
+    """A number if the text is one and no such file exists, else a path. Raises ValueError if it exceeds float64."""
     if os.path.exists(text):
         return text
     with contextlib.suppress(ValueError):
         return int(text)
-    with contextlib.suppress(ValueError):
-        return float(text)
-    return text
+    try:
+        value = float(text)
+    except ValueError:
+        return text
+    if math.isinf(value) and "inf" not in text.lower():
+        raise ValueError(f"{text[:40]} exceeds the largest number, {sys.float_info.max:g}")
+    return value
