@@ -97,8 +97,12 @@ posix = pytest.mark.skipif(sys.platform == "win32", reason="modes and owners of 
 @pytest.mark.usefixtures("not_warned")
 @pytest.mark.parametrize(("which", "mode"), [("cache", 0o777), ("cache", 0o770), ("cache", 0o1777), ("parent", 0o775)])
 def test_a_folder_that_others_can_write_is_not_used(
-    tmp_path: Path, which: str, mode: int, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, which: str, mode: int, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    grp, pwd = pytest.importorskip("grp"), pytest.importorskip("pwd")
+    user = pwd.getpwuid(os.geteuid())
+    group = grp.struct_group((user.pw_name, "", user.pw_gid, [user.pw_name, "another"]))
+    monkeypatch.setattr(grp, "getgrgid", lambda _: group)
     path = tmp_path / "parent" / "cache" / "entry"
     disk.write_cached(path, b"content")
     folder = {"cache": path.parent, "parent": path.parent.parent}[which]
@@ -110,6 +114,24 @@ def test_a_folder_that_others_can_write_is_not_used(
     assert f"{folder} can be written by other users (mode {mode:04o}; chmod go-w)" in caplog.text
     folder.chmod(0o755)
     assert disk.read_cached(path) == b"content"
+
+
+@posix
+def test_a_group_of_the_user_alone_can_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "cache" / "entry"
+    disk.write_cached(path, b"content")
+    grp, pwd = pytest.importorskip("grp"), pytest.importorskip("pwd")
+    user = pwd.getpwuid(os.geteuid())
+    os.chown(path.parent, -1, user.pw_gid)
+    path.parent.chmod(0o775)
+    for name, members, found in (
+        (user.pw_name, [], b"content"),
+        (user.pw_name, [user.pw_name], b"content"),
+        ("users", [], None),
+    ):
+        group = grp.struct_group((name, "", user.pw_gid, members))
+        monkeypatch.setattr(grp, "getgrgid", lambda _, group=group: group)
+        assert disk.read_cached(path) == found
 
 
 @posix

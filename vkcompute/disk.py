@@ -24,6 +24,8 @@ from vkcompute.errors import DataError
 
 if sys.platform != "win32":
     import fcntl
+    import grp
+    import pwd
 
 logger = logging.getLogger(__name__)
 
@@ -205,9 +207,19 @@ def _defect(info: os.stat_result, exempt: int) -> str | None:
         return None
     if info.st_uid not in (0, os.geteuid()):
         return f"belongs to user {info.st_uid}"
-    if info.st_mode & 0o022 and not info.st_mode & exempt:
+    others = 0o002 if info.st_mode & 0o020 and _is_private_group(info.st_gid) else 0o022
+    if info.st_mode & others and not info.st_mode & exempt:
         return f"can be written by other users (mode {stat.S_IMODE(info.st_mode):04o}; chmod go-w)"
     return None
+
+
+def _is_private_group(gid: int) -> bool:
+    """True for a group of this user alone, for which many distributions make new files writable (umask 002)."""
+    try:
+        user, group = pwd.getpwuid(os.geteuid()), grp.getgrgid(gid)
+    except KeyError:
+        return False
+    return (gid, group.gr_name) == (user.pw_gid, user.pw_name) and {*group.gr_mem} <= {user.pw_name}
 
 
 def write_cached(path: Path, data: bytes) -> None:

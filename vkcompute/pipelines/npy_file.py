@@ -6,6 +6,7 @@ writes report an error.
 
 from __future__ import annotations
 
+import io
 import itertools
 import math
 import os
@@ -152,22 +153,23 @@ def read_header(file: BinaryIO, nbytes: int) -> tuple[tuple[int, ...], bool, np.
     """
     if nbytes == 0:
         raise ValueError("it is empty")
+    start = io.BytesIO(file.read(_MAX_HEADER_BYTES))
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of literals, which the parser accepts
-            read = _READERS[np.lib.format.read_magic(file)]
-            shape, fortran_order, dtype = read(file, max_header_size=_MAX_HEADER_BYTES)
-        np.broadcast_to(np.empty((), np.uint8), shape)  # as many axes and elements as numpy supports
-    except OSError:
-        raise
+            read = _READERS[np.lib.format.read_magic(start)]
+            shape, fortran_order, dtype = read(start, max_header_size=_MAX_HEADER_BYTES)
+        np.broadcast_to(np.empty((), np.uint8), shape)  # as many axes as numpy supports, none negative
+        if math.prod(n or 1 for n in shape) * dtype.itemsize > np.iinfo(np.intp).max:
+            raise ValueError("too many bytes for numpy, though there may be no elements")
     except Exception as error:  # of numpy and Python's parser: RecursionError, MemoryError, TokenError, and others
-        file.seek(0)
-        if file.read(2) == b"PK":
+        if start.getvalue()[:2] == b"PK":
             raise ValueError("it is an .npz archive; extract the array, and save it with numpy.save") from error
         raise ValueError(f"its first {min(nbytes, 128)} bytes are not a .npy header") from error
     if dtype.hasobject:
         raise ValueError("it contains Python objects; save numbers")
-    expected = file.tell() + math.prod(shape) * dtype.itemsize
+    file.seek(start.tell())
+    expected = start.tell() + math.prod(shape) * dtype.itemsize
     if nbytes < expected:
         raise ValueError(f"shape {shape} of {dtype} needs {expected} bytes, the file has {nbytes}; it is truncated")
     return shape, fortran_order, dtype

@@ -145,8 +145,8 @@ class Rewriter(ast.NodeVisitor):
         kind, value = self._value(node), self.visit(node.value) if node.value is not None else ast.Constant(None)
 
         def converted(given: Any) -> Any:
-            found = self._hooks.invoke(node, kind, None, given)
-            return self._hooks.constant(found) if isinstance(found, np.generic) else found
+            found = self._machine.invoke(node, kind, None, given)
+            return self._machine.constant(found) if isinstance(found, np.generic) else found
 
         call = value if kind in (None, Any) else ast.Call(self._entry(converted, node), [value], [])
         return cast(ast.Assign, _placed(ast.Assign([self.visit(node.target)], call), node))
