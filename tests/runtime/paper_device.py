@@ -5,7 +5,6 @@ Nothing runs. How far each queue has come is the test's to say, within what the 
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -14,6 +13,7 @@ from typing import Any
 import pytest
 from happens_before import Access, Barrier, Event, Recorded, Replay, Seen, Submit, Wait
 
+from vkcompute.core.interrupts import Guarded
 from vkcompute.errors import VulkanError
 from vkcompute.runtime.memory.transfers import Transfers
 from vkcompute.runtime.scheduling import command_queue, recording, scheduler, task
@@ -71,13 +71,13 @@ class PaperQueue:
         return f"{self.role} queue {self.index} of {self.device}"
 
 
-class PaperDevice:
+class PaperDevice(Guarded):
     """Stands for core's Device, with queues given as (family, role). The next `n_to_fail` submits fail."""
 
     def __init__(self, queues: Sequence[tuple[int, str]]) -> None:
         self.n_to_fail = 0
         self.history: list[Event] = []
-        self.lock = threading.RLock()
+        super().__init__()
         self.deletion_queue = SimpleNamespace(collect=lambda: None)
         self.retry = lambda call, *args: call(*args)
         self.queues = [PaperQueue(self, family, i, role) for i, (family, role) in enumerate(queues)]
