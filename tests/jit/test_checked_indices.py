@@ -433,7 +433,7 @@ def test_the_environment_turns_it_on(run_python: Callable[..., Any], tmp_path: A
         "import vkcompute as vc\nfrom unsafe import unchecked, unsafe\n"
         "with vc.Runtime() as gpu:\n"
         "    unchecked(gpu.zeros(64), gpu.zeros(64)).result()\n"
-        "    print(unchecked._launch._check_bounds, unsafe(gpu.zeros(64), gpu.zeros(64)).exception())\n"
+        "    print(unchecked._launch._options.check_bounds, unsafe(gpu.zeros(64), gpu.zeros(64)).exception())\n"
     )
     done = run_python(code, env={**os.environ, "VKCOMPUTE_CHECK_BOUNDS": "1"})
     assert "index 64 is outside of x" in done.stdout, done.stderr
