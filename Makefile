@@ -9,7 +9,7 @@ RUN = .venv/bin/python
 SUITE = $(RUN) scripts/run_tests.py $(addprefix --driver ,$(DRIVER)) $(addprefix --require ,$(REQUIRE))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fuzz lint bench soak shaders clean distclean
+.PHONY: help demo test fuzz lint bench soak interrupts shaders clean distclean
 
 help:  ## list these goals
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
@@ -40,6 +40,10 @@ bench:  ## compare with numpy and the installed peers
 soak:  ## random programs for 10 minutes: results, resource growth
 	@$(SETUP) bench
 	@$(RUN) benchmarks/soak.py $(ARGS)
+
+interrupts:  ## random Ctrl-C for 10 minutes: results, resource growth
+	@$(SETUP) bench
+	@$(RUN) benchmarks/interrupts.py $(ARGS)
 
 shaders:  ## compile shaders/*.comp
 	@$(SETUP) bench

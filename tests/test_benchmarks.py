@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -332,6 +333,31 @@ def test_a_soak_sees_what_is_wrong(soak: ModuleType, monkeypatch: pytest.MonkeyP
         monkeypatch.setattr(vc.Tensor, broken, lambda *_: None)
         with pytest.raises(soak.WrongResult):
             list(map(soak.Program.run, programs))
+
+
+def test_programs_that_are_interrupted_check_all_that_comes_after(
+    monkeypatch: pytest.MonkeyPatch, gpu: vc.Runtime
+) -> None:
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    import interrupts
+    import soak
+
+    program = interrupts.Program(gpu, 1)
+    program.compile()
+    asked = iter([KeyboardInterrupt, vc.VkComputeError("interrupted by KeyboardInterrupt")])
+
+    def fail() -> None:
+        raise next(asked)
+
+    for _ in range(2):
+        with monkeypatch.context() as patch:
+            patch.setattr(random.Random, "choice", lambda *_: fail)
+            program.interrupted(SimpleNamespace(expected=False), random.Random())
+    with monkeypatch.context() as patch:
+        patch.setattr(random.Random, "choice", lambda *_: lambda: None)
+        patch.setattr(program, "_square", vc.elementwise("v * v"))
+        with pytest.raises(soak.WrongResult, match="functions"):
+            program.interrupted(SimpleNamespace(expected=False), random.Random())
 
 
 def test_growth_is_of_the_last_third_over_the_one_before(soak: ModuleType) -> None:
