@@ -163,7 +163,7 @@ class Program:
 
     def transfer(self) -> None:
         """Writes and reads, with strides, what is then dropped."""
-        data = self.data()
+        data = self.data()[:100]  # each element is a region of a copy, of which the validation layer compares all pairs
         tensor = self._runtime.zeros((2, data.size), np.int32)
         tensor[1, ::-1].write(data)
         self.equal(tensor.copy()[1].numpy()[::-1], data)
