@@ -28,6 +28,7 @@ Kernels
 In kernels in Python
     global_id(axis), group_id, local_id, local_size, num_groups
     shared(shape, dtype), barrier()
+    fma(x, y, z)                 x * y + z, rounded once or twice
     atomic                       add, min, max, and_, or_, xor, exchange, compare_exchange
     subgroup                     size, local_id, reductions, scans, votes, broadcasts, shuffles
     vector                       dot, cross, length, normalize
@@ -93,6 +94,7 @@ if TYPE_CHECKING:
     from vkcompute.jit.library import atomic as atomic
     from vkcompute.jit.library import subgroup as subgroup
     from vkcompute.jit.library import vector as vector
+    from vkcompute.jit.library.fma import fma as fma
     from vkcompute.jit.library.ids import global_id as global_id
     from vkcompute.jit.library.ids import group_id as group_id
     from vkcompute.jit.library.ids import local_id as local_id
@@ -137,6 +139,7 @@ _LAZY = {  # module -> its names, imported on first use
     "jit.kernel": "kernel function",
     "jit.elementwise.elementwise": "elementwise vectorize",
     "jit.elementwise.reduction": "reduce",
+    "jit.library.fma": "fma",
     "jit.library.ids": "global_id group_id local_id local_size num_groups",
     "jit.library.workgroup": "shared barrier",
     "jit.library.vector": " ".join(

@@ -19,7 +19,7 @@ from vkcompute.ir.operations import OPERATIONS
 from vkcompute.ir.types import Scalar, Type
 
 NO_CONTRACTION = "no_contraction"
-"""The attribute of arithmetic on floats that a device must not fuse with other operations."""
+"""The attribute of arithmetic on floats that a device must not contract or reassociate with other operations."""
 
 
 class Value:

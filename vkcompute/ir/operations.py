@@ -353,6 +353,7 @@ _ARITHMETIC = (
     numeric("shr", 2, {"i": spv.OpShiftRightArithmetic, "u": spv.OpShiftRightLogical}, {}, operator.rshift, identity=0),
     numeric("neg", 1, {"i": spv.OpSNegate, "f": spv.OpFNegate}, {}, operator.neg, exact=True),
     numeric("abs", 1, {}, {"i": glsl.SAbs, "f": glsl.FAbs}, operator.abs, exact=True),
+    numeric("fma", 3, {}, {"f": glsl.Fma}, lambda x, y, z: x * y + z),  # rounded once or twice
     numeric("sign", 1, {}, {"i": glsl.SSign, "f": glsl.FSign}, np.sign),
     numeric("not", 1, {"b": spv.OpLogicalNot, "iu": spv.OpNot}, {}, operator.invert, exact=True),
     _compare("eq", {"b": spv.OpLogicalEqual, "iu": spv.OpIEqual, "f": spv.OpFOrdEqual}, operator.eq),

@@ -148,7 +148,10 @@ def kernel(
     common type. A Python int that the kernel computes is int32 next to other integers. Integers wrap. `//` and `%`
     round as Python's; for integers they are undefined for a divisor of 0 and on overflow. Integers of different types
     compare by value. An integer to a negative power that is not a constant is 0. Devices may assume no NaN or infinity
-    in `min`, `max`, `x - x` and `0 * x`; np.minimum and np.maximum propagate NaN. `int(x)` of a float is int32.
+    in `min`, `max` and `0 * x`; np.minimum and np.maximum propagate NaN. `int(x)` of a float is int32.
+
+    **Arithmetic of floats** is neither contracted nor reassociated. `vc.fma(x, y, z)` is x * y + z, rounded once where
+    the device can; `fast_math=True` leaves all of it to the driver.
 
     **Functions of floats** are accurate to 2 ulp (erfc, gamma, lgamma: 8), for float64, too. `fast_math=True` selects
     the device's own for float16 and float32: up to four times as fast, with errors up to 2**-11 in sin and cos, and

@@ -14,7 +14,7 @@ from vkcompute.jit.frontend.report import Reports
 from vkcompute.jit.frontend.source import Definition
 from vkcompute.jit.frontend.values import Array, Kind, Number
 from vkcompute.jit.library import catalog  # noqa: F401
-from vkcompute.jit.library.math_lowering import lower_math
+from vkcompute.jit.library.math_lowering import lower_math, without_contraction
 
 _Compiler = TypeVar("_Compiler", bound=Compiler)
 
@@ -83,7 +83,8 @@ def optimized(function: ir.Function, options: CompileOptions = DEFAULTS) -> ir.F
         ir.wrap_grid(function)
     if options.emulate_atomics:
         ir.emulate_float_atomics(function)
-    return lower_math(ir.optimize(function), fast=options.fast_math)
+    marked = function if options.fast_math else without_contraction(function)
+    return lower_math(ir.optimize(marked), fast=options.fast_math)
 
 
 def real_of(signature: Signature) -> Scalar:

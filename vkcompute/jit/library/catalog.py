@@ -3,6 +3,7 @@
 from vkcompute.jit.library import (  # noqa: F401
     atomic,
     elementary,
+    fma,
     functions,
     ids,
     printing,

@@ -309,7 +309,7 @@ for _name, _remedy in {
     **dict.fromkeys(("comb", "factorial", "perm"), _TABLE),
     "fsum": "write sum(…), of float64 where it matters",
     "sumprod": _PRODUCTS,
-    "fma": "write x * y + z, which rounds twice, or compute it in float64",
+    "fma": "write vc.fma(x, y, z), which rounds once where the device can, or x * y + z, which rounds twice",
 }.items():
     if hasattr(math, _name):  # depends on Python's version
         REMEDIES[getattr(math, _name)] = _remedy

@@ -15,13 +15,12 @@ from vkcompute.ir import FLOAT16, FLOAT32, UINT32, Scalar, Value
 from vkcompute.ir.common_subexpressions import eliminate_common_subexpressions
 from vkcompute.ir.function import NO_CONTRACTION, Op, Param, walk
 from vkcompute.ir.rewriting import expand
+from vkcompute.ir.types import element_of
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.source import read
 from vkcompute.jit.frontend.values import Kind, Number
 from vkcompute.jit.library import catalog, elementary, special  # noqa: F401
 from vkcompute.jit.library.coefficients import Double, Single
-
-_ROUNDED = frozenset({"add", "sub", "mul", "div"})
 
 
 class Template(NamedTuple):
@@ -43,6 +42,14 @@ def lower_math(function: ir.Function, *, fast: bool) -> ir.Function:
         expand(function, found.__contains__, _lowered)
     if len(found) > 1:
         eliminate_common_subexpressions(function)  # the sine and the cosine of a number have operations in common
+    return function
+
+
+def without_contraction(function: ir.Function) -> ir.Function:
+    """Marks the arithmetic on floats, comparisons included, in place: drivers must not contract or reassociate it."""
+    for op in walk(function.body):
+        if op.operation.arity and op.code != "fma" and element_of(op.args[0].type).kind == "f":
+            op.attribute = NO_CONTRACTION
     return function
 
 
@@ -73,8 +80,5 @@ def _template(code: str, kind: Scalar) -> Template:
     found = compiler.inline(written, [*args, Single if kind is FLOAT32 else Double], {}, read(written).tree)
     memory = function.buffer("result", kind)
     compiler.builder.store(memory, compiler.builder.const(0, UINT32), compiler.cast(found, kind))
-    *ops, store = ir.optimize(function).body.ops
-    for op in walk(function.body):
-        if op.code in _ROUNDED and getattr(op.type, "kind", "") == "f":
-            op.attribute = NO_CONTRACTION
+    *ops, store = ir.optimize(without_contraction(function)).body.ops
     return Template(params, tuple(ops), store.args[1])
