@@ -20,6 +20,7 @@ class Quirks:
         texel_loads: loads through texel buffers are faster than through storage buffers.
         scalar_loads: a load from a storage buffer takes as long for 64 bits as for 8.
         max_loop_iterations: total iterations after which all loops of an invocation silently end; None if unlimited.
+        max_nesting: depth of branches and loops beyond which they are silently ignored; None if unlimited.
         masks_branches: branches that specialization constants rule out are executed with all lanes masked.
         flushes_float64: arithmetic flushes float64 subnormals to 0, as operands and as results.
         survives_forks: a forked child may open devices while its parent has one open.
@@ -29,6 +30,7 @@ class Quirks:
     texel_loads: bool = False
     scalar_loads: bool = False
     max_loop_iterations: int | None = None
+    max_nesting: int | None = None
     masks_branches: bool = False
     flushes_float64: bool = False
     survives_forks: bool = False
@@ -49,6 +51,8 @@ _TABLE: tuple[tuple[str, tuple[float, float], dict[str, Any]], ...] = (
     ("VK_DRIVER_ID_MESA_LLVMPIPE", _EVERY, {"texel_loads": True, "scalar_loads": True}),
     # LP_MAX_TGSI_LOOP_ITERATIONS. The limit of Mesa 24 is unknown.
     ("VK_DRIVER_ID_MESA_LLVMPIPE", (0, 25), {"max_loop_iterations": 65_535}),
+    # LP_MAX_TGSI_NESTING, in all versions.
+    ("VK_DRIVER_ID_MESA_LLVMPIPE", _EVERY, {"max_nesting": 80}),
     # Mesa 25.0.7 keeps subnormals. All versions report shaderDenormPreserveFloat64 = 0.
     ("VK_DRIVER_ID_MESA_LLVMPIPE", (26, inf), {"flushes_float64": True}),
     # Each device has threads of its own. SwiftShader's devices share threads: launches in a forked child would hang.

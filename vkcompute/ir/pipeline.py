@@ -7,6 +7,7 @@ from collections.abc import Callable
 from vkcompute.ir.branch_folding import fold_branches
 from vkcompute.ir.common_subexpressions import eliminate_common_subexpressions
 from vkcompute.ir.dead_code import eliminate_dead_code
+from vkcompute.ir.flattening import flatten_chains
 from vkcompute.ir.float_remainders import expand_float_remainders
 from vkcompute.ir.function import Function
 from vkcompute.ir.loop_invariants import hoist_loop_invariants
@@ -25,6 +26,7 @@ OPTIMIZATIONS: tuple[Pass, ...] = (
 LEGALIZATIONS: tuple[Pass, ...] = (
     fold_branches,  # validation layers reject a branch on a constant whose untaken side continues a loop
     expand_float_remainders,
+    flatten_chains,
 )
 
 

@@ -28,6 +28,7 @@ from vkcompute.spirv.branch_folding import fold_branches
 from vkcompute.spirv.capabilities import missing_features
 from vkcompute.spirv.conversions import replace_conversions
 from vkcompute.spirv.interface import Binding
+from vkcompute.spirv.nesting import exceeds_depth
 
 Launch = tuple[tuple[Any, ...], list[Range], list[Range], "tuple[Kernel, DescriptorSets, Cost]"]
 
@@ -73,6 +74,7 @@ class Kernel(Launchable):
         shared, remedy = interface.workgroup_memory.effective(values), "make its shared arrays smaller, or use a tensor"
         self._check_size(shared, "ComputeSharedMemorySize", "or more bytes of shared memory per workgroup", remedy)
         check_bindings(self.name, device, interface.bindings)
+        self._check_nesting(program.spirv)
         bindings = [_layout_binding(binding) for binding in interface.bindings]
         self._layout = PipelineLayout(device, bindings, self.push.nbytes)
         quirks = quirks_of(physical)
@@ -213,6 +215,14 @@ class Kernel(Launchable):
             raise ValueError(
                 f"{self.name} has workgroups of {self.local_size}, {x * y * z} invocations; {self.runtime.device} runs "
                 f"1 to {most}, at most {sizes} along x, y and z; set another local size"
+            )
+
+    def _check_nesting(self, spirv: bytes) -> None:
+        most = quirks_of(self.runtime.device.physical).max_nesting
+        if most is not None and exceeds_depth(spirv, most):
+            raise ValueError(
+                f"{self.name} has branches and loops nested deeper than {most}, which {self.runtime.device} ignores; "
+                "nest fewer, or write a loop or a table"
             )
 
     def _check_size(self, nbytes: int, limit: str, what: str, remedy: str) -> None:
