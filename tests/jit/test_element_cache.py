@@ -111,7 +111,7 @@ SUM = [x + 1 for x in range(4)]
             _expected(),
         ),
         ({"combine, 0, map=each": "combine, 0"}, 1, _expected(first=-28)),
-        ({"total(x)": "total(x, axis=())"}, 0, [*_expected()[:-1], 7, 8, 9, 10]),
+        ({"total(x)": "total(x, axis=())"}, 1, [*_expected()[:-1], 7, 8, 9, 10]),
         ({"total(x)": "total(x, dtype=np.int32)"}, 1, _expected()),
     ],
 )
