@@ -30,35 +30,43 @@ LETTERS = {
     "IdResultType": "T", "IdResult": "R", "IdRef": "i", "IdScope": "i", "IdMemorySemantics": "i",
     "LiteralString": "s", "LiteralContextDependentNumber": "N", "LiteralSpecConstantOpInteger": "O",
     "PairIdRefIdRef": "p", "PairLiteralIntegerIdRef": "P", "PairIdRefLiteralInteger": "Q",
-    "Decoration": "D", "ExecutionMode": "X", "MemoryAccess": "M", "ImageOperands": "I", "LoopControl": "L",
 }  # fmt: skip
-# Operand kinds whose enumerants take operands of their own -> the table that holds those.
-PARAMETERS = {
-    "Decoration": "DECORATION_OPERANDS",
-    "ExecutionMode": "EXECUTION_MODE_OPERANDS",
-    "MemoryAccess": "MEMORY_ACCESS_OPERANDS",
-    "ImageOperands": "IMAGE_OPERANDS_OPERANDS",
-    "LoopControl": "LOOP_CONTROL_OPERANDS",
-}
+# Operand kind with enumerants -> letter of a shape.
+ENUMERATED = {
+    "Decoration": "D", "ExecutionMode": "X", "MemoryAccess": "M", "ImageOperands": "I", "LoopControl": "L",
+    "ExecutionModel": "E", "AddressingModel": "A", "MemoryModel": "Y", "SourceLanguage": "U", "StorageClass": "S",
+    "Dim": "d", "ImageFormat": "F", "AccessQualifier": "a", "GroupOperation": "G", "SelectionControl": "c",
+    "FunctionControl": "f", "BuiltIn": "b", "PackedVectorFormat": "V", "SamplerAddressingMode": "k",
+    "SamplerFilterMode": "l", "FPFastMathMode": "m", "FPRoundingMode": "r", "LinkageType": "h", "FPDenormMode": "o",
+    "FPOperationMode": "q", "FunctionParameterAttribute": "u", "Capability": "C",
+}  # fmt: skip
+# Names of operands that are ids of types, and of operands whose ids may be something else than values and types.
+TYPE_OPERANDS = re.compile(r"'.*\b[Tt]ype'|'(Member|Parameter) 0 [Tt]ype|'Result Type'")
+OTHER_OPERANDS = re.compile(r"'(Set|Function|Invoke|File|.* Label|Default|Merge Block|Continue Target|Entry Point)'")
+OTHER_OPCODES = re.compile(
+    r"Op(Name|MemberName|Decorat|MemberDecorat|GroupDecorat|GroupMemberDecorat|EntryPoint|TypeForward|ExtInst|.*INTEL)"
+)
+# Enumerants whose mention requires no capability: Vulkan's environment permits them everywhere.
+FREE_ENUMERANTS = {"BuiltIn": ("PointSize", "ClipDistance", "CullDistance"), "FPRoundingMode": ("RTE", "RTZ")}
 # SPV_KHR_untyped_pointers, SPV_KHR_cooperative_matrix, SPV_KHR_quad_control, SPV_EXT_replicated_composites,
 # SPV_KHR_fma, SPV_KHR_relaxed_extended_instruction, SPV_NV_raw_access_chains, SPV_NV_cooperative_matrix2:
 # "Modifications to the SPIR-V Specification" of each.
 NEWER_OPCODES = {
-    "OpTypeUntypedPointerKHR": (4417, "Rn"),
-    "OpUntypedVariableKHR": (4418, "TRni?i?"),
-    "OpUntypedAccessChainKHR": (4419, "TRiii*"),
-    "OpUntypedInBoundsAccessChainKHR": (4420, "TRiii*"),
-    "OpUntypedPtrAccessChainKHR": (4423, "TRiiii*"),
-    "OpUntypedInBoundsPtrAccessChainKHR": (4424, "TRiiii*"),
-    "OpUntypedArrayLengthKHR": (4425, "TRiin"),
+    "OpTypeUntypedPointerKHR": (4417, "RS"),
+    "OpUntypedVariableKHR": (4418, "TRSt?i?"),
+    "OpUntypedAccessChainKHR": (4419, "TRtii*"),
+    "OpUntypedInBoundsAccessChainKHR": (4420, "TRtii*"),
+    "OpUntypedPtrAccessChainKHR": (4423, "TRtiii*"),
+    "OpUntypedInBoundsPtrAccessChainKHR": (4424, "TRtiii*"),
+    "OpUntypedArrayLengthKHR": (4425, "TRtin"),
     "OpUntypedPrefetchKHR": (4426, "iii?i?i?"),
     "OpFmaKHR": (4427, "TRiii"),
-    "OpExtInstWithForwardRefsKHR": (4433, "TRini*"),
-    "OpTypeCooperativeMatrixKHR": (4456, "Riiiii"),
+    "OpExtInstWithForwardRefsKHR": (4433, "TRgng*"),
+    "OpTypeCooperativeMatrixKHR": (4456, "Rtiiii"),
     "OpCooperativeMatrixLoadKHR": (4457, "TRiii?M?"),
     "OpCooperativeMatrixStoreKHR": (4458, "iiii?M?"),
     "OpCooperativeMatrixMulAddKHR": (4459, "TRiiin?"),
-    "OpCooperativeMatrixLengthKHR": (4460, "TRi"),
+    "OpCooperativeMatrixLengthKHR": (4460, "TRt"),
     "OpConstantCompositeReplicateEXT": (4461, "TRi"),
     "OpSpecConstantCompositeReplicateEXT": (4462, "TRi"),
     "OpCompositeConstructReplicateEXT": (4463, "TRi"),
@@ -73,7 +81,14 @@ NEWER_SHAPES = {"OpTypeFloat": "Rnn?"}
 # The same extensions, SPV_KHR_maximal_reconvergence, SPV_KHR_bfloat16, SPV_EXT_float8, SPV_EXT_shader_64bit_indexing,
 # SPV_KHR_compute_shader_derivatives, SPV_NV_shader_atomic_fp16_vector, SPV_NV_tensor_addressing.
 NEWER_ENUMERANTS = {
-    "ExecutionMode": {"MaximallyReconvergesKHR": 6023},
+    "ExecutionMode": {
+        "QuadDerivativesKHR": 5088,
+        "RequireFullQuadsKHR": 5089,
+        "MaximallyReconvergesKHR": 6023,
+        "FPFastMathDefault": 6028,
+    },
+    "SourceLanguage": {"SYCL": 7, "HERO_C": 8, "NZSL": 9, "WGSL": 10, "Slang": 11, "Zig": 12, "Rust": 13},
+    "FPFastMathMode": {"AllowTransform": 0x40000},
     "Capability": {
         "Float8EXT": 4212,
         "Float8CooperativeMatrixEXT": 4213,
@@ -99,6 +114,7 @@ NEWER_ENUMERANTS = {
         "FMAKHR": 6030,
     },
 }
+NEWER_PARAMETERS = {"FPFastMathDefault": "ti"}
 # Opcodes without a name here: of OpenCL's groups, queues and pipes, geometry shaders, ray queries, and vendors.
 NAMELESS_CLASSES = ("Pipe", "Device-Side_Enqueue", "Primitive")
 NAMELESS = re.compile(r"RayQuery|TraceRay|OpGroup(?!NonUniform|Decorate|MemberDecorate)")
@@ -112,8 +128,7 @@ KINDS: dict[str, str | None] = {
     "StorageClass": r"(?!.*(Callable|Ray|Hit|ShaderRecord|Task))",
     "Dim": None,
     "ImageFormat": None,
-    "Decoration": r"(SpecId|Block|BufferBlock|RowMajor|ArrayStride|MatrixStride|BuiltIn|Restrict|Aliased|Volatile"
-    r"|Coherent|Non(Read|Writ)able|Binding|DescriptorSet|Offset|NoContraction)$",
+    "Decoration": r"(?!FP|Func|Linkage|Relaxed)",
     "BuiltIn": r"(NumWorkgroups|WorkgroupSize|WorkgroupId|(Local|Global)InvocationId|LocalInvocationIndex"
     r"|NumSubgroups|Subgroup(Size|Id|LocalInvocationId))$",
     "SelectionControl": "None",
@@ -136,12 +151,16 @@ from __future__ import annotations
 OPCODES_MORE = """
 A shape has one letter per operand; ? marks an optional operand, * any number of them.
 
-    T result type   R result   i id   n literal word   s string   N literal number, to the end
-    O opcode of OpSpecConstantOp   p pair (id, id)   P pair (literal, id)   Q pair (id, literal)
-    D Decoration   X ExecutionMode   M MemoryAccess   I ImageOperands   L LoopControl, with operands of their own
+    T result type   R result   i id of a value   t id of a type   g other id   n literal word   s string
+    N literal number, to the end   O opcode of OpSpecConstantOp
+    p pair (id, id)   P pair (literal, id)   Q pair (id, literal)
+
+Other letters are kinds of enumerants. A row of ENUMERANTS has "shape/capabilities: numbers". The shape is that of the
+operands that follow the enumerant; in a mask, those of each bit in ascending order. It needs one of the capabilities.
+Those of a capability are implied by it.
 """
 OPCODES_START = '''
-import functools
+from functools import cache
 
 SHAPES: dict[int, str] = {}
 
@@ -162,15 +181,37 @@ def _table(rows: dict[str, str]) -> dict[int, str]:
     return {number: shape for shape, text in rows.items() for number in _numbers(text)}
 
 
+def _required(text: str) -> dict[int, tuple[str, tuple[int, ...]]]:
+    """Number -> shape and capabilities, from rows "shape/capabilities: numbers"."""
+    found = {}
+    for row in text.split(";"):
+        key, numbers = row.split(":")
+        shape, _, capabilities = key.strip().partition("/")
+        found.update(dict.fromkeys(_numbers(numbers), (shape, tuple(map(int, filter(None, capabilities.split("|")))))))
+    return found
+
+
 # fmt: off'''
 OPCODES_END = '''# fmt: on
 
 
-@functools.cache
+@cache
 def names() -> dict[int, str]:
     """Opcode -> name."""
     used = {value: key for key, value in globals().items() if key.startswith("Op")}
     return used | {int(number): f"Op{key}" for key, number in (each.split("=") for each in _UNUSED.split())}
+
+
+@cache
+def enumerants(letter: str) -> dict[int, tuple[str, tuple[int, ...]]]:
+    """Value -> shape of its operands, and its capabilities, of the kind with this letter."""
+    return _required(ENUMERANTS[letter][1])
+
+
+@cache
+def requirements() -> dict[int, tuple[int, ...]]:
+    """Opcode -> capabilities, one of which it requires."""
+    return {opcode: capabilities for opcode, (_, capabilities) in _required(REQUIREMENTS).items()}
 
 
 def name(opcode: int) -> str:
@@ -202,9 +243,19 @@ def name(kind: type, value: int) -> str:
 '''
 
 
-def shape(operands: list[dict[str, str]]) -> str:
+def letter(operand: dict[str, str], opcode: str = "") -> str:
+    """The letter of one operand."""
+    kind, name = operand["kind"], operand.get("name", "")
+    if kind == "IdRef" and TYPE_OPERANDS.match(name) and (opcode.startswith("OpType") or name != "'Result Type'"):
+        return "t"
+    if kind == "IdRef" and (OTHER_OPERANDS.fullmatch(name) or OTHER_OPCODES.match(opcode)):
+        return "g"
+    return LETTERS.get(kind) or (ENUMERATED[kind] if kind in ENUMERATED and kind != "Capability" else "n")
+
+
+def shape(operands: list[dict[str, str]], opcode: str = "") -> str:
     """The operand shape of one instruction, e.g. "TRiM?" for OpLoad."""
-    return "".join(LETTERS.get(operand["kind"], "n") + operand.get("quantifier", "") for operand in operands)
+    return "".join(letter(operand, opcode) + operand.get("quantifier", "") for operand in operands)
 
 
 def value_of(enumerant: dict[str, Any]) -> int:
@@ -266,7 +317,7 @@ def instructions(grammar: dict[str, Any]) -> dict[int, tuple[str, str, bool]]:
     for entry in grammar["instructions"]:
         name, opcode = entry["opname"], entry["opcode"]
         if opcode not in table or (VENDORS.search(table[opcode][0]) and not VENDORS.search(name)):
-            operands = NEWER_SHAPES.get(name, shape(entry.get("operands", [])))
+            operands = NEWER_SHAPES.get(name, shape(entry.get("operands", []), name))
             table[opcode] = name, operands, is_named(name, entry.get("class", ""))
     for name, (opcode, operands) in NEWER_OPCODES.items():
         table[opcode] = name, operands, is_named(name, "")
@@ -280,11 +331,31 @@ def is_named(name: str, group: str) -> bool:
     return group not in NAMELESS_CLASSES and not NAMELESS.search(name) and not VENDORS.search(name)
 
 
-def parameter_table(grammar: dict[str, Any], kind: str) -> str:
-    """The source of one table: enumerant -> shape of the operands that follow it, "" for none."""
-    rows = {value_of(e): shape(e.get("parameters", [])) for e in operand_kind(grammar, kind)["enumerants"]}
-    rows |= {value: rows.get(value, "") for value in NEWER_ENUMERANTS.get(kind, {}).values()}
-    return f"{PARAMETERS[kind]} = _table({{\n{shape_rows(rows)}\n}})"
+def packed(rows: dict[int, tuple[str, tuple[int, ...]]], name: str) -> str:
+    """The rows of a `_required`, as a string literal: "shape/capabilities: numbers" by ";"."""
+    groups: dict[str, list[int]] = {}
+    for number, (operands, capabilities) in sorted(rows.items()):
+        groups.setdefault(f"{operands}/{'|'.join(map(str, capabilities))}", []).append(number)
+    text = "; ".join(f"{key}: {runs(numbers)}" for key, numbers in groups.items())
+    return "\n".join([f'{name}"""', *wrap(text.split(), "    "), '"""'])
+
+
+def capabilities(grammar: dict[str, Any], entry: dict[str, Any]) -> tuple[int, ...]:
+    """The numbers of the capabilities that the grammar's entry requires."""
+    numbers = {each["enumerant"]: each["value"] for each in operand_kind(grammar, "Capability")["enumerants"]}
+    return tuple(sorted(numbers[each] for each in entry.get("capabilities", [])))
+
+
+def enumerant_row(grammar: dict[str, Any], kind: str) -> str:
+    """The source of a row of ENUMERANTS: a letter, the kind's name, and its values."""
+    rows: dict[int, tuple[str, tuple[int, ...]]] = {}
+    for each in operand_kind(grammar, kind)["enumerants"]:
+        needs = () if each["enumerant"] in FREE_ENUMERANTS.get(kind, ()) else capabilities(grammar, each)
+        parameters, earlier = shape(each.get("parameters", [])), rows.get(value_of(each), ("", needs))[1]
+        rows[value_of(each)] = parameters, tuple(sorted({*needs, *earlier})) if needs and earlier else ()
+    for name, value in NEWER_ENUMERANTS.get(kind, {}).items():
+        rows.setdefault(value, (NEWER_PARAMETERS.get(name, ""), ()))
+    return packed(rows, f'    "{ENUMERATED[kind]}": ("{kind}", ') + "),"
 
 
 def opcodes_source(grammar: dict[str, Any], version: str) -> str:
@@ -300,8 +371,12 @@ def opcodes_source(grammar: dict[str, Any], version: str) -> str:
     declared = [opcode for opcode, row in table.items() if re.match("Op(Type|Constant|SpecConstant)", row[0])]
     lines.append("# Types and constants: declarations outside of functions.")
     lines.append(f"DECLARED = frozenset(_numbers({quoted(runs(declared))}))")
-    lines.append("# Enumerant -> shape of the operands that follow it; for a mask, of each bit in ascending order.")
-    lines += [parameter_table(grammar, kind) for kind in PARAMETERS]
+    masks = [ENUMERATED[kind] for kind in ENUMERATED if operand_kind(grammar, kind)["category"] == "BitEnum"]
+    lines.append(f'MASKS = "{"".join(masks)}"  # the kinds that are masks')
+    lines += ["ENUMERANTS = {", *[enumerant_row(grammar, kind) for kind in ENUMERATED], "}"]
+    lines.append("# Opcodes that require one of some capabilities: rows as above.")
+    needs = {each["opcode"]: ("", capabilities(grammar, each)) for each in reversed(grammar["instructions"])}
+    lines.append(packed({opcode: row for opcode, row in needs.items() if row[1]}, "REQUIREMENTS = "))
     unused = [f"{name[2:]}={opcode}" for opcode, (name, _, named) in table.items() if named and name not in used]
     lines.append(f"# Names for messages.\n_UNUSED = {quoted(' '.join(unused))}")
     return "\n".join([*lines, OPCODES_END])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 
 import pytest
@@ -141,10 +142,10 @@ MALFORMED = {
         PROLOGUE + TYPES + "%v = OpTypeVector %uint 4\n%w = OpTypeVector %v 2\n" + HEAD + END,
         "OpTypeVector .*a vector of 2 of OpTypeVector",
     ),
-    "a structure of values": (PROLOGUE + TYPES + "%s = OpTypeStruct %c1\n" + HEAD + END, "not a type that it can have"),
+    "a structure of values": (PROLOGUE + TYPES + "%s = OpTypeStruct %c1\n" + HEAD + END, "OpTypeStruct .* as a type"),
     "an array as long as a type": (
         PROLOGUE + TYPES + "%s = OpTypeArray %uint %bool\n" + HEAD + END,
-        "not an integer constant",
+        "OpTypeArray .* as a value",
     ),
     "an array of none": (
         PROLOGUE + TYPES + "%z = OpConstant %uint 0\n%s = OpTypeArray %uint %z\n" + HEAD + END,
@@ -235,7 +236,43 @@ MALFORMED = {
         PROLOGUE + TYPES + HEAD + "OpBranch %m\n%m = OpLabel\n%x = OpPhi %uint %c1 %c1\n" + END,
         "OpPhi .* not a label",
     ),
-    "a sum of a number and a bool": (PROLOGUE + TYPES + HEAD + "%x = OpIAdd %uint %c1 %true\n" + END, "not integers"),
+    "a sum of a number and a bool": (PROLOGUE + TYPES + HEAD + "%x = OpIAdd %uint %c1 %true\n" + END, "does not fit"),
+    "a decoration of no variable": (
+        PROLOGUE + "OpDecorate %uint Binding 0\n" + TYPES + HEAD + END,
+        "decorates OpTypeInt",
+    ),
+    "a block that is no structure": (PROLOGUE + "OpDecorate %uint Block\n" + TYPES + HEAD + END, "decorates OpTypeInt"),
+    "a built-in type": (
+        PROLOGUE + "OpDecorate %uint BuiltIn NumWorkgroups\n" + TYPES + HEAD + END,
+        "decorates OpTypeInt",
+    ),
+    "an execution mode of no entry point": (
+        PROLOGUE.replace("OpExecutionMode %main", "OpExecutionMode %other") + TYPES + HEAD + END + OTHER + END,
+        "not an entry point",
+    ),
+    "an interface of a constant": (
+        PROLOGUE.replace('"main"', '"main" %c1') + TYPES + HEAD + END,
+        "which is not a variable",
+    ),
+    "a recursion": (
+        PROLOGUE
+        + TYPES
+        + HEAD
+        + "%x = OpFunctionCall %void %other\n"
+        + END
+        + OTHER
+        + "%y = OpFunctionCall %void %other\n"
+        + END,
+        "part of a recursion",
+    ),
+    "a call of the entry point": (
+        PROLOGUE + TYPES + HEAD + END + OTHER + "%y = OpFunctionCall %void %main\n" + END,
+        "calls an entry point",
+    ),
+    "a type without its capability": (
+        PROLOGUE + TYPES + "%long = OpTypeInt 64 0\n" + HEAD + END,
+        "require capability Int64",
+    ),
     "a function without an end": (PROLOGUE + TYPES + HEAD + "OpReturn\n", "the module ends between blocks"),
 }
 
@@ -247,6 +284,164 @@ def test_what_is_malformed_is_refused(name: str) -> None:
     assert spirv_tool("spirv-val", data, "--target-env", "vulkan1.1").returncode != 0
     with pytest.raises(SpirvError, match=message):
         validate(Module.parse(data))
+
+
+MORE_TYPES = (
+    TYPES
+    + """
+%int = OpTypeInt 32 1
+%float = OpTypeFloat 32
+%f1 = OpConstant %float 1
+%vec2 = OpTypeVector %float 2
+%vec4 = OpTypeVector %float 4
+%uvec2 = OpTypeVector %uint 2
+%mat2 = OpTypeMatrix %vec2 2
+%v2 = OpConstantComposite %vec2 %f1 %f1
+%v4 = OpConstantComposite %vec4 %f1 %f1 %f1 %f1
+%u2 = OpConstantComposite %uvec2 %c1 %c1
+%m2 = OpConstantComposite %mat2 %v2 %v2
+%many = OpTypeRuntimeArray %uint
+%block = OpTypeStruct %uint %many
+%buffer = OpTypePointer Uniform %block
+%data = OpVariable %buffer Uniform
+%flocal = OpTypePointer Function %float
+%c99 = OpConstant %uint 99
+%pair = OpTypeStruct %uint %uint
+"""
+)
+IMPORTED = PROLOGUE.replace("OpMemoryModel", '%std = OpExtInstImport "GLSL.std.450"\nOpMemoryModel')
+# Instructions in the body of a function, each of which spirv-val refuses as well.
+WRONG_OPERANDS = {
+    "a type for a value": ("%x = OpIAdd %uint %uint %c1", "OpIAdd .* as a value"),
+    "a label for a value": ("%x = OpIAdd %uint %entry %c1", "OpIAdd .* as a value"),
+    "a function for a value": ("%x = OpCopyObject %uint %main", "OpCopyObject .* as a value"),
+    "a length of a member that is no array": ("%x = OpArrayLength %uint %data 0", "not the last"),
+    "a length of a member that there is not": ("%x = OpArrayLength %uint %data 2", "not the last"),
+    "a length as a float": ("%x = OpArrayLength %float %data 1", "not a 32-bit integer"),
+    "a copy of memory from a value": (
+        "%v = OpVariable %local Function\nOpCopyMemory %v %c1",
+        "OpCopyMemory .* needs a pointer",
+    ),
+    "a copy of memory of another type": (
+        "%v = OpVariable %local Function\n%w = OpVariable %flocal Function\nOpCopyMemory %v %w",
+        "different pointee types",
+    ),
+    "bits of another width": ("%x = OpBitcast %uvec2 %c1", "operand and result have"),
+    "bits of a bool": ("%x = OpBitcast %uint %true", "neither numbers"),
+    "a shift of a float": ("%x = OpShiftLeftLogical %uint %f1 %c1", "does not fit"),
+    "a shift to another length": ("%x = OpShiftRightLogical %uvec2 %c1 %c1", "does not fit"),
+    "a shift to a bool": ("%x = OpShiftRightArithmetic %bool %c1 %c1", "its result has OpTypeBool"),
+    "a root of an integer": ("%x = OpExtInst %uint %std Sqrt %c1", "its result has OpTypeInt"),
+    "a root of another length": ("%x = OpExtInst %float %std Sqrt %v2", "does not fit"),
+    "a minimum of another type": ("%x = OpExtInst %float %std FMin %f1 %c1", "does not fit"),
+    "a packing of two floats": ("%x = OpExtInst %uint %std PackUnorm4x8 %v2", "does not fit"),
+    "a comparison that gives a number": ("%x = OpULessThan %uint %c1 %c1", "its result has OpTypeInt"),
+    "a conversion to another length": ("%x = OpConvertFToU %uvec2 %f1", "does not fit"),
+    "a product of matrices that do not fit": ("%x = OpMatrixTimesVector %vec2 %m2 %v4", "fitting sizes"),
+    "a dot product of scalars": ("%x = OpDot %float %f1 %f1", "does not fit"),
+    "a vector of too few parts": ("%x = OpCompositeConstruct %vec4 %v2 %f1", "3 components"),
+    "a structure of other parts": ("%x = OpCompositeConstruct %pair %c1 %f1", "constituents do not have"),
+    "a carry of floats": ("%x = OpIAddCarry %pair %f1 %f1", "first member"),
+    "a carry in a number": ("%x = OpIAddCarry %uint %c1 %c1", "not a structure of two"),
+    "a choice by a number": ("%x = OpSelect %uint %c1 %c1 %c1", "neither a bool"),
+    "a barrier of no scope": ("OpControlBarrier %c99 %c1 %c1", "does not fit"),
+    "an atomic of another type": ("%x = OpAtomicIAdd %int %data %c1 %c1 %c1", "does not fit"),
+    "a derivative of an integer": ("%x = OpDPdx %uint %c1", "its result has OpTypeInt"),
+    "an instruction of OpenCL": ("%x = OpLessOrGreater %bool %f1 %f1", "requires capability Kernel"),
+    "a global variable in a function": ("%x = OpVariable %buffer Uniform", "storage class Function"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_OPERANDS)
+def test_operands_of_wrong_kinds_are_refused(name: str) -> None:
+    line, message = WRONG_OPERANDS[name]
+    data = assemble(IMPORTED + MORE_TYPES + HEAD + line + "\n" + END)
+    assert spirv_tool("spirv-val", data, "--target-env", "spv1.3").returncode != 0
+    with pytest.raises(SpirvError, match=message):
+        validate(Module.parse(data))
+
+
+def test_the_operands_of_a_large_module_pass() -> None:
+    data = assemble(IMPORTED + MORE_TYPES + HEAD + "%x = OpArrayLength %uint %data 1\n" + END)
+    assert spirv_tool("spirv-val", data, "--target-env", "spv1.3").returncode == 0
+    validate(Module.parse(data))
+
+
+LOOP = """OpBranch %h
+%h = OpLabel
+OpLoopMerge %m %c None
+OpBranchConditional %true %b %m
+%b = OpLabel
+%x = OpIAdd %uint %c1 %c1
+OpBranch %c
+%c = OpLabel
+OpBranch %h
+%m = OpLabel
+"""
+# Control flow: what to replace in LOOP, by what, and the message. spirv-val refuses each.
+WRONG_FLOW = {
+    "a branch to the first block": ("OpBranch %h\n%m", "OpBranch %entry\n%m", "first block of its function"),
+    "a branch back to a block that is no header": ("OpBranch %c\n", "OpBranch %b\n", "branches back to block"),
+    "a use that its definition does not dominate": (
+        "%m = OpLabel\n",
+        "%m = OpLabel\n%y = OpNot %uint %x\n",
+        "dominate",
+    ),
+    "a phi of too few blocks": ("%m = OpLabel\n", "%m = OpLabel\n%y = OpPhi %uint %c1 %b\n", "predecessors are"),
+    "a phi after another instruction": (
+        "%m = OpLabel\n",
+        "%m = OpLabel\n%z = OpNot %uint %c1\n%y = OpPhi %uint %c1 %h\n",
+        "not at the start of its block",
+    ),
+    "a phi of a value that does not dominate": (
+        "%m = OpLabel\n",
+        "%m = OpLabel\n%y = OpPhi %uint %x %h\n",
+        "does not dominate",
+    ),
+    "a loop without a way back": ("OpBranch %h\n%m", "OpBranch %m\n%m", "0 blocks branch back"),
+    "a loop whose merge block is its header": ("OpLoopMerge %m", "OpLoopMerge %h", "merge block"),
+    "a loop that continues where it ends": ("OpLoopMerge %m %c", "OpLoopMerge %m %m", "continue target"),
+    "a selection that is left by a branch into its loop": (
+        "%x = OpIAdd %uint %c1 %c1\nOpBranch %c",
+        (
+            "OpSelectionMerge %s None\nOpBranchConditional %true %t %s\n"
+            "%t = OpLabel\nOpBranch %u\n%s = OpLabel\nOpBranch %u\n%u = OpLabel\nOpBranch %c"
+        ),
+        "enters the construct",
+    ),
+}
+
+
+def test_a_loop_passes() -> None:
+    data = assemble(PROLOGUE + TYPES + HEAD + LOOP + END)
+    assert spirv_tool("spirv-val", data, "--target-env", "vulkan1.1").returncode == 0
+    validate(Module.parse(data))
+
+
+@pytest.mark.parametrize("name", WRONG_FLOW)
+def test_control_flow_that_is_not_structured_is_refused(name: str) -> None:
+    old, new, message = WRONG_FLOW[name]
+    assert LOOP.count(old) == 1
+    data = assemble(PROLOGUE + TYPES + HEAD + LOOP.replace(old, new) + END)
+    assert spirv_tool("spirv-val", data, "--target-env", "vulkan1.1").returncode != 0
+    with pytest.raises(SpirvError, match=message):
+        validate(Module.parse(data))
+
+
+def test_many_selections_in_a_row_and_in_each_other_are_checked_in_linear_time() -> None:
+    n = 1000
+    row = "".join(
+        f"OpSelectionMerge %m{k} None\nOpBranchConditional %true %t{k} %m{k}\n"
+        f"%t{k} = OpLabel\nOpBranch %m{k}\n%m{k} = OpLabel\n"
+        for k in range(n)
+    )
+    nest = "".join(
+        f"OpSelectionMerge %a{k} None\nOpBranchConditional %true %b{k} %a{k}\n%b{k} = OpLabel\n" for k in range(n)
+    ) + "".join(f"OpBranch %a{k}\n%a{k} = OpLabel\n" for k in reversed(range(n)))
+    module = Module.parse(assemble(PROLOGUE + TYPES + HEAD + row + nest + END))
+    start = time.process_time()
+    validate(module)
+    assert time.process_time() - start < 3  # 0.2 s; a quadratic check takes minutes
 
 
 def damaged(change: Callable[[Module], None], text: str = PROLOGUE + TYPES + HEAD + END) -> Module:
@@ -272,6 +467,30 @@ def test_an_unknown_opcode_is_refused_with_its_place() -> None:
     offset = module.functions[2].offset
     with pytest.raises(SpirvError, match=rf"opcode 60000 at word {offset}: unknown opcode"):
         validate(module)
+
+
+UNKNOWN = {
+    "storage class": ("declarations", 32, (999,), 1, "StorageClass 999"),
+    "memory model": ("memory_model", 14, (0, 999), 0, "MemoryModel 999"),
+    "addressing model": ("memory_model", 14, (999, 1), 0, "AddressingModel 999"),
+    "function control": ("functions", 54, (1 << 20,), 2, "FunctionControl 1048576"),
+    "execution mode": ("execution_modes", 16, (999,), 1, "ExecutionMode 999"),
+    "signedness": ("declarations", 21, (7,), 2, "signedness 7"),
+}
+
+
+@pytest.mark.parametrize("name", UNKNOWN)
+def test_unknown_enumerants_are_refused(name: str) -> None:
+    section, opcode, words, at, message = UNKNOWN[name]
+
+    def change(module: Module) -> None:
+        instructions = getattr(module, section)
+        operands = list(instructions[place(instructions, opcode)].operands)
+        operands[at : at + len(words)] = words
+        swap(instructions, opcode, operands=tuple(operands))
+
+    with pytest.raises(SpirvError, match=message):
+        validate(damaged(change))
 
 
 def test_an_id_defined_twice_is_refused() -> None:

@@ -49,17 +49,25 @@ class StorageClass:
     UniformConstant = 0
     Input = 1
     Uniform = 2
+    Output = 3
     Workgroup = 4
+    Function = 7
     PushConstant = 9
+    Image = 11
     StorageBuffer = 12
+    PhysicalStorageBuffer = 5349
 
 
 class Dim:
     """The values of SPIR-V's Dim."""
 
+    Dim2D = 1
+    Dim3D = 2
+    Cube = 3
+    Rect = 4
     Buffer = 5
     SubpassData = 6
-    _UNUSED = "Dim1D=0 Dim2D=1 Dim3D=2 Cube=3 Rect=4"
+    _UNUSED = "Dim1D=0"
 
 
 class ImageFormat:
@@ -80,6 +88,7 @@ class Decoration:
     Block = 2
     BufferBlock = 3
     RowMajor = 4
+    ColMajor = 5
     ArrayStride = 6
     MatrixStride = 7
     BuiltIn = 11
@@ -154,6 +163,8 @@ class Capability:
 
     Shader = 1
     Linkage = 5
+    Kernel = 6
+    Float16Buffer = 8
     Float16 = 9
     Float64 = 10
     Int64 = 11
@@ -165,50 +176,55 @@ class Capability:
     GroupNonUniformArithmetic = 63
     GroupNonUniformBallot = 64
     GroupNonUniformShuffle = 65
+    Float8EXT = 4212
     StorageBuffer16BitAccess = 4433
+    UniformAndStorageBuffer16BitAccess = 4434
+    StoragePushConstant16 = 4435
+    StorageInputOutput16 = 4436
     StorageBuffer8BitAccess = 4448
+    UniformAndStorageBuffer8BitAccess = 4449
+    StoragePushConstant8 = 4450
+    BFloat16TypeKHR = 5116
     AtomicFloat32MinMaxEXT = 5612
     AtomicFloat64MinMaxEXT = 5613
     AtomicFloat32AddEXT = 6033
     AtomicFloat64AddEXT = 6034
     _UNUSED = """
-        Matrix=0 Addresses=4 Kernel=6 Vector16=7 Float16Buffer=8 ImageBasic=13 ImageReadWrite=14 ImageMipmap=15
-        Pipes=17 Groups=18 DeviceEnqueue=19 LiteralSampler=20 AtomicStorage=21 ImageGatherExtended=25
-        StorageImageMultisample=27 UniformBufferArrayDynamicIndexing=28 SampledImageArrayDynamicIndexing=29
-        StorageBufferArrayDynamicIndexing=30 StorageImageArrayDynamicIndexing=31 ClipDistance=32 CullDistance=33
-        ImageCubeArray=34 SampleRateShading=35 ImageRect=36 SampledRect=37 GenericPointer=38 InputAttachment=40
-        SparseResidency=41 MinLod=42 Sampled1D=43 Image1D=44 SampledCubeArray=45 SampledBuffer=46 ImageBuffer=47
-        ImageMSArray=48 StorageImageExtendedFormats=49 ImageQuery=50 DerivativeControl=51 InterpolationFunction=52
-        TransformFeedback=53 StorageImageReadWithoutFormat=55 StorageImageWriteWithoutFormat=56 SubgroupDispatch=58
-        NamedBarrier=59 PipeStorage=60 GroupNonUniformShuffleRelative=66 GroupNonUniformClustered=67
-        GroupNonUniformQuad=68 ShaderLayer=69 UniformDecoration=71 CoreBuiltinsARM=4165 Float8EXT=4212
-        Float8CooperativeMatrixEXT=4213 SubgroupBallotKHR=4423 DrawParameters=4427
-        WorkgroupMemoryExplicitLayoutKHR=4428 WorkgroupMemoryExplicitLayout8BitAccessKHR=4429
-        WorkgroupMemoryExplicitLayout16BitAccessKHR=4430 SubgroupVoteKHR=4431 UniformAndStorageBuffer16BitAccess=4434
-        StoragePushConstant16=4435 StorageInputOutput16=4436 DeviceGroup=4437 MultiView=4439
-        VariablePointersStorageBuffer=4441 VariablePointers=4442 AtomicStorageOps=4445
-        SampleMaskPostDepthCoverage=4447 UniformAndStorageBuffer8BitAccess=4449 StoragePushConstant8=4450
-        DenormPreserve=4464 DenormFlushToZero=4465 SignedZeroInfNanPreserve=4466 RoundingModeRTE=4467
-        RoundingModeRTZ=4468 RayQueryProvisionalKHR=4471 RayQueryKHR=4472 UntypedPointersKHR=4473 Float16ImageAMD=5008
-        ImageGatherBiasLodAMD=5009 ImageReadWriteLodAMD=5015 Int64ImageEXT=5016 ShaderClockKHR=5055
-        QuadControlKHR=5087 BFloat16TypeKHR=5116 BFloat16DotProductKHR=5117 BFloat16CooperativeMatrixKHR=5118
-        SampleMaskOverrideCoverageNV=5249 ShaderStereoViewNV=5259 PerViewAttributesNV=5260 ImageFootprintNV=5282
-        ComputeDerivativeGroupQuadsKHR=5288 GroupNonUniformPartitionedNV=5297 ShaderNonUniform=5301
-        RuntimeDescriptorArray=5302 InputAttachmentArrayDynamicIndexing=5303
-        UniformTexelBufferArrayDynamicIndexing=5304 StorageTexelBufferArrayDynamicIndexing=5305
-        UniformBufferArrayNonUniformIndexing=5306 SampledImageArrayNonUniformIndexing=5307
-        StorageBufferArrayNonUniformIndexing=5308 StorageImageArrayNonUniformIndexing=5309
-        InputAttachmentArrayNonUniformIndexing=5310 UniformTexelBufferArrayNonUniformIndexing=5311
-        StorageTexelBufferArrayNonUniformIndexing=5312 VulkanMemoryModel=5345 VulkanMemoryModelDeviceScope=5346
-        PhysicalStorageBufferAddresses=5347 ComputeDerivativeGroupLinearKHR=5350 CooperativeMatrixNV=5357
-        ShaderSMBuiltinsNV=5373 DemoteToHelperInvocation=5379 ShaderInvocationReorderNV=5383 BindlessTextureNV=5390
-        AtomicFloat16VectorNV=5404 RawAccessChainsNV=5414 Shader64BitIndexingEXT=5426
-        CooperativeMatrixReductionsNV=5430 CooperativeMatrixConversionsNV=5431
-        CooperativeMatrixPerElementOperationsNV=5432 CooperativeMatrixTensorAddressingNV=5433
-        CooperativeMatrixBlockLoadsNV=5434 TensorAddressingNV=5439 AtomicFloat16MinMaxEXT=5616 ExpectAssumeKHR=5629
-        DotProductInputAll=6016 DotProductInput4x8Bit=6017 DotProductInput4x8BitPacked=6018 DotProduct=6019
-        CooperativeMatrixKHR=6022 ReplicatedCompositesEXT=6024 BitInstructions=6025 GroupNonUniformRotateKHR=6026
-        FloatControls2=6029 FMAKHR=6030 AtomicFloat16AddEXT=6095 GroupUniformArithmeticKHR=6400
+        Matrix=0 Addresses=4 Vector16=7 ImageBasic=13 ImageReadWrite=14 ImageMipmap=15 Pipes=17 Groups=18
+        DeviceEnqueue=19 LiteralSampler=20 AtomicStorage=21 ImageGatherExtended=25 StorageImageMultisample=27
+        UniformBufferArrayDynamicIndexing=28 SampledImageArrayDynamicIndexing=29 StorageBufferArrayDynamicIndexing=30
+        StorageImageArrayDynamicIndexing=31 ClipDistance=32 CullDistance=33 ImageCubeArray=34 SampleRateShading=35
+        ImageRect=36 SampledRect=37 GenericPointer=38 InputAttachment=40 SparseResidency=41 MinLod=42 Sampled1D=43
+        Image1D=44 SampledCubeArray=45 SampledBuffer=46 ImageBuffer=47 ImageMSArray=48 StorageImageExtendedFormats=49
+        ImageQuery=50 DerivativeControl=51 InterpolationFunction=52 TransformFeedback=53
+        StorageImageReadWithoutFormat=55 StorageImageWriteWithoutFormat=56 SubgroupDispatch=58 NamedBarrier=59
+        PipeStorage=60 GroupNonUniformShuffleRelative=66 GroupNonUniformClustered=67 GroupNonUniformQuad=68
+        ShaderLayer=69 UniformDecoration=71 CoreBuiltinsARM=4165 Float8CooperativeMatrixEXT=4213
+        SubgroupBallotKHR=4423 DrawParameters=4427 WorkgroupMemoryExplicitLayoutKHR=4428
+        WorkgroupMemoryExplicitLayout8BitAccessKHR=4429 WorkgroupMemoryExplicitLayout16BitAccessKHR=4430
+        SubgroupVoteKHR=4431 DeviceGroup=4437 MultiView=4439 VariablePointersStorageBuffer=4441 VariablePointers=4442
+        AtomicStorageOps=4445 SampleMaskPostDepthCoverage=4447 DenormPreserve=4464 DenormFlushToZero=4465
+        SignedZeroInfNanPreserve=4466 RoundingModeRTE=4467 RoundingModeRTZ=4468 RayQueryProvisionalKHR=4471
+        RayQueryKHR=4472 UntypedPointersKHR=4473 Float16ImageAMD=5008 ImageGatherBiasLodAMD=5009
+        ImageReadWriteLodAMD=5015 Int64ImageEXT=5016 ShaderClockKHR=5055 QuadControlKHR=5087
+        BFloat16DotProductKHR=5117 BFloat16CooperativeMatrixKHR=5118 SampleMaskOverrideCoverageNV=5249
+        ShaderStereoViewNV=5259 PerViewAttributesNV=5260 ImageFootprintNV=5282 ComputeDerivativeGroupQuadsKHR=5288
+        GroupNonUniformPartitionedNV=5297 ShaderNonUniform=5301 RuntimeDescriptorArray=5302
+        InputAttachmentArrayDynamicIndexing=5303 UniformTexelBufferArrayDynamicIndexing=5304
+        StorageTexelBufferArrayDynamicIndexing=5305 UniformBufferArrayNonUniformIndexing=5306
+        SampledImageArrayNonUniformIndexing=5307 StorageBufferArrayNonUniformIndexing=5308
+        StorageImageArrayNonUniformIndexing=5309 InputAttachmentArrayNonUniformIndexing=5310
+        UniformTexelBufferArrayNonUniformIndexing=5311 StorageTexelBufferArrayNonUniformIndexing=5312
+        VulkanMemoryModel=5345 VulkanMemoryModelDeviceScope=5346 PhysicalStorageBufferAddresses=5347
+        ComputeDerivativeGroupLinearKHR=5350 CooperativeMatrixNV=5357 ShaderSMBuiltinsNV=5373
+        DemoteToHelperInvocation=5379 ShaderInvocationReorderNV=5383 BindlessTextureNV=5390 AtomicFloat16VectorNV=5404
+        RawAccessChainsNV=5414 Shader64BitIndexingEXT=5426 CooperativeMatrixReductionsNV=5430
+        CooperativeMatrixConversionsNV=5431 CooperativeMatrixPerElementOperationsNV=5432
+        CooperativeMatrixTensorAddressingNV=5433 CooperativeMatrixBlockLoadsNV=5434 TensorAddressingNV=5439
+        AtomicFloat16MinMaxEXT=5616 ExpectAssumeKHR=5629 DotProductInputAll=6016 DotProductInput4x8Bit=6017
+        DotProductInput4x8BitPacked=6018 DotProduct=6019 CooperativeMatrixKHR=6022 ReplicatedCompositesEXT=6024
+        BitInstructions=6025 GroupNonUniformRotateKHR=6026 FloatControls2=6029 FMAKHR=6030 AtomicFloat16AddEXT=6095
+        GroupUniformArithmeticKHR=6400
     """
 
 # fmt: on

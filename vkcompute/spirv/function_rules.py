@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from vkcompute.errors import SpirvError
 from vkcompute.spirv import opcodes as op
-from vkcompute.spirv.instruction import Instruction
-from vkcompute.spirv.type_rules import NOTHING, Values
+from vkcompute.spirv.control_flow import Block, check_control_flow
+from vkcompute.spirv.instruction import LAYOUT, Instruction
+from vkcompute.spirv.module import Module
+from vkcompute.spirv.values import NOTHING, Values
 
 _TERMINATORS = frozenset(
     (
@@ -35,11 +39,13 @@ class BlockRules:
         values: operands of the current function's OpPhis, each with its OpPhi.
     """
 
-    __slots__ = ("_labels", "_last", "_state", "_targets", "values")
+    __slots__ = ("_block", "_blocks", "_definitions", "_last", "_state", "_targets", "values")
 
     def __init__(self) -> None:
-        self._state, self._last = _OUTSIDE, Instruction(op.OpNop, ())
-        self._labels: set[int] = set()
+        self._state, self._last = _OUTSIDE, NOTHING
+        self._block = Block(0, NOTHING)
+        self._blocks: dict[int, Block] = {}
+        self._definitions: dict[int, int] = {}  # id of a value -> label of its block
         self._targets: dict[int, Instruction] = {}
         self.values: list[tuple[int, Instruction]] = []
 
@@ -53,24 +59,47 @@ class BlockRules:
         if self._last.opcode in _MERGES and opcode not in _BRANCHES:
             raise SpirvError(f"{instruction} follows {self._last}; a branch must follow that")
         if opcode not in _BETWEEN:
+            if opcode == op.OpPhi and self._last.opcode not in (op.OpLabel, op.OpPhi):
+                raise SpirvError(f"{instruction} is not at the start of its block")
             self._state = self._next(instruction)
             self._last = instruction
+            if self._state in (_BLOCK, _AFTER):
+                self._collect(instruction, used)
         labels = _LABELS.get(opcode)
         if labels is not None:
             self._targets.update(dict.fromkeys(used[labels], instruction))
             if opcode == op.OpPhi:
                 self.values += [(value, instruction) for value in used[1::2]]
 
+    def _collect(self, instruction: Instruction, used: list[int]) -> None:
+        """Adds an instruction to the current block."""
+        opcode, block, definitions = instruction.opcode, self._block, self._definitions
+        if opcode == op.OpPhi:
+            block.phis.append(instruction)
+        elif opcode in _MERGES:
+            block.merge = instruction
+        elif opcode in _BRANCHES:
+            block.targets = used[_LABELS[opcode]]
+            block.last = instruction
+        if opcode != op.OpPhi:
+            for identifier in used:
+                source = definitions.get(identifier, block.label)
+                if source != block.label:
+                    block.uses.setdefault(source, instruction)
+        index = LAYOUT[opcode][1]
+        if index == 1:
+            definitions[instruction.operands[1]] = block.label
+
     def _next(self, instruction: Instruction) -> str:
         """The state after `instruction`."""
         opcode, state = instruction.opcode, self._state
         if opcode == op.OpFunction and state == _OUTSIDE:
-            self._labels, self._targets, self.values = set(), {}, []
+            self._blocks, self._definitions, self._targets, self.values = {}, {}, {}, []
             return _HEAD
         if opcode == op.OpFunctionParameter and state == _HEAD:
             return _HEAD
         if opcode == op.OpLabel and state in (_HEAD, _AFTER):
-            self._labels.add(instruction.operands[0])
+            self._block = self._blocks[instruction.operands[0]] = Block(instruction.operands[0], instruction)
             return _BLOCK
         if opcode == op.OpFunctionEnd and state in (_HEAD, _AFTER):
             self._check_targets()
@@ -82,8 +111,10 @@ class BlockRules:
 
     def _check_targets(self) -> None:
         for target, user in self._targets.items():
-            if target not in self._labels:
+            if target not in self._blocks:
                 raise SpirvError(f"{user} names id {target}, which is not a label of its function")
+        if self._blocks:
+            check_control_flow(self._blocks, self._definitions)
 
     def finish(self) -> None:
         """Ends the section.
@@ -146,3 +177,35 @@ class SignatureRules:
             kinds = [self._values.types.get(each) for each in arguments]
             if [result, *kinds] != list(self._values.definition(function.operands[3]).operands[1:]):
                 raise SpirvError(f"{call} does not match the type of {function}")
+
+
+def check_calls(module: Module, entries: Collection[int]) -> None:
+    """Checks that functions are defined, do not call themselves, not even indirectly, and never call an entry point.
+
+    Raises:
+        SpirvError: a call that is not allowed.
+    """
+    calls: dict[int, dict[int, Instruction]] = {}
+    callers: dict[int, int] = {}
+    function = 0
+    for instruction in module.functions:
+        if instruction.opcode == op.OpFunction:
+            function = instruction.operands[1]
+            calls[function] = {}
+        elif instruction.opcode == op.OpFunctionCall:
+            calls[function][instruction.operands[2]] = instruction
+    for called in calls.values():
+        for callee, call in called.items():
+            callers[callee] = callers.get(callee, 0) + 1
+            if callee in entries:
+                raise SpirvError(f"{call} calls an entry point")
+    # Kahn's algorithm: functions without a caller are taken away, until none is left.
+    free = [function for function in calls if function not in callers]
+    while free:
+        for callee in calls.pop(free.pop()):
+            callers[callee] -= 1
+            if not callers[callee]:
+                free.append(callee)
+    for called in calls.values():
+        for call in called.values():
+            raise SpirvError(f"{call} is part of a recursion")

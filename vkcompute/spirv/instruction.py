@@ -34,7 +34,12 @@ class _Plan(NamedTuple):
 
     lead: int  # number of mandatory operands of one word each, at the start
     ids: tuple[int, ...]  # positions of used ids among them
+    letters: str  # their letters
+    enumerants: tuple[tuple[int, str], ...]  # (position, letter) of enumerants among them
     tail: tuple[tuple[str, str], ...]  # (letter, quantifier) of the rest
+
+
+_LONGER = "sNOpPQDXMIL"  # operands that may have several words
 
 
 @functools.cache
@@ -46,10 +51,11 @@ def _tokens(shape: str) -> tuple[tuple[str, str], ...]:
 def _plan(shape: str) -> _Plan:
     tokens = _tokens(shape)
     lead = 0
-    while lead < len(tokens) and tokens[lead][0] in "TRin" and not tokens[lead][1]:
+    while lead < len(tokens) and tokens[lead][0] not in _LONGER and not tokens[lead][1]:
         lead += 1
-    ids = tuple(k for k in range(lead) if tokens[k][0] in "Ti")
-    return _Plan(lead, ids, tokens[lead:])
+    ids = tuple(k for k in range(lead) if tokens[k][0] in "Titg")
+    enumerants = tuple((k, tokens[k][0]) for k in range(lead) if tokens[k][0] in opcodes.ENUMERANTS)
+    return _Plan(lead, ids, "".join(tokens[k][0] for k in ids), enumerants, tokens[lead:])
 
 
 _PLANS: dict[int, _Plan] = {opcode: _plan(shape) for opcode, shape in opcodes.SHAPES.items()}
@@ -58,15 +64,22 @@ LAYOUT: dict[int, tuple[int, int]] = {
     opcode: (_PLANS[opcode].lead, 1 if shape[:2] == "TR" else 0 if shape[:1] == "R" else -1)
     for opcode, shape in opcodes.SHAPES.items()
 }
-_ENUMERANTS = {
-    "D": opcodes.DECORATION_OPERANDS,
-    "X": opcodes.EXECUTION_MODE_OPERANDS,
-    "M": opcodes.MEMORY_ACCESS_OPERANDS,
-    "I": opcodes.IMAGE_OPERANDS_OPERANDS,
-    "L": opcodes.LOOP_CONTROL_OPERANDS,
-}
-_MORE_IDS = _tokens("i*")
-_PAIRS = {"p": _tokens("ii"), "Q": _tokens("in")}
+_MORE = (_tokens("i*"), _tokens("t*"), _tokens("g*"))
+_PAIRS = {"p": _tokens("ig"), "P": _tokens("g"), "Q": _tokens("gn")}
+
+
+class Operands(NamedTuple):
+    """The operands of one instruction by kind.
+
+    Attributes:
+        ids: those that it uses, its result type first, without its own result id.
+        letters: of the ids: T result type, t type, i value, g other.
+        enumerants: (letter of the kind, value).
+    """
+
+    ids: list[int]
+    letters: str
+    enumerants: list[tuple[str, int]]
 
 
 def result_id(instruction: Instruction) -> int | None:
@@ -93,51 +106,54 @@ def string_at(operands: Sequence[int], start: int, where: object = "string") -> 
 def used_ids(instruction: Instruction, literal_words: int = 1) -> list[int]:
     """The ids that `instruction` uses, its result type first, without its own result id.
 
+    Args, Raises: as of `operands_of`.
+    """
+    return operands_of(instruction, literal_words).ids
+
+
+def operands_of(instruction: Instruction, literal_words: int = 1) -> Operands:
+    """The ids and enumerants among the operands of `instruction`.
+
     Args:
         instruction: of a known opcode.
         literal_words: words of each literal of an OpSwitch; 2 for a 64-bit selector.
 
     Raises:
-        SpirvError: unknown opcode, too few or too many operands.
+        SpirvError: unknown opcode or enumerant, too few or too many operands.
     """
-    operands = instruction.operands
-    return [operands[k] for k in _id_positions(instruction, literal_words)]
-
-
-def _id_positions(instruction: Instruction, literal_words: int) -> Sequence[int]:
-    """The positions of the operands that `used_ids` returns."""
     plan, operands = _PLANS.get(instruction.opcode), instruction.operands
     if plan is None:
         raise SpirvError(
             f"{instruction}: opcode {instruction.opcode} is unknown to vkcompute; compile for an older --target-env"
         )
-    lead, positions, tail = plan
+    lead, positions, letters, enumerants, tail = plan
     if len(operands) < lead:
         raise SpirvError(f"{instruction} has {len(operands)} operand words; it needs at least {lead}")
-    if tail == _MORE_IDS:
-        return [*positions, *range(lead, len(operands))]
-    if tail:
-        reader = _Reader(instruction, lead, literal_words)
-        reader.tokens(tail)
-        reader.finish()
-        return [*positions, *reader.ids]
-    if len(operands) > lead:
+    found = Operands([operands[k] for k in positions], letters, [(letter, operands[k]) for k, letter in enumerants])
+    if len(operands) == lead and all(quantifier for _, quantifier in tail):
+        return found
+    if not tail:
         raise SpirvError(f"{instruction} has {len(operands)} operand words; it takes {lead}")
-    return positions
+    if tail in _MORE:
+        letter = tail[0][0]
+        return Operands([*found.ids, *operands[lead:]], letters + letter * (len(operands) - lead), found.enumerants)
+    reader = _Reader(instruction, lead, literal_words, found)
+    reader.tokens(tail)
+    reader.finish()
+    return Operands(found.ids, letters + reader.letters, found.enumerants)
 
 
 class _Reader:
     """Reads operands whose number or meaning depends on earlier ones."""
 
-    __slots__ = ("_at", "_instruction", "_lenient", "_literal_words", "ids")
+    __slots__ = ("_at", "_found", "_instruction", "_literal_words", "letters")
 
-    def __init__(self, instruction: Instruction, start: int, literal_words: int) -> None:
-        self._instruction, self._at, self._literal_words = instruction, start, literal_words
-        self._lenient = False  # after an unknown enumerant, whose operands are unknown too
-        self.ids: list[int] = []  # positions
+    def __init__(self, instruction: Instruction, start: int, literal_words: int, found: Operands) -> None:
+        self._instruction, self._at, self._literal_words, self._found = instruction, start, literal_words, found
+        self.letters = ""
 
     def _left(self) -> int:
-        return 0 if self._lenient else len(self._instruction.operands) - self._at
+        return len(self._instruction.operands) - self._at
 
     def tokens(self, tokens: tuple[tuple[str, str], ...]) -> None:
         for letter, quantifier in tokens:
@@ -157,25 +173,18 @@ class _Reader:
         self._at += 1
         return self._instruction.operands[self._at - 1]
 
-    def _id(self) -> None:
-        self._next()
-        self.ids.append(self._at - 1)
-
     def _one(self, letter: str) -> None:
-        if self._lenient:
-            return
-        if letter in _ENUMERANTS:
+        if letter in "itg":
+            self._found.ids.append(self._next())
+            self.letters += letter
+        elif letter in opcodes.ENUMERANTS:
             self._enumerant(letter, self._next())
-        elif letter in _PAIRS:
-            self.tokens(_PAIRS[letter])
-        elif letter == "i":
-            self._id()
         elif letter == "s":
             self._at = string_at(self._instruction.operands, self._at, self._instruction)[1]
-        elif letter == "P":
-            for _ in range(self._literal_words):
+        elif letter in _PAIRS:
+            for _ in range(self._literal_words if letter == "P" else 0):
                 self._next()
-            self._id()
+            self.tokens(_PAIRS[letter])
         elif letter == "O":
             self._nested(self._next())
         else:
@@ -184,18 +193,30 @@ class _Reader:
                 self._at = len(self._instruction.operands)
 
     def _enumerant(self, letter: str, value: int) -> None:
-        table = _ENUMERANTS[letter]
-        is_mask = letter in "MIL"
-        parts = [1 << bit for bit in range(32) if value >> bit & 1] if is_mask else [value]
-        for part in parts:
-            shape = table.get(part)
-            if shape is None:
-                self._lenient = True
-                return
-            self.tokens(_tokens(shape))
+        self._found.enumerants.append((letter, value))
+        if letter in _LONGER or letter == "b":
+            for part in parts(letter, value):
+                self.tokens(_tokens(opcodes.enumerants(letter)[part][0]))
 
     def _nested(self, opcode: int) -> None:
         shape = opcodes.SHAPES.get(opcode, "")
         if not shape.startswith("TR"):
             raise SpirvError(f"{self._instruction}: {opcodes.name(opcode)} is not allowed in OpSpecConstantOp")
         self.tokens(_tokens(shape[2:]))
+
+
+def parts(letter: str, value: int) -> list[int]:
+    """The bits of a mask, ascending; another enumerant itself.
+
+    Raises:
+        SpirvError: unknown.
+    """
+    known = opcodes.enumerants(letter)
+    found = [1 << bit for bit in range(32) if value >> bit & 1] if letter in opcodes.MASKS else [value]
+    for part in found:
+        if part not in known:
+            raise SpirvError(
+                f"{opcodes.ENUMERANTS[letter][0]} {value} is unknown to vkcompute; the file may be corrupted; "
+                "or compile for an older --target-env"
+            )
+    return found

@@ -1,17 +1,22 @@
 """Validation of a module before a driver compiles it: cheap rules, whose violation crashes drivers' compilers.
 
-spirv-val checks more: dominance, the nesting of control flow, layouts, and the operands of most arithmetic.
+spirv-val checks more: layouts, duplicate types and decorations, and rules of Vulkan for single instructions.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from vkcompute.errors import SpirvError
+from vkcompute.spirv import enums
 from vkcompute.spirv import opcodes as op
-from vkcompute.spirv.enums import Capability
-from vkcompute.spirv.function_rules import BlockRules, SignatureRules
-from vkcompute.spirv.instruction import LAYOUT, Instruction, string_at, used_ids
+from vkcompute.spirv.decoration_rules import check_decoration
+from vkcompute.spirv.enums import Capability, StorageClass
+from vkcompute.spirv.function_rules import BlockRules, SignatureRules, check_calls
+from vkcompute.spirv.instruction import LAYOUT, Instruction, operands_of, parts, string_at
 from vkcompute.spirv.module import DECLARATIONS, FUNCTIONS, SECTION_OF, Module
-from vkcompute.spirv.type_rules import RULES, TYPES, Values
+from vkcompute.spirv.type_rules import RULES
+from vkcompute.spirv.values import TYPES, Values
 
 # Opcode -> which of its used ids may be defined later. SPIR-V 2.4: "all other ids must be defined before their use".
 _ANY = slice(0, None)
@@ -30,7 +35,11 @@ _FORWARD: dict[int, slice] = {
     op.OpFunctionCall: slice(1, 2),
     op.OpEnqueueKernel: _ANY,  # uses functions
 }
-_LATER = (op.OpTypeForwardPointer, op.OpMemberName, op.OpMemberDecorate, op.OpMemberDecorateString)
+_LATER = (
+    *(op.OpTypeForwardPointer, op.OpMemberName, op.OpDecorate, op.OpDecorateId, op.OpMemberDecorate),
+    op.OpMemberDecorateString,
+)
+_VARIABLES = (op.OpVariable, op.OpUntypedVariableKHR)
 _EXTENDED = (op.OpExtInst, op.OpExtInstWithForwardRefsKHR)
 
 
@@ -38,9 +47,10 @@ def validate(module: Module) -> None:
     """Rejects a malformed module.
 
     Raises:
-        SpirvError: sections are out of order; there is no memory model or entry point; an opcode is unknown or has too
-            few or too many operands. An id is undefined, defined twice, later than its use or in another function. A
-            result type is not a type. A block lacks a label, a terminator or a valid branch target.
+        SpirvError: sections are out of order; there is no memory model or entry point. An opcode or enumerant is
+            unknown or lacks its capability, or has too few or too many operands. An id is undefined, defined twice,
+            used where its definition does not dominate, or of a type that the instruction does not take. A function is
+            recursive, or its control flow is not structured.
     """
     _sections(module)
     checker = _Ids(module)
@@ -49,13 +59,31 @@ def validate(module: Module) -> None:
             checker.declare(instruction)
     checker.functions(module.functions)
     checker.finish()
+    _entry_points(module, checker.values)
+
+
+def _entry_points(module: Module, values: Values) -> None:
+    """Checks the signatures and interfaces of entry points, and the targets of execution modes."""
     for entry in module.entry_points:
-        function = checker.values.definition(entry.operands[1])
+        function = values.definition(entry.operands[1])
         if function.opcode != op.OpFunction:
             raise SpirvError(f"{entry} names id {entry.operands[1]}, which is not a function")
-        kind = checker.values.definition(function.operands[3])
-        if len(kind.operands) != 2 or checker.values.definition(kind.operands[1]).opcode != op.OpTypeVoid:
+        kind = values.definition(function.operands[3])
+        if len(kind.operands) != 2 or values.definition(kind.operands[1]).opcode != op.OpTypeVoid:
             raise SpirvError(f"{entry} names {function}, which has parameters or a result; it must have neither")
+        for identifier in operands_of(entry).ids[1:]:
+            variable = values.definition(identifier)
+            if variable.opcode not in _VARIABLES:
+                raise SpirvError(f"{entry} has {variable} in its interface, which is not a variable")
+            if module.version < (1, 4) and variable.operands[2] not in (StorageClass.Input, StorageClass.Output):
+                raise SpirvError(
+                    f"{entry} has {variable} in its interface; before SPIR-V 1.4 it is for Input and Output"
+                )
+    entries = {entry.operands[1] for entry in module.entry_points}
+    for mode in module.execution_modes:
+        if mode.operands[0] not in entries:
+            raise SpirvError(f"{mode} is of id {mode.operands[0]}, which is not an entry point")
+    check_calls(module, entries)
 
 
 def _sections(module: Module) -> None:
@@ -77,29 +105,45 @@ def _sections(module: Module) -> None:
         raise SpirvError("no entry point; a shader needs one")
 
 
+def _closure(capabilities: Iterable[int]) -> set[int]:
+    """The capabilities, and those that they imply."""
+    found, left = set[int](), list(capabilities)
+    while left:
+        capability = left.pop()
+        if capability not in found:
+            found.add(capability)
+            left += op.enumerants("C").get(capability, ("", ()))[1]
+    return found
+
+
 class _Ids:
     """Checks definitions, uses and types of ids, in the order of the module."""
 
-    __slots__ = ("_bound", "_members", "_pending", "_retired", "values")
+    __slots__ = ("_bound", "_decorations", "_pending", "_retired", "values")
 
     def __init__(self, module: Module) -> None:
         self._bound = module.bound
-        self.values = Values()
+        self.values = Values(_closure(each.operands[0] for each in module.capabilities))
         self._pending: dict[int, Instruction] = {}  # id used before its definition -> first use
         self._retired: set[int] = set()  # ids defined in earlier functions
-        self._members: list[Instruction] = []  # names and decorations of members, before their structures
+        self._decorations: list[Instruction] = []  # and names of members, before their targets
 
     def declare(self, instruction: Instruction) -> list[int]:
         """Checks an instruction's operands against earlier definitions, and adds its own; returns the ids it uses."""
-        opcode, operands, defined = instruction.opcode, instruction.operands, self.values.defined
-        used = used_ids(instruction, self._literal_words(instruction))
+        opcode, operands, values, defined = instruction.opcode, instruction.operands, self.values, self.values.defined
+        used, letters, enumerants = operands_of(instruction, self._literal_words(instruction))
         if opcode in _EXTENDED:
             used = self._extended(instruction, used)
-        for identifier in used:
+        for identifier, letter in zip(used, letters):  # noqa: B905  # fewer ids of debug information
             if identifier not in defined:
                 self._undefined(instruction, identifier, used)
             elif identifier in self._retired:
                 raise SpirvError(f"{instruction} uses id {identifier}, which is defined inside another function")
+            elif letter == "i" and identifier not in values.types:
+                raise SpirvError(f"{instruction} uses id {identifier} as a value; it is {defined[identifier]}")
+            elif letter == "t" and not values.is_type(identifier):
+                raise SpirvError(f"{instruction} uses id {identifier} as a type; it is {defined[identifier]}")
+        self._capabilities(instruction, enumerants)
         index = LAYOUT[opcode][1]
         if index == 1 and self.values.definition(operands[0]).opcode not in TYPES:
             raise SpirvError(f"{instruction} has id {operands[0]} as its result type, which is not a type")
@@ -110,16 +154,28 @@ class _Ids:
             self._define(instruction, operands[index])
         elif opcode in _LATER:
             self._defer(instruction)
-        if index == 1:
-            self.values.types[operands[1]] = operands[0]
+        if index == 1 and opcode != op.OpFunction:
+            values.types[operands[1]] = operands[0]
         return used
+
+    def _capabilities(self, instruction: Instruction, enumerants: list[tuple[str, int]]) -> None:
+        """Checks that enumerants are known, and that the module declares what they and the opcode require."""
+        declared = self.values.capabilities
+        required = [(op.requirements().get(instruction.opcode, ()), "")]
+        for letter, value in enumerants:
+            known, kind = op.enumerants(letter), op.ENUMERANTS[letter][0]
+            required += [(known[part][1], f" with {kind} {part}") for part in parts(letter, value)]
+        for needed, what in required:
+            if needed and declared.isdisjoint(needed):
+                names = " or ".join(enums.name(Capability, each) for each in needed)
+                raise SpirvError(f"{instruction}{what} requires capability {names}")
 
     def _defer(self, instruction: Instruction) -> None:
         """Keeps an instruction for checks of later ones, or for `finish`."""
         if instruction.opcode == op.OpTypeForwardPointer:
             self.values.forward_pointers.add(instruction.operands[0])
         else:
-            self._members.append(instruction)
+            self._decorations.append(instruction)
 
     def _define(self, instruction: Instruction, identifier: int) -> None:
         if not 0 < identifier < self._bound:
@@ -162,6 +218,7 @@ class _Ids:
         """Checks the function section: operands, scopes, signatures and blocks."""
         blocks, signatures = BlockRules(), SignatureRules(self.values)
         local: list[int] = []
+        self.values.in_function = True
         for instruction in instructions:
             used = self.declare(instruction)
             if not (instruction.opcode in _EXTENDED and self._set_name(instruction).startswith("NonSemantic.")):
@@ -190,8 +247,5 @@ class _Ids:
         for identifier, user in self._pending.items():
             if identifier not in self.values.defined:
                 raise SpirvError(f"{user} uses id {identifier}, which is not defined")
-        for instruction in self._members:
-            structure, member = instruction.operands[:2]
-            kind = self.values.definition(structure)
-            if kind.opcode != op.OpTypeStruct or member >= len(kind.operands) - 1:
-                raise SpirvError(f"{instruction} names member {member} of {kind}, which does not exist")
+        for instruction in self._decorations:
+            check_decoration(instruction, self.values.definition(instruction.operands[0]))
