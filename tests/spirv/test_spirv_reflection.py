@@ -10,6 +10,7 @@ import pytest
 from spirv_khronos import assemble, disassemble, optimise
 
 from vkcompute.errors import SpirvError
+from vkcompute.spirv.instruction import Instruction
 from vkcompute.spirv.interface import Binding, Element, Interface, LocalSize, Texel
 from vkcompute.spirv.module import Module
 from vkcompute.spirv.reflection import reflect
@@ -391,3 +392,51 @@ def test_without_a_compute_entry_point_the_others_are_named() -> None:
 def test_an_entry_point_without_a_local_size_is_refused() -> None:
     with pytest.raises(SpirvError, match="no local size"):
         interface(assemble(HEAD + ENTRY.splitlines()[0] + "\n" + TYPES + MAIN))
+
+
+BUILT_IN = (
+    HEAD
+    + ENTRY.replace('"main"', '"main" %in')
+    + "OpDecorate %in BuiltIn {name}\n"
+    + TYPES
+    + "%float = OpTypeFloat 32\n%uvec3 = OpTypeVector %uint 3\n%uvec4 = OpTypeVector %uint 4\n"
+    + "%pointer = OpTypePointer Input {kind}\n%in = OpVariable %pointer Input\n"
+    + MAIN
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "is_valid"),
+    [
+        ("GlobalInvocationId", "%uvec3", True),
+        ("GlobalInvocationId", "%uvec4", False),
+        ("GlobalInvocationId", "%uint", False),
+        ("LocalInvocationIndex", "%uint", True),
+        ("LocalInvocationIndex", "%uvec3", False),
+        ("LocalInvocationIndex", "%float", False),
+        ("LocalInvocationIndex", "%fn", False),
+    ],
+)
+def test_inputs_are_built_in_variables_of_their_types(name: str, kind: str, is_valid: bool) -> None:
+    """SwiftShader crashes on others."""
+    module = Module.parse(assemble(BUILT_IN.format(name=name, kind=kind)))
+    if is_valid:
+        reflect(module)
+    else:
+        with pytest.raises(SpirvError):
+            reflect(module)
+
+
+def test_an_input_that_is_no_built_in_is_refused() -> None:
+    text = BUILT_IN.format(name="GlobalInvocationId", kind="%uvec3").replace("BuiltIn GlobalInvocationId", "Aliased")
+    with pytest.raises(SpirvError, match="no built-in variable"):
+        reflect(Module.parse(assemble(text)))
+
+
+def test_the_name_of_an_entry_point_is_utf_8() -> None:
+    """A driver would not find the name that replaces it."""
+    module = Module.parse(assemble(BUILT_IN.format(name="GlobalInvocationId", kind="%uvec3")))
+    model, function, _, *rest = module.entry_points[0].operands
+    module.entry_points[0] = Instruction(15, (model, function, int.from_bytes(b"m\xa3in", "little"), *rest))
+    with pytest.raises(SpirvError, match="requires UTF-8"):
+        reflect(module)

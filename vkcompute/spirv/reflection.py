@@ -6,13 +6,19 @@ from vkcompute.errors import SpirvError
 from vkcompute.spirv import enums
 from vkcompute.spirv import opcodes as op
 from vkcompute.spirv.bindings import Resources
-from vkcompute.spirv.enums import BuiltIn, Decoration, ExecutionMode, ExecutionModel
+from vkcompute.spirv.enums import BuiltIn, Decoration, ExecutionMode, ExecutionModel, StorageClass
 from vkcompute.spirv.index import Index, literal, scalar_name
 from vkcompute.spirv.instruction import Instruction, string_at
 from vkcompute.spirv.interface import Interface, LocalSize, SpecConstant
 from vkcompute.spirv.module import Module
 from vkcompute.spirv.workgroup_memory import workgroup_memory
 
+# Built-in variables of compute shaders -> components.
+_COMPONENTS = {
+    **dict.fromkeys(range(BuiltIn.NumWorkgroups, BuiltIn.GlobalInvocationId + 1), 3),
+    BuiltIn.LocalInvocationIndex: 1,
+    **dict.fromkeys((BuiltIn.SubgroupSize, *range(BuiltIn.NumSubgroups, BuiltIn.SubgroupLocalInvocationId + 1)), 1),
+}
 _COMPOSITES = (op.OpConstantComposite, op.OpSpecConstantComposite)
 
 
@@ -28,6 +34,7 @@ def reflect(module: Module, entry_point: str | None = None) -> Interface:
     """
     entry, name = _entry_point(module, entry_point)
     index = Index(module)
+    _check_inputs(module, index)
     resources = Resources(module, index, entry)
     return Interface(
         entry_point=name,
@@ -57,8 +64,29 @@ def _entry_point(module: Module, wanted: str | None) -> tuple[Instruction, str]:
         raise SpirvError(f"{len(compute)} compute entry points: {names}; name one with entry_point=")
     for pair in compute:
         if wanted is None or pair[1] == wanted:
+            if "\ufffd" in pair[1]:
+                raise SpirvError(f"the name of the entry point is {pair[1]!r}; SPIR-V requires UTF-8")
             return pair
     raise SpirvError(f"no compute entry point {wanted!r}; the module has {names}")
+
+
+def _check_inputs(module: Module, index: Index) -> None:
+    """Checks that each input of a compute shader is a built-in variable of its type (Vulkan, "Built-In Variables")."""
+    if any(each.operands[0] != ExecutionModel.GLCompute for each in module.entry_points):
+        return
+    for variable in module.declarations:
+        if variable.opcode == op.OpVariable and variable.operands[2] == StorageClass.Input:
+            identifier = variable.operands[1]
+            number = index.decoration(identifier, Decoration.BuiltIn)
+            kind, count = index.pointee(variable.operands[0], "the type of an input"), 1
+            if kind.opcode == op.OpTypeVector:
+                kind, count = index.definition(kind.operands[1], "the component of a vector"), kind.operands[2]
+            if (
+                number is None
+                or scalar_name(kind) not in ("int32", "uint32")
+                or count != _COMPONENTS.get(number, count)
+            ):
+                raise SpirvError(f"input {index.name(identifier) or identifier} is no built-in variable of its type")
 
 
 def _local_size(module: Module, index: Index, function: int) -> LocalSize:

@@ -96,12 +96,18 @@ _PER_KERNEL = {
 }
 
 
+_MAX_BINDING_NUMBER = 65_535  # drivers keep an entry for each number up to the highest
+
+
 def check_bindings(kernel: str, device: Device, bindings: Sequence[Binding]) -> None:
     """Raises ValueError if a kernel has more bindings or descriptor sets than the device can bind.
 
     Drivers do not check this, and some crash.
     """
     limits = device.physical.limits
+    number = max((binding.binding for binding in bindings), default=0)
+    if number > _MAX_BINDING_NUMBER:
+        raise ValueError(f"{kernel} has a binding with the number {number}; the highest is {_MAX_BINDING_NUMBER}")
     most = limits["maxBoundDescriptorSets"]
     highest = max((binding.set for binding in bindings), default=0)
     if highest >= most:
