@@ -14,6 +14,7 @@ from vkcompute.core.interrupts import Guarded, call_into
 from vkcompute.core.lifetime import Deletion, Handle, run_deletions
 from vkcompute.core.physical import PhysicalDevice
 from vkcompute.core.queue_plan import QueuePlan
+from vkcompute.core.quirks import quirks_of
 from vkcompute.core.validation import raise_objections
 from vkcompute.errors import OUT_OF_MEMORY, DeviceLost, VulkanError
 
@@ -51,9 +52,10 @@ class LogicalDevice(Handle, Guarded):
         require: Collection[str],
         timelines: Sequence[TimelineSemaphore],
     ) -> None:
-        features.require(require, physical.features, str(physical))
+        present = physical.features | dict.fromkeys(quirks_of(physical).broken_features, False)
+        features.require(require, present, str(physical))
         self.physical, self.name = physical, physical.name
-        self.features = frozenset(require) | {name for name in features.WANTED if physical.features.get(name)}
+        self.features = frozenset(require) | {name for name in features.WANTED if present.get(name)}
         self.renew_locks()
         self.loss: DeviceLost | None = None
         self.submit_recorded: Callable[[], None] = lambda: None

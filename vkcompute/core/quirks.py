@@ -25,6 +25,7 @@ class Quirks:
         flushes_float64: arithmetic flushes float64 subnormals to 0, as operands and as results.
         survives_forks: a forked child may open devices while its parent has one open.
         wrong_conversions: conversions of numbers that it computes wrongly, by their names in `spirv/conversions.py`.
+        broken_features: features that it reports, but whose use may crash its compiler.
     """
 
     texel_loads: bool = False
@@ -35,6 +36,7 @@ class Quirks:
     flushes_float64: bool = False
     survives_forks: bool = False
     wrong_conversions: tuple[str, ...] = ()
+    broken_features: frozenset[str] = frozenset()
 
 
 _EVERY = 0, inf
@@ -70,6 +72,8 @@ _TABLE: tuple[tuple[str, tuple[float, float], dict[str, Any]], ...] = (
     ("VK_DRIVER_ID_GOOGLE_SWIFTSHADER", _EVERY, {"wrong_conversions": ("uint32 to float32",)}),
     # With a second branch to load rows, never taken, training on 100 features took 1.5 times as long.
     ("VK_DRIVER_ID_GOOGLE_SWIFTSHADER", _EVERY, {"masks_branches": True}),
+    # vkCreateComputePipelines crashes if a branch or a loop chooses between two addresses.
+    ("VK_DRIVER_ID_GOOGLE_SWIFTSHADER", _EVERY, {"broken_features": frozenset({"bufferDeviceAddress"})}),
 )
 
 
