@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import random
 import subprocess
 import sys
@@ -387,3 +388,49 @@ def test_durations_have_three_digits(measure: ModuleType, seconds: float, text: 
     import table
 
     assert table.duration(seconds) == text
+
+
+@pytest.fixture
+def mutations(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """The module of that name."""
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    import mutations
+
+    return mutations
+
+
+@pytest.mark.pure
+def test_mutations_depend_on_seed_and_number_only(mutations: ModuleType) -> None:
+    words = np.frombuffer(vc.glsl("layout(local_size_x = 1) in; void main() {}"), np.uint32).tolist()
+    found = [mutations.mutated([words], 7, number) for number in range(200)]
+    assert found == [mutations.mutated([words], 7, number) for number in range(200)]
+    assert len(set(found)) > 150
+    assert all(len(data) % 4 == 0 for data in found)
+
+
+@pytest.mark.pure
+def test_a_module_that_kills_its_process_is_found_and_the_rest_goes_on(mutations: ModuleType, tmp_path: Path) -> None:
+    child = (
+        "import os\nfor n in range({}, {}): print(n, flush=True); n == 3 and os.abort(); print('refused', flush=True)"
+    )
+
+    class Fake(mutations.Campaign):  # type: ignore[misc,name-defined]
+        def command(self, numbers: range) -> list[str]:
+            return [sys.executable, "-c", child.format(numbers.start, numbers.stop)]
+
+    campaign = Fake(dict(os.environ), tmp_path, 0)
+    campaign.run(range(1, 6))
+    assert campaign.outcomes == {"refused": 4}
+    assert list(campaign.culprits) == [3]
+
+
+def test_damaged_modules_do_not_kill_the_driver(mutations: ModuleType, tmp_path: Path) -> None:
+    modules = [
+        np.frombuffer(vc.glsl(text, target="vulkan1.1"), np.uint32).tolist() for text in mutations.SOURCES.values()
+    ]
+    (tmp_path / "corpus").write_bytes(pickle.dumps(modules))
+    campaign = mutations.Campaign(dict(os.environ), tmp_path, 1)
+    campaign.run(range(100))
+    assert campaign.culprits == {}
+    assert campaign.outcomes["refused"] > 50
+    assert campaign.outcomes["accepted"] > 0

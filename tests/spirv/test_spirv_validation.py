@@ -403,10 +403,14 @@ WRONG_FLOW = {
     "a loop that continues where it ends": ("OpLoopMerge %m %c", "OpLoopMerge %m %m", "continue target"),
     "a selection that is left by a branch into its loop": (
         "%x = OpIAdd %uint %c1 %c1\nOpBranch %c",
-        (
-            "OpSelectionMerge %s None\nOpBranchConditional %true %t %s\n"
-            "%t = OpLabel\nOpBranch %u\n%s = OpLabel\nOpBranch %u\n%u = OpLabel\nOpBranch %c"
-        ),
+        """OpSelectionMerge %s None
+        OpBranchConditional %true %t %s
+        %t = OpLabel
+        OpBranch %u
+        %s = OpLabel
+        OpBranch %u
+        %u = OpLabel
+        OpBranch %c""",
         "enters the construct",
     ),
 }
