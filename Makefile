@@ -49,6 +49,10 @@ mutations:  ## damaged SPIR-V on the software drivers: kills none
 	@$(SETUP) test
 	@$(RUN) benchmarks/mutations.py $(ARGS)
 
+damage:  ## 100,000 damaged files of each kind for the readers
+	@$(SETUP) test
+	@$(RUN) scripts/damage.py $(ARGS)
+
 shaders:  ## compile shaders/*.comp
 	@$(SETUP) bench
 	@$(RUN) build_shaders.py $(ARGS)

@@ -16,6 +16,7 @@ SCRIPTS = Path(__file__).resolve().parent.parent / "scripts"
 sys.path.insert(0, str(SCRIPTS))
 
 import bootstrap  # noqa: E402
+import damage  # noqa: E402
 import drivers  # noqa: E402
 import environment  # noqa: E402
 import many_queues  # noqa: E402
@@ -438,3 +439,43 @@ def test_an_environment_of_another_python_is_made_again_where_one_is_named(
 def exec_check(code: str) -> str | None:
     """The result of run_quietly for Python code, run by this interpreter in an unpatched process."""
     return None if subprocess.run([sys.executable, "-c", code], check=False).returncode == 0 else "no"
+
+
+@pytest.mark.parametrize("kind", damage.KINDS)
+def test_damaged_files_are_read_or_refused(kind: str, tmp_path: Path) -> None:
+    result = damage.run_seeds(kind, range(40), tmp_path)
+    assert result["failures"] == []
+    assert sum(result["counts"].values()) == 40
+    assert result["counts"]["refused"]
+
+
+_BAD_READERS = """
+import os, random, sys
+sys.path.insert(0, os.environ["SCRIPTS"])
+import damage
+
+def read(path, rng, content):
+    seed = next(n for n in range(4) if random.Random(n).getstate() == rng.getstate())
+    if seed == 2:
+        os.abort()
+    raise [damage.Wrong("other"), damage.DataError("nameless"), None, damage.DataError(str(path))][seed]
+
+damage.__file__ = __file__
+damage.KINDS = {"bad": damage.Kind(lambda: [b"content"], read)}
+sys.exit(damage.main())
+"""
+
+
+def test_readers_that_die_or_err_are_reported_with_the_seed(tmp_path: Path) -> None:
+    (tmp_path / "bad.py").write_text(_BAD_READERS)
+    command = [sys.executable, str(tmp_path / "bad.py"), "--only", "bad", "--count", "4"]
+    env = os.environ | {"SCRIPTS": str(SCRIPTS)}
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, "")
+    assert done.stdout.splitlines()[1].split()[:5] == ["bad", "4", "0", "2", "3"]
+    for line in (
+        "--only bad --seed 0 --count 1: Wrong: other",
+        "--only bad --seed 1 --count 1: no error of one line with the file's name",
+        "--only bad --seed 2 --count 1: status -6: Fatal Python error: Aborted",
+    ):
+        assert f"\n  {line}" in done.stdout

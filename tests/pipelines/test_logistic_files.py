@@ -172,6 +172,7 @@ OTHERS: dict[str, tuple[bytes, str]] = {
     "equal classes": (archive(classes_=np.array([2, 2])), "classes_ holds 2 and 2; expected two classes"),
     "a class that is NaN": (archive(classes_=np.array([0, np.nan])), "classes_ holds 0.0 and nan; expected two"),
     "names that are numbers": (archive(feature_names_in_=np.arange(3)), "feature_names_in_ has dtype int64"),
+    "lost names": (archive(header=header(objects=["feature_names_in_"])), "'feature_names_in_' is missing"),
     "a count that is a fraction": (archive(n_iter_=np.array(2.5)), "n_iter_ is no number from 1"),
     "no features": (archive(n_features_in_=np.array(0), coef_=np.zeros((1, 0))), "n_features_in_ is no number from 1"),
     "a parameter that is a list": (archive(header=header(params={"alpha": [1]})), "a parameter is no number or text"),

@@ -237,6 +237,7 @@ def test_blocks_of_a_file_are_those_of_the_array(
         "{'descr': '<f4', 'fortran_order': False, 'shape': (" + "1," * 1000 + ")}",
         "{'descr': '<f4', 'fortran_order': False, 'shape': (-1,)}",
         "{'descr': '<f4', 'fortran_order': False, 'shape': (0, 10000000000000000000000)}",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (0, 4611686018427387904)}",
         "{'descr': '<f4', 'fortran_order': 2, 'shape': ()}",
         "{'descr': ('<f4', ('<f4',)), 'fortran_order': False, 'shape': ()}",
         "{[]: 1}",

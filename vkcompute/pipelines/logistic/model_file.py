@@ -58,10 +58,9 @@ def read(path: str | os.PathLike[str], params: Collection[str]) -> tuple[dict[st
                 found = {name: value for name, value in header["params"].items() if name in params}
                 if not all(isinstance(value, _JSON_TYPES) for value in found.values()):
                     raise ValueError("a parameter is no number or text")
-                return found, _state(member, f"{_NAMES}.npy" in archive.namelist(), header["objects"])
-        except OSError:
-            raise
-        except Exception as error:  # zipfile and numpy raise a dozen types on damaged bytes
+                objects = header["objects"]
+                return found, _state(member, _NAMES in objects or f"{_NAMES}.npy" in archive.namelist(), objects)
+        except Exception as error:  # zipfile and numpy raise a dozen types on damaged bytes, OSError among them
             why = f"{error} is missing" if isinstance(error, KeyError) else str(error)
             if isinstance(error, (AttributeError, TypeError)):  # the header is no dict
                 why = "it holds something else"
