@@ -1,5 +1,6 @@
 """What kernels print: numpy's own text, in the order of the grid, and nothing is lost without a word."""
 
+# ruff: noqa: UP031, UP032 (formats of every kind are printed)
 from __future__ import annotations
 
 import concurrent.futures
@@ -16,6 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from oracle import module
 from runtimes import open_runtime
 
 import vkcompute as vc
@@ -411,3 +413,44 @@ def test_what_was_kept_on_disk_prints_the_same(run_python: Callable[..., Any], t
     assert re.search(
         r"loud\.py:5:\d+: index 2 is outside of x, whose shape is \(2,\), in invocation \(2, 0, 0\) of loud", first
     )
+
+
+@vc.kernel
+def told_as_elsewhere(out, f):
+    i = vc.global_id(0)
+    out[i] = i
+    print("%d" % i, "%5d|%-5d|%05d|%+d|%x|%#X|%%" % (i, i + 20, -i, i, i + 10, i + 10), "%s and %r" % (f[i], "a"))
+    print("{}".format(i), "{1:.3f} {0!s:>4} {name:e} {{}}".format(i, f[i], name=f[i]))
+    print("%8.3f|%-8.2e|%08.2f|%g|% d|%6s|" % (f[i], f[i], f[i], f[i], i, f[i]), "%i%%" % i)
+
+
+def test_percent_and_format(gpu: vc.Runtime) -> None:
+    f = np.array([1.5, -2.5], np.float32)
+    with contextlib.redirect_stdout(io.StringIO()) as lines:
+        told_as_elsewhere[1, 2](gpu.zeros(2), gpu.tensor(f)).result()
+    expected = ""
+    for i, v in enumerate(f):
+        expected += "%d %5d|%-5d|%05d|%+d|%x|%#X|%% %s and %r\n" % (i, i, i + 20, -i, i, i + 10, i + 10, v, "a")
+        expected += "{0} {1:.3f} {0!s:>4} {1:e} {{}}\n".format(i, v)
+        expected += "%8.3f|%-8.2e|%08.2f|%g|% d|%6s| %i%%\n" % (v, v, v, v, i, v, i)
+    assert lines.getvalue() == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ("x", "print takes numbers; got the tensor x"),
+        ("'%d' % x[0]", "the format 'd' does not fit float32"),
+        ("'%d %d' % i", "has no argument for %d"),
+        ("'%d' % (i, i)", "does not fit its 2 arguments"),
+        ("'%z' % i", "does not fit its 1 arguments"),
+        ("'%.3d' % i", "write an f-string"),
+        ("'{} {}'.format(i)", "has no argument for the field ''"),
+        ("'{n}'.format(i)", "has no argument for the field 'n'"),
+        ("'{'.format(i)", "is no format"),
+    ],
+)
+def test_the_simulator_refuses_what_a_device_does(gpu: vc.Runtime, given: str, reason: str) -> None:
+    text = f"import vkcompute as vc\ndef told(x):\n    i = vc.global_id(0)\n    x[i] = 1\n    print({given})\n"
+    with pytest.raises(vc.KernelError, match=reason):
+        vc.kernel(module(text).told)[1, 1](gpu.zeros(1))

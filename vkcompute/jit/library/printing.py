@@ -11,6 +11,7 @@ from vkcompute.jit.frontend.compiler import EXPRESSIONS, NODE_INTRINSICS, Compil
 from vkcompute.jit.frontend.report import escaped
 from vkcompute.jit.frontend.source import UnsupportedError
 from vkcompute.jit.frontend.values import Array, Number, Vector, describe
+from vkcompute.jit.library.format_strings import as_f_string
 
 
 def _printed(c: Compiler, node: ast.Call) -> None:
@@ -42,7 +43,8 @@ def _formatted(c: Compiler, node: ast.JoinedStr) -> str:
 
 def _template(c: Compiler, node: ast.expr, values: list[Number]) -> str:
     """Returns a format string for an argument, and appends the numbers that it refers to."""
-    return _joined(c, node, values) if isinstance(node, ast.JoinedStr) else _shown(c.value(node), values)
+    text = node if isinstance(node, ast.JoinedStr) else c.located(as_f_string, node)
+    return _shown(c.value(node), values) if text is None else _joined(c, text, values)
 
 
 def _joined(c: Compiler, node: ast.JoinedStr, values: list[Number]) -> str:
