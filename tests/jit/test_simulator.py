@@ -479,3 +479,39 @@ def test_constants_and_functions_of_classes_and_closures(gpu: vc.Runtime) -> Non
         pytest.skip(str(missing))
     kernel.simulate[1, 8](x, simulated)
     assert np.array_equal(out.numpy(), simulated)
+
+
+def filling(n: int) -> Any:
+    """A kernel with `n` float32 in shared memory."""
+
+    @vc.kernel
+    def kernel(out):
+        tile = vc.shared(n, vc.float32)
+        tile[vc.local_id(0)] = 1
+        out[vc.local_id(0)] = tile[vc.local_id(0)]
+
+    return kernel
+
+
+REFUSED = r"kernel has .*(shared memory per workgroup|invocations)"
+
+
+@pytest.mark.pure
+def test_limits_without_a_device() -> None:
+    out = np.zeros(1024, np.float32)
+    filling(8192).simulate[1, 1024](out)
+    assert out.all()
+    for n, invocations in ((8193, 1), (1025, 1025)):
+        with pytest.raises(ValueError, match=REFUSED):
+            filling(n).simulate[1, invocations](out)
+
+
+def test_limits_are_those_of_the_device_of_the_tensors(gpu: vc.Runtime) -> None:
+    limits = gpu.device.physical.limits
+    most, n = limits["maxComputeWorkGroupInvocations"], limits["maxComputeSharedMemorySize"] // 4
+    for kernel in (filling(n), filling(n).simulate):
+        kernel[1, 4](gpu.zeros(4))
+    for shared, invocations in ((n + 1, 1), (most + 1, most + 1)):
+        for kernel in (filling(shared), filling(shared).simulate):
+            with pytest.raises(ValueError, match=REFUSED):
+                kernel[1, invocations](gpu.zeros(most + 1))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import itertools
+import math
 import os
 import sys
 import threading
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from vkcompute import dtypes
-from vkcompute.ir.function import walk
+from vkcompute.ir.function import Function, walk
 from vkcompute.jit.compilation.annotations import annotations_of, typed
 from vkcompute.jit.compilation.arguments import bound, group_of, kind_of_array, kind_of_number, remedy
 from vkcompute.jit.compilation.build import CompileOptions, build
@@ -28,6 +29,8 @@ from vkcompute.jit.simulator.rewriter import rewritten
 from vkcompute.runtime.launching.launch_config import LaunchConfig, Sizes, grid_over
 from vkcompute.runtime.launching.push_constants import demand_fit
 
+_USUAL_LIMITS = {"maxComputeSharedMemorySize": 32768, "maxComputeWorkGroupInvocations": 1024}
+"""Limits of lavapipe, below which hardly any GPU is."""
 _lock = threading.RLock()  # one launch at a time, so that launches by several threads on one tensor are ordered
 
 
@@ -92,6 +95,7 @@ def _simulated(definition: Definition, given: list[Any], config: LaunchConfig) -
     arrays = _on_host(given, tensor)
     signature = tuple(map(_kind, arrays, definition.function.__code__.co_varnames))
     recorder = build(Recorder, definition, signature, CompileOptions(config.local_size))
+    _check_limits(recorder.function, next((each for each in given if isinstance(each, tensor)), None))
     groups, first = config.groups, recorder.first_assigned
     if groups is None:
         shape = None if first is None else arrays[first].shape
@@ -103,6 +107,19 @@ def _simulated(definition: Definition, given: list[Any], config: LaunchConfig) -
             mark = marks.get(given[position].buffer)
             if mark is not None and not mark.all():
                 given[position].buffer.history.written = mark  # the rest is still uninitialized
+
+
+def _check_limits(function: Function, tensor: Any) -> None:
+    """Raises ValueError for a workgroup that the tensor's device refuses; without one, a usual device."""
+    limits = _USUAL_LIMITS if tensor is None else tensor.runtime.device.physical.limits
+    device = "a simulated device without a tensor" if tensor is None else tensor.runtime.device
+    nbytes = sum(each.element.bits // 8 * (each.length or 0) for each in function.shared_memory)
+    for n, limit, what in (
+        (nbytes, "maxComputeSharedMemorySize", "bytes of shared memory per workgroup; make its shared arrays smaller"),
+        (math.prod(function.local_size), "maxComputeWorkGroupInvocations", "invocations per workgroup; start fewer"),
+    ):
+        if n > limits[limit]:
+            raise ValueError(f"{function.name} has {n}, and {device} takes {limits[limit]} {what}")
 
 
 def _marks(tensors: list[Any]) -> dict[Any, np.ndarray[Any, Any]]:
