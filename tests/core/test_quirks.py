@@ -86,6 +86,7 @@ def test_what_a_version_does(info: str, limit: int | None, flushes: bool) -> Non
         flushes_float64=flushes,
         survives_forks=True,
         wrong_conversions=("int32 to int64", "float64 to float16"),
+        max_nesting=80,
     )
 
 

@@ -24,11 +24,10 @@ _BY_NAME = {
     "Invariant Location Index Binding DescriptorSet InputAttachmentIndex": _VARIABLES,
     "BuiltIn": _VARIABLES | CONSTANTS,
 }
-_TARGETS = {getattr(Decoration, name): targets for names, targets in _BY_NAME.items() for name in names.split()}
-_MEMBERS_ONLY = frozenset((Decoration.RowMajor, Decoration.ColMajor, Decoration.MatrixStride))
+_TARGETS = {name: targets for names, targets in _BY_NAME.items() for name in names.split()}
+_MEMBERS_ONLY = frozenset(("RowMajor", "ColMajor", "MatrixStride"))
 _NO_MEMBERS = frozenset(
-    getattr(Decoration, name)
-    for name in """SpecId Block BufferBlock ArrayStride GLSLShared GLSLPacked CPacked Constant Uniform UniformId
+    """SpecId Block BufferBlock ArrayStride GLSLShared GLSLPacked CPacked Constant Uniform UniformId
     SaturatedConversion Index Binding DescriptorSet NoContraction InputAttachmentIndex Alignment MaxByteOffset
     AlignmentId MaxByteOffsetId NoSignedWrap NoUnsignedWrap NonUniform RestrictPointer AliasedPointer
     CounterBuffer""".split()
@@ -42,16 +41,17 @@ def check_decoration(instruction: Instruction, target: Instruction) -> None:
         SpirvError: a target that the decoration does not have; a member that the structure does not have.
     """
     if instruction.opcode in (op.OpDecorate, op.OpDecorateId):
-        kind = instruction.operands[1]
+        kind = enums.name(Decoration, instruction.operands[1])
         wrong = kind in _MEMBERS_ONLY or target.opcode not in _TARGETS.get(kind, (target.opcode,))
-        if kind == Decoration.BuiltIn:
+        if kind == "BuiltIn":
             is_size = instruction.operands[2] == BuiltIn.WorkgroupSize
             wrong = wrong or (target.opcode in CONSTANTS) != is_size
         if wrong and target.opcode != op.OpDecorationGroup:
-            raise SpirvError(f"{instruction} decorates {target} with {enums.name(Decoration, kind)}")
+            raise SpirvError(f"{instruction} decorates {target} with {kind}")
         return
     structure, member = target, instruction.operands[1]
     if structure.opcode != op.OpTypeStruct or member >= len(structure.operands) - 1:
         raise SpirvError(f"{instruction} names member {member} of {structure}, which does not exist")
-    if instruction.opcode == op.OpMemberDecorate and instruction.operands[2] in _NO_MEMBERS:
-        raise SpirvError(f"{instruction} decorates a member with {enums.name(Decoration, instruction.operands[2])}")
+    kind = enums.name(Decoration, instruction.operands[2])
+    if instruction.opcode == op.OpMemberDecorate and kind in _NO_MEMBERS:
+        raise SpirvError(f"{instruction} decorates a member with {kind}")

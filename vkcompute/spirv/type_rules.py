@@ -294,4 +294,5 @@ _BY_NAME: dict[str, Rule] = {
     **signatures.RULES,
     **image_rules.RULES,
 }
-RULES: dict[int, Rule] = {getattr(op, f"Op{name}"): rule for names, rule in _BY_NAME.items() for name in names.split()}
+_OPCODES = {name: opcode for opcode, name in op.names().items()}
+RULES: dict[int, Rule] = {_OPCODES[f"Op{name}"]: rule for names, rule in _BY_NAME.items() for name in names.split()}
