@@ -216,3 +216,36 @@ def test_a_kernel_is_a_compile_error() -> None:
 def test_ids_have_no_value_outside(name: str) -> None:
     with pytest.raises(KernelError, match=f"vc.{name}.* inside of a function that vc.kernel compiles"):
         getattr(vc, name)(0)
+
+
+TABLE = tuple(range(5000))
+
+
+def test_kernels_of_unlimited_size_are_refused(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+    def twice(x: Any) -> Any:
+        return x * x
+
+    def fourfold(x: Any) -> Any:
+        return twice(twice(twice(twice(x))))
+
+    def often(x: Any) -> Any:
+        return fourfold(fourfold(fourfold(fourfold(x))))
+
+    @vc.kernel
+    def large(x: Any) -> None:
+        x[0] = often(often(x[0]))
+
+    @vc.kernel
+    def table(x: Any) -> None:
+        x[0] = TABLE[vc.int32(x[0])]
+
+    x = gpu.zeros(1)
+    with pytest.raises(
+        KernelError, match=r"has at most 4096 elements, as drivers take long .*; got 5000; pass it as a"
+    ):
+        table(x)
+    monkeypatch.setattr("vkcompute.jit.frontend.context._MOST_NODES", 100)
+    with pytest.raises(KernelError, match=r"at most 100 expressions and statements, .* call the function in a loop"):
+        large(x)
+    monkeypatch.undo()
+    large(x)

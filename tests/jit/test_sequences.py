@@ -199,3 +199,35 @@ def test_other_functions_of_these_names(gpu: vc.Runtime, monkeypatch: pytest.Mon
     monkeypatch.setitem(globals(), "zip", pairs)
     with pytest.raises(vc.KernelError, match="zip is not"):
         later[1, 1](out)
+
+
+@vc.kernel
+def looked_up(k, out):
+    i = vc.global_id(0)
+    if i < k.size:
+        out[i, 0] = (5.0, 1, -2.5)[k[i]]
+        out[i, 1] = SQUARES[k[i]]
+        out[i, 2] = (7,)[k[i]]
+        out[i, 3] = ((1, 10), (2, 20), (3, 30), (4, 40))[k[i] & 3][1]
+
+
+SQUARES = tuple(n * n for n in range(101))
+
+
+@pytest.mark.device_only
+@pytest.mark.parametrize("dtype", [np.int32, np.uint32, np.int64, np.int8])
+def test_tuples_are_indexed_by_numbers_of_all_types(gpu: Any, dtype: Any) -> None:
+    """An index out of range gives the first element."""
+    k = np.arange(128).astype(dtype)
+    k = np.concatenate([k, np.array([-1, -5, -128], dtype)]) if np.dtype(dtype).kind == "i" else k
+    out = gpu.zeros((len(k), 4), np.float32)
+    try:
+        looked_up[-(-len(k) // 64), 64](gpu.tensor(k), out)
+    except vc.MissingFeature as missing:
+        pytest.skip(str(missing))
+
+    def at(values: tuple[Any, ...], n: int) -> Any:
+        return values[n] if 0 <= n < len(values) else values[0]
+
+    expected = [[at((5, 1, -2.5), n), at(SQUARES, n), 7, (n & 3) * 10 + 10] for n in k.tolist()]
+    np.testing.assert_array_equal(out.numpy(), expected)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from vkcompute.ir import BOOL, FLOAT16, FLOAT32, INT32, SCALARS, Constant, Scalar, Value
+from vkcompute.ir.types import element_of
 from vkcompute.jit.frontend.context import Context
 from vkcompute.jit.frontend.operators import float_floor_divide, float_modulo, integer_power
 from vkcompute.jit.frontend.source import UnsupportedError
@@ -46,6 +47,7 @@ _PLAIN = {"+": "add", "-": "sub", "*": "mul", "/": "div", "%": "mod"}
 _BITS = {"&": "and", "|": "or", "^": "xor"}
 _COMPARISONS = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
 _DIVISIONS = {"//": float_floor_divide, "%": float_modulo}
+_MOST_SELECTED = 4096  # lavapipe and SwiftShader compile it in 1 to 3 s; their time grows faster than the number
 _MOST_FACTORS = 64  # powers with a constant exponent up to this become products
 
 
@@ -164,16 +166,34 @@ class Arithmetic(Context):
         if isinstance(index, Number) and _are_rows(values):
             return like(values[0], [self.element(column, index) for column in zip(*values, strict=True)])
         if isinstance(index, Number) and values and all(isinstance(kind_of(each, self.real), Kind) for each in values):
-            self.index(index)
-            found = values[0]
-            for k, each in enumerate(values[1:], 1):
-                found = self.where(self.compare("==", index, k), each, found)
-            return found
+            return self._selected(values, self.index(index))
         if type(index) is not int or not -len(values) <= index < len(values):
             got = index if type(index) is int else describe(index)
             what = describe(values) if isinstance(values, Vector) else f"a tuple of {len(values)}"
             raise UnsupportedError(f"{what} is indexed by a constant in range; got {got}")
         return values[index]
+
+    def _selected(self, values: tuple[Any, ...], index: Value) -> Number:
+        """Selects an element by the bits of an index, the lowest first; the first one for an index out of range.
+
+        Drivers need more than twice the time for a chain of comparisons.
+        """
+        if len(values) > _MOST_SELECTED:
+            raise UnsupportedError(
+                f"a tuple that is indexed by a variable has at most {_MOST_SELECTED} elements, as drivers take long to "
+                f"compile them; got {len(values)}; pass it as a tensor"
+            )
+        b, kind = self.builder, SCALARS[f"uint{element_of(index.type).bits}"]
+        common, row = self.to_common_type(*values)
+        place, zero = b.cast(index, kind), b.const(0, kind)
+        place = b.select(b.binary("lt", place, b.const(len(values), kind)), place, zero)
+        bit = 1
+        while len(row) > 1:
+            is_set = b.binary("ne", b.binary("and", place, b.const(bit, kind)), zero)
+            pairs = zip(row[::2], row[1::2], strict=False)
+            row = [*[b.select(is_set, odd, even) for even, odd in pairs], *row[len(row) & ~1 :]]
+            bit *= 2
+        return Number(row[0], common)
 
     # -- operators ----------------------------------------------------------------------------------------------------
 

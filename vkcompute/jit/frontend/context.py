@@ -16,6 +16,8 @@ from vkcompute.jit.frontend.captured import Captured
 from vkcompute.jit.frontend.report import Reports
 from vkcompute.jit.frontend.source import Source, UnsupportedError, is_internal
 
+_MOST_NODES = 100_000  # compiled in about 1 s; drivers take up to 20 s
+
 
 @dataclass(slots=True)
 class Frame:
@@ -54,6 +56,7 @@ class Context(ABC):
         limits: (index of a push constant, dtype) for each int argument that takes a narrower type, which it must fit.
         extents: push constants for lengths, by (position of the tensor, axis or -1 for the size).
         in_bounds: checked offset -> the condition under which the element exists.
+        n_nodes: expressions and statements compiled so far.
     """
 
     def __init__(self, function: ir.Function, real: Scalar) -> None:
@@ -71,6 +74,7 @@ class Context(ABC):
         self.limits: set[tuple[int, str]] = set()
         self.extents: dict[tuple[int, int], Value] = {}
         self.in_bounds: dict[Value, Value] = {}
+        self.n_nodes = 0
 
     @abstractmethod
     def inline(self, function: FunctionType, args: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
@@ -92,6 +96,13 @@ class Context(ABC):
 
     def located(self, work: Callable[[Any], Any], node: ast.AST) -> Any:
         """Returns `work(node)`; unsupported operations raise a KernelError at this node."""
+        self.n_nodes += 1
+        if self.n_nodes > _MOST_NODES:
+            raise self.error(
+                node,
+                f"a kernel has at most {_MOST_NODES:,} expressions and statements, those of a function once per call; "
+                "this one exceeds the limit; call the function in a loop, or divide the kernel",
+            )
         outer, self.node = self.node, node
         try:
             return work(node)
