@@ -49,7 +49,7 @@ def accepted(data: bytes) -> bool:
 
 def refusal(data: bytes) -> str:
     """The error of parsing or validation, or ""."""
-    start = time.perf_counter()
+    start = time.thread_time()
     try:
         module = Module.parse(data)
     except SpirvError as error:
@@ -65,7 +65,7 @@ def refusal(data: bytes) -> str:
     except SpirvError as error:
         return str(error)
     finally:
-        assert time.perf_counter() - start < SLOW_S
+        assert time.thread_time() - start < SLOW_S
     return ""
 
 
@@ -157,10 +157,10 @@ def test_structures_that_double_at_every_level_are_refused_at_once(depth: int) -
         module.declarations.append(Instruction(each.opcode, ids))
         if each.opcode == 30:
             module.annotations += [Instruction(72, (ids[0], member, 35, 0)) for member in (0, 1)]
-    start = time.perf_counter()
+    start = time.thread_time()
     with pytest.raises(SpirvError, match=r"members|nests deeper"):
         reflect(module)
-    assert time.perf_counter() - start < SLOW_S
+    assert time.thread_time() - start < SLOW_S
 
 
 def test_a_type_that_contains_itself_is_refused() -> None:
@@ -181,7 +181,7 @@ def test_chains_of_pointers_are_followed_in_linear_time() -> None:
     module.bound += count + 1
     copies = [Instruction(83, (kind, base + k, base + k - 1 if k else first)) for k in range(count)]
     module.functions[chain + 1 : chain + 1] = copies
-    start = time.perf_counter()
+    start = time.thread_time()
     assert reflect(module).bindings[0].writes
     validate(module)
-    assert time.perf_counter() - start < SLOW_S
+    assert time.thread_time() - start < SLOW_S

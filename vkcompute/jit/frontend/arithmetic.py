@@ -186,10 +186,10 @@ class Arithmetic(Context):
         b, kind = self.builder, SCALARS[f"uint{element_of(index.type).bits}"]
         common, row = self.to_common_type(*values)
         place, zero = b.cast(index, kind), b.const(0, kind)
-        place = b.select(b.binary("lt", place, b.const(len(values), kind)), place, zero)
+        place = b.select(b.compute("lt", place, b.const(len(values), kind)), place, zero)
         bit = 1
         while len(row) > 1:
-            is_set = b.binary("ne", b.binary("and", place, b.const(bit, kind)), zero)
+            is_set = b.compute("ne", b.compute("and", place, b.const(bit, kind)), zero)
             pairs = zip(row[::2], row[1::2], strict=False)
             row = [*[b.select(is_set, odd, even) for even, odd in pairs], *row[len(row) & ~1 :]]
             bit *= 2
