@@ -77,7 +77,8 @@ class PipelineCache(Handle):
 
     def _destroy(self) -> None:
         try:
-            self.save()
+            if self._deletions:  # else Ctrl-C interrupted the last call after the destruction
+                self.save()
         except VulkanError as error:
             logger.warning("the pipeline cache is not saved: %s", error)
         run_deletions(self._deletions)
