@@ -8,7 +8,7 @@ from collections.abc import Collection
 from contextlib import ExitStack
 from typing import Any
 
-from vkcompute.core import emulation, vk
+from vkcompute.core import emulation, features, vk
 from vkcompute.core.buffer import Buffer
 from vkcompute.core.logical_device import LogicalDevice
 from vkcompute.core.memory import MIB, MemoryPool
@@ -27,6 +27,7 @@ class Device(LogicalDevice):
         require: features that the device must have; its other useful ones are enabled anyway.
         plan: the queues to create; None creates the usual ones.
         memory_limit_bytes: the most device memory to hold; None leaves it to the heap.
+        robust: enables the features of `features.ROBUST` that the device has.
 
     Raises:
         MissingFeature: the device lacks one of `require`.
@@ -39,12 +40,13 @@ class Device(LogicalDevice):
         require: Collection[str] = (),
         plan: QueuePlan | None = None,
         memory_limit_bytes: int | None = None,
+        robust: bool = False,
     ) -> None:
         emulated = emulation.current.get()
         plan = plan or QueuePlan.default(physical, emulated.timelines)
         self.queues: list[Queue] = []
         self._lent: list[weakref.finalize[Any, Any]] = []
-        super().__init__(physical, plan, require, self.queues)
+        super().__init__(physical, plan, require, self.queues, features.ROBUST if robust else frozenset())
         with ExitStack() as undo:
             undo.callback(self.close)
             self._create_queues(plan, emulated.timelines)

@@ -21,6 +21,7 @@ _STRUCTURES: tuple[tuple[str, tuple[int, int] | str], ...] = (
     ("VkPhysicalDeviceShaderAtomicFloat2FeaturesEXT", "VK_EXT_shader_atomic_float2"),
     ("VkPhysicalDeviceCooperativeMatrixFeaturesKHR", "VK_KHR_cooperative_matrix"),
     ("VkPhysicalDeviceShaderClockFeaturesKHR", "VK_KHR_shader_clock"),
+    ("VkPhysicalDeviceRobustness2FeaturesEXT", "VK_EXT_robustness2"),
 )
 # Extensions whose structures must not be chained with those of Vulkan 1.3 (VUID-VkDeviceCreateInfo-pNext-06532).
 _CORE_IN_1_3 = {
@@ -48,6 +49,8 @@ WANTED: frozenset[str] = frozenset(
     cooperativeMatrix shaderSubgroupClock shaderDeviceClock
     """.split()
 )
+
+ROBUST = frozenset({"robustBufferAccess", "robustBufferAccess2"})  # checks of each access to a buffer
 
 CALIBRATED_TIMESTAMPS = ("VK_KHR_calibrated_timestamps", "VK_EXT_calibrated_timestamps")
 # Enabled on every device that has them. One that has the portability subset requires it to be enabled.

@@ -29,6 +29,7 @@ class LogicalDevice(Handle, Guarded):
         plan: the queues to create.
         require: features that the device must have; its other useful ones are enabled anyway.
         timelines: the queues' timelines, which may be added later.
+        more: features to enable if the device has them.
 
     Raises:
         MissingFeature: the device lacks one of `require`.
@@ -51,11 +52,12 @@ class LogicalDevice(Handle, Guarded):
         plan: QueuePlan,
         require: Collection[str],
         timelines: Sequence[TimelineSemaphore],
+        more: Collection[str] = (),
     ) -> None:
         present = physical.features | dict.fromkeys(quirks_of(physical).broken_features, False)
         features.require(require, present, str(physical))
         self.physical, self.name = physical, physical.name
-        self.features = frozenset(require) | {name for name in features.WANTED if present.get(name)}
+        self.features = frozenset(require) | {name for name in (*features.WANTED, *more) if present.get(name)}
         self.renew_locks()
         self.loss: DeviceLost | None = None
         self.submit_recorded: Callable[[], None] = lambda: None
