@@ -5,7 +5,8 @@ python benchmarks/interrupts.py --minutes 10
 Another process sends SIGINT after random 0.1 to 20 ms. Whatever it interrupts, all steps must then give numpy's results
 on the same runtime, kernels, graph and tensors. After each round, open handles, device memory and RssAnon are counted
 as in soak.py. The status is 1 if a result is wrong, or if the last third of the rounds uses more than the second third:
-more handles than finalizers were interrupted, as Python drops these. Ctrl-C at the terminal ends the test.
+more handles than finalizers were interrupted, as Python drops these. Kernels are compiled in the first third only, as
+SwiftShader keeps some memory of each. Ctrl-C at the terminal ends the test.
 """
 
 from __future__ import annotations
@@ -172,12 +173,13 @@ class Program:
         """The steps that each interrupt is followed by: all but the slowest one, `compile`."""
         return self.multiply, self.launch, self.functions, self.replay, self.record, self.transfer
 
-    def interrupted(self, interrupts: Interrupts, shuffled: random.Random) -> None:
+    def interrupted(self, interrupts: Interrupts, shuffled: random.Random, *, compiles: bool) -> None:
         """Runs steps until an interrupt comes, then all steps without one."""
+        steps = [*self.steps(), self.compile] if compiles else self.steps()
         try:
             interrupts.expected = True
             for _ in range(_STEPS):
-                shuffled.choice([*self.steps(), self.compile])()
+                shuffled.choice(steps)()
             interrupts.expected = False
         except KeyboardInterrupt:
             pass
@@ -207,7 +209,7 @@ def run(runtime: vc.Runtime, minutes: float, seed: int) -> list[str]:
             for number in range(1, ROUNDS + 1):
                 end = start + 60 * minutes * number / ROUNDS
                 while time.monotonic() < end and sender.poll() is None:
-                    program.interrupted(interrupts, shuffled)
+                    program.interrupted(interrupts, shuffled, compiles=3 * number <= ROUNDS)
                 program.drop_cached()
                 samples.append(sample := Sample.take(runtime))
                 print(
@@ -218,7 +220,10 @@ def run(runtime: vc.Runtime, minutes: float, seed: int) -> list[str]:
         finally:
             sender.terminate()
     extra = sum(samples[-1].handles.values()) - sum(samples[0].handles.values())
-    return [line for line in growth(samples) if extra > interrupts.n_dropped or not line.startswith("open ")]
+    excused = ["open "] if extra <= interrupts.n_dropped else []
+    if os.environ.get("VKCOMPUTE_VALIDATION", "off") != "off":
+        excused.append("bytes of RssAnon")  # the layer keeps memory of each command pool
+    return [line for line in growth(samples) if not line.startswith(tuple(excused))]
 
 
 def main() -> int:

@@ -353,12 +353,12 @@ def test_programs_that_are_interrupted_check_all_that_comes_after(
     for _ in range(2):
         with monkeypatch.context() as patch:
             patch.setattr(random.Random, "choice", lambda *_: fail)
-            program.interrupted(SimpleNamespace(expected=False), random.Random())
+            program.interrupted(SimpleNamespace(expected=False), random.Random(), compiles=True)
     with monkeypatch.context() as patch:
         patch.setattr(random.Random, "choice", lambda *_: lambda: None)
         patch.setattr(program, "_square", vc.elementwise("v * v"))
         with pytest.raises(soak.WrongResult, match="functions"):
-            program.interrupted(SimpleNamespace(expected=False), random.Random())
+            program.interrupted(SimpleNamespace(expected=False), random.Random(), compiles=True)
 
 
 def test_growth_is_of_the_last_third_over_the_one_before(soak: ModuleType) -> None:
