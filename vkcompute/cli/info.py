@@ -200,14 +200,14 @@ def _silent_limits(device: PhysicalDevice) -> list[tuple[str, str]]:
 
 def _abilities(device: PhysicalDevice) -> list[tuple[str, list[str]]]:
     """Dtypes and features for kernels."""
-    from vkcompute.core.features import WANTED
+    from vkcompute.core.features import ROBUST, WANTED
     from vkcompute.dtypes import TABLE
 
     def has(features: tuple[str, ...]) -> bool:
         return all(device.features.get(name) for name in features)
 
-    features = sorted(name for name in WANTED if device.features.get(name))
-    missing = sorted(WANTED.difference(features))
+    features = sorted(name for name in WANTED | ROBUST if device.features.get(name))
+    missing = sorted((WANTED | ROBUST).difference(features))
     return [
         ("kernel types", [row.name for row in TABLE if has(row.features)]),
         ("features", features),

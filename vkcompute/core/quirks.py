@@ -38,7 +38,7 @@ class Quirks:
     survives_forks: bool = False
     wrong_conversions: tuple[str, ...] = ()
     checks_are_free: bool = False
-    broken_features: frozenset[str] = frozenset()
+    broken_features: tuple[str, ...] = ()
 
 
 _EVERY = 0, inf
@@ -77,7 +77,7 @@ _TABLE: tuple[tuple[str, tuple[float, float], dict[str, Any]], ...] = (
     # With a second branch to load rows, never taken, training on 100 features took 1.5 times as long.
     ("VK_DRIVER_ID_GOOGLE_SWIFTSHADER", _EVERY, {"masks_branches": True}),
     # vkCreateComputePipelines crashes if a branch or a loop chooses between two addresses.
-    ("VK_DRIVER_ID_GOOGLE_SWIFTSHADER", _EVERY, {"broken_features": frozenset({"bufferDeviceAddress"})}),
+    ("VK_DRIVER_ID_GOOGLE_SWIFTSHADER", _EVERY, {"broken_features": ("bufferDeviceAddress",)}),
 )
 
 
