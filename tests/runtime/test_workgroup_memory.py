@@ -1,4 +1,4 @@
-"""Shared memory: what a workgroup has is all usable, and more is refused before a driver sees it."""
+"""Shared and private memory: what a kernel may have is all usable, and more is refused before a driver sees it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 
 import vkcompute as vc
 from vkcompute.core import vk
+from vkcompute.core.quirks import quirks_of
 
 SOURCE = """
 layout(local_size_x = 1) in;
@@ -84,3 +85,32 @@ def test_a_default_that_is_too_much_may_be_specialized_away(gpu: vc.Runtime, wat
     out = gpu.zeros(1, np.uint32)
     gpu.kernel(source, constants={"N": 3})(out, grid=1)
     assert out.numpy()[0] == 18
+
+
+PRIVATE = """
+layout(local_size_x = 1) in;
+layout(constant_id = 0) const uint N = 4;
+layout(binding = 0) buffer O { uint o[]; };
+uint sum(uint last) {
+    uint many[N];
+    for (uint i = 0; i < N; i++) many[i] = i;
+    return many[last] + many[0];
+}
+void main() { o[0] = sum(o[0] + N - 1); }
+"""
+
+
+def test_as_many_variables_as_the_compiler_takes(gpu: vc.Runtime) -> None:
+    """SwiftShader aborts the process at 128 KiB per invocation."""
+    most = min(quirks_of(gpu.device.physical).max_private_nbytes, 1 << 18) - 4096
+    out = gpu.zeros(1, np.uint32)
+    gpu.kernel(vc.glsl(PRIVATE), constants={0: most // 4})(out)
+    assert out.numpy() == most // 4 - 1
+
+
+def test_more_variables_than_any_compiler_takes(watched: vc.Runtime) -> None:
+    most = quirks_of(watched.device.physical).max_private_nbytes
+    for n in (most // 4 + 1, 2**31 + 2):
+        message = rf"\d+ or more bytes of variables per invocation; .* takes {most}; make its arrays smaller"
+        with pytest.raises(ValueError, match=message):
+            watched.kernel(vc.glsl(PRIVATE), constants={0: n})

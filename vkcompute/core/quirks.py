@@ -26,6 +26,7 @@ class Quirks:
         survives_forks: a forked child may open devices while its parent has one open.
         wrong_conversions: conversions of numbers that it computes wrongly, by their names in `spirv/conversions.py`.
         checks_are_free: bounds checks of buffers by the driver cost less than 2 %.
+        max_private_nbytes: the most bytes of variables per invocation that its compiler takes.
         broken_features: features that it reports, but whose use may crash its compiler.
     """
 
@@ -38,6 +39,7 @@ class Quirks:
     survives_forks: bool = False
     wrong_conversions: tuple[str, ...] = ()
     checks_are_free: bool = False
+    max_private_nbytes: int = 64 << 20
     broken_features: tuple[str, ...] = ()
 
 
@@ -76,6 +78,8 @@ _TABLE: tuple[tuple[str, tuple[float, float], dict[str, Any]], ...] = (
     ("VK_DRIVER_ID_MESA_LLVMPIPE", _EVERY, {"checks_are_free": True}),
     # With a second branch to load rows, never taken, training on 100 features took 1.5 times as long.
     ("VK_DRIVER_ID_GOOGLE_SWIFTSHADER", _EVERY, {"masks_branches": True}),
+    # The compiler aborts the process at 512 KiB of variables per four invocations.
+    ("VK_DRIVER_ID_GOOGLE_SWIFTSHADER", _EVERY, {"max_private_nbytes": (128 << 10) - 1}),
     # vkCreateComputePipelines crashes if a branch or a loop chooses between two addresses.
     ("VK_DRIVER_ID_GOOGLE_SWIFTSHADER", _EVERY, {"broken_features": ("bufferDeviceAddress",)}),
 )

@@ -219,7 +219,7 @@ class SharedMemoryTerm:
 
 @dataclass(frozen=True, slots=True)
 class WorkgroupMemory:
-    """A lower bound of the memory of a workgroup (GLSL's `shared`): the sum of `terms`, without a driver's padding.
+    """A lower bound of the memory of a workgroup (GLSL's `shared`) or of an invocation: the sum of `terms`, without a driver's padding.
 
     An array counts as one element if its length is an expression of specialization constants other than a product.
     """
@@ -245,6 +245,7 @@ class Interface:
         version: of SPIR-V, (major, minor).
         local_size: invocations of a workgroup.
         workgroup_memory: the size of its shared memory.
+        private_memory: the size of its variables per invocation.
         bindings: ordered by (set, binding).
         push_constants: the block, or None.
         spec_constants: ordered by spec id.
@@ -257,6 +258,7 @@ class Interface:
     version: tuple[int, int]
     local_size: LocalSize
     workgroup_memory: WorkgroupMemory
+    private_memory: WorkgroupMemory
     bindings: tuple[Binding, ...]
     push_constants: Block | None
     spec_constants: tuple[SpecConstant, ...]

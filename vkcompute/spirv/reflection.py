@@ -11,7 +11,7 @@ from vkcompute.spirv.index import Index, literal, scalar_name
 from vkcompute.spirv.instruction import Instruction, string_at
 from vkcompute.spirv.interface import Interface, LocalSize, SpecConstant
 from vkcompute.spirv.module import Module
-from vkcompute.spirv.workgroup_memory import workgroup_memory
+from vkcompute.spirv.workgroup_memory import private_memory, workgroup_memory
 
 # Built-in variables of compute shaders -> components.
 _COMPONENTS = {
@@ -41,6 +41,7 @@ def reflect(module: Module, entry_point: str | None = None) -> Interface:
         version=module.version,
         local_size=_local_size(module, index, entry.operands[1]),
         workgroup_memory=workgroup_memory(module, index, entry),
+        private_memory=private_memory(module, index, entry),
         bindings=resources.bindings(),
         push_constants=resources.push_constants(),
         spec_constants=_spec_constants(index),

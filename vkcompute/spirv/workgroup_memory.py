@@ -1,4 +1,4 @@
-"""The workgroup memory of an entry point: a lower bound of the bytes of its Workgroup variables.
+"""The memory of an entry point: lower bounds of the bytes of its Workgroup variables, and of its private ones.
 
 It is a lower bound because drivers add padding: a module above a limit certainly fails, one below it may fail. It omits
 types of a size that only the driver knows (pointers, cooperative matrices). Blocks with an explicit layout do not count
@@ -18,6 +18,7 @@ from vkcompute.spirv.module import Module
 _Factors = tuple[tuple[int, int], ...]  # sorted (spec id, default) of the factors
 _Terms = dict[_Factors, int]  # product of constants -> bytes to multiply it by
 
+_PRIVATE = (StorageClass.Private, StorageClass.Function)
 # Far above real shaders. Beyond them, a hostile module's types do not count, or saturate.
 _MAX_DEPTH = 64  # nested types, or nested products
 _MAX_FACTORS = 16
@@ -36,12 +37,28 @@ def workgroup_memory(module: Module, index: Index, entry: Instruction) -> Workgr
     if not shared:
         return WorkgroupMemory(())
     used = access.trace(access.functions(module), entry.operands[1], [each.operands[1] for each in shared]).used
+    return _memory(index, [each for each in shared if each.operands[1] in used])
+
+
+def private_memory(module: Module, index: Index, entry: Instruction) -> WorkgroupMemory:
+    """The memory per invocation: of Private variables, and of those of `entry` and the functions that it calls.
+
+    Raises:
+        SpirvError: a type or a constant is malformed or missing.
+    """
+    table = access.functions(module)
+    bodies = [module.declarations, *(table[each].body for each in access.reachable(table, entry.operands[1]))]
+    variables = [each for body in bodies for each in body if each.opcode == op.OpVariable]
+    return _memory(index, [each for each in variables if each.operands[2] in _PRIVATE])
+
+
+def _memory(index: Index, variables: list[Instruction]) -> WorkgroupMemory:
+    """The sum of the sizes of variables, without blocks."""
     sizes, total = _Sizes(index), _Terms()
-    for variable in shared:
-        if variable.operands[1] in used:
-            kind = index.pointee(variable.operands[0], f"the type of variable {variable.operands[1]}")
-            if Decoration.Block not in index.decorations.get(kind.operands[0], {}):
-                _add(total, sizes.of(kind.operands[0]))
+    for variable in variables:
+        kind = index.pointee(variable.operands[0], f"the type of variable {variable.operands[1]}")
+        if Decoration.Block not in index.decorations.get(kind.operands[0], {}):
+            _add(total, sizes.of(kind.operands[0]))
     return WorkgroupMemory(tuple(SharedMemoryTerm(nbytes, factors) for factors, nbytes in sorted(total.items())))
 
 

@@ -73,6 +73,12 @@ class Kernel(Launchable):
         self._check_size(self.push.nbytes, "PushConstantsSize", "bytes of push constants", "pass the rest in a tensor")
         shared, remedy = interface.workgroup_memory.effective(values), "make its shared arrays smaller, or use a tensor"
         self._check_size(shared, "ComputeSharedMemorySize", "or more bytes of shared memory per workgroup", remedy)
+        private, most = interface.private_memory.effective(values), quirks_of(physical).max_private_nbytes
+        if private > most:
+            raise ValueError(
+                f"{self.name} has {private} or more bytes of variables per invocation; {device} takes {most}; make its "
+                "arrays smaller, or use a tensor"
+            )
         check_bindings(self.name, device, interface.bindings)
         self._check_nesting(program.spirv)
         bindings = [_layout_binding(binding) for binding in interface.bindings]
