@@ -51,6 +51,7 @@ class StorageClass:
     Uniform = 2
     Output = 3
     Workgroup = 4
+    Private = 6
     Function = 7
     PushConstant = 9
     Image = 11
