@@ -221,7 +221,8 @@ class SharedMemoryTerm:
 class WorkgroupMemory:
     """A lower bound of the memory of a workgroup (GLSL's `shared`) or of an invocation.
 
-    It is the sum of `terms`, without a driver's padding. An array counts as one element if its length is an expression of specialization constants other than a product.
+    It is the sum of `terms`, without a driver's padding. An array counts as one element if its length is an expression
+    of specialization constants other than a product.
     """
 
     terms: tuple[SharedMemoryTerm, ...]
