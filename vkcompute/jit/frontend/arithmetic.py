@@ -176,7 +176,7 @@ class Arithmetic(Context):
     def _selected(self, values: tuple[Any, ...], index: Value) -> Number:
         """Selects an element by the bits of an index, the lowest first; the first one for an index out of range.
 
-        Drivers need more than twice the time for a chain of comparisons.
+        Drivers need about twice the time for a chain of comparisons.
         """
         if len(values) > _MOST_SELECTED:
             raise UnsupportedError(
