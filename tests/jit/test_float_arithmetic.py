@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import vkcompute as vc
+from vkcompute.jit.compilation.build import CompileOptions
 from vkcompute.jit.compilation.specialization import specialize
-from vkcompute.jit.frontend.source import read
+from vkcompute.jit.frontend.source import definition_of
 from vkcompute.spirv import opcodes as spv
 from vkcompute.spirv.enums import Decoration
 from vkcompute.spirv.module import Module
@@ -142,7 +143,8 @@ def test_only_fast_math_leaves_it_to_the_driver() -> None:
 
     def decorated(fast_math: bool) -> int:
         kernel: Any = written
-        spirv = specialize(kernel, read(kernel), (("f", 1), ("f", 1)), None, fast_math=fast_math).spirv
+        options = CompileOptions(fast_math=fast_math)
+        spirv = specialize(definition_of(kernel), (("f", 1), ("f", 1)), options).spirv
         annotations = Module.parse(spirv).annotations
         return sum(
             each.opcode == spv.OpDecorate and each.operands[1] == Decoration.NoContraction for each in annotations
