@@ -32,31 +32,16 @@ def _serial(
     begin: Any, extend: Any, combine: Any, store: Any, dtype: Any, size: Any,
     n_results: Any, n: Any, n_chunks: Any, n_columns: Any,
 ) -> None:  # fmt: skip
-    """Each invocation reduces CHUNK elements, one after the other."""
+    """Each invocation reduces CHUNK elements, one block after the other."""
     i = global_id(0)
     if i < n_results:
         row, column = i // n_columns, i % n_columns
         row, first = row // n_chunks, row % n_chunks * CHUNK
-        offset = (row * n + first) * n_columns + column
-        result = begin(offset, 1)
-        for _ in range(1, min(CHUNK, n - first)):
-            offset += n_columns
-            result = extend(result, offset, 1)
-        store(i, result)
-
-
-def _serial_blocks(
-    begin: Any, extend: Any, combine: Any, store: Any, dtype: Any, size: Any,
-    n_results: Any, n: Any, n_chunks: Any, n_columns: Any,
-) -> None:  # fmt: skip
-    """Each invocation reduces CHUNK contiguous elements, one block after the other."""
-    i = global_id(0)
-    if i < n_results:
-        first = i % n_chunks * CHUNK
-        offset, count = i // n_chunks * n + first, min(CHUNK, n - first)
+        offset, count = (row * n + first) * n_columns + column, min(CHUNK, n - first)
         result = begin(offset, count)
         for k in range(size, count, size):
-            result = extend(result, offset + k, count - k)
+            offset += size * n_columns
+            result = extend(result, offset, count - k)
         store(i, result)
 
 
@@ -111,8 +96,7 @@ METHODS = {
     "serial": Method(_serial, CHUNK, WIDTH),
     "cooperative": Method(_cooperative, WIDTH * EACH, 1),
 }
-_BLOCKS: Any = _serial_blocks
-_KERNELS = {kernel: read(kernel) for kernel in (*[row.kernel for row in METHODS.values()], _BLOCKS)}
+_KERNELS = {row.kernel: read(row.kernel) for row in METHODS.values()}
 IDENTITY = definition_of(cast(FunctionType, _identity))
 
 
@@ -210,19 +194,17 @@ def stage_program(
 
     def begin(c: Compiler, offset: Any, count: Any) -> Number:
         first, *others = elements(c, offset)
-        return joined_by(c, first, others, c.binary("-", count, 1))
+        return extended(c, first, others, count)
 
     def extend(c: Compiler, value: Number, offset: Any, count: Any) -> Number:
-        return joined_by(c, value, elements(c, offset), count)
+        first, *others = elements(c, offset)
+        return extended(c, combined(c, value, first), others, count)
 
-    def joined_by(c: Compiler, value: Number, others: list[Number], count: Any) -> Number:
-        """Combines a value with the first `count` of the elements; the others may be padding."""
-        for k, other in enumerate(others):
-            more = combined(c, value, other)
-            inside = c.truth(c.compare("<", k, count))
-            if not isinstance(inside, bool):
-                more = Number(c.builder.select(inside, more.value, value.value), more.kind)
-            value = more if inside is not False else value
+    def extended(c: Compiler, value: Number, others: list[Number], count: Any) -> Number:
+        """Combines a value with the elements of a block after the first; from number `count` on they are padding."""
+        for k, other in enumerate(others, 1):
+            inside = c.compare("<", k, count).value
+            value = Number(c.builder.select(inside, combined(c, value, other).value, value.value), value.kind)
         return value
 
     def combined(c: Compiler, one: Number, other: Number) -> Number:
@@ -236,8 +218,7 @@ def stage_program(
         Number(c.function.push(name, INT32), Kind(INT32)) for name in ("n_results", "n", "n_chunks", "n_columns")
     ]
     emitted = [Intrinsic(each, 0, None) for each in (begin, extend, combined, store)]
-    kernel = _BLOCKS if load and method == "serial" else METHODS[method].kernel
-    c.inline(kernel, [*emitted, kind.numpy.type, block.size, *numbers], {}, ast.Pass())
+    c.inline(METHODS[method].kernel, [*emitted, kind.numpy.type, block.size, *numbers], {}, ast.Pass())
     return Program(c, (wanted or kind.name,))
 
 
