@@ -9,6 +9,7 @@ import pytest
 
 import vkcompute as vc
 from vkcompute import ir
+from vkcompute.errors import IrError
 
 GROUP = 32
 
@@ -175,3 +176,29 @@ def test_no_atomic_works_on_vectors() -> None:
         b.compare_exchange(pairs, zero, zero, zero)
     with pytest.raises(ir.IrError, match="uint32x2"):
         b.store(pairs, zero, zero)
+
+
+def test_texels_are_loaded(gpu: vc.Runtime) -> None:
+    function = ir.Function("texels", local_size=(4, 1, 1))
+    data, out = function.buffer("data", ir.UINT32, lanes=4, texels=True), function.buffer("out", ir.UINT32, lanes=4)
+    b = ir.Builder(function)
+    me = b.builtin("global_id")
+    again = b.compute("xor", me, b.const(1, ir.UINT32))
+    b.store(out, me, b.compute("sub", b.load(data, me), b.load(data, again)))
+    array = np.arange(64, dtype=np.uint32) ** 2
+    found = launched(gpu, function, array, np.zeros(64, np.uint32))[1].reshape(-1, 2, 4)
+    rows = array.reshape(-1, 2, 4)
+    np.testing.assert_array_equal(found, rows - rows[:, ::-1])
+
+
+def test_texels_are_only_loaded_and_only_four_uint32() -> None:
+    function = ir.Function("texels")
+    data = function.buffer("data", ir.UINT32, lanes=4, texels=True)
+    b = ir.Builder(function)
+    me = b.builtin("global_id")
+    with pytest.raises(IrError, match="writes no texel buffer"):
+        b.store(data, me, b.load(data, me))
+    with pytest.raises(IrError, match="storage buffers"):
+        b.length(data)
+    with pytest.raises(TypeError, match="four uint32; got 2 of uint32"):
+        function.buffer("data", ir.UINT32, lanes=2, texels=True)

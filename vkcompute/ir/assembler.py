@@ -6,16 +6,18 @@ import struct
 from collections.abc import Sequence
 
 from vkcompute.ir.function import Constant
-from vkcompute.ir.types import BOOL, Scalar, Type, Vector, element_of
+from vkcompute.ir.types import BOOL, UINT32, Scalar, Type, Vector, element_of, vector
 from vkcompute.spirv import opcodes as spv
 from vkcompute.spirv.enums import (
     MAGIC,
     AddressingModel,
     Capability,
     Decoration,
+    Dim,
     ExecutionMode,
     ExecutionModel,
     FunctionControl,
+    ImageFormat,
     MemoryModel,
     StorageClass,
 )
@@ -136,11 +138,32 @@ class Assembler:
         self.decorate(array, Decoration.ArrayStride, element.bits // 8)
         self.decorate(block, Decoration.Block)
         self._member(block, 0, name, 0)
-        result = self.variable(StorageClass.StorageBuffer, block, name)
-        self.decorate(result, Decoration.DescriptorSet, binding[0])
-        self.decorate(result, Decoration.Binding, binding[1])
+        result = self._bound(StorageClass.StorageBuffer, block, name, binding)
         if not writable:
             self.decorate(result, Decoration.NonWritable)
+        return result
+
+    def texel_buffer(self, name: str, binding: tuple[int, int]) -> int:
+        """The id of a new uniform texel buffer at (set, binding), of four uint32 per texel."""
+        self.require(Capability.SampledBuffer)
+        return self._bound(StorageClass.UniformConstant, self._texels(), name, binding)
+
+    def texel(self, variable: int, index: int) -> int:
+        """The id of a texel, a vector of four uint32."""
+        image = self.id()
+        self.op(spv.OpLoad, self._texels(), image, variable)
+        return self.value(spv.OpImageFetch, vector(UINT32, 4), image, index)
+
+    def _texels(self) -> int:
+        """The id of the type of texel buffers."""
+        whole, buffer, sampled, unknown = self.type(UINT32), Dim.Buffer, 1, ImageFormat.Unknown
+        return self._declare(spv.OpTypeImage, whole, buffer, 0, 0, 0, sampled, unknown)
+
+    def _bound(self, storage: int, pointee: int, name: str, binding: tuple[int, int]) -> int:
+        """The id of a new global variable at (set, binding)."""
+        result = self.variable(storage, pointee, name)
+        self.decorate(result, Decoration.DescriptorSet, binding[0])
+        self.decorate(result, Decoration.Binding, binding[1])
         return result
 
     def push_constants(self, members: Sequence[tuple[str, Scalar]]) -> int:

@@ -140,9 +140,17 @@ class Function:
         made.buffers, made.pushes, made.shared_memory = [*self.buffers], [*self.pushes], [*self.shared_memory]
         return made
 
-    def buffer(self, name: str, element: Scalar, binding: tuple[int, int] | None = None, *, lanes: int = 1) -> Memory:
+    def buffer(
+        self,
+        name: str,
+        element: Scalar,
+        binding: tuple[int, int] | None = None,
+        *,
+        lanes: int = 1,
+        texels: bool = False,
+    ) -> Memory:
         """Adds a buffer at the next binding, or at `binding` (set, binding)."""
-        self.buffers.append(Memory(name, element, None, binding, lanes))
+        self.buffers.append(Memory(name, element, None, binding, lanes, texels))
         return self.buffers[-1]
 
     def shared(self, name: str, element: Scalar, length: int) -> Memory:

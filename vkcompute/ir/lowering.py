@@ -55,6 +55,7 @@ class _Lowering:
         self._predecessors: dict[Op, int] = {}  # terminator -> its block
         self._loop_targets: dict[Op, tuple[int, int]] = {}  # loop -> the blocks of continue and break
         self._memories: dict[Memory, tuple[int, int]] = {}  # memory -> storage class, variable
+        self._storage_buffers = [memory for memory in function.buffers if not memory.texels]
         ops = list(walk(function.body))
         self._guarded = {op for op in ops if op.code == "loop" and _has_invariant_result(op)}
         self._declare_memories(ops)
@@ -73,6 +74,9 @@ class _Lowering:
         out, written = self._out, {op.memory for op in ops if op.operation.writes}
         for number, memory in enumerate(self._function.buffers):
             binding = memory.binding or (0, number)
+            if memory.texels:
+                self._memories[memory] = StorageClass.UniformConstant, out.texel_buffer(memory.name, binding)
+                continue
             variable = out.buffer(memory.name, memory.type, binding, writable=memory in written)
             self._memories[memory] = StorageClass.StorageBuffer, variable
         for memory in self._function.shared_memory:
@@ -92,7 +96,7 @@ class _Lowering:
         """Loads builtins in the entry block."""
         out = self._out
         used = [op.attribute for op in ops if op.code == "builtin"]
-        if self._guarded and not self._function.buffers:
+        if self._guarded and not self._storage_buffers:
             used.append(("n_groups", 0))
         variables: dict[str, int] = {}
         for name, axis in dict.fromkeys(used):
@@ -110,13 +114,12 @@ class _Lowering:
     def _load_opaque(self) -> int:
         """The id of a uint32 that is unknown to compilers, and never all ones.
 
-        The length of a buffer, if there is one: a kernel that reads the number of groups cannot be split by the
-        scheduler.
+        The length of a storage buffer, if there is one: a kernel that reads the number of groups cannot be split by
+        the scheduler.
         """
-        if not self._function.buffers:
+        if not self._storage_buffers:
             return self._builtins["n_groups", 0]
-        buffer = self._memories[self._function.buffers[0]][1]
-        return self._out.value(spv.OpArrayLength, UINT32, buffer, 0)
+        return self._out.value(spv.OpArrayLength, UINT32, self._memories[self._storage_buffers[0]][1], 0)
 
     def _id(self, value: Value) -> int:
         return self._out.constant(value) if isinstance(value, Constant) else self._ids[value]
@@ -232,6 +235,12 @@ class _Lowering:
         constant_lane = bool(op.args) and isinstance(op.args[-1], Constant)
         return subgroup(self._out, op.attribute, op.type, args, constant_lane=constant_lane)
 
+    def _load(self, op: Op, args: list[int]) -> int:
+        memory: Memory = op.attribute
+        if memory.texels:
+            return self._out.texel(self._memories[memory][1], args[0])
+        return self._out.value(spv.OpLoad, op.type, self._element(memory, args[0]))
+
     def _element(self, memory: Memory, index: int) -> int:
         storage, variable = self._memories[memory]
         block = (self._out.uint(0),) if storage == StorageClass.StorageBuffer else ()
@@ -274,7 +283,7 @@ _VALUES: dict[str, Callable[[_Lowering, Op, list[int]], int]] = {
     "builtin": lambda self, op, _: self._builtins[op.attribute],
     "subgroup": _Lowering._subgroup,
     "length": lambda self, op, _: self._out.value(spv.OpArrayLength, op.type, self._memories[op.attribute][1], 0),
-    "load": lambda self, op, args: self._out.value(spv.OpLoad, op.type, self._element(op.attribute, args[0])),
+    "load": _Lowering._load,
     "atomic": _Lowering._atomic,
     "compare_exchange": _Lowering._compare_exchange,
 }

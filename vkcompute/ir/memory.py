@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from vkcompute.ir.types import Scalar, Type, vector
+from vkcompute.ir.types import UINT32, Scalar, Type, vector
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -15,9 +15,10 @@ class Memory:
         length: elements of workgroup memory; None for a buffer, whose length is known at run time only.
         binding: descriptor set and binding of a buffer; None for set 0 and the buffer's position in the function.
         lanes: adjacent elements that an index selects together, as a vector; 1 for a scalar.
+        texels: True for a buffer that is only read, by vectors of four uint32, as a uniform texel buffer.
 
     Raises:
-        TypeError: the element type is bool, which has no layout in memory.
+        TypeError: the element type is bool, which has no layout in memory, or no texel has this type.
     """
 
     name: str
@@ -25,10 +26,13 @@ class Memory:
     length: int | None = None
     binding: tuple[int, int] | None = None
     lanes: int = 1
+    texels: bool = False
 
     def __post_init__(self) -> None:
         if self.element.kind == "b":
             raise TypeError(f"{self.name}: memory holds numbers; got {self.element}; store a bool as uint8")
+        if self.texels and (self.element is not UINT32 or self.lanes != 4):
+            raise TypeError(f"{self.name}: a texel is a vector of four uint32; got {self.lanes} of {self.element}")
 
     @property
     def type(self) -> Type:

@@ -130,6 +130,7 @@ def _accesses(n_values: int, *, has_result: bool = True) -> TypeRule:
         _demand(takes_index, name, operands, f"takes an integer and {n_values} values")
         alike = all(kind is memory.type for kind in operands[1:])
         _demand(alike, name, operands, f"takes values of {memory.type}")
+        _demand(not memory.texels or not operation.writes, name, operands, "writes no texel buffer")
         return memory.type if has_result else None
 
     return rule
@@ -142,6 +143,7 @@ def _is_index(kind: Type) -> bool:
 def _length(operation: Operation, operands: list[Type], memory: Any) -> Type:
     _demand(isinstance(memory, Memory), operation.name, operands, f"works on a memory, not {memory!r}")
     _demand(not operands, operation.name, operands, "takes no index")
+    _demand(not memory.texels, operation.name, [memory.type], "knows storage buffers and workgroup memory only")
     return UINT32
 
 

@@ -74,11 +74,12 @@ class Dim:
 class ImageFormat:
     """The values of SPIR-V's ImageFormat."""
 
+    Unknown = 0
     _UNUSED = """
-        Unknown=0 Rgba32f=1 Rgba16f=2 R32f=3 Rgba8=4 Rgba8Snorm=5 Rg32f=6 Rg16f=7 R11fG11fB10f=8 R16f=9 Rgba16=10
-        Rgb10A2=11 Rg16=12 Rg8=13 R16=14 R8=15 Rgba16Snorm=16 Rg16Snorm=17 Rg8Snorm=18 R16Snorm=19 R8Snorm=20
-        Rgba32i=21 Rgba16i=22 Rgba8i=23 R32i=24 Rg32i=25 Rg16i=26 Rg8i=27 R16i=28 R8i=29 Rgba32ui=30 Rgba16ui=31
-        Rgba8ui=32 R32ui=33 Rgb10a2ui=34 Rg32ui=35 Rg16ui=36 Rg8ui=37 R16ui=38 R8ui=39 R64ui=40 R64i=41
+        Rgba32f=1 Rgba16f=2 R32f=3 Rgba8=4 Rgba8Snorm=5 Rg32f=6 Rg16f=7 R11fG11fB10f=8 R16f=9 Rgba16=10 Rgb10A2=11
+        Rg16=12 Rg8=13 R16=14 R8=15 Rgba16Snorm=16 Rg16Snorm=17 Rg8Snorm=18 R16Snorm=19 R8Snorm=20 Rgba32i=21
+        Rgba16i=22 Rgba8i=23 R32i=24 Rg32i=25 Rg16i=26 Rg8i=27 R16i=28 R8i=29 Rgba32ui=30 Rgba16ui=31 Rgba8ui=32
+        R32ui=33 Rgb10a2ui=34 Rg32ui=35 Rg16ui=36 Rg8ui=37 R16ui=38 R8ui=39 R64ui=40 R64i=41
     """
 
 
@@ -179,6 +180,7 @@ class Capability:
     Int64Atomics = 12
     Int16 = 22
     Int8 = 39
+    SampledBuffer = 46
     GroupNonUniform = 61
     GroupNonUniformVote = 62
     GroupNonUniformArithmetic = 63
@@ -203,36 +205,35 @@ class Capability:
         UniformBufferArrayDynamicIndexing=28 SampledImageArrayDynamicIndexing=29 StorageBufferArrayDynamicIndexing=30
         StorageImageArrayDynamicIndexing=31 ClipDistance=32 CullDistance=33 ImageCubeArray=34 SampleRateShading=35
         ImageRect=36 SampledRect=37 GenericPointer=38 InputAttachment=40 SparseResidency=41 MinLod=42 Sampled1D=43
-        Image1D=44 SampledCubeArray=45 SampledBuffer=46 ImageBuffer=47 ImageMSArray=48 StorageImageExtendedFormats=49
-        ImageQuery=50 DerivativeControl=51 InterpolationFunction=52 TransformFeedback=53
-        StorageImageReadWithoutFormat=55 StorageImageWriteWithoutFormat=56 SubgroupDispatch=58 NamedBarrier=59
-        PipeStorage=60 GroupNonUniformShuffleRelative=66 GroupNonUniformClustered=67 GroupNonUniformQuad=68
-        ShaderLayer=69 UniformDecoration=71 CoreBuiltinsARM=4165 Float8CooperativeMatrixEXT=4213
-        SubgroupBallotKHR=4423 DrawParameters=4427 WorkgroupMemoryExplicitLayoutKHR=4428
-        WorkgroupMemoryExplicitLayout8BitAccessKHR=4429 WorkgroupMemoryExplicitLayout16BitAccessKHR=4430
-        SubgroupVoteKHR=4431 DeviceGroup=4437 MultiView=4439 VariablePointersStorageBuffer=4441 VariablePointers=4442
-        AtomicStorageOps=4445 SampleMaskPostDepthCoverage=4447 DenormPreserve=4464 DenormFlushToZero=4465
-        SignedZeroInfNanPreserve=4466 RoundingModeRTE=4467 RoundingModeRTZ=4468 RayQueryProvisionalKHR=4471
-        RayQueryKHR=4472 UntypedPointersKHR=4473 Float16ImageAMD=5008 ImageGatherBiasLodAMD=5009
-        ImageReadWriteLodAMD=5015 Int64ImageEXT=5016 ShaderClockKHR=5055 QuadControlKHR=5087
-        BFloat16DotProductKHR=5117 BFloat16CooperativeMatrixKHR=5118 SampleMaskOverrideCoverageNV=5249
-        ShaderStereoViewNV=5259 PerViewAttributesNV=5260 ImageFootprintNV=5282 ComputeDerivativeGroupQuadsKHR=5288
-        GroupNonUniformPartitionedNV=5297 ShaderNonUniform=5301 RuntimeDescriptorArray=5302
-        InputAttachmentArrayDynamicIndexing=5303 UniformTexelBufferArrayDynamicIndexing=5304
-        StorageTexelBufferArrayDynamicIndexing=5305 UniformBufferArrayNonUniformIndexing=5306
-        SampledImageArrayNonUniformIndexing=5307 StorageBufferArrayNonUniformIndexing=5308
-        StorageImageArrayNonUniformIndexing=5309 InputAttachmentArrayNonUniformIndexing=5310
-        UniformTexelBufferArrayNonUniformIndexing=5311 StorageTexelBufferArrayNonUniformIndexing=5312
-        VulkanMemoryModel=5345 VulkanMemoryModelDeviceScope=5346 PhysicalStorageBufferAddresses=5347
-        ComputeDerivativeGroupLinearKHR=5350 CooperativeMatrixNV=5357 ShaderSMBuiltinsNV=5373
-        DemoteToHelperInvocation=5379 ShaderInvocationReorderNV=5383 BindlessTextureNV=5390 AtomicFloat16VectorNV=5404
-        RawAccessChainsNV=5414 Shader64BitIndexingEXT=5426 CooperativeMatrixReductionsNV=5430
-        CooperativeMatrixConversionsNV=5431 CooperativeMatrixPerElementOperationsNV=5432
-        CooperativeMatrixTensorAddressingNV=5433 CooperativeMatrixBlockLoadsNV=5434 TensorAddressingNV=5439
-        AtomicFloat16MinMaxEXT=5616 ExpectAssumeKHR=5629 DotProductInputAll=6016 DotProductInput4x8Bit=6017
-        DotProductInput4x8BitPacked=6018 DotProduct=6019 CooperativeMatrixKHR=6022 ReplicatedCompositesEXT=6024
-        BitInstructions=6025 GroupNonUniformRotateKHR=6026 FloatControls2=6029 FMAKHR=6030 AtomicFloat16AddEXT=6095
-        GroupUniformArithmeticKHR=6400
+        Image1D=44 SampledCubeArray=45 ImageBuffer=47 ImageMSArray=48 StorageImageExtendedFormats=49 ImageQuery=50
+        DerivativeControl=51 InterpolationFunction=52 TransformFeedback=53 StorageImageReadWithoutFormat=55
+        StorageImageWriteWithoutFormat=56 SubgroupDispatch=58 NamedBarrier=59 PipeStorage=60
+        GroupNonUniformShuffleRelative=66 GroupNonUniformClustered=67 GroupNonUniformQuad=68 ShaderLayer=69
+        UniformDecoration=71 CoreBuiltinsARM=4165 Float8CooperativeMatrixEXT=4213 SubgroupBallotKHR=4423
+        DrawParameters=4427 WorkgroupMemoryExplicitLayoutKHR=4428 WorkgroupMemoryExplicitLayout8BitAccessKHR=4429
+        WorkgroupMemoryExplicitLayout16BitAccessKHR=4430 SubgroupVoteKHR=4431 DeviceGroup=4437 MultiView=4439
+        VariablePointersStorageBuffer=4441 VariablePointers=4442 AtomicStorageOps=4445
+        SampleMaskPostDepthCoverage=4447 DenormPreserve=4464 DenormFlushToZero=4465 SignedZeroInfNanPreserve=4466
+        RoundingModeRTE=4467 RoundingModeRTZ=4468 RayQueryProvisionalKHR=4471 RayQueryKHR=4472 UntypedPointersKHR=4473
+        Float16ImageAMD=5008 ImageGatherBiasLodAMD=5009 ImageReadWriteLodAMD=5015 Int64ImageEXT=5016
+        ShaderClockKHR=5055 QuadControlKHR=5087 BFloat16DotProductKHR=5117 BFloat16CooperativeMatrixKHR=5118
+        SampleMaskOverrideCoverageNV=5249 ShaderStereoViewNV=5259 PerViewAttributesNV=5260 ImageFootprintNV=5282
+        ComputeDerivativeGroupQuadsKHR=5288 GroupNonUniformPartitionedNV=5297 ShaderNonUniform=5301
+        RuntimeDescriptorArray=5302 InputAttachmentArrayDynamicIndexing=5303
+        UniformTexelBufferArrayDynamicIndexing=5304 StorageTexelBufferArrayDynamicIndexing=5305
+        UniformBufferArrayNonUniformIndexing=5306 SampledImageArrayNonUniformIndexing=5307
+        StorageBufferArrayNonUniformIndexing=5308 StorageImageArrayNonUniformIndexing=5309
+        InputAttachmentArrayNonUniformIndexing=5310 UniformTexelBufferArrayNonUniformIndexing=5311
+        StorageTexelBufferArrayNonUniformIndexing=5312 VulkanMemoryModel=5345 VulkanMemoryModelDeviceScope=5346
+        PhysicalStorageBufferAddresses=5347 ComputeDerivativeGroupLinearKHR=5350 CooperativeMatrixNV=5357
+        ShaderSMBuiltinsNV=5373 DemoteToHelperInvocation=5379 ShaderInvocationReorderNV=5383 BindlessTextureNV=5390
+        AtomicFloat16VectorNV=5404 RawAccessChainsNV=5414 Shader64BitIndexingEXT=5426
+        CooperativeMatrixReductionsNV=5430 CooperativeMatrixConversionsNV=5431
+        CooperativeMatrixPerElementOperationsNV=5432 CooperativeMatrixTensorAddressingNV=5433
+        CooperativeMatrixBlockLoadsNV=5434 TensorAddressingNV=5439 AtomicFloat16MinMaxEXT=5616 ExpectAssumeKHR=5629
+        DotProductInputAll=6016 DotProductInput4x8Bit=6017 DotProductInput4x8BitPacked=6018 DotProduct=6019
+        CooperativeMatrixKHR=6022 ReplicatedCompositesEXT=6024 BitInstructions=6025 GroupNonUniformRotateKHR=6026
+        FloatControls2=6029 FMAKHR=6030 AtomicFloat16AddEXT=6095 GroupUniformArithmeticKHR=6400
     """
 
 # fmt: on

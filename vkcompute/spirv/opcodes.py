@@ -113,6 +113,7 @@ OpCompositeExtract = _op(81, "TRin*")
 OpCopyObject = _op(83, "TRi")
 OpSampledImage = _op(86, "TRii")
 OpImageSampleImplicitLod = _op(87, "TRiiI?")
+OpImageFetch = _op(95, "TRiiI?")
 OpImageRead = _op(98, "TRiiI?")
 OpImageWrite = _op(99, "iiiI?")
 OpImage = _op(100, "TRi")
@@ -273,7 +274,7 @@ SHAPES.update(_table({
     "TRiiI": "88 92 306 310",
     "TRiiiI?": "89 93 96-97 307 311 314",
     "TRiiiI": "90 94 308 312",
-    "TRiiI?": "91 95 309 313",
+    "TRiiI?": "91 309 313",
     "TRiS": "123",
     "TRiiii": "201 235 274-275 278-279 291",
     "": "218-219 5335-5336 5364-5365 5380",
@@ -486,13 +487,13 @@ _UNUSED = """
     GenericPtrMemSemantics=69 VectorExtractDynamic=77 VectorInsertDynamic=78 VectorShuffle=79 CompositeInsert=82
     Transpose=84 ImageSampleExplicitLod=88 ImageSampleDrefImplicitLod=89 ImageSampleDrefExplicitLod=90
     ImageSampleProjImplicitLod=91 ImageSampleProjExplicitLod=92 ImageSampleProjDrefImplicitLod=93
-    ImageSampleProjDrefExplicitLod=94 ImageFetch=95 ImageGather=96 ImageDrefGather=97 ImageQueryFormat=101
-    ImageQueryOrder=102 ImageQuerySize=104 ImageQueryLod=105 ImageQueryLevels=106 QuantizeToF16=116 ConvertPtrToU=117
-    SatConvertSToU=118 SatConvertUToS=119 ConvertUToPtr=120 PtrCastToGeneric=121 GenericCastToPtr=122
-    GenericCastToPtrExplicit=123 FRem=140 FMod=141 VectorTimesScalar=142 MatrixTimesScalar=143 VectorTimesMatrix=144
-    MatrixTimesVector=145 MatrixTimesMatrix=146 OuterProduct=147 Dot=148 IAddCarry=149 ISubBorrow=150 UMulExtended=151
-    SMulExtended=152 Any=154 All=155 IsFinite=158 IsNormal=159 SignBitSet=160 LessOrGreater=161 Ordered=162
-    Unordered=163 FUnordEqual=181 FOrdNotEqual=182 FUnordLessThan=185 FUnordGreaterThan=187 FUnordLessThanEqual=189
+    ImageSampleProjDrefExplicitLod=94 ImageGather=96 ImageDrefGather=97 ImageQueryFormat=101 ImageQueryOrder=102
+    ImageQuerySize=104 ImageQueryLod=105 ImageQueryLevels=106 QuantizeToF16=116 ConvertPtrToU=117 SatConvertSToU=118
+    SatConvertUToS=119 ConvertUToPtr=120 PtrCastToGeneric=121 GenericCastToPtr=122 GenericCastToPtrExplicit=123
+    FRem=140 FMod=141 VectorTimesScalar=142 MatrixTimesScalar=143 VectorTimesMatrix=144 MatrixTimesVector=145
+    MatrixTimesMatrix=146 OuterProduct=147 Dot=148 IAddCarry=149 ISubBorrow=150 UMulExtended=151 SMulExtended=152
+    Any=154 All=155 IsFinite=158 IsNormal=159 SignBitSet=160 LessOrGreater=161 Ordered=162 Unordered=163
+    FUnordEqual=181 FOrdNotEqual=182 FUnordLessThan=185 FUnordGreaterThan=187 FUnordLessThanEqual=189
     FUnordGreaterThanEqual=191 BitFieldInsert=201 BitFieldSExtract=202 BitFieldUExtract=203 BitReverse=204
     BitCount=205 DPdx=207 DPdy=208 Fwidth=209 DPdxFine=210 DPdyFine=211 FwidthFine=212 DPdxCoarse=213 DPdyCoarse=214
     FwidthCoarse=215 MemoryBarrier=225 AtomicCompareExchangeWeak=231 AtomicIIncrement=232 AtomicIDecrement=233

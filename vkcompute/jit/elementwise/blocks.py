@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from vkcompute.core.buffer_view import TEXEL_BYTES
 from vkcompute.core.quirks import quirks_of
 from vkcompute.ir import SCALARS, UINT32, UINT64, Builder, Function, Memory, Scalar, Value
 from vkcompute.ir.types import vector
@@ -16,10 +17,16 @@ from vkcompute.runtime.scheduling.placeholders import Placeholder
 
 
 class Block(NamedTuple):
-    """The number of adjacent elements per invocation, and the type of the words in which they are accessed."""
+    """The number of adjacent elements per invocation, and how they are accessed.
+
+    Attributes:
+        word: the type of the words that are loaded and stored.
+        texels: True to load blocks of whole texels through texel buffers.
+    """
 
     size: int = 1
     word: str = "uint32"
+    texels: bool = False
 
 
 SINGLE = Block()
@@ -41,10 +48,17 @@ def block_of(runtime: Runtime) -> Block:
     """Returns the blocks that a device streams fastest.
 
     A GPU coalesces 16 bytes per invocation. A driver whose loads take as long for 64 bits as for 8 (quirks.py) is
-    fastest with 32 bytes.
+    fastest with 32 bytes. Texel buffers are used only where they bind all that storage buffers bind.
     """
-    scalar_loads = quirks_of(runtime.device.physical).scalar_loads
-    return Block(8, "uint64") if scalar_loads and "shaderInt64" in runtime.device.features else Block(4)
+    device = runtime.device
+    quirks, limits = quirks_of(device.physical), device.physical.limits
+    texels = (
+        quirks.texel_loads
+        and limits["minTexelBufferOffsetAlignment"] <= limits["minStorageBufferOffsetAlignment"]
+        and limits["maxTexelBufferElements"] * TEXEL_BYTES >= device.max_binding_bytes
+    )
+    wide = quirks.scalar_loads and "shaderInt64" in device.features
+    return Block(8, "uint64", texels) if wide else Block(4, texels=texels)
 
 
 def fits(tensor: Tensor, block: Block) -> bool:
@@ -63,16 +77,19 @@ class BlockAccess:
 
     Args:
         element: the type of the array's elements in memory.
+        is_result: True for an array that is stored.
     """
 
-    def __init__(self, function: Function, name: str, element: Scalar, block: Block) -> None:
-        word, n_bits = SCALARS[block.word], element.bits * block.size
-        if n_bits < word.bits:
-            word = UINT32
+    def __init__(
+        self, function: Function, name: str, element: Scalar, block: Block, *, is_result: bool = False
+    ) -> None:
+        n_bits = element.bits * block.size
+        texels = block.texels and not is_result and n_bits % (8 * TEXEL_BYTES) == 0
+        word = UINT32 if texels or n_bits < SCALARS[block.word].bits else SCALARS[block.word]
         self._lanes = min(n_bits // word.bits, 4)
         self._n = n_bits // word.bits // self._lanes
         self.element = element
-        self.memory: Memory = function.buffer(name, word, lanes=self._lanes)
+        self.memory: Memory = function.buffer(name, word, lanes=self._lanes, texels=texels)
 
     def load(self, b: Builder, number: Value) -> list[Value]:
         """Loads the elements of a block."""

@@ -185,7 +185,7 @@ def _block_program(
         dtypes = wanted or tuple([body.number(c, column[0]).name for column in columns])
         for dtype, column in zip(dtypes, columns, strict=True):
             kind = SCALARS[dtype]
-            out = BlockAccess(c.function, "out", memory_type(kind), block)
+            out = BlockAccess(c.function, "out", memory_type(kind), block, is_result=True)
             out.store(
                 c.builder, number, [c.builder.cast(body.typed(c, each, kind).value, out.element) for each in column]
             )
