@@ -64,13 +64,16 @@ class BuiltInShader:
     target: str = "vulkan1.1"
 
 
-_ANY_DTYPE: dict[str, str | int] = {"MULTIPLY": "multiply_any", "ELEMENT_ID": 2}
+# The values of ELEMENT in multiply.comp.
+_ELEMENTS = {"bool": 1, **{f"uint{n}": n for n in (8, 16, 32, 64)}, **{f"float{n}": 100 + n for n in (16, 32, 64)}}
 
 BUILT_IN_SHADERS: tuple[BuiltInShader, ...] = (
-    BuiltInShader("multiply_any", "multiply.comp", _ANY_DTYPE),
-    BuiltInShader("multiply_f64", "multiply.comp", {"MULTIPLY": "multiply_f64", "HAS_DOUBLE": 1}),
-    # For devices that load texels faster than storage buffers; all of those known have double.
-    BuiltInShader("multiply_texels", "multiply.comp", {**_ANY_DTYPE, "HAS_DOUBLE": 1, "TEXEL": 1}),
+    *(BuiltInShader(f"multiply_{name}", "multiply.comp", {"ELEMENT": n}) for name, n in _ELEMENTS.items()),
+    # For devices that load texels faster than storage buffers.
+    *(
+        BuiltInShader(f"multiply_{name}_texels", "multiply.comp", {"ELEMENT": n, "TEXELS": 1})
+        for name, n in _ELEMENTS.items()
+    ),
     *(
         BuiltInShader(f"logistic_{stage}", f"logistic_{stage}.comp")
         for stage in ("narrow", "forward", "residual", "gradient", "wide_update", "wide_finish")

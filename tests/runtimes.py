@@ -1,4 +1,4 @@
-"""Runtimes on emulated hardware: several queues, or staged transfers, on a device that needs neither."""
+"""Runtimes on emulated hardware: several queues, or staged transfers, on a device that needs neither; their dtypes."""
 
 from __future__ import annotations
 
@@ -18,3 +18,10 @@ def open_runtime(*, timelines: int | tuple[int, int] = 1, staging: bool = False,
     """
     with emulated(timelines=timelines, staging=staging):
         return vc.Runtime(**options)
+
+
+def lacks(gpu: vc.Runtime, dtype: str) -> bool:
+    """True if the device lacks the dtype."""
+    features = {"float16": "shaderFloat16", "float64": "shaderFloat64"}
+    features |= {f"{kind}{n}": f"shaderInt{n}" for kind in ("int", "uint") for n in (8, 16, 64)}
+    return dtype in features and features[dtype] not in gpu.device.features

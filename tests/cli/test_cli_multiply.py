@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cli_done import Done
+from runtimes import lacks
 
 import vkcompute
 
@@ -29,11 +30,17 @@ def _device(gpu: vkcompute.Runtime) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["bool", "int16", "int64", "uint8", "float16", "float32", "float64"])
-def test_the_product_is_that_of_numpy(vk: Run, tmp_path: Path, dtype: str, listing: Listing) -> None:
+def test_the_product_is_that_of_numpy(
+    vk: Run, gpu: vkcompute.Runtime, tmp_path: Path, dtype: str, listing: Listing
+) -> None:
     a, b = (np.random.default_rng(seed).integers(0, 100, (37, 53)).astype(dtype) for seed in (0, 1))
     np.save(tmp_path / "a.npy", a)
     np.save(tmp_path / "b.npy", b)
     done = vk("multiply", "a.npy", "b.npy", "-o", "c.npy", "--chunk-bytes", "1K")
+    if lacks(gpu, dtype):
+        assert re.fullmatch(rf"vkcompute: error: .* cannot run multiply {dtype}: .*\n", done.err, re.DOTALL), done.err
+        assert listing() == ["a.npy", "b.npy"]
+        return
     assert done.err == ""
     assert re.match(rf"37 x 53 {dtype} in \S+ s, \S+ GB/s, on ", done.out)
     product = np.load(tmp_path / "c.npy")
@@ -44,7 +51,7 @@ def test_the_product_is_that_of_numpy(vk: Run, tmp_path: Path, dtype: str, listi
 
 @pytest.mark.parametrize(
     ("line", "dtype", "factor"),
-    [("a.npy 2.5", "float32", 2.5), ("-3 a.npy", "int32", -3), ("a.npy -1e2", "float64", -100.0), ("2 a.npy", "u1", 2)],
+    [("a.npy 2.5", "float32", 2.5), ("-3 a.npy", "int32", -3), ("a.npy -1e2", "float32", -100.0), ("2 a.npy", "u4", 2)],
 )
 def test_a_number_in_place_of_a_file(vk: Run, tmp_path: Path, line: str, dtype: str, factor: float) -> None:
     a = np.arange(10).astype(dtype)
@@ -54,7 +61,7 @@ def test_a_number_in_place_of_a_file(vk: Run, tmp_path: Path, line: str, dtype: 
 
 
 def test_a_file_with_a_number_for_a_name_is_a_file(vk: Run, tmp_path: Path) -> None:
-    a = np.arange(10.0)
+    a = np.arange(10, dtype=np.float32)
     with open(tmp_path / "2.5", "wb") as file:
         np.save(file, a)
     assert vk("multiply", "2.5", "2", "-o", "c.npy").status == 0
@@ -164,7 +171,7 @@ def test_the_next_run_deletes_what_a_killed_one_left(
         process.kill()
     left = [name for name in listing() if name != "a.npy"]
     assert len(left) == 1
-    np.save(tmp_path / "b.npy", np.ones(4))
+    np.save(tmp_path / "b.npy", np.ones(4, np.float32))
     assert vk("multiply", "b.npy", "2", "-o", "c.npy").status == 0
     assert left[0] in listing()  # a minute passes before a file is taken for abandoned
     os.utime(tmp_path / left[0], (0, 0))

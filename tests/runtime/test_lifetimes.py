@@ -224,7 +224,7 @@ USES: dict[str, Callable[[vc.Runtime], object]] = {
     "zeros": lambda r: r.zeros(3),
     "full": lambda r: r.full(3, 1),
     "tensor": lambda r: r.tensor([1, 2]),
-    "kernel": lambda r: r.kernel("multiply_any"),
+    "kernel": lambda r: r.kernel("multiply_float32"),
     "record": lambda r: r.record().__enter__(),
     "flush": lambda r: r.flush(),
     "wait": lambda r: r.wait(),

@@ -103,7 +103,7 @@ if pid == 0:
     faulthandler.dump_traceback_later(20, exit=True)
     for what, use in {
         "launch": lambda: kernel(x, 1, 1), "numpy": x.numpy, "write": lambda: x.write(1), "fill": lambda: x.fill(1),
-        "copy": x.copy, "empty": lambda: gpu.empty(3), "kernel": lambda: gpu.kernel("multiply_any"), "wait": gpu.wait,
+        "copy": x.copy, "empty": lambda: gpu.empty(3), "kernel": lambda: gpu.kernel("multiply_bool"), "wait": gpu.wait,
         "flush": gpu.flush, "graph": graph.run, "record": lambda: gpu.record().__enter__(), "with": gpu.__enter__,
         "dlpack": x.__dlpack__,
     }.items():

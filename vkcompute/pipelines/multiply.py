@@ -1,4 +1,4 @@
-"""The array multiply: c = a * b for every dtype of a tensor, on tensors, a group's tensors and host arrays."""
+"""The array multiply: c = a * b for every dtype that the device has, on tensors, a group's tensors, host arrays."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vkcompute import dtypes
+from vkcompute.core.buffer_view import TEXEL_BYTES
 from vkcompute.core.quirks import quirks_of
 from vkcompute.pipelines.npy_file import Block, NpyFile
 from vkcompute.runtime.groups.group import GroupTensor
@@ -28,39 +29,28 @@ Progress = Callable[[int, int], None]
 """Called with (bytes of the result completed, bytes in total)."""
 
 _LOCAL_SIZE = 256
-_PLAIN_BYTES, _TEXEL_BYTES = 16, 32  # per invocation
 _WINDOW_ALIGN = 4096
-
-# ELEMENT of shaders/multiply.comp per dtype. Products wrap, so signed and unsigned integers share a value.
-_ELEMENTS = {"bool": 1, **{f"{kind}int{n}": n for kind in ("", "u") for n in (8, 16, 32, 64)}} | {
-    f"float{n}": 100 + n for n in (16, 32, 64)
-}
 
 
 class Multiplier:
-    """Multiplies tensors of one dtype on one runtime, with the fastest shader for its device.
+    """Multiplies tensors of one dtype on one runtime, by the variant of shaders/multiply.comp for its device.
 
-    Every dtype works on every device. Elements of 8, 16 and 64 bits are computed in 32-bit words if the device lacks
-    the type; so is float64 if the driver flushes its subnormals. Results equal numpy's bit for bit, except for NaN
-    payloads, and for float32 subnormals on devices that flush them (SwiftShader, lavapipe of Mesa 26).
+    Results equal numpy's bit for bit, except for NaN payloads and flushed subnormals. SwiftShader flushes those of
+    float32, lavapipe of Mesa 26 those of float32 and float64.
     """
 
     def __init__(self, runtime: Runtime, dtype: npt.DTypeLike) -> None:
         self.runtime, self.dtype = runtime, dtypes.lookup(dtype).numpy
         device = runtime.device
         limits = device.physical.limits
-        quirks = quirks_of(device.physical)
-        double = "shaderFloat64" in device.features and not (quirks.flushes_float64 and self.dtype == np.float64)
-        texel = quirks.texel_loads and double and "shaderInt64" in device.features  # both used by multiply_texels
-        self._name = "multiply_texels" if texel else "multiply_any"
-        self._element: int | None = _ELEMENTS[self.dtype.name]
-        if self.dtype == np.float64 and double and not texel:
-            self._name, self._element = "multiply_f64", None
-        self._item_bytes = _TEXEL_BYTES if texel else _PLAIN_BYTES
+        texels = quirks_of(device.physical).texel_loads and "shaderInt64" in device.features  # both used by the variant
+        unsigned = self.dtype.name.replace("uint", "int").replace("int", "uint")  # products of integers wrap alike
+        self._name = f"multiply_{unsigned}_texels" if texels else f"multiply_{unsigned}"
+        self._item_bytes = 2 * TEXEL_BYTES if texels else 16
         self._local_size = min(_LOCAL_SIZE, limits["maxComputeWorkGroupInvocations"])
         largest = device.max_binding_bytes
-        if texel:
-            largest = min(largest, limits["maxTexelBufferElements"] * _PLAIN_BYTES)
+        if texels:
+            largest = min(largest, limits["maxTexelBufferElements"] * TEXEL_BYTES)
         self._window_bytes = largest // _WINDOW_ALIGN * _WINDOW_ALIGN
         self._align = runtime.device.memory.align
         self._groups = limits["maxComputeWorkGroupCount"]
@@ -108,8 +98,6 @@ class Multiplier:
         kernel = self._kernels.get(array_b)
         if kernel is None:
             constants: dict[int | str, Any] = {0: self._local_size, 1: not array_b}
-            if self._element is not None:
-                constants[2] = self._element
             kernel = self._kernels[array_b] = self.runtime.kernel(
                 self._name, name=f"multiply {self.dtype}", constants=constants, check_types=False
             )
@@ -147,6 +135,7 @@ def multiply(
     Raises:
         ValueError: shapes do not match.
         TypeError: dtypes differ, or are not supported by tensors.
+        MissingFeature: the device lacks the dtype.
     """
     if any(isinstance(operand, GroupTensor) for operand in (a, b, out)):
         if runtime is not None:
