@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import itertools
 import threading
@@ -11,6 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from faults import interrupted
 from machine import SCALE
 from runtimes import open_runtime
 
@@ -217,6 +219,18 @@ def test_live_counts_name_what_is_open() -> None:
         for kind in ("Runtime", "Instance", "Device", "Buffer", "Queue"):
             assert counts[kind] > before.get(kind, 0)
         del tensor
+
+
+def test_an_interrupt_neither_loses_counts_nor_blocks_them() -> None:
+    with vc.Runtime() as gpu:
+        for after in range(8):
+            many = [gpu.empty(1) for _ in range(600)]
+            with contextlib.suppress(KeyboardInterrupt), interrupted(after):
+                many[0].buffer.close()
+            counting = threading.Thread(target=live_counts, daemon=True)
+            counting.start()
+            counting.join(60)
+            assert not counting.is_alive()
 
 
 USES: dict[str, Callable[[vc.Runtime], object]] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from vkcompute.core.lifetime import count_change, log_change
+from vkcompute.core.lifetime import live
 from vkcompute.core.memory import Allocation, MemoryPool
 
 PADDING = 64  # so that kernels may load and store whole vectors, of up to 64 bytes, at the end
@@ -38,8 +38,9 @@ class Buffer:
                 self.device.require_open()
                 pool.allocate(self.nbytes, use, self._allocations)
                 self.block, self.offset = self._allocations[0]
-                self._open = True  # atomic with the next line: see `interrupts`
-                log_change(("Buffer", +1))
+                key = id(self)
+                self._open = True  # indivisible from the next line
+                live[key] = "Buffer"
         except BaseException:
             if not self._open:  # else the finalizer frees the range
                 self.device.deletion_queue.append((pool.free, self._allocations))
@@ -51,9 +52,10 @@ class Buffer:
 
     def close(self) -> None:
         """Frees the range after its last use. A second call does nothing."""
+        key = id(self)
         if self._open:
-            self._open = False
-            count_change("Buffer", -1)
+            self._open = False  # indivisible from the next line
+            del live[key]
             self.device.deletion_queue.append((self._pool.free, self._allocations))
 
     def __del__(self) -> None:

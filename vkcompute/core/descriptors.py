@@ -9,7 +9,7 @@ from typing import Any
 from vkcompute.core import vk
 from vkcompute.core.buffer_view import BufferView
 from vkcompute.core.device_child import DeviceChild
-from vkcompute.core.lifetime import count_change, log_change
+from vkcompute.core.lifetime import live
 from vkcompute.core.logical_device import LogicalDevice
 from vkcompute.core.memory import Block
 
@@ -118,7 +118,7 @@ class DescriptorSets:
         self._views: list[BufferView] = []  # destroyed with these sets
         self.handles = layout.acquire() if layout.n_sets else vk.NULL
         self._layout = layout  # now the finalizer has sets to give back
-        log_change(("DescriptorSets", +1))
+        live[id(self)] = "DescriptorSets"
         writes = vk.ffi.new("VkWriteDescriptorSet[]", len(ranges))
         infos = vk.ffi.new("VkDescriptorBufferInfo[]", len(ranges))
         images = vk.ffi.new("VkDescriptorImageInfo[]", len(ranges))
@@ -145,5 +145,5 @@ class DescriptorSets:
     def __del__(self) -> None:
         layout: PipelineLayout | None = getattr(self, "_layout", None)
         if layout is not None:
-            count_change("DescriptorSets", -1)
+            live.pop(id(self), None)  # an interrupt may have come before it was there
             layout.device.deletion_queue.append((layout.release, self.handles))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections import Counter, deque
 from types import TracebackType
 from typing import Any, NoReturn, TypeVar
@@ -17,38 +16,13 @@ _H = TypeVar("_H", bound="Handle")
 Deletion = tuple[Any, ...]
 """A function that destroys or recycles something, and its arguments."""
 
-_changes: deque[tuple[str, int]] = deque()
-log_change = _changes.append  # (kind, +1 or -1): atomic, where an interrupt must not separate it from the line before
-_counts: Counter[str] = Counter()
-_counts_lock = threading.Lock()
-_MAX_CHANGES = 512
-
-
-def count_change(kind: str, change: int) -> None:
-    """Counts a handle of this kind as opened (+1) or closed (-1).
-
-    A finalizer may run inside this function, on the same thread. So the change is logged by an atomic append, and the
-    lock is never waited for.
-    """
-    log_change((kind, change))
-    if len(_changes) > _MAX_CHANGES and _counts_lock.acquire(blocking=False):
-        try:
-            _tally()
-        finally:
-            _counts_lock.release()
-
-
-def _tally() -> None:
-    for _ in range(len(_changes)):
-        kind, change = _changes.popleft()
-        _counts[kind] += change
+live: dict[int, str] = {}
+"""id -> kind of each open handle. Python stores and deletes an item at once, so nothing needs a lock."""
 
 
 def live_counts() -> dict[str, int]:
     """Returns the number of open handles of each kind that has any. For tests of leaks."""
-    with _counts_lock:
-        _tally()
-        return {kind: n for kind, n in sorted(_counts.items()) if n}
+    return dict(sorted(Counter(live.copy().values()).items()))
 
 
 def run_deletions(deletions: list[Deletion], first: int = -1) -> None:
@@ -104,9 +78,9 @@ class Handle:
 
     def _opened(self) -> None:
         """Marks the handle as open: the last step of a constructor, once there is something to destroy."""
-        self._pid, kind = os.getpid(), type(self).__name__
-        self._open = True
-        log_change((kind, +1))  # atomic with the line above
+        self._pid, key, kind = os.getpid(), id(self), type(self).__name__
+        self._open = True  # indivisible from the next line
+        live[key] = kind
 
     @property
     def inherited(self) -> bool:
@@ -120,10 +94,10 @@ class Handle:
 
     def close(self) -> None:
         """Destroys the object. A second call only finishes what Ctrl-C interrupted; a forked child destroys nothing."""
-        kind = type(self).__name__
+        key = id(self)
         if self._open:
-            self._open, self._unfinished = False, True
-            log_change((kind, -1))
+            self._open, self._unfinished = False, True  # indivisible from the next line
+            del live[key]
         if self._unfinished and not self.inherited:
             self._unfinished = False  # so that a call on another thread meanwhile does nothing
             try:
@@ -159,4 +133,4 @@ class Handle:
             if self._close_in_finalizer:
                 self.close()
         except Exception:  # a finalizer cannot raise; the driver frees the rest when the process ends
-            count_change("unfinalized " + type(self).__name__, +1)
+            live[-id(self)] = "unfinalized " + type(self).__name__
