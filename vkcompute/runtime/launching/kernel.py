@@ -6,12 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from vkcompute.core.buffer import Buffer
-from vkcompute.core.descriptors import DescriptorSets, LayoutBinding, PipelineLayout
+from vkcompute.core.descriptors import DescriptorSets
 from vkcompute.core.memory import Block
-from vkcompute.core.pipeline import ComputePipeline, ShaderModule
-from vkcompute.core.quirks import quirks_of
-from vkcompute.errors import MissingFeature
-from vkcompute.runtime.launching.arguments import Bound, bound_range, check_bindings
+from vkcompute.runtime.launching.arguments import Bound, bound_range
+from vkcompute.runtime.launching.compiled_program import KINDS, CompiledProgram
 from vkcompute.runtime.launching.grid import Grids
 from vkcompute.runtime.launching.launch_config import DEFAULT, Launchable, LaunchConfig, take_keywords
 from vkcompute.runtime.launching.program import Program
@@ -24,11 +22,6 @@ from vkcompute.runtime.scheduling.current import TaskRecorder
 from vkcompute.runtime.scheduling.future import Future
 from vkcompute.runtime.scheduling.placeholders import Parameter, Placeholder
 from vkcompute.runtime.scheduling.task import Bindings, BufferMap, Dispatch, Task, Values, resolve
-from vkcompute.spirv.branch_folding import fold_branches
-from vkcompute.spirv.capabilities import missing_features
-from vkcompute.spirv.conversions import replace_conversions
-from vkcompute.spirv.interface import Binding
-from vkcompute.spirv.nesting import exceeds_depth
 
 Launch = tuple[tuple[Any, ...], list[Range], list[Range], "tuple[Kernel, DescriptorSets, Cost]"]
 
@@ -49,7 +42,7 @@ class Kernel(Launchable):
     `launch`, `packed`, `bound`, `sets`, `program`, `push` and `costs` are internal and may change.
     """
 
-    kinds: tuple[str, ...] = ("storage_buffer", "uniform_buffer", "uniform_texel_buffer")
+    kinds: tuple[str, ...] = KINDS
 
     def __init__(
         self, runtime: Context, program: Program, special: Sequence[tuple[int, bytes]], *, check_types: bool = True
@@ -58,41 +51,13 @@ class Kernel(Launchable):
         device = runtime.device
         self.runtime, self.name, self.bindings = runtime, program.name, interface.bindings
         self._check_types = check_types
-        physical = device.physical
-        subgroup = {f"subgroup.{name}" for name in physical.subgroup_operations}
-        missing = missing_features(interface, device.features | subgroup, device.extensions, physical.api_version[:2])
-        missing += [
-            self._unsupported(each) for each in interface.bindings if each.kind not in self.kinds or each.count != 1
-        ]
-        if missing:
-            raise MissingFeature(f"{device} cannot run {self.name}: {'; '.join(missing)}")
-        values = {key: int.from_bytes(value, "little") for key, value in special}
-        self.local_size = interface.local_size.effective(values)
-        self._check_local_size()
+        limit_s = runtime.scheduler.submit_limit_s
+        compiled = CompiledProgram(device, program, special, self.kinds, divided=limit_s is not None)
+        self._compiled, self.local_size = compiled, compiled.local_size
         self.push = PushConstants(self.name, interface.push_constants)
-        self._check_size(self.push.nbytes, "PushConstantsSize", "bytes of push constants", "pass the rest in a tensor")
-        shared, remedy = interface.workgroup_memory.effective(values), "make its shared arrays smaller, or use a tensor"
-        self._check_size(shared, "ComputeSharedMemorySize", "or more bytes of shared memory per workgroup", remedy)
-        private, most = interface.private_memory.effective(values), quirks_of(physical).max_private_nbytes
-        if private > most:
-            raise ValueError(
-                f"{self.name} has {private} or more bytes of variables per invocation; {device} takes {most}; make its "
-                "arrays smaller, or use a tensor"
-            )
-        check_bindings(self.name, device, interface.bindings)
-        self._check_nesting(program.spirv)
-        bindings = [_layout_binding(binding) for binding in interface.bindings]
-        self._layout = PipelineLayout(device, bindings, self.push.nbytes)
-        quirks = quirks_of(physical)
-        spirv = fold_branches(program.spirv, values) if quirks.masks_branches else program.spirv
-        spirv = replace_conversions(spirv, quirks.wrong_conversions)
-        with ShaderModule(device, spirv) as shader:
-            limit_s = runtime.scheduler.submit_limit_s
-            divisible = limit_s is not None and not interface.reads_num_workgroups
-            self._pipeline = ComputePipeline(shader, self._layout, interface.entry_point, special, divisible=divisible)
-        self.costs = Costs(limit_s, divisible=divisible)
-        self.program = self._pipeline.handle, self._layout.handle, self._layout.n_sets
-        self.n_tensors = len(bindings)
+        self.costs = Costs(limit_s, divisible=compiled.divisible)
+        self.program = compiled.pipeline.handle, compiled.layout.handle, compiled.layout.n_sets
+        self.n_tensors = len(self.bindings)
         self.writes = [i for i, binding in enumerate(self.bindings) if binding.writes]
         self.reads = [i for i, binding in enumerate(self.bindings) if binding.reads]
         self._grids = Grids(self.name, device, self.local_size, self.bindings)
@@ -207,48 +172,14 @@ class Kernel(Launchable):
 
     def sets(self, ranges: Sequence[tuple[Block, int, int]]) -> DescriptorSets:
         """Makes descriptor sets for ranges (block, offset in it, nbytes). Requires the device's lock."""
-        return DescriptorSets(self._layout, ranges)
+        return DescriptorSets(self._compiled.layout, ranges)
 
     def grid(self, tensors: Sequence[Any], grid: int | Sequence[int] | None) -> Grid:
         """The grid of a launch on checked tensors; see `Grids.of`."""
         return self._grids.of(tensors, grid)
 
-    def _check_local_size(self) -> None:
-        limits = self.runtime.device.physical.limits
-        most, sizes = limits["maxComputeWorkGroupInvocations"], limits["maxComputeWorkGroupSize"]
-        x, y, z = self.local_size
-        if x * y * z > most or not all(0 < n <= limit for n, limit in zip(self.local_size, sizes, strict=True)):
-            raise ValueError(
-                f"{self.name} has workgroups of {self.local_size}, {x * y * z} invocations; {self.runtime.device} runs "
-                f"1 to {most}, at most {sizes} along x, y and z; set another local size"
-            )
-
-    def _check_nesting(self, spirv: bytes) -> None:
-        most = quirks_of(self.runtime.device.physical).max_nesting
-        if most is not None and exceeds_depth(spirv, most):
-            raise ValueError(
-                f"{self.name} has branches and loops nested deeper than {most}, which {self.runtime.device} ignores; "
-                "nest fewer, or write a loop or a table"
-            )
-
-    def _check_size(self, nbytes: int, limit: str, what: str, remedy: str) -> None:
-        most = self.runtime.device.physical.limits[f"max{limit}"]
-        if nbytes > most:
-            raise ValueError(f"{self.name} has {nbytes} {what}; {self.runtime.device} takes {most}; {remedy}")
-
-    def _unsupported(self, binding: Binding) -> str:
-        what = binding.kind
-        if binding.count != 1:
-            what = f"array of {binding.count or 'any number of'} {what}s"
-        article = "an" if what[0] in "ai" else "a"
-        return f"binding {binding.binding} is {article} {what}; kernels here take {', '.join(self.kinds)} bindings"
-
     def __repr__(self) -> str:
         return f"<kernel {self.name} on {self.runtime.device}>"
-
-
-def _layout_binding(binding: Binding) -> LayoutBinding:
-    return binding.set, binding.binding, binding.kind, binding.texel.dtype if binding.texel else ""
 
 
 def _is_placeholder(tensor: Tensor) -> bool:

@@ -1,0 +1,125 @@
+"""Compiled programs: checked against the features and limits of a device, and compiled by its driver."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from vkcompute.core.descriptors import LayoutBinding, PipelineLayout
+from vkcompute.core.device import Device
+from vkcompute.core.pipeline import ComputePipeline, ShaderModule
+from vkcompute.core.quirks import quirks_of
+from vkcompute.errors import MissingFeature
+from vkcompute.runtime.launching.arguments import check_bindings
+from vkcompute.runtime.launching.program import Program
+from vkcompute.spirv.branch_folding import fold_branches
+from vkcompute.spirv.capabilities import missing_features
+from vkcompute.spirv.conversions import replace_conversions
+from vkcompute.spirv.interface import Binding
+from vkcompute.spirv.nesting import exceeds_depth
+
+KINDS = ("storage_buffer", "uniform_buffer", "uniform_texel_buffer")
+
+
+class CompiledProgram:
+    """A program's pipeline on a device.
+
+    Args:
+        special: (id, bytes) of the specialization constants to set.
+        kinds: the supported kinds of bindings.
+        divided: allows dispatches that are parts of a larger grid, unless the shader reads the number of workgroups.
+
+    Raises:
+        MissingFeature: the device lacks something that the program requires.
+        ValueError: the program exceeds a limit of the device.
+
+    Attributes:
+        local_size: invocations per workgroup along x, y and z.
+        layout, pipeline: the driver's objects.
+        divisible: True if dispatches may be parts of a larger grid.
+    """
+
+    def __init__(
+        self,
+        device: Device,
+        program: Program,
+        special: Sequence[tuple[int, bytes]] = (),
+        kinds: Collection[str] = KINDS,
+        *,
+        divided: bool = False,
+    ) -> None:
+        interface = program.interface
+        self._device, self._program = device, program
+        self._check_features(kinds)
+        values = {key: int.from_bytes(value, "little") for key, value in special}
+        self.local_size = interface.local_size.effective(values)
+        self._check_limits(values)
+        push = interface.push_constants
+        bindings = [_layout_binding(binding) for binding in interface.bindings]
+        self.layout = PipelineLayout(device, bindings, push.nbytes if push is not None else 0)
+        self.divisible = divided and not interface.reads_num_workgroups
+        quirks = quirks_of(device.physical)
+        spirv = fold_branches(program.spirv, values) if quirks.masks_branches else program.spirv
+        spirv = replace_conversions(spirv, quirks.wrong_conversions)
+        with ShaderModule(device, spirv) as shader:
+            self.pipeline = ComputePipeline(
+                shader, self.layout, interface.entry_point, special, divisible=self.divisible
+            )
+
+    def _check_features(self, kinds: Collection[str]) -> None:
+        device, program = self._device, self._program
+        physical, bindings = device.physical, program.interface.bindings
+        subgroup = {f"subgroup.{name}" for name in physical.subgroup_operations}
+        features, version = device.features | subgroup, physical.api_version[:2]
+        missing = missing_features(program.interface, features, device.extensions, version)
+        missing += [_unsupported(each, kinds) for each in bindings if each.kind not in kinds or each.count != 1]
+        if missing:
+            raise MissingFeature(f"{device} cannot run {program.name}: {'; '.join(missing)}")
+
+    def _check_limits(self, values: Mapping[int, int]) -> None:
+        interface, name = self._program.interface, self._program.name
+        self._check_local_size()
+        push = interface.push_constants
+        if push is not None:
+            self._check_size(push.nbytes, "PushConstantsSize", "bytes of push constants", "pass the rest in a tensor")
+        shared, remedy = interface.workgroup_memory.effective(values), "make its shared arrays smaller, or use a tensor"
+        self._check_size(shared, "ComputeSharedMemorySize", "or more bytes of shared memory per workgroup", remedy)
+        quirks = quirks_of(self._device.physical)
+        private, most = interface.private_memory.effective(values), quirks.max_private_nbytes
+        if private > most:
+            raise ValueError(
+                f"{name} has {private} or more bytes of variables per invocation; {self._device} takes {most}; make "
+                "its arrays smaller, or use a tensor"
+            )
+        check_bindings(name, self._device, interface.bindings)
+        if quirks.max_nesting is not None and exceeds_depth(self._program.spirv, quirks.max_nesting):
+            raise ValueError(
+                f"{name} has branches and loops nested deeper than {quirks.max_nesting}, which {self._device} ignores; "
+                "nest fewer, or write a loop or a table"
+            )
+
+    def _check_local_size(self) -> None:
+        limits = self._device.physical.limits
+        most, sizes = limits["maxComputeWorkGroupInvocations"], limits["maxComputeWorkGroupSize"]
+        x, y, z = self.local_size
+        if x * y * z > most or not all(0 < n <= limit for n, limit in zip(self.local_size, sizes, strict=True)):
+            raise ValueError(
+                f"{self._program.name} has workgroups of {self.local_size}, {x * y * z} invocations; {self._device} "
+                f"runs 1 to {most}, at most {sizes} along x, y and z; set another local size"
+            )
+
+    def _check_size(self, nbytes: int, limit: str, what: str, remedy: str) -> None:
+        most = self._device.physical.limits[f"max{limit}"]
+        if nbytes > most:
+            raise ValueError(f"{self._program.name} has {nbytes} {what}; {self._device} takes {most}; {remedy}")
+
+
+def _unsupported(binding: Binding, kinds: Collection[str]) -> str:
+    what = binding.kind
+    if binding.count != 1:
+        what = f"array of {binding.count or 'any number of'} {what}s"
+    article = "an" if what[0] in "ai" else "a"
+    return f"binding {binding.binding} is {article} {what}; kernels here take {', '.join(kinds)} bindings"
+
+
+def _layout_binding(binding: Binding) -> LayoutBinding:
+    return binding.set, binding.binding, binding.kind, binding.texel.dtype if binding.texel else ""
