@@ -1,4 +1,4 @@
-"""`vkcompute compile`: GLSL compute shaders to SPIR-V, and their interface."""
+"""`vkcompute compile`: GLSL compute shaders to SPIR-V, their interface, and the machine code of a device."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vkcompute import disk
-from vkcompute.cli import terminal
+from vkcompute.cli import statistics, terminal
 from vkcompute.cli.options import Commands, Parser, check_output
 from vkcompute.compilers.compiler import TARGETS
 
@@ -20,9 +20,12 @@ if TYPE_CHECKING:
 def add_parser(commands: Commands) -> None:
     """Adds the command's parser."""
     text = """Compiles a GLSL compute shader to SPIR-V, with the compiler that vkcompute finds. --reflect shows its
-    bindings, push constants and specialization constants instead; a file is then written only with -o."""
+    bindings, push constants and specialization constants instead; --statistics and --assembly show how a device's
+    driver compiles it. A file is then written only with -o."""
     parser: Parser = commands.add_parser("compile", help="compile a GLSL compute shader", description=text)
-    parser.add_argument("source", metavar="x.comp", help="GLSL; for --reflect also SPIR-V (.spv)")
+    parser.add_argument(
+        "source", metavar="x.comp", help="GLSL; also SPIR-V (.spv) or Python (.py) if nothing is written"
+    )
     parser.add_argument("-o", "--output", metavar="x.spv", help="where to write (default: beside the source)")
     parser.add_argument(
         "-D", dest="defines", metavar="NAME[=VALUE]", action="append", type=_define, default=[], help="define a macro"
@@ -38,7 +41,8 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument("-O", "--optimize", action="store_true", help="optimize for speed")
     parser.add_argument("--target", choices=TARGETS, default="vulkan1.2", help="(default: %(default)s)")
     parser.add_argument("--reflect", action="store_true", help="show the kernel's interface")
-    parser.add_argument("--json", action="store_true", help="show the interface as JSON")
+    statistics.add_options(parser)
+    parser.add_argument("--json", action="store_true", help="show the interface, or the statistics, as JSON")
     parser.set_defaults(run=run)
 
 
@@ -56,23 +60,43 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         CompileError, NoCompiler: as of `glsl`.
         SpirvError: the SPIR-V is invalid or not supported.
+        MissingFeature, NoDevice: as of `statistics.write`.
         ValueError, OSError: the source cannot be read, or the output cannot be written.
     """
-    reflects = args.reflect or args.json
-    is_spirv = Path(args.source).suffix == ".spv"
-    if is_spirv and (args.output or not reflects):
-        raise ValueError(f"{args.source} is SPIR-V already; --reflect shows its interface")
-    target = args.output or (None if reflects else os.path.splitext(args.source)[0] + ".spv")
+    asks_driver = args.statistics or args.assembly
+    reflects = args.reflect or (args.json and not asks_driver)
+    shows = reflects or asks_driver
+    if args.on is not None and not asks_driver:
+        raise ValueError("--on chooses the GPU of --statistics and --assembly; give one of them, too")
+    if args.json and args.reflect and asks_driver:
+        raise ValueError("--json shows the interface, or what the driver compiled; leave out --reflect, or the others")
+    suffix = Path(args.source).suffix
+    if suffix == ".py":
+        return _python(args, reads_only=asks_driver and not args.reflect and not args.output)
+    is_spirv = suffix == ".spv"
+    if is_spirv and (args.output or not shows):
+        raise ValueError(f"{args.source} is SPIR-V already; --reflect and --statistics show what it is")
+    target = args.output or (None if shows else os.path.splitext(args.source)[0] + ".spv")
     if target is not None:
         check_output(target, args.source)
     spirv = Path(args.source).read_bytes() if is_spirv else _compiled(args)
     interface = _interface(args.source, spirv)
     if target is not None:
         disk.write_atomic(Path(target), spirv)
-        if not reflects and not args.quiet:
+        if not shows and not args.quiet:
             terminal.write(f"wrote {target} ({terminal.count(len(spirv), 'byte')})")
     if reflects:
         terminal.write(_json(interface) if args.json else _text(interface))
+    if asks_driver:
+        statistics.write(args, [(Path(args.source).stem, spirv)])
+    return 0
+
+
+def _python(args: argparse.Namespace, *, reads_only: bool) -> int:
+    """Shows the kernels of a Python file as a driver compiles them."""
+    if not reads_only:
+        raise ValueError(f"{args.source} is Python; --statistics and --assembly show its kernels, and write no file")
+    statistics.write(args, statistics.kernels_in(args.source))
     return 0
 
 

@@ -66,6 +66,10 @@ class Device(LogicalDevice):
             self.fn.vkGetDeviceQueue(self.handle, family, index, pointer)
             self.queues.append(Queue(self, pointer[0], family, number, role))
 
+    @property
+    def pipeline_cache_handle(self) -> Any:
+        return self.pipeline_cache.handle
+
     def buffer(self, nbytes: int, use: str = "device") -> Buffer:
         """Allocates a buffer of at least `nbytes`; `use` is "device", or host-visible "upload" or "download".
 
@@ -95,6 +99,7 @@ class Device(LogicalDevice):
 
     def _end(self) -> None:
         if self._deletions:  # the last holder of lent memory may go while the device is being closed
+            self.fn.vkDeviceWaitIdle(self.handle)  # also for submits with an unknown value: validation objected to them
             self._close_children()
             if hasattr(self, "pipeline_cache"):
                 self.pipeline_cache.close()

@@ -22,6 +22,7 @@ _STRUCTURES: tuple[tuple[str, tuple[int, int] | str], ...] = (
     ("VkPhysicalDeviceCooperativeMatrixFeaturesKHR", "VK_KHR_cooperative_matrix"),
     ("VkPhysicalDeviceShaderClockFeaturesKHR", "VK_KHR_shader_clock"),
     ("VkPhysicalDeviceRobustness2FeaturesEXT", "VK_EXT_robustness2"),
+    ("VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR", "VK_KHR_pipeline_executable_properties"),
 )
 # Extensions whose structures must not be chained with those of Vulkan 1.3 (VUID-VkDeviceCreateInfo-pNext-06532).
 _CORE_IN_1_3 = {
@@ -46,7 +47,7 @@ WANTED: frozenset[str] = frozenset(
     shaderBufferFloat32Atomics shaderBufferFloat32AtomicAdd shaderBufferFloat64Atomics shaderBufferFloat64AtomicAdd
     shaderSharedFloat32Atomics shaderSharedFloat32AtomicAdd shaderSharedFloat64Atomics shaderSharedFloat64AtomicAdd
     shaderBufferFloat32AtomicMinMax shaderSharedFloat32AtomicMinMax shaderBufferFloat16AtomicAdd
-    cooperativeMatrix shaderSubgroupClock shaderDeviceClock
+    cooperativeMatrix shaderSubgroupClock shaderDeviceClock pipelineExecutableInfo
     """.split()
 )
 

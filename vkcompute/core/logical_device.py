@@ -105,6 +105,11 @@ class LogicalDevice(Handle, Guarded):
         return vk.Functions(lambda name: vk.lib.vkGetDeviceProcAddr(self.handle, name), wrappers)
 
     @property
+    def pipeline_cache_handle(self) -> Any:
+        """The VkPipelineCache, or a null handle."""
+        return vk.NULL
+
+    @property
     def max_binding_bytes(self) -> int:
         """The most bytes that a kernel can access through one storage-buffer binding."""
         return int(self.physical.limits["maxStorageBufferRange"])
@@ -177,8 +182,7 @@ class LogicalDevice(Handle, Guarded):
         self.submit_lock = threading.Lock()
 
     def _close_children(self) -> None:
-        """Closes and destroys everything that was created on the device, but for its queues."""
-        self.fn.vkDeviceWaitIdle(self.handle)  # also for submits with an unknown value: validation objected to them
+        """Closes and destroys everything that was created on the idle device, but for its queues."""
         children = list(self.children.values())
         for reference, _ in children:
             if (child := reference()) is not None:

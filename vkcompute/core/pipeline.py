@@ -7,19 +7,18 @@ from typing import Any
 
 from vkcompute.core import vk
 from vkcompute.core.descriptors import PipelineLayout
-from vkcompute.core.device import Device
 from vkcompute.core.device_child import DeviceChild
+from vkcompute.core.logical_device import LogicalDevice
 
 _COMPUTE_STAGE = 0x20
 _DISPATCH_BASE = 0x10  # VK_PIPELINE_CREATE_DISPATCH_BASE_BIT
+_CAPTURE = 0x40 | 0x80  # VK_PIPELINE_CREATE_CAPTURE_STATISTICS_BIT_KHR and CAPTURE_INTERNAL_REPRESENTATIONS
 
 
 class ShaderModule(DeviceChild):
     """A VkShaderModule. Check the SPIR-V before (`spirv.check`): drivers crash on invalid words."""
 
-    device: Device
-
-    def __init__(self, device: Device, spirv: bytes) -> None:
+    def __init__(self, device: LogicalDevice, spirv: bytes) -> None:
         super().__init__(device)
         code = vk.ffi.from_buffer("uint32_t[]", spirv)
         info = vk.struct("VkShaderModuleCreateInfo", codeSize=len(spirv), pCode=code)
@@ -33,9 +32,8 @@ class ComputePipeline(DeviceChild):
         shader: the module; it may be closed afterwards.
         constants: (constant id, bytes of the value) of each specialization constant to set.
         divisible: allows dispatches that are parts of a larger grid. The shader must not read the number of workgroups.
+        captured: keeps what `executables.py` reads. Requires the feature `pipelineExecutableInfo`.
     """
-
-    device: Device
 
     def __init__(
         self,
@@ -45,6 +43,7 @@ class ComputePipeline(DeviceChild):
         constants: Sequence[tuple[int, bytes]] = (),
         *,
         divisible: bool = False,
+        captured: bool = False,
     ) -> None:
         super().__init__(shader.device)
         self.layout = layout
@@ -70,13 +69,15 @@ class ComputePipeline(DeviceChild):
             pName=entry_point,
             pSpecializationInfo=special,
         )
-        flags = _DISPATCH_BASE if divisible else 0
+        flags = (_DISPATCH_BASE if divisible else 0) | (_CAPTURE if captured else 0)
         info = vk.struct(
             "VkComputePipelineCreateInfo", flags=flags, stage=stage, layout=layout.handle, basePipelineIndex=-1
         )
-        self.handle = self.device.retry(self._compile, info)
+        # A cached pipeline may have been compiled without capture.
+        cache = vk.NULL if captured else self.device.pipeline_cache_handle
+        self.handle = self.device.retry(self._compile, cache, info)
 
-    def _compile(self, info: Any) -> Any:
+    def _compile(self, cache: Any, info: Any) -> Any:
         pointer, device = vk.ffi.new("VkPipeline*"), self.device
-        arguments = device.handle, device.pipeline_cache.handle, 1, info, vk.NULL, pointer
+        arguments = device.handle, cache, 1, info, vk.NULL, pointer
         return device.create_at(pointer, "vkCreateComputePipelines", arguments, self.deletions)

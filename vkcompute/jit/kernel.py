@@ -8,11 +8,15 @@ import os
 from collections.abc import Callable
 from functools import cached_property, partial
 from types import FunctionType
-from typing import Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from vkcompute.errors import KernelError
 from vkcompute.jit.frontend.source import Definition, definition_of, parameters_of, read
 from vkcompute.runtime.launching.launch_config import DEFAULT, Launchable, LaunchConfig, take_keywords
+
+if TYPE_CHECKING:
+    from vkcompute.jit.launching.launcher import Launcher
+    from vkcompute.runtime.launching.statistics import KernelStatistics
 
 _Function = TypeVar("_Function", bound=Callable[..., object])
 PRINT_LIMIT = 10_000
@@ -65,17 +69,50 @@ class PythonKernel(PythonLaunchable):
 
     @cached_property
     def _launch(self) -> Callable[..., Any]:  # type: ignore[override]
-        if _is_set("VKCOMPUTE_SIMULATE"):
-            return self.simulate._launch
+        return self.simulate._launch if _is_set("VKCOMPUTE_SIMULATE") else self._launcher
+
+    @cached_property
+    def _launcher(self) -> Launcher:
         from vkcompute.jit.launching.launcher import Launcher  # not at import: it loads the driver
 
-        checked = _is_set("VKCOMPUTE_CHECK_BOUNDS") if self._check_bounds is None else self._check_bounds
-        return Launcher(self._definition, self._signature, checked, self._fast_math, self._print_limit)
+        return Launcher(self._definition, self._signature, self._checked, self._fast_math, self._print_limit)
 
     @cached_property
     def simulate(self) -> Simulation:
         """The simulated kernel, run by Python: `kernel.simulate(…)`, `kernel.simulate[groups, local_size](…)`."""
         return Simulation(self._definition, self._signature)
+
+    def spirv(self) -> bytes:
+        """Returns the SPIR-V for arguments of the annotated types, on the default local size. Needs no device.
+
+        Raises:
+            KernelError: kernels do not support something that the function does with such arguments.
+            TypeError: a parameter has no annotation of its type.
+        """
+        from vkcompute.jit.compilation.annotations import annotated_signature
+        from vkcompute.jit.compilation.build import CompileOptions
+        from vkcompute.jit.compilation.specialization import specialize
+
+        options = CompileOptions(check_bounds=self._checked, fast_math=self._fast_math)
+        return specialize(self._definition, annotated_signature(self._definition.function), options).spirv
+
+    @property
+    def _checked(self) -> bool:
+        return _is_set("VKCOMPUTE_CHECK_BOUNDS") if self._check_bounds is None else self._check_bounds
+
+    def statistics(self, *args: Any, **named: Any) -> KernelStatistics:
+        """Returns how the driver compiled the kernel for the arguments of a launch; see `Kernel.statistics`.
+
+        It takes what a launch takes, `grid=` and `local_size=` included, and launches nothing.
+        """
+        return self._launcher.kernel(*take_keywords(DEFAULT, named, self._signature.parameters), args).statistics()
+
+    def assembly(self, *args: Any, **named: Any) -> str:
+        """Returns the kernel in the device's assembly language, for the arguments of a launch; see `Kernel.assembly`.
+
+        It takes what a launch takes, `grid=` and `local_size=` included, and launches nothing.
+        """
+        return self._launcher.kernel(*take_keywords(DEFAULT, named, self._signature.parameters), args).assembly()
 
     def __repr__(self) -> str:
         return f"<Python kernel {self.__name__}>"

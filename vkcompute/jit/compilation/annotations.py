@@ -83,6 +83,23 @@ def annotations_of(function: FunctionType) -> dict[int, Any]:
     return {position: kind for position, kind in types.items() if kind is not None}
 
 
+def annotated_signature(function: FunctionType) -> tuple[Any, ...]:
+    """Returns the signature (`build.Signature`) that the annotations give.
+
+    Raises:
+        TypeError: a parameter has no annotation of its type.
+    """
+    types, code = annotations_of(function), function.__code__
+    names = code.co_varnames[: code.co_argcount]
+    if missing := [name for position, name in enumerate(names) if position not in types]:
+        raise TypeError(
+            f"without arguments, {function.__name__} is compiled for the types of its annotations; annotate "
+            f"{', '.join(missing)}, as {missing[0]}: vc.float32[:] for a tensor, {missing[0]}: vc.float32 for a number"
+        )
+    found = [types[position] for position in range(len(names))]
+    return tuple([(each.dtype.char, each.ndim) if isinstance(each, TensorType) else each for each in found])
+
+
 def _is_set(cell: Any) -> bool:
     try:
         return cell.cell_contents is not cell

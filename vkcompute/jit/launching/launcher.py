@@ -55,17 +55,30 @@ class Launcher:
             plan = None
         return (plan and plan.launch(args, config.queue)) or self._planned(key, config, args)
 
+    def kernel(self, config: LaunchConfig, named: Mapping[str, Any], args: tuple[Any, ...]) -> Kernel:
+        """Returns the kernel that a launch with these arguments would run."""
+        args = bound(self._name, self._parameters, args, named)
+        if group_of(args) is not None:
+            raise TypeError(f"{self._name} is compiled for each device of a group; pass the shards of one, x.shards[0]")
+        args, signature = self._typed(args)
+        return self._on_grid(signature, config.groups, config.local_size, args, self._runtime(args))[1]
+
+    def _runtime(self, args: tuple[Any, ...]) -> Runtime:
+        """Returns the runtime of the tensors among the arguments."""
+        for arg in args:
+            if type(arg) is Tensor:
+                return runtime_of(arg)
+        raise TypeError(f"{self._name} takes a tensor, on whose device it runs; got none")
+
     def _planned(self, key: tuple[Any, ...], config: LaunchConfig, args: tuple[Any, ...]) -> Any:
         """Launches without a plan, and keeps one for launches with the same key."""
         if (group := group_of(args)) is not None:
             return group.kernel(lambda *here: self(config, here, {}))(*args)
         groups, local, queue = config
         given, args, signature = args, *self._typed(args)
+        found, kernel, loops, grid = self._on_grid(signature, groups, local, args, self._runtime(args))
         tensors = [arg for arg in args if type(arg) is Tensor]
-        if not tensors:
-            raise TypeError(f"{self._name} takes a tensor, on whose device it runs; got none")
         self._tensor_at = [type(arg) for arg in args].index(Tensor)
-        found, kernel, loops, grid = self._on_grid(signature, groups, local, args, runtime_of(tensors[0]))
         pushes = [
             args[at] if what == VALUE else args[at].size if what == SIZE else pushed(args[at], what)
             for at, what in found.pushes

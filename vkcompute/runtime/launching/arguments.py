@@ -12,6 +12,7 @@ from vkcompute import dtypes
 from vkcompute.core.buffer import Buffer
 from vkcompute.core.buffer_view import TEXEL_BYTES
 from vkcompute.core.device import Device
+from vkcompute.core.logical_device import LogicalDevice
 from vkcompute.runtime.memory.context import Context
 from vkcompute.runtime.memory.tensor import Tensor
 from vkcompute.spirv.interface import Binding
@@ -99,7 +100,7 @@ _PER_KERNEL = {
 _MAX_BINDING_NUMBER = 65_535  # drivers keep an entry for each number up to the highest
 
 
-def check_bindings(kernel: str, device: Device, bindings: Sequence[Binding]) -> None:
+def check_bindings(kernel: str, device: LogicalDevice, bindings: Sequence[Binding]) -> None:
     """Raises ValueError if a kernel has more bindings or descriptor sets than the device can bind.
 
     Drivers do not check this, and some crash.

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from vkcompute.core.descriptors import LayoutBinding, PipelineLayout
-from vkcompute.core.device import Device
+from vkcompute.core.executables import Executable, executables_of
+from vkcompute.core.logical_device import LogicalDevice
 from vkcompute.core.pipeline import ComputePipeline, ShaderModule
 from vkcompute.core.quirks import quirks_of
 from vkcompute.errors import MissingFeature
 from vkcompute.runtime.launching.arguments import check_bindings
 from vkcompute.runtime.launching.program import Program
+from vkcompute.runtime.launching.statistics import KernelStatistics, assembly_of, statistics_of
 from vkcompute.spirv.branch_folding import fold_branches
 from vkcompute.spirv.capabilities import missing_features
 from vkcompute.spirv.conversions import replace_conversions
@@ -40,7 +42,7 @@ class CompiledProgram:
 
     def __init__(
         self,
-        device: Device,
+        device: LogicalDevice,
         program: Program,
         special: Sequence[tuple[int, bytes]] = (),
         kinds: Collection[str] = KINDS,
@@ -48,7 +50,7 @@ class CompiledProgram:
         divided: bool = False,
     ) -> None:
         interface = program.interface
-        self._device, self._program = device, program
+        self._device, self._program, self._special = device, program, special
         self._check_features(kinds)
         values = {key: int.from_bytes(value, "little") for key, value in special}
         self.local_size = interface.local_size.effective(values)
@@ -59,11 +61,32 @@ class CompiledProgram:
         self.divisible = divided and not interface.reads_num_workgroups
         quirks = quirks_of(device.physical)
         spirv = fold_branches(program.spirv, values) if quirks.masks_branches else program.spirv
-        spirv = replace_conversions(spirv, quirks.wrong_conversions)
-        with ShaderModule(device, spirv) as shader:
-            self.pipeline = ComputePipeline(
-                shader, self.layout, interface.entry_point, special, divisible=self.divisible
+        self._spirv = replace_conversions(spirv, quirks.wrong_conversions)
+        self.pipeline = self._pipeline()
+
+    def _pipeline(self, *, captured: bool = False) -> ComputePipeline:
+        entry_point = self._program.interface.entry_point
+        with ShaderModule(self._device, self._spirv) as shader:
+            return ComputePipeline(
+                shader, self.layout, entry_point, self._special, divisible=self.divisible, captured=captured
             )
+
+    def statistics(self) -> KernelStatistics:
+        """Compiles the program again, and returns the driver's statistics. See `Kernel.statistics`."""
+        return statistics_of(self._device.physical, self._executable())
+
+    def assembly(self) -> str:
+        """Compiles the program again, and returns the assembly. See `Kernel.assembly`."""
+        return assembly_of(self._device.physical, self._executable())
+
+    def _executable(self) -> Executable:
+        if "pipelineExecutableInfo" not in self._device.features:
+            raise MissingFeature(
+                f"{self._device} has no VK_KHR_pipeline_executable_properties, and does not tell how it compiled "
+                f"{self._program.name}; `vkcompute compile FILE --statistics --on navi21` asks AMD's compiler instead"
+            )
+        with self._pipeline(captured=True) as pipeline:
+            return executables_of(pipeline)[0]
 
     def _check_features(self, kinds: Collection[str]) -> None:
         device, program = self._device, self._program

@@ -14,6 +14,7 @@ from vkcompute.runtime.launching.grid import Grids
 from vkcompute.runtime.launching.launch_config import DEFAULT, Launchable, LaunchConfig, take_keywords
 from vkcompute.runtime.launching.program import Program
 from vkcompute.runtime.launching.push_constants import PushConstants
+from vkcompute.runtime.launching.statistics import KernelStatistics
 from vkcompute.runtime.memory.context import Context
 from vkcompute.runtime.memory.tensor import Tensor, alias
 from vkcompute.runtime.scheduling.access_history import Range
@@ -137,6 +138,24 @@ class Kernel(Launchable):
         if not late and not any(isinstance(x, Tensor) and _is_placeholder(x) for x in tensors):
             return recorder.add(Dispatch(*self.launch(args, named, grid)))
         return recorder.add(DeferredDispatch(self, tensors, self.push.in_order(given, named) if named else given, grid))
+
+    def statistics(self) -> KernelStatistics:
+        """Returns how the driver compiled the kernel: registers, spills, occupancy, instructions. Launches nothing.
+
+        Raises:
+            MissingFeature: the device has no VK_KHR_pipeline_executable_properties.
+        """
+        self.runtime.require_open()
+        return self._compiled.statistics()
+
+    def assembly(self) -> str:
+        """Returns the kernel in the device's assembly language. Launches nothing.
+
+        Raises:
+            MissingFeature: the device has no VK_KHR_pipeline_executable_properties, or its driver shows no assembly.
+        """
+        self.runtime.require_open()
+        return self._compiled.assembly()
 
     def packed(self, values: Sequence[Any], named: Mapping[str, Any]) -> bytes:
         """Packs the push constants; returns no bytes if the kernel has none."""
