@@ -38,17 +38,25 @@ def blocks_of(runtime: Runtime, masks: Sequence[Mask], tensors: Sequence[Tensor]
     Args:
         masks: broadcast masks of the tensors (broadcasting.py).
     """
-    block = cached(runtime, Block, lambda: block_of(runtime))
     streamed = [tensor for tensor, mask in zip(tensors, masks, strict=True) if all(mask)]
+    block = block_of(runtime, [tensor.dtype.itemsize for tensor in streamed or tensors])
     alike = all(all(mask) or not any(mask) for mask in masks)
     return block if alike and all(fits(tensor, block) for tensor in (*streamed, *outs)) else SINGLE
 
 
-def block_of(runtime: Runtime) -> Block:
-    """Returns the blocks that a device streams fastest.
+def block_of(runtime: Runtime, itemsizes: Sequence[int]) -> Block:
+    """Returns the blocks that a device streams fastest, for tensors with elements of these sizes.
 
-    A GPU coalesces 16 bytes per invocation. A driver whose loads take as long for 64 bits as for 8 (quirks.py) is
-    fastest with 32 bytes. Texel buffers are used only where they bind all that storage buffers bind.
+    A driver whose loads take as long for 64 bits as for 8 (quirks.py) is fastest with 32 bytes of float32.
+    """
+    words, texels = cached(runtime, Block, lambda: _accesses(runtime))
+    return Block(8, "uint64", texels) if words else wide(itemsizes)._replace(texels=texels)
+
+
+def _accesses(runtime: Runtime) -> tuple[bool, bool]:
+    """Returns whether a device accesses words of 64 bits, and loads texels; see `Block`.
+
+    Texel buffers are used only where they bind all that storage buffers bind.
     """
     device = runtime.device
     quirks, limits = quirks_of(device.physical), device.physical.limits
@@ -57,8 +65,16 @@ def block_of(runtime: Runtime) -> Block:
         and limits["minTexelBufferOffsetAlignment"] <= limits["minStorageBufferOffsetAlignment"]
         and limits["maxTexelBufferElements"] * TEXEL_BYTES >= device.max_binding_bytes
     )
-    wide = quirks.scalar_loads and "shaderInt64" in device.features
-    return Block(8, "uint64", texels) if wide else Block(4, texels=texels)
+    return quirks.scalar_loads and "shaderInt64" in device.features, texels
+
+
+def wide(itemsizes: Sequence[int]) -> Block:
+    """Returns the blocks for a GPU, which loads and stores 16 bytes by one instruction.
+
+    That is 16 bytes of the narrowest tensor, if that is within the padding (64 bytes) of the widest; at least 4
+    elements.
+    """
+    return Block(max(min(16 // min(itemsizes), 64 // max(itemsizes)), 4))
 
 
 def fits(tensor: Tensor, block: Block) -> bool:

@@ -14,7 +14,7 @@ from vkcompute.ir import SCALARS, UINT32
 from vkcompute.jit.compilation.arguments import MOST_ELEMENTS, bound, group_of
 from vkcompute.jit.compilation.build import Signature, real_of
 from vkcompute.jit.compilation.specialization import TRUTH, VALUE
-from vkcompute.jit.elementwise.blocks import Block, BlockAccess, blocks_of
+from vkcompute.jit.elementwise.blocks import SINGLE, Block, BlockAccess, blocks_of, fits
 from vkcompute.jit.elementwise.broadcasting import Broadcast, Mask, broadcast
 from vkcompute.jit.elementwise.dispatch import dispatch, unaliased, window, windows
 from vkcompute.jit.elementwise.program import MOST_COST, Body, Program, Programs, cost, memory_type, result
@@ -253,6 +253,7 @@ class ElementLauncher:
         block: Block,
     ) -> None:
         """Launches the function in windows; keeps a plan if there is one window, and no argument is copied."""
+        block = block if all(fits(out, block) for out in outs) else SINGLE
         given = [arg for arg in args if type(arg) is Tensor]
         tensors, n = unaliased(given, masks, outs), broadcast.size
         bound, pushes, extents = [*tensors, *outs], values(args), broadcast.lengths[1:]
