@@ -9,7 +9,7 @@ RUN = .venv/bin/python
 SUITE = $(RUN) scripts/run_tests.py $(addprefix --driver ,$(DRIVER)) $(addprefix --require ,$(REQUIRE))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fuzz lint bench soak interrupts mutations damage shaders clean distclean
+.PHONY: help demo test fuzz lint bench amd soak interrupts mutations damage shaders clean distclean
 
 help:  ## list these goals
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
@@ -36,6 +36,10 @@ lint:  ## ruff (rules and format) and mypy (strict)
 bench:  ## compare with numpy and the installed peers
 	@$(SETUP) bench
 	@$(RUN) benchmarks/run.py $(ARGS)
+
+amd:  ## AMD's compiler on all kernels: figures that changed
+	@$(SETUP) bench
+	@$(RUN) benchmarks/amd.py $(ARGS)
 
 soak:  ## random programs for 10 minutes: results, resource growth
 	@$(SETUP) bench

@@ -1,0 +1,186 @@
+"""Kernels as AMD's compiler compiles them: its statistics, compared with those on record.
+
+No AMD GPU is needed, only Mesa's driver radv. Exits with 1 if a figure differs; --write records the new ones. Figures
+of another version of Mesa are not compared. --assembly shows one kernel.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent)]  # compiles this checkout
+
+import numpy as np  # noqa: E402
+from workloads import logreg_kernels, n_body, workloads  # noqa: E402
+
+import vkcompute as vc  # noqa: E402
+from vkcompute.ir import FLOAT32, FLOAT64  # noqa: E402
+from vkcompute.jit.compilation.arguments import kind_of_array, kind_of_number  # noqa: E402
+from vkcompute.jit.compilation.build import CompileOptions  # noqa: E402
+from vkcompute.jit.compilation.specialization import specialize as specialize_kernel  # noqa: E402
+from vkcompute.jit.elementwise.blocks import SINGLE, wide  # noqa: E402
+from vkcompute.jit.frontend.source import definition_of  # noqa: E402
+from vkcompute.pipelines.multiply import _ELEMENTS  # noqa: E402
+from vkcompute.runtime.launching.radv import Compilation, Shader, compile_for  # noqa: E402
+
+FAMILIES = "vega10", "navi10", "navi21"
+RECORD = HERE / "results" / "amd.json"
+FIGURES = (
+    "registers",
+    "spills",
+    "occupancy",
+    "shared_nbytes",
+    "scratch_nbytes",
+    "instructions",
+    "latency",
+    "busy_cycles",
+)
+Table = dict[str, dict[str, dict[str, Any]]]
+"""Family -> kernel -> figure -> value."""
+
+# Functions of contiguous tensors, and the dtypes of these.
+ELEMENTWISE: tuple[tuple[str, str], ...] = (
+    *(("x + y", f"{name} {name}") for name in ("float32", "int32", "float64", "int64", "float16", "int16", "uint8")),
+    ("x * y", "uint8 float32"),
+    ("x > y", "float32 float32"),
+    ("a * x * x + b * y - z / (x + 1)", "float32 float32 float32 float32 float32"),
+    ("exp(x)", "float32"),
+    ("sin(x) * y", "float32 float32"),
+    ("x ** y", "float32 float32"),
+    ("x // y", "int32 int32"),
+    ("x % y", "float32 float32"),
+)
+REDUCTIONS = ("a + b", "float32"), ("a + b", "float64"), ("a + b", "uint8"), ("max(a, b)", "int32")
+
+
+def shaders() -> Iterator[Shader]:
+    """All kernels of the table."""
+    yield from _of_the_wheel()
+    for path in sorted((HERE / "shaders").glob("*.comp")):
+        yield Shader(f"GLSL: {path.stem}", vc.glsl(path, optimize=True))
+    works = [(work.kernel, [*work.arrays, *work.numbers], work.local) for work in workloads(full=False)]
+    vectors = [np.zeros((3, 8), np.float32)] * 2
+    works += [(n_body.drift, [*vectors, 0.01], None), (logreg_kernels.descend, [vectors[0], vectors[0][0], 0.1], None)]
+    for fast_math in (False, True):
+        yield from [_python(*work, fast_math=fast_math) for work in works]
+    yield from [elementwise(expression, dtypes.split()) for expression, dtypes in ELEMENTWISE]
+    yield elementwise("x + y", ["float32", "float32"], ((True, True), (False, True)))
+    yield from [_reduction(expression, dtype) for expression, dtype in REDUCTIONS]
+
+
+def _of_the_wheel() -> Iterator[Shader]:
+    for path in sorted((HERE.parent / "vkcompute" / "_spv").glob("*.spv")):
+        spirv = path.read_bytes()
+        if path.stem != "multiply_any":
+            yield Shader(f"wheel: {path.stem}", spirv)
+            continue
+        for dtype, element in _ELEMENTS.items():
+            yield Shader(f"wheel: {path.stem} {dtype}", spirv, {0: 256, 1: 0, 2: element})
+
+
+def _python(kernel: Any, args: Sequence[Any], local: Sequence[int] | None, *, fast_math: bool) -> Shader:
+    signature = tuple([kind_of_array(arg) if isinstance(arg, np.ndarray) else kind_of_number(arg) for arg in args])
+    size = None if local is None else (*local, 1, 1)[:3]
+    options = CompileOptions(size, fast_math=fast_math)
+    spirv = specialize_kernel(definition_of(kernel.__wrapped__), signature, options).spirv
+    return Shader(f"Python: {kernel.__name__}{', fast_math' if fast_math else ''}", spirv)
+
+
+def elementwise(expression: str, dtypes: Sequence[str], masks: Sequence[tuple[bool, ...]] | None = None) -> Shader:
+    """Returns a function of tensors as a GPU gets it; masks are those of broadcasting.py."""
+    function = vc.elementwise(expression)
+    signature = tuple([(np.dtype(name).char, 1) for name in dtypes])
+    block = SINGLE if masks else wide([np.dtype(name).itemsize for name in dtypes])
+    key = signature, masks or ((True,),) * len(dtypes), (), block, False
+    spirv = function._launch._programs.find(key).spirv
+    return Shader(f"elementwise: {expression}, {', '.join(dtypes)}{', broadcast' if masks else ''}", spirv)
+
+
+def _reduction(expression: str, dtype: str) -> Shader:
+    """Returns the last stage of a reduction of a row, by workgroups."""
+    key = FLOAT64 if dtype == "float64" else FLOAT32, None, ((np.dtype(dtype).char, 1),), ((True,),)
+    form = "cooperative", True, wide([np.dtype(dtype).itemsize])
+    spirv = vc.reduce(expression, 0)._launch._first.find((*key, form, None, False)).spirv
+    return Shader(f"reduce: {expression}, {dtype}", spirv)
+
+
+def table() -> tuple[str, Table, dict[str, dict[str, Compilation]]]:
+    """Compiles everything, in one process per family; returns the driver's version, the figures and all else."""
+    given = list(shaders())
+    with ThreadPoolExecutor() as pool:
+        rows = dict(zip(FAMILIES, pool.map(lambda family: compile_for(family, given), FAMILIES), strict=True))
+    found = {
+        family: {shader.name: each for shader, each in zip(given, row, strict=True)} for family, row in rows.items()
+    }
+    figures = {
+        family: {name: {figure: getattr(each.statistics, figure) for figure in FIGURES} for name, each in row.items()}
+        for family, row in found.items()
+    }
+    return rows[FAMILIES[0]][0].statistics.driver, figures, found
+
+
+def changes(before: Table, after: Table) -> list[str]:
+    """Returns a line per figure that differs, per kernel that is new, and per kernel that is gone."""
+    found = []
+    for family, rows in after.items():
+        recorded = before.get(family, {})
+        found += [f"{family}: {name}: gone" for name in recorded if name not in rows]
+        for name, figures in rows.items():
+            if name not in recorded:
+                found.append(f"{family}: {name}: new")
+            found += [
+                f"{family}: {name}: {figure} {recorded[name].get(figure)} -> {value}"
+                for figure, value in figures.items()
+                if name in recorded and recorded[name].get(figure) != value
+            ]
+    return found
+
+
+def text(driver: str, figures: Table) -> str:
+    """Returns the record: JSON with a line per kernel, so that a difference is one, too."""
+    families = [
+        f"  {json.dumps(family)}: {{\n"
+        + ",\n".join(f"   {json.dumps(name)}: {json.dumps(row)}" for name, row in sorted(rows.items()))
+        + "\n  }"
+        for family, rows in figures.items()
+    ]
+    return f'{{\n "driver": {json.dumps(driver)},\n "figures": {{\n' + ",\n".join(families) + "\n }\n}\n"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Compares, records or shows; returns the exit status."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").replace("\n", " "))
+    parser.add_argument("--write", action="store_true", help=f"record the figures in {RECORD.name}")
+    parser.add_argument("--assembly", metavar="KERNEL", help="show the kernels whose names contain this, for navi21")
+    arguments = parser.parse_args(argv)
+    if arguments.assembly:
+        wanted = [shader for shader in shaders() if arguments.assembly in shader.name]
+        for shader, found in zip(wanted, compile_for(FAMILIES[-1], wanted), strict=True):
+            print(f"{shader.name} on {found.statistics}\n{found.assembly}")
+        return 0
+    driver, figures, _ = table()
+    if arguments.write:
+        RECORD.write_text(text(driver, figures))
+        print(f"{RECORD}: {sum(map(len, figures.values()))} rows of {driver}")
+        return 0
+    recorded = json.loads(RECORD.read_text())
+    if recorded["driver"] != driver:
+        print(f"the record is of {recorded['driver']}, the compiler {driver}: figures are not compared")
+        return 0
+    found = changes(recorded["figures"], figures)
+    print("\n".join(found) or f"all figures of {driver} are as recorded")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except vc.VkComputeError as error:
+        sys.exit(str(error))
