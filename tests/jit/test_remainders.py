@@ -197,3 +197,33 @@ def test_the_bound_of_their_passes(kind: ir.Scalar, seed: int) -> None:
         traces = interpreter.run(expanded, arrays, 8, {})
         np.testing.assert_array_equal(bits_of(arrays["out"]), bits_of(np.fmod(arrays["x"], arrays["y"])))
     assert interpreter.iterations_in_step(expanded.body, traces) <= (ir.most_iterations(function, {}) or 0) <= 45
+
+
+DIVISORS = 1, 2, 3, 7, 64, 100, 127
+WORDS = np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64
+
+
+@vc.kernel
+def by_constants(x, quotients, rests):
+    i = vc.global_id(0)
+    if i < x.size:
+        n = x[i]
+        quotients[i] = n // 1, n // 2, n // 3, n // 7, n // 64, n // 100, n // 127
+        rests[i] = n % 1, n % 2, n % 3, n % 7, n % 64, n % 100, n % 127
+
+
+@pytest.mark.parametrize("dtype", WORDS)
+def test_integers_by_positive_constants_round_down(gpu: vc.Runtime, dtype: Any) -> None:
+    """At the ends of the type, around 0, and around the multiples of each divisor."""
+    limits = np.iinfo(dtype)
+    near = {k * n + d for n in DIVISORS for k in (-2, -1, 0, 1, 2) for d in (-1, 0, 1)}
+    values = sorted({limits.min, limits.min + 1, limits.max - 1, limits.max} | near)
+    x = np.array([value for value in values if limits.min <= value <= limits.max], dtype)
+    found = [gpu.zeros((x.size, len(DIVISORS)), dtype) for _ in range(2)]
+    try:
+        by_constants[(x.size + 63) // 64, 64](gpu.tensor(x), *found)
+    except vc.MissingFeature:
+        pytest.skip(f"the device has no {np.dtype(dtype)}")
+    by = np.array(DIVISORS, dtype)
+    np.testing.assert_array_equal(found[0].numpy(), x[:, None] // by)
+    np.testing.assert_array_equal(found[1].numpy(), x[:, None] % by)

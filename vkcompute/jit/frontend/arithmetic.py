@@ -219,6 +219,9 @@ class Arithmetic(Context):
         x, y = self.cast(one, kind.type), self.cast(other, kind.type)
         if sign in _DIVISIONS and kind.type.kind == "f":
             return self._float_division(sign, x, y, kind)
+        divisor = int(y.value) if sign in _DIVISIONS and isinstance(y, Constant) else 0
+        if divisor > 0:
+            return Number(self._divided_by(divisor, sign, x, kind.type), kind)
         code = _PLAIN.get(sign) or _BITS.get(sign)
         if code is not None:
             return Number(self.builder.compute(code, x, y), kind)
@@ -258,6 +261,25 @@ class Arithmetic(Context):
         amount = b.select(inside, y, b.const(kind.bits - 1 if fills else 0, kind))
         moved = b.compute("shl" if sign == "<<" else "shr", x, amount)
         return moved if fills else b.select(inside, moved, b.const(0, kind))
+
+    def _divided_by(self, n: int, sign: str, x: Value, kind: Scalar) -> Value:
+        """Divides an integer by a positive constant and rounds down, or returns the remainder.
+
+        A shift to the right rounds down. A division rounds to zero, so that the rest of a negative number is negative.
+        """
+        b = self.builder
+        if n & (n - 1) == 0:
+            exponent, mask = b.const(n.bit_length() - 1, kind), b.const(n - 1, kind)
+            return b.compute("shr", x, exponent) if sign == "//" else b.compute("and", x, mask)
+        y = b.const(n, kind)
+        if kind.kind == "u":
+            return b.compute("div" if sign == "//" else "mod", x, y)
+        quotient = b.compute("div", x, y)
+        rest = b.compute("sub", x, b.compute("mul", quotient, y))
+        below = b.compute("lt", rest, b.const(0, kind))
+        if sign == "//":
+            return b.compute("sub", quotient, b.cast(below, kind))
+        return b.select(below, b.compute("add", rest, y), rest)
 
     def _floor_divide(self, x: Value, y: Value, kind: Scalar) -> Value:
         b = self.builder
