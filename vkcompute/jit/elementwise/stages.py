@@ -57,8 +57,12 @@ def _cooperative(
     if first < n and group < n_results:
         offset, count = row * n + first, min(EACH, n - first)
         result = begin(offset, count)
-        for k in range(size, count, size):
-            result = extend(result, offset + k, count - k)
+        if count == EACH:  # with a constant number of iterations, all loads are started before the first is awaited
+            for k in range(size, EACH, size):
+                result = extend(result, offset + k, EACH - k)
+        else:
+            for k in range(size, count, size):
+                result = extend(result, offset + k, count - k)
         parts[here] = result
     barrier()
     n_parts = min(WIDTH, (n - start + EACH - 1) // EACH)
