@@ -27,7 +27,6 @@ from vkcompute.jit.compilation.build import CompileOptions  # noqa: E402
 from vkcompute.jit.compilation.specialization import specialize as specialize_kernel  # noqa: E402
 from vkcompute.jit.elementwise.blocks import SINGLE, wide  # noqa: E402
 from vkcompute.jit.frontend.source import definition_of  # noqa: E402
-from vkcompute.pipelines.multiply import _ELEMENTS  # noqa: E402
 from vkcompute.runtime.launching.radv import Compilation, Shader, compile_for  # noqa: E402
 
 FAMILIES = "vega10", "navi10", "navi21"
@@ -76,13 +75,9 @@ def shaders() -> Iterator[Shader]:
 
 
 def _of_the_wheel() -> Iterator[Shader]:
+    """The shaders with their default constants, but for the local size of the multiply."""
     for path in sorted((HERE.parent / "vkcompute" / "_spv").glob("*.spv")):
-        spirv = path.read_bytes()
-        if path.stem != "multiply_any":
-            yield Shader(f"wheel: {path.stem}", spirv)
-            continue
-        for dtype, element in _ELEMENTS.items():
-            yield Shader(f"wheel: {path.stem} {dtype}", spirv, {0: 256, 1: 0, 2: element})
+        yield Shader(f"wheel: {path.stem}", path.read_bytes(), {0: 256} if path.stem.startswith("multiply") else {})
 
 
 def _python(kernel: Any, args: Sequence[Any], local: Sequence[int] | None, *, fast_math: bool) -> Shader:
