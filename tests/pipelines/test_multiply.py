@@ -120,17 +120,17 @@ def test_strided_arrays_and_in_place(gpu: vc.Runtime) -> None:
 
 
 def test_tensors_and_unaligned_views_of_them(gpu: vc.Runtime, dtype: str) -> None:
-    host = random_bits(5000, dtype, 9)
+    host = random_bits(500, dtype, 9)  # the validation layer compares each region of a copy with all others
     with gpu.tensor(host) as a:
         assert_same_product(vc.multiply(a, a).numpy(), host, host)
-        for start, stop, step in [(1, 4001, 1), (0, 2048, 1), (64, 4999, 1), (3, 4000, 7), (4000, 3, -2)]:
+        for start, stop, step in [(1, 401, 1), (0, 256, 1), (64, 499, 1), (3, 400, 7), (400, 3, -2)]:
             part = slice(start, stop, step)
-            out = gpu.zeros(5000, dtype)
+            out = gpu.zeros(500, dtype)
             vc.multiply(a[part], a[part], out[part])
-            want = np.zeros(5000, dtype)
+            want = np.zeros(500, dtype)
             with np.errstate(all="ignore"):
                 want[part] = host[part] * host[part]
-            inside = np.zeros(5000, bool)
+            inside = np.zeros(500, bool)
             inside[part] = True
             got = out.numpy()
             assert_same_product(got[inside], host[part] if step > 0 else host[part][::-1],
