@@ -29,6 +29,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("gpu", ["device", "simulated"], indirect=True, scope="session")
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Marks simulated tests as pure: they take the limits and subgroups of no device."""
+    call = getattr(item, "callspec", None)
+    if call is not None and call.params.get("gpu") == "simulated":
+        item.add_marker(pytest.mark.pure)
+
+
 @pytest.fixture(scope="session")
 def gpu(gpu: vkcompute.Runtime, request: pytest.FixtureRequest) -> vkcompute.Runtime | SimulatedRuntime:
     """The runtime, or what stands for one where kernels are simulated."""
