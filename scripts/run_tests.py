@@ -113,6 +113,8 @@ def environment(driver: Driver, everyone: list[Driver]) -> dict[str, str]:
         env.pop("VKCOMPUTE_DEVICE", None)
     env["VKCOMPUTE_VALIDATION"] = "error"
     env.setdefault("PYTHONFAULTHANDLER", "1")
+    # Compiling the library's source takes half of the time of a test's interpreter, of which there are hundreds.
+    env.pop("PYTHONDONTWRITEBYTECODE", None)
     manifests = _software_manifests(everyone)
     if len(manifests) > 1 and driver.name != "queues":
         env["VKCOMPUTE_TEST_ALL_ICDS"] = os.pathsep.join(manifests)
