@@ -29,6 +29,7 @@ class Sizes:
         tasks: numbers of consecutive launches, for the scheduler's overhead.
         gib: total size of the streaming multiply's two input files, in GiB.
         repeat: samples per contender.
+        loops: most runs per sample.
     """
 
     small: int
@@ -38,12 +39,13 @@ class Sizes:
     tasks: tuple[int, ...]
     gib: float
     repeat: int
+    loops: int
 
 
 SIZES = {
-    "full": Sizes(1 << 20, 1 << 26, (5, 1_000, 100_000, 1_000_000), 100, (100, 1_000, 10_000, 100_000), 4.0, 25),
-    "quick": Sizes(1 << 20, 1 << 23, (5, 1_000, 100_000), 100, (100, 1_000, 10_000), 0.25, 7),
-    "smoke": Sizes(1 << 12, 5_000_000, (5, 100), 10, (100, 300), 1 / 256, 2),
+    "full": Sizes(1 << 20, 1 << 26, (5, 1_000, 100_000, 1_000_000), 100, (100, 1_000, 10_000, 100_000), 4.0, 25, 500),
+    "quick": Sizes(1 << 20, 1 << 23, (5, 1_000, 100_000), 100, (100, 1_000, 10_000), 0.25, 7, 500),
+    "smoke": Sizes(1 << 12, 5_000_000, (5, 100), 10, (100, 300), 1 / 256, 2, 4),
 }
 
 

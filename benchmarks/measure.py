@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from time import perf_counter
 from typing import Any, Protocol
 
@@ -21,7 +22,6 @@ import numpy.typing as npt
 Array = npt.NDArray[Any]
 Clock = Callable[[], float]
 _TURN_S = 0.02  # duration of a sample of short programs, to make the clock's overhead negligible
-_MAX_LOOPS = 500
 _PAUSE_S = 0.015  # before a turn: threads of some peers spin for 10 ms after their work
 
 
@@ -199,13 +199,13 @@ class Row:
         return {"median_s": middle, "min_s": min(self.samples), "q1_s": low, "q3_s": high}
 
 
-def race(case: Case, repeat: int) -> list[Row]:
-    """Measures a case, with `repeat` interleaved samples per contender."""
+def race(case: Case, repeat: int, max_loops: int) -> list[Row]:
+    """Measures a case, with `repeat` interleaved samples per contender, of at most `max_loops` runs."""
     entries = [(contender, Row(case.key, contender.name)) for contender in case.contenders]
     with ExitStack() as owned:
         for contender, _ in entries:
             owned.callback(contender.close)
-        for step in (_prepare, *[_take_turn] * repeat, _finish):
+        for step in (partial(_prepare, max_loops), *[_take_turn] * repeat, _finish):
             for contender, row in entries:
                 if not row.note:
                     _attempt(step, contender, row)
@@ -220,7 +220,7 @@ def _attempt(step: Callable[[Contender, Row], None], contender: Contender, row: 
         row.note, row.samples, row.verified = as_note(error), [], False
 
 
-def _prepare(contender: Contender, row: Row) -> None:
+def _prepare(max_loops: int, contender: Contender, row: Row) -> None:
     contender.prepare()
     contender.check()
     row.about = contender.about
@@ -228,7 +228,7 @@ def _prepare(contender: Contender, row: Row) -> None:
         row.loops = contender.loops
     else:
         once = min(contender.sample(1), contender.sample(1))
-        row.loops = max(1, min(_MAX_LOOPS, int(_TURN_S / max(once, 1e-9))))
+        row.loops = max(1, min(max_loops, int(_TURN_S / max(once, 1e-9))))
 
 
 def _take_turn(contender: Contender, row: Row) -> None:

@@ -90,7 +90,7 @@ def measured(context: Context, name: str) -> Results:
     try:
         for case in import_module(name).cases(context):
             print(headline(case), flush=True)
-            rows = race(case, context.sizes.repeat)
+            rows = race(case, context.sizes.repeat, context.sizes.loops)
             baseline = next((row for row in rows if row.program == case.baseline), None)
             print("\n".join(line(row, baseline) for row in rows), flush=True)
             results.append((case, rows))

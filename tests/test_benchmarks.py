@@ -221,7 +221,7 @@ def _race(measure: ModuleType, log: list[str], **programs: _Fake) -> dict[str, A
         measure.Local(name, lambda program=program: program, lambda: np.array([1.0]), loops=1)
         for name, program in programs.items()
     ]
-    return {row.program: row for row in measure.race(measure.Case("k", "title", "a", contenders), 3)}
+    return {row.program: row for row in measure.race(measure.Case("k", "title", "a", contenders), 3, 500)}
 
 
 def test_turns_go_round(measure: ModuleType) -> None:
