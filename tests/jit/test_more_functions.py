@@ -113,7 +113,8 @@ def arguments(dtype: Any, n_arguments: int) -> list[Array]:
 @pytest.mark.parametrize("function", [*OF_ONE, *OF_TWO], ids=lambda each: f"{each.__name__}{type(each).__name__[:1]}")
 def test_functions_of_bits_are_exact(gpu: Any, function: Any, dtype: str) -> None:
     n, kind = 1 + (function in OF_TWO), np.dtype(dtype).type
-    args = [x[:: 1 if isinstance(gpu, vc.Runtime) else 9].copy() for x in arguments(kind, n)]
+    # Simulated, the same functions are called: fewer numbers show whether each operation is simulated right.
+    args = [x[:: 1 if isinstance(gpu, vc.Runtime) else 31].copy() for x in arguments(kind, n)]
     expected = (OF_ONE if n == 1 else OF_TWO)[function](*args)
     expected = expected if isinstance(expected, tuple) else (expected,)
     for found, exact in zip(run(gpu, function, *args), expected, strict=True):
@@ -140,7 +141,8 @@ def test_powers_of_two_are_exact(gpu: Any, dtype: str) -> None:
         again[i] = np.ldexp(m, e)
 
     tiny = np.finfo(dtype).tiny * np.random.default_rng(1).uniform(2, 4, 32).astype(dtype)
-    x = np.concatenate([tiny, np.tile(special(np.dtype(dtype).type), 8)]).astype(dtype)
+    tiled = np.tile(special(np.dtype(dtype).type), 8 if isinstance(gpu, vc.Runtime) else 1)
+    x = np.concatenate([tiny, tiled]).astype(dtype)
     n = np.random.default_rng(0).integers(-1100, 1100, len(x)).astype(np.int32)
     n[::2] //= {"float16": 50, "float32": 5, "float64": 1}[dtype]
     n[:32] = -1  # after which they are the smallest that a device may not take for 0
