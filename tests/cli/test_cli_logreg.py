@@ -28,6 +28,7 @@ Run = Callable[..., Done]
 Listing = Callable[[], list[str]]
 Array = npt.NDArray[Any]
 
+pytestmark = pytest.mark.pure
 posix = pytest.mark.skipif(sys.platform == "win32", reason="terminals and signals of POSIX")
 PNG, PDF = b"\x89PNG\r\n", b"%PDF"
 

@@ -21,6 +21,7 @@ import vkcompute
 Run = Callable[..., Done]
 Listing = Callable[[], list[str]]
 
+pytestmark = pytest.mark.pure
 posix = pytest.mark.skipif(sys.platform == "win32", reason="terminals and signals of POSIX")
 
 

@@ -308,7 +308,7 @@ kernel(a).result()
 started = time.perf_counter()
 kernel(a).result()
 once_s = time.perf_counter() - started
-n = int(8 / once_s)
+n = int(4 / once_s)
 for _ in range(n):
     last = kernel(a)
 runtime.flush()
