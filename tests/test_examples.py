@@ -50,7 +50,10 @@ def test_every_example_is_tested() -> None:
     assert {path.stem for path in EXAMPLES.glob("*.py")} == set(FACTS)
 
 
-@pytest.mark.parametrize("name", FACTS)
+TRAINING = "demo", "logreg_breast_cancer"  # import scikit-learn, which takes longer than all that a driver does
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.pure] * (name in TRAINING)) for name in FACTS])
 def test_example(name: str, tmp_path: Path) -> None:
     said = run(name, tmp_path)
     for fact in FACTS[name]:

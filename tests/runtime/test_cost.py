@@ -141,7 +141,7 @@ def _timed() -> Any:
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.integers(0, 2), st.integers(0, 3), st.booleans(), st.integers(1, 40)),
-        st.tuples(st.integers(0, 3), st.integers(1, 30)),
+        st.tuples(st.integers(0, 3), st.integers(1, 10)),
         st.sampled_from(["wait", "sleep", "flush"]),
     ),
     min_size=1,
@@ -154,7 +154,7 @@ STEPS = st.lists(
 @given(
     seconds=st.lists(st.floats(1e-6, 4.0), min_size=3, max_size=3),  # of a launch on the largest of the grids
     graphs=st.lists(
-        st.lists(st.tuples(st.integers(0, 2), st.sampled_from([16, 64, 256, 1024])), max_size=40),
+        st.lists(st.tuples(st.integers(0, 2), st.sampled_from([16, 64, 256, 1024])), max_size=20),
         min_size=4,
         max_size=4,
     ),

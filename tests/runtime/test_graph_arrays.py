@@ -47,7 +47,7 @@ def doubled(rt: vc.Runtime, scale: vc.Kernel, n: int = N) -> tuple[vc.Graph, Any
 
 def busy(rt: vc.Runtime) -> None:
     """Work that takes the device a while."""
-    rt.kernel(vc.glsl(SLOW))(rt.zeros(1 << 15, np.int32), 20000)
+    rt.kernel(vc.glsl(SLOW))(rt.zeros(1 << 13, np.int32), 20000)
 
 
 def test_each_run_takes_what_the_array_holds(rt: vc.Runtime, scale: vc.Kernel) -> None:

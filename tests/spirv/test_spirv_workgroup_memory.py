@@ -22,7 +22,7 @@ layout(constant_id = 2) const int MINUS = -4;
 struct Part { vec3 v; bool b; mat3x2 m; };
 layout(binding = 0) buffer A { float a[]; };
 """
-ENVIRONMENTS = ("vulkan1.0", "vulkan1.1", "vulkan1.3")  # local sizes are declared in two ways
+ENVIRONMENTS = ("vulkan1.1", "vulkan1.3")  # local sizes are declared in two ways
 
 
 def needed(data: bytes, specialization: Mapping[int, int] | None = None, entry_point: str | None = None) -> int:
