@@ -18,10 +18,11 @@ pytestmark = pytest.mark.usefixtures("clean_handles")
 Compile = Callable[..., bytes]
 _N = (1 << 32) + (1 << 20) + 3
 _PLACES = [0, 5, 40 << 20, (1 << 32) - 1, 1 << 32, (1 << 32) + 5, _N - 1]
-_staged_too = pytest.mark.parametrize("vast_mgr", ["on paper", "on paper, staged", "real"], indirect=True)
+_ON_PAPER, _STAGED = (pytest.param(name, marks=pytest.mark.pure) for name in ("on paper", "on paper, staged"))
+_staged_too = pytest.mark.parametrize("vast_mgr", [_ON_PAPER, _STAGED, "real"], indirect=True)
 
 
-@pytest.fixture(params=["on paper", "real"])
+@pytest.fixture(params=[_ON_PAPER, "real"])
 def vast_mgr(request: pytest.FixtureRequest) -> Iterator[kp.Manager]:
     """A manager of a device with memory, real or simulated, for some tensors of 4 GiB.
 

@@ -81,8 +81,9 @@ def test_order_along_axes(gpu: vc.Runtime, shape: tuple[int, ...], axis: int) ->
 
 def test_more_groups_than_fit_along_x(gpu: vc.Runtime) -> None:
     """One for each of many rows, and many columns."""
-    x = np.arange(10_000_000, dtype=np.int32).reshape(100_000, 100)
-    assert np.array_equal(total(gpu.tensor(x), axis=1).numpy(), x.sum(1, np.int32))
+    x = np.arange(10_000_000, dtype=np.int32)
+    rows = x[:1_000_000].reshape(100_000, 10)
+    assert np.array_equal(total(gpu.tensor(rows), axis=1).numpy(), rows.sum(1, np.int32))
     wide = x.reshape(2, -1)
     assert np.array_equal(total(gpu.tensor(wide), axis=0).numpy(), wide.sum(0, np.int32))
 

@@ -206,7 +206,7 @@ def test_callbacks_that_raise_are_logged_and_harm_no_other(
     def fail(_: vc.Future) -> None:
         raise error
 
-    futures = busy(gpu, gpu.zeros(1 << 16, np.uint32), launches=20)
+    futures = busy(gpu, gpu.zeros(1 << 13, np.uint32), launches=20)
     called = [threading.Event() for _ in futures]
     for future, event in zip(futures, called, strict=True):
         future.add_done_callback(fail)
