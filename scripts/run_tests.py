@@ -1,4 +1,4 @@
-"""Run the test suite once per Vulkan driver, in separate processes, two at a time, and print a summary.
+"""Run the test suite once per Vulkan driver, in separate processes, three at a time, and print a summary.
 
 Usage: run_tests.py [--driver NAME ...] [--require NAME ...] [--marker EXPR] [pytest's own arguments]
 
@@ -33,7 +33,7 @@ SOFTWARE = ("lavapipe", "swiftshader")
 NAMES = (*SOFTWARE, "gpu", "both", "queues")
 NO_TESTS_COLLECTED = 5  # pytest's exit status
 TIMEOUT_S = 3600  # for a run that hangs: a loaded machine takes half as long
-MAX_CONCURRENT = 2  # a run is mostly single-threaded Python, while the drivers' threads wait
+MAX_CONCURRENT = 3  # on two cores: while one run waits, for a driver's thread or a process, two others compute
 
 
 @dataclass(frozen=True)
