@@ -257,6 +257,99 @@ def test_functions_made_of_others(gpu: Any) -> None:
     np.testing.assert_allclose(out.numpy(), exact, rtol=2e-6, atol=2e-6)
 
 
+@pytest.mark.parametrize("gpu", ["device", "simulated"], indirect=True)
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_rounding_to_digits_is_numpys(gpu: Any, dtype: str) -> None:
+    @vc.kernel
+    def kernel(x, out):  # type: ignore[no-untyped-def]
+        i = vc.global_id(0)
+        out[0, i] = round(x[i], 2)
+        out[1, i] = np.round(x[i], 1)
+        out[2, i] = np.around(x[i], decimals=-2)
+        out[3, i] = np.round(x[i])
+        out[4, i] = round(x[i], 0)
+        out[5, i] = round(x[i], 400)
+
+    near = np.random.default_rng(0).uniform(-500, 500, 64)
+    x = np.concatenate([near, np.rint(near) / 8, [0.0, -0.0, 0.125, 2.5, -0.5, 65504, math.inf, -math.inf, math.nan]])
+    x = x.astype(dtype)
+    out = gpu.zeros((6, x.size), dtype)
+    try:
+        kernel[x.size, 1](gpu.tensor(x), out)
+    except vc.MissingFeature:
+        pytest.skip("the device has no such type")
+    exact = [np.round(x, 2), np.round(x, 1), np.round(x, -2), np.rint(x), np.rint(x), x]
+    exact[0], exact[1] = (np.where(np.isinf(each), x, each) for each in exact[:2])  # numpy's product overflows
+    np.testing.assert_array_equal(out.numpy(), exact)
+
+
+@pytest.mark.parametrize("gpu", ["device", "simulated"], indirect=True)
+@pytest.mark.parametrize("dtype", ["int32", "uint32", "int8"])
+def test_rounding_integers_to_tens(gpu: Any, dtype: str) -> None:
+    @vc.kernel
+    def kernel(x, out):  # type: ignore[no-untyped-def]
+        i = vc.global_id(0)
+        out[0, i] = round(x[i], -1)
+        out[1, i] = round(x[i], 3)
+        out[2, i] = round(x[i], -2)
+        out[3, i] = round(x[i])
+
+    limits = np.iinfo(dtype)
+    x = np.arange(max(limits.min + 10, -300), min(limits.max - 30, 300)).astype(dtype)
+    out = gpu.zeros((4, x.size), dtype)
+    try:
+        kernel[x.size, 1](gpu.tensor(x), out)
+    except vc.MissingFeature:
+        pytest.skip("the device has no such type")
+    exact = [[round(each, digits) for each in x.tolist()] for digits in (-1, 0, -2, 0)]
+    np.testing.assert_array_equal(out.numpy(), np.array(exact).astype(dtype))
+
+
+@pytest.mark.parametrize("gpu", ["device", "simulated"], indirect=True)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_logarithms_to_a_base(gpu: Any, dtype: str) -> None:
+    @vc.kernel
+    def kernel(x, out):  # type: ignore[no-untyped-def]
+        i = vc.global_id(0)
+        out[0, i] = math.log(x[i], 2)
+        out[1, i] = math.log(x[i], 10.0)
+        out[2, i] = math.log(x[i], 7)
+        out[3, i] = math.log(x[i], x[0]) + math.log(9, 3)
+        out[4, i] = math.log(i + 2, 0.5)
+
+    x = np.concatenate([[3.0, 8.0, 1000.0], spread(np.dtype(dtype).type, 64, 3)])
+    x = x[np.isfinite(x) & (x >= np.finfo(dtype).tiny)].astype(dtype)
+    out = gpu.zeros((5, x.size), dtype)
+    try:
+        kernel[x.size, 1](gpu.tensor(x), out)
+    except vc.MissingFeature:
+        pytest.skip("the device has no such type")
+    n, logs = np.arange(2, x.size + 2), np.log(x.astype(np.longdouble))
+    exact = [logs / np.log(np.longdouble(base)) for base in (2, 10, 7)]
+    exact += [logs / np.log(np.longdouble(3)) + 2, np.log(n) / math.log(0.5)]
+    np.testing.assert_allclose(out.numpy(), np.array(exact), rtol=6 * np.finfo(dtype).eps)
+    assert out.numpy()[0, 1] == 3
+
+
+@pytest.mark.pure
+def test_bases_and_digits_are_checked() -> None:
+    @vc.kernel
+    def kernel(x, n, out):  # type: ignore[no-untyped-def]
+        out[0] = made(x[0], n)
+
+    for made, message in (
+        (lambda x, n: math.log(x, 1), "the base of a logarithm is positive and not 1; got 1"),
+        (lambda x, n: math.log(x, -2.0), "the base of a logarithm is positive and not 1; got -2.0"),
+        (lambda x, n: math.log(2, 1), "log: "),
+        (lambda x, n: round(x, n), "the digits of round are an int, known at compile time"),
+        (lambda x, n: round(x, 1.5), "the digits of round are an int, known at compile time"),
+        (lambda x, n: round(x > 1, 1), "round takes numbers; got bool"),
+        (lambda x, n: round(n, -10), "int32 has no multiples of 10000000000"),
+    ):
+        with pytest.raises(vc.KernelError, match=message):
+            kernel.simulate(np.zeros(1, np.float32), 3, np.zeros(1, np.float32))
+
+
 @pytest.mark.pure
 @pytest.mark.parametrize("function", [math.comb, math.perm, math.factorial, math.fsum, math.gcd, math.dist, math.isqrt])
 def test_what_kernels_have_not_says_what_to_write(function: Any) -> None:

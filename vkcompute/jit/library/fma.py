@@ -6,13 +6,16 @@ from typing import Any
 
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.intrinsics import register
-from vkcompute.jit.frontend.values import Kind, Number, floating
+from vkcompute.jit.frontend.source import UnsupportedError
+from vkcompute.jit.frontend.values import Kind, Number, describe
 
 
 def _fma(c: Compiler, *args: Any) -> Number:
-    kind, _ = c.to_common_type(*args)
-    target = floating(kind.type, c.real)
-    return Number(c.builder.compute("fma", *[c.cast(each, target) for each in args]), Kind(target, kind.weak))
+    kind, numbers = c.to_common_type(*args)
+    if kind.type.kind != "f":
+        got = ", ".join(map(describe, args))
+        raise UnsupportedError(f"fma takes floats; got {got}; write x * y + z, which integers do not round")
+    return Number(c.builder.compute("fma", *numbers), Kind(kind.type, kind.weak))
 
 
 def fma(x: Any, y: Any, z: Any) -> Any:

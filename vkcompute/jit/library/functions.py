@@ -14,7 +14,19 @@ from vkcompute.ir import BOOL, INT32, SCALARS, Value
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.intrinsics import REMEDIES, register
 from vkcompute.jit.frontend.source import UnsupportedError
-from vkcompute.jit.frontend.values import NATURAL, Array, Kind, Number, Row, Vector, describe, floating, kind_of
+from vkcompute.jit.frontend.values import (
+    NATURAL,
+    Array,
+    Kind,
+    Number,
+    Row,
+    Vector,
+    describe,
+    fits,
+    floating,
+    is_python,
+    kind_of,
+)
 from vkcompute.jit.library import standard
 from vkcompute.jit.library.coefficients import Double, Single
 
@@ -135,10 +147,40 @@ def _float(c: Compiler, x: Any) -> Any:
     return c.converted(x, floating(c.kind(x).type, c.real))
 
 
+def _log(c: Compiler, x: Any, base: Any = None) -> Any:
+    """math.log."""
+    if base is None or (is_python(base) and base in (2, 10)):
+        return _real("log" if base is None else f"log{int(base)}", c, x)
+    if is_python(base) and not (base > 0 and base != 1):
+        raise UnsupportedError(f"the base of a logarithm is positive and not 1; got {base}")
+    return c.binary("/", _real("log", c, x), math.log(base) if is_python(base) else _real("log", c, base))
+
+
 def _round(c: Compiler, x: Any, digits: Any = None) -> Any:
-    if digits is not None:
-        raise UnsupportedError("round takes no digits in kernels; write round(x * 100) / 100")
-    return _rounded("round", True, c, x)
+    return _rounded("round", True, c, x) if digits is None else _decimals(c, x, digits)
+
+
+def _decimals(c: Compiler, x: Any, digits: Any = 0) -> Any:
+    """numpy's round, to a number of decimal digits."""
+    if type(digits) is not int:
+        raise UnsupportedError(f"the digits of round are an int, known at compile time; got {describe(digits)}")
+    kind = c.kind(x)
+    c.demand_kind("iuf", kind, "round", x)
+    if kind.type.kind != "f":
+        return x if digits >= 0 else _tens(c, x, 10**-digits)
+    if digits == 0:
+        return _real("round", c, x)
+    if abs(digits) > math.log10(np.finfo(kind.type.name).max):
+        return x if digits > 0 else c.binary("*", x, 0.0)
+    return c.call(standard.to_decimals if digits > 0 else standard.to_powers_of_ten, x, 10.0 ** abs(digits))
+
+
+def _tens(c: Compiler, x: Any, factor: int) -> Any:
+    """Rounds an integer to multiples of a power of ten."""
+    kind = c.kind(x).type
+    if not fits(factor, kind):
+        raise UnsupportedError(f"{kind} has no multiples of {factor}, to which this rounds; convert to a wider type")
+    return c.call(standard.to_multiples, Number(c.cast(x, kind), Kind(kind)), factor)
 
 
 def _len(c: Compiler, x: Any) -> Any:
@@ -219,9 +261,7 @@ def _register_numbers() -> None:
     names = "sqrt cbrt exp exp2 expm1 log log2 log10 log1p sin cos tan sinh cosh tanh erf erfc gamma lgamma"
     for name in names.split():
         _register_folded(_named(name), partial(_real, name), 1)
-    register(
-        [math.log], partial(_real, "log"), 1, folds=True, usage="; write math.log2(x), or math.log(x) / math.log(2)"
-    )
+    _register_folded([math.log], _log, (1, 2))
     for name in "asin acos atan asinh acosh atanh".split():
         _register_folded(_named(name, f"arc{name[1:]}"), partial(_real, name), 1)
     _register_folded(_named("atan2", "arctan2"), partial(_real, "atan2"), 2)
@@ -235,6 +275,7 @@ def _register_numbers() -> None:
     _register_folded([np.fix], partial(_rounded, "trunc", False), 1)
     _register_folded([np.rint], partial(_rounded, "round", False), 1)
     _register_folded([round], _round, (1, 2))
+    register([np.round, np.around], _decimals, (1, 2), folds=True, keywords=standard.around)
     for name in ("isnan", "isinf"):
         _register_folded(_named(name), partial(_is_nan_or_inf, name), 1)
     for name in ("min", "max"):
@@ -315,4 +356,3 @@ for _name, _remedy in {
         REMEDIES[getattr(math, _name)] = _remedy
 for _function, _own in ((np.sum, "sum(v)"), (np.prod, "math.prod(v)"), (np.min, "min(v)"), (np.max, "max(v)")):
     REMEDIES[_function] = f"write {_own} of a vector or a tuple; for tensors, vc.reduce outside of the kernel"
-REMEDIES |= dict.fromkeys((np.round, np.around), "write np.rint(x), or round(x), which is an int")

@@ -137,6 +137,30 @@ def isclose_to(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: An
     return near | (np.isnan(a) & np.isnan(b) & equal_nan)
 
 
+def around(a: Any, decimals: Any = 0) -> Any:
+    """numpy.round."""
+    return np.round(a, decimals)
+
+
+def to_decimals(x: Any, factor: Any) -> Any:
+    """Rounds a float to multiples of 1 / factor as numpy; x itself is one if the product overflows."""
+    scaled = x * factor
+    return np.where(np.isinf(scaled), x, np.rint(scaled) / factor)
+
+
+def to_powers_of_ten(x: Any, factor: Any) -> Any:
+    """Rounds a float to multiples of factor as numpy."""
+    return np.rint(x / factor) * factor
+
+
+def to_multiples(x: Any, factor: Any) -> Any:
+    """Rounds an integer to multiples of factor, halves to even ones."""
+    rest = x % factor
+    down = x - rest
+    half = (rest == factor - rest) & (x // factor % 2 == 1)
+    return np.where((rest > factor - rest) | half, down + factor, down)
+
+
 def gcd(a: Any, b: Any) -> Any:
     """Greatest common divisor of unsigned integers."""
     while b != 0:
