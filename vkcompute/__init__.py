@@ -27,8 +27,12 @@ Kernels
 
 In kernels in Python
     global_id(axis), group_id, local_id, local_size, num_groups
-    shared(shape, dtype), barrier()
+    shared(shape, dtype), barrier(), memory_fence()
     fma(x, y, z)                 x * y + z, rounded once or twice
+    popcount(x), clz, ctz        numbers of set bits, and of leading and trailing zeros
+    bit_reverse(x)               the bits in reverse order
+    bitcast(x, dtype)            the same bits as a number of another type
+    random                       philox, uniform, normal: numbers from a counter and a key
     atomic                       add, min, max, and_, or_, xor, exchange, compare_exchange
     subgroup                     size, local_id, reductions, scans, votes, broadcasts, shuffles
     vector                       dot, cross, length, normalize
@@ -92,8 +96,14 @@ if TYPE_CHECKING:
     from vkcompute.jit.kernel import function as function
     from vkcompute.jit.kernel import kernel as kernel
     from vkcompute.jit.library import atomic as atomic
+    from vkcompute.jit.library import random as random
     from vkcompute.jit.library import subgroup as subgroup
     from vkcompute.jit.library import vector as vector
+    from vkcompute.jit.library.bit_operations import bit_reverse as bit_reverse
+    from vkcompute.jit.library.bit_operations import bitcast as bitcast
+    from vkcompute.jit.library.bit_operations import clz as clz
+    from vkcompute.jit.library.bit_operations import ctz as ctz
+    from vkcompute.jit.library.bit_operations import popcount as popcount
     from vkcompute.jit.library.fma import fma as fma
     from vkcompute.jit.library.ids import global_id as global_id
     from vkcompute.jit.library.ids import group_id as group_id
@@ -116,6 +126,7 @@ if TYPE_CHECKING:
     from vkcompute.jit.library.vector import uint32x3 as uint32x3
     from vkcompute.jit.library.vector import uint32x4 as uint32x4
     from vkcompute.jit.library.workgroup import barrier as barrier
+    from vkcompute.jit.library.workgroup import memory_fence as memory_fence
     from vkcompute.jit.library.workgroup import shared as shared
     from vkcompute.pipelines.logistic_regression import LogisticRegression as LogisticRegression
     from vkcompute.pipelines.multiply import multiply as multiply
@@ -139,9 +150,10 @@ _LAZY = {  # module -> its names, imported on first use
     "jit.kernel": "kernel function",
     "jit.elementwise.elementwise": "elementwise vectorize",
     "jit.elementwise.reduction": "reduce",
+    "jit.library.bit_operations": "bit_reverse bitcast clz ctz popcount",
     "jit.library.fma": "fma",
     "jit.library.ids": "global_id group_id local_id local_size num_groups",
-    "jit.library.workgroup": "shared barrier",
+    "jit.library.workgroup": "shared barrier memory_fence",
     "jit.library.vector": " ".join(
         f"{element}x{n}" for element in ("float16", "float32", "float64", "int32", "uint32") for n in (2, 3, 4)
     ),
@@ -151,7 +163,7 @@ _LAZY = {  # module -> its names, imported on first use
     "pipelines.multiply_files": "multiply_files",
 }
 _HOMES = {name: home for home, names in _LAZY.items() for name in names.split()}
-_NAMESPACES = ("atomic", "subgroup", "vector")
+_NAMESPACES = ("atomic", "random", "subgroup", "vector")
 
 
 def __getattr__(name: str) -> Any:

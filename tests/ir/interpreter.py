@@ -12,6 +12,12 @@ from vkcompute.ir import Constant, Function, Memory, Scalar, Value
 from vkcompute.ir.function import Op, Region
 from vkcompute.ir.types import element_of
 
+
+def _of_words(function: Callable[..., int]) -> Callable[..., Any]:
+    """A function of ints, of uint32 numbers."""
+    return lambda *args: np.vectorize(lambda *row: function(*map(int, row)) % 2**32, otypes=[np.uint32])(*args)[()]
+
+
 OPERATIONS: dict[str, Callable[..., Any]] = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "min": np.minimum, "max": np.maximum,
     "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor, "shl": np.left_shift, "shr": np.right_shift,
@@ -23,6 +29,9 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "log2": np.log2, "sin": np.sin, "cos": np.cos, "tan": np.tan, "asin": np.arcsin, "acos": np.arccos,
     "atan": np.arctan, "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh, "asinh": np.arcsinh, "acosh": np.arccosh,
     "atanh": np.arctanh, "isnan": np.isnan, "isinf": np.isinf, "rsqrt": lambda p: 1 / np.sqrt(p),
+    "mul_high": _of_words(lambda p, q: p * q >> 32), "bit_count": _of_words(int.bit_count),
+    "bit_reverse": _of_words(lambda p: int(f"{p:032b}"[::-1], 2)), "find_msb": _of_words(lambda p: p.bit_length() - 1),
+    "find_lsb": _of_words(lambda p: (p & -p).bit_length() - 1),
 }  # fmt: skip
 MAX_STEPS = 100_000
 Trace = dict[Op, list["Trace"]]

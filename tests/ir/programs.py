@@ -13,6 +13,7 @@ SLOTS = 4  # elements of `out` that belong to each invocation
 N_SOURCE = 64
 _KINDS = (ir.INT32, ir.UINT32, ir.BOOL)
 _INTEGER = ("add", "sub", "mul", "min", "max", "and", "or", "xor")
+_OF_WORDS = ("bit_count", "bit_reverse", "find_msb", "find_lsb")
 _NUMBERS = (0, 1, 2, 3, -1, 7, 255, 65536, 2**31 - 1, -(2**31))
 
 
@@ -64,7 +65,10 @@ class _Writer:
 
     def _computed(self, scope: list[ir.Value]) -> ir.Value:
         b, kind = self._b, self._one(ir.INT32, ir.UINT32)
-        choice = self._draw(st.integers(0, 7))
+        choice = self._draw(st.integers(0, 8))
+        if choice == 8:
+            code = self._one("mul_high", *_OF_WORDS)
+            return b.compute(code, *(self._value(scope, ir.UINT32) for _ in range(1 if code in _OF_WORDS else 2)))
         if choice < 3:
             return b.compute(self._one(*_INTEGER), self._value(scope, kind), self._value(scope, kind))
         if choice == 3:

@@ -34,10 +34,10 @@ def conflict(one: Any, other: Any) -> bool:
 @given(accesses=_ACCESSES)
 def test_few_accesses_stand_for_all(accesses: list[tuple[int, int, int, int]]) -> None:
     accesses = sorted(accesses, key=lambda each: each[:3])
-    touched, groups = AccessHistory(), [SimpleNamespace() for _ in range(3)]
-    who = {(g, i): SimpleNamespace(group=groups[g]) for g in range(3) for i in range(3)}
+    touched, groups = AccessHistory(), [SimpleNamespace(synchronizes=False) for _ in range(3)]
+    who = {(g, i): SimpleNamespace(group=groups[g], n_fences=0) for g in range(3) for i in range(3)}
     for n, (group, phase, invocation, kind) in enumerate(accesses):
-        access: Any = Access(who[group, invocation], phase, n)  # type: ignore[arg-type]
+        access: Any = Access(who[group, invocation], phase, n, 1)  # type: ignore[arg-type]
         found = touched.add(8, kind, access)
         expected = [m for m in range(n) if conflict(accesses[n], accesses[m])]
         assert (found is not None) == bool(expected)

@@ -76,6 +76,12 @@ class Assembler:
         self.op(opcode, self.type(kind), result, *operands)
         return result
 
+    def pair(self, opcode: int, kind: Type, *operands: int) -> int:
+        """Appends an instruction whose result is a structure of two members of this type."""
+        result = self.id()
+        self.op(opcode, self._declare(spv.OpTypeStruct, self.type(kind), self.type(kind)), result, *operands)
+        return result
+
     def require(self, capability: int, extension: str = "") -> None:
         """Declares a capability, and the extension that defines it."""
         self._capabilities[capability] = 0
@@ -128,7 +134,7 @@ class Assembler:
             self._interface.append(result)
         return result
 
-    def buffer(self, name: str, element: Type, binding: tuple[int, int], *, writable: bool) -> int:
+    def buffer(self, name: str, element: Type, binding: tuple[int, int], decoration: int | None) -> int:
         """The id of a new storage buffer at (set, binding): a block with one runtime array."""
         if element_of(element).bits < 32:
             self.require(*_SMALL_STORAGE[element_of(element).bits])
@@ -139,8 +145,8 @@ class Assembler:
         self.decorate(block, Decoration.Block)
         self._member(block, 0, name, 0)
         result = self._bound(StorageClass.StorageBuffer, block, name, binding)
-        if not writable:
-            self.decorate(result, Decoration.NonWritable)
+        if decoration is not None:
+            self.decorate(result, decoration)
         return result
 
     def texel_buffer(self, name: str, binding: tuple[int, int]) -> int:

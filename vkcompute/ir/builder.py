@@ -111,6 +111,10 @@ class Builder:
         """Waits for all invocations of the workgroup, and makes their earlier writes visible to all."""
         self._append("barrier")
 
+    def fence(self) -> None:
+        """Makes the invocation's earlier accesses to memory visible to the device before its later ones."""
+        self._append("fence")
+
     # -- control flow -------------------------------------------------------------------------------------------------
 
     def if_(self, condition: Value) -> Branch:

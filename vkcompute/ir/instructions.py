@@ -23,6 +23,9 @@ _FLOAT_CONVERSIONS = {
 def arithmetic(out: Assembler, operation: Operation, result: Type, kind: Type, operands: list[int]) -> int:
     """Emits an operation on numbers of type `kind`, and returns the id of the result."""
     element, name = element_of(kind), operation.name
+    if name == "mul_high":  # the second member of the instruction's result
+        product = out.pair(operation.opcodes[element.kind], kind, *operands)
+        return out.value(spv.OpCompositeExtract, result, product, 1)
     if element.kind in operation.opcodes:
         return out.value(operation.opcodes[element.kind], result, *operands)
     if element.kind in operation.extended and not (operation.elementary and element.bits == 64):

@@ -34,7 +34,7 @@ from vkcompute.spirv.enums import (
     StorageClass,
 )
 
-_BARRIER_SEMANTICS = (
+_ALL_MEMORY = (
     MemorySemantics.AcquireRelease | MemorySemantics.UniformMemory | MemorySemantics.WorkgroupMemory
 )  # UniformMemory covers storage buffers
 
@@ -72,12 +72,15 @@ class _Lowering:
 
     def _declare_memories(self, ops: Sequence[Op]) -> None:
         out, written = self._out, {op.memory for op in ops if op.operation.writes}
+        # Without Coherent, a device may keep stores in caches that other workgroups do not see, across a fence, too.
+        fenced = Decoration.Coherent if any(op.code == "fence" for op in ops) else None
         for number, memory in enumerate(self._function.buffers):
             binding = memory.binding or (0, number)
             if memory.texels:
                 self._memories[memory] = StorageClass.UniformConstant, out.texel_buffer(memory.name, binding)
                 continue
-            variable = out.buffer(memory.name, memory.type, binding, writable=memory in written)
+            decoration = fenced if memory in written else Decoration.NonWritable
+            variable = out.buffer(memory.name, memory.type, binding, decoration)
             self._memories[memory] = StorageClass.StorageBuffer, variable
         for memory in self._function.shared_memory:
             variable = out.shared(memory.name, memory.element, memory.length or 0)
@@ -271,7 +274,10 @@ class _Lowering:
 
     def _barrier(self) -> None:
         scope = self._out.uint(Scope.Workgroup)
-        self._out.op(spv.OpControlBarrier, scope, scope, self._out.uint(_BARRIER_SEMANTICS))
+        self._out.op(spv.OpControlBarrier, scope, scope, self._out.uint(_ALL_MEMORY))
+
+    def _fence(self) -> None:
+        self._out.op(spv.OpMemoryBarrier, self._out.uint(Scope.Device), self._out.uint(_ALL_MEMORY))
 
 
 _VALUES: dict[str, Callable[[_Lowering, Op, list[int]], int]] = {
@@ -291,6 +297,7 @@ _VALUES: dict[str, Callable[[_Lowering, Op, list[int]], int]] = {
 _EFFECTS: dict[str, Callable[[_Lowering, Op, list[int]], None]] = {
     "store": lambda self, op, args: self._out.op(spv.OpStore, self._element(op.attribute, args[0]), args[1]),
     "barrier": lambda self, *_: self._barrier(),
+    "fence": lambda self, *_: self._fence(),
 }
 """Operations without a result, beside control flow."""
 

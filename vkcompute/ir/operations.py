@@ -120,6 +120,13 @@ def _comparison(operation: Operation, operands: list[Type], _: Any) -> Type:
     return vector(BOOL, kind.n) if isinstance(kind, Vector) else BOOL
 
 
+def _word(operation: Operation, operands: list[Type], _: Any) -> Type:
+    """The rule of operations that Vulkan has for 32 bits only (VUID-StandaloneSpirv-Base-04781, GLSL.std.450)."""
+    kind = _one_type(operation, operands, None)
+    _demand(kind.bits == 32, operation.name, operands, "takes integers of 32 bits")
+    return kind
+
+
 def _accesses(n_values: int, *, has_result: bool = True) -> TypeRule:
     """The rule of an operation on an element of memory, with this many values beside the index."""
 
@@ -274,6 +281,24 @@ def _of_math(name: str) -> Callable[[Any], Any]:
     return function
 
 
+def _bits(x: Any) -> Any:
+    """Bits of uint32 numbers along a last axis, the lowest first."""
+    return np.unpackbits(np.asarray(x, "<u4")[..., None].view(np.uint8), axis=-1, bitorder="little")
+
+
+def _bit_reversed(x: Any) -> Any:
+    return np.packbits(_bits(x), axis=-1).view(">u4").astype(np.uint32)[..., 0][()]
+
+
+def _highest_bit(x: Any) -> Any:
+    """Position of the highest bit of non-negative integers, all ones for 0."""
+    return (np.frexp(np.float64(x))[1] - 1).astype(np.uint32)
+
+
+def _product_above(x: Any, y: Any) -> Any:
+    return (np.uint64(x) * np.uint64(y) >> np.uint64(32)).astype(np.uint32)
+
+
 # -- the table --------------------------------------------------------------------------------------------------------
 
 
@@ -358,6 +383,21 @@ _ARITHMETIC = (
     numeric("fma", 3, {}, {"f": glsl.Fma}, lambda x, y, z: x * y + z),  # rounded once or twice
     numeric("sign", 1, {}, {"i": glsl.SSign, "f": glsl.FSign}, np.sign),
     numeric("not", 1, {"b": spv.OpLogicalNot, "iu": spv.OpNot}, {}, operator.invert, exact=True),
+    numeric(
+        "mul_high", 2, {"u": spv.OpUMulExtended}, {}, _product_above,
+        exact=True, commutative=True, type_rule=_word,
+    ),
+    numeric(
+        "bit_count", 1, {"u": spv.OpBitCount}, {}, lambda x: _bits(x).sum(-1, dtype=np.uint32),
+        exact=True, type_rule=_word,
+    ),
+    numeric("bit_reverse", 1, {"u": spv.OpBitReverse}, {}, _bit_reversed, exact=True, type_rule=_word),
+    # Positions of bits, from the lowest; all ones for 0.
+    numeric("find_msb", 1, {}, {"u": glsl.FindUMsb}, _highest_bit, exact=True, type_rule=_word),
+    numeric(
+        "find_lsb", 1, {}, {"u": glsl.FindILsb}, lambda x: _highest_bit(x & -np.int64(x)),
+        exact=True, type_rule=_word,
+    ),
     _compare("eq", {"b": spv.OpLogicalEqual, "iu": spv.OpIEqual, "f": spv.OpFOrdEqual}, operator.eq),
     _compare("ne", {"b": spv.OpLogicalNotEqual, "iu": spv.OpINotEqual, "f": spv.OpFUnordNotEqual}, operator.ne),
     _compare("lt", {"i": spv.OpSLessThan, "u": spv.OpULessThan, "f": spv.OpFOrdLessThan}, operator.lt),
@@ -418,6 +458,7 @@ _OTHERS = (
     Operation("builtin", _builtin),
     Operation("subgroup", _subgroup, active_lanes=True, divergent=True, waits=True),
     Operation("barrier", _no_operands, effect=True, waits=True),
+    Operation("fence", _no_operands, effect=True),
     # On memory, which is the attribute; that of "atomic" is (name, memory).
     Operation("length", _length),
     Operation("load", _accesses(0), reads=True),

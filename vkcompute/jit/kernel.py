@@ -203,7 +203,8 @@ def kernel(
     **Workgroups.** `tile = vc.shared((16, 16), vc.float32)` is an array shared by a workgroup, `vc.barrier()` waits for
     all of its invocations. `vc.atomic.add(array, index, value)`, min, max, and, or, xor, exchange and
     `vc.atomic.compare_exchange(array, index, expected, new)` return the old element; add, min, max and exchange take
-    floats, too. A barrier that is not proved to be reached by all invocations is an error.
+    floats, too. A barrier that is not proved to be reached by all invocations is an error. `vc.memory_fence()` orders
+    an invocation's writes for other workgroups, which learn of them by an atomic operation.
 
     **Subgroups** are the parts of a workgroup that run in lockstep, `vc.subgroup.size()` lanes each:
     `vc.subgroup.add(x)` and mul, min, max, and, or, xor; scans, as `vc.subgroup.inclusive_add(x)`; votes, broadcasts
@@ -211,10 +212,10 @@ def kernel(
 
     **Language.** Assignments; if, while, break, continue, return; for over range(), tuples, tensors, enumerate() and
     zip(). Tuples, conditional expressions, and, or, not, chained comparisons. The functions min, max, abs, round, pow,
-    divmod, len, int, float and bool, numpy's scalar types, and most functions of numbers of math and numpy. Python
-    functions and lambdas, which are inlined and not recursive. Numbers, strings, tuples, named tuples and enums from
-    outside are constants, also as attributes of objects and entries of dicts. A variable indexes tuples of up to 4,096
-    elements.
+    divmod, len, int, float and bool, numpy's scalar types, and most functions of numbers of math and numpy.
+    vc.popcount, clz, ctz, bit_reverse, bitcast, and random numbers in vc.random. Python functions and lambdas, which
+    are inlined and not recursive. Numbers, strings, tuples, named tuples and enums from outside are constants, also as
+    attributes of objects and entries of dicts. A variable indexes tuples of up to 4,096 elements.
 
     **Invocations** run in parallel and in no order. One must not access an element that another writes (`out[0] += x`
     loses sums), except by atomic operations, or within a workgroup with a barrier in between.

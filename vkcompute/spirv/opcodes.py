@@ -141,6 +141,7 @@ OpFDiv = _op(136, "TRii")
 OpUMod = _op(137, "TRii")
 OpSRem = _op(138, "TRii")
 OpSMod = _op(139, "TRii")
+OpUMulExtended = _op(151, "TRii")
 OpIsNan = _op(156, "TRi")
 OpIsInf = _op(157, "TRi")
 OpLogicalEqual = _op(164, "TRii")
@@ -172,7 +173,10 @@ OpBitwiseOr = _op(197, "TRii")
 OpBitwiseXor = _op(198, "TRii")
 OpBitwiseAnd = _op(199, "TRii")
 OpNot = _op(200, "TRi")
+OpBitReverse = _op(204, "TRi")
+OpBitCount = _op(205, "TRi")
 OpControlBarrier = _op(224, "iii")
+OpMemoryBarrier = _op(225, "ii")
 OpAtomicLoad = _op(227, "TRiii")
 OpAtomicStore = _op(228, "iiii")
 OpAtomicExchange = _op(229, "TRiiii")
@@ -262,11 +266,11 @@ SHAPES.update(_table({
     "Ra": "38 6086",
     "TRknl": "45",
     "TRi": """
-    69 84 101-102 104 106 116-122 154-155 158-160 204-205 207-215 282 300 316 321 324 400 4421-4422 4428-4430 4447
-    4461-4463 4477 5056 5110-5111 5252-5255 5257-5258 5265 5267-5278 5293 5296 5390-5396 6016-6017 6026 6029-6030
+    69 84 101-102 104 106 116-122 154-155 158-160 207-215 282 300 316 321 324 400 4421-4422 4428-4430 4447 4461-4463
+    4477 5056 5110-5111 5252-5255 5257-5258 5265 5267-5278 5293 5296 5390-5396 6016-6017 6026 6029-6030
 """,
     "TRii": """
-    77 105 140-152 161-163 181-182 185 187 189 191 261-262 336 340 343-344 4432 4479 5011 5334 5631 6018-6025
+    77 105 140-150 152 161-163 181-182 185 187 189 191 261-262 336 340 343-344 4432 4479 5011 5334 5631 6018-6025
     6027-6028 6031-6032
 """,
     "TRiii": "78 202-203 232-233 263 283-284 304 318 341 347-348 365-366 4427 5012 5361",
@@ -279,7 +283,6 @@ SHAPES.update(_table({
     "TRiiii": "201 235 274-275 278-279 291",
     "": "218-219 5335-5336 5364-5365 5380",
     "i": "220-221 297-298 4474 4476 5259 5630",
-    "ii": "225 301 4446 4475 5264 5266 5280 5295 5299 5344",
     "TRiiiiii": "231 259 276-277",
     "in": "256-257",
     "iii": "260 302 319 329 6142-6143",
@@ -290,6 +293,7 @@ SHAPES.update(_table({
     "TRigiii": "293-294 325",
     "TRgiii": "295-296 326",
     "TR": "299 303 5381 5721-5723 5726-5727 5819",
+    "ii": "301 4446 4475 5264 5266 5280 5295 5299 5344",
     "TRnnn": "323",
     "TRg": """
     328 5575 5585-5586 5600 5728 5732-5745 5752 5754 5765-5769 5777-5780 5783-5785 5790-5791 5796 5800 5808-5816 5818
@@ -491,15 +495,14 @@ _UNUSED = """
     ImageQuerySize=104 ImageQueryLod=105 ImageQueryLevels=106 QuantizeToF16=116 ConvertPtrToU=117 SatConvertSToU=118
     SatConvertUToS=119 ConvertUToPtr=120 PtrCastToGeneric=121 GenericCastToPtr=122 GenericCastToPtrExplicit=123
     FRem=140 FMod=141 VectorTimesScalar=142 MatrixTimesScalar=143 VectorTimesMatrix=144 MatrixTimesVector=145
-    MatrixTimesMatrix=146 OuterProduct=147 Dot=148 IAddCarry=149 ISubBorrow=150 UMulExtended=151 SMulExtended=152
-    Any=154 All=155 IsFinite=158 IsNormal=159 SignBitSet=160 LessOrGreater=161 Ordered=162 Unordered=163
-    FUnordEqual=181 FOrdNotEqual=182 FUnordLessThan=185 FUnordGreaterThan=187 FUnordLessThanEqual=189
-    FUnordGreaterThanEqual=191 BitFieldInsert=201 BitFieldSExtract=202 BitFieldUExtract=203 BitReverse=204
-    BitCount=205 DPdx=207 DPdy=208 Fwidth=209 DPdxFine=210 DPdyFine=211 FwidthFine=212 DPdxCoarse=213 DPdyCoarse=214
-    FwidthCoarse=215 MemoryBarrier=225 AtomicCompareExchangeWeak=231 AtomicIIncrement=232 AtomicIDecrement=233
-    AtomicISub=235 LifetimeStart=256 LifetimeStop=257 ImageSparseSampleExplicitLod=306
-    ImageSparseSampleDrefImplicitLod=307 ImageSparseSampleDrefExplicitLod=308 ImageSparseSampleProjImplicitLod=309
-    ImageSparseSampleProjExplicitLod=310 ImageSparseSampleProjDrefImplicitLod=311
+    MatrixTimesMatrix=146 OuterProduct=147 Dot=148 IAddCarry=149 ISubBorrow=150 SMulExtended=152 Any=154 All=155
+    IsFinite=158 IsNormal=159 SignBitSet=160 LessOrGreater=161 Ordered=162 Unordered=163 FUnordEqual=181
+    FOrdNotEqual=182 FUnordLessThan=185 FUnordGreaterThan=187 FUnordLessThanEqual=189 FUnordGreaterThanEqual=191
+    BitFieldInsert=201 BitFieldSExtract=202 BitFieldUExtract=203 DPdx=207 DPdy=208 Fwidth=209 DPdxFine=210
+    DPdyFine=211 FwidthFine=212 DPdxCoarse=213 DPdyCoarse=214 FwidthCoarse=215 AtomicCompareExchangeWeak=231
+    AtomicIIncrement=232 AtomicIDecrement=233 AtomicISub=235 LifetimeStart=256 LifetimeStop=257
+    ImageSparseSampleExplicitLod=306 ImageSparseSampleDrefImplicitLod=307 ImageSparseSampleDrefExplicitLod=308
+    ImageSparseSampleProjImplicitLod=309 ImageSparseSampleProjExplicitLod=310 ImageSparseSampleProjDrefImplicitLod=311
     ImageSparseSampleProjDrefExplicitLod=312 ImageSparseFetch=313 ImageSparseGather=314 ImageSparseTexelsResident=316
     AtomicFlagTestAndSet=318 AtomicFlagClear=319 SizeOf=321 TypePipeStorage=322 TypeNamedBarrier=327
     NamedBarrierInitialize=328 MemoryNamedBarrier=329 GroupNonUniformAllEqual=336 GroupNonUniformInverseBallot=340

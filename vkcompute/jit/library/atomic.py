@@ -55,8 +55,8 @@ def add(array: Any, index: int | tuple[int, ...], value: Any) -> Any:
     device supports them. This one, min, max and exchange also take float32 and float64; without device support they
     are a compare-exchange loop. The value is converted to the element's type; a float is not converted to an integer.
 
-    Atomic operations do not order other accesses: that takes a barrier or another launch. The order in which floats are
-    added is undefined.
+    Atomic operations do not order other accesses: that takes a barrier, a memory fence or another launch. The order in
+    which floats are added is undefined.
     """
     outside("atomic.add(array, index, value)")
 

@@ -2,11 +2,13 @@
 
 from vkcompute.jit.library import (  # noqa: F401
     atomic,
+    bit_operations,
     elementary,
     fma,
     functions,
     ids,
     printing,
+    random,
     subgroup,
     vector,
     workgroup,

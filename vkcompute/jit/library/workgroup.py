@@ -1,4 +1,4 @@
-"""Shared arrays and barriers: functions that have a value in kernels only."""
+"""Shared arrays, barriers and fences: functions that have a value in kernels only."""
 
 from __future__ import annotations
 
@@ -91,3 +91,13 @@ def barrier() -> None:
     proved to be uniform over a workgroup, and not after a return that only some invocations take.
     """
     outside("barrier()")
+
+
+@intrinsic(lambda c: c.builder.fence())
+def memory_fence() -> None:
+    """Makes earlier writes of this invocation visible to the device before its later ones.
+
+    It waits for no other invocation, so it may be anywhere. Another workgroup sees the writes once it has seen, by an
+    atomic operation and a fence after it, an atomic operation that follows this fence.
+    """
+    outside("memory_fence()")

@@ -52,11 +52,12 @@ class Workgroup:
 
     Attributes:
         phase: number of barriers passed.
+        synchronizes: True if one of the invocations has changed an element by an atomic operation.
     """
 
     def __init__(self, grid: Grid, group_id: XYZ, n_groups: XYZ, local_size: XYZ) -> None:
         self.grid, self.id, self.n_groups, self.local_size = grid, group_id, n_groups, local_size
-        self.phase = 0
+        self.phase, self.synchronizes = 0, False
         self.turn = threading.Semaphore(0)
         self.invocations = [Invocation(self, local) for local in _ids(local_size)]
 
@@ -117,6 +118,7 @@ class Invocation:
         result: the result of the operation.
         progress: its progress when it started to wait, as `CallStack.progress`.
         stopped: True if it must end at its next operation, since the launch has failed.
+        n_fences: number of memory fences passed.
         iterations: numbers of iterations of the loops that it is in, by depth of the call and first line.
     """
 
@@ -130,7 +132,7 @@ class Invocation:
         self._error: BaseException | None = None
         self._thread: threading.Thread | None = None
         self._resumed = threading.Semaphore(0)
-        self.stopped = False
+        self.stopped, self.n_fences = False, 0
 
     def builtin(self, name: str, axis: int = 0) -> int:
         """Returns a built-in variable: an ID or a size."""
@@ -199,6 +201,10 @@ class Invocation:
         self.group.turn.release()
         self._resumed.acquire()
         self.check()
+
+    def fence(self) -> None:
+        """Passes a memory fence."""
+        self.n_fences += 1
 
     def check(self) -> None:
         """Ends it here if it must."""

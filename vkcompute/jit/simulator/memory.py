@@ -25,11 +25,24 @@ _UNWRITTEN = {
 
 
 class Access(NamedTuple):
-    """An access by an invocation, after `phase` barriers of its workgroup, and its place in the source."""
+    """An access by an invocation, and its place in the source.
+
+    Attributes:
+        phase: number of barriers that its workgroup had passed.
+        released: number of memory fences after which an atomic operation publishes the access.
+    """
 
     invocation: Invocation
     phase: int
     call: Call
+    released: int
+
+    def precedes(self, other: Access) -> bool:
+        """True if the access is ordered before a later one by barriers, or may be by fences and atomic operations."""
+        mine, its = self.invocation, other.invocation
+        if mine.group is its.group and self.phase != other.phase:
+            return True
+        return its.group.synchronizes and mine.n_fences >= self.released
 
 
 class AccessHistory:
@@ -37,7 +50,7 @@ class AccessHistory:
 
     Workgroups are simulated one after the other, and within a workgroup the phases between barriers. So of each kind of
     access three are enough: the last one, one by another invocation in the same phase, and one by another workgroup. A
-    later access that races with any earlier one races with one of these.
+    later access that races with any earlier one races with one of these, unless an invocation has passed a fence.
     """
 
     def __init__(self) -> None:
@@ -51,9 +64,7 @@ class AccessHistory:
         me, phase = access.invocation, access.phase
         for at in _RACES_WITH[kind]:
             each = kept[at]
-            if each is None or each.invocation is me:
-                continue
-            if each.invocation.group is not me.group or each.phase == phase:
+            if each is not None and each.invocation is not me and not each.precedes(access):
                 return at // 3, each
         last, beside, elsewhere = kept[3 * kind : 3 * kind + 3]
         if last is not None and last.invocation is not me:
@@ -115,7 +126,10 @@ class Cells:
             return
         if written is not None and not written[index].all():
             raise grid.fault(f"{self._element(index)} is read, and {_UNWRITTEN[self._address != 0]}")
-        access = Access(grid.current, grid.current.group.phase, calls[0])
+        me = grid.current
+        me.group.synchronizes |= kind == ATOMIC
+        # A fence comes after a write and before the atomic operation that publishes it, which may itself be the access.
+        access = Access(me, me.group.phase, calls[0], max(me.n_fences, 1) if kind == ATOMIC else me.n_fences + 1)
         found = self._history.add(self._address + index * self.data.itemsize, kind, access)
         if found is not None:
             raise grid.fault(self._race(index, kind, *found))

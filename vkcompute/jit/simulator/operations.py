@@ -120,6 +120,7 @@ OPERATIONS: dict[str, Operation] = {
     "atomic": _atomic,
     "compare_exchange": _compare_exchange,
     "barrier": lambda state, args, _: state.grid.current.wait(),
+    "fence": lambda state, args, _: state.grid.current.fence(),
     "subgroup": lambda state, args, name: state.grid.current.subgroup(name, args),
 }
 DIRECT = {"+": operator.add, "-": operator.sub, "*": operator.mul}
