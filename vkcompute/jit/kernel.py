@@ -61,11 +61,19 @@ class PythonLaunchable(Launchable):
 class PythonKernel(PythonLaunchable):
     """A kernel made by `vc.kernel`; a call launches it."""
 
-    def __init__(self, function: FunctionType, *, check_bounds: bool | None, print_limit: int, fast_math: bool) -> None:
+    def __init__(
+        self,
+        function: FunctionType,
+        *,
+        check_bounds: bool | None = None,
+        print_limit: int = PRINT_LIMIT,
+        fast_math: bool = False,
+        source: str | None = None,
+    ) -> None:
         self._check_bounds, self._print_limit, self._fast_math = check_bounds, print_limit, fast_math
         functools.update_wrapper(self, function)
         self.__name__ = function.__name__
-        self._definition, self._signature = definition_of(function), parameters_of(function)
+        self._definition, self._signature = definition_of(function, program=source), parameters_of(function)
 
     @cached_property
     def _launch(self) -> Callable[..., Any]:  # type: ignore[override]
@@ -136,12 +144,16 @@ class Simulation(PythonLaunchable):
 
 
 @overload
-def kernel(function: Callable[..., object]) -> PythonKernel: ...
+def kernel(function: Callable[..., object], *, source: str | None = None) -> PythonKernel: ...
 
 
 @overload
 def kernel(
-    *, check_bounds: bool | None = None, print_limit: int = PRINT_LIMIT, fast_math: bool = False
+    *,
+    check_bounds: bool | None = None,
+    print_limit: int = PRINT_LIMIT,
+    fast_math: bool = False,
+    source: str | None = None,
 ) -> Callable[[Callable[..., object]], PythonKernel]: ...
 
 
@@ -151,6 +163,7 @@ def kernel(
     check_bounds: bool | None = None,
     print_limit: int = PRINT_LIMIT,
     fast_math: bool = False,
+    source: str | None = None,
 ) -> PythonKernel | Callable[[Callable[..., object]], PythonKernel]:
     """Compiles a Python function for the device; calling the result launches it.
 
@@ -210,6 +223,10 @@ def kernel(
     `vc.subgroup.add(x)` and mul, min, max, and, or, xor; scans, as `vc.subgroup.inclusive_add(x)`; votes, broadcasts
     and shuffles. They operate on the active lanes.
 
+    **Source.** A kernel is compiled from its text: of a file, a notebook, `python -c`, or a program that is redirected
+    to standard input. For other functions, made by exec(), `source=text` gives a text that defines the function and
+    those that it calls; an entry in `linecache` does, too.
+
     **Language.** Assignments; if, while, break, continue, return; for over range(), tuples, tensors, enumerate() and
     zip(). Tuples, conditional expressions, and, or, not, chained comparisons. The functions min, max, abs, round, pow,
     divmod, len, int, float and bool, numpy's scalar types, and most functions of numbers of math and numpy.
@@ -245,7 +262,7 @@ def kernel(
         KernelError: there is no source; or, at the first launch, the function does something that kernels do not
             support. The message has the source location.
     """
-    make = partial(_python_kernel, check_bounds, print_limit, bool(fast_math))
+    make = partial(_python_kernel, check_bounds, print_limit, bool(fast_math), source)
     return make if function is None else make(function)
 
 
@@ -278,7 +295,11 @@ def _is_set(switch: str) -> bool:
 
 
 def _python_kernel(
-    check_bounds: bool | None, print_limit: int, fast_math: bool, function: Callable[..., object]
+    check_bounds: bool | None,
+    print_limit: int,
+    fast_math: bool,
+    source: str | None,
+    function: Callable[..., object],
 ) -> PythonKernel:
     if not isinstance(function, FunctionType):
         raise TypeError(f"vc.kernel takes a function written in Python; got {type(function).__name__}")
@@ -286,4 +307,8 @@ def _python_kernel(
         raise KernelError("a lambda stores nothing; write the kernel with def, or use vc.vectorize")
     if type(print_limit) is not int or not 1 <= print_limit <= _MOST_PRINTS:
         raise ValueError(f"print_limit is an int from 1 to {_MOST_PRINTS}; got {print_limit!r}")
-    return PythonKernel(function, check_bounds=check_bounds, print_limit=print_limit, fast_math=fast_math)
+    if not isinstance(source, (str, type(None))):
+        raise TypeError(f"source is the text of a program that defines the function; got {type(source).__name__}")
+    return PythonKernel(
+        function, check_bounds=check_bounds, print_limit=print_limit, fast_math=fast_math, source=source
+    )

@@ -60,7 +60,7 @@ class Compiler(ControlFlow):
             raise UnsupportedError(f"{function.__name__} calls itself; kernels have no recursion: write a loop")
         if function not in self.sources:
             try:
-                self.sources[function] = read(function)
+                self.sources[function] = read(function, self.frames[0].source.program if self.frames else None)
             except KernelError as error:  # without a source location, unless it is in the function's own text
                 raise (error if "\n" in str(error) else UnsupportedError(str(error))) from None
         source = self.sources[function]

@@ -4,12 +4,16 @@ from __future__ import annotations
 import __future__
 
 import ast
+import contextlib
 import inspect
+import io
+import os
 import sys
+import textwrap
 import tokenize
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import partial, reduce
 from itertools import pairwise
 from operator import or_
 from types import CodeType, FunctionType
@@ -37,6 +41,7 @@ class Source:
         shift: lines that were put in front of the text for the parser.
         tree: the definition; its line numbers include `shift`.
         code: the function's code, which the text was compared with; None for an expression.
+        program: a text that was given for the function, and that may have the functions that it calls.
     """
 
     file: str
@@ -45,6 +50,7 @@ class Source:
     shift: int
     tree: ast.FunctionDef
     code: CodeType | None = None
+    program: str | None = None
 
     def location(self, node: ast.AST) -> tuple[int, int]:
         """Line and column of a node in the file, both from 1."""
@@ -75,49 +81,66 @@ class Definition:
     source: Source
 
 
-def definition_of(function: FunctionType, what: str = "a kernel") -> Definition:
+def definition_of(function: FunctionType, what: str = "a kernel", program: str | None = None) -> Definition:
     """Returns a function with its source.
 
     Args:
         what: description of the function, for errors.
+        program: a text that has the function.
 
     Raises:
         KernelError: as `read`; or it has parameters that are not positional-or-keyword.
     """
-    source = read(function)
+    if program is not None and _found(function, program) is None:
+        raise KernelError(
+            f"the text that is given as source has no function {function.__name__} with this code; give the text that "
+            "was executed"
+        )
+    source = read(function, program)
     for parameter in parameters_of(function).parameters.values():
         if parameter.kind is not parameter.POSITIONAL_OR_KEYWORD:
             raise source.error(source.tree, f"{what} takes positional-or-keyword parameters only; got {parameter}")
     return Definition(function, source)
 
 
-def read(function: FunctionType) -> Source:
+def read(function: FunctionType, program: str | None = None) -> Source:
     """Returns the source of a function.
+
+    Args:
+        program: a text that may have it. Else it is in the file, or in a program that has none.
 
     Raises:
         KernelError: the source is not available, is not a plain `def`, or a decorator replaced the function.
     """
-    name = function.__name__
-    if name == "<lambda>":
+    source = None if program is None else _found(function, program)
+    if source is not None:
+        return replace(source, program=program)
+    if function.__name__ == "<lambda>":
         return _lambda(function)
-    code = function.__code__
     try:
         lines, first = inspect.getsourcelines(function)
         shift = int(lines[0][:1].isspace())
         statement = ast.parse("if True:\n" * shift + "".join(lines)).body[0]
     except (OSError, TypeError):
-        raise _no_source(name) from None
+        return _in_program(function, _no_source(function))
     except (SyntaxError, ValueError, tokenize.TokenError):
         raise changed(function) from None
     tree = statement.body[0] if isinstance(statement, ast.If) else statement
-    decorated = hasattr(function, "__wrapped__")
-    if not decorated and not (first == code.co_firstlineno and _has_code(tree, function)):
-        raise changed(function)
+    code = function.__code__
+    is_decorated = hasattr(function, "__wrapped__")
+    if not is_decorated and not (first == code.co_firstlineno and _has_code(tree, function)):
+        return _in_program(function, changed(function))
     if not isinstance(tree, ast.FunctionDef):
-        raise KernelError(f"{name} is not a plain function; write it with def")
-    source = Source(code.co_filename, lines, first - 1 - shift, shift, tree, code)
-    if decorated:
+        raise KernelError(f"{function.__name__} is not a plain function; write it with def")
+    return _checked(Source(code.co_filename, lines, first - 1 - shift, shift, tree, code), function)
+
+
+def _checked(source: Source, function: FunctionType) -> Source:
+    """Returns the source with its tree desugared, unless a decorator replaced the function."""
+    tree = source.tree
+    if hasattr(function, "__wrapped__"):
         where = [*tree.decorator_list, tree][0]
+        name = function.__name__
         raise source.error(where, f"{name} is decorated, and decorators are not compiled; remove the decorator")
     try:
         return replace(source, tree=desugared(tree))
@@ -125,8 +148,50 @@ def read(function: FunctionType) -> Source:
         raise source.too_deep() from None
 
 
-def _has_code(definition: ast.stmt, function: FunctionType) -> bool:
+def _in_program(function: FunctionType, error: KernelError) -> Source:
+    """Returns the source of a function in the program that Python reads from its command line or its input.
+
+    Raises:
+        KernelError: `error`, for a function that is not from such a program.
+    """
+    file = function.__code__.co_filename
+    for program in _programs(file):
+        source = _found(function, program)
+        if source is not None:
+            return source
+    raise _no_source(function) if file in ("<string>", "<stdin>") else error
+
+
+def _programs(file: str) -> Iterator[str]:
+    """Yields texts that may be the program of `python -c`, or of a file that is its standard input."""
+    if file == "<string>":
+        for text in sys.orig_argv[1:]:
+            yield from (text, textwrap.dedent(text))  # Python 3.14 removes the indentation
+    elif file == "<stdin>":
+        with contextlib.suppress(OSError, UnicodeDecodeError, AttributeError):  # a pipe; Windows has no pread
+            yield os.pread(0, os.fstat(0).st_size, 0).decode()
+
+
+def _found(function: FunctionType, program: str) -> Source | None:
+    """Returns the source of a function in a text that has it, at any line."""
+    try:
+        nodes = [*ast.walk(ast.parse(program))]
+    except (SyntaxError, ValueError):
+        return None
+    lines, code = io.StringIO(program, newline=None).readlines(), function.__code__
+    for node in nodes:
+        if isinstance(node, ast.FunctionDef) and node.name == function.__name__ and _has_code(node, function, program):
+            first = min([node.lineno, *[each.lineno for each in node.decorator_list]])
+            ast.increment_lineno(node, 1 - first)
+            text = lines[first - 1 : first - 1 + (node.end_lineno or 1)]
+            return _checked(Source(code.co_filename, text, code.co_firstlineno - 1, 0, node, code), function)
+    return _of_lambda(function, lines, nodes, program) if function.__name__ == "<lambda>" else None
+
+
+def _has_code(definition: ast.stmt, function: FunctionType, program: str = "") -> bool:
     """True if the function's code is that of a definition, at any level of optimization.
+
+    The definition is from a program, or from the function's file.
 
     Since Python 3.11, `name.method()` has other code where a module imports the name. A notebook compiles each
     statement as a module.
@@ -136,8 +201,8 @@ def _has_code(definition: ast.stmt, function: FunctionType) -> bool:
     inner = _in_class(definition, function)
     names = {getattr(each, "name", function.__name__) for each in (inner, definition)}.difference(code.co_freevars)
     outer = ast.FunctionDef("outer", cells, [ast.Global([*names]), inner], [])
-    for imported in (_names, lambda _: (), _imported):
-        imports: list[ast.stmt] = [ast.Import([ast.alias(name)]) for name in imported(function)]
+    for imported in (partial(_names, function), tuple, partial(_imported, function, program)):
+        imports: list[ast.stmt] = [ast.Import([ast.alias(name)]) for name in imported()]
         module = ast.fix_missing_locations(ast.Module([*imports, outer], []))
         for level in (-1, 0, 1, 2):
             unit = compile(
@@ -167,10 +232,10 @@ def _names(function: FunctionType) -> set[str]:
     return found
 
 
-def _imported(function: FunctionType) -> set[str]:
-    """The names that the file of a function imports."""
+def _imported(function: FunctionType, program: str) -> set[str]:
+    """The names that a program imports, or else the file of a function."""
     try:
-        pending: list[ast.AST] = [ast.parse("".join(inspect.findsource(function)[0]))]
+        pending: list[ast.AST] = [ast.parse(program or "".join(inspect.findsource(function)[0]))]
     except SyntaxError:
         return set()
     found = set[str]()
@@ -224,26 +289,34 @@ def function_def(arguments: ast.arguments, body: ast.expr) -> ast.FunctionDef:
 
 
 def _lambda(function: FunctionType) -> Source:
-    """Returns the source of a lambda: of those in its line, the first one with its code."""
-    code = function.__code__
+    """Returns the source of a lambda."""
     try:
         lines, _ = inspect.findsource(function)
         nodes = ast.walk(ast.parse("".join(lines)))
     except (OSError, TypeError):
-        raise _no_source("the lambda") from None
+        return _in_program(function, _no_source(function))
     except (SyntaxError, ValueError):
         raise changed(function) from None
+    return _of_lambda(function, lines, nodes) or _in_program(function, changed(function))
+
+
+def _of_lambda(function: FunctionType, lines: list[str], nodes: Iterable[ast.AST], program: str = "") -> Source | None:
+    """Returns the source of a lambda: of those in its line, the first one with its code."""
+    code = function.__code__
     for node in nodes:
-        if isinstance(node, ast.Lambda) and node.lineno == code.co_firstlineno and _has_code(ast.Expr(node), function):
+        if not isinstance(node, ast.Lambda) or node.lineno != code.co_firstlineno:
+            continue
+        if _has_code(ast.Expr(node), function, program):
             return Source(code.co_filename, lines, 0, 0, function_def(node.args, node.body), code)
-    raise changed(function)
+    return None
 
 
-def _no_source(name: str) -> KernelError:
-    return KernelError(
-        f"the source of {name} is not found, and kernels are compiled from their source; define it in a file or in a "
-        "cell of a notebook, not at a prompt or by exec()"
-    )
+def _no_source(function: FunctionType) -> KernelError:
+    name = "the lambda" if function.__name__ == "<lambda>" else function.__name__
+    remedy = "define it in a file or in a cell of a notebook, or give the text, as vc.kernel(source=text)"
+    if function.__code__.co_filename == "<stdin>":
+        remedy = "a pipe or a prompt cannot be read again: run the program as a file, as python FILE or python < FILE"
+    return KernelError(f"the source of {name} is not found, and kernels are compiled from their source; {remedy}")
 
 
 def changed(function: FunctionType) -> KernelError:
