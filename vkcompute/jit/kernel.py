@@ -11,6 +11,7 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from vkcompute.errors import KernelError
+from vkcompute.jit.frontend.pickling import ByValue, in_main
 from vkcompute.jit.frontend.source import Definition, definition_of, parameters_of, read
 from vkcompute.runtime.launching.launch_config import DEFAULT, Launchable, LaunchConfig, take_keywords
 
@@ -125,8 +126,19 @@ class PythonKernel(PythonLaunchable):
     def __repr__(self) -> str:
         return f"<Python kernel {self.__name__}>"
 
-    def __reduce__(self) -> str:
-        return self.__qualname__  # pickled and copied by name, as functions are
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        """Pickles a kernel by its name, as functions are; one of the main module by its value."""
+        function = self._definition.function
+        if not in_main(function):
+            return self.__qualname__
+        options = self._check_bounds, self._print_limit, self._fast_math, None
+        return _unpickled, (*options, ByValue(function, self._definition.source.program))
+
+    def __copy__(self) -> PythonKernel:
+        return self
+
+    def __deepcopy__(self, memo: object) -> PythonKernel:
+        return self
 
 
 class Simulation(PythonLaunchable):
@@ -136,11 +148,13 @@ class Simulation(PythonLaunchable):
         from vkcompute.jit.simulator.launch import simulate  # not at import: seldom needed
 
         functools.update_wrapper(self, definition.function)
-        self._signature = signature
+        self._definition, self._signature = definition, signature
         self._launch = partial(simulate, definition, signature)
 
-    def __reduce__(self) -> str:
-        return f"{self.__qualname__}.simulate"
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        if not in_main(self._definition.function):
+            return f"{self.__qualname__}.simulate"
+        return _unpickled_simulation, (ByValue(self._definition.function, self._definition.source.program),)
 
 
 @overload
@@ -312,3 +326,13 @@ def _python_kernel(
     return PythonKernel(
         function, check_bounds=check_bounds, print_limit=print_limit, fast_math=fast_math, source=source
     )
+
+
+@functools.lru_cache(maxsize=256)
+def _unpickled(*given: Any) -> PythonKernel:
+    """Makes a kernel of the main module of another process, once."""
+    return _python_kernel(*given)
+
+
+def _unpickled_simulation(function: FunctionType) -> Simulation:
+    return PythonKernel(function).simulate

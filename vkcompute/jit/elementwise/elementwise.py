@@ -7,6 +7,8 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from vkcompute.jit.frontend.pickling import portable
+
 if TYPE_CHECKING:
     from vkcompute.jit.elementwise.element_launcher import ElementLauncher
 
@@ -60,8 +62,11 @@ class Elementwise:
         return f"<elementwise {self.__name__}>"
 
     def __reduce__(self) -> str | tuple[Any, ...]:
-        """Pickles an expression by its text, a decorated function by its name."""
-        return (Elementwise, self._given) if isinstance(self._given[0], str) else self.__qualname__
+        """Pickles an expression by its text, a decorated function by its name, or in the main module by its value."""
+        given, arguments = self._given
+        if isinstance(given, str) or portable(given) is not given:
+            return _unpickled, (portable(given), arguments)
+        return self.__qualname__
 
 
 def elementwise(expression: str, arguments: str | None = None) -> Elementwise:
@@ -103,3 +108,9 @@ def vectorize(function: Callable[..., Any]) -> Elementwise:
         KernelError: there is no source; or, at the first call, the function does something that kernels do not support.
     """
     return Elementwise(function)
+
+
+@functools.lru_cache(maxsize=256)
+def _unpickled(given: Any, arguments: str | None) -> Elementwise:
+    """Makes a function of the main module of another process, or of an expression, once."""
+    return Elementwise(given, arguments)

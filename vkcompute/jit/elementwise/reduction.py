@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from vkcompute.jit.frontend.pickling import portable
+
 if TYPE_CHECKING:
     import numpy.typing as npt
 
@@ -71,7 +73,7 @@ class Reduction:
         return f"<reduction {self.__name__}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Reduction, self._given  # pickled by the arguments of vc.reduce
+        return Reduction, tuple(map(portable, self._given))  # pickled by the arguments of vc.reduce
 
 
 def reduce(

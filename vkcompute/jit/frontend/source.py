@@ -23,6 +23,8 @@ from vkcompute.errors import KernelError
 from vkcompute.jit.frontend.desugaring import desugared
 
 _PACKAGE = "vkcompute.jit."
+PROGRAM = "__vkcompute_program__"
+"""Attribute of a function: a text that has it, for one that is in no file of this process."""
 _FUTURES = reduce(or_, [getattr(__future__, name).compiler_flag for name in __future__.all_feature_names])
 
 
@@ -112,9 +114,10 @@ def read(function: FunctionType, program: str | None = None) -> Source:
     Raises:
         KernelError: the source is not available, is not a plain `def`, or a decorator replaced the function.
     """
-    source = None if program is None else _found(function, program)
-    if source is not None:
-        return replace(source, program=program)
+    for text in (program, vars(function).get(PROGRAM)):
+        source = None if text is None else _found(function, text)
+        if source is not None:
+            return source
     if function.__name__ == "<lambda>":
         return _lambda(function)
     try:
@@ -184,7 +187,8 @@ def _found(function: FunctionType, program: str) -> Source | None:
             first = min([node.lineno, *[each.lineno for each in node.decorator_list]])
             ast.increment_lineno(node, 1 - first)
             text = lines[first - 1 : first - 1 + (node.end_lineno or 1)]
-            return _checked(Source(code.co_filename, text, code.co_firstlineno - 1, 0, node, code), function)
+            above = code.co_firstlineno - 1
+            return _checked(Source(code.co_filename, text, above, 0, node, code, program), function)
     return _of_lambda(function, lines, nodes, program) if function.__name__ == "<lambda>" else None
 
 
@@ -201,8 +205,8 @@ def _has_code(definition: ast.stmt, function: FunctionType, program: str = "") -
     inner = _in_class(definition, function)
     names = {getattr(each, "name", function.__name__) for each in (inner, definition)}.difference(code.co_freevars)
     outer = ast.FunctionDef("outer", cells, [ast.Global([*names]), inner], [])
-    for imported in (partial(_names, function), tuple, partial(_imported, function, program)):
-        imports: list[ast.stmt] = [ast.Import([ast.alias(name)]) for name in imported()]
+    for modules in (partial(_names, function), tuple, partial(imported, function, program)):
+        imports: list[ast.stmt] = [ast.Import([ast.alias(name)]) for name in modules()]
         module = ast.fix_missing_locations(ast.Module([*imports, outer], []))
         for level in (-1, 0, 1, 2):
             unit = compile(
@@ -232,7 +236,7 @@ def _names(function: FunctionType) -> set[str]:
     return found
 
 
-def _imported(function: FunctionType, program: str) -> set[str]:
+def imported(function: FunctionType, program: str) -> set[str]:
     """The names that a program imports, or else the file of a function."""
     try:
         pending: list[ast.AST] = [ast.parse(program or "".join(inspect.findsource(function)[0]))]
@@ -300,14 +304,16 @@ def _lambda(function: FunctionType) -> Source:
     return _of_lambda(function, lines, nodes) or _in_program(function, changed(function))
 
 
-def _of_lambda(function: FunctionType, lines: list[str], nodes: Iterable[ast.AST], program: str = "") -> Source | None:
+def _of_lambda(
+    function: FunctionType, lines: list[str], nodes: Iterable[ast.AST], program: str | None = None
+) -> Source | None:
     """Returns the source of a lambda: of those in its line, the first one with its code."""
     code = function.__code__
     for node in nodes:
         if not isinstance(node, ast.Lambda) or node.lineno != code.co_firstlineno:
             continue
-        if _has_code(ast.Expr(node), function, program):
-            return Source(code.co_filename, lines, 0, 0, function_def(node.args, node.body), code)
+        if _has_code(ast.Expr(node), function, program or ""):
+            return Source(code.co_filename, lines, 0, 0, function_def(node.args, node.body), code, program)
     return None
 
 

@@ -33,6 +33,9 @@ class VectorType:
     def __repr__(self) -> str:
         return f"vkcompute.{self.__name__}"
 
+    def __reduce__(self) -> str:
+        return self.__name__
+
 
 float16x2, float16x3, float16x4 = (VectorType("float16", n) for n in (2, 3, 4))
 float32x2, float32x3, float32x4 = (VectorType("float32", n) for n in (2, 3, 4))
