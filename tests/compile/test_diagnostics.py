@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import vkcompute as vc
 from vkcompute.compilers.diagnostics import Diagnostic, error, parse
 from vkcompute.compilers.preprocessor import MAIN, SourceFile, TranslationUnit
 
@@ -104,3 +105,27 @@ def test_a_log_without_errors_is_shown_as_it_is(log: str) -> None:
     text = str(error(UNIT, log, "glslang"))
     assert text.startswith("a.comp: glslang failed without naming an error")
     assert log.strip() in text
+
+
+@pytest.mark.parametrize(
+    ("text", "language", "place"),
+    [
+        ("// add\n  __kernel void add(__global float *a) {}\n", "OpenCL C", ":2:3: .*which has no __kernel;"),
+        ("kernel void f(global int *a)\n{ a[get_global_id(0)] = 1; }\n", "OpenCL C", ":1:1: .*no kernel void;"),
+        ('#include <cuda_runtime.h>\nextern "C" __global__ void f(int *a) {}\n', "CUDA C", ":2:12: .*no __global__;"),
+        ("/* a\n */ __device__ int f() { return blockIdx.x; }\n", "CUDA C", ":2:5: .*no __device__;"),
+    ],
+)
+def test_another_language_is_named(text: str, language: str, place: str) -> None:
+    with pytest.raises(vc.CompileError, match=rf"<glsl>{place}") as raised:
+        vc.glsl(text)
+    message = str(raised.value)
+    assert f"this is {language}, not GLSL" in message
+    assert message.endswith("^")
+    assert "syntax error" not in message
+
+
+def test_words_of_other_languages_are_allowed_where_glsl_allows_them() -> None:
+    assert vc.glsl("// __global__ __kernel\nvoid main() { uint get_global_id = 0; uint blockIdx = get_global_id; }")
+    with pytest.raises(vc.CompileError, match="undeclared"):
+        vc.glsl("/* __global__ */ void main() { x = 0; } // blockIdx")

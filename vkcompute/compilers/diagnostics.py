@@ -20,6 +20,18 @@ _SHADERC = re.compile(r"(?P<file>[^\s:]+):(?:(?P<line>\d+):)? error: (?P<message
 _CONTINUED = re.compile(r"(?:[^\s:]+:)?\s{4,}(\S.*)")  # the linker lists undefined names on lines of their own
 _SUMMARY = re.compile(r"\d+ (?:compilation errors?|errors?)\b.*|.*: compilation terminated\s*")
 _TOKEN = re.compile(r"'([^']+)' :")
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_OTHER_LANGUAGES = {
+    re.compile(r"\b(?:__kernel|__global|kernel\s+void(?!.*\[\[))\b", re.DOTALL): (
+        "OpenCL C",
+        "gl_GlobalInvocationID is its get_global_id, and a buffer block its __global pointer",
+    ),
+    re.compile(r"\b__(?:global|device|shared)__\b"): (
+        "CUDA C",
+        "gl_WorkGroupID is its blockIdx, gl_LocalInvocationID its threadIdx, and a buffer block its pointer",
+    ),
+}
+"""A word that no GLSL has -> the language that has it, and what GLSL has in place of its words."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -53,7 +65,7 @@ def parse(log: str) -> list[Diagnostic]:
 
 def error(unit: TranslationUnit, log: str, compiler: str) -> CompileError:
     """The exception for a text that the compiler named `compiler` rejected with `log`."""
-    found = parse(log)
+    found = _other_language(unit.files[MAIN].text) or parse(log)
     broken = [item for item in found if _include_failure(unit.failures, item)]
     found = broken or found  # a missing include causes further errors: show the cause only
     name = unit.files[MAIN].name
@@ -63,6 +75,18 @@ def error(unit: TranslationUnit, log: str, compiler: str) -> CompileError:
     if len(found) > MAX_SHOWN:
         shown.append(f"... and {len(found) - MAX_SHOWN} more")
     return CompileError(f"{name} does not compile ({compiler}):\n" + "\n".join(shown))
+
+
+def _other_language(text: str) -> list[Diagnostic]:
+    """The error for a text in another language; empty for GLSL."""
+    code = _COMMENT.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
+    for words, (language, in_glsl) in _OTHER_LANGUAGES.items():
+        match = words.search(code)
+        if match is not None:
+            before = code[: match.start()]
+            message = f"this is {language}, not GLSL, which has no {match[0]}; {in_glsl}; or write a Python kernel"
+            return [Diagnostic(MAIN, before.count("\n") + 1, len(before) - before.rfind("\n"), message)]
+    return []
 
 
 def _include_failure(failures: Mapping[str, str], item: Diagnostic) -> str | None:
