@@ -6,6 +6,9 @@ Vulkan call raises a `VulkanError`. All classes defined here derive from `VkComp
 
 from __future__ import annotations
 
+from types import FrameType
+from typing import Any
+
 
 class VkComputeError(Exception):
     """Base class of all errors defined by vkcompute."""
@@ -98,6 +101,26 @@ class KernelError(CompileError):
 
     The message shows file, line, column, source and a caret.
     """
+
+    def _render_traceback_(self) -> list[str]:
+        """Lines that IPython shows: of the calls those in the user's code, and the message."""
+        import traceback  # not at import: seldom needed
+
+        calls = [each for each in traceback.walk_tb(self.__traceback__) if not _is_internal(each[0])]
+        lines = traceback.StackSummary.extract(iter(calls)).format()
+        return ["Traceback (most recent call last):", *[each.rstrip("\n") for each in lines], f"KernelError: {self}"]
+
+
+_INTERNAL = (__name__.partition(".")[0], "IPython", "ipykernel")
+
+
+def _is_internal(frame: FrameType) -> bool:
+    return str(frame.f_globals.get("__name__")).partition(".")[0] in _INTERNAL
+
+
+def hides_calls(raised: Any) -> bool:
+    """The `__tracebackhide__` of modules on the way to the compiler: pytest hides their calls for a KernelError."""
+    return isinstance(getattr(raised, "value", None), KernelError)
 
 
 class NoCompiler(VkComputeError, RuntimeError):

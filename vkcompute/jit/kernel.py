@@ -10,7 +10,7 @@ from functools import cached_property, partial
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from vkcompute.errors import KernelError
+from vkcompute.errors import KernelError, hides_calls
 from vkcompute.jit.frontend.pickling import ByValue, in_main
 from vkcompute.jit.frontend.source import Definition, definition_of, parameters_of, read
 from vkcompute.runtime.launching.launch_config import DEFAULT, Launchable, LaunchConfig, take_keywords
@@ -23,6 +23,8 @@ _Function = TypeVar("_Function", bound=Callable[..., object])
 PRINT_LIMIT = 10_000
 _MOST_PRINTS = 10_000_000
 _SWITCHES = dict.fromkeys(["1", "true", "yes", "on"], True) | dict.fromkeys(["", "0", "false", "no", "off"], False)
+
+__tracebackhide__ = hides_calls
 
 
 class PythonLaunchable(Launchable):

@@ -17,6 +17,7 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from vkcompute import disk
+from vkcompute.errors import KernelError, hides_calls
 from vkcompute.jit.compilation import fingerprint
 from vkcompute.jit.compilation.specialization import Specialization
 from vkcompute.jit.frontend.captured import CapturedGlobal, lookup_in, with_functions
@@ -30,6 +31,8 @@ Owner = tuple[str, Any]
 
 _MAX_KEYS = 256
 _MAX_PER_KEY = 16  # with different captured globals
+
+__tracebackhide__ = hides_calls
 
 
 class Specializations:
@@ -50,7 +53,10 @@ class Specializations:
         for each in found:
             if not each.captured or each.is_current:
                 return each
-        made = self._cached(key, make)
+        try:
+            made = self._cached(key, make)
+        except KernelError as error:
+            raise error.with_traceback(None) from None  # the message has the place; the compiler's calls say nothing
         self._known[key] = [made, *found[: _MAX_PER_KEY - 1]]
         return made
 

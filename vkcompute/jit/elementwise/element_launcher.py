@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from vkcompute.errors import hides_calls
 from vkcompute.ir import SCALARS, UINT32
 from vkcompute.jit.compilation.arguments import MOST_ELEMENTS, bound, group_of
 from vkcompute.jit.compilation.build import Signature, real_of
@@ -28,6 +29,8 @@ from vkcompute.runtime.memory.tensor import Tensor
 from vkcompute.runtime.runtime import Runtime, runtime_of
 
 LOCAL_SIZE = 64
+
+__tracebackhide__ = hides_calls
 
 
 class Call(NamedTuple):

@@ -7,10 +7,13 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from vkcompute.errors import hides_calls
 from vkcompute.jit.frontend.pickling import portable
 
 if TYPE_CHECKING:
     from vkcompute.jit.elementwise.element_launcher import ElementLauncher
+
+__tracebackhide__ = hides_calls
 
 
 class Elementwise:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from vkcompute import ir
-from vkcompute.errors import KernelError
+from vkcompute.errors import KernelError, hides_calls
 from vkcompute.ir import BOOL, SCALARS, UINT8, UINT32, Scalar, Value
 from vkcompute.ir.function import walk
 from vkcompute.jit.compilation.build import CompileOptions, Signature, argument, optimized
@@ -28,6 +28,8 @@ MOST_COST = 100
 """Cost of a function beyond which a device computes longer than it loads and stores."""
 _ELEMENTARY = 24
 _COSTS = {"loop": math.inf, "barrier": math.inf}
+
+__tracebackhide__ = hides_calls
 
 
 class Program(NamedTuple):

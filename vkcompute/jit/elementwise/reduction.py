@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from vkcompute.errors import hides_calls
 from vkcompute.jit.frontend.pickling import portable
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from vkcompute.jit.elementwise.reduction_launcher import ReduceLauncher
+
+__tracebackhide__ = hides_calls
 
 
 class Reduction:

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vkcompute.dtypes import lookup
+from vkcompute.errors import hides_calls
 from vkcompute.jit.compilation import fingerprint
 from vkcompute.jit.compilation.arguments import group_of
 from vkcompute.jit.compilation.build import real_of
@@ -30,6 +31,8 @@ from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.groups.group import GroupTensor
 from vkcompute.runtime.memory.tensor import Tensor
 from vkcompute.runtime.runtime import Runtime, runtime_of
+
+__tracebackhide__ = hides_calls
 
 
 class ReduceLauncher:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute.errors import MissingFeature
+from vkcompute.errors import MissingFeature, hides_calls
 from vkcompute.ir import Function
 from vkcompute.jit.compilation.annotations import EXACT, annotations_of, typed
 from vkcompute.jit.compilation.arguments import bound, group_of, kind_of_array, kind_of_number, remedy
@@ -29,6 +29,8 @@ from vkcompute.runtime.memory.tensor import Tensor
 from vkcompute.runtime.runtime import Runtime, runtime_of
 from vkcompute.runtime.scheduling.future import Future
 from vkcompute.runtime.scheduling.placeholders import Parameter
+
+__tracebackhide__ = hides_calls
 
 
 class Launcher:

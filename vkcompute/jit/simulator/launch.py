@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from vkcompute import dtypes
+from vkcompute.errors import KernelError, hides_calls
 from vkcompute.ir.function import Function, walk
 from vkcompute.jit.compilation.annotations import annotations_of, typed
 from vkcompute.jit.compilation.arguments import bound, group_of, kind_of_array, kind_of_number, remedy
@@ -42,6 +43,9 @@ def _renew_lock() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_renew_lock)
+
+
+__tracebackhide__ = hides_calls
 
 
 class Done(concurrent.futures.Future[None]):
@@ -94,7 +98,10 @@ def _simulated(definition: Definition, given: list[Any], config: LaunchConfig) -
     marks = _marks([each for each in given if isinstance(each, tensor)])
     arrays = _on_host(given, tensor)
     signature = tuple(map(_kind, arrays, definition.function.__code__.co_varnames))
-    recorder = build(Recorder, definition, signature, CompileOptions(config.local_size))
+    try:
+        recorder = build(Recorder, definition, signature, CompileOptions(config.local_size))
+    except KernelError as error:
+        raise error.with_traceback(None) from None  # the message has the place; the compiler's calls say nothing
     _check_limits(recorder.function, next((each for each in given if isinstance(each, tensor)), None))
     groups, first = config.groups, recorder.first_assigned
     if groups is None:

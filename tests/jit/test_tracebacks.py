@@ -1,0 +1,50 @@
+"""Tracebacks of errors in kernels: the calls of the user, and none of the compiler's."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import vkcompute as vc
+
+
+@vc.kernel
+def listed(x):  # type: ignore[no-untyped-def]
+    i = vc.global_id(0)
+    if i < x.size:
+        x[i] = [1, 2]
+
+
+@vc.kernel
+def failing(x):  # type: ignore[no-untyped-def]
+    x[7] = 1
+
+
+doubled = vc.vectorize(lambda x: [x])
+summed = vc.reduce(lambda a, b: [a], 0)
+CALLS: dict[str, Callable[[Any], Any]] = {
+    "call": lambda x: listed(x),
+    "grid": lambda x: listed[1, 1](x),
+    "simulation": lambda x: listed.simulate(np.zeros(3)),
+    "fault": lambda x: failing.simulate[1, 1](np.zeros(3)),
+    "elementwise": lambda x: doubled(x),
+    "reduction": lambda x: summed(x),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_only_the_users_calls_are_shown(gpu: vc.Runtime, name: str) -> None:
+    x = gpu.zeros(3)
+    with pytest.raises(vc.KernelError) as raised:
+        CALLS[name](x)
+    in_ipython = "\n".join(raised.value._render_traceback_())
+    assert in_ipython.endswith(f"KernelError: {raised.value}")
+    assert in_ipython.count("File ") == in_ipython.count(f'File "{__file__}"') == (3 if name == "fault" else 2)
+    if name != "fault":  # its calls are those of the simulated kernel, for debuggers
+        assert {str(each.path) for each in raised.traceback.filter(raised)} == {__file__}
+        files = [each.filename for each in traceback.extract_tb(raised.tb)]
+        assert not [each for each in files if "frontend" in each], "the compiler's own calls are cut"
