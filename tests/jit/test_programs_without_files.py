@@ -120,3 +120,16 @@ def test_a_text_in_linecache() -> None:
     out = np.zeros(3, np.int32)
     vc.kernel(scope["Made"].kernel).simulate(out)
     assert out.tolist() == [5, 7, 9]
+
+
+def test_a_cell_with_a_magic() -> None:
+    """IPython runs a cell that begins with %%time as a file that it has nowhere."""
+    cells = ["(", f"get_ipython().run_cell_magic('time', '', {TEXT!r})", "run_cell_magic ("]
+    scope: dict[str, Any] = {"__name__": "__main__", "In": cells}
+    exec(compile(TEXT, "<timed exec>", "exec"), scope)
+    out = np.zeros(3, np.int32)
+    vc.kernel(scope["Made"].kernel).simulate(out)
+    assert out.tolist() == [5, 7, 9]
+    cells.clear()
+    with pytest.raises(vc.KernelError, match="the source of kernel is not found"):
+        vc.kernel(scope["Made"].kernel)

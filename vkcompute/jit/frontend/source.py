@@ -158,21 +158,29 @@ def _in_program(function: FunctionType, error: KernelError) -> Source:
         KernelError: `error`, for a function that is not from such a program.
     """
     file = function.__code__.co_filename
-    for program in _programs(file):
+    for program in _programs(file, function.__globals__.get("In")):
         source = _found(function, program)
         if source is not None:
             return source
     raise _no_source(function) if file in ("<string>", "<stdin>") else error
 
 
-def _programs(file: str) -> Iterator[str]:
-    """Yields texts that may be the program of `python -c`, or of a file that is its standard input."""
+def _programs(file: str, cells: Any) -> Iterator[str]:
+    """Yields texts that may be the program of `python -c`, of a file that is its standard input, or of a cell magic.
+
+    IPython keeps the cells in the list `In`; one that begins with %%time is a call with the program as a string.
+    """
     if file == "<string>":
         for text in sys.orig_argv[1:]:
             yield from (text, textwrap.dedent(text))  # Python 3.14 removes the indentation
     elif file == "<stdin>":
         with contextlib.suppress(OSError, UnicodeDecodeError, AttributeError):  # a pipe; Windows has no pread
             yield os.pread(0, os.fstat(0).st_size, 0).decode()
+    elif file.startswith("<") and isinstance(cells, list):
+        for cell in [each for each in reversed(cells) if "run_cell_magic" in each]:
+            with contextlib.suppress(SyntaxError):
+                nodes = [each for each in ast.walk(ast.parse(cell)) if isinstance(each, ast.Constant)]
+                yield from (each.value for each in nodes if isinstance(each.value, str))
 
 
 def _found(function: FunctionType, program: str) -> Source | None:
