@@ -243,6 +243,9 @@ def kernel(
     to standard input. For other functions, made by exec(), `source=text` gives a text that defines the function and
     those that it calls; an entry in `linecache` does, too.
 
+    **Processes.** A kernel is pickled by its name, as a function; one of a main module or a notebook by value, with the
+    functions and constants that it uses. Workers of multiprocessing, joblib and Dask load both.
+
     **Language.** Assignments; if, while, break, continue, return; for over range(), tuples, tensors, enumerate() and
     zip(). Tuples, conditional expressions, and, or, not, chained comparisons. The functions min, max, abs, round, pow,
     divmod, len, int, float and bool, numpy's scalar types, and most functions of numbers of math and numpy.
