@@ -123,7 +123,8 @@ def test_functions_types_and_constants_in_expressions(gpu: vc.Runtime) -> None:
         ("where(x > 0, x, 0)", np.maximum(x, 0)),
         ("0 if x < 0 else 1 if x < math.pi / 2\n    else 2", np.digitize(x, [0, math.pi / 2])),
         ("int32(x * 10) % 7", (x * 10).astype(np.int32) % 7),
-        ("pow(int32(x), 3) + round(x)", x.astype(np.int32) ** 3 + np.rint(x).astype(np.int32)),
+        ("pow(int32(x), 3) + int32(round(x))", x.astype(np.int32) ** 3 + np.rint(x).astype(np.int32)),
+        ("round(x) + round(x, 1)", np.round(x) + np.round(x, 1)),
         ("-1 < x <= 1 and not x == 0", (x > -1) & (x <= 1) & (x != 0)),
     ]:
         if np.asarray(expected).dtype == bool and missing(lambda: gpu_bool(gpu)) is None:

@@ -81,7 +81,7 @@ def elementwise(expression: str, arguments: str | None = None) -> Elementwise:
         norm = vc.elementwise("sqrt(x**2 + y**2) if x > 0 else 0", "y, x")
 
     Names are arguments, in order of appearance or as `arguments` lists them. Functions and types that kernels support
-    are none: Python's, math's and numpy's (numpy's where they differ, as `floor`), also as `math.pi`, `np.exp`. Types
+    are none: Python's, math's and numpy's (numpy's where they differ, as `round`), also as `math.pi`, `np.exp`. Types
     promote as in kernels. Several expressions, separated by commas, return several results. The string is compiled as a
     kernel, never run by Python.
 
