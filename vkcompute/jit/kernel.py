@@ -201,7 +201,7 @@ def kernel(
     compare the ID with the size. For two or three axes, `vc.global_id(0)` counts along the last, which is contiguous,
     and `vc.global_id(1)` along the one before.
 
-    **Arguments** are numbers, and contiguous tensors of fewer than 2**31 elements, indexed by one int per axis. A
+    **Arguments** are numbers, and tensors and views of fewer than 2**31 elements, indexed by one int per axis. A
     negative constant index counts from the end. An index out of bounds is undefined unless checked. A Python int is
     int32, or the first of uint32, int64, uint64 that holds it. A Python float is float32, or float64 if another
     argument is float64. Both are weak, as in NEP 50; an int that does not fit the type of its other operand is an

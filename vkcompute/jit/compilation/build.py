@@ -10,6 +10,7 @@ from vkcompute import ir
 from vkcompute.errors import KernelError
 from vkcompute.ir import BOOL, FLOAT32, FLOAT64, INT32, SCALARS, UINT8, UINT32, Scalar
 from vkcompute.jit.frontend.compiler import Compiler
+from vkcompute.jit.frontend.memory import OFFSET
 from vkcompute.jit.frontend.report import Reports
 from vkcompute.jit.frontend.source import Definition
 from vkcompute.jit.frontend.values import Array, Kind, Number
@@ -19,7 +20,7 @@ from vkcompute.jit.library.math_lowering import lower_math, without_contraction
 _Compiler = TypeVar("_Compiler", bound=Compiler)
 
 Signature = tuple[Any, ...]
-"""Per argument: (character of the dtype, ndim) for a tensor, or the type of a number.
+"""Per argument: (character of the dtype, ndim) for a tensor, with True if it may be any view; or the type of a number.
 
 That is int, float, bool or numpy's; for a Python int beyond int32, the name of the dtype that holds it.
 """
@@ -99,7 +100,10 @@ def argument(compiler: Compiler, name: str, position: int, given: Any) -> Array 
     if type(given) is tuple:
         element = SCALARS[np.dtype(given[0]).name]
         memory = function.buffer(name, UINT8 if element is BOOL else element)
-        return Array(name, position, element, given[1], memory)
+        array = Array(name, position, element, given[1], memory, strided=len(given) > 2)
+        if array.strided:
+            compiler.parameter(array, OFFSET)
+        return array
     if given is float:
         return Number(function.push(name, compiler.real), Kind(compiler.real, True))
     if given is int or isinstance(given, str):

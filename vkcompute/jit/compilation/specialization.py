@@ -10,6 +10,7 @@ from vkcompute import ir
 from vkcompute.jit.compilation.build import DEFAULTS, CompileOptions, Signature, build, optimized
 from vkcompute.jit.frontend.captured import CapturedGlobal, unchanged
 from vkcompute.jit.frontend.compiler import Compiler
+from vkcompute.jit.frontend.memory import OFFSET
 from vkcompute.jit.frontend.report import Site
 from vkcompute.jit.frontend.source import Definition
 
@@ -30,13 +31,15 @@ class Specialization:
         spirv: the module; tensors are bound in the order of the arguments.
         captured: globals found outside of the function.
         iterations: upper bounds of the iterations of its loops.
-        pushes: the sources of the push constants, in order: (argument; axis, VALUE, TRUTH or SIZE).
+        pushes: the sources of the push constants, in order: (argument; axis, VALUE, TRUTH or SIZE; for a view also
+            OFFSET, the index of its first element, or STRIDE + axis).
         first: the argument whose shape gives the default grid: the first tensor that is assigned to.
         linear: the same, if it has at most one axis and the module writes no tensor before it.
         local_size: invocations per workgroup.
         features: Vulkan features that its atomic operations on floats need.
         sites: the places that report; if there are any, the buffer for reports is bound after the tensors.
         limits: (index of a push constant, dtype) for each int argument that must fit a narrower type.
+        strided: (index of the tensor, of the push constant with its OFFSET) for each tensor that may be any view.
         dtypes: names of the dtypes of the results, of a function of elements.
         single: True if that function returns a number, False for a tuple of numbers.
         block: the number of elements that an invocation computes, of a function of elements.
@@ -52,6 +55,7 @@ class Specialization:
     features: tuple[str, ...] = ()
     sites: tuple[Site, ...] = ()
     limits: tuple[tuple[int, str], ...] = ()
+    strided: tuple[tuple[int, int], ...] = ()
     dtypes: tuple[str, ...] = ()
     single: bool = True
     block: int = 1
@@ -77,17 +81,20 @@ def specialize(definition: Definition, signature: Signature, options: CompileOpt
             if type(each) is not tuple
         ]
         linear = first if first == min(compiler.written, default=None) else None
+        tensors = [n for n, each in enumerate(signature) if type(each) is tuple]
+        pushes = (*scalars, *compiler.extents)
         return Specialization(
             ir.lower(built),
             compiler.captured.all(),
             iterations_of(built),
-            (*scalars, *compiler.extents),
+            pushes,
             first,
             linear if linear is not None and signature[linear][1] < 2 else None,
             built.local_size,
             tuple(sorted(ir.float_atomics(built))),
             tuple(compiler.reports.sites if compiler.reports is not None else ()),
             tuple(sorted(compiler.limits)),
+            tuple([(tensors.index(n), at) for at, (n, what) in enumerate(pushes) if what == OFFSET]),
         )
     except RecursionError:
         raise definition.source.too_deep() from None

@@ -54,7 +54,7 @@ class Context(ABC):
         written: position of a tensor argument that is written -> True if its elements are assigned to, False if they
             are only changed by atomic operations.
         limits: (index of a push constant, dtype) for each int argument that takes a narrower type, which it must fit.
-        extents: push constants for lengths, by (position of the tensor, axis or -1 for the size).
+        extents: push constants for lengths, offsets and strides, by (position of the tensor, source).
         in_bounds: checked offset -> the condition under which the element exists.
         n_nodes: expressions and statements compiled so far.
     """

@@ -15,6 +15,9 @@ from vkcompute.jit.frontend.report import Site, escaped
 from vkcompute.jit.frontend.source import UnsupportedError
 from vkcompute.jit.frontend.values import Array, Kind, Number, Row, Vector, describe
 
+OFFSET, STRIDE = -4, 64
+"""Sources of the launch parameters of a view: the index of its first element, and STRIDE + axis. NumPy has 64 axes."""
+
 
 class MemoryAccess(Arithmetic):
     """Loads and stores of elements, and reports to the host."""
@@ -73,11 +76,16 @@ class MemoryAccess(Arithmetic):
             return math.prod(array.shape) if axis < 0 else array.shape[axis]
         if array.ndim == 0:
             return 1
-        key = array.position, 0 if array.ndim == 1 else axis
+        return Number(self.parameter(array, 0 if array.ndim == 1 else axis), Kind(INT32))
+
+    def parameter(self, array: Array, source: int) -> Value:
+        """Returns a launch parameter of a tensor: a length or SIZE (int32), OFFSET or STRIDE + axis (uint32)."""
+        key = array.position, source
         if key not in self.extents:
-            name = f"{array.name}.size" if axis < 0 else f"{array.name}.shape[{axis}]"
-            self.extents[key] = self.function.push(name, INT32)
-        return Number(self.extents[key], Kind(INT32))
+            of_layout = source == OFFSET or source >= STRIDE
+            part = "layout" if of_layout else "size" if source < 0 else f"shape[{source}]"
+            self.extents[key] = self.function.push(f"{array.name}.{part}", UINT32 if of_layout else INT32)
+        return self.extents[key]
 
     def offset(self, array: Any, index: Any) -> Value:
         """Returns the offset of an element in a row-major array; negative constants count from the end."""
@@ -95,13 +103,25 @@ class MemoryAccess(Arithmetic):
             if isinstance(each, int) and not -length <= each < length:
                 raise UnsupportedError(f"{array.name} has {length} elements along this axis; got {each}")
         along = [self._from_start(array, axis, each) for axis, each in enumerate(indices)]
-        return self._checked(array, along) if self.check_bounds and along else self._row_major_offset(array, along)
+        return self._checked(array, along) if self.check_bounds and along else self._offset(array, along)
 
     def _from_start(self, array: Array, axis: int, index: Any) -> Any:
         """Returns an index that counts from the start."""
         if isinstance(index, (int, np.integer)) and index < 0:
             return self.binary("+", self.extent(array, axis), int(index))
         return index
+
+    def _offset(self, array: Array, indices: Sequence[Any]) -> Value:
+        """Returns the offset of an element in memory, for indices that count from the start."""
+        return self._strided_offset(array, indices) if array.strided else self._row_major_offset(array, indices)
+
+    def _strided_offset(self, array: Array, indices: Sequence[Any]) -> Value:
+        """Returns the offset of an element of a view; modulo 2**32, which exceeds every binding, and strides."""
+        b, found = self.builder, self.parameter(array, OFFSET)
+        for axis, each in enumerate(indices):
+            step = b.compute("mul", b.cast(self.index(each), UINT32), self.parameter(array, STRIDE + axis))
+            found = b.compute("add", found, step)
+        return found
 
     def _row_major_offset(self, array: Array, indices: Sequence[Any]) -> Value:
         """Returns the offset of an element, for indices that count from the start."""
@@ -126,7 +146,7 @@ class MemoryAccess(Arithmetic):
             unsigned = SCALARS[f"uint{element_of(at.type).bits}"]
             fits = b.compute("lt", b.bitcast(at, unsigned), self.cast(length, unsigned))  # excludes negative ones, too
             inside = fits if inside is None else b.compute("and", inside, fits)
-        offset = self._row_major_offset(array, indices)
+        offset = self._offset(array, indices)
         if inside is None or isinstance(inside, Constant):  # constant indices of shared arrays are checked already
             return offset
         branch = b.if_(b.compute("not", inside))

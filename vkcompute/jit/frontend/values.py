@@ -71,6 +71,7 @@ class Array:
         position: index of the kernel's parameter; -1 for a shared array.
         element: type of the elements; bools are stored as uint8.
         shape: shape of a shared array; None for a tensor, whose shape is a launch parameter.
+        strided: True for a tensor that may be any view: its offset and strides are launch parameters.
     """
 
     name: str
@@ -79,6 +80,7 @@ class Array:
     ndim: int
     memory: Memory
     shape: tuple[int, ...] | None = None
+    strided: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

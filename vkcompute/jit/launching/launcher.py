@@ -19,10 +19,12 @@ from vkcompute.jit.compilation.cache import Specializations
 from vkcompute.jit.compilation.missing_types import explained
 from vkcompute.jit.compilation.specialization import SIZE, TRUTH, VALUE, Specialization, specialize
 from vkcompute.jit.frontend.compiler import Compiler
+from vkcompute.jit.frontend.memory import OFFSET, STRIDE
 from vkcompute.jit.frontend.source import Definition
 from vkcompute.jit.launching import report_reader
 from vkcompute.jit.launching.loops import Loops, on_device
 from vkcompute.jit.launching.plan import launch
+from vkcompute.runtime.launching.arguments import first_index, needs_strides
 from vkcompute.runtime.launching.kernel import Kernel
 from vkcompute.runtime.launching.launch_config import LaunchConfig, Sizes, grid_over
 from vkcompute.runtime.memory.tensor import Tensor
@@ -176,7 +178,8 @@ def kind_of(arg: Any, name: str = "") -> Any:
     """Returns the part of a signature for an argument; `name` is its parameter's, for errors."""
     kind = type(arg)
     if kind is Tensor:
-        return kind_of_array(arg)
+        found = kind_of_array(arg)
+        return (*found, True) if needs_strides(arg) else found
     number = kind_of_number(arg)
     if number is not None:
         return number
@@ -192,7 +195,11 @@ def kind_of(arg: Any, name: str = "") -> Any:
 
 
 def pushed(arg: Any, what: int) -> Any:
-    """Returns the push constant for an argument, or for a length of it."""
+    """Returns the push constant for an argument, or for a length or the layout of it."""
     if what == VALUE or type(arg) is Parameter:
         return arg
-    return bool(arg) if what == TRUTH else arg.shape[what]
+    if what == TRUTH:
+        return bool(arg)
+    if what == OFFSET:
+        return first_index(arg)
+    return arg.shape[what] if what < STRIDE else arg.strides[what - STRIDE] // arg.dtype.itemsize & 0xFFFFFFFF

@@ -35,15 +35,17 @@ def on_device(
     """Returns the kernel of a specialization, and its loops; `make` gives the function that it was lowered from."""
 
     def loaded() -> tuple[Kernel, Loops | None]:
-        kernel = _kernel(runtime, name, found.spirv, found.limits)
+        kernel = _kernel(runtime, name, found.spirv, found.limits, found.strided)
         return kernel, _loops_of(kernel, found.iterations, make)
 
-    return kernel_of(runtime, (name, found.spirv, found.limits), loaded)
+    return kernel_of(runtime, (name, found.spirv, found.limits, found.strided), loaded)
 
 
-def _kernel(runtime: Runtime, name: str, spirv: bytes, limits: Sequence[tuple[int, str]]) -> Kernel:
+def _kernel(
+    runtime: Runtime, name: str, spirv: bytes, limits: Sequence[tuple[int, str]], strided: tuple[tuple[int, int], ...]
+) -> Kernel:
     """Makes a kernel; the signature has checked its types, and memory may hold the bits of floats as integers."""
-    kernel = Kernel(runtime, program.load(spirv, name=name), (), check_types=False)
+    kernel = Kernel(runtime, program.load(spirv, name=name), (), check_types=False, strided=strided)
     kernel.push.restrict(limits)
     return kernel
 
@@ -133,7 +135,7 @@ class Loops:
         """The kernel that reports cut loops, and its loops."""
         function, loops = ir.with_cut_detection(self._function)
         spirv = ir.lower(ir.optimize(function))
-        key = self._kernel.name, spirv, self._kernel.push.limits
+        key = self._kernel.name, spirv, self._kernel.push.limits, tuple(self._kernel.strided.items())
         runtime = runtime_of(self._kernel)
         return kernel_of(runtime, ("detecting", *key), partial(_kernel, runtime, *key)), loops
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import concurrent.futures
-import itertools
 import math
 import os
 import sys
@@ -141,11 +140,13 @@ def _marks(tensors: list[Any]) -> dict[Any, np.ndarray[Any, Any]]:
 
 
 def _marked(tensor: Any, marks: dict[Any, np.ndarray[Any, Any]]) -> np.ndarray[Any, Any] | None:
-    """Returns a tensor's part of the mask, a row per element; None if all of it has been written."""
+    """Returns a tensor's part of the mask, with a last axis of bytes; None if all of it has been written."""
     found = marks.get(tensor.buffer)
     if found is None or not tensor.size:
         return None
-    return found[tensor.offset : tensor.offset + tensor.nbytes].reshape(tensor.size, -1)
+    shape, strides = (*tensor.shape, tensor.dtype.itemsize), (*tensor.strides, 1)
+    mask: np.ndarray[Any, Any] = np.ndarray(shape, bool, found.data, tensor.offset, strides)
+    return mask
 
 
 def _run(recorder: Recorder, arrays: list[Any], groups: Sizes, written: list[Any]) -> None:
@@ -166,30 +167,37 @@ def _run(recorder: Recorder, arrays: list[Any], groups: Sizes, written: list[Any
 
 
 def _on_host(args: list[Any], tensor: Any) -> list[Any]:
-    """Returns the arguments with host arrays for tensors, the same array for the same tensor.
+    """Returns the arguments with host arrays for tensors, which share memory as the tensors do.
 
     Raises:
-        ValueError: a graph is being recorded, a tensor is not contiguous, or two tensors overlap in part.
+        ValueError: a graph is being recorded.
     """
-    tensors = {each.launch_key: each for each in args if isinstance(each, tensor)}
-    for each in tensors.values():
+    tensors = [each for each in args if isinstance(each, tensor)]
+    for each in tensors:
         each.runtime.scheduler.refuse_recording(
             "a simulated launch", "launch it without gpu.record(), or set no VKCOMPUTE_SIMULATE"
         )
-    arrays = {slot: each.numpy() for slot, each in tensors.items()}
-    for one, other in itertools.combinations(tensors.values(), 2):
-        if one.overlaps(other):
-            raise ValueError("tensors that overlap in part are not simulated; pass numpy arrays")
-    if any(not each.contiguous for each in tensors.values()):
-        raise ValueError("a kernel takes contiguous tensors; copy() it")
-    return [arrays[each.launch_key] if isinstance(each, tensor) else each for each in args]
+    memories = {}
+    for buffer in {each.buffer: each for each in tensors}:
+        spans = [each.span for each in tensors if each.buffer is buffer]
+        start, stop = min(low for _, low, _ in spans), max(high for *_, high in spans)
+        whole = tensor(tensors[0].runtime, buffer, start, (stop - start,), (1,), np.dtype(np.uint8))
+        memories[buffer] = start, whole.numpy()
+    return [_on_memory(each, *memories[each.buffer]) if isinstance(each, tensor) else each for each in args]
+
+
+def _on_memory(tensor: Any, start: int, memory: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Returns a tensor's array on a copy of its buffer's bytes from `start` on."""
+    found: np.ndarray[Any, Any] = np.ndarray(
+        tensor.shape, tensor.dtype, memory.data, tensor.offset - start, tensor.strides
+    )
+    found.flags.writeable = not tensor.is_broadcast
+    return found
 
 
 def _kind(arg: Any, name: str) -> Any:
     """Returns the part of a signature for an argument."""
     if isinstance(arg, np.ndarray) and arg.dtype in dtypes.BY_NUMPY:
-        if not arg.flags.c_contiguous:
-            raise ValueError(f"a kernel takes contiguous arrays; got strides {arg.strides} for {arg.shape}; copy it")
         return kind_of_array(arg)
     found = kind_of_number(arg)
     if found is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -80,7 +81,7 @@ class Cells:
     """The elements of a tensor or of a workgroup's shared array.
 
     Attributes:
-        data: the elements in order.
+        data: the elements; in order unless they are strided.
     """
 
     def __init__(
@@ -96,7 +97,8 @@ class Cells:
 
         Args:
             history: accesses to all tensors of the launch; None for a shared array.
-            written: for each element, or each of its bytes, True if it has been written; None if all have been.
+            written: for each element, or each of its bytes, True if it has been written, shaped as `data`; None if all
+                have been.
         """
         self.data, self._grid, self._name, self._shape = data, grid, name, shape
         self._history, self._written = history or AccessHistory(), written
@@ -104,35 +106,39 @@ class Cells:
 
     def load(self, index: Any) -> Any:
         """Loads an element."""
-        self._record(int(index), READ)
-        return self.data[int(index)]
+        return self.data[self._record(int(index), READ)]
 
     def store(self, index: Any, value: Any) -> None:
         """Stores an element."""
-        self._record(int(index), WRITE)
-        self.data[int(index)] = value
+        self.data[self._record(int(index), WRITE)] = value
 
-    def exchange(self, index: Any) -> Any:
-        """Loads an element that an atomic operation is about to change."""
-        self._record(int(index), ATOMIC)
-        return self.data[int(index)]
+    def exchange(self, index: Any, change: Callable[[Any], Any]) -> Any:
+        """Replaces an element by `change(element)`, atomically; returns the old element."""
+        at = self._record(int(index), ATOMIC)
+        before = self.data[at]
+        self.data[at] = change(before)
+        return before
 
-    def _record(self, index: int, kind: int) -> None:
+    def _record(self, index: int, kind: int) -> Any:
+        """Records an access; returns the index in `data`."""
         grid, written = self._grid, self._written
+        at: Any = (index,) if self.data.ndim == 1 else np.unravel_index(index, self._shape)
         if kind == WRITE and written is not None:
-            written[index] = True
+            written[at] = True
         calls = grid.stack.calls(1)
         if not calls:  # a debugger reads it
-            return
-        if written is not None and not written[index].all():
+            return at
+        if written is not None and not written[at].all():
             raise grid.fault(f"{self._element(index)} is read, and {_UNWRITTEN[self._address != 0]}")
         me = grid.current
         me.group.synchronizes |= kind == ATOMIC
         # A fence comes after a write and before the atomic operation that publishes it, which may itself be the access.
         access = Access(me, me.group.phase, calls[0], max(me.n_fences, 1) if kind == ATOMIC else me.n_fences + 1)
-        found = self._history.add(self._address + index * self.data.itemsize, kind, access)
+        offset = sum(int(n) * step for n, step in zip(at, self.data.strides, strict=True))
+        found = self._history.add(self._address + offset, kind, access)
         if found is not None:
             raise grid.fault(self._race(index, kind, *found))
+        return at
 
     def _race(self, index: int, kind: int, before: int, access: Access) -> str:
         same = access.invocation.group is self._grid.current.group
@@ -161,8 +167,12 @@ class DeviceMemory:
 
     def add_tensor(self, memory: Memory, data: np.ndarray[Any, Any], written: np.ndarray[Any, Any] | None) -> None:
         """Adds a tensor argument with these elements; `written` as in `Cells`."""
-        flat = data.reshape(-1).view(memory.element.numpy)
-        self._tensors[memory] = Cells(self._grid, memory.name, flat, data.shape, self._history, written)
+        shape = data.shape
+        if data.flags.c_contiguous:
+            data, written = data.reshape(-1), None if written is None else written.reshape(data.size, -1)
+        self._tensors[memory] = Cells(
+            self._grid, memory.name, data.view(memory.element.numpy), shape, self._history, written
+        )
 
     def add_shared(self, memory: Memory, shape: tuple[int, ...]) -> None:
         """Declares a shared array of this shape."""

@@ -96,18 +96,15 @@ def _builtin(state: State, args: list[Any], attribute: tuple[str, int]) -> Any:
 
 def _atomic(state: State, args: list[Any], attribute: Any) -> Any:
     name, memory = attribute
-    cells = state.memory.cells(memory)
-    before = cells.exchange(args[0])
-    cells.data[int(args[0])] = args[1] if name == "exchange" else OPERATIONS[name](state, [before, args[1]], None)
-    return before
+
+    def changed(before: Any) -> Any:
+        return args[1] if name == "exchange" else OPERATIONS[name](state, [before, args[1]], None)
+
+    return state.memory.cells(memory).exchange(args[0], changed)
 
 
 def _compare_exchange(state: State, args: list[Any], memory: Any) -> Any:
-    cells = state.memory.cells(memory)
-    before = cells.exchange(args[0])
-    if before == args[1]:
-        cells.data[int(args[0])] = args[2]
-    return before
+    return state.memory.cells(memory).exchange(args[0], lambda before: args[2] if before == args[1] else before)
 
 
 OPERATIONS: dict[str, Operation] = {

@@ -87,7 +87,7 @@ class Inputs:
             return _bits(name, value)
         if not isinstance(value, Tensor):
             raise TypeError(f"the input {name!r} of this graph is a tensor; got {type(value).__name__}")
-        if value.launch_key is None and value.buffer:  # else `buffer` raises that it is closed
+        if value.buffer and not value.contiguous:  # `buffer` raises that it is closed
             raise ValueError(f"the input {name!r} is a contiguous tensor; strides are {value.strides}; pass a .copy()")
         if value.runtime is not self._runtime:
             raise ValueError(f"the input {name!r} belongs to another runtime ({value.runtime.device}); copy it here")

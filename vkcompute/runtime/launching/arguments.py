@@ -21,12 +21,18 @@ Bound = tuple[Buffer, int, int]
 """the range of a binding: (buffer, offset in it, nbytes)"""
 
 
-def bound_range(kernel: str, runtime: Context, binding: Binding, tensor: Any, *, check_type: bool) -> Bound:
+def bound_range(
+    kernel: str, runtime: Context, binding: Binding, tensor: Any, *, check_type: bool, strided: bool = False
+) -> Bound:
     """Checks a tensor for a binding of a kernel, and returns the range to bind.
+
+    Args:
+        strided: True if the kernel takes a view: its strides, and the offset in the range, as `first_index` gives it.
 
     Raises:
         TypeError: not a tensor, or one of another dtype than the binding's.
-        ValueError: a tensor of another runtime, not contiguous, closed, badly aligned, or larger than a binding may be.
+        ValueError: a tensor of another runtime, not contiguous, closed, badly aligned, or larger than a binding may be;
+            a broadcast one that the kernel writes.
     """
     where = f"binding {binding.binding} ({binding.name or 'unnamed'}) of {kernel}"
     if not isinstance(tensor, Tensor):
@@ -34,6 +40,8 @@ def bound_range(kernel: str, runtime: Context, binding: Binding, tensor: Any, *,
     buffer, device = tensor.buffer, runtime.device
     if tensor.runtime is not runtime:
         raise ValueError(f"{where}: the tensor belongs to another runtime ({tensor.runtime.device}); copy it here")
+    if strided:
+        return _view_range(where, device, binding, tensor)
     if not tensor.contiguous:
         raise ValueError(f"{where} takes a contiguous tensor; its strides are {tensor.strides}; pass a .copy()")
     if check_type:
@@ -41,13 +49,61 @@ def bound_range(kernel: str, runtime: Context, binding: Binding, tensor: Any, *,
     nbytes = _bound_bytes(where, binding, tensor)
     largest, align = _limits(device, binding)
     if nbytes > largest:
-        raise ValueError(f"{where}: the tensor has {nbytes} bytes, {device} binds at most {largest}; bind parts of it")
+        raise _too_large(where, nbytes, device, largest)
     if (buffer.offset + tensor.offset) % align:
         raise ValueError(
             f"{where}: the view starts at byte {tensor.offset} of its buffer, {device} binds at multiples of "
             f"{align}; pass a .copy()"
         )
     return buffer, tensor.offset, nbytes
+
+
+def _view_range(where: str, device: Device, binding: Binding, tensor: Tensor) -> Bound:
+    """Returns the range of a view from the last aligned byte before its elements."""
+    if binding.writes and tensor.is_broadcast:
+        raise ValueError(
+            f"{where} is written, and elements of the tensor share memory: its strides are {tensor.strides} for the "
+            f"shape {tensor.shape}; pass a .copy()"
+        )
+    _, low, high = tensor.span
+    start = low - (tensor.buffer.offset + low) % _view_align(tensor)
+    largest = device.max_binding_bytes
+    if high - start > largest:
+        raise _too_large(where, high - start, device, largest)
+    return tensor.buffer, start, high - start
+
+
+def _view_align(tensor: Tensor) -> int:
+    align: int = tensor.runtime.device.physical.limits["minStorageBufferOffsetAlignment"]
+    return max(align, tensor.dtype.itemsize)  # both are powers of two
+
+
+def _too_large(where: str, nbytes: int, device: Device, largest: int) -> ValueError:
+    return ValueError(f"{where}: the tensor has {nbytes} bytes, {device} binds at most {largest}; bind parts of it")
+
+
+def needs_strides(tensor: Tensor) -> bool:
+    """True if a tensor is not contiguous, or does not begin where the device may bind it.
+
+    Raises:
+        ValueError: its elements are not at multiples of their size, as in a `view` of bytes with another dtype.
+    """
+    align = tensor.runtime.device.physical.limits["minStorageBufferOffsetAlignment"]
+    if tensor.contiguous and not (tensor.buffer.offset + tensor.offset) % align:
+        return False
+    itemsize = tensor.dtype.itemsize
+    if tensor.offset % itemsize or any(step % itemsize for step in tensor.strides):
+        raise ValueError(
+            f"kernels take elements at multiples of their size, {itemsize} bytes; the offset is {tensor.offset}, the "
+            f"strides are {tensor.strides}; pass a .copy()"
+        )
+    return True
+
+
+def first_index(tensor: Tensor) -> int:
+    """The index of a view's first element in the range that is bound, in elements."""
+    low: int = tensor.span[1]
+    return (tensor.offset - low + (tensor.buffer.offset + low) % _view_align(tensor)) // tensor.dtype.itemsize
 
 
 def _bound_bytes(where: str, binding: Binding, tensor: Tensor) -> int:

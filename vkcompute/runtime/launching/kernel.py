@@ -8,7 +8,7 @@ from typing import Any, cast
 from vkcompute.core.buffer import Buffer
 from vkcompute.core.descriptors import DescriptorSets
 from vkcompute.core.memory import Block
-from vkcompute.runtime.launching.arguments import Bound, bound_range
+from vkcompute.runtime.launching.arguments import Bound, bound_range, first_index
 from vkcompute.runtime.launching.compiled_program import KINDS, CompiledProgram
 from vkcompute.runtime.launching.grid import Grids
 from vkcompute.runtime.launching.launch_config import DEFAULT, Launchable, LaunchConfig, take_keywords
@@ -38,20 +38,27 @@ class Kernel(Launchable):
         writes, reads: indices of the tensors that it writes and reads.
         program: handles of the pipeline and of its layout, and the number of descriptor sets.
         costs: of its launches.
+        strided: index of each tensor that may be any view -> the push constant with the index of its first element.
         kinds: the supported kinds of bindings.
 
-    `launch`, `packed`, `bound`, `sets`, `program`, `push` and `costs` are internal and may change.
+    `launch`, `packed`, `bound`, `sets`, `program`, `push`, `costs` and `strided` are internal and may change.
     """
 
     kinds: tuple[str, ...] = KINDS
 
     def __init__(
-        self, runtime: Context, program: Program, special: Sequence[tuple[int, bytes]], *, check_types: bool = True
+        self,
+        runtime: Context,
+        program: Program,
+        special: Sequence[tuple[int, bytes]],
+        *,
+        check_types: bool = True,
+        strided: Sequence[tuple[int, int]] = (),
     ) -> None:
         interface = program.interface
         device = runtime.device
         self.runtime, self.name, self.bindings = runtime, program.name, interface.bindings
-        self._check_types = check_types
+        self._check_types, self.strided = check_types, dict(strided)
         limit_s = runtime.scheduler.submit_limit_s
         compiled = CompiledProgram(device, program, special, self.kinds, divided=limit_s is not None)
         self._compiled, self.local_size = compiled, compiled.local_size
@@ -185,8 +192,10 @@ class Kernel(Launchable):
             names = ", ".join(binding.name or f"binding {binding.binding}" for binding in self.bindings)
             raise TypeError(f"{self.name} takes {self.n_tensors} tensors ({names}); got {len(tensors)}")
         return [
-            bound_range(self.name, self.runtime, binding, tensor, check_type=self._check_types)
-            for binding, tensor in zip(self.bindings, tensors, strict=True)
+            bound_range(
+                self.name, self.runtime, binding, tensor, check_type=self._check_types, strided=at in self.strided
+            )
+            for at, (binding, tensor) in enumerate(zip(self.bindings, tensors, strict=True))
         ]
 
     def sets(self, ranges: Sequence[tuple[Block, int, int]]) -> DescriptorSets:
@@ -227,6 +236,8 @@ class DeferredDispatch(Task):
     def rebased(self, buffer_map: BufferMap, values: Values) -> DeferredDispatch:
         tensors = [_resolve_tensor(tensor, buffer_map) for tensor in self._tensors]
         given = [values.get(value, value) if isinstance(value, Parameter) else value for value in self._values]
+        for at, push in self._kernel.strided.items():  # its own buffer may begin elsewhere between aligned bytes
+            given[push] = first_index(tensors[at])
         return DeferredDispatch(self._kernel, tensors, given, self._grid)
 
     def check(self) -> None:

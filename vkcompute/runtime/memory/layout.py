@@ -105,6 +105,19 @@ def broadcast_strides(shape: Shape, strides: Shape, target: Shape) -> Shape:
     return (0,) * missing + kept
 
 
+def permutation(n: int, axes: Sequence[int] | None) -> Shape:
+    """The axes 0 to `n` - 1 in an order, by default reversed; negative ones count from the end.
+
+    Raises:
+        ValueError: they are not all of these axes, each once.
+    """
+    given = tuple(range(n))[::-1] if axes is None else tuple(to_int(axis) for axis in axes)
+    found = tuple(axis + n if -n <= axis < 0 else axis for axis in given)
+    if sorted(found) != list(range(n)):
+        raise ValueError(f"transpose takes each of the axes 0 to {n - 1} once; got {given}")
+    return found
+
+
 def reshaped(size: int, shape: int | Sequence[int]) -> Shape:
     """`shape` with its -1 replaced by a length.
 

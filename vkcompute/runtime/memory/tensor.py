@@ -91,9 +91,10 @@ class Tensor(StridedView):
 
         Raises:
             TypeError: the dtype is of a lower kind than the data (float for complex, int for float).
-            ValueError: the shapes do not broadcast, a Python int is out of range, or the graph that is recorded reads
-                into the array before.
+            ValueError: the shapes do not broadcast, a Python int is out of range, the graph that is recorded reads
+                into the array before, or this is a view by `broadcast_to`.
         """
+        self.refuse_broadcast()
         recorder = self.runtime.scheduler.recording()
         if recorder is None:
             settle(data)
@@ -216,6 +217,32 @@ class Tensor(StridedView):
         new = layout.reshaped(self.size, wanted)
         strides = layout.contiguous_strides(new, self.dtype.itemsize)
         return Tensor(self.runtime, self.buffer, self.offset, new, strides, self.dtype)
+
+    def transpose(self, *axes: int | tuple[int, ...]) -> Tensor:
+        """Returns a view with the axes in another order, by default reversed, as in numpy.
+
+        Raises:
+            ValueError: the axes are not a permutation.
+        """
+        wanted: Any = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
+        order = layout.permutation(self.ndim, wanted or None)
+        shape, strides = ([each[axis] for axis in order] for each in (self.shape, self.strides))
+        return Tensor(self.runtime, self.buffer, self.offset, tuple(shape), tuple(strides), self.dtype)
+
+    @property
+    def T(self) -> Tensor:  # noqa: N802
+        """The view with all axes in reverse order."""
+        return self.transpose()
+
+    def broadcast_to(self, shape: int | tuple[int, ...]) -> Tensor:
+        """Returns a view of this shape, in which elements are repeated by strides of 0; it cannot be written.
+
+        Raises:
+            ValueError: this shape does not broadcast to it.
+        """
+        wanted = layout.lengths(shape)
+        strides = layout.broadcast_strides(self.shape, self.strides, wanted)
+        return Tensor(self.runtime, self.buffer, self.offset, wanted, strides, self.dtype)
 
     def view(self, dtype: npt.DTypeLike) -> Tensor:
         """Returns a view of the same bytes with another dtype; the length of the last axis changes with the item size.

@@ -26,8 +26,8 @@ class StridedView:
         strides: distance between neighbours along each axis, in bytes.
         offset: of the first element in the buffer, in bytes.
         contiguous: True if the elements are C-contiguous.
-        launch_key: of contiguous views: equal keys mean equal bindings and default grids, so launches reuse a plan.
-        span: of contiguous views: the range of the elements, as `range` gives it.
+        launch_key: equal keys mean equal bindings and default grids, so launches reuse a plan.
+        span: the range of the elements, as `range` gives it.
     """
 
     __slots__ = (
@@ -57,6 +57,9 @@ class StridedView:
             end = "." if offset + self.nbytes == buffer.used_bytes else ""
             self.launch_key = (buffer.block.key, buffer.offset + offset, shape, dtype.char + end)
             self.span = (buffer, offset, offset + self.nbytes)
+        else:
+            self.launch_key = (buffer.block.key, buffer.offset + offset, shape, dtype.char, strides)
+            self.span = self.range
 
     @property
     def buffer(self) -> Buffer:
@@ -86,6 +89,19 @@ class StridedView:
         low, high = layout.extent(self.shape, self.strides, self.dtype.itemsize)
         return self.buffer, self.offset + low, self.offset + high
 
+    @property
+    def is_broadcast(self) -> bool:
+        """True if several elements share memory: an axis has a stride of 0."""
+        return not self.contiguous and any(n > 1 and not step for n, step in zip(self.shape, self.strides, strict=True))
+
+    def refuse_broadcast(self) -> None:
+        """Raises ValueError if several elements share memory, and cannot be written one by one."""
+        if self.is_broadcast:
+            raise ValueError(
+                f"elements that share memory are not written: strides are {self.strides} for the shape {self.shape}; "
+                "write to a .copy()"
+            )
+
     def overlaps(self, other: StridedView) -> bool:
         """Returns True if the ranges of the two views have bytes in common."""
         (mine, start, stop), (its, first, last) = self.range, other.range
@@ -101,9 +117,10 @@ def copy_view(source: StridedView, target: StridedView) -> Future:
     """Copies `source`, broadcast to the shape of `target`, into it.
 
     Raises:
-        ValueError: the shapes do not broadcast, the runtimes differ, or the views overlap.
+        ValueError: the shapes do not broadcast, the runtimes differ, or the views overlap; or the target is broadcast.
         TypeError: the dtypes differ.
     """
+    target.refuse_broadcast()
     runtime = target.runtime
     if source.runtime is not runtime:
         raise ValueError("the other tensor belongs to another runtime; copy through the host: write(other.numpy())")
