@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import vkcompute as vc
@@ -56,7 +56,7 @@ def views(draw: st.DrawFn, shape: tuple[int, ...], *, writable: bool) -> tuple[t
     back = [order.index(axis) for axis in range(len(shape))]
 
     def view(of: Any) -> Any:
-        found = of[tuple(slices)].transpose(*back)
+        found = of[(*slices, ...)].transpose(*back)
         if writable:
             return found
         return found.broadcast_to(shape) if isinstance(of, vc.Tensor) else np.broadcast_to(found, shape)
@@ -85,6 +85,77 @@ def test_kernels_take_any_view(
     for tensor, array, host in zip(tensors, arrays, simulated, strict=True):
         assert np.array_equal(tensor.numpy(), array), "the elements of the view have changed, and no others"
         assert np.array_equal(host, array)
+
+
+weighted = vc.elementwise("x * 2 - y * z")
+
+
+@settings(max_examples=15)  # most of them compile three kernels
+@given(
+    shape=st.lists(st.integers(1, 4), max_size=4).map(tuple),
+    ranks=st.tuples(*[st.integers(0, 4)] * 2),
+    seed=st.integers(0, 99),
+    data=st.data(),
+)
+def test_functions_of_elements_take_any_view(
+    gpu: vc.Runtime, shape: tuple[int, ...], ranks: tuple[int, int], seed: int, data: st.DataObject
+) -> None:
+    shapes = [shape, *[shape[max(len(shape) - rank, 0) :] for rank in ranks], shape]
+    drawn = [data.draw(views(each, writable=at == 3)) for at, each in enumerate(shapes)]
+    arrays = [filled(base, np.dtype(np.int32), seed + at) for at, (base, _) in enumerate(drawn)]
+    tensors = [gpu.tensor(each) for each in arrays]
+    x, y, z, out = [view(each) for (_, view), each in zip(drawn, tensors, strict=True)]
+    a, b, c, d = [view(each) for (_, view), each in zip(drawn, arrays, strict=True)]
+    assert np.array_equal(weighted(x, y, z).numpy(), a * 2 - b * c)
+    weighted(x, y, z, out=out)
+    d[...] = a * 2 - b * c
+    assert np.array_equal(tensors[3].numpy(), arrays[3]), "the elements of the view have changed, and no others"
+    weighted(out, 1, x, out=out)
+    d[...] = d * 2 - a
+    weighted(out[::-1], 1, 1, out=out) if shape else None
+    d[...] = d[::-1] * 2 - 1 if shape else d
+    assert np.array_equal(tensors[3].numpy(), arrays[3]), "a result that is an argument, too"
+
+
+total = vc.reduce("a + b", 0, map="x * y")
+
+
+@settings(max_examples=15)
+@given(shape=st.lists(st.integers(1, 5), min_size=1, max_size=3).map(tuple), seed=st.integers(0, 99), data=st.data())
+def test_reductions_take_any_view(gpu: vc.Runtime, shape: tuple[int, ...], seed: int, data: st.DataObject) -> None:
+    axis = data.draw(st.sampled_from([None, *range(len(shape))]))
+    left = () if axis is None else shape[:axis] + shape[axis + 1 :]
+    drawn = [data.draw(views(shape, writable=False)) for _ in range(2)] + [data.draw(views(left, writable=True))]
+    arrays = [filled(base, np.dtype(np.int32), seed + at) for at, (base, _) in enumerate(drawn)]
+    tensors = [gpu.tensor(each) for each in arrays]
+    x, y, out = [view(each) for (_, view), each in zip(drawn, tensors, strict=True)]
+    a, b, d = [view(each) for (_, view), each in zip(drawn, arrays, strict=True)]
+    d[...] = (a * b).sum(axis, np.int32)
+    assert np.array_equal(total(x, y, axis=axis).numpy(), d)
+    total(x, y, axis=axis, out=out)
+    assert np.array_equal(tensors[2].numpy(), arrays[2])
+
+
+def test_functions_of_views_in_a_graph(gpu: vc.Runtime) -> None:
+    array = np.arange(200, dtype=np.int32)
+    x, out, sums = gpu.tensor(array), gpu.zeros((4, 5), np.int32), gpu.zeros(5, np.int32)
+    with gpu.record(x=x[:60]) as graph:
+        weighted(graph["x"][3:23].reshape(4, 5), 1, 1, out=out[::-1])
+        total(graph["x"][4:64:3][:20], 1, out=sums[2])
+    for start in (0, 1, 5, 64, 130):
+        graph.run(x=x[start : start + 60])
+        part = array[start : start + 60]
+        assert np.array_equal(out.numpy()[::-1], part[3:23].reshape(4, 5) * 2 - 1)
+        assert sums.numpy()[2] == part[4:64:3][:20].sum()
+
+
+def test_repeated_launches_on_views(gpu: vc.Runtime) -> None:
+    x, out = gpu.tensor(np.arange(100, dtype=np.int32)), gpu.zeros(10, np.int32)
+    for start in (0, 1, 40, 1, 0):
+        weighted(x[start : start + 30 : 3], 1, 1, out=out)
+        assert out.numpy().tolist() == [2 * n - 1 for n in range(start, start + 30, 3)]
+        double(x[start : start + 30 : 3], out)
+        assert out.numpy().tolist() == [2 * n for n in range(start, start + 30, 3)]
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "float16", "bool", "float64", "int64"])

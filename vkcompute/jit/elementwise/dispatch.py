@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 from vkcompute.jit.compilation.arguments import MOST_ELEMENTS
 from vkcompute.jit.elementwise.program import Programs
 from vkcompute.jit.launching.loops import on_device
 from vkcompute.jit.launching.plan import launch
+from vkcompute.runtime.memory.layout import broadcast_strides
 from vkcompute.runtime.memory.tensor import Tensor
 from vkcompute.runtime.runtime import runtime_of
 
+_SLACK_BYTES = 256  # a view is bound from an aligned byte before it
 _STEP = 1 << 18  # windows start at multiples of it: a multiple of each stage's chunk, and of every alignment in bytes
 
 
@@ -42,12 +45,14 @@ def dispatch(
 def windows(n: int, tensors: Sequence[Tensor]) -> list[tuple[int, int]]:
     """Returns (start, stop) of the windows of `n` elements: as many as a binding and int32 allow.
 
-    If a tensor has neither `n` elements nor one, there is a single window; the launch checks the limits.
+    If a tensor has neither `n` elements nor one, or is not contiguous, there is a single window; the launch checks the
+    limits.
     """
     widest = max([tensor.dtype.itemsize for tensor in tensors])
-    most = min(tensors[0].runtime.device.max_binding_bytes // widest, MOST_ELEMENTS)
-    step = max(most // _STEP, 1) * _STEP
-    if n <= most or any(tensor.size not in (1, n) for tensor in tensors):
+    slack = _SLACK_BYTES if any(tensor.offset for tensor in tensors) else 0
+    most = min((tensors[0].runtime.device.max_binding_bytes - slack) // widest, MOST_ELEMENTS)
+    step = most // _STEP * _STEP
+    if n <= most or not step or any(tensor.size not in (1, n) or not tensor.contiguous for tensor in tensors):
         step = max(n, 1)
     return [(start, min(start + step, n)) for start in range(0, n, step)]
 
@@ -57,13 +62,57 @@ def window(tensor: Tensor, start: int, stop: int, n: int) -> Tensor:
     return tensor if tensor.size != n or stop - start == n else tensor.reshape(-1)[start:stop]
 
 
+def axis_to_halve(shape: Sequence[int], tensors: Sequence[Tensor], axes: Sequence[int] | None = None) -> int | None:
+    """Returns the axis of a broadcast shape to halve, as a tensor exceeds the limits of a kernel; None if none does.
+
+    Args:
+        axes: those that may be halved; None for all.
+    """
+    largest = max(tensors, key=_nbytes_spanned)
+    if not exceeds_binding(largest) and prod(shape) <= MOST_ELEMENTS:
+        return None
+    strides = broadcast_strides(largest.shape, largest.strides, tuple(shape))
+    allowed = [axis for axis in (range(len(shape)) if axes is None else axes) if shape[axis] > 1]
+    return max(allowed, key=lambda axis: (shape[axis] - 1) * abs(strides[axis]), default=None)
+
+
+def exceeds_binding(tensor: Tensor) -> bool:
+    """True if a tensor may be larger than a binding."""
+    return _nbytes_spanned(tensor) > tensor.runtime.device.max_binding_bytes - _SLACK_BYTES
+
+
+def _nbytes_spanned(tensor: Tensor) -> int:
+    _, start, stop = tensor.span
+    return int(stop - start)
+
+
+def part_along(tensor: Any, axis: int, within: slice, shape: Sequence[int]) -> Any:
+    """Returns the part of a tensor along an axis of the broadcast shape; a number, or a repeated tensor, whole."""
+    if type(tensor) is not Tensor:
+        return tensor
+    at = axis - len(shape) + tensor.ndim
+    if at < 0 or tensor.shape[at] != shape[axis]:
+        return tensor
+    return tensor[(slice(None),) * at + (within,)]
+
+
+def halves(n: int) -> list[slice]:
+    """Returns both halves of an axis."""
+    return [slice(0, n // 2), slice(n // 2, n)]
+
+
 def unaliased(tensors: Sequence[Any], masks: Sequence[tuple[bool, ...]], outs: Sequence[Tensor]) -> list[Any]:
     """Returns the tensors, with copies of those that alias a result other than element by element."""
-    found = []
-    for tensor, mask in zip(tensors, masks, strict=True):
-        # Do not copy a non-contiguous tensor here: the launch must reject it.
-        shared = tensor.contiguous and any(
-            tensor.overlaps(out) and not (all(mask) and tensor.span == out.span) for out in outs
-        )
-        found.append(tensor.copy() if shared else tensor)
-    return found
+    return [
+        tensor.copy()
+        if any(tensor.overlaps(out) and not (all(mask) and _same(tensor, out)) for out in outs)
+        else tensor
+        for tensor, mask in zip(tensors, masks, strict=True)
+    ]
+
+
+def _same(one: Tensor, other: Tensor) -> bool:
+    """True if two overlapping tensors have the same elements in the same order."""
+    if one.contiguous and other.contiguous:
+        return bool(one.span == other.span)
+    return (one.offset, one.shape, one.strides) == (other.offset, other.shape, other.strides)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from operator import is_
 from types import FunctionType
@@ -12,12 +12,12 @@ import numpy as np
 
 from vkcompute.errors import hides_calls
 from vkcompute.ir import SCALARS, UINT32
-from vkcompute.jit.compilation.arguments import MOST_ELEMENTS, bound, group_of
+from vkcompute.jit.compilation.arguments import bound, group_of
 from vkcompute.jit.compilation.build import Signature, real_of
 from vkcompute.jit.compilation.specialization import TRUTH, VALUE
 from vkcompute.jit.elementwise.blocks import SINGLE, Block, BlockAccess, blocks_of, fits
 from vkcompute.jit.elementwise.broadcasting import Broadcast, Mask, broadcast
-from vkcompute.jit.elementwise.dispatch import dispatch, unaliased, window, windows
+from vkcompute.jit.elementwise.dispatch import axis_to_halve, dispatch, halves, part_along, unaliased, window, windows
 from vkcompute.jit.elementwise.program import MOST_COST, Body, Program, Programs, cost, memory_type, result
 from vkcompute.jit.elementwise.sharded import by_device, joined
 from vkcompute.jit.frontend.intrinsics import INTRINSICS
@@ -25,6 +25,7 @@ from vkcompute.jit.frontend.source import Definition, parameters_of
 from vkcompute.jit.launching.launcher import is_exact, kind_of, pushed
 from vkcompute.jit.launching.plan import Plan, places
 from vkcompute.jit.library.ids import global_id
+from vkcompute.runtime.launching.arguments import first_index, needs_strides
 from vkcompute.runtime.memory.tensor import Tensor
 from vkcompute.runtime.runtime import Runtime, runtime_of
 
@@ -34,10 +35,15 @@ __tracebackhide__ = hides_calls
 
 
 class Call(NamedTuple):
-    """Signature and broadcast shape of calls with arguments of the same types and shapes."""
+    """Signature and broadcast shape of calls with arguments of the same types, shapes and strides.
+
+    Attributes:
+        views: for each result, True if its strides are push constants.
+    """
 
     signature: Signature
     broadcast: Broadcast
+    views: tuple[bool, ...] = ()
 
 
 class Arguments:
@@ -87,32 +93,41 @@ class Arguments:
             TypeError: an argument is neither a tensor nor a number, or a result is not a tensor.
             ValueError: the shapes do not broadcast, or there are too many elements.
         """
-        kinds = tuple([(arg.dtype.char, arg.shape) if type(arg) is Tensor else kind_of(arg) for arg in args])
+        kinds = tuple([_kind(arg) if type(arg) is Tensor else kind_of(arg) for arg in args])
         for out in outs:
             _check_tensor(self.name, out)
-        key = self.plan_key, kinds, *[out.shape for out in outs]
+        results = tuple([_kind(out) for out in outs])
+        key = self.plan_key, kinds, results
         found: Call | None = runtime.plans.get(key)
         if found is None:
-            shape = broadcast([kind[1] for kind in kinds if type(kind) is tuple] + [out.shape for out in outs])
-            if len(shape.lengths) > 1:
-                check_size(self.name, shape.size)
-            signature = tuple([(kind[0], 1) if type(kind) is tuple else kind for kind in kinds])
-            found = runtime.plans[key] = Call(signature, shape)
+            tensors = [kind for kind in (*kinds, *results) if type(kind) is tuple]
+            views = {at: kind[2] for at, kind in enumerate(tensors) if len(kind) > 2}
+            shape = broadcast([kind[1] for kind in tensors], views)
+            signature = tuple([(kind[0], 1, True)[: len(kind)] if type(kind) is tuple else kind for kind in kinds])
+            found = runtime.plans[key] = Call(signature, shape, tuple([len(kind) > 2 for kind in results]))
         return found
+
+
+def _kind(tensor: Tensor) -> tuple[Any, ...]:
+    """Returns the dtype and the shape of a tensor, and of a view the strides in elements."""
+    if (tensor.contiguous and not tensor.offset) or not needs_strides(tensor):
+        return tensor.dtype.char, tensor.shape
+    return tensor.dtype.char, tensor.shape, tuple([step // tensor.dtype.itemsize for step in tensor.strides])
+
+
+def layouts(tensors: Sequence[Tensor], strides: Sequence[Sequence[int]]) -> list[int]:
+    """Returns the push constants for the layouts of the views among tensors; `strides` are theirs, in order."""
+    found, steps = list[int](), iter(strides)
+    for tensor in tensors:
+        if len(_kind(tensor)) > 2:
+            found += [first_index(tensor), *[step & 0xFFFFFFFF for step in next(steps)]]
+    return found
 
 
 def values(args: tuple[Any, ...]) -> list[Any]:
     """Returns the push constants for the numbers among the arguments."""
     numbers = [arg for arg in args if type(arg) is not Tensor]
     return [pushed(arg, TRUTH if isinstance(arg, (bool, np.bool_)) else VALUE) for arg in numbers]
-
-
-def check_size(name: str, n: int) -> None:
-    """Raises ValueError if a launch that cannot be split into windows has too many elements."""
-    if n > MOST_ELEMENTS:
-        raise ValueError(
-            f"{name} takes at most {MOST_ELEMENTS} elements here, the limit of int32; got {n}; pass parts of them"
-        )
 
 
 def check_out(name: str, out: Tensor, shape: tuple[int, ...], dtype: str) -> None:
@@ -134,15 +149,17 @@ def element_program(
     signature: Signature,
     masks: tuple[Mask, ...],
     wanted: tuple[str, ...],
+    views: tuple[bool, ...],
     block: Block,
 ) -> Program:
     """Builds the kernel that applies a function to each element.
 
-    Its arguments are the tensors, the results, the numbers, the lengths of the axes except the first, and the number of
-    blocks.
+    Its arguments are the tensors, the results, the numbers, the lengths of the axes except the first, the layouts of
+    views, and the number of blocks.
 
     Args:
         wanted: dtypes of the results; empty for those of the function.
+        views: for each result, True if it may be any view; empty for none.
         block: the elements of an invocation; a function that computes more than it loads gets one.
     """
     if block.size > 1:
@@ -152,15 +169,17 @@ def element_program(
     body = Body(definition, signature, masks)
     c = body.compiler(LOCAL_SIZE, real_of(signature))
     arguments = body.arguments(c)
+    n_tensors = len(masks)
+    placed = [body.layout(c, n_tensors + at) if view else None for at, view in enumerate(views)]
     n = c.function.push("n", UINT32)
     offset = c.cast(INTRINSICS[global_id].emit(c), UINT32)
     with c.builder.if_(c.builder.compute("lt", offset, n)).then:
         found = body.at(c, arguments, offset)
         results = found if isinstance(found, tuple) else (found,)
         dtypes = wanted or tuple([body.number(c, each).name for each in results])
-        for dtype, each in zip(dtypes, results, strict=True):
-            c.store(result(c, dtype), offset, body.typed(c, each, SCALARS[dtype]))
-    return Program(c, dtypes, not isinstance(found, tuple))
+        for dtype, each, layout in zip(dtypes, results, placed or [None] * len(dtypes), strict=True):
+            c.store(result(c, dtype), body.place(c, offset, layout), body.typed(c, each, SCALARS[dtype]))
+    return Program(c, dtypes, not isinstance(found, tuple), strided=tuple(body.strided))
 
 
 def _block_program(
@@ -213,17 +232,18 @@ class ElementLauncher:
             return self._sharded(args, out)
         tensors = self._arguments.tensors(args)
         runtime = runtime_of(tensors[0])
-        signature, broadcast = self._arguments.call(runtime, args, outs)
+        call = self._arguments.call(runtime, args, outs)
+        signature, broadcast, _ = call
         masks = broadcast.masks[: len(tensors)]
-        block = blocks_of(runtime, masks, tensors, outs)
-        found = self._programs.find((signature, masks, (), block, False))
+        block = SINGLE if broadcast.strides else blocks_of(runtime, masks, tensors, outs)
+        found = self._programs.find((signature, masks, (), (), block, False))
         if out is None:
             outs = tuple([runtime.empty(broadcast.shape, dtype) for dtype in found.dtypes])
             if self._repeated(args, outs) is None:
-                self._launch(args, outs, signature, broadcast, masks, (), block)
+                self._launch(args, outs, call, masks, (), block)
         else:
             wanted = self._checked(outs, broadcast.shape, found.dtypes)
-            self._launch(args, outs, signature, broadcast, masks, wanted, block)
+            self._launch(args, outs, call, masks, wanted, block)
         return outs[0] if found.single else outs
 
     def _repeated(self, args: tuple[Any, ...], outs: tuple[Any, ...]) -> Plan | None:
@@ -249,8 +269,7 @@ class ElementLauncher:
         self,
         args: tuple[Any, ...],
         outs: tuple[Tensor, ...],
-        signature: Signature,
-        broadcast: Broadcast,
+        call: Call,
         masks: tuple[Mask, ...],
         wanted: tuple[str, ...],
         block: Block,
@@ -258,20 +277,32 @@ class ElementLauncher:
         """Launches the function in windows; keeps a plan if there is one window, and no argument is copied."""
         block = block if all(fits(out, block) for out in outs) else SINGLE
         given = [arg for arg in args if type(arg) is Tensor]
-        tensors, n = unaliased(given, masks, outs), broadcast.size
-        bound, pushes, extents = [*tensors, *outs], values(args), broadcast.lengths[1:]
-        name, key = self._arguments.name, (signature, masks, wanted, block)
+        (signature, broadcast, views), tensors = call, unaliased(given, masks, outs)
+        if not all(map(is_, given, tensors)):
+            copies = iter(tensors)
+            self(tuple([next(copies) if type(arg) is Tensor else arg for arg in args]), {}, outs)
+            return
+        n, bound, pushes = broadcast.size, [*tensors, *outs], values(args)
+        extents = [*broadcast.lengths[1:], *(layouts(bound, broadcast.strides) if broadcast.strides else ())]
+        name, key = self._arguments.name, (signature, masks, wanted, views if any(views) else (), block)
         per_group = LOCAL_SIZE * (size := self._programs.find((*key, False)).block)
         seen = windows(n, bound)
-        if len(seen) == 1 and is_exact(args, signature) and all(map(is_, given, tensors)):
+        if len(seen) == 1 and (axis := axis_to_halve(broadcast.shape, bound)) is not None:
+            for half in halves(broadcast.shape[axis]):
+                here, there = (
+                    [part_along(each, axis, half, broadcast.shape) for each in side] for side in (args, outs)
+                )
+                self(tuple(here), {}, tuple(there))
+            return
+        if len(seen) == 1 and is_exact(args, signature):
             every, n_groups = (*args, *outs), -(-n // per_group)
             plan_key = self._arguments.plan_key, *places(every)
             dispatch(name, self._programs, key, every, [*pushes, *extents, -(-n // size)], n_groups, plan_key)
             return
         for start, stop in seen:
-            part = [window(each, start, stop, n) for each in bound]
+            within = [window(each, start, stop, n) for each in bound]
             n_groups = -(-(stop - start) // per_group)
-            dispatch(name, self._programs, key, part, [*pushes, *extents, -(-(stop - start) // size)], n_groups)
+            dispatch(name, self._programs, key, within, [*pushes, *extents, -(-(stop - start) // size)], n_groups)
 
     def _sharded(self, args: tuple[Any, ...], out: Any) -> Any:
         """Launches the function on each device of a group."""

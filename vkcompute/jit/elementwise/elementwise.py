@@ -55,8 +55,7 @@ class Elementwise:
         Raises:
             KernelError: the function does something that kernels do not support for these types.
             TypeError: no argument is a tensor, one is neither a tensor nor a number, or `out` cannot hold the dtype.
-            ValueError: the shapes do not broadcast, or a tensor is not contiguous. With 2**31 elements, or more bytes
-                than a binding allows: a tensor of several elements has another shape than the result.
+            ValueError: the shapes do not broadcast, or `out` is a view made by `broadcast_to`.
             OverflowError: an int does not fit the type of its other operand.
         """
         return self._launch(args, named, out)

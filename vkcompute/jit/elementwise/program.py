@@ -39,12 +39,14 @@ class Program(NamedTuple):
         dtypes: names of the dtypes of the results.
         single: True if the function returns a number, False for a tuple of numbers.
         block: the number of elements that an invocation computes.
+        strided: as of `Specialization`.
     """
 
     compiler: Compiler
     dtypes: tuple[str, ...]
     single: bool = True
     block: int = 1
+    strided: tuple[tuple[int, int], ...] = ()
 
 
 class Programs:
@@ -86,11 +88,15 @@ class Body:
     Args:
         signature: types of the arguments; tensors count as one-dimensional.
         masks: broadcast masks of the tensors among them (broadcasting.py).
+
+    Attributes:
+        strided: as of `Specialization`.
     """
 
     def __init__(self, definition: Definition, signature: Signature, masks: Sequence[Mask]) -> None:
         self.function, self.source = definition.function, definition.source
         self._signature, self._masks = signature, masks
+        self.strided: list[tuple[int, int]] = []
 
     def compiler(self, local_size: int, real: Scalar) -> Compiler:
         """Returns a compiler for a new kernel."""
@@ -100,11 +106,19 @@ class Body:
         return made
 
     def arguments(self, c: Compiler) -> list[Any]:
-        """Declares bindings and push constants for the arguments, then for the lengths of the axes except the first."""
+        """Declares bindings and push constants for the arguments, the lengths of the axes except the first, layouts."""
         names = self.function.__code__.co_varnames
-        found = [argument(c, names[n], n, each) for n, each in enumerate(self._signature)]
+        plain = [each[:2] if type(each) is tuple else each for each in self._signature]
+        found = [argument(c, names[n], n, each) for n, each in enumerate(plain)]
         self._lengths = [c.function.push("length", UINT32) for _ in self._masks[0][1:]]
+        views = [len(each) > 2 for each in self._signature if type(each) is tuple]
+        self._layouts = {at: self.layout(c, at) for at, view in enumerate(views) if view}
         return found
+
+    def layout(self, c: Compiler, at: int) -> list[Value]:
+        """Declares push constants for the layout of the tensor or result at this index."""
+        self.strided.append((at, len(c.function.pushes)))
+        return [c.function.push("layout", UINT32) for _ in range(1 + len(self._masks[0]))]
 
     def block_arguments(self, c: Compiler, block: Block) -> list[Callable[[Value], Iterable[Any]]]:
         """Declares bindings and push constants; returns functions from a block's number to its elements.
@@ -125,8 +139,14 @@ class Body:
 
     def at(self, c: Compiler, arguments: list[Any], offset: Value) -> Any:
         """Calls the function on the elements at an offset in the broadcast shape."""
-        found = iter(offsets(c.builder, offset, self._lengths, self._masks))
+        found = iter(offsets(c.builder, offset, self._lengths, self._masks, self._layouts))
         return self.call(c, *[c.load(each, next(found)) if isinstance(each, Array) else each for each in arguments])
+
+    def place(self, c: Compiler, offset: Value, layout: Sequence[Value] | None) -> Value:
+        """Returns the offset in a result, with a layout if it is a view, of the element at an offset in the shape."""
+        if layout is None:
+            return offset
+        return offsets(c.builder, offset, self._lengths, self._masks[:1], {0: layout})[0]
 
     def call(self, c: Compiler, *args: Any) -> Any:
         """Calls the function.

@@ -67,8 +67,7 @@ class Reduction:
         Raises:
             KernelError: the function does something that kernels do not support for these types.
             TypeError: no argument is a tensor, one is neither a tensor nor a number, or `out` cannot hold the dtype.
-            ValueError: the shapes do not broadcast, there is no such axis, or a tensor is not contiguous. With 2**31
-                elements, or more bytes than a binding allows: an axis remains, or a tensor is broadcast.
+            ValueError: the shapes do not broadcast, there is no such axis, or `out` is a view made by `broadcast_to`.
         """
         return self._launch(args, named, axis, out, keepdims, dtype)
 

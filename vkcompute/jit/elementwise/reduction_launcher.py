@@ -15,12 +15,20 @@ import numpy.typing as npt
 from vkcompute.dtypes import lookup
 from vkcompute.errors import hides_calls
 from vkcompute.jit.compilation import fingerprint
-from vkcompute.jit.compilation.arguments import group_of
-from vkcompute.jit.compilation.build import real_of
+from vkcompute.jit.compilation.arguments import MOST_ELEMENTS, group_of
+from vkcompute.jit.compilation.build import Signature, real_of
 from vkcompute.jit.elementwise.blocks import SINGLE, Block, blocks_of
 from vkcompute.jit.elementwise.broadcasting import Mask
-from vkcompute.jit.elementwise.dispatch import dispatch, unaliased, window, windows
-from vkcompute.jit.elementwise.element_launcher import Arguments, check_out, check_size, values
+from vkcompute.jit.elementwise.dispatch import (
+    axis_to_halve,
+    dispatch,
+    exceeds_binding,
+    halves,
+    part_along,
+    window,
+    windows,
+)
+from vkcompute.jit.elementwise.element_launcher import Arguments, ElementLauncher, check_out, layouts, values
 from vkcompute.jit.elementwise.program import Programs
 from vkcompute.jit.elementwise.sharded import by_device, joined
 from vkcompute.jit.elementwise.stages import IDENTITY, Stage, stage_program, stages
@@ -29,6 +37,7 @@ from vkcompute.jit.launching.launcher import is_exact
 from vkcompute.jit.launching.plan import places
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.groups.group import GroupTensor
+from vkcompute.runtime.launching.arguments import needs_strides
 from vkcompute.runtime.memory.tensor import Tensor
 from vkcompute.runtime.runtime import Runtime, runtime_of
 
@@ -43,6 +52,7 @@ class ReduceLauncher:
         self._arguments = Arguments((each or IDENTITY).function, combine.function.__name__)
         self._later = self._programs(IDENTITY)
         self._first = self._programs(each) if each else self._later
+        self._copying = ElementLauncher(IDENTITY)
 
     def _programs(self, each: Definition) -> Programs:
         """Returns the programs of the stages that apply this function to the elements first."""
@@ -66,23 +76,70 @@ class ReduceLauncher:
             return self._sharded(args, axis, out, keepdims, dtype)
         tensors = self._arguments.tensors(args)
         runtime = runtime_of(tensors[0])
-        signature, (shape, lengths, masks) = self._arguments.call(runtime, args)
-        left, planned = self._layout(runtime, shape, _axes(name, len(shape), axis), keepdims)
-        if prod(left) > 1:
-            check_size(name, prod(shape))
+        signature, (shape, lengths, masks, strides), _ = self._arguments.call(runtime, args)
+        reduced = _axes(name, len(shape), axis)
+        left, planned = self._layout(runtime, shape, reduced, keepdims)
         key = real_of(signature), None if dtype is None else lookup(dtype).numpy.name, signature, masks
-        form = planned[0].method, final and len(planned) == 1, _block(planned[0], masks, tensors)
+        form = planned[0].method, final and len(planned) == 1, _block(planned[0], signature, masks, tensors)
         found = self._first.find((*key, form, None, False)).dtypes[0]
         if out is None:
             out = runtime.empty(left, found)
         else:
             check_out(name, out, left, found)
-            copies = iter(unaliased(tensors, [(False,)] * len(tensors), [out]))
-            args = tuple([next(copies) if type(arg) is Tensor else arg for arg in args])
-        if not prod(shape):
+            out.refuse_broadcast()
+            if needs_strides(out) or any(map(out.overlaps, tensors)):
+                return self._apart(args, axis, out, keepdims, dtype, final)
+        if any(exceeds_binding(each) and not each.contiguous for each in tensors):
+            args = tuple([self._contiguous(each) for each in args])
+            return self(args, {}, tuple(reduced), out, keepdims, dtype, final)
+        in_windows = len(windows(planned[0].n, tensors)) > 1
+        halved = None if in_windows else axis_to_halve(shape, tensors, _halvable(shape, reduced, out))
+        if halved is not None:
+            self._in_halves(args, shape, halved, reduced, out, keepdims, found, final)
+        elif not prod(shape):
             out.fill(self._initial)
         else:
-            self._run(key, planned, args, lengths[1:], found, out, final)
+            extents = [*lengths[1:], *(layouts(tensors, strides) if strides else ())]
+            self._run(key, planned, args, extents, found, out, final)
+        return out
+
+    def _contiguous(self, arg: Any) -> Any:
+        """Returns a contiguous copy of a large view: halves in the order of its elements may all be as large."""
+        if type(arg) is not Tensor or arg.contiguous or not exceeds_binding(arg):
+            return arg
+        copy = temporary(arg.runtime, arg.shape, arg.dtype)
+        self._copying((arg,), {}, copy)
+        return copy
+
+    def _in_halves(
+        self,
+        args: tuple[Any, ...],
+        shape: Sequence[int],
+        axis: int,
+        reduced: frozenset[int],
+        out: Tensor,
+        keepdims: bool,
+        dtype: str,
+        final: bool,
+    ) -> None:
+        """Reduces both halves along an axis, which exceed the limits of a kernel together, and combines the results."""
+        both = [tuple([part_along(each, axis, half, shape) for each in args]) for half in halves(shape[axis])]
+        axes = tuple(reduced)
+        if axis not in reduced:
+            at = axis if keepdims else sum(each not in reduced for each in range(axis))
+            for here, half in zip(both, halves(shape[axis]), strict=True):
+                self(here, {}, axes, out[(slice(None),) * at + (half,)], keepdims, dtype, final)
+            return
+        parts = temporary(out.runtime, (2, *out.shape), dtype)
+        for n, here in enumerate(both):
+            self(here, {}, axes, parts[n], keepdims, dtype, False)
+        self._joining((parts,), {}, 0, out, False, dtype, final)
+
+    def _apart(self, args: tuple[Any, ...], axis: Any, out: Tensor, keepdims: bool, dtype: Any, final: bool) -> Tensor:
+        """Reduces to another tensor, and copies the result to one that is a view, or overlaps an argument."""
+        part = temporary(out.runtime, out.shape, out.dtype)
+        self(args, {}, axis, part, keepdims, dtype, final)
+        out.copy_from(part)
         return out
 
     def _layout(
@@ -137,7 +194,7 @@ class ReduceLauncher:
             part = out if last else temporary(out.runtime, stage.pushes[0], dtype)
             wanted = out.dtype.name if last and out.dtype.name != dtype else None
             tensors = [arg for arg in args if type(arg) is Tensor]
-            form = stage.method, last and final, _block(stage, key[3], tensors)
+            form = stage.method, last and final, _block(stage, key[2], key[3], tensors)
             self._stage(stage, programs, (*key, form, wanted), args, lengths, part, exact)
             programs, key = self._later, (*key[:2], ((part.dtype.char, 1),), ((True,),))
             args, lengths, exact = (part,), (), True
@@ -166,8 +223,10 @@ class ReduceLauncher:
                 dispatch(self._arguments.name, programs, key, bound, pushes, seen.n_groups, plan_key)
 
 
-def _block(stage: Stage, masks: Sequence[Mask], tensors: Sequence[Tensor]) -> Block:
+def _block(stage: Stage, signature: Signature, masks: Sequence[Mask], tensors: Sequence[Tensor]) -> Block:
     """Returns the blocks in which a stage loads its elements."""
+    if any(type(kind) is tuple and len(kind) > 2 for kind in signature):
+        return SINGLE
     block = blocks_of(runtime_of(tensors[0]), masks, tensors)
     return block if stage.has_whole_blocks(block) else SINGLE
 
@@ -175,6 +234,17 @@ def _block(stage: Stage, masks: Sequence[Mask], tensors: Sequence[Tensor]) -> Bl
 def prefers_workgroups(runtime: Runtime) -> bool:
     """True if workgroups cooperate. On CPUs they do not: barriers are slow, and it takes 2 to 20 times as long."""
     return runtime.device.physical.kind != "cpu"
+
+
+def _halvable(shape: Sequence[int], reduced: frozenset[int], out: Tensor) -> list[int]:
+    """Returns the axes that may be halved: those that remain, and the first to reduce, which keeps the order.
+
+    The latter makes two results, which must fit one binding.
+    """
+    remaining = [axis for axis in range(len(shape)) if axis not in reduced and shape[axis] > 1]
+    first = [axis for axis in sorted(reduced) if shape[axis] > 1][:1]
+    both_fit = 2 * out.nbytes <= out.runtime.device.max_binding_bytes and 2 * out.size <= MOST_ELEMENTS
+    return [*first, *remaining] if both_fit or not remaining else remaining
 
 
 def _axes(name: str, n_axes: int, axis: Any) -> frozenset[int]:

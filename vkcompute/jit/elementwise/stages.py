@@ -223,7 +223,7 @@ def stage_program(
     ]
     emitted = [Intrinsic(each, 0, None) for each in (begin, extend, combined, store)]
     c.inline(METHODS[method].kernel, [*emitted, kind.numpy.type, block.size, *numbers], {}, ast.Pass())
-    return Program(c, (wanted or kind.name,))
+    return Program(c, (wanted or kind.name,), strided=tuple(body.strided))
 
 
 def _cost(body: Body, pair: Body, kind: Scalar, real: Scalar) -> float:
