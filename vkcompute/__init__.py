@@ -47,7 +47,7 @@ Pipelines
 Errors
     VkComputeError               the base class of the others
     NoDevice, NoVulkanLoader, NoCompiler, MissingFeature, OutOfDeviceMemory, DeviceLost, VulkanError, ValidationError,
-    CompileError, SpirvError, KernelError, ClosedError, DataError
+    CompileError, SpirvError, KernelError, ClosedError, DataError; the warning HostCopyWarning
 
 `help(vkcompute.Runtime)` and the like describe each of them. Names are imported on first use: `import vkcompute` loads
 no driver and starts no thread.
@@ -64,6 +64,7 @@ from vkcompute.errors import ClosedError as ClosedError
 from vkcompute.errors import CompileError as CompileError
 from vkcompute.errors import DataError as DataError
 from vkcompute.errors import DeviceLost as DeviceLost
+from vkcompute.errors import HostCopyWarning as HostCopyWarning
 from vkcompute.errors import KernelError as KernelError
 from vkcompute.errors import MissingFeature as MissingFeature
 from vkcompute.errors import NoCompiler as NoCompiler

@@ -1,7 +1,7 @@
 """The exception classes.
 
 A caller's mistake raises a plain `TypeError` or `ValueError`, or a class below derived from one of them. A failed
-Vulkan call raises a `VulkanError`. All classes defined here derive from `VkComputeError`.
+Vulkan call raises a `VulkanError`. All classes of errors defined here derive from `VkComputeError`.
 """
 
 from __future__ import annotations
@@ -70,6 +70,10 @@ def again(error: Exception) -> Exception:
     copy.__dict__.update(error.__dict__)
     copy.__cause__ = error.__cause__
     return copy
+
+
+class HostCopyWarning(UserWarning):
+    """A kernel was launched on NumPy arrays, which each launch copies; the message says how to avoid that."""
 
 
 class NoVulkanLoader(VkComputeError, ImportError):

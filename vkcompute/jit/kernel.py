@@ -39,7 +39,8 @@ class PythonLaunchable(Launchable):
         """Launches the kernel; returns immediately.
 
         Args:
-            args, named: tensors of one device, or of one group, and numbers; by position or by name.
+            args, named: tensors of one device, or of one group, and numbers; by position or by name. NumPy arrays are
+                copied to the device, and back where the kernel writes them; then the call waits.
             grid: (keyword) workgroups along x, y and z. By default one invocation per element of the first tensor to
                 which the kernel assigns.
             local_size: (keyword) invocations per workgroup along x, y and z.

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from vkcompute.dtypes import BY_NUMPY
 from vkcompute.errors import MissingFeature, hides_calls
 from vkcompute.ir import Function
 from vkcompute.jit.compilation.annotations import EXACT, annotations_of, typed
@@ -22,13 +23,14 @@ from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.memory import OFFSET, STRIDE
 from vkcompute.jit.frontend.source import Definition
 from vkcompute.jit.launching import report_reader
+from vkcompute.jit.launching.host_arrays import HostArrays, is_host_array
 from vkcompute.jit.launching.loops import Loops, on_device
 from vkcompute.jit.launching.plan import launch
 from vkcompute.runtime.launching.arguments import first_index, needs_strides
 from vkcompute.runtime.launching.kernel import Kernel
 from vkcompute.runtime.launching.launch_config import LaunchConfig, Sizes, grid_over
 from vkcompute.runtime.memory.tensor import Tensor
-from vkcompute.runtime.runtime import Runtime, runtime_of
+from vkcompute.runtime.runtime import Runtime, default_runtime, runtime_of
 from vkcompute.runtime.scheduling.future import Future
 from vkcompute.runtime.scheduling.placeholders import Parameter
 
@@ -68,30 +70,38 @@ class Launcher:
         return self._on_grid(signature, config.groups, config.local_size, args, self._runtime(args))[1]
 
     def _runtime(self, args: tuple[Any, ...]) -> Runtime:
-        """Returns the runtime of the tensors among the arguments."""
-        for arg in args:
-            if type(arg) is Tensor:
-                return runtime_of(arg)
-        raise TypeError(f"{self._name} takes a tensor, on whose device it runs; got none")
+        """Returns the runtime of the tensors among the arguments; without a tensor, the default one."""
+        return next((runtime_of(arg) for arg in args if type(arg) is Tensor), None) or default_runtime()
 
     def _planned(self, key: tuple[Any, ...], config: LaunchConfig, args: tuple[Any, ...]) -> Any:
         """Launches without a plan, and keeps one for launches with the same key."""
         if (group := group_of(args)) is not None:
+            if any(map(is_host_array, args)):
+                raise TypeError(f"{self._name}: with tensors of a group, make tensors of NumPy arrays, by group.tensor")
             return group.kernel(lambda *here: self(config, here, {}))(*args)
         groups, local, queue = config
-        given, args, signature = args, *self._typed(args)
-        found, kernel, loops, grid = self._on_grid(signature, groups, local, args, self._runtime(args))
+        self._tensor_at = next((at for at, arg in enumerate(args) if type(arg) is Tensor), 0)
+        runtime = self._runtime(args)
+        arrays = HostArrays(self._name, runtime, args) if any(map(is_host_array, args)) else None
+        given, args, signature = args, *self._typed(args if arrays is None else arrays.args)
         tensors = [arg for arg in args if type(arg) is Tensor]
-        self._tensor_at = [type(arg) for arg in args].index(Tensor)
+        found, kernel, loops, grid = self._on_grid(signature, groups, local, args, runtime)
+        if arrays is not None:
+            arrays.check(kernel)
         pushes = [
             args[at] if what == VALUE else args[at].size if what == SIZE else pushed(args[at], what)
             for at, what in found.pushes
         ]
         if found.sites:
             run = partial(self._reporting, kernel, loops, pushes, grid, queue)
-            return report_reader.launch(kernel, found.sites, self._print_limit, tensors, run)
-        kept = key if is_exact(given, signature, self._annotations) else None
-        return launch(kept, found, (kernel, loops), args, pushes, grid, queue)
+            future = report_reader.launch(kernel, found.sites, self._print_limit, tensors, run)
+        else:
+            exact = tensors and arrays is None and is_exact(given, signature, self._annotations)
+            kept = key if exact else None
+            future = launch(kept, found, (kernel, loops), args, pushes, grid, queue)
+        if arrays is not None:
+            arrays.read(kernel)
+        return future
 
     def _on_grid(
         self,
@@ -185,13 +195,15 @@ def kind_of(arg: Any, name: str = "") -> Any:
         return number
     if kind is Parameter:
         return kind_of(arg.value, name)
-    instead = remedy(arg, name or "it")
+    got, instead = kind.__name__, remedy(arg, name or "it")
     if isinstance(arg, (np.ndarray, list)):
         instead = "; make a tensor of it, with runtime.tensor(data)"
-        if np.ndim(arg) == 0:
+        if isinstance(arg, np.ndarray) and arg.dtype not in BY_NUMPY:
+            got, instead = f"an array of {arg.dtype}", f"; convert it, as {name or 'x'}.astype(np.float32)"
+        elif np.ndim(arg) == 0:
             instead += f", or pass the number, as {name or 'x'}.item()"
     place = name and f" for {name}"
-    raise TypeError(f"a kernel takes tensors and numbers; got {kind.__name__}{place}{instead}")
+    raise TypeError(f"a kernel takes tensors and numbers; got {got}{place}{instead}")
 
 
 def pushed(arg: Any, what: int) -> Any:

@@ -1,0 +1,151 @@
+"""Launches on NumPy arrays, which are copied, and launches without arrays."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+import vkcompute as vc
+
+
+@vc.kernel
+def saxpy(a, x, y):
+    i = vc.global_id(0)
+    if i < y.size:
+        y[i] += a * x[i]
+
+
+@vc.kernel
+def transposed(x, out):
+    j, i = vc.global_id(0), vc.global_id(1)
+    if i < out.shape[0] and j < out.shape[1]:
+        out[i, j] = x[j, i]
+
+
+@vc.kernel
+def count(x, n: vc.int32[:]):
+    if x[vc.global_id(0)] > 2:
+        vc.atomic.add(n, 0, 1)
+
+
+@pytest.fixture(autouse=True)
+def _default(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Makes the runtime under test the default one."""
+    monkeypatch.setattr("vkcompute.runtime.runtime._default", [gpu])
+
+
+@pytest.mark.filterwarnings("ignore::vkcompute.HostCopyWarning")
+def test_arrays_are_copied_there_and_back(gpu: vc.Runtime) -> None:
+    x, y = np.arange(8, dtype=np.float32), np.ones(8, np.float32)
+    saxpy(2.0, x, y)
+    assert y.tolist() == [1 + 2 * n for n in range(8)]
+    assert x.tolist() == list(range(8))
+    saxpy(1.0, gpu.tensor(x), y[::-2])  # with a tensor, and a view of an array
+    assert y.tolist() == [1, 3 + 3, 5, 7 + 2, 9, 11 + 1, 13, 15 + 0]
+    saxpy(1.0, y, y)  # the same array twice is one
+    assert y[0] == 2
+    out = np.zeros((3, 2), np.int32, order="F")
+    transposed(np.arange(6, dtype=np.int32).reshape(2, 3), out)
+    assert out.tolist() == [[0, 3], [1, 4], [2, 5]]
+    n = np.zeros(1, np.int32)
+    count[1, 8](np.arange(8, dtype=np.int32), n)
+    assert n[0] == 5
+    saxpy(1.0, np.zeros(0, np.float32), np.zeros(0, np.float32))
+
+
+@pytest.mark.filterwarnings("ignore::vkcompute.HostCopyWarning")
+def test_what_cannot_be_copied_back() -> None:
+    x, frozen = np.ones(8, np.float32), np.ones(8, np.float32)
+    frozen.flags.writeable = False
+    saxpy(1.0, frozen, x)
+    for y in (frozen, np.broadcast_to(x[:1], 8)):
+        with pytest.raises(ValueError, match="saxpy writes an array that is read-only; pass a copy of it"):
+            saxpy(1.0, x, y)
+    with pytest.raises(ValueError, match=r"writes one of two arrays that share memory.*views of one tensor"):
+        saxpy(1.0, x[1:], x[:-1])
+    assert x.tolist() == [2] * 8
+
+
+def test_one_warning_at_the_callers_line() -> None:
+    x = np.zeros(4, np.float32)
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("default")
+        for _ in range(3):
+            saxpy(1.0, x, x)
+    assert [each.category for each in found] == [vc.HostCopyWarning]
+    assert found[0].filename == __file__
+    assert "saxpy is launched on NumPy arrays" in str(found[0].message)
+    assert "runtime.tensor(array)" in str(found[0].message)
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        saxpy[1, 4](1.0, x=x, y=x)
+        saxpy(1.0, x, x, grid=1, local_size=4)
+    assert [each.filename for each in found] == [__file__] * 2
+
+
+@pytest.mark.filterwarnings("ignore::vkcompute.HostCopyWarning")
+def test_arrays_in_a_graph(gpu: vc.Runtime) -> None:
+    x, y = np.ones(4, np.float32), np.zeros(4, np.float32)
+    with gpu.record() as graph:
+        saxpy(2.0, x, y)
+    assert y.tolist() == [0] * 4
+    graph.run()
+    graph.run()
+    gpu.wait()
+    assert y.tolist() == [4] * 4
+
+
+@pytest.mark.filterwarnings("ignore::vkcompute.HostCopyWarning")
+def test_failed_launches_leave_the_arrays(gpu: vc.Runtime) -> None:
+    @vc.kernel(check_bounds=True)
+    def beyond(x, out):
+        out[vc.global_id(0)] = x[vc.global_id(0) + 1]
+
+    out = np.zeros(4, np.float32)
+    with pytest.raises(vc.KernelError, match=r"index 4 is outside of x, whose shape is \(4,\)"):
+        beyond[1, 4](np.ones(4, np.float32), out)
+
+
+@vc.kernel
+def table(n):
+    i = vc.global_id(0)
+    if i < n:
+        print(f"{i} squared is {i * i}")
+
+
+@vc.kernel
+def silent(n):
+    k = 0
+    while k < n:
+        k += 1
+
+
+def test_kernels_without_arrays(gpu: vc.Runtime, capsys: pytest.CaptureFixture[str]) -> None:
+    table[1, 64](3).result()
+    assert capsys.readouterr().out == "0 squared is 0\n1 squared is 1\n2 squared is 4\n"
+    for _ in range(2):
+        silent[2, 64](5).result()
+    with gpu.record() as graph:
+        table[1, 64](1)
+    graph.run()
+    gpu.wait()
+    assert capsys.readouterr().out == "0 squared is 0\n"
+    with pytest.raises(ValueError, match=r"assigns to no tensor.*give the grid"):
+        table(3)
+
+
+def test_groups_take_their_own_tensors(gpu: vc.Runtime) -> None:
+    group = vc.DeviceGroup([gpu])
+    with pytest.raises(TypeError, match=r"with tensors of a group, make tensors of NumPy arrays, by group\.tensor"):
+        saxpy(1.0, np.ones(4, np.float32), group.tensor(np.ones(4, np.float32)))
+
+
+def test_numbers_only(gpu: vc.Runtime) -> None:
+    @vc.kernel
+    def nothing() -> Any:
+        pass
+
+    nothing[1, 1]().result()

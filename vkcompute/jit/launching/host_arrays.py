@@ -1,0 +1,96 @@
+"""NumPy arrays as arguments of a launch: copies on the device, which are copied back where the kernel writes them."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from vkcompute import dtypes
+from vkcompute.errors import HostCopyWarning
+from vkcompute.runtime.graphs.graph import temporary
+from vkcompute.runtime.launching.kernel import Kernel
+from vkcompute.runtime.memory.layout import shares_memory
+from vkcompute.runtime.memory.tensor import Tensor
+from vkcompute.runtime.runtime import Runtime
+
+_ARRAYS = np.ndarray, np.memmap
+"""Other classes may hold more than the elements, as the mask of a masked array."""
+_PACKAGE = __name__.partition(".")[0]
+
+
+def is_host_array(arg: Any) -> bool:
+    """True for a NumPy array with axes, of a type that tensors have."""
+    return type(arg) in _ARRAYS and arg.ndim > 0 and arg.dtype in dtypes.BY_NUMPY
+
+
+class HostArrays:
+    """The NumPy arrays among the arguments of one launch.
+
+    Attributes:
+        args: the arguments, with a tensor for each array; the same tensor for an array that is given twice.
+    """
+
+    def __init__(self, name: str, runtime: Runtime, args: Sequence[Any]) -> None:
+        self._name = name
+        self._arrays: list[np.ndarray[Any, Any] | None] = [arg if is_host_array(arg) else None for arg in args]
+        copies: dict[tuple[Any, ...], Tensor] = {}
+        for array in self._arrays:
+            if array is not None and (key := _key(array)) not in copies:
+                copies[key] = temporary(runtime, array.shape, array.dtype)
+                copies[key].write(array)
+        self.args = tuple([copies[_key(arg)] if is_host_array(arg) else arg for arg in args])
+        _warn(name)
+
+    def check(self, kernel: Kernel) -> None:
+        """Checks the arrays that a kernel writes.
+
+        Raises:
+            ValueError: one is read-only, or shares memory with another array without being the same.
+        """
+        for array in self._written(kernel):
+            if not array.flags.writeable:
+                raise ValueError(f"{self._name} writes an array that is read-only; pass a copy of it")
+        distinct = {_key(array): array for array in self._arrays if array is not None}
+        for one, other in combinations(distinct.values(), 2):
+            written = {_key(array) for array in self._written(kernel)}
+            if written.intersection((_key(one), _key(other))) and shares_memory(one, other):
+                raise ValueError(
+                    f"{self._name} writes one of two arrays that share memory, and each is copied; pass views of one "
+                    "tensor, or copies"
+                )
+
+    def read(self, kernel: Kernel) -> None:
+        """Copies the arrays back that a kernel writes. Waits for it."""
+        for tensor, array in {id(tensor): (tensor, array) for tensor, array in self._results(kernel)}.values():
+            tensor.read(array)
+
+    def _written(self, kernel: Kernel) -> list[np.ndarray[Any, Any]]:
+        return [array for _, array in self._results(kernel)]
+
+    def _results(self, kernel: Kernel) -> list[tuple[Tensor, np.ndarray[Any, Any]]]:
+        tensors = [(arg, array) for arg, array in zip(self.args, self._arrays, strict=True) if type(arg) is Tensor]
+        written = [tensors[at] for at in kernel.writes if at < len(tensors)]  # behind them is the buffer for reports
+        return [(tensor, array) for tensor, array in written if array is not None]
+
+
+def _key(array: np.ndarray[Any, Any]) -> tuple[Any, ...]:
+    """Returns equal keys for arrays with the same elements in the same memory."""
+    return array.__array_interface__["data"][0], array.shape, array.strides, array.dtype
+
+
+def _warn(name: str) -> None:
+    """Warns at the line outside of this package that launches the kernel."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and str(frame.f_globals.get("__name__")).partition(".")[0] == _PACKAGE:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(
+        f"{name} is launched on NumPy arrays, which each launch copies to the device, and back where the kernel writes "
+        "them, and waits for; keep the data on the device, as runtime.tensor(array), and read the result by .numpy()",
+        HostCopyWarning,
+        stacklevel=level,
+    )
