@@ -149,3 +149,102 @@ def test_numbers_only(gpu: vc.Runtime) -> None:
         pass
 
     nothing[1, 1]().result()
+
+
+WEIGHTS = np.arange(6, dtype=np.int32).reshape(2, 3)
+MASK = np.array([True, False, True])
+CURVE = np.linspace(0, 1, 5, dtype=np.float32)[::2]
+
+
+def at(i):
+    return WEIGHTS[i // 3, i % 3]
+
+
+@vc.kernel
+def weighted(out):
+    i = vc.global_id(0)
+    if i < out.size:
+        half = at(i) / 2  # float32, as numbers in kernels
+        out[i] = half + WEIGHTS.shape[1] + CURVE[i % 3] + WEIGHTS[-1, 0]
+        for keep in MASK:
+            if keep:
+                out[i] += 1
+
+
+def expected(n: int) -> np.ndarray[Any, Any]:
+    i = np.arange(n)
+    found = WEIGHTS[i // 3, i % 3] / 2 + WEIGHTS.shape[1] + CURVE[i % 3] + WEIGHTS[-1, 0] + MASK.sum()
+    return found.astype(np.float32)
+
+
+def test_arrays_from_outside_are_constant_tables(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = gpu.zeros(6)
+    for change in (
+        lambda: None,
+        lambda: WEIGHTS.__setitem__((1, 0), 50),  # in place
+        lambda: monkeypatch.setitem(globals(), "CURVE", np.arange(9, dtype=np.float32)),
+        lambda: monkeypatch.setitem(globals(), "WEIGHTS", np.arange(9, dtype=np.int16).reshape(3, 3)),
+        lambda: monkeypatch.setitem(globals(), "WEIGHTS", np.arange(6, dtype=np.int32).reshape(2, 3)),
+    ):
+        change()
+        try:
+            for _ in range(2):
+                weighted(out)
+        except vc.MissingFeature:
+            continue  # the device has no small integers
+        assert np.array_equal(out.numpy(), expected(6))
+        simulated = np.zeros(6, np.float32)
+        weighted.simulate(simulated)
+        assert np.array_equal(simulated, expected(6))
+
+
+def test_a_table_is_uploaded_once(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = np.arange(4, dtype=np.float32)
+
+    @vc.kernel
+    def look(out):
+        out[vc.global_id(0)] = table[vc.global_id(0)] * 2
+
+    out = gpu.zeros(4)
+    with gpu.record() as graph:
+        look[1, 4](out)
+    for _ in range(2):
+        graph.run()
+        assert out.numpy().tolist() == [0, 2, 4, 6]
+    look[1, 4](out)
+    uploads: list[object] = []
+    monkeypatch.setattr(type(out), "write", lambda *_: uploads.append(1))
+    look[1, 4](out)
+    assert not uploads
+
+
+def test_tables_are_not_written(gpu: vc.Runtime) -> None:
+    @vc.kernel
+    def write(out):
+        WEIGHTS[0, 0] = 1
+
+    @vc.kernel
+    def beyond(out):
+        out[0] = WEIGHTS[2, 0]
+
+    @vc.kernel
+    def add(out):
+        vc.atomic.add(WEIGHTS, (0, 0), 1)
+
+    @vc.kernel(check_bounds=True)
+    def checked(out):
+        out[0] = WEIGHTS[out.size, 0]
+
+    for kernel, message in [
+        (write, "WEIGHTS is an array from outside of the kernel; pass it as an argument"),
+        (add, "WEIGHTS is an array from outside of the kernel; pass it as an argument"),
+        (beyond, "WEIGHTS has 2 elements along this axis; got 2"),
+    ]:
+        with pytest.raises(vc.KernelError, match=message):
+            kernel(gpu.zeros(4))
+        with pytest.raises(vc.KernelError, match=message):
+            kernel.simulate(np.zeros(4))
+    with pytest.raises(vc.KernelError, match=r"index \(4, 0\) is outside of WEIGHTS"):
+        checked[1, 1](gpu.zeros(4)).result()
+    with pytest.raises(vc.KernelError, match="WEIGHTS"):
+        checked.simulate[1, 1](np.zeros(4, np.float32))

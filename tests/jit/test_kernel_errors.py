@@ -109,7 +109,7 @@ MODULE = """
 import functools, math
 import numpy as np
 import vkcompute as vc
-table = np.zeros(3)
+table = np.zeros(3, complex)
 several = [1, 2]
 def loop(a):
     return loop(a - 1) if a > 0 else 0

@@ -260,7 +260,7 @@ def test_specializations_follow_attributes(gpu: vc.Runtime, monkeypatch: pytest.
     monkeypatch.setattr(Settings, "SHIFT", 0.5)
     shifted(out)
     assert set(out.numpy().tolist()) == {6}  # (6 + 0.5) and again, each time stored as an int
-    monkeypatch.setattr(Settings, "SHIFT", np.zeros(3))
+    monkeypatch.setattr(Settings, "SHIFT", np.zeros(3, complex))
     with pytest.raises(vc.KernelError, match=r"Settings.SHIFT is an array from outside"):
         shifted(out)
 

@@ -251,8 +251,8 @@ def kernel(
     zip(). Tuples, conditional expressions, and, or, not, chained comparisons. The functions min, max, abs, round, pow,
     divmod, len, int, float and bool, numpy's scalar types, and most functions of numbers of math and numpy.
     vc.popcount, clz, ctz, bit_reverse, bitcast, and random numbers in vc.random. Python functions and lambdas, which
-    are inlined and not recursive. Numbers, strings, tuples, named tuples and enums from outside are constants, also as
-    attributes of objects and entries of dicts. A variable indexes tuples of up to 4,096 elements.
+    are inlined and not recursive. Numbers, strings, tuples, named tuples, enums and NumPy arrays from outside are
+    constants, also as attributes of objects and entries of dicts. A variable indexes tuples of up to 4,096 elements.
 
     **Invocations** run in parallel and in no order. One must not access an element that another writes (`out[0] += x`
     loses sums), except by atomic operations, or within a workgroup with a barrier in between.

@@ -62,8 +62,10 @@ def build(
     compiler = using(ir.Function(name, options.local_size or (64, 1, 1)), real_of(signature))
     compiler.check_bounds = options.check_bounds
     compiler.reports = Reports(compiler.function, compiler.builder)
+    compiler.captured.takes_tables = True
     args = {names[n]: argument(compiler, names[n], n, each) for n, each in enumerate(signature)}
     compiler.run(definition.function, definition.source, args)
+    compiler.reports.put_last()
     first = compiler.first_assigned
     default = LOCAL_SIZES.get(signature[first][1]) if first is not None else None
     if options.local_size is None and default is not None:

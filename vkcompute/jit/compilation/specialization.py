@@ -8,7 +8,7 @@ import numpy as np
 
 from vkcompute import ir
 from vkcompute.jit.compilation.build import DEFAULTS, CompileOptions, Signature, build, optimized
-from vkcompute.jit.frontend.captured import CapturedGlobal, unchanged
+from vkcompute.jit.frontend.captured import CapturedGlobal, Table, unchanged
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.memory import OFFSET
 from vkcompute.jit.frontend.report import Site
@@ -39,6 +39,7 @@ class Specialization:
         features: Vulkan features that its atomic operations on floats need.
         sites: the places that report; if there are any, the buffer for reports is bound after the tensors.
         limits: (index of a push constant, dtype) for each int argument that must fit a narrower type.
+        tables: the constant tables, bound after the tensors.
         strided: (index of the tensor, of the push constant with its OFFSET) for each tensor that may be any view.
         dtypes: names of the dtypes of the results, of a function of elements.
         single: True if that function returns a number, False for a tuple of numbers.
@@ -56,6 +57,7 @@ class Specialization:
     sites: tuple[Site, ...] = ()
     limits: tuple[tuple[int, str], ...] = ()
     strided: tuple[tuple[int, int], ...] = ()
+    tables: tuple[Table, ...] = ()
     dtypes: tuple[str, ...] = ()
     single: bool = True
     block: int = 1
@@ -95,6 +97,7 @@ def specialize(definition: Definition, signature: Signature, options: CompileOpt
             tuple(compiler.reports.sites if compiler.reports is not None else ()),
             tuple(sorted(compiler.limits)),
             tuple([(tensors.index(n), at) for at, (n, what) in enumerate(pushes) if what == OFFSET]),
+            tuple(compiler.tables),
         )
     except RecursionError:
         raise definition.source.too_deep() from None

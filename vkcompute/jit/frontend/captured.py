@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from vkcompute import dtypes
 from vkcompute.jit.frontend.source import Definition, UnsupportedError
 from vkcompute.jit.frontend.values import same
 
@@ -32,10 +33,34 @@ class CapturedGlobal(NamedTuple):
     owner: Any
 
 
+class Table:
+    """A NumPy array from outside of a kernel, as it was when the kernel was compiled.
+
+    Attributes:
+        array: a copy.
+    """
+
+    def __init__(self, found: np.ndarray[Any, Any], lookup: Callable[[Any], Any]) -> None:
+        self.array = np.array(found, order="C")
+        self._lookup, self._bytes = lookup, self.array.tobytes()
+
+    def look_up(self, key: Any) -> Any:
+        """Returns this table while the array has the same elements, and what is found in its place otherwise."""
+        found = self._lookup(key)
+        if type(found) is not np.ndarray or (found.dtype, found.shape) != (self.array.dtype, self.array.shape):
+            return found
+        return self if found.tobytes() == self._bytes else found
+
+
 class Captured:
-    """The captured globals of one kernel, each recorded once."""
+    """The captured globals of one kernel, each recorded once.
+
+    Attributes:
+        takes_tables: True if arrays are constant tables.
+    """
 
     def __init__(self) -> None:
+        self.takes_tables = False
         self._found: dict[tuple[int, bool, Any], CapturedGlobal] = {}
 
     def look_up(self, owner: Any, key: Any, name: str, *, item: bool = False) -> Any:
@@ -52,6 +77,12 @@ class Captured:
             raise UnsupportedError(f"{name.rpartition('.')[0]} has no attribute {key}{near}") from None
         except ValueError:
             raise UnsupportedError(f"{name} has no value when the kernel is compiled") from None
+        if type(found) is np.ndarray and found.dtype in dtypes.BY_NUMPY and self.takes_tables:
+            kept = self._found.get((id(owner), item, key))
+            if kept is None:
+                table = Table(found, lookup)
+                kept = self._found[id(owner), item, key] = CapturedGlobal(table.look_up, key, table, owner)
+            return kept.found
         if hasattr(found, "__array__") and not isinstance(found, (np.generic, type)):
             raise UnsupportedError(f"{name} is an array from outside of the kernel; pass it as a tensor argument")
         module = owner if item else vars(owner) if isinstance(owner, ModuleType) else {}

@@ -16,8 +16,8 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from vkcompute.errors import KernelError
-from vkcompute.ir import BOOL, Constant, Value
-from vkcompute.jit.frontend.captured import suggestion
+from vkcompute.ir import BOOL, SCALARS, UINT8, Constant, Value
+from vkcompute.jit.frontend.captured import Table, suggestion
 from vkcompute.jit.frontend.context import Frame
 from vkcompute.jit.frontend.control import RESULT, RETURNED, Build, ControlFlow, LoopEdges
 from vkcompute.jit.frontend.desugaring import BUILTIN, CheckedBuiltin
@@ -180,15 +180,29 @@ class Compiler(ControlFlow):
         function = frame.function
         if name in function.__code__.co_freevars:
             cell = (function.__closure__ or ())[function.__code__.co_freevars.index(name)]
-            return self.captured.look_up(cell, "cell_contents", name)
+            return self._captured(cell, "cell_contents", name)
         if name in function.__globals__:
-            return self.captured.look_up(function.__globals__, name, name, item=True)
+            return self._captured(function.__globals__, name, name, item=True)
         if hasattr(builtins, name):
             self.captured.look_up(function.__globals__, name, name, item=True)  # a global may hide it later
             return getattr(builtins, name)
         own = {each.function.__name__ for each in self.frames}
         known = {*frame.locals, *function.__globals__, *dir(builtins)} - own  # recursion is not supported
         raise UnsupportedError(f"the name {name} is not defined{suggestion(name, known)}")
+
+    def _captured(self, owner: Any, key: Any, name: str, *, item: bool = False) -> Any:
+        """Returns a value from outside of the kernel: a constant, or a table."""
+        found = self.captured.look_up(owner, key, name, item=item)
+        return self._table(found, name) if isinstance(found, Table) else found
+
+    def _table(self, table: Table, name: str) -> Array:
+        """Returns a constant table, with a buffer of its own."""
+        if table not in self.tables:
+            element = SCALARS[table.array.dtype.name]
+            memory = self.function.buffer(name, UINT8 if element is BOOL else element)
+            shape = table.array.shape
+            self.tables[table] = Array(name, -1, element, len(shape), memory, shape, constant=True)
+        return self.tables[table]
 
     def _checked_builtin(self, node: CheckedBuiltin) -> Any:
         found = self._name(node)
@@ -199,7 +213,7 @@ class Compiler(ControlFlow):
     def _attribute(self, node: ast.Attribute) -> Any:
         base, name = self.value(node.value), node.attr
         if isinstance(base, (ModuleType, type)):
-            return self.captured.look_up(base, name, f"{base.__name__.rpartition('.')[2]}.{name}")
+            return self._captured(base, name, f"{base.__name__.rpartition('.')[2]}.{name}")
         if isinstance(base, Array) and name == "shape":
             return tuple([self.extent(base, axis) for axis in range(base.ndim)])
         if isinstance(base, Array) and name in ("ndim", "dtype"):
@@ -214,7 +228,7 @@ class Compiler(ControlFlow):
                 raise UnsupportedError(f"{type(base).__name__} has no attribute {name}; its fields are {fields}")
             return getattr(base, name)
         if isinstance(base, Enum) or not isinstance(base, (Number, Array, Row, tuple, *PLAIN)):
-            return self.captured.look_up(base, name, f"{type(base).__name__}.{name}")
+            return self._captured(base, name, f"{type(base).__name__}.{name}")
         has = "a tensor has shape, size, ndim, dtype" if isinstance(base, Array) else "call functions, as vc.int32(x)"
         raise UnsupportedError(f"{describe(base)} has no attribute {name} that a kernel can use; {has}")
 
@@ -233,7 +247,7 @@ class Compiler(ControlFlow):
         if index not in base:
             keys = textwrap.shorten(", ".join(map(repr, base)), 200, placeholder=" …") or "none"
             raise UnsupportedError(f"the {type(base).__name__} has no key {index!r}; it has {keys}")
-        return self.captured.look_up(base, index, repr(index), item=True)
+        return self._captured(base, index, repr(index), item=True)
 
     def _slice(self, node: ast.Slice) -> slice:
         return slice(*[each and self.value(each) for each in (node.lower, node.upper, node.step)])

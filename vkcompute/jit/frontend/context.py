@@ -12,9 +12,10 @@ from typing import Any
 from vkcompute import ir
 from vkcompute.errors import IrError, KernelError
 from vkcompute.ir import Scalar, Value
-from vkcompute.jit.frontend.captured import Captured
+from vkcompute.jit.frontend.captured import Captured, Table
 from vkcompute.jit.frontend.report import Reports
 from vkcompute.jit.frontend.source import Source, UnsupportedError, is_internal
+from vkcompute.jit.frontend.values import Array
 
 _MOST_NODES = 100_000  # compiled in about 1 s; drivers take up to 20 s
 
@@ -55,6 +56,7 @@ class Context(ABC):
             are only changed by atomic operations.
         limits: (index of a push constant, dtype) for each int argument that takes a narrower type, which it must fit.
         extents: push constants for lengths, offsets and strides, by (position of the tensor, source).
+        tables: the constant tables, in the order of their buffers.
         in_bounds: checked offset -> the condition under which the element exists.
         n_nodes: expressions and statements compiled so far.
     """
@@ -73,6 +75,7 @@ class Context(ABC):
         self.written: dict[int, bool] = {}
         self.limits: set[tuple[int, str]] = set()
         self.extents: dict[tuple[int, int], Value] = {}
+        self.tables: dict[Table, Array] = {}
         self.in_bounds: dict[Value, Value] = {}
         self.n_nodes = 0
 

@@ -65,6 +65,8 @@ class MemoryAccess(Arithmetic):
 
     def mark_written(self, array: Array, *, assigned: bool = True) -> None:
         """Notes that the kernel writes an array, by assignment or only by atomic operations."""
+        if array.constant:
+            raise UnsupportedError(f"{array.name} is an array from outside of the kernel; pass it as an argument")
         if array.shape is None:
             self.written[array.position] = assigned or self.written.get(array.position, False)
 

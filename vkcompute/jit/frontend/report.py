@@ -70,6 +70,12 @@ class Reports:
             start = b.const(N_HEADER + N_FAILED, UINT32)
             self._record(words, PRINTED, start, b.compute("sub", b.length(self._memory()), start))
 
+    def put_last(self) -> None:
+        """Makes the buffer the last one of the kernel."""
+        if self._buffer is not None:
+            self._function.buffers.remove(self._buffer)
+            self._function.buffers.append(self._buffer)
+
     def _memory(self) -> Memory:
         """Returns the buffer, the last one of the kernel."""
         if self._buffer is None:

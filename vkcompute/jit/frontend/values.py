@@ -72,6 +72,7 @@ class Array:
         element: type of the elements; bools are stored as uint8.
         shape: shape of a shared array; None for a tensor, whose shape is a launch parameter.
         strided: True for a tensor that may be any view: its offset and strides are launch parameters.
+        constant: True for a table from outside of the kernel.
     """
 
     name: str
@@ -81,6 +82,7 @@ class Array:
     memory: Memory
     shape: tuple[int, ...] | None = None
     strided: bool = False
+    constant: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -301,7 +303,7 @@ def describe(value: Any) -> str:
         case Kind():
             return str(value)
         case Array():
-            what = "tensor" if value.shape is None else "shared array"
+            what = "tensor" if value.shape is None else "constant array" if value.constant else "shared array"
             return f"the {what} {value.name} ({value.element}, {value.ndim}-D)"
         case Row():
             return f"a row of {describe(value.array)}"

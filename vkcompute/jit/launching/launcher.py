@@ -26,6 +26,7 @@ from vkcompute.jit.launching import report_reader
 from vkcompute.jit.launching.host_arrays import HostArrays, is_host_array
 from vkcompute.jit.launching.loops import Loops, on_device
 from vkcompute.jit.launching.plan import launch
+from vkcompute.jit.launching.tables import table_on
 from vkcompute.runtime.launching.arguments import first_index, needs_strides
 from vkcompute.runtime.launching.kernel import Kernel
 from vkcompute.runtime.launching.launch_config import LaunchConfig, Sizes, grid_over
@@ -92,13 +93,14 @@ class Launcher:
             args[at] if what == VALUE else args[at].size if what == SIZE else pushed(args[at], what)
             for at, what in found.pushes
         ]
+        tables = [table_on(runtime, each) for each in found.tables]
         if found.sites:
             run = partial(self._reporting, kernel, loops, pushes, grid, queue)
-            future = report_reader.launch(kernel, found.sites, self._print_limit, tensors, run)
+            future = report_reader.launch(kernel, found.sites, self._print_limit, [*tensors, *tables], run)
         else:
-            exact = tensors and arrays is None and is_exact(given, signature, self._annotations)
+            exact = tensors and arrays is None and not tables and is_exact(given, signature, self._annotations)
             kept = key if exact else None
-            future = launch(kept, found, (kernel, loops), args, pushes, grid, queue)
+            future = launch(kept, found, (kernel, loops), [*args, *tables], pushes, grid, queue)
         if arrays is not None:
             arrays.read(kernel)
         return future

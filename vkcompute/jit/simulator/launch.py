@@ -154,6 +154,8 @@ def _run(recorder: Recorder, arrays: list[Any], groups: Sizes, written: list[Any
     ops, local_size = [*walk(recorder.function.body)], recorder.function.local_size
     counts, waits = any(op.code == "subgroup" for op in ops), any(op.operation.waits for op in ops)
     machine = Machine(recorder, rewritten, counts=counts)
+    for table, array in recorder.tables.items():
+        machine.memory.add_tensor(array.memory, table.array, None)
     kernel = partial(rewritten(recorder.notes, machine), *_values(machine, recorder, arrays, written))
     x, y, z = (*groups, 1, 1)[:3]
     token = SIMULATED.set(lambda name, axis: machine.grid.current.builtin(name, axis))

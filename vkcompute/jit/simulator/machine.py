@@ -69,6 +69,10 @@ class Machine(Compiler):
             return SimulatedRow(value, self)
         return SimulatedNumber(value.value, value.kind, self) if type(value) is Number else value
 
+    def table(self, array: Array) -> SimulatedArray:
+        """Converts a constant table."""
+        return SimulatedArray(array, self)
+
     def constant(self, value: Any) -> Any:
         """Converts a value from outside of the kernel."""
         if isinstance(value, tuple):

@@ -11,7 +11,7 @@ from typing import Any, cast
 import numpy as np
 
 from vkcompute.jit.frontend.intrinsics import INTRINSICS
-from vkcompute.jit.frontend.values import Number, is_static
+from vkcompute.jit.frontend.values import Array, Number, is_static
 from vkcompute.jit.simulator.machine import Machine
 from vkcompute.jit.simulator.recorder import DEBUGGING, Notes, type_of
 
@@ -181,8 +181,10 @@ class Rewriter(ast.NodeVisitor):
     # -- expressions --------------------------------------------------------------------------------------------------
 
     def visit(self, node: ast.AST) -> Any:
-        """Rewrites a node; numpy's scalars from outside become simulated numbers."""
+        """Rewrites a node; numpy's scalars and arrays from outside become simulated ones."""
         value = self._value(node)
+        if isinstance(value, Array) and value.constant:
+            return self._entry(self._machine.table(value), node)
         known = type(value) is bool and any(_has_numpy_scalar(self._value(each)) for each in ast.iter_child_nodes(node))
         if not known and not _has_numpy_scalar(value):
             return super().visit(node)
