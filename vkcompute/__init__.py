@@ -28,6 +28,7 @@ Kernels
 In kernels in Python
     global_id(axis), group_id, local_id, local_size, num_groups
     shared(shape, dtype), barrier(), memory_fence()
+    local(shape, dtype)          an array of the invocation's own
     fma(x, y, z)                 x * y + z, rounded once or twice
     popcount(x), clz, ctz        numbers of set bits, and of leading and trailing zeros
     bit_reverse(x)               the bits in reverse order
@@ -111,6 +112,7 @@ if TYPE_CHECKING:
     from vkcompute.jit.library.ids import local_id as local_id
     from vkcompute.jit.library.ids import local_size as local_size
     from vkcompute.jit.library.ids import num_groups as num_groups
+    from vkcompute.jit.library.private import local as local
     from vkcompute.jit.library.vector import float16x2 as float16x2
     from vkcompute.jit.library.vector import float16x3 as float16x3
     from vkcompute.jit.library.vector import float16x4 as float16x4
@@ -154,6 +156,7 @@ _LAZY = {  # module -> its names, imported on first use
     "jit.library.bit_operations": "bit_reverse bitcast clz ctz popcount",
     "jit.library.fma": "fma",
     "jit.library.ids": "global_id group_id local_id local_size num_groups",
+    "jit.library.private": "local",
     "jit.library.workgroup": "shared barrier memory_fence",
     "jit.library.vector": " ".join(
         f"{element}x{n}" for element in ("float16", "float32", "float64", "int32", "uint32") for n in (2, 3, 4)

@@ -62,6 +62,7 @@ class _Invocation:
         self, function: Function, arrays: Mapping[str, Any], invocation: int, n: int, pushes: Mapping[str, Any]
     ) -> None:
         self._arrays, self._steps = arrays, 0
+        self._private: dict[Memory, Any] = {}
         self._groups = n // function.local_size[0], 1, 1
         self.trace: Trace = {}
         self._where = {"global_id": invocation, "group_id": invocation // function.local_size[0]}
@@ -98,6 +99,8 @@ class _Invocation:
             self._values[op] = self._array(op.attribute)[int(args[0])]
         elif op.code == "store":
             self._array(op.attribute)[int(args[0])] = args[1]
+        elif op.code == "fill":
+            self._private[op.attribute] = np.full(op.attribute.length, args[0])
         elif op.code == "length":
             self._values[op] = np.uint32(len(self._array(op.attribute)))
         elif op.code == "builtin":
@@ -133,7 +136,7 @@ class _Invocation:
         self._values.update(zip(values, numbers, strict=True))
 
     def _array(self, memory: Memory) -> Any:
-        return self._arrays[memory.name]
+        return self._private[memory] if memory.private else self._arrays[memory.name]
 
 
 def run(

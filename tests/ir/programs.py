@@ -31,11 +31,15 @@ class _Writer:
     def __init__(self, draw: Any, function: ir.Function, source: ir.Memory, out: ir.Memory, bias: ir.Value) -> None:
         self._draw, self._b = draw, ir.Builder(function)
         self._source, self._out, self._bias = source, out, bias
+        self._known = [draw(st.booleans()) for _ in "pq"]
+        self._arrays = [ir.Memory(name, ir.INT32, SLOTS, private=True) for name in "pq"]
 
     def body(self) -> None:
         """The whole function."""
         me = self._b.builtin("global_id")
         self._base = self._b.compute("mul", me, self._b.const(SLOTS, ir.UINT32))
+        for array in self._arrays:
+            self._b.fill(array, self._b.const(self._one(*_NUMBERS), ir.INT32))
         self._statements([self._bias, me], depth=3, loop=None)
 
     def _one(self, *choices: Any) -> Any:
@@ -55,6 +59,7 @@ class _Writer:
             choice = self._draw(st.integers(0, 9))
             if choice < 6 or not depth:
                 scope.append(self._computed(scope))
+                self._kept(scope)
             elif choice < 8:
                 scope += self._branch(scope, depth, loop)
             else:
@@ -85,10 +90,28 @@ class _Writer:
         return self._loaded(scope)
 
     def _loaded(self, scope: list[ir.Value]) -> ir.Value:
-        if self._draw(st.booleans()):
+        choice = self._draw(st.integers(0, 3))
+        if choice == 0:
             return self._b.load(self._out, self._slot())
+        if choice == 1:
+            return self._b.load(*self._element(scope))
         index = self._b.compute("and", self._value(scope, ir.UINT32), self._b.const(N_SOURCE - 1, ir.UINT32))
         return self._b.load(self._source, index)
+
+    def _kept(self, scope: list[ir.Value]) -> None:
+        """Writes an element of a private array, or all."""
+        choice = self._draw(st.integers(0, 5))
+        if choice < 2:
+            self._b.store(*self._element(scope), self._value(scope, ir.INT32))
+        elif choice == 2:
+            self._b.fill(self._element(scope)[0], self._value(scope, ir.INT32))
+
+    def _element(self, scope: list[ir.Value]) -> tuple[ir.Memory, ir.Value]:
+        """An element of a private array; the indices of some arrays are all constants."""
+        b, at = self._b, self._draw(st.integers(0, 1))
+        if self._known[at]:
+            return self._arrays[at], b.const(self._draw(st.integers(0, SLOTS - 1)), ir.UINT32)
+        return self._arrays[at], b.compute("and", self._value(scope, ir.UINT32), b.const(SLOTS - 1, ir.UINT32))
 
     def _slot(self) -> ir.Value:
         return self._b.compute("add", self._base, self._b.const(self._draw(st.integers(0, SLOTS - 1)), ir.UINT32))

@@ -17,8 +17,8 @@ from vkcompute import ir
 from vkcompute.jit.kernel import PythonKernel
 
 _SIMULATED = """
-    float_atomics language named_values odd_kernels printing python_ints python_kernels remainders sequences subgroups
-    types vectors workgroup
+    float_atomics language named_values odd_kernels printing private_arrays python_ints python_kernels remainders
+    sequences subgroups types vectors workgroup
 """.split()
 
 

@@ -42,6 +42,9 @@ class Host:
     def num_groups(self, axis: int = 0) -> np.int32:
         return np.int32(self._groups[axis])
 
+    def local(self, shape: Any, dtype: Any) -> Any:
+        return np.zeros(shape, dtype)
+
     def __getattr__(self, name: str) -> Any:
         return getattr(np, name)
 

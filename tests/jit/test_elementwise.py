@@ -314,7 +314,7 @@ REFUSED = [
     ("  1 +  f(x)", "kernels have no function f; see vc.kernel", "f(x)"),
     ("__import__('os').system('true')", "kernels have no function __import__", "__import__"),
     ("x & 0.5", "& takes integers; got float32 and a Python float", "x & 0.5"),
-    ("x + [y][0]", "a list; use a tuple", "[y][0]"),
+    ("x + {0: y}[0]", "a dict; use variables", "{0: y}"),
     ("x + y.real", "float32 has no attribute real that a kernel can use", "y.real"),
     ("x[0] + y", "only tensors, shared arrays and tuples are indexed; got float32", "x[0]"),
     ("x + sqrt(x, y)", "sqrt takes 1 argument; got 2", "sqrt"),

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.pure
 
 # (a statement, what it is refused with, the text below which the caret stands)
 REFUSED = [
-    ("y = [i, 2]", "a list; use a tuple", "[i, 2]"),
+    ("y = {i: 2}", "a dict; use variables", "{i: 2}"),
     ("y = {i: 2}", "a dict; use variables", "{i"),
     ("y = [j for j in range(3)]", "a comprehension; write a for loop", "[j"),
     ("y = f'{i}'", "an f-string of device values is for print() only", "f'"),

@@ -57,6 +57,7 @@ class Assembler:
         self._globals: list[int] = []
         self._interface: list[int] = []
         self._declared: dict[tuple[object, ...], int] = {}
+        self._locals: list[int] = []
         self.code: list[int] = []
         self.standard = self.id()
 
@@ -116,6 +117,14 @@ class Assembler:
             return self._declare_constant(spv.OpConstantComposite, self.type(kind), *[element] * kind.n)
         return self.constant(Constant(kind, kind.numpy.type(value)))
 
+    def composite(self, kind: int, parts: Sequence[int]) -> int:
+        """The id of a constant array of these constants."""
+        return self._declare_constant(spv.OpConstantComposite, kind, *parts)
+
+    def null(self, kind: int) -> int:
+        """The id of the zeros of a type."""
+        return self._declare_constant(spv.OpConstantNull, kind)
+
     def uint(self, value: int) -> int:
         """The id of a uint32 constant."""
         return self._declare_constant(spv.OpConstant, self._declare(spv.OpTypeInt, 32, 0), value)
@@ -125,9 +134,10 @@ class Assembler:
         return self._declare(spv.OpTypePointer, storage, pointee)
 
     def variable(self, storage: int, pointee: int, name: str) -> int:
-        """The id of a new global variable."""
+        """The id of a new variable: of the function, in its storage class, else a global one."""
         pointer, result = self.pointer(storage, pointee), self.id()
-        self._globals += _instruction(spv.OpVariable, pointer, result, storage)
+        section = self._locals if storage == StorageClass.Function else self._globals
+        section += _instruction(spv.OpVariable, pointer, result, storage)
         if name:
             self._names += _instruction(spv.OpName, result, *_string(name))
         if storage == StorageClass.Input:
@@ -186,10 +196,13 @@ class Assembler:
             offset += nbytes
         return self.variable(StorageClass.PushConstant, block, "")
 
-    def shared(self, name: str, element: Scalar, length: int) -> int:
-        """The id of a new array in workgroup memory."""
-        array = self._declare(spv.OpTypeArray, self.type(element), self.uint(length))
-        return self.variable(StorageClass.Workgroup, array, name)
+    def array_type(self, element: Scalar, length: int) -> int:
+        """The id of the type of an array in workgroup or private memory."""
+        return self._declare(spv.OpTypeArray, self.type(element), self.uint(length))
+
+    def array(self, storage: int, name: str, element: Scalar, length: int) -> int:
+        """The id of a new array in workgroup memory, or of the function's own."""
+        return self.variable(storage, self.array_type(element, length), name)
 
     def input(self, kind: Type, built_in: int) -> int:
         """The id of a new built-in input variable."""
@@ -208,6 +221,7 @@ class Assembler:
         body = [
             *_instruction(spv.OpFunction, void, main, FunctionControl.MaskNone, signature),
             *_instruction(spv.OpLabel, entry),
+            *self._locals,
             *self.code,
             *_instruction(spv.OpFunctionEnd),
         ]

@@ -93,6 +93,10 @@ class Builder:
         """Writes an element."""
         self._append("store", (index, value), memory)
 
+    def fill(self, memory: Memory, value: Value) -> None:
+        """Writes all elements of a private memory."""
+        self._append("fill", (value,), memory)
+
     def length(self, memory: Memory) -> Value:
         """The number of elements, uint32."""
         if memory.length is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from vkcompute.ir.builtins import BUILTINS
 from vkcompute.ir.function import Function, Op, Region, Value, back_edges, exits, walk
+from vkcompute.ir.memory import Memory
 
 
 def divergent_barrier(function: Function) -> Op | None:
@@ -25,14 +26,14 @@ class _Divergence:
     """The state of the analysis, which is iterated to a fixed point.
 
     Attributes:
-        divergent: values, and loops that invocations leave or continue at different times.
+        divergent: values, private arrays, and loops that invocations leave or continue at different times.
         returned: True if some invocations may have returned and others not.
         barrier: the first divergent barrier.
         changed: True if the last iteration has found a divergent value.
     """
 
     def __init__(self) -> None:
-        self.divergent: set[Value] = set()
+        self.divergent: set[Value | Memory] = set()
         self.returned, self.changed = False, True
         self.barrier: Op | None = None
 
@@ -53,6 +54,9 @@ class _Divergence:
             self._if(op, divergent, loops)
         elif op.code == "loop":
             self._loop(op, divergent, loops)
+        elif op.memory is not None and op.memory.private:
+            if divergent or self.divergent.intersection((op.memory, *op.args)):
+                self._mark(op if op.operation.reads else op.memory)
         elif _is_source(op) or self.divergent.intersection(op.args):
             self._mark(op)
 
@@ -80,7 +84,7 @@ class _Divergence:
             if divergent or any(end.args[index] in self.divergent for end in predecessors):
                 self._mark(value)
 
-    def _mark(self, *values: Value) -> None:
+    def _mark(self, *values: Value | Memory) -> None:
         self.changed |= not self.divergent.issuperset(values)
         self.divergent.update(values)
 

@@ -83,8 +83,11 @@ class _Lowering:
             variable = out.buffer(memory.name, memory.type, binding, decoration)
             self._memories[memory] = StorageClass.StorageBuffer, variable
         for memory in self._function.shared_memory:
-            variable = out.shared(memory.name, memory.element, memory.length or 0)
+            variable = out.array(StorageClass.Workgroup, memory.name, memory.element, memory.length or 0)
             self._memories[memory] = StorageClass.Workgroup, variable
+        for memory in dict.fromkeys(op.memory for op in ops if op.memory is not None and op.memory.private):
+            variable = out.array(StorageClass.Function, memory.name, memory.element, memory.length or 0)
+            self._memories[memory] = StorageClass.Function, variable
 
     def _load_push_constants(self) -> None:
         """Loads push constants in the entry block, which dominates all uses."""
@@ -272,6 +275,19 @@ class _Lowering:
         scope = out.uint(Scope.Device if memory.length is None else Scope.Workgroup)
         return scope, relaxed, self._element(memory, index)
 
+    def _fill(self, op: Op, args: list[int]) -> None:
+        """Stores one value to all elements."""
+        out, memory, value = self._out, op.attribute, op.args[0]
+        array, parts = out.array_type(memory.element, memory.length), args * memory.length
+        if not isinstance(value, Constant):
+            whole = out.id()
+            out.op(spv.OpCompositeConstruct, array, whole, *parts)
+        elif any(value.value.tobytes()):
+            whole = out.composite(array, parts)
+        else:
+            whole = out.null(array)
+        out.op(spv.OpStore, self._memories[memory][1], whole)
+
     def _barrier(self) -> None:
         scope = self._out.uint(Scope.Workgroup)
         self._out.op(spv.OpControlBarrier, scope, scope, self._out.uint(_ALL_MEMORY))
@@ -296,6 +312,7 @@ _VALUES: dict[str, Callable[[_Lowering, Op, list[int]], int]] = {
 """Operations with a result, beside those on numbers."""
 _EFFECTS: dict[str, Callable[[_Lowering, Op, list[int]], None]] = {
     "store": lambda self, op, args: self._out.op(spv.OpStore, self._element(op.attribute, args[0]), args[1]),
+    "fill": _Lowering._fill,
     "barrier": lambda self, *_: self._barrier(),
     "fence": lambda self, *_: self._fence(),
 }

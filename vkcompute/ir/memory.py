@@ -1,4 +1,4 @@
-"""Arrays that operations load from and store to: buffers and workgroup memory."""
+"""Arrays that operations load from and store to: buffers, workgroup memory and private memory."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from vkcompute.ir.types import UINT32, Scalar, Type, vector
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Memory:
-    """An array in a buffer or in workgroup memory.
+    """An array in a buffer, in workgroup memory, or private to an invocation.
 
     Attributes:
-        length: elements of workgroup memory; None for a buffer, whose length is known at run time only.
+        length: elements of workgroup or private memory; None for a buffer, whose length is known at run time only.
         binding: descriptor set and binding of a buffer; None for set 0 and the buffer's position in the function.
         lanes: adjacent elements that an index selects together, as a vector; 1 for a scalar.
         texels: True for a buffer that is only read, by vectors of four uint32, as a uniform texel buffer.
+        private: True if each invocation has an array of its own. A loop that contains all accesses to it writes an
+            element before it reads it, in each iteration.
 
     Raises:
         TypeError: the element type is bool, which has no layout in memory, or no texel has this type.
@@ -27,6 +29,7 @@ class Memory:
     binding: tuple[int, int] | None = None
     lanes: int = 1
     texels: bool = False
+    private: bool = False
 
     def __post_init__(self) -> None:
         if self.element.kind == "b":

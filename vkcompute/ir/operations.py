@@ -143,6 +143,12 @@ def _accesses(n_values: int, *, has_result: bool = True) -> TypeRule:
     return rule
 
 
+def _fill(operation: Operation, operands: list[Type], memory: Any) -> None:
+    name, is_private = operation.name, isinstance(memory, Memory) and memory.private
+    _demand(is_private, name, operands, f"works on a private memory, not {memory!r}")
+    _demand(operands == [memory.type], name, operands, f"takes a value of {memory.type}")
+
+
 def _is_index(kind: Type) -> bool:
     return isinstance(kind, Scalar) and kind.kind in "iu" and kind.bits >= 32
 
@@ -463,6 +469,7 @@ _OTHERS = (
     Operation("length", _length),
     Operation("load", _accesses(0), reads=True),
     Operation("store", _accesses(1, has_result=False), effect=True, writes=True),
+    Operation("fill", _fill, effect=True, writes=True),
     Operation("atomic", _atomic, effect=True, reads=True, writes=True, divergent=True),
     Operation("compare_exchange", _compare_exchange, effect=True, reads=True, writes=True, divergent=True),
     # Control flow. The attribute of "continue" and "break" is the loop.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from vkcompute.ir.array_fills import expand_fills
 from vkcompute.ir.branch_folding import fold_branches
 from vkcompute.ir.common_subexpressions import eliminate_common_subexpressions
 from vkcompute.ir.dead_code import eliminate_dead_code
@@ -12,6 +13,7 @@ from vkcompute.ir.float_remainders import expand_float_remainders
 from vkcompute.ir.function import Function
 from vkcompute.ir.loop_invariants import hoist_loop_invariants
 from vkcompute.ir.lowering import to_spirv
+from vkcompute.ir.promotion import promote_arrays
 from vkcompute.ir.unrolling import unroll_loops
 
 Pass = Callable[[Function], Function]
@@ -19,6 +21,8 @@ Pass = Callable[[Function], Function]
 
 OPTIMIZATIONS: tuple[Pass, ...] = (
     unroll_loops,
+    promote_arrays,
+    expand_fills,
     hoist_loop_invariants,
     eliminate_common_subexpressions,
     eliminate_dead_code,

@@ -47,7 +47,7 @@ class _Verifier:
         kind = result_type(op.code, [value.type for value in op.args], op.attribute)
         _demand(op.has_result == (kind is not None) and (kind is None or op.type is kind), f"{op.code} is no {kind}")
         memory = op.memory
-        _demand(memory is None or memory in self._memories, "the memory is another function's")
+        _demand(memory is None or memory.private or memory in self._memories, "the memory is another function's")
         if op.code in ("break", "continue"):
             innermost = bool(loops) and op.attribute is loops[-1]
             _demand(innermost, f"{op.code} leads to a loop that is not the innermost")

@@ -339,8 +339,13 @@ class Arithmetic(Context):
             return bool(_FOLD[sign](*as_ints))
         return Number(self._compared(sign, one, other), Kind(BOOL))
 
+    def items(self, value: Any) -> Any:
+        """Returns the elements of an array as a tuple, where that is possible; other values unchanged."""
+        return value
+
     def _contains(self, is_in: bool, one: Any, values: Any) -> Any:
         """Returns whether a number is in a tuple or vector, or is not in it."""
+        values = self.items(values)
         if not isinstance(values, tuple):
             raise UnsupportedError(f"'in' takes a tuple or a vector in kernels; got {describe(values)}")
         found: Any = not is_in

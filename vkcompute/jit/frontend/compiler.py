@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import math
 import textwrap
 from collections.abc import Callable, Sequence
 from enum import Enum
@@ -50,12 +51,21 @@ class Compiler(ControlFlow):
         """Compiles the body of the kernel itself."""
         if source.code is not function.__code__:
             raise changed(function)
-        self.frames.append(Frame(function, source, {*args, *assigned(source.tree.body)}))
-        self.env = dict(args)
-        self._block(source.tree.body)
+
+        def build() -> None:
+            self.frames.append(Frame(function, source, {*args, *assigned(source.tree.body)}))
+            self.env = dict(args)
+            self._block(source.tree.body)
+
+        self.rebuilt(build)
 
     def inline(self, function: FunctionType, args: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
         """Compiles the body of a Python function in the place of a call, and returns its value."""
+        if not self.frames:
+            return self.rebuilt(partial(self._expanded, function, args, named, node))
+        return self._expanded(function, args, named, node)
+
+    def _expanded(self, function: FunctionType, args: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
         if any(frame.function is function for frame in self.frames):
             raise UnsupportedError(f"{function.__name__} calls itself; kernels have no recursion: write a loop")
         if function not in self.sources:
@@ -214,12 +224,12 @@ class Compiler(ControlFlow):
         base, name = self.value(node.value), node.attr
         if isinstance(base, (ModuleType, type)):
             return self._captured(base, name, f"{base.__name__.rpartition('.')[2]}.{name}")
-        if isinstance(base, Array) and name == "shape":
-            return tuple([self.extent(base, axis) for axis in range(base.ndim)])
-        if isinstance(base, Array) and name in ("ndim", "dtype"):
+        if isinstance(base, Array) and base.item is None and name in ("shape", "size", "ndim", "dtype"):
+            if name == "shape":
+                return tuple([self.extent(base, axis) for axis in range(base.ndim)])
+            if name == "size":
+                return self.extent(base, -1)
             return base.ndim if name == "ndim" else base.element.numpy
-        if isinstance(base, Array) and name == "size":
-            return self.extent(base, -1)
         if isinstance(base, Vector):
             return swizzled(base, name)
         if is_named(type(base)):
@@ -229,7 +239,8 @@ class Compiler(ControlFlow):
             return getattr(base, name)
         if isinstance(base, Enum) or not isinstance(base, (Number, Array, Row, tuple, *PLAIN)):
             return self._captured(base, name, f"{type(base).__name__}.{name}")
-        has = "a tensor has shape, size, ndim, dtype" if isinstance(base, Array) else "call functions, as vc.int32(x)"
+        has = "an array has shape, size, ndim, dtype" if isinstance(base, Array) else "call functions, as vc.int32(x)"
+        has = "the length of a list is fixed, and is len(h)" if isinstance(base, Array) and base.item else has
         raise UnsupportedError(f"{describe(base)} has no attribute {name} that a kernel can use; {has}")
 
     # -- subscripts and calls -----------------------------------------------------------------------------------------
@@ -292,6 +303,8 @@ class Compiler(ControlFlow):
             UnsupportedError: the number or the types of the arguments do not fit.
         """
         entry = accepted(function, len(args))
+        if len(args) == 1 and function in (sum, math.prod, min, max, any, all):
+            args = [self.items(args[0])]
         if entry.folds and args and all(is_python(x) or isinstance(x, str) for x in args):  # float("inf")
             return folded(function, args)
         whole = function in (int, float, bool) or (entry.most is None and len(args) == 1)  # as in min(v)
@@ -371,6 +384,8 @@ class Compiler(ControlFlow):
             case ast.Subscript():
                 array = self._assignable(target)
                 self.assign(array, self.value(target.slice), value)
+            case ast.Tuple() | ast.List() if self.items(value) is not value:
+                self._store_at(self.items(value), target)
             case ast.Tuple() | ast.List() if isinstance(value, tuple) and len(value) == len(target.elts):
                 for each, part in zip(target.elts, value, strict=True):
                     self._store(each, part)

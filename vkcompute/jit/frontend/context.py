@@ -20,6 +20,10 @@ from vkcompute.jit.frontend.values import Array
 _MOST_NODES = 100_000  # compiled in about 1 s; drivers take up to 20 s
 
 
+LOOP = "this loop"
+"""Message of the error that is the `loc` of a loop; a user of the location replaces it."""
+
+
 @dataclass(slots=True)
 class Frame:
     """A function whose body is being compiled.

@@ -15,7 +15,8 @@ from typing import Any
 from vkcompute import ir
 from vkcompute.ir import INT32, INT64, SCALARS, Scalar, Value
 from vkcompute.ir.builder import Mark
-from vkcompute.jit.frontend.memory import MemoryAccess
+from vkcompute.jit.frontend.context import LOOP
+from vkcompute.jit.frontend.private import PrivateArrays
 from vkcompute.jit.frontend.source import UnsupportedError
 from vkcompute.jit.frontend.values import (
     Kind,
@@ -25,17 +26,15 @@ from vkcompute.jit.frontend.values import (
     is_python,
     is_static,
     kind_of,
-    like,
     same,
     started,
+    stored,
     unpacked,
 )
 
 Build = Callable[[], object]
 RETURNED, RESULT = "whether it has returned", "what it returned"
 """Variables of an inlined function, with names that no program can have. RESULT is meaningless while not RETURNED."""
-LOOP = "this loop"
-"""Message of the error that is the `loc` of a loop; a user of the location replaces it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +68,7 @@ class LoopEdges:
     in_else: bool = False
 
 
-class ControlFlow(MemoryAccess):
+class ControlFlow(PrivateArrays):
     """Builds branches and loops."""
 
     def leave(self, edges: list[Edge], end: Callable[..., None], *, finish: bool = True) -> None:
@@ -217,12 +216,5 @@ class ControlFlow(MemoryAccess):
         return [v for k in kinds for v in (self.packed(0, k) if isinstance(k, Kind) else self._incoming(value, k))]
 
     def _stored_type(self, value: Any) -> Any:
-        """Returns the type of a variable: only int32 and the default float stay weak when they are stored."""
-
-        def stored(kind: Any) -> Any:
-            if isinstance(kind, Kind):
-                weak = kind.weak and kind.type in (INT32, self.real)
-                return Kind(kind.type, weak, kind.span if weak else None)
-            return like(kind, map(stored, kind)) if isinstance(kind, tuple) else kind
-
-        return stored(kind_of(value, self.real))
+        """Returns the type of a variable with this value."""
+        return stored(kind_of(value, self.real), self.real)

@@ -1,4 +1,4 @@
-"""Elements of tensors and shared arrays: shapes, indices, loads and stores, and bounds checks."""
+"""Elements of arrays: shapes, indices, loads and stores, and bounds checks."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class MemoryAccess(Arithmetic):
     def load(self, array: Array, offset: Value) -> Number:
         """Loads the element at an offset."""
         found = self.guarded(offset, lambda: self.builder.load(array.memory, offset), array.memory.element)
-        return Number(self.builder.cast(found, array.element), Kind(array.element))
+        return Number(self.builder.cast(found, array.element), array.item or Kind(array.element))
 
     def store(self, array: Array, offset: Value, value: Any) -> None:
         """Stores an element at an offset, converted as by numpy's `astype`."""
@@ -114,8 +114,19 @@ class MemoryAccess(Arithmetic):
         return index
 
     def _offset(self, array: Array, indices: Sequence[Any]) -> Value:
-        """Returns the offset of an element in memory, for indices that count from the start."""
-        return self._strided_offset(array, indices) if array.strided else self._row_major_offset(array, indices)
+        """Returns the offset of an element in memory, for indices that count from the start.
+
+        That of a private array is limited to the array. An index beyond a variable of SPIR-V is undefined, and drivers
+        for CPUs then overwrite their stack.
+        """
+        if array.strided:
+            return self._strided_offset(array, indices)
+        offset = self._row_major_offset(array, indices)
+        if not array.memory.private:
+            return offset
+        unsigned = SCALARS[f"uint{element_of(offset.type).bits}"]
+        last = self.builder.const((array.memory.length or 0) - 1, unsigned)
+        return self.builder.compute("min", self.builder.bitcast(offset, unsigned), last)
 
     def _strided_offset(self, array: Array, indices: Sequence[Any]) -> Value:
         """Returns the offset of an element of a view; modulo 2**32, which exceeds every binding, and strides."""

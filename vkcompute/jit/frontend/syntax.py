@@ -12,7 +12,6 @@ SIGNS: dict[type[ast.AST], str] = {
     ast.Not: "not",
 }  # fmt: skip
 UNSUPPORTED: dict[type[ast.AST], str] = {
-    ast.List: "a list; use a tuple",
     ast.Dict: "a dict; use variables",
     ast.Set: "a set; use a tuple",
     ast.Lambda: "a lambda; write a function with def outside of the kernel",

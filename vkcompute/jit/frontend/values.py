@@ -65,14 +65,16 @@ class Number:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Array:
-    """A tensor argument, or a shared array.
+    """A tensor argument, a shared array, a private array or a list, which is a private array.
 
     Attributes:
-        position: index of the kernel's parameter; -1 for a shared array.
+        position: index of the kernel's parameter; -1 for other arrays.
         element: type of the elements; bools are stored as uint8.
-        shape: shape of a shared array; None for a tensor, whose shape is a launch parameter.
+        shape: shape of a shared or private array; None for a tensor, whose shape is a launch parameter.
         strided: True for a tensor that may be any view: its offset and strides are launch parameters.
         constant: True for a table from outside of the kernel.
+        item: the type of a list's items, which may be weak; None for other arrays.
+        origin: of a private array, the syntax nodes of its expression and of the calls that led there.
     """
 
     name: str
@@ -83,6 +85,8 @@ class Array:
     shape: tuple[int, ...] | None = None
     strided: bool = False
     constant: bool = False
+    item: Kind | None = None
+    origin: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -200,6 +204,14 @@ def settled(kind: Kind, other: Scalar, *, narrow: bool = False) -> Kind:
     return Kind(kind.type)
 
 
+def stored(kind: Any, real: Scalar) -> Any:
+    """Returns the type of a variable with a value of this type: only int32 and the default float stay weak."""
+    if isinstance(kind, Kind):
+        weak = kind.weak and kind.type in (INT32, real)
+        return Kind(kind.type, weak, kind.span if weak else None)
+    return like(kind, [stored(each, real) for each in kind]) if isinstance(kind, tuple) else kind
+
+
 def started(kind: Any) -> Any:
     """Returns the type of an accumulator that starts with a value of this type: an int may become any other."""
     if isinstance(kind, Kind):
@@ -238,7 +250,8 @@ def joined(one: Any, other: Any, real: Scalar) -> Any:
         return like(model, [joined(a, b, real) for a, b in zip(one, other, strict=True)])
     if one is other or (isinstance(one, str) and one == other):
         return one
-    raise UnsupportedError(f"{describe(one)} on one path and {describe(other)} on another")
+    remedy = "; make one before, and assign its elements" if isinstance(one, Array) else ""
+    raise UnsupportedError(f"{describe(one)} on one path and {describe(other)} on another{remedy}")
 
 
 def unpacked(kind: Any, values: Iterator[Value]) -> Any:
@@ -297,14 +310,19 @@ def sliced(values: tuple[Any, ...], bounds: slice) -> Any:
     return Vector(part)
 
 
+def _class_of(array: Array) -> str:
+    if array.memory.private:
+        return "private array" if array.item is None else "list"
+    return "tensor" if array.shape is None else "constant array" if array.constant else "shared array"
+
+
 def describe(value: Any) -> str:
     """Describes a value or its type, for error messages."""
     match value:
         case Kind():
             return str(value)
         case Array():
-            what = "tensor" if value.shape is None else "constant array" if value.constant else "shared array"
-            return f"the {what} {value.name} ({value.element}, {value.ndim}-D)"
+            return f"the {_class_of(value)} {value.name} ({value.element}, {value.ndim}-D)"
         case Row():
             return f"a row of {describe(value.array)}"
         case Vector():

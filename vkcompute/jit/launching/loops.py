@@ -14,7 +14,7 @@ from vkcompute.errors import KernelError
 from vkcompute.ir.function import Op
 from vkcompute.ir.intervals import Interval
 from vkcompute.jit.compilation.specialization import MODEST, IterationBounds, Specialization
-from vkcompute.jit.frontend.control import LOOP
+from vkcompute.jit.frontend.context import LOOP
 from vkcompute.jit.launching import completion
 from vkcompute.runtime.bounded_cache import BoundedCache
 from vkcompute.runtime.launching import program

@@ -36,6 +36,9 @@ def _atomic(name: str, c: Compiler, array: Any, index: Any, *values: Any) -> Num
 
 def _check_atomic(name: str, public: str, array: Array) -> None:
     """Raises UnsupportedError for an operation that the elements of the array do not support."""
+    if array.memory.private:
+        rule = f"{public} takes tensors and shared arrays, which other invocations access, too"
+        raise UnsupportedError(f"{rule}; got {describe(array)}; write h[i] += v")
     floats = name in ATOMICS and "f" in ATOMICS[name].opcodes
     takes = "float32, float64, " * floats + "int32, uint32, int64 and uint64"
     if array.element.name not in takes.replace(" and", ",").split(", "):

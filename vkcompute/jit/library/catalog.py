@@ -8,6 +8,7 @@ from vkcompute.jit.library import (  # noqa: F401
     functions,
     ids,
     printing,
+    private,
     random,
     subgroup,
     vector,

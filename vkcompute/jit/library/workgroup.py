@@ -30,39 +30,49 @@ def _shared(c: Compiler, shape: Any, dtype: Any) -> Array:
             "vc.shared is called at the top level of the kernel, outside of branches, loops and the functions that it "
             "calls; make the array there, and pass it on"
         )
-    lengths = shape if isinstance(shape, tuple) else (shape,)
+    element, lengths = layout(shape, dtype, "shared")
+    memory = c.function.shared(assigned_name(c, "shared"), UINT8 if element is BOOL else element, math.prod(lengths))
+    return Array(memory.name, -1, element, len(lengths), memory, lengths)
+
+
+def layout(shape: Any, dtype: Any, what: str) -> tuple[Scalar, tuple[int, ...]]:
+    """Returns the type of the elements and the shape of a shared or private array.
+
+    Raises:
+        UnsupportedError: they are not known at compile time, or no device has so much memory.
+    """
+    lengths = shape if isinstance(shape, tuple) and shape else (shape,)
     for each in lengths:
         if not isinstance(each, (int, np.integer)) or isinstance(each, bool) or each < 1:
             got = "a value that is known at the launch only" if isinstance(each, Number) else repr(each)
             raise UnsupportedError(
-                f"the shape of a shared array is positive ints, known at compile time; got {got}; write numbers, "
+                f"the shape of a {what} array is positive ints, known at compile time; got {got}; write numbers, "
                 "vc.local_size(axis), or constants from outside"
             )
-    element = _element(dtype)
-    nbytes = math.prod(lengths) * element.bits // 8
-    if nbytes > _MOST_BYTES:
+    element = _element(dtype, what)
+    nbytes = math.prod(map(int, lengths)) * element.bits // 8
+    if what == "shared" and nbytes > _MOST_BYTES:
         raise UnsupportedError(
             f"a shared array of {nbytes} bytes; no device has so much workgroup memory; use a tensor"
         )
-    memory = c.function.shared(_name(c), UINT8 if element is BOOL else element, math.prod(lengths))
-    return Array(memory.name, -1, element, len(lengths), memory, tuple(map(int, lengths)))
+    return element, tuple(map(int, lengths))
 
 
-def _element(dtype: Any) -> Scalar:
+def _element(dtype: Any, what: str) -> Scalar:
     if dtype is not int and dtype is not float:  # their width is ambiguous
         try:
             return SCALARS[np.dtype(dtype).name]
         except (TypeError, KeyError):
             pass
-    raise UnsupportedError(f"the dtype of a shared array is one of numpy's, as vc.float32; got {describe(dtype)}")
+    raise UnsupportedError(f"the dtype of a {what} array is one of numpy's, as vc.float32; got {describe(dtype)}")
 
 
-def _name(c: Compiler) -> str:
-    """Returns the name of the variable to which the current call is assigned."""
-    for node in c.frames[-1].source.tree.body:
+def assigned_name(c: Compiler, default: str) -> str:
+    """Returns the name of the variable to which the current expression is assigned."""
+    for node in ast.walk(c.frames[-1].source.tree):
         if isinstance(node, ast.Assign) and node.value is c.node and isinstance(node.targets[0], ast.Name):
             return node.targets[0].id
-    return "shared"
+    return default
 
 
 def _barrier(c: Compiler) -> None:

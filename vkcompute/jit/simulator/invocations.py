@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from vkcompute.errors import KernelError
+from vkcompute.ir import Memory
 from vkcompute.jit.simulator.callstack import Calls, CallStack, line_of
 from vkcompute.jit.simulator.subgroup import SUBGROUP_SIZE, results
 
@@ -120,6 +121,7 @@ class Invocation:
         stopped: True if it must end at its next operation, since the launch has failed.
         n_fences: number of memory fences passed.
         iterations: numbers of iterations of the loops that it is in, by depth of the call and first line.
+        private: elements of its private arrays.
     """
 
     def __init__(self, group: Workgroup, local: XYZ) -> None:
@@ -129,6 +131,7 @@ class Invocation:
         self.result: Any = None
         self.progress: tuple[tuple[int, ...], ...] = ()
         self.iterations: dict[tuple[int, int], int] = {}
+        self.private: dict[Memory, Any] = {}
         self._error: BaseException | None = None
         self._thread: threading.Thread | None = None
         self._resumed = threading.Semaphore(0)

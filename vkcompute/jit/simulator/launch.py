@@ -7,7 +7,7 @@ import math
 import os
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from inspect import Signature as Parameters
 from typing import Any
@@ -15,7 +15,9 @@ from typing import Any
 import numpy as np
 
 from vkcompute import dtypes
+from vkcompute.core.quirks import Quirks, quirks_of
 from vkcompute.errors import KernelError, hides_calls
+from vkcompute.ir import Memory
 from vkcompute.ir.function import Function, walk
 from vkcompute.jit.compilation.annotations import annotations_of, typed
 from vkcompute.jit.compilation.arguments import bound, group_of, kind_of_array, kind_of_number, remedy
@@ -116,16 +118,23 @@ def _simulated(definition: Definition, given: list[Any], config: LaunchConfig) -
 
 
 def _check_limits(function: Function, tensor: Any) -> None:
-    """Raises ValueError for a workgroup that the tensor's device refuses; without one, a usual device."""
+    """Raises ValueError for a kernel that the tensor's device refuses; without one, a usual device."""
     limits = _USUAL_LIMITS if tensor is None else tensor.runtime.device.physical.limits
+    quirks = Quirks() if tensor is None else quirks_of(tensor.runtime.device.physical)
     device = "a simulated device without a tensor" if tensor is None else tensor.runtime.device
-    nbytes = sum(each.element.bits // 8 * (each.length or 0) for each in function.shared_memory)
-    for n, limit, what in (
-        (nbytes, "maxComputeSharedMemorySize", "bytes of shared memory per workgroup; make its shared arrays smaller"),
-        (math.prod(function.local_size), "maxComputeWorkGroupInvocations", "invocations per workgroup; start fewer"),
+    private = {op.memory for op in walk(function.body) if op.memory is not None and op.memory.private}
+    shared, invocations = _nbytes(function.shared_memory), math.prod(function.local_size)
+    for n, most, what in (
+        (shared, limits["maxComputeSharedMemorySize"], "bytes of shared memory per workgroup; make its arrays smaller"),
+        (invocations, limits["maxComputeWorkGroupInvocations"], "invocations per workgroup; start fewer"),
+        (_nbytes(private), quirks.max_private_nbytes, "bytes of variables per invocation; make its arrays smaller"),
     ):
-        if n > limits[limit]:
-            raise ValueError(f"{function.name} has {n}, and {device} takes {limits[limit]} {what}")
+        if n > most:
+            raise ValueError(f"{function.name} has {n}, and {device} takes {most} {what}")
+
+
+def _nbytes(memories: Iterable[Memory]) -> int:
+    return sum(each.element.bits // 8 * (each.length or 0) for each in memories)
 
 
 def _marks(tensors: list[Any]) -> dict[Any, np.ndarray[Any, Any]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from types import FunctionType
 from typing import Any
 
@@ -103,6 +103,15 @@ class Machine(Compiler):
             if kind.type.kind != "b" and not kind.weak and kind.argument is None:
                 return SimulatedNumber(Constant(kind.type, DIRECT[sign](one.scalar, other.scalar)), kind, self)
         return self.simulated(self.binary(sign, one, other))
+
+    def created(self, array: Array, *items: Any) -> SimulatedArray:
+        """Makes a private array with these items, which are repeated."""
+        self.builder.fill(array.memory, self.builder.const(0, array.memory.element))
+        self.write_items(array, list(map(plain, items)))
+        return SimulatedArray(array, self)
+
+    def demand_item(self, array: Array, value: Any) -> None:
+        """Accepts all values: the recorder has found the type of a list's items."""
 
     # -- calls and loops ----------------------------------------------------------------------------------------------
 
@@ -352,6 +361,9 @@ class SimulatedArray:
 
     def __len__(self) -> int:
         return self._rules.shape(self.array)[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[k] for k in range(len(self)))
 
     def __repr__(self) -> str:
         array = self.array

@@ -178,13 +178,18 @@ class DeviceMemory:
         """Declares a shared array of this shape."""
         self._shapes[memory] = shape
 
+    def fill(self, memory: Memory, value: Any) -> None:
+        """Writes all elements of a private array of the current invocation."""
+        data = np.full(memory.length or 0, value, memory.element.numpy)
+        self._grid.current.private[memory] = Cells(self._grid, memory.name, data, data.shape, None, None)
+
     def begin_group(self) -> None:
         """Discards the shared arrays of the previous workgroup."""
         self._cells = dict(self._tensors)
 
     def cells(self, memory: Memory) -> Cells:
         """Returns the cells of a memory; shared arrays are uninitialized at first."""
-        found = self._cells.get(memory)
+        found: Cells | None = (self._grid.current.private if memory.private else self._cells).get(memory)
         if found is None:
             data = np.zeros(memory.length or 0, memory.element.numpy)
             unwritten = np.zeros(data.size, bool)

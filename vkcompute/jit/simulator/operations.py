@@ -114,6 +114,7 @@ OPERATIONS: dict[str, Operation] = {
     "length": lambda state, args, memory: np.uint32(state.memory.cells(memory).data.size),
     "load": lambda state, args, memory: state.memory.cells(memory).load(args[0]),
     "store": lambda state, args, memory: state.memory.cells(memory).store(*args),
+    "fill": lambda state, args, memory: state.memory.fill(memory, *args),
     "atomic": _atomic,
     "compare_exchange": _compare_exchange,
     "barrier": lambda state, args, _: state.grid.current.wait(),

@@ -74,9 +74,12 @@ class Recorder(Compiler):
         """Inlines a function, and records the notes of this call."""
         outer = self.notes
         inner = self.notes = outer.calls[node] = Notes(function)
-        found = super().inline(function, args, named, node)
-        self.notes, inner.source = outer, self.sources[function]
-        return found
+        try:
+            return super().inline(function, args, named, node)
+        finally:  # also where a list gets wider items
+            self.notes = outer
+            if function in self.sources:
+                inner.source = self.sources[function]
 
     def located(self, work: Callable[[Any], Any], node: ast.AST) -> Any:
         """Returns `work(node)`, and records it."""

@@ -12,6 +12,7 @@ import numpy as np
 
 from vkcompute.jit.frontend.intrinsics import INTRINSICS
 from vkcompute.jit.frontend.values import Array, Number, is_static
+from vkcompute.jit.library.private import display, local
 from vkcompute.jit.simulator.machine import Machine
 from vkcompute.jit.simulator.recorder import DEBUGGING, Notes, type_of
 
@@ -206,11 +207,37 @@ class Rewriter(ast.NodeVisitor):
         picked = self._entry(partial(self._machine.selected, kind), node)
         return cast(ast.expr, _placed(ast.Call(picked, [found.value, found.slice], []), node))
 
+    def visit_List(self, node: ast.List) -> ast.expr:
+        """Rewrites a list; a target of an assignment is left as it is."""
+        return self._created(node) if isinstance(self._value(node), Array) else self.generic_visit(node)
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        """Rewrites an operation; `[…] * n` is a list."""
+        return self._created(node) if isinstance(self._value(node), Array) else self.generic_visit(node)
+
+    def _created(self, node: ast.expr) -> ast.expr:
+        """Returns a call that makes a private array."""
+        items = [self.visit(each) for each in self._items(node)] or [ast.Constant(0)]
+        call = ast.Call(self._entry(partial(self._machine.created, self._value(node)), node), items, [])
+        return cast(ast.expr, _placed(call, node))
+
+    def _items(self, node: ast.expr) -> list[ast.expr]:
+        """Returns the expressions of a list's items in row-major order, without repetitions of the whole."""
+        found: list[ast.expr] = []
+        [whole, _] = display(node) or (ast.List([]), None)
+        for each in whole.elts:
+            row = display(each)
+            times = 1 if row is None or row[1] is None else self._value(row[1])
+            found += [each] if row is None else self._items(each) * times
+        return found
+
     visit_BoolOp = visit_IfExp = visit_Compare = visit_UnaryOp = _joined  # noqa: N815
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         """Rewrites a call of an intrinsic or of an inlined function; others are left to Python."""
         function, kind = self._value(node.func), type_of(self._value(node))
+        if function is local:
+            return self._created(node)
         emitted = function in INTRINSICS and not node.keywords
         if function in (None, *DEBUGGING) or not (emitted or node in self._notes.calls):
             return cast(ast.expr, self.generic_visit(node))

@@ -1,0 +1,127 @@
+"""Private arrays and lists: arrays of an invocation, which the optimizer keeps in registers where it can.
+
+The items of a list have one type: the common type of all that the kernel stores in it. It is known at the end, so that
+the kernel is built again if a value that is stored makes it wider.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from vkcompute.ir import BOOL, INT32, UINT32, Memory, Scalar, Value
+from vkcompute.jit.frontend.context import LOOP
+from vkcompute.jit.frontend.memory import MemoryAccess
+from vkcompute.jit.frontend.source import UnsupportedError
+from vkcompute.jit.frontend.values import Array, Kind, Row, describe, kind_of, started, stored
+
+MOST_ITEMS = 4096
+"""Of a list whose items are stored or loaded one by one."""
+_MOST_BYTES = 2**31 - 1
+"""Of a private array: far above any device's limit; indices are int32."""
+_T = TypeVar("_T")
+
+
+class WidenedError(Exception):
+    """A list needs a wider type of items than it has been built with."""
+
+
+class PrivateArrays(MemoryAccess):
+    """Builds private arrays and lists.
+
+    Attributes:
+        item_types: types of the items of lists, by their origin.
+    """
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.item_types: dict[tuple[Any, ...], Kind] = {}
+        self._private: dict[tuple[Any, ...], Array] = {}
+
+    def private(
+        self, name: str, element: Scalar, shape: tuple[int, ...], origin: tuple[Any, ...], item: Kind | None = None
+    ) -> Array:
+        """Returns the private array of an origin; it is the same one each time that the kernel is built."""
+        nbytes = math.prod(shape) * element.bits // 8
+        if nbytes > _MOST_BYTES:
+            raise UnsupportedError(
+                f"an array of {nbytes} bytes; no device has so much memory for each invocation; use a tensor"
+            )
+        found = self._private.get(origin)
+        if found is None or (found.element, found.shape, found.item) != (element, shape, item):
+            memory = Memory(name, UINT32 if element is BOOL else element, math.prod(shape), private=True)
+            made = Array(name, -1, element, len(shape), memory, shape, item=item, origin=origin)
+            found = self._private[origin] = made
+        return found
+
+    def new_list(self, name: str, items: list[Any], shape: tuple[int, ...], origin: tuple[Any, ...]) -> Array:
+        """Builds a list of these items in row-major order, which are repeated to fill the shape."""
+        item = self.item_types.get(origin)
+        for each in items:
+            if not isinstance(kind_of(each, self.real), Kind):
+                remedy = "use a tuple of tuples for constants, or a list for each component"
+                raise UnsupportedError(f"the items of a list are numbers; got {describe(each)}; {remedy}")
+            item = self._joined_item(item, each)
+        assert item is not None
+        self.item_types[origin] = item
+        array = self.private(name, item.type, shape, origin, item)
+        self.write_items(array, items)
+        return array
+
+    def write_items(self, array: Array, items: list[Any]) -> None:
+        """Stores items to all elements of a private array; they are repeated."""
+        if len(items) == 1:
+            value = self.builder.cast(self.cast(items[0], array.element), array.memory.element)
+            with self.builder.at(self.error(self.node, LOOP)):  # of a large array
+                self.builder.fill(array.memory, value)
+            return
+        for k in range(array.memory.length or 0):
+            self.store(array, self.builder.const(k, INT32), items[k % len(items)])
+
+    def _joined_item(self, item: Kind | None, value: Any) -> Kind:
+        """Returns the type of items that also holds this value."""
+        kind = stored(kind_of(value, self.real), self.real)
+        found: Kind = started(kind if item is None else self.joined(item, kind))
+        return found
+
+    def store(self, array: Array, offset: Value, value: Any) -> None:
+        """Stores an element.
+
+        Raises:
+            WidenedError: the array is a list, and its type of items does not hold the value.
+        """
+        if array.item is not None:
+            self.kind(value)
+            self.demand_item(array, value)
+        super().store(array, offset, value)
+
+    def demand_item(self, array: Array, value: Any) -> None:
+        """Raises WidenedError if the type of a list's items does not hold a value."""
+        found = self._joined_item(array.item, value)
+        if found != array.item:
+            self.item_types[array.origin] = found
+            raise WidenedError
+
+    def rebuilt(self, work: Callable[[], _T]) -> _T:
+        """Returns `work()`, which builds a kernel; builds it again as long as a list needs wider items."""
+        mark, env, limits, n_nodes = self.builder.checkpoint(), self.env, {*self.limits}, self.n_nodes
+        try:
+            return work()
+        except WidenedError:
+            self.builder.rewind(mark)
+            self.env, self.limits, self.n_nodes, self.alive = env, limits, n_nodes, True
+            self.frames.clear()
+        return self.rebuilt(work)
+
+    def items(self, value: Any) -> Any:
+        """Returns the elements of a private array or of its row as a tuple; other values unchanged."""
+        array = value.array if isinstance(value, Row) else value
+        if not isinstance(array, Array) or not array.memory.private or array.shape is None:
+            return value
+        indices = value.indices if isinstance(value, Row) else ()
+        n = array.shape[-1]
+        if array.ndim > len(indices) + 1 or n > MOST_ITEMS:
+            rule = f"this takes one row of at most {MOST_ITEMS} elements, each of which is loaded on its own"
+            raise UnsupportedError(f"{rule}; got {describe(value)}; write a for loop")
+        return tuple([self.load(array, self.offset(array, (*indices, k))) for k in range(n)])

@@ -1,0 +1,94 @@
+"""Private arrays and lists of an invocation."""
+
+from __future__ import annotations
+
+import ast
+import math
+from typing import Any
+
+from vkcompute.jit.frontend.compiler import EXPRESSIONS, Compiler
+from vkcompute.jit.frontend.intrinsics import intrinsic
+from vkcompute.jit.frontend.private import MOST_ITEMS
+from vkcompute.jit.frontend.source import UnsupportedError
+from vkcompute.jit.frontend.values import Array, describe
+from vkcompute.jit.library.ids import outside
+from vkcompute.jit.library.workgroup import assigned_name, layout
+
+_Items = tuple[list[Any], tuple[int, ...]]
+"""Items in row-major order, repeated to fill a shape, and the shape."""
+
+
+def _local(c: Compiler, shape: Any, dtype: Any) -> Array:
+    """Builds a private array of zeros."""
+    element, lengths = layout(shape, dtype, "private")
+    array = c.private(assigned_name(c, "local"), element, lengths, _origin(c))
+    c.write_items(array, [0])
+    return array
+
+
+def _origin(c: Compiler) -> tuple[Any, ...]:
+    return *[frame.call for frame in c.frames], c.node
+
+
+def display(node: ast.AST) -> tuple[ast.List, ast.expr | None] | None:
+    """Returns the list in `[…]`, `[…] * n` or `n * […]`, and n; None for other expressions."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+        for one, times in ((node.left, node.right), (node.right, node.left)):
+            if isinstance(one, ast.List):
+                return one, times
+    return (node, None) if isinstance(node, ast.List) else None
+
+
+def _list(c: Compiler, node: ast.List | ast.BinOp) -> Any:
+    """Evaluates `[…]` and `[…] * n`."""
+    found = display(node)
+    if found is None:
+        return _binary(c, node)
+    items, shape = _items(c, *found)
+    if math.prod(shape) > MOST_ITEMS and len(items) > 1:
+        rule = f"a list has at most {MOST_ITEMS:,} items, unless it repeats one"
+        raise UnsupportedError(f"{rule}; got {math.prod(shape):,}; write vc.local, and assign in a loop")
+    return c.new_list(assigned_name(c, "list"), items, shape, _origin(c))
+
+
+def _items(c: Compiler, node: ast.List, times: ast.expr | None) -> _Items:
+    """Evaluates the items of a list, and of the lists in it."""
+    n = 1 if times is None else c.value(times)
+    if not isinstance(n, int) or n < 1 or not node.elts:
+        got = "[]" if not node.elts else n if isinstance(n, int) else describe(n)
+        rule = "the length of a list is positive, known at compile time and fixed"
+        raise UnsupportedError(f"{rule}; got {got}; write [0] * 8, or use a tensor")
+    rows = [display(each) for each in node.elts]
+    if not any(rows):
+        items = [item for each in node.elts for item in _unpacked(c, each)]
+        return items, (n * len(items),)
+    if n > 1 or not all(rows):
+        rule = "a list of lists is written out, since [[0] * 3] * 2 has the same list twice"
+        raise UnsupportedError(f"{rule}; write [[0] * 3, [0] * 3], or vc.local((2, 3), vc.int32)")
+    parts = [_items(c, *row) for row in rows if row is not None]
+    if len({shape for _, shape in parts}) > 1:
+        lengths = ", ".join(str(shape[0]) for _, shape in parts)
+        raise UnsupportedError(f"the lists in a list have one length; got {lengths}")
+    whole = [items[k % len(items)] for items, shape in parts for k in range(math.prod(shape))]
+    return whole, (len(parts), *parts[0][1])
+
+
+def _unpacked(c: Compiler, node: ast.expr) -> tuple[Any, ...]:
+    """Evaluates an item."""
+    return (c.value(node),)
+
+
+_binary = EXPRESSIONS[ast.BinOp]
+EXPRESSIONS[ast.List] = EXPRESSIONS[ast.BinOp] = _list
+
+
+@intrinsic(_local, usage=": shape and dtype, as vc.local(8, vc.float32)")
+def local(shape: int | tuple[int, ...], dtype: Any) -> Any:
+    """Makes an array of the invocation's own, row-major and indexed as a tensor; its elements are 0.
+
+        best = vc.local((2, 8), vc.float32)
+
+    Shape and dtype are compile-time constants. The array is in registers if all indices are known at compile time,
+    those in loops over short ranges included.
+    """
+    outside("local(shape, dtype)")
