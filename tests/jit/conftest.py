@@ -18,7 +18,7 @@ from vkcompute.jit.kernel import PythonKernel
 
 _SIMULATED = """
     float_atomics language named_values odd_kernels printing private_arrays python_ints python_kernels remainders
-    sequences subgroups types vectors workgroup
+    sequences statements subgroups types vectors workgroup
 """.split()
 
 

@@ -205,6 +205,8 @@ class Arithmetic(Context):
             return self.each(partial(self.binary, sign), one, other)
         if is_python(one) and is_python(other):
             return _folded(sign, one, other)
+        if isinstance(one, tuple) or isinstance(other, tuple):
+            return self._concatenated(sign, one, other)
         if sign == "**":
             return self._power(one, other)
         kind = self._result_type(sign, one, other)
@@ -228,6 +230,18 @@ class Arithmetic(Context):
         if sign in ("<<", ">>"):
             return Number(self._shift(sign, x, y, kind.type), kind)
         return Number(self._floor_divide(x, y, kind.type), kind)
+
+    def _concatenated(self, sign: str, one: Any, other: Any) -> Any:
+        """Returns the sum of two tuples, or a tuple repeated a number of times that is known at compile time."""
+        if sign == "+" and isinstance(one, tuple) and isinstance(other, tuple):
+            return (*one, *other)
+        values, n = (one, other) if isinstance(one, tuple) else (other, one)
+        if sign != "*" or not isinstance(n, (int, np.integer)):
+            rule = "tuples have + of two tuples, and * of an int known at compile time"
+            raise UnsupportedError(f"{rule}; got {describe(one)} {sign} {describe(other)}; write a for loop")
+        if len(values) * n > _MOST_SELECTED:
+            raise UnsupportedError(f"a tuple has at most {_MOST_SELECTED:,} items; got {len(values) * n:,}; use a list")
+        return tuple(values) * int(n)
 
     def _result_type(self, sign: str, one: Any, other: Any) -> Kind:
         """Returns the type of `one sign other`. Sums of natural numbers are natural, unless they wrap as int32."""

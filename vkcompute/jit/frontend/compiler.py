@@ -25,7 +25,7 @@ from vkcompute.jit.frontend.desugaring import BUILTIN, CheckedBuiltin
 from vkcompute.jit.frontend.intrinsics import INTRINSICS, REMEDIES, Intrinsic, accepted, folded
 from vkcompute.jit.frontend.memory import indexed
 from vkcompute.jit.frontend.source import Definition, Source, UnsupportedError, assigned, changed, parameters_of, read
-from vkcompute.jit.frontend.syntax import ITERABLES, LOOP_CALLS, SIGNS, UNSUPPORTED, is_cheap, returns
+from vkcompute.jit.frontend.syntax import ITERABLES, LOOP_CALLS, SIGNS, UNSUPPORTED, is_cheap, named_in, returns
 from vkcompute.jit.frontend.values import (
     PLAIN,
     Array,
@@ -114,7 +114,24 @@ class Compiler(ControlFlow):
         return node.value
 
     def _tuple(self, node: ast.Tuple) -> Any:
-        return tuple([self.value(each) for each in node.elts])
+        return tuple([item for each in node.elts for item in self.unpacked(each)])
+
+    def unpacked(self, node: ast.expr) -> tuple[Any, ...]:
+        """Evaluates an item of a tuple, a list or a call, which is several if it is `*values`."""
+        if not isinstance(node, ast.Starred):
+            return (self.value(node),)
+        values = self.items(self.value(node.value))
+        if not isinstance(values, tuple):
+            self.located(partial(self._refused, f"* takes a tuple, a vector or a list; got {describe(values)}"), node)
+        return tuple(values)
+
+    def _refused(self, why: str, _: ast.AST) -> Any:
+        raise UnsupportedError(why)
+
+    def _named(self, node: ast.NamedExpr) -> Any:
+        value = self.value(node.value)
+        self._store(node.target, value)
+        return value
 
     def _binary(self, node: ast.BinOp) -> Any:
         return self.binary(SIGNS[type(node.op)], self.value(node.left), self.value(node.right))
@@ -267,7 +284,7 @@ class Compiler(ControlFlow):
         function = self.value(node.func)
         if isinstance(function, Callable) and function in NODE_INTRINSICS:  # type: ignore[arg-type]
             return NODE_INTRINSICS[function](self, node)
-        args = [self.value(each) for each in node.args]
+        args = [item for each in node.args for item in self.unpacked(each)]
         if any(each.arg is None for each in node.keywords):
             raise UnsupportedError("not supported in kernels: unpacking with **; name each argument")
         named = {each.arg or "": self.value(each.value) for each in node.keywords}
@@ -386,9 +403,11 @@ class Compiler(ControlFlow):
                 self.assign(array, self.value(target.slice), value)
             case ast.Tuple() | ast.List() if self.items(value) is not value:
                 self._store_at(self.items(value), target)
-            case ast.Tuple() | ast.List() if isinstance(value, tuple) and len(value) == len(target.elts):
+            case ast.Tuple() | ast.List() if isinstance(value, tuple) and _one_each(target.elts, value):
                 for each, part in zip(target.elts, value, strict=True):
                     self._store(each, part)
+            case ast.Tuple() | ast.List() if any(isinstance(each, ast.Starred) for each in target.elts):
+                self._store_starred(target.elts, value)
             case ast.Tuple() | ast.List():
                 n = len(target.elts)
                 raise UnsupportedError(f"{n} names take a tuple of {n}; got {describe(value)}")
@@ -396,6 +415,16 @@ class Compiler(ControlFlow):
                 raise UnsupportedError(
                     "a kernel assigns to variables and to elements of tensors; vectors are immutable"
                 )
+
+    def _store_starred(self, targets: list[ast.expr], value: Any) -> None:
+        """Assigns the items of a tuple to targets, one of which takes the rest as a tuple."""
+        at, n = next(k for k, each in enumerate(targets) if isinstance(each, ast.Starred)), len(targets) - 1
+        if not isinstance(value, tuple) or len(value) < n:
+            raise UnsupportedError(f"these names take a tuple of at least {n}; got {describe(value)}")
+        rest = at + len(value) - n
+        parts = *value[:at], tuple(value[at:rest]), *value[rest:]
+        for each, part in zip(targets, parts, strict=True):
+            self._store(each.value if isinstance(each, ast.Starred) else each, part)
 
     def _assignable(self, target: ast.Subscript) -> Any:
         array = self.value(target.value)
@@ -419,7 +448,25 @@ class Compiler(ControlFlow):
 
     def _if(self, node: ast.If) -> None:
         sides = partial(self._block, node.body), partial(self._block, node.orelse)
-        self._when(self.value(node.test), *sides, node)
+        self._test(node.test, *sides, node)
+
+    def _test(self, test: ast.expr, then: Build, otherwise: Build, node: ast.AST) -> None:
+        """Builds an `if` on an expression; the names that `and` assigns have a value where it is true."""
+        names = {each for each in named_in(test) if isinstance(self.env.get(each, Unset("")), Unset)}
+        outer, self.partial = self.partial, names
+        condition = self.value(test)
+        self.partial = outer
+
+        def without_names(build: Build) -> None:
+            for each in names:
+                self.env[each] = Unset(f"it is assigned in a part of {ast.unparse(test)!r} only")
+            build()
+
+        if names and isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
+            otherwise = partial(without_names, otherwise)
+        elif names:
+            then = partial(without_names, then)
+        self._when(condition, then, otherwise, node)
 
     def _return(self, node: ast.Return) -> None:
         value = self.value(node.value) if node.value is not None else None
@@ -437,11 +484,11 @@ class Compiler(ControlFlow):
 
     def _while(self, node: ast.While) -> None:
         def build() -> None:
-            self._when(self.value(node.test), lambda: None, partial(self._exit, node), node)
+            self._test(node.test, lambda: None, partial(self._exit, node), node)
             if self.alive:
                 self._block(node.body)
 
-        self.repeat(build, assigned([*node.body, *node.orelse]), node)
+        self.repeat(build, assigned([node.test, *node.body, *node.orelse]), node)
 
     def _for(self, node: ast.For) -> None:
         first, n_iterations, step = self.located(self._range, node.iter)
@@ -452,16 +499,32 @@ class Compiler(ControlFlow):
             self._block(node.orelse)  # the body is not compiled: the items of an empty tuple have no type
             return
         self.env[counter] = self.converted(0, n_iterations.kind.type)
+        names = {name, *assigned([*node.body, *node.orelse])}
+        runs = isinstance(n_iterations.value, Constant)
+        late = self._used_outside(node, names) if runs else set()
+        if name in late:
+            self.env[name] = first
+            late.remove(name)
 
         def build() -> None:
             iteration = self.env[counter]
             self._when(self.compare("<", iteration, n_iterations), lambda: None, partial(self._exit, node), node)
+            for each in late:
+                self.env.pop(each, None)  # before it is assigned
             self.env[name] = self.binary("+", first, self.binary("*", self.converted(iteration, first.kind.type), step))
             self.env[counter] = self.binary("+", iteration, 1)
             self._block(node.body)
 
-        self.repeat(build, {name, counter, *assigned([*node.body, *node.orelse])}, node)
+        self.repeat(build, {counter, *names}, node, late)
         self.env.pop(counter, None)
+
+    def _used_outside(self, loop: ast.For, names: set[str]) -> set[str]:
+        """Returns those names without a value before a loop that are used outside of it."""
+        unset = {name for name in names if isinstance(self.env.get(name, Unset("")), Unset)}
+        inside = {*ast.walk(loop)}
+        every = ast.walk(self.frames[-1].source.tree) if unset else ()
+        used = {each.id for each in every if isinstance(each, ast.Name) and each not in inside}
+        return unset & used
 
     def _range(self, node: ast.expr) -> tuple[Number, Number, Number]:
         """Evaluates the range of a for loop: start, number of iterations and step."""
@@ -496,6 +559,10 @@ class Compiler(ControlFlow):
         return edges
 
 
+def _one_each(targets: list[ast.expr], values: tuple[Any, ...]) -> bool:
+    return len(targets) == len(values) and not any(isinstance(each, ast.Starred) for each in targets)
+
+
 EXPRESSIONS: dict[type[ast.AST], Callable[[Compiler, Any], Any]] = {
     ast.Constant: Compiler._constant,
     ast.Name: Compiler._name,
@@ -509,6 +576,7 @@ EXPRESSIONS: dict[type[ast.AST], Callable[[Compiler, Any], Any]] = {
     ast.Compare: Compiler._compare,
     ast.BoolOp: Compiler._bool_op,
     ast.IfExp: Compiler._if_exp,
+    ast.NamedExpr: Compiler._named,
     ast.Call: Compiler._call,
 }
 NODE_INTRINSICS: dict[Any, Callable[[Compiler, ast.Call], Any]] = {}

@@ -7,7 +7,8 @@ converted to the types that the variables have after the join.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Sequence
+import contextlib
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any
@@ -69,7 +70,13 @@ class LoopEdges:
 
 
 class ControlFlow(PrivateArrays):
-    """Builds branches and loops."""
+    """Builds branches and loops.
+
+    Attributes:
+        partial: variables that keep a value where some paths to a join do not assign it.
+    """
+
+    partial: Collection[str] = ()
 
     def leave(self, edges: list[Edge], end: Callable[..., None], *, finish: bool = True) -> None:
         """Ends the current block with an edge to a join."""
@@ -90,12 +97,13 @@ class ControlFlow(PrivateArrays):
             self.alive = True
         self._join(edges, before, lambda: branch.results, f"line {self.frames[-1].source.location(node)[0]}")
 
-    def repeat(self, build: Build, names: set[str], node: ast.AST) -> None:
+    def repeat(self, build: Build, names: set[str], node: ast.AST, late: Collection[str] = ()) -> None:
         """Builds a loop; the body is built again until the types of its variables reach a fixed point.
 
         Args:
             build: builds the body.
             names: the variables that the body assigns to.
+            late: those that have no value before the loop, which runs at least once, but may have one after it.
         """
         before = dict(self.env)
         set_before = [name for name in before if name in names and not isinstance(before[name], Unset)]
@@ -103,7 +111,7 @@ class ControlFlow(PrivateArrays):
         mark, frame, location = self.builder.checkpoint(), self.frames[-1], self.error(node, LOOP)
         limits = set(self.limits)
         while True:
-            initial = [v for name, kind in kinds.items() for v in self.packed(before[name], kind)]
+            initial = [v for name, kind in kinds.items() for v in self._incoming(before.get(name, Unset("")), kind)]
             with self.builder.at(location):
                 edges = LoopEdges(self.builder.loop(*initial))
             params = iter(edges.loop.params)
@@ -116,6 +124,7 @@ class ControlFlow(PrivateArrays):
             frame.loops.pop()
             self.alive = True
             wider = self._widened(kinds, before, edges.continues)
+            wider |= self._assigned_by_all(late, edges.continues)
             if wider == kinds:
                 break
             self.builder.rewind(mark)
@@ -156,6 +165,16 @@ class ControlFlow(PrivateArrays):
         runs = b.compute("and", b.compute("lt", before, after), b.compute("ne", step, zero))
         return Number(b.select(runs, count, b.const(0, unsigned)), Kind(unsigned))
 
+    def _assigned_by_all(self, names: Collection[str], edges: list[Edge]) -> dict[str, Any]:
+        """Returns the types of the variables that have a value at the end of each iteration."""
+        found = {}
+        for name in names:
+            values = [edge.env.get(name, Unset("")) for edge in edges]
+            if values and not any(isinstance(each, Unset) for each in values):
+                with contextlib.suppress(UnsupportedError):
+                    found[name] = reduce(self.joined, map(self._stored_type, values))
+        return found
+
     def _widened(self, kinds: dict[str, Any], before: dict[str, Any], continues: list[Edge]) -> dict[str, Any]:
         """Returns the types that also hold the values at the end of an iteration.
 
@@ -183,7 +202,7 @@ class ControlFlow(PrivateArrays):
         for name in dict.fromkeys(name for edge in edges for name in edge.env):
             found = [edge.env.get(name, nothing) for edge in edges]
             unset = next((each for each in found if isinstance(each, Unset)), None)
-            if unset is not None and name != RESULT:
+            if unset is not None and name != RESULT and name not in self.partial:
                 self.env[name] = unset
                 continue
             found = [each for each in found if not isinstance(each, Unset)]

@@ -1,8 +1,9 @@
-"""Rewrites loops over tuples, vectors and tensors as loops over a range, the only loops that the compiler has."""
+"""Rewrites loops over sequences as loops over a range, and `match` as `if`: the compiler has no others."""
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -16,11 +17,11 @@ class CheckedBuiltin(ast.Name):
 
 def desugared(tree: ast.FunctionDef) -> ast.FunctionDef:
     """Rewrites `for x in xs:` as `for k in range(len(xs)): x = xs[k]`, and likewise loops over enumerate and zip."""
-    _Loops().visit(tree)
+    _Statements().visit(tree)
     return tree
 
 
-class _Loops(ast.NodeTransformer):
+class _Statements(ast.NodeTransformer):
     def visit_For(self, node: ast.For) -> list[ast.stmt] | ast.For:
         """Returns the assignments of the sequences, then the loop; loops over other calls stay as they are."""
         self.generic_visit(node)
@@ -34,6 +35,54 @@ class _Loops(ast.NodeTransformer):
         loop = ast.For(ast.Name(index_name, ast.Store()), iterations, [taken, *node.body], node.orelse)
         located = ast.fix_missing_locations(ast.copy_location(loop, node))
         return [*map(ast.fix_missing_locations, assignments), located]
+
+    def visit_Match(self, node: ast.Match) -> list[ast.stmt]:
+        """Returns the assignment of the subject, then an `if` for the first case, whose `else` has the next one.
+
+        A pattern that is not supported is the condition of its `if`, which the compiler refuses.
+        """
+        self.generic_visit(node)
+        name = f"subject of {node.lineno}:{node.col_offset}"
+        rest: list[ast.stmt] = []
+        for case in reversed(node.cases):
+            matches, captures = _matched(case.pattern, partial(ast.Name, name, ast.Load()))
+            assignments = [ast.Assign([ast.Name(each, ast.Store())], ast.Name(name, ast.Load())) for each in captures]
+            if case.guard is not None:
+                stored = [ast.NamedExpr(each.targets[0], each.value) for each in assignments]  # type: ignore[arg-type]
+                guard = ast.Subscript(ast.Tuple([*stored, case.guard], ast.Load()), _number(-1), ast.Load())
+                matches = ast.BoolOp(ast.And(), [matches, guard])
+            rest = [ast.If(matches, [*assignments, *case.body], rest)]
+            _placed(rest[0], case.pattern)
+        subject = ast.copy_location(ast.Assign([ast.Name(name, ast.Store())], node.subject), node)
+        return [ast.fix_missing_locations(subject), *rest]
+
+
+def _matched(pattern: ast.pattern, subject: Callable[[], ast.expr]) -> tuple[ast.expr, list[str]]:
+    """Returns the condition for a pattern, and the names that it captures."""
+    match pattern:
+        case ast.MatchValue(value):
+            return ast.Compare(subject(), [ast.Eq()], [value]), []
+        case ast.MatchAs(None, name):
+            return ast.Constant(True), [name] if name is not None else []
+        case ast.MatchAs(ast.pattern() as inner, str(name)):
+            condition, names = _matched(inner, subject)
+            return condition, [*names, name]
+        case ast.MatchOr(patterns):
+            found = [_matched(each, subject) for each in patterns]
+            return ast.BoolOp(ast.Or(), [condition for condition, _ in found]), found[0][1]
+    return pattern, []  # type: ignore[return-value]
+
+
+def _number(n: int) -> ast.expr:
+    return ast.UnaryOp(ast.USub(), ast.Constant(-n)) if n < 0 else ast.Constant(n)
+
+
+def _placed(node: ast.AST, like: ast.AST) -> None:
+    """Gives a node, and those below it without a location, the location of another."""
+    if "lineno" in node._attributes and not hasattr(node, "lineno"):
+        ast.copy_location(node, like)
+        for each in ast.iter_child_nodes(node):
+            _placed(each, node)
 
 
 def _unrolled(node: ast.expr, index: Any, assignments: list[ast.stmt]) -> tuple[ast.expr, ast.expr]:

@@ -11,7 +11,7 @@ import os
 import sys
 import textwrap
 import tokenize
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from itertools import pairwise
@@ -342,7 +342,7 @@ def changed(function: FunctionType) -> KernelError:
     )
 
 
-def assigned(body: list[ast.stmt]) -> set[str]:
-    """Returns the names that statements assign to."""
+def assigned(body: Sequence[ast.AST]) -> set[str]:
+    """Returns the names that statements and expressions assign to."""
     nodes = [node for statement in body for node in ast.walk(statement)]
     return {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}

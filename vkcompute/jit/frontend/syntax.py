@@ -15,7 +15,6 @@ UNSUPPORTED: dict[type[ast.AST], str] = {
     ast.Dict: "a dict; use variables",
     ast.Set: "a set; use a tuple",
     ast.Lambda: "a lambda; write a function with def outside of the kernel",
-    ast.NamedExpr: "an assignment in an expression; write a statement of its own",
     ast.Starred: "unpacking with *; name each value",
     ast.Await: "await; a kernel runs on the device",
     **dict.fromkeys((ast.Yield, ast.YieldFrom), "a generator; write values to a tensor"),
@@ -29,7 +28,10 @@ UNSUPPORTED: dict[type[ast.AST], str] = {
     ast.Delete: "del; variables end with the kernel",
     ast.Global: "global; write to a tensor",
     ast.Nonlocal: "nonlocal; return the value",
-    ast.Match: "match; write if and elif",
+    **dict.fromkeys(
+        (ast.MatchSingleton, ast.MatchSequence, ast.MatchMapping, ast.MatchClass, ast.MatchStar),
+        "a pattern beside numbers, names, 1 | 2 and _; write if and elif",
+    ),
 }
 ITERABLES = "a for loop iterates over range(…), enumerate(…), zip(…), a tuple, a vector or a tensor"
 LOOP_CALLS: dict[object, str] = {
@@ -41,9 +43,22 @@ LOOP_CALLS: dict[object, str] = {
 
 
 def is_cheap(*nodes: ast.expr) -> bool:
-    """True if expressions may be evaluated where their value is not needed: no loads, calls or divisions."""
-    costly = (ast.Subscript, ast.Call, ast.FloorDiv, ast.Mod, ast.Pow)
+    """True if expressions may be evaluated where their value is not needed: no loads, calls, divisions, assignments."""
+    costly = (ast.NamedExpr, ast.Subscript, ast.Call, ast.FloorDiv, ast.Mod, ast.Pow)
     return not any(isinstance(each, costly) for node in nodes for each in ast.walk(node))
+
+
+def named_in(condition: ast.expr) -> set[str]:
+    """Returns the names that `and` or `or` assigns once all of its operands are evaluated."""
+    if not isinstance(condition, ast.BoolOp):
+        return set()
+    found, pending = set[str](), list[ast.AST](condition.values[1:])  # the first one is always evaluated
+    for node in pending:
+        if isinstance(node, ast.NamedExpr):
+            found.add(node.target.id)
+        if not isinstance(node, (ast.BoolOp, ast.IfExp, ast.Lambda)):
+            pending += ast.iter_child_nodes(node)
+    return found
 
 
 def returns(body: list[ast.stmt]) -> bool:

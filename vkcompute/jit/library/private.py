@@ -60,7 +60,7 @@ def _items(c: Compiler, node: ast.List, times: ast.expr | None) -> _Items:
         raise UnsupportedError(f"{rule}; got {got}; write [0] * 8, or use a tensor")
     rows = [display(each) for each in node.elts]
     if not any(rows):
-        items = [item for each in node.elts for item in _unpacked(c, each)]
+        items = [item for each in node.elts for item in c.unpacked(each)]
         return items, (n * len(items),)
     if n > 1 or not all(rows):
         rule = "a list of lists is written out, since [[0] * 3] * 2 has the same list twice"
@@ -71,11 +71,6 @@ def _items(c: Compiler, node: ast.List, times: ast.expr | None) -> _Items:
         raise UnsupportedError(f"the lists in a list have one length; got {lengths}")
     whole = [items[k % len(items)] for items, shape in parts for k in range(math.prod(shape))]
     return whole, (len(parts), *parts[0][1])
-
-
-def _unpacked(c: Compiler, node: ast.expr) -> tuple[Any, ...]:
-    """Evaluates an item."""
-    return (c.value(node),)
 
 
 _binary = EXPRESSIONS[ast.BinOp]

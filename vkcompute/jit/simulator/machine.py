@@ -102,6 +102,8 @@ class Machine(Compiler):
             kind = one.kind  # a shortcut for the most frequent operations
             if kind.type.kind != "b" and not kind.weak and kind.argument is None:
                 return SimulatedNumber(Constant(kind.type, DIRECT[sign](one.scalar, other.scalar)), kind, self)
+        if isinstance(one, tuple) and not isinstance(one, Vector):  # repeated by a constant from outside
+            other = plain(other)
         return self.simulated(self.binary(sign, one, other))
 
     def created(self, array: Array, *items: Any) -> SimulatedArray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import pdb
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from types import FunctionType
 from typing import Any
@@ -30,6 +30,7 @@ class Notes:
         values: values of expressions; device values only serve for their type.
         joined: types of the variables that a branch or a loop assigns, after it.
         heads: the same at the start of each iteration.
+        late: the variables that have no value before a loop.
         calls: notes of the functions that it calls.
     """
 
@@ -38,6 +39,7 @@ class Notes:
     values: dict[ast.AST, Any] = field(default_factory=dict)
     joined: dict[ast.AST, dict[str, Any]] = field(default_factory=dict)
     heads: dict[ast.AST, dict[str, Any]] = field(default_factory=dict)
+    late: dict[ast.AST, Collection[str]] = field(default_factory=dict)
     calls: dict[ast.AST, Notes] = field(default_factory=dict)
 
 
@@ -97,7 +99,11 @@ class Recorder(Compiler):
                 if isinstance(each, ast.Call) and each is not node.value:
                     self._tried(each)
         else:
+            outer, self._mixed = self._mixed, set()
             found = super().located(work, node)
+            if self._mixed:  # by an assignment in an expression
+                self.notes.joined[node] = self._types(self._mixed.difference(self.partial))
+            self._mixed |= outer
             if isinstance(node, ast.expr):
                 self.notes.values[node] = found
             return found
@@ -117,14 +123,15 @@ class Recorder(Compiler):
         self.notes.values[node] = kind
         return super().annotated(node, kind, value)
 
-    def repeat(self, build: Callable[[], object], names: set[str], node: ast.AST) -> None:
+    def repeat(self, build: Callable[[], object], names: set[str], node: ast.AST, late: Collection[str] = ()) -> None:
         """Builds a loop, and records the types of its variables at the start of an iteration."""
 
         def noted() -> None:
             self.notes.heads[node] = self._types(names)
             build()
 
-        super().repeat(noted, names, node)
+        self.notes.late[node] = late
+        super().repeat(noted, names, node, late)
         self._mixed |= names  # before the loop, they may have had another type
 
     def _types(self, names: set[str]) -> dict[str, Any]:

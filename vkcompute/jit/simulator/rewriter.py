@@ -120,8 +120,18 @@ class Rewriter(ast.NodeVisitor):
             types = self._notes.joined.get(each, {})
             if isinstance(each, ast.While) and self._machine.counts:
                 found.append(_placed(ast.Expr(self._call(self._machine.begin_loop, each)), each))
-            found += [self.visit(each), *self._assignments(types, following or each)]
+            visited = self.visit(each)
+            found += visited if isinstance(visited, list) else [visited]
+            found += self._assignments(types, following or each)
         return found
+
+    def visit_Assign(self, node: ast.Assign) -> list[ast.stmt]:
+        """Rewrites an assignment; the rest of a sequence is a tuple."""
+        targets = [each for target in node.targets for each in ast.walk(target) if isinstance(each, ast.Starred)]
+        rest = [each.value.id for each in targets if isinstance(each.value, ast.Name)]
+        calls = [ast.Call(self._entry(tuple, node), [ast.Name(name, ast.Load())], []) for name in rest]
+        stored = [ast.Assign([ast.Name(n, ast.Store())], call) for n, call in zip(rest, calls, strict=True)]
+        return [self.generic_visit(node), *[_placed(each, node) for each in stored]]
 
     def _call(self, function: Callable[[int], object], loop: ast.AST) -> ast.expr:
         """Returns a call with the line of a loop."""
@@ -175,7 +185,9 @@ class Rewriter(ast.NodeVisitor):
         args = [self.visit(each) for each in node.iter.args]
         numbers = partial(self._machine.range, self._line(node))
         call = _placed(ast.Call(self._entry(numbers, node.iter), args, []), node.iter)
-        body = [*self._assignments(heads, node.iter), *self._block(node.body)]
+        late = self._notes.late.get(node, ())
+        known = {name: kind for name, kind in heads.items() if name not in late}
+        body = [*self._assignments(known, node.iter), *self._block(node.body)]
         orelse = [*self._assignments(heads, node.orelse[0]), *self._block(node.orelse)] if node.orelse else []
         return ast.copy_location(ast.For(self.visit(node.target), call, body, orelse), node)
 
@@ -196,8 +208,15 @@ class Rewriter(ast.NodeVisitor):
         return _placed(call, node)
 
     def _joined(self, node: ast.expr) -> ast.expr:
-        kind = type_of(self._value(node))
-        return self._as_type(kind, self.generic_visit(node))
+        found = self._as_type(type_of(self._value(node)), self.generic_visit(node))
+        names = self._notes.joined.get(node)
+        if not names:
+            return found
+        stored = [
+            ast.NamedExpr(ast.Name(name, ast.Store()), self._variable(name, k, node)) for name, k in names.items()
+        ]
+        both = ast.Subscript(ast.Tuple([found, *stored], ast.Load()), ast.Constant(0), ast.Load())
+        return cast(ast.expr, _placed(both, node))
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
         """Rewrites a subscript; a device index into a tuple returns the common type of its elements."""

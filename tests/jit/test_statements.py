@@ -1,0 +1,195 @@
+"""Assignments in expressions, starred targets, `match`, loop variables after a loop, and nested functions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from oracle import check, module
+
+import vkcompute as vc
+
+N = 8
+K = np.array([3, -7, 0, 12, 5, 1, 2, 40], np.int32)
+F = np.array([0.5, -1.5, 2, 3.25, 0, 8, -4, 1], np.float32)
+ADD, SCALE, LARGE = 1, 2, -3
+
+
+@vc.kernel
+def assigned_in_expressions(k, f, out, real):
+    i = vc.global_id(0)
+    if (n := k[i]) > 2 and (m := n * 2) < 30:
+        out[i, 0] = m
+    out[i, 1] = (a := n + 1) + a
+    while (n := n - 3) > 0:
+        out[i, 2] += n
+    out[i, 3] = n
+    if not (p := k[i] > 1) or (r := k[i] - 1) > 5:
+        out[i, 4] = p
+    else:
+        out[i, 4] = r
+    while n < 5 and (step := k[(n + 8) % 8] & 3 | 1) > 0:
+        n += step
+    out[i, 5] = n
+    y = 1
+    last = k[i] > 0 and (y := f[i]) > 1
+    real[i, 0] = y / 2
+    real[i, 1] = (y := 2) if last else (z := k[i] // 2) + z + 0.5
+    real[i, 2] = y
+
+
+@vc.kernel
+def unpacked(k, f, out, real):
+    i = vc.global_id(0)
+    first, *rest = k[i], 2, 3
+    *most, last = f[i], first, True
+    (one, *two), *three = (1, 2, 3), 4.5
+    x, *yz = three_of(f[i])
+    out[i, 0], out[i, 1], out[i, 2], out[i, 3] = first, rest[0] + rest[1], len(most), last
+    out[i, 4], out[i, 5], out[i, 6] = one, two[1], len(three)
+    real[i, 0], real[i, 1] = three[0] + most[0], x + sum(yz)
+    for a, *others in ((1, 2, 3), (k[i], 5, 6)):
+        out[i, 7] += a * others[1]
+    h = [*rest, *two, k[i]]
+    h[0] += 1
+    out[i, 6] += sum(h) + math_of(*rest, *most[:1]) + max(*h)
+
+
+def three_of(v):
+    return 1, v, 3
+
+
+def math_of(a, b, c):
+    return a * 100 + b * 10 + int(c)
+
+
+@vc.kernel
+def repeated(k, f, out, real):
+    i = vc.global_id(0)
+    zeros, pair = (0,) * 3 + (1,), (k[i], f[i]) * SCALE
+    out[i, 0], out[i, 1], out[i, 2] = zeros[i % 4], len(pair), pair[2]
+    real[i, 0] = pair[3] + len((5,) * 0 + ()) + (2 * (f[i],))[1]
+    best = (0, 0.0) * 2
+    best = (*best[:2], *(1, 2.5))
+    real[i, 1] = best[3]
+
+
+def kind_of(n):
+    match n:
+        case 0:
+            return 10
+        case 1 | 2 | 3:
+            return 20
+        case -7 | 12 as m if m > 0:
+            return m
+        case m if m > 30:
+            return m * 2
+        case _:
+            return -1
+
+
+@vc.kernel
+def matched(k, f, out, real):
+    i = vc.global_id(0)
+    out[i, 0] = kind_of(k[i])
+    m = 5
+    match k[i] % 4:
+        case 0 as m:
+            out[i, 1] = 1
+        case 1 | 3 as m if m > 2:
+            out[i, 1] = m
+        case 3:
+            out[i, 1] = 99
+    out[i, 2] = m
+    match f[i]:
+        case 0.5 | -1.5:
+            real[i, 0] = 1
+        case v if v > 3:
+            real[i, 0] = v
+    match SCALE:
+        case 1:
+            out[i, 3] = 1
+        case 2:
+            y = 0.5
+    real[i, 1] = y
+    for j in range(5):
+        match j:
+            case 1:
+                continue
+            case 3:
+                break
+        out[i, 4] += j + 1
+
+
+@vc.kernel
+def after_loops(k, f, out, real):
+    i = vc.global_id(0)
+    for j in range(5):
+        out[i, 0] += j
+    for n in range(40, 0, -3):
+        if n == k[i]:
+            break
+        if n % 2:
+            continue
+    else:
+        out[i, 3] = n
+    out[i, 1] = j * 100 + n
+    for v in (4, 5, k[i]):
+        for w in (1, 2):
+            x = w + v
+    out[i, 2] = v * w + x
+    for p in range(3):
+        q = p + k[i]
+    out[i, 5] = q
+
+
+@vc.kernel
+def after_late(k, f, out, real):
+    i = vc.global_id(0)
+    for a in range(3):
+        y = 1 if k[i] > 0 else a * 0.5
+        if a == 1:
+            continue
+    for a in range(2, 4):
+        h = [a, a + 1]
+    real[i, 0], out[i, 0] = y / 2, h[1] + a
+
+
+KERNELS = assigned_in_expressions, unpacked, repeated, matched, after_loops, after_late
+
+
+def checked(gpu: Any, kernel: Any) -> None:
+    check(gpu, kernel, K, F, np.zeros((N, 8), np.int32), np.zeros((N, 4), np.float32), local_size=(N, 1, 1))
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.__name__)
+def test_against_python(gpu: vc.Runtime, kernel: Any) -> None:
+    checked(gpu, kernel)
+
+
+REFUSED = {
+    "a, *b = n": "these names take a tuple of at least 1; got a Python int",
+    "a, *b, c = (1,)": "these names take a tuple of at least 2; got a tuple of 1",
+    "b = (1, *n)": "\\* takes a tuple, a vector or a list; got a Python int",
+    "b = (0,) * n": "\\* of an int known at compile time; got a tuple of 1 \\* a Python int",
+    "b = (0,) * (1 << 40)": "a tuple has at most 4,096 items; got 1,099,511,627,776; use a list",
+    "b = (0,) + n": "tuples have \\+ of two tuples",
+    "*a, b = (1, 2); a[0] = 3": "the elements of a tuple cannot be assigned",
+    "if n > 2 and (m := n) > 3: pass\n    out[0] = m": "m has no value that can be used here: it is assigned in",
+    "match n:\n        case (0, _): pass": "a pattern beside numbers, names, 1 | 2 and _; write if and elif",
+    "match n:\n        case 1: pass\n        case True: pass": "a pattern beside numbers",
+    "for j in range(n): pass\n    out[0] = j": "the loop at line 3 may end before it is assigned; assign it before",
+    "for j in range(0): pass\n    out[0] = j": "j is used before it is assigned",
+    "for j in range(4):\n        if j: out[0] = q\n        q = j": "q is used before it is assigned",
+    "for j in range(4):\n        if n > j: y = 1\n    out[0] = y": "y has no value that can be used here",
+}
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_refused(gpu: vc.Runtime, text: str) -> None:
+    body = text.replace("; ", "\n    ") if "range" not in text and "case" not in text else text
+    kernel = vc.kernel(module(f"import vkcompute as vc\ndef kernel(out, n):\n    {body}\n").kernel)
+    with pytest.raises(vc.KernelError, match=REFUSED[text]) as caught:
+        kernel[1, 1](gpu.zeros(4, np.int32), 2)
+    assert str(caught.value).endswith("^")
