@@ -193,3 +193,68 @@ def test_refused(gpu: vc.Runtime, text: str) -> None:
     with pytest.raises(vc.KernelError, match=REFUSED[text]) as caught:
         kernel[1, 1](gpu.zeros(4, np.int32), 2)
     assert str(caught.value).endswith("^")
+
+
+@vc.kernel
+def nested(k, f, out, real):
+    i = vc.global_id(0)
+    scale, total, h = f[i], 0, [0] * 3
+
+    def scaled(v, by=2, *more, plus=i):  # noqa: ANN002
+        if v > 10:
+            return 10.0
+        return v * scale * by + plus + len(more)
+
+    def count(n):
+        h[n % 3] += 1
+        return between(n, 2) + total
+
+    between = lambda v, low: low if v < low else min(v, LARGE + 20)  # noqa: E731
+    real[i, 0], real[i, 1] = scaled(k[i]), scaled(f[i], 3, 1, 2, plus=0.5)
+    scale = 100
+    real[i, 2] = scaled(v=k[i] % 4, by=k[i])
+    for n in range(4):
+        total += count(k[i] + n)
+    out[i, 0], out[i, 1], out[i, 2], out[i, 3] = total, h[0], h[1], h[2]
+    out[i, 4] = twice(lambda x: x * k[i] + n, 3)
+    add = adder(k[i])
+    out[i, 5] = add(1) + adder(2)(3)
+    if i > 3:
+
+        def square(x):
+            for _ in range(k[i] & 1):
+                x *= x
+            return x
+
+        out[i, 6] = square(i) + twice(square, 3)
+
+
+def twice(function, x):
+    return function(function(x))
+
+
+def adder(n):
+    base = n + ADD
+    return lambda x: x + base * n
+
+
+def test_nested_functions(gpu: vc.Runtime) -> None:
+    checked(gpu, nested)
+
+
+REFUSED_FUNCTIONS = {
+    "def f(x): return f(x - 1)\n    out[0] = f(n)": "f calls itself; kernels have no recursion",
+    "def f(x):\n        nonlocal n\n        n = x\n    f(2)": "nonlocal; return the value",
+    "def f(x): return x + late\n    out[0] = f(n)\n    late = 2": "late is used before it is assigned",
+    "def f(x): return x\n    out[0] = f(n, 2)": "f: too many positional arguments",
+    "@vc.function\n    def f(x): return x": "f is decorated, and decorators are not compiled",
+    "f = (lambda x: y)\n    out[0] = f(1)": "the name y is not defined",
+    "if n > 2: f = lambda x: x\n    else: f = lambda x: 2\n    out[0] = f(1)": "the function <lambda> on one path",
+}
+
+
+@pytest.mark.parametrize("text", REFUSED_FUNCTIONS)
+def test_refused_functions(gpu: vc.Runtime, text: str) -> None:
+    kernel = vc.kernel(module(f"import vkcompute as vc\ndef kernel(out, n):\n    {text}\n").kernel)
+    with pytest.raises(vc.KernelError, match=REFUSED_FUNCTIONS[text]):
+        kernel[1, 1](gpu.zeros(4, np.int32), 2)

@@ -11,6 +11,7 @@ import builtins
 import math
 import textwrap
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from enum import Enum
 from functools import partial
 from types import FunctionType, ModuleType
@@ -24,7 +25,17 @@ from vkcompute.jit.frontend.control import RESULT, RETURNED, Build, ControlFlow,
 from vkcompute.jit.frontend.desugaring import BUILTIN, CheckedBuiltin
 from vkcompute.jit.frontend.intrinsics import INTRINSICS, REMEDIES, Intrinsic, accepted, folded
 from vkcompute.jit.frontend.memory import indexed
-from vkcompute.jit.frontend.source import Definition, Source, UnsupportedError, assigned, changed, parameters_of, read
+from vkcompute.jit.frontend.source import (
+    Definition,
+    Source,
+    UnsupportedError,
+    assigned,
+    changed,
+    function_def,
+    nested_function,
+    parameters_of,
+    read,
+)
 from vkcompute.jit.frontend.syntax import ITERABLES, LOOP_CALLS, SIGNS, UNSUPPORTED, is_cheap, named_in, returns
 from vkcompute.jit.frontend.values import (
     PLAIN,
@@ -82,11 +93,16 @@ class Compiler(ControlFlow):
             raise UnsupportedError(f"{function.__name__}: {error}") from None
         bound.apply_defaults()
         outer = self.env
-        self.frames.append(Frame(function, source, {*bound.arguments, *assigned(source.tree.body)}, node))
+        if self.frames:
+            self.frames[-1].env = outer
+        frame = Frame(function, source, {*bound.arguments, *assigned(source.tree.body)}, node)
+        frame.outer = self.nested.get(function)
+        self.frames.append(frame)
         self.env = {**bound.arguments, RETURNED: False}
         self._block(source.tree.body)
         self.frames.pop()
         inner, self.env = self.env, outer
+        frame.env = inner
         result = inner.get(RESULT)
         if result is not None and inner[RETURNED] is not True:
             raise UnsupportedError(f"{function.__name__} returns a value on some paths only; end it with a return")
@@ -194,11 +210,14 @@ class Compiler(ControlFlow):
     # -- names --------------------------------------------------------------------------------------------------------
 
     def _name(self, node: ast.Name) -> Any:
-        frame, name = self.frames[-1], node.id
+        frame, name, env = self.frames[-1], node.id, self.env
         if name.startswith(BUILTIN):
             return getattr(builtins, name.removeprefix(BUILTIN))
-        if name in self.env:
-            found = self.env[name]
+        while frame.outer is not None and name not in frame.locals:
+            frame = frame.outer
+            env = frame.env
+        if name in env:
+            found = env[name]
             if isinstance(found, Unset):
                 raise UnsupportedError(f"{name} has no value that can be used here: {found.why}")
             return found
@@ -446,6 +465,25 @@ class Compiler(ControlFlow):
         else:
             self._store(target, self.accumulated(sign, self.value(target), self.value(node.value)))
 
+    def _function(self, node: ast.FunctionDef) -> None:
+        """Defines a nested function, which is compiled where it is called."""
+        if node.decorator_list:
+            raise UnsupportedError(f"{node.name} is decorated, and decorators are not compiled; remove the decorator")
+        self.env[node.name] = self.define(node, node)
+
+    def _lambda(self, node: ast.Lambda) -> FunctionType:
+        return self.define(function_def(node.args, node.body), node)
+
+    def define(self, definition: ast.FunctionDef, node: ast.AST) -> FunctionType:
+        """Returns a nested function; its defaults are evaluated here, and the outer variables where it is called."""
+        args, frame = definition.args, self.frames[-1]
+        positional = [*args.posonlyargs, *args.args]
+        pairs = [*zip(positional[len(positional) - len(args.defaults) :], args.defaults, strict=True)]
+        pairs += [(arg, each) for arg, each in zip(args.kwonlyargs, args.kw_defaults, strict=True) if each is not None]
+        found = nested_function(definition, frame.function, {arg.arg: self.value(each) for arg, each in pairs})
+        self.sources[found], self.nested[found] = replace(frame.source, tree=definition, code=None), frame
+        return found
+
     def _if(self, node: ast.If) -> None:
         sides = partial(self._block, node.body), partial(self._block, node.orelse)
         self._test(node.test, *sides, node)
@@ -578,6 +616,7 @@ EXPRESSIONS: dict[type[ast.AST], Callable[[Compiler, Any], Any]] = {
     ast.IfExp: Compiler._if_exp,
     ast.NamedExpr: Compiler._named,
     ast.Call: Compiler._call,
+    ast.Lambda: Compiler._lambda,
 }
 NODE_INTRINSICS: dict[Any, Callable[[Compiler, ast.Call], Any]] = {}
 """Intrinsics that evaluate their arguments themselves."""
@@ -586,6 +625,7 @@ _STATEMENTS: dict[type[ast.AST], Callable[[Compiler, Any], None]] = {
     ast.Assign: Compiler._assign,
     ast.AnnAssign: Compiler._annotated,
     ast.AugAssign: Compiler._augmented,
+    ast.FunctionDef: Compiler._function,
     ast.If: Compiler._if,
     ast.While: Compiler._while,
     ast.For: Compiler._for,

@@ -31,6 +31,8 @@ class Frame:
     Attributes:
         locals: names that it assigns to.
         loops: enclosing loops of the current statement, the innermost last.
+        env: its variables while a function that it calls is compiled, and at its end.
+        outer: of a nested function, the function in which it is defined.
         call: the call at which it is inlined; None for the kernel itself.
     """
 
@@ -39,6 +41,8 @@ class Frame:
     locals: set[str]
     call: ast.AST | None = None
     loops: list[Any] = field(default_factory=list)
+    env: dict[str, Any] = field(default_factory=dict)
+    outer: Frame | None = None
 
 
 class Context(ABC):
@@ -53,6 +57,7 @@ class Context(ABC):
         env: the variables of the innermost frame.
         alive: True if control reaches the current place.
         sources: sources of the functions that have been inlined.
+        nested: nested functions, and the frames in which they are defined.
         captured: globals found outside of the kernel.
         check_bounds: True if indices are compared with the shape.
         reports: the kernel's reports; None where no host reads them.
@@ -73,6 +78,7 @@ class Context(ABC):
         self.env: dict[str, Any] = {}
         self.alive = True
         self.sources: dict[FunctionType, Source] = {}
+        self.nested: dict[FunctionType, Frame] = {}
         self.captured = Captured()
         self.check_bounds = False
         self.reports: Reports | None = None

@@ -11,7 +11,7 @@ import os
 import sys
 import textwrap
 import tokenize
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from itertools import pairwise
@@ -25,6 +25,7 @@ from vkcompute.jit.frontend.desugaring import desugared
 _PACKAGE = "vkcompute.jit."
 PROGRAM = "__vkcompute_program__"
 """Attribute of a function: a text that has it, for one that is in no file of this process."""
+_PARAMETERS = "posonlyargs", "args", "kwonlyargs"
 _FUTURES = reduce(or_, [getattr(__future__, name).compiler_flag for name in __future__.all_feature_names])
 
 
@@ -344,5 +345,31 @@ def changed(function: FunctionType) -> KernelError:
 
 def assigned(body: Sequence[ast.AST]) -> set[str]:
     """Returns the names that statements and expressions assign to."""
-    nodes = [node for statement in body for node in ast.walk(statement)]
-    return {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    pending, found = list(body), set[str]()
+    for node in pending:
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            found.add(node.id)
+        elif isinstance(node, ast.FunctionDef):
+            found.add(node.name)
+        if not isinstance(node, (ast.FunctionDef, ast.Lambda)):  # these have variables of their own
+            pending += ast.iter_child_nodes(node)
+    return found
+
+
+def nested_function(definition: ast.FunctionDef, outer: FunctionType, defaults: Mapping[str, Any]) -> FunctionType:
+    """Returns a function with the name and the parameters of a nested one, for its signature; it has no body."""
+    args = definition.args
+    names = [each.arg for each in (*args.posonlyargs, *args.args, *args.kwonlyargs)]
+    parts: dict[str, Any] = {name: [ast.arg(each.arg) for each in getattr(args, name)] for name in _PARAMETERS}
+    parts |= {name: each and ast.arg(each.arg) for name, each in (("vararg", args.vararg), ("kwarg", args.kwarg))}
+    plain = ast.arguments(**parts, kw_defaults=[None] * len(args.kwonlyargs), defaults=[])
+    stub = ast.FunctionDef(definition.name, plain, [ast.Pass()], [])
+    unit = compile(ast.fix_missing_locations(ast.Module([stub], [])), outer.__code__.co_filename, "exec")
+    positional = tuple([defaults[name] for name in names if name in defaults and name not in _keywords(args)])
+    found = FunctionType(_codes(unit)[0], outer.__globals__, definition.name, positional)
+    found.__kwdefaults__ = {name: defaults[name] for name in names if name in defaults and name in _keywords(args)}
+    return found
+
+
+def _keywords(args: ast.arguments) -> set[str]:
+    return {each.arg for each in args.kwonlyargs}

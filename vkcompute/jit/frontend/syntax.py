@@ -14,7 +14,6 @@ SIGNS: dict[type[ast.AST], str] = {
 UNSUPPORTED: dict[type[ast.AST], str] = {
     ast.Dict: "a dict; use variables",
     ast.Set: "a set; use a tuple",
-    ast.Lambda: "a lambda; write a function with def outside of the kernel",
     ast.Starred: "unpacking with *; name each value",
     ast.Await: "await; a kernel runs on the device",
     **dict.fromkeys((ast.Yield, ast.YieldFrom), "a generator; write values to a tensor"),
@@ -22,7 +21,7 @@ UNSUPPORTED: dict[type[ast.AST], str] = {
     **dict.fromkeys((ast.Assert, ast.Raise), "assert and raise; write to a tensor, and check it on the host"),
     ast.Try: "try; nothing raises on the device",
     ast.With: "with",
-    **dict.fromkeys((ast.FunctionDef, ast.AsyncFunctionDef), "a nested function; define it outside, and call it"),
+    ast.AsyncFunctionDef: "async def; a kernel runs on the device",
     ast.ClassDef: "a class; use tuples",
     **dict.fromkeys((ast.Import, ast.ImportFrom), "import; import outside of the kernel"),
     ast.Delete: "del; variables end with the kernel",

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from vkcompute import dtypes
-from vkcompute.core.quirks import Quirks, quirks_of
 from vkcompute.errors import KernelError, hides_calls
 from vkcompute.ir import Memory
 from vkcompute.ir.function import Function, walk
@@ -31,6 +30,7 @@ from vkcompute.jit.simulator.rewriter import rewritten
 from vkcompute.runtime.launching.launch_config import LaunchConfig, Sizes, grid_over
 from vkcompute.runtime.launching.push_constants import demand_fit
 
+_MOST_PRIVATE = 64 << 20
 _USUAL_LIMITS = {"maxComputeSharedMemorySize": 32768, "maxComputeWorkGroupInvocations": 1024}
 """Limits of lavapipe, below which hardly any GPU is."""
 _lock = threading.RLock()  # one launch at a time, so that launches by several threads on one tensor are ordered
@@ -120,17 +120,25 @@ def _simulated(definition: Definition, given: list[Any], config: LaunchConfig) -
 def _check_limits(function: Function, tensor: Any) -> None:
     """Raises ValueError for a kernel that the tensor's device refuses; without one, a usual device."""
     limits = _USUAL_LIMITS if tensor is None else tensor.runtime.device.physical.limits
-    quirks = Quirks() if tensor is None else quirks_of(tensor.runtime.device.physical)
     device = "a simulated device without a tensor" if tensor is None else tensor.runtime.device
     private = {op.memory for op in walk(function.body) if op.memory is not None and op.memory.private}
     shared, invocations = _nbytes(function.shared_memory), math.prod(function.local_size)
     for n, most, what in (
         (shared, limits["maxComputeSharedMemorySize"], "bytes of shared memory per workgroup; make its arrays smaller"),
         (invocations, limits["maxComputeWorkGroupInvocations"], "invocations per workgroup; start fewer"),
-        (_nbytes(private), quirks.max_private_nbytes, "bytes of variables per invocation; make its arrays smaller"),
+        (_nbytes(private), _most_private(tensor), "bytes of variables per invocation; make its arrays smaller"),
     ):
         if n > most:
             raise ValueError(f"{function.name} has {n}, and {device} takes {most} {what}")
+
+
+def _most_private(tensor: Any) -> int:
+    """Returns the most bytes of variables per invocation."""
+    if tensor is None:
+        return _MOST_PRIVATE
+    from vkcompute.core.quirks import quirks_of  # loads Vulkan
+
+    return quirks_of(tensor.runtime.device.physical).max_private_nbytes
 
 
 def _nbytes(memories: Iterable[Memory]) -> int:

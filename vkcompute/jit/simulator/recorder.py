@@ -32,6 +32,8 @@ class Notes:
         heads: the same at the start of each iteration.
         late: the variables that have no value before a loop.
         calls: notes of the functions that it calls.
+        nested: notes of each call of the functions that are defined in it, by their definition.
+        index: of a nested function, the number of its call.
     """
 
     function: FunctionType
@@ -41,6 +43,8 @@ class Notes:
     heads: dict[ast.AST, dict[str, Any]] = field(default_factory=dict)
     late: dict[ast.AST, Collection[str]] = field(default_factory=dict)
     calls: dict[ast.AST, Notes] = field(default_factory=dict)
+    nested: dict[ast.AST, list[Notes]] = field(default_factory=dict)
+    index: int | None = None
 
 
 def type_of(value: Any) -> Any:
@@ -58,6 +62,7 @@ class Recorder(Compiler):
     def __init__(self, function: ir.Function, real: Scalar) -> None:
         super().__init__(function, real)
         self._mixed: set[str] = set()
+        self._defined: dict[FunctionType, list[Notes]] = {}
 
     def run(self, function: FunctionType, source: Source, args: dict[str, Any]) -> None:
         """Compiles the kernel itself."""
@@ -76,6 +81,9 @@ class Recorder(Compiler):
         """Inlines a function, and records the notes of this call."""
         outer = self.notes
         inner = self.notes = outer.calls[node] = Notes(function)
+        if function in self._defined:
+            inner.index = len(self._defined[function])
+            self._defined[function].append(inner)
         try:
             return super().inline(function, args, named, node)
         finally:  # also where a list gets wider items
@@ -122,6 +130,12 @@ class Recorder(Compiler):
         """Converts a value to the type of its annotation, and records the type."""
         self.notes.values[node] = kind
         return super().annotated(node, kind, value)
+
+    def define(self, definition: ast.FunctionDef, node: ast.AST) -> FunctionType:
+        """Returns a nested function, whose calls are recorded."""
+        found = super().define(definition, node)
+        self._defined[found] = self.notes.nested[node] = []
+        return found
 
     def repeat(self, build: Callable[[], object], names: set[str], node: ast.AST, late: Collection[str] = ()) -> None:
         """Builds a loop, and records the types of its variables at the start of an iteration."""

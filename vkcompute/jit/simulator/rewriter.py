@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from types import CellType, CodeType, FunctionType
 from typing import Any, cast
@@ -30,6 +30,10 @@ def rewritten(notes: Notes, machine: Machine) -> FunctionType:
     module = ast.increment_lineno(ast.fix_missing_locations(ast.Module([outer], [])), source.above)
     code = _inner(_inner(compile(module, source.file, "exec", dont_inherit=True)))
     machine.stack.add(code, function, source)
+    for each in _within(code):
+        if each.co_name in rewriter.variants:
+            inner = rewriter.variants[each.co_name]
+            machine.stack.add(each, inner.function, inner.source)
     defaults = tuple(map(machine.constant, function.__defaults__ or ()))
     closure = tuple([cells[name] for name in code.co_freevars])
     found = FunctionType(code, function.__globals__, function.__name__, defaults, closure)
@@ -39,6 +43,14 @@ def rewritten(notes: Notes, machine: Machine) -> FunctionType:
 
 def _inner(code: CodeType) -> CodeType:
     return next(each for each in code.co_consts if isinstance(each, CodeType))
+
+
+def _within(code: CodeType) -> Iterator[CodeType]:
+    """All code objects in a code object."""
+    for each in code.co_consts:
+        if isinstance(each, CodeType):
+            yield each
+            yield from _within(each)
 
 
 def _parameters(args: list[ast.arg]) -> ast.arguments:
@@ -57,11 +69,13 @@ class Rewriter(ast.NodeVisitor):
 
     Attributes:
         table: the objects to which the rewritten function refers, by index.
+        variants: the nested functions by name, one for each call.
     """
 
-    def __init__(self, notes: Notes, machine: Machine) -> None:
+    def __init__(self, notes: Notes, machine: Machine, outer: Rewriter | None = None) -> None:
         self._notes, self._machine = notes, machine
-        self.table: list[Any] = []
+        self.table: list[Any] = [] if outer is None else outer.table
+        self.variants: dict[str, Notes] = {} if outer is None else outer.variants
 
     def function(self) -> ast.FunctionDef:
         """Returns the rewritten definition."""
@@ -139,6 +153,34 @@ class Rewriter(ast.NodeVisitor):
 
     def _line(self, node: ast.AST) -> int:
         return cast(int, node.lineno) + self._notes.source.above  # type: ignore[attr-defined]
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> list[ast.stmt]:
+        """Rewrites a nested function as a tuple of functions, one for each call."""
+        found: list[ast.stmt] = []
+        for inner in self._notes.nested.get(node, ()):
+            variant = Rewriter(inner, self._machine, self).function()
+            variant.name = f"{node.name} {len(self.variants)}"
+            self.variants[variant.name] = inner
+            variant.args = self._with_defaults(variant.args, node.args)
+            found.append(variant)
+        names: list[ast.expr] = [ast.Name(each.name, ast.Load()) for each in found if isinstance(each, ast.FunctionDef)]
+        whole = ast.Assign([ast.Name(node.name, ast.Store())], ast.Tuple(names, ast.Load()))
+        return [*found, _placed(whole, node)]
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.expr:
+        """Rewrites a lambda, likewise."""
+        variants = [Rewriter(inner, self._machine, self).function() for inner in self._notes.nested.get(node, ())]
+        found: list[ast.expr] = [
+            ast.Lambda(self._with_defaults(each.args, node.args), cast(ast.Return, each.body[0]).value or node.body)
+            for each in variants
+        ]
+        return cast(ast.expr, _placed(ast.Tuple(found, ast.Load()), node))
+
+    def _with_defaults(self, args: ast.arguments, like: ast.arguments) -> ast.arguments:
+        """Returns parameters with the defaults of others."""
+        args.defaults = [self.visit(each) for each in like.defaults]
+        args.kw_defaults = [each and self.visit(each) for each in like.kw_defaults]
+        return args
 
     def visit_If(self, node: ast.If) -> ast.If:
         """Rewrites a branch."""
@@ -260,6 +302,11 @@ class Rewriter(ast.NodeVisitor):
         emitted = function in INTRINSICS and not node.keywords
         if function in (None, *DEBUGGING) or not (emitted or node in self._notes.calls):
             return cast(ast.expr, self.generic_visit(node))
+        inner = self._notes.calls.get(node)
+        if inner is not None and inner.index is not None:
+            found = cast(ast.Call, self.generic_visit(node))
+            found.func = _placed(ast.Subscript(found.func, ast.Constant(inner.index), ast.Load()), node)
+            return self._as_type(kind, found)
         if emitted:
             target: Any = partial(self._machine.invoke, node, function, kind)
         else:
