@@ -33,8 +33,8 @@ def first(v, n):
     return -1
 """
 # What an expression may be: K U B F W are expressions of a type, F1 of a float that is stored, C is a comparison, G
-# are functions of floats, D and E divisors, S and T shifts, I an index into eight, I3 from 3 to 5, I2 from 2 to 3, X
-# what a helper is given.
+# are functions of floats, D and E divisors, S and T shifts, I an index into eight, I3 from 3 to 5, I2 from 2 to 3, H
+# an index into the list hs, X what a helper is given. The private array ps has the shape (2, 2).
 _FORMS = {
     "K": """K + K; K - K; K * K; K & K; K | K; K ^ K; K // D; K % D; K << S; K >> S; K ** 2; K ** (K & 3); -K; ~K
         abs(K)
@@ -44,7 +44,8 @@ _FORMS = {
         10 - K; np.int32(0) - K; W - K; 1 << (K & 31); K * THREE; K + SEVEN; K + len(x)
         K + x.shape[0] * out.shape[1]; K + B; K * int(B)
         divmod(K, D)[1]; K + round(F1); K - int(F1); K ^ math.floor(F1); np.int32(np.where(B, K, K)); K + vc.local_id(0)
-        pair(K)[0]; pair(s=K, v=K)[0]; first(K, K) + K; bit(K, K & 7); h0(X, K, K, B); h1(X, K, K); x[I] if B else K""",
+        pair(K)[0]; pair(s=K, v=K)[0]; first(K, K) + K; bit(K, K & 7); h0(X, K, K, B); h1(X, K, K); x[I] if B else K
+        hs[H]; hs[H]; ps[H & 1, 1]; ps[0][H & 1]; (k2 := K); (k1 := K) + k1; (lambda v: v ^ k0)(K); sum(hs)""",
     "U": """U + U; U - U; U * U; U & U; U | U; U ^ U; U // E; U % E; U // 7; np.uint32(4294967295) // E; U << T
         U >> T; U ** 2; -U; ~U; abs(U); min(U, U)
         max(U, 5); np.sign(U); np.uint32(U if B else 4); U if B else U; np.uint32(U and U); np.uint32(K)
@@ -77,7 +78,8 @@ _SMALL = {
     "G": "np.sin(F1); np.cos(F1); np.tan(F1); np.exp(F1); np.expm1(F1); np.tanh(F1); np.log1p(abs(F1))"
     "; np.hypot(F1, F1); np.arctan2(F1, abs(F1) + 1.0); np.cbrt(F1); abs(F1) ** 0.75; np.arcsinh(F1)"
     "; np.log(abs(F1) + 0.25)",
-    "X": "x, y, z, out, fo, i",
+    "X": "x, y, z, out, fo, i, hs, ps",
+    "H": "0; 3; -1; (K & 3); W % 4",
 }
 _LEAVES = {
     "K": "k0; k1; k2; k0; k1; k2; i; np.int32(0); np.int32(1); np.int32(-9); np.int32(65537); np.int32(2147483647); J",
@@ -95,6 +97,7 @@ _SIMPLE = """k0 = K; k1 = K; k2 = K; k0 += K; k1 -= K; k2 ^= K; k0 //= D; k1 %= 
     b0 = B; b1 = B; b0 &= B; b1 ^= B; w0 = W; w1 = W; w0 += 1; w1 = w0; m0 = K & 15; m0 = q(F); m0 = q(M + F1); pass
     out[i, I3] = K; out[i, I3] += K; out[i, I3] -= K; out[i, I3] //= D; fo[i, I2] = q(F); 'no value'
         k0 = np.int32(len(x))
+    hs[H] = K; hs[H] += K; ps[H & 1, H & 1] -= K; ps[1, 0] = W; hs[0], hs[3] = hs[3], K; (k0, *_), k1 = (K, K, K), K
     out[i, I3], fo[i, 2] = K, q(F); u0, u1 = u1, u0; f0, f1 = f1, f0; w0, w1 = w1, w0; b0, b1 = b1, B"""
 _STEPS = """3; W % 4; K & 3; 0, 7, 3; 2, K % 4 - 3, -1; K & 3, 9, (K & 1) * 2 + 1; U & 3; W % 9, W % 5, -2; len(x) - 5
     K & 7, K & 7, (K & 2) - 1; 5, 0, -2; 0; -2, 2"""
@@ -109,7 +112,7 @@ def _split(forms: str) -> list[str]:
 
 
 _TABLES = [{name: _split(forms) for name, forms in table.items()} for table in (_FORMS, _SMALL, _LEAVES)]
-_TOKEN = re.compile(r"\b(I3|I2|F1|[KUBFWCDESTIMXJG])\b")
+_TOKEN = re.compile(r"\b(I3|I2|F1|[KUBFWCDESTIMXJGH])\b")
 
 
 class Program:
@@ -129,8 +132,13 @@ class Program:
             lines += indented([*self._constants("k2 u0 u1 f0 f1 b1 w0 w1 m0"), *self._block(2, 0, "return {}")])
             lines += indented([self._filled("return K", 1)])
             self._n_helpers += 1
-        start = ["i = vc.global_id(0)", "k0, k1, u0, u1, f0 = x[i], x[7 - i], y[i], y[i ^ 1], z[i]"]
-        end = [*[f"out[i, {n}] = k{n}" for n in range(3)], "uo[i] = u0 ^ u1", "fo[i, 0] = f0", "fo[i, 1] = q(f1 + m0)"]
+        start = [
+            "i = vc.global_id(0)",
+            "hs, ps = [x[i], *(x[7 - i],) * 3], vc.local((2, 2), vc.int32)",
+            "k0, k1, u0, u1, f0 = x[i], x[7 - i], y[i], y[i ^ 1], z[i]",
+        ]
+        end = ["k2 ^= hs[0] ^ hs[1] ^ hs[2] ^ hs[3] ^ ps[0, 0] ^ ps[0, 1] ^ ps[1, 0] ^ ps[1, 1]"]
+        end += [*[f"out[i, {n}] = k{n}" for n in range(3)], "uo[i] = u0 ^ u1", "fo[i, 0] = f0", "fo[i, 1] = q(f1 + m0)"]
         lines += ["def kernel(x, y, z, out, uo, fo):"]
         lines += indented([*start, *self._constants("k2 f1 b0 b1 w0 w1 m0"), *self._block(3, 0, "return"), *end])
         return _PREAMBLE + "\n".join(lines) + "\n"
@@ -161,7 +169,7 @@ class Program:
     def _block(self, depth: int, loops: int, end: str) -> list[str]:
         """Statements; `end` is how a return is written."""
         lines: list[str] = []
-        choices = ["simple"] * 5 + ["if", "if", "for", "while", "joined"] * bool(depth) + ["leave"]
+        choices = ["simple"] * 5 + ["if", "if", "for", "while", "joined", "match"] * bool(depth) + ["leave"]
         for _ in range(self._random.randint(1, 4)):
             kind = self._random.choice(choices)
             if kind == "leave":
@@ -186,6 +194,14 @@ class Program:
         if self._random.random() < 0.5:
             lines += ["else:", *indented(self._block(depth, loops, end))]
         return lines
+
+    def _match(self, depth: int, loops: int, end: str) -> list[str]:
+        lines = [self._filled("match K & 7:", 2)]
+        for pattern in ("0", "1 | 2", "3 if B", "4 | 5 as k2 if B", "k2 if B", "_"):
+            if self._random.random() < 0.6:
+                block = indented(self._block(depth, loops, end))
+                lines += indented([self._filled(f"case {pattern}:", 2), *block])
+        return lines if len(lines) > 1 else ["pass"]
 
     def _for(self, depth: int, loops: int, end: str) -> list[str]:
         steps = self._filled(self._random.choice(_split(_STEPS)), 1)

@@ -37,6 +37,7 @@ def assigned_in_expressions(k, f, out, real):
     real[i, 0] = y / 2
     real[i, 1] = (y := 2) if last else (z := k[i] // 2) + z + 0.5
     real[i, 2] = y
+    out[i, 6] = (a := np.int32(7)) + a
 
 
 @vc.kernel

@@ -244,7 +244,7 @@ class Rewriter(ast.NodeVisitor):
         if not known and not _has_numpy_scalar(value):
             return super().visit(node)
         found = self._machine.constant(value)
-        if not any(each in self._notes.calls for each in ast.walk(node)):
+        if not any(each in self._notes.calls or isinstance(each, ast.NamedExpr) for each in ast.walk(node)):
             return self._entry(found, node)
         call = ast.Call(self._entry(lambda _: found, node), [super().visit(node)], [])  # for its side effects
         return _placed(call, node)
