@@ -26,9 +26,10 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 def run_blocks(path: Path, names: dict[str, Any]) -> int:
     """Runs the page's Python blocks as one program; gives their number."""
     blocks = re.findall(r"```python\n(.*?)```", path.read_text(encoding="utf-8"), re.DOTALL)
-    for block in blocks:
-        linecache.cache[path.name] = len(block), None, block.splitlines(keepends=True), path.name
-        exec(compile(block, path.name, "exec"), names)
+    for number, block in enumerate(blocks):
+        name = f"{path.name}[{number}]"  # functions of earlier blocks are read again
+        linecache.cache[name] = len(block), None, block.splitlines(keepends=True), name
+        exec(compile(block, name, "exec"), names)
     return len(blocks)
 
 
