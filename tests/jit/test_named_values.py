@@ -221,6 +221,21 @@ def no_number(out):
 
 
 @vc.kernel
+def truth_of_what_may_change(out):
+    out[0] = 1 if RATES else 2
+
+
+@vc.kernel
+def not_what_may_change(out):
+    out[0] = not SPACE
+
+
+@vc.kernel
+def equal_to_what_may_change(out):
+    out[0] = SPACE == 3 or (1, RATES) == (1, 2)
+
+
+@vc.kernel
 def stored(out):
     SPACE.n = 3
     out[0] = 1
@@ -236,6 +251,9 @@ def test_errors_of_attributes(gpu: vc.Runtime) -> None:
         (no_key, "the dict has no key 'm'; it has 'n', <Color.RED: 1>"),
         (no_constant_key, "keys of dicts are strings and ints known at compile time; got int32"),
         (no_number, r"this takes numbers; got a Fraction; write float\(…\) outside of the kernel"),
+        (truth_of_what_may_change, "a Rates may change, and kernels are compiled for constants; use a number"),
+        (not_what_may_change, "a SimpleNamespace may change"),
+        (equal_to_what_may_change, "a SimpleNamespace may change"),
         (stored, "a kernel assigns to variables and to elements of tensors"),
     ):
         with pytest.raises(KernelError, match=message):

@@ -295,7 +295,7 @@ REFUSED = [
     ("vc.float32x2(v)", "float32x2 takes 2 numbers, or one for all; got 3 (float32x3)"),
     ("vc.float32x2(x, 1)", "this takes numbers; got the tensor x"),
     ("v + w", "operands are vectors of one length; got float32x3 and int32x2; take parts, as v.xy"),
-    ("v + (1, 2, 3)", "this takes numbers; got a tuple of 3"),
+    ("v + (1, 2, 3)", "tuples have + of two tuples, and * of an int known at compile time"),
     ("v.q", "float32x3 has no attribute q; it has up to four letters of xyz or rgb, as v.xy"),
     ("v.w", "float32x3 has no attribute w"),
     ("w.xg", "int32x2 has no attribute xg"),

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from enum import Enum
 from functools import partial, reduce
 from numbers import Number as PlainNumber
+from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from vkcompute.jit.frontend.operators import float_floor_divide, float_modulo, i
 from vkcompute.jit.frontend.source import UnsupportedError
 from vkcompute.jit.frontend.values import (
     NATURAL,
+    PLAIN,
     Array,
     Kind,
     Number,
@@ -48,7 +50,10 @@ _BITS = {"&": "and", "|": "or", "^": "xor"}
 _COMPARISONS = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
 _DIVISIONS = {"//": float_floor_divide, "%": float_modulo}
 _MOST_SELECTED = 4096  # lavapipe and SwiftShader compile it in 1 to 3 s; their time grows faster than the number
-_MOST_FACTORS = 64  # powers with a constant exponent up to this become products
+_CONSTANTS = *PLAIN, Enum, type, np.dtype, np.ufunc, FunctionType, BuiltinFunctionType, ModuleType
+"""Types of objects from outside whose truth and equality never change."""
+_MOST_FACTORS = 64  # powers of integers with a constant exponent up to this become products
+_MOST_FLOAT_FACTORS = 3  # of floats: each product is rounded, and the result is to be within 2 ulp
 
 
 class Arithmetic(Context):
@@ -132,6 +137,7 @@ class Arithmetic(Context):
         if isinstance(value, (Array, Vector, np.ndarray)):
             remedy = "write any(v) or all(v)" if isinstance(value, Vector) else "compare an element of it"
             raise UnsupportedError(f"{describe(value)} has no truth value; {remedy}")
+        _require_constants(value)
         return bool(value)
 
     def boolean(self, value: Any) -> Number | bool:
@@ -314,18 +320,31 @@ class Arithmetic(Context):
     def _power(self, one: Any, other: Any) -> Any:
         kind = self.common_type(one, other)
         self.demand_kind("iuf", kind, "**", one, other)
-        if is_python(other) and other % 1 == 0 and abs(other) <= _MOST_FACTORS:
-            if other < 0 and kind.type.kind != "f":
+        if is_python(other) and kind.type.kind == "f":
+            known = self._float_power(one, other, kind)
+            if known is not None:
+                return known
+        elif is_python(other) and abs(other) <= _MOST_FACTORS:
+            if other < 0:
                 raise UnsupportedError("an integer to a negative power is not an integer; write float(x) ** y")
-            x = Number(self.cast(one, kind.type), kind)
-            found = self._product(x, abs(int(other)))
-            return self.binary("/", 1, found) if other < 0 else found
-        if is_python(other) and other == 0.5:
-            return Number(self.builder.compute("sqrt", self.cast(one, kind.type)), kind)
+            return self._product(Number(self.cast(one, kind.type), kind), int(other))
         operands = [Number(self.cast(each, kind.type), kind) for each in (one, other)]
         if kind.type.kind != "f":
             return self.call(integer_power, *operands, self.converted(1, kind.type))
         return Number(self.builder.compute("pow", *[each.value for each in operands]), kind)
+
+    def _float_power(self, one: Any, exponent: Any, kind: Kind) -> Number | None:
+        """Returns a power of a float with few roundings, of float16 in float32; None for other exponents."""
+        x = self.cast(one, kind.type)
+        if exponent == 0.5:
+            return Number(self.builder.compute("sqrt", x), kind)
+        if exponent == -1:
+            return Number(self.builder.compute("div", self.builder.const(1, kind.type), x), kind)
+        if exponent % 1 or not 0 <= exponent <= _MOST_FLOAT_FACTORS:
+            return None
+        wide = FLOAT32 if kind.type is FLOAT16 else kind.type
+        found = self._product(Number(self.builder.cast(x, wide), Kind(wide)), int(exponent))
+        return Number(self.builder.cast(found.value, kind.type), kind)
 
     def _product(self, x: Number, n: int) -> Number:
         result = Number(self.builder.const(1, x.kind.type), x.kind)
@@ -347,6 +366,7 @@ class Arithmetic(Context):
         if isinstance(one, Vector) or isinstance(other, Vector):
             return self.each(partial(self.compare, sign), one, other)
         if is_static(one) and is_static(other) and not isinstance(one, Array) and not isinstance(other, Array):
+            _require_constants(one, other)
             return bool(_folded(sign, one, other))
         as_ints = self._out_of_range(one, other)
         if as_ints:
@@ -419,6 +439,18 @@ class Arithmetic(Context):
         if kind.kind not in "iu":
             raise UnsupportedError(f"an index is an integer; got {describe(value)}; write int(x)")
         return self.cast(value, kind if kind.bits >= 32 else INT32)
+
+
+def _require_constants(*values: Any) -> None:
+    """Raises UnsupportedError for objects that may change without being replaced: such a change is not noticed."""
+    for value in values:
+        if isinstance(value, tuple):
+            _require_constants(*value)
+        elif not isinstance(value, _CONSTANTS):
+            raise UnsupportedError(
+                f"{describe(value)} may change, and kernels are compiled for constants; use a number, a string or a "
+                "tuple of it"
+            )
 
 
 def _are_rows(values: tuple[Any, ...]) -> bool:
