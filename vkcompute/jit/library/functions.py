@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute.ir import BOOL, INT32, SCALARS, Value
+from vkcompute.ir import BOOL, FLOAT16, FLOAT32, INT32, SCALARS, Value
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.intrinsics import REMEDIES, register
 from vkcompute.jit.frontend.source import UnsupportedError
@@ -195,7 +195,11 @@ def _len(c: Compiler, x: Any) -> Any:
 
 
 def _of_floats(definition: Any, c: Compiler, *args: Any) -> Any:
-    return c.call(definition, *_floats(c, *args))
+    """Inlines a function of floats; that of float16 computes in float32."""
+    numbers = _floats(c, *args)
+    if numbers[0].kind.type is not FLOAT16:
+        return c.call(definition, *numbers)
+    return c.converted(c.call(definition, *[c.converted(each, FLOAT32) for each in numbers]), FLOAT16)
 
 
 def _of_bits(definition: Any, c: Compiler, *args: Any) -> Any:
@@ -315,9 +319,9 @@ def _register_standard() -> None:
     """Functions of standard.py, found by their names; some have other names in numpy, too."""
     also = {"degrees": ["rad2deg"], "radians": ["deg2rad"]}
     for emit, n_formats, names in (
-        (_inlined, 0, "degrees radians isfinite square"),
+        (_inlined, 0, "isfinite square"),
         (_of_bits, 1, "copysign signbit frexp modf nextafter ulp spacing"),
-        (_of_floats, 0, "heaviside sinc fmin fmax logaddexp logaddexp2"),
+        (_of_floats, 0, "degrees radians heaviside sinc fmin fmax logaddexp logaddexp2"),
     ):
         for name in names.split():
             definition = getattr(standard, name)
