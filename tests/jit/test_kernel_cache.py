@@ -131,6 +131,15 @@ def test_what_a_kernel_depends_on_is_compiled_anew(
     assert compiled.run() == (1, expected)
 
 
+def test_annotations_of_variables_are_seen(compiled: Program) -> None:
+    """Python has no code for them."""
+    compiled.replace("BIAS = 100", "import vkcompute as vc\nBIAS = 100")
+    compiled.replace("return 2 * x", "y: vc.int32  = 2 * x\n    return y")
+    assert compiled.run() == (1, _expected())
+    compiled.replace("vc.int32 ", "vc.uint32")
+    assert compiled.run() == (1, _expected())
+
+
 def test_constants_of_classes_that_show_them_otherwise(program: Program) -> None:
     program.replace("FACTOR = 3", "import enum\nclass Mode(enum.IntEnum):\n    FAST = 3\nFACTOR = Mode.FAST")
     program.replace("    FAST = 3", "    __repr__ = lambda self: self.name\n    FAST = 3")

@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import linecache
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from types import BuiltinFunctionType, FunctionType, ModuleType
+from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
 
 from vkcompute import ir
 from vkcompute._version import __version__
-from vkcompute.jit.frontend.source import code_parts
+from vkcompute.jit.frontend.source import PROGRAM, code_parts
 from vkcompute.jit.frontend.values import PLAIN, is_named, plain_text
 from vkcompute.jit.library.vector import VectorType
 
@@ -45,20 +47,41 @@ def value(found: Any) -> str | None:
 
 
 def function(found: FunctionType) -> str | None:
-    """Returns the fingerprint of a function: name, code with line numbers, defaults and annotations.
+    """Returns the fingerprint of a function: name, code with line numbers, text, defaults and annotations.
 
-    It has no captured globals. The name of an expression is its text.
+    It has no captured globals. The name of an expression is its text. Python has no code for the annotations of
+    variables, by which kernels convert; only the text has them.
     """
+    source = _text(found)
     defaults = value((found.__defaults__ or (), *(found.__kwdefaults__ or {}).items()))
     try:
         annotations = repr(found.__annotations__)
     except NameError:  # Python 3.14 evaluates annotations here, earlier versions at the definition
         return None
-    if defaults is None:
+    if defaults is None or source is None:
         return None
     place = f"{found.__code__.co_filename}:{found.__code__.co_firstlineno}"
-    text = "\0".join((found.__name__, place, *code_parts(found.__code__), defaults, annotations))
+    text = "\0".join((found.__name__, place, *code_parts(found.__code__), source, defaults, annotations))
     return f"function {hashlib.sha256(text.encode()).hexdigest()}"
+
+
+def _text(found: FunctionType) -> str | None:
+    """Returns the lines of a function in its file, or the program that has it; None if neither is known."""
+    code, program = found.__code__, vars(found).get(PROGRAM)
+    if program is not None:
+        return str(program)
+    linecache.checkcache(code.co_filename)
+    lines = linecache.getlines(code.co_filename, found.__globals__)
+    last = max([line for part in _nested(code) for _, _, line in part.co_lines() if line], default=0)
+    text = "".join(lines[code.co_firstlineno - 1 : last])
+    return None if not text and code.co_filename in ("<string>", "<stdin>") else text
+
+
+def _nested(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for each in code.co_consts:
+        if isinstance(each, CodeType):
+            yield from _nested(each)
 
 
 @functools.cache
