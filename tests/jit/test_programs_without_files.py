@@ -39,7 +39,7 @@ try:
 except vc.KernelError as error:
     print(error)
 """
-EXPECTED = "[3, 9, 15]\n{}:16:14: not supported in kernels: a set; use a tuple\n        out[0] = {1}\n"
+EXPECTED = "[3, 9, 15]\n{}:16:14: not supported in kernels: a set; use a tuple\n        out[0] = {{1}}\n"
 
 
 def output(*arguments: str, **options: Any) -> str:
@@ -94,7 +94,7 @@ def test_a_text_that_is_given(made: dict[str, Any]) -> None:
     out = np.zeros(3, np.int32)
     vc.kernel(made["Made"].kernel, source=TEXT).simulate(out)
     assert out.tolist() == [5, 7, 9]
-    with pytest.raises(vc.KernelError, match=r"<string>:16:30: .*\n {12}out\[0\] = helper\(n\) \+ {1}\n {33}\^"):
+    with pytest.raises(vc.KernelError, match=r"<string>:16:30: .*\n {12}out\[0\] = helper\(n\) \+ \{1\}\n {33}\^"):
         vc.kernel(source=TEXT)(made["outer"](3)).simulate(out)
     part = "def helper(v):\n    return v * 2\n"
     assert read(made["helper"], part).location(read(made["helper"], part).tree.body[0]) == (5, 5)

@@ -113,6 +113,18 @@ def test_prediction_follows_from_the_weights(make: Make) -> None:
     right = estimator.predict(X) == Y
     assert estimator.score(X, Y) == pytest.approx(right.mean())
     assert estimator.score(X, Y, weights) == pytest.approx((right * weights).sum() / 21)
+    with pytest.warns(UserWarning, match="A column-vector y was passed"):
+        assert estimator.score(X, Y[:, None]) == pytest.approx(right.mean())
+
+
+def test_a_score_is_of_one_label_and_weight_per_row(make: Make) -> None:
+    estimator = make(max_iter=2).fit(X, Y)
+    for labels, message in ((Y[:1], "inconsistent numbers"), (True, "1d array"), (None, "the target y is None")):
+        with pytest.raises(ValueError, match=message):
+            estimator.score(X, labels)
+    for weights, message in (([1.0], "expected"), (-1.0, "Negative"), (np.nan, "NaN"), (0.0, "only zeros")):
+        with pytest.raises(ValueError, match=message):
+            estimator.score(X, Y, weights)
 
 
 def test_shapes_and_types(make: Make) -> None:

@@ -219,9 +219,17 @@ class LogisticRegression(Estimator):
         return probabilities
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Accuracy: the fraction of rows whose predicted class equals `y`, weighted by `sample_weight`."""
-        right = self.predict(X) == np.asarray(y)
-        return float(np.average(right, weights=sample_weight))
+        """Accuracy: the fraction of rows whose predicted class equals `y`, weighted by `sample_weight`.
+
+        Raises:
+            ValueError: not one label or weight per row, or only weights of zero; else as `predict`.
+        """
+        predicted = self.predict(X)
+        right = predicted == inputs.label_column(y, len(predicted), type(self).__name__)
+        weights = None if sample_weight is None else inputs.row_weights(sample_weight, len(predicted))
+        if weights is not None and not weights.any():
+            raise ValueError("sample_weight has only zeros; give at least one row a positive weight")
+        return float(np.average(right, weights=weights))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the fitted model to `path`, a numpy .npz, atomically.

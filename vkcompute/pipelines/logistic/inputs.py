@@ -49,15 +49,7 @@ def checked_labels(y: Any, n_rows: int, owner: str) -> tuple[Array, npt.NDArray[
         ValueError: not one label per row, or not two classes; DataError for NaN and infinity.
         TypeError: labels that cannot be sorted, e.g. numbers among strings.
     """
-    if y is None:
-        raise ValueError(f"{owner} requires y to be passed, but the target y is None")
-    _refuse_sparse(y, "y")
-    labels = _one_column(np.asarray(y), owner)
-    if labels.dtype.kind == "c":
-        raise ValueError(f"Complex data not supported\n{labels}\n")
-    _require_labels_finite(labels)
-    if len(labels) != n_rows:
-        raise ValueError(f"Found input variables with inconsistent numbers of samples: [{n_rows}, {len(labels)}]")
+    labels = label_column(y, n_rows, owner)
     if labels.dtype.kind == "f" and not (labels == np.trunc(labels)).all():
         raise ValueError(
             "Unknown label type: continuous. Maybe you are trying to fit a classifier, which expects discrete classes "
@@ -78,6 +70,24 @@ def checked_labels(y: Any, n_rows: int, owner: str) -> tuple[Array, npt.NDArray[
     return classes, labels == classes[1]
 
 
+def label_column(y: Any, n_rows: int, owner: str) -> Array:
+    """Returns the labels as an array with one axis.
+
+    Raises:
+        ValueError: not one label per row; DataError for NaN and infinity.
+    """
+    if y is None:
+        raise ValueError(f"{owner} requires y to be passed, but the target y is None")
+    _refuse_sparse(y, "y")
+    labels = _one_column(np.asarray(y), owner)
+    if labels.dtype.kind == "c":
+        raise ValueError(f"Complex data not supported\n{labels}\n")
+    _require_labels_finite(labels)
+    if len(labels) != n_rows:
+        raise ValueError(f"Found input variables with inconsistent numbers of samples: [{n_rows}, {len(labels)}]")
+    return labels
+
+
 def checked_weights(sample_weight: Any, second: npt.NDArray[np.bool_]) -> Floats:
     """Validates the sample weights. Returns each row's weight as float32, negative for rows of the first class.
 
@@ -93,6 +103,20 @@ def checked_weights(sample_weight: Any, second: npt.NDArray[np.bool_]) -> Floats
     signs -= 1
     if sample_weight is None:
         return signs
+    weights = row_weights(sample_weight, n_rows)
+    if not weights[second].any() or not weights[~second].any():
+        raise ValueError("the data contains only one class, or none, once samples of weight zero are left out")
+    _, exponent = np.frexp(weights.max())
+    signs *= np.ldexp(weights, 1 - exponent).astype(np.float32)
+    return signs
+
+
+def row_weights(sample_weight: Any, n_rows: int) -> npt.NDArray[np.float64]:
+    """Returns the weight of each row.
+
+    Raises:
+        ValueError: not one weight per row, or a negative weight; DataError for NaN and infinity.
+    """
     weights = np.asarray(sample_weight, np.float64)
     if weights.ndim > 1:
         raise ValueError(f"Sample weights must be 1D array or scalar; got shape {weights.shape}")
@@ -103,11 +127,7 @@ def checked_weights(sample_weight: Any, second: npt.NDArray[np.bool_]) -> Floats
     if (weights < 0).any():
         row = int(np.argmax(weights < 0))
         raise ValueError(f"Negative values in data passed to `sample_weight`: {weights[row].item()!r} in row {row}")
-    if not weights[second].any() or not weights[~second].any():
-        raise ValueError("the data contains only one class, or none, once samples of weight zero are left out")
-    _, exponent = np.frexp(weights.max())
-    signs *= np.ldexp(weights, 1 - exponent).astype(np.float32)
-    return signs
+    return weights
 
 
 def feature_names(X: Any) -> Array | None:
