@@ -480,3 +480,44 @@ def test_choices_of_inputs_are_given_up_where_memory_is_short() -> None:
         assert content(y) == 1
         graph.run(x=gpu.full(n, 8, np.int32))
         assert content(y) == 8
+
+
+OVERLAPPING: dict[str, tuple[int, Callable[[Any, vc.Tensor], Any]]] = {
+    "multiply": (256, lambda x, out: vc.multiply(x, np.float32(2), out)),
+    "elementwise": (256, lambda x, out: vc.elementwise("x + 1")(x, out=out)),
+    "a repeated element": (768, lambda x, out: vc.elementwise("x + y")(x[:1], out, out=out)),
+}
+
+
+@pytest.mark.parametrize(("start", "work"), OVERLAPPING.values(), ids=OVERLAPPING)
+@pytest.mark.parametrize("nested", [False, True], ids=["", "nested"])
+def test_an_input_that_overlaps_the_result_is_refused(
+    gpu: vc.Runtime, start: int, work: Callable[[Any, vc.Tensor], Any], nested: bool
+) -> None:
+    base = gpu.tensor(np.arange(4096, dtype=np.float32))
+    with gpu.record(x=gpu.zeros(2048)) as graph:
+        work(graph["x"], base[512:2560])
+    if nested:
+        inner = graph
+        with gpu.record(x=gpu.zeros(2048)) as graph:
+            inner.run(x=graph["x"])
+    with pytest.raises(ValueError, match=r"overlaps a result that is computed from it.*pass a \.copy\(\)"):
+        graph.run(x=base[start : start + 2048])
+    graph.run(x=base[:2048].copy())
+
+
+def test_an_input_that_overlaps_the_result_of_a_reduction(gpu: vc.Runtime) -> None:
+    base = gpu.tensor(np.arange(4096, dtype=np.float32))
+    with gpu.record(x=gpu.zeros((1024, 2))) as graph:
+        vc.reduce("a + b", 0)(graph["x"], axis=1, out=base[512:1536])
+    graph.run(x=base[:2048].reshape(1024, 2))
+    np.testing.assert_array_equal(base[512:1536].numpy(), np.arange(2048).reshape(1024, 2).sum(1))
+
+
+def test_an_input_may_be_the_result(gpu: vc.Runtime) -> None:
+    x = gpu.tensor(np.arange(8, dtype=np.float32))
+    with gpu.record(x=x) as graph:
+        vc.elementwise("x + 1")(graph["x"], out=x)
+        vc.multiply(x, graph["x"], x)
+    graph.run()
+    np.testing.assert_array_equal(x.numpy(), np.arange(1, 9) ** 2)

@@ -14,6 +14,7 @@ from vkcompute import dtypes
 from vkcompute.core.buffer_view import TEXEL_BYTES
 from vkcompute.core.quirks import quirks_of
 from vkcompute.pipelines.npy_file import Block, NpyFile
+from vkcompute.runtime.graphs.graph import recording_graph
 from vkcompute.runtime.groups.group import GroupTensor
 from vkcompute.runtime.launching.kernel import Kernel
 from vkcompute.runtime.memory.context import cached
@@ -69,6 +70,9 @@ class Multiplier:
         direct = self._fits(out) and not any(_overlaps_shifted(tensor, out) for tensor in inputs)
         target = out if direct else self.runtime.empty(out.shape, out.dtype)
         tensors = [*inputs, target]
+        if self.runtime.scheduler.n_recordings and (graph := recording_graph(self.runtime.scheduler)) is not None:
+            for tensor in inputs:
+                graph.require_apart(tensor, target, unless_same=True)
         if out.nbytes <= self._window_bytes:
             future = self._launch(tensors, scalar, array_b)
         else:

@@ -10,6 +10,7 @@ from vkcompute.jit.compilation.arguments import MOST_ELEMENTS
 from vkcompute.jit.elementwise.program import Programs
 from vkcompute.jit.launching.loops import on_device
 from vkcompute.jit.launching.plan import launch
+from vkcompute.runtime.graphs.graph import recording_graph
 from vkcompute.runtime.memory.layout import broadcast_strides
 from vkcompute.runtime.memory.tensor import Tensor
 from vkcompute.runtime.runtime import runtime_of
@@ -102,13 +103,21 @@ def halves(n: int) -> list[slice]:
 
 
 def unaliased(tensors: Sequence[Any], masks: Sequence[tuple[bool, ...]], outs: Sequence[Tensor]) -> list[Any]:
-    """Returns the tensors, with copies of those that alias a result other than element by element."""
-    return [
-        tensor.copy()
-        if any(tensor.overlaps(out) and not (all(mask) and _same(tensor, out)) for out in outs)
-        else tensor
-        for tensor, mask in zip(tensors, masks, strict=True)
-    ]
+    """Returns the tensors, with copies of those that alias a result other than element by element.
+
+    Inputs of a graph that is recorded are checked in each run.
+    """
+    graph = recording_graph(outs[0].runtime.scheduler) if outs else None
+    found = []
+    for tensor, mask in zip(tensors, masks, strict=True):
+        if any(tensor.overlaps(out) and not (all(mask) and _same(tensor, out)) for out in outs):
+            found.append(tensor.copy())
+            continue
+        found.append(tensor)
+        for out in outs:
+            if graph is not None:
+                graph.require_apart(tensor, out, unless_same=all(mask) and tensor.contiguous and out.contiguous)
+    return found
 
 
 def _same(one: Tensor, other: Tensor) -> bool:

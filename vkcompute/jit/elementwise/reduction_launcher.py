@@ -35,6 +35,7 @@ from vkcompute.jit.elementwise.stages import IDENTITY, Stage, stage_program, sta
 from vkcompute.jit.frontend.source import Definition
 from vkcompute.jit.launching.launcher import is_exact
 from vkcompute.jit.launching.plan import places
+from vkcompute.runtime.graphs.aliasing import may_overlap
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.groups.group import GroupTensor
 from vkcompute.runtime.launching.arguments import needs_strides
@@ -87,7 +88,7 @@ class ReduceLauncher:
         else:
             check_out(name, out, left, found)
             out.refuse_broadcast()
-            if needs_strides(out) or any(map(out.overlaps, tensors)):
+            if needs_strides(out) or any(out.overlaps(each) or may_overlap(each, out) for each in tensors):
                 return self._apart(args, axis, out, keepdims, dtype, final)
         if any(exceeds_binding(each) and not each.contiguous for each in tensors):
             args = tuple([self._contiguous(each) for each in args])

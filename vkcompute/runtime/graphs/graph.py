@@ -12,6 +12,7 @@ import numpy.typing as npt
 from vkcompute.core.buffer import Buffer
 from vkcompute.core.suballoc import assign_offsets
 from vkcompute.errors import ClosedError
+from vkcompute.runtime.graphs.aliasing import Apart, apart
 from vkcompute.runtime.graphs.host_arrays import Array, HostArrays
 from vkcompute.runtime.graphs.inputs import Inputs
 from vkcompute.runtime.graphs.recording_cache import GraphRecording, RecordingCache
@@ -37,7 +38,7 @@ class Graph:
     Recordings for the last few choices of inputs are kept, with their tensors; a new choice costs the host about as
     much as the first recording. A recording never changes while the device may run it.
 
-    `stage_upload`, `stage_download`, `report`, `add` and `recording` are internal and may change.
+    `stage_upload`, `stage_download`, `report`, `require_apart`, `add` and `recording` are internal and may change.
     """
 
     def __init__(self, runtime: Context, inputs: Mapping[str, Any]) -> None:
@@ -47,6 +48,7 @@ class Graph:
         self._defaults = self._inputs.resolved({})
         self._tasks: list[Task] = []
         self._temporaries: list[Placeholder] = []
+        self._apart: list[Apart] = []
         self._arrays = HostArrays(runtime, self._owner)
         self._recordings: RecordingCache | None = None
         self.recording = False
@@ -80,7 +82,9 @@ class Graph:
             with scheduler.device.lock:
                 self.runtime.require_open()
                 memory = self._shared_memory()
-                self._recordings = RecordingCache(self.runtime, self._inputs, self._tasks, memory, self._arrays)
+                self._recordings = RecordingCache(
+                    self.runtime, self._inputs, self._tasks, self._apart, memory, self._arrays
+                )
         except BaseException:
             self.close()
             raise
@@ -117,6 +121,10 @@ class Graph:
         """Returns a buffer that is copied to the array once the run's future is known to be done."""
         self._require_recording()
         return self._arrays.staged(self._arrays.down, array.shape, array.dtype, array).buffer
+
+    def require_apart(self, read: Tensor, written: Tensor, *, unless_same: bool) -> None:
+        """Requires that two tensors do not overlap in a run; they may be the same if `unless_same`."""
+        self._apart += apart(read, written, unless_same=unless_same)
 
     def report(self, n_words: int, read: Callable[[Array], Exception | None]) -> Tensor:
         """Returns a tensor of uint32 for the next launch, which is zero before it; `read` is called with it after.
@@ -291,6 +299,7 @@ class Graph:
         tasks = [task.rebased(buffer_map, values) for task in self._tasks]
         for task in tasks:  # first: all of them are added, or none
             outer._check(task)
+        outer._apart += [each.rebased(buffer_map) for each in self._apart]
         outer._tasks += tasks * times
         return outer._recorded()
 

@@ -35,7 +35,7 @@ class Inputs:
             if name in _RESERVED:
                 raise ValueError(f"no input of a graph is called {name!r}: run() has an argument of that name")
             if isinstance(value, Tensor):
-                buffer = Placeholder(owner, f"the input {name!r} of a graph", value.nbytes)
+                buffer = Placeholder(owner, f"the input {name!r} of a graph", value.nbytes, is_input=True)
                 self._placeholders[name] = Tensor(runtime, buffer, 0, value.shape, value.strides, value.dtype)
             else:
                 self._placeholders[name] = Parameter(name, _copied(value))

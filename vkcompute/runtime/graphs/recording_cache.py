@@ -8,6 +8,7 @@ from weakref import WeakSet
 
 from vkcompute.core.command import CommandPool
 from vkcompute.errors import OutOfDeviceMemory
+from vkcompute.runtime.graphs.aliasing import Apart
 from vkcompute.runtime.graphs.host_arrays import HostArrays, Staging
 from vkcompute.runtime.graphs.inputs import Inputs
 from vkcompute.runtime.memory.context import Context, cached
@@ -42,9 +43,16 @@ class RecordingCache:
     """
 
     def __init__(
-        self, runtime: Context, inputs: Inputs, tasks: list[Task], memory: BufferMap, arrays: HostArrays
+        self,
+        runtime: Context,
+        inputs: Inputs,
+        tasks: list[Task],
+        apart: list[Apart],
+        memory: BufferMap,
+        arrays: HostArrays,
     ) -> None:
         self._runtime, self._inputs, self._tasks, self._memory, self._arrays = runtime, inputs, tasks, memory, arrays
+        self._apart = apart
         self._kept: dict[Any, list[GraphRecording]] = {}
         queue = runtime.scheduler.placement.recording_queue
         self._pool, self.family = CommandPool(queue), queue.family
@@ -94,6 +102,8 @@ class RecordingCache:
         if self._arrays.used:
             staging = Staging(self._runtime, self._arrays.up, [*self._arrays.reports, *self._arrays.down])
             buffer_map = {**buffer_map, **staging.buffer_map}
+        for each in self._apart:
+            each.rebased(inputs[0]).check(self._runtime)
         bindings: Bindings = {}
         tasks = [task.rebased(*inputs).resolved(buffer_map, bindings) for task in self._tasks]
         return GraphRecording(self._pool, tasks, staging, self._runtime.scheduler.submit_limit_s)

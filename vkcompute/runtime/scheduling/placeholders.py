@@ -32,13 +32,14 @@ class Placeholder(Buffer):
     Attributes:
         owner: the same object for all placeholders of a graph.
         what: for messages.
+        is_input: True for an input, which may be any tensor in a run; False for a temporary.
     """
 
-    __slots__ = ("owner", "what")
+    __slots__ = ("is_input", "owner", "what")
 
-    def __init__(self, owner: object, what: str, nbytes: int) -> None:
+    def __init__(self, owner: object, what: str, nbytes: int, *, is_input: bool = False) -> None:
         self._open = False  # it has no memory to give back
-        self.owner, self.what = owner, what
+        self.owner, self.what, self.is_input = owner, what, is_input
         self.offset, self.used_bytes = 0, nbytes
         self.nbytes = -(-max(nbytes, 1) // PADDING) * PADDING
         self.block = cast(Block, _NoBlock(what))

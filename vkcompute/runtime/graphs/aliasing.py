@@ -1,0 +1,53 @@
+"""Ranges of memory that must be apart in each run of a graph: what a function reads and its result."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from vkcompute.runtime.memory.context import Context
+from vkcompute.runtime.memory.tensor import Tensor
+from vkcompute.runtime.scheduling.access_history import Range
+from vkcompute.runtime.scheduling.placeholders import Placeholder
+from vkcompute.runtime.scheduling.task import BufferMap
+
+
+class Apart(NamedTuple):
+    """A range that is read and one that is written by the same task, which must not overlap.
+
+    Attributes:
+        unless_same: True if they may be the same range, as each element is read before it is written.
+    """
+
+    read: Range
+    written: Range
+    unless_same: bool
+
+    def rebased(self, buffer_map: BufferMap) -> Apart:
+        """Returns it with other buffers."""
+        return self._replace(read=_rebased(self.read, buffer_map), written=_rebased(self.written, buffer_map))
+
+    def check(self, context: Context) -> None:
+        """Raises ValueError if the ranges overlap."""
+        (mine, start, stop), (its, first, last) = self.read, self.written
+        if mine is its and start < last and first < stop and not (self.unless_same and self.read == self.written):
+            raise ValueError(
+                f"an input of this graph on {context.device} overlaps a result that is computed from it: bytes {start} "
+                f"to {stop} and {first} to {last} of one buffer; pass a .copy()"
+            )
+
+
+def apart(read: Tensor, written: Tensor, *, unless_same: bool) -> list[Apart]:
+    """Returns the rule for two tensors; none if they cannot overlap in a run unless they do in the recording."""
+    return [Apart(read.range, written.range, unless_same)] if may_overlap(read, written) else []
+
+
+def may_overlap(one: Tensor, other: Tensor) -> bool:
+    """True if one of two tensors is an input of a graph, and neither is a temporary: they may overlap in a run."""
+    places = [each.buffer for each in (one, other) if isinstance(each.buffer, Placeholder)]
+    return bool(places) and all(place.is_input for place in places)
+
+
+def _rebased(given: Range, buffer_map: BufferMap) -> Range:
+    buffer, start, stop = given
+    other, offset = buffer_map.get(buffer, (buffer, 0))
+    return other, start + offset, stop + offset
