@@ -93,7 +93,7 @@ def elementwise(expression: str, dtypes: Sequence[str], masks: Sequence[tuple[bo
     function = vc.elementwise(expression)
     signature = tuple([(np.dtype(name).char, 1) for name in dtypes])
     block = SINGLE if masks else wide([np.dtype(name).itemsize for name in dtypes])
-    key = signature, masks or ((True,),) * len(dtypes), (), block, False
+    key = signature, masks or ((True,),) * len(dtypes), (), (), block, False
     spirv = function._launch._programs.find(key).spirv
     return Shader(f"elementwise: {expression}, {', '.join(dtypes)}{', broadcast' if masks else ''}", spirv)
 

@@ -136,7 +136,9 @@ class _Invocation:
         self._values.update(zip(values, numbers, strict=True))
 
     def _array(self, memory: Memory) -> Any:
-        return self._private[memory] if memory.private else self._arrays[memory.name]
+        if not memory.private:
+            return self._arrays[memory.name]
+        return self._private.setdefault(memory, np.zeros(memory.length or 0, memory.element.numpy))
 
 
 def run(
