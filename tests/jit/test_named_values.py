@@ -258,3 +258,19 @@ def test_errors_of_attributes(gpu: vc.Runtime) -> None:
     ):
         with pytest.raises(KernelError, match=message):
             kernel[1, 1](gpu.zeros(1))
+
+
+def test_an_attribute_that_is_deleted_after_a_launch(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SPACE, "rate", 2.0, raising=False)
+
+    @vc.kernel
+    def kernel(out: Any) -> None:
+        out[0] = SPACE.rate
+
+    for _ in range(2):
+        kernel[1, 1](gpu.zeros(2))
+    out = gpu.zeros(2)
+    kernel[1, 1](out)
+    monkeypatch.delattr(SPACE, "rate")
+    with pytest.raises(KernelError, match=r"SimpleNamespace has no attribute rate"):
+        kernel[1, 1](out)

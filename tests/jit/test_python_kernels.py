@@ -122,6 +122,26 @@ def test_default_grid_of_two_axes(gpu: vc.Runtime, shape: tuple[int, int]) -> No
     assert np.array_equal(out.numpy(), y * 1000 + x)
 
 
+@vc.kernel
+def rows(out):
+    i = vc.global_id(0)
+    if i < out.shape[0]:
+        for j in range(out.shape[1]):
+            out[i, j] += i
+
+
+@pytest.mark.parametrize("simulated", [False, True])
+def test_one_invocation_per_row_needs_a_grid(gpu: vc.Runtime, simulated: bool) -> None:
+    """The default grid would start several invocations for each row."""
+    launched, out = rows.simulate if simulated else rows, gpu.zeros((70, 3), np.int32)
+    with pytest.raises(
+        ValueError, match=r"rows reads ids along x only.*shape \(70, 3\).*give the grid, as rows\[groups"
+    ):
+        launched(out)
+    launched[2, 64](out)
+    np.testing.assert_array_equal(out.numpy(), np.arange(70)[:, None] * [1, 1, 1])
+
+
 @pytest.mark.parametrize("shape", [(1, 1, 1), (3, 9, 35), (7, 3, 2)])
 def test_default_grid_of_three_axes(gpu: vc.Runtime, shape: tuple[int, int, int]) -> None:
     out = gpu.zeros(shape, np.int32)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from vkcompute.errors import IrError
 from vkcompute.ir.atomics import ATOMICS
 from vkcompute.ir.builder import Builder, Loop
-from vkcompute.ir.divergence import divergent_barrier
+from vkcompute.ir.divergence import axes_of_ids, divergent_barrier
 from vkcompute.ir.float_atomics import emulate_float_atomics, float_atomics
 from vkcompute.ir.function import Constant, Function, Value
 from vkcompute.ir.grid_wrapping import wrap_grid
@@ -38,6 +38,7 @@ from vkcompute.ir.verifier import verify
 __all__ = [
     "ATOMICS", "BOOL", "FLOAT16", "FLOAT32", "FLOAT64", "INT16", "INT32", "INT64", "OPERATIONS", "SCALARS",
     "SUBGROUP_OPERATIONS", "UINT32", "UINT64", "UINT8", "Builder", "Constant", "Function", "IrError", "Loop",
-    "Memory", "Operation", "Scalar", "Value", "certain_excess", "divergent_barrier", "emulate_float_atomics",
-    "float_atomics", "lower", "most_iterations", "optimize", "text", "verify", "with_cut_detection", "wrap_grid",
+    "Memory", "Operation", "Scalar", "Value", "axes_of_ids", "certain_excess", "divergent_barrier",
+    "emulate_float_atomics", "float_atomics", "lower", "most_iterations", "optimize", "text", "verify",
+    "with_cut_detection", "wrap_grid",
 ]  # fmt: skip

@@ -94,3 +94,9 @@ def _is_source(op: Op) -> bool:
     if op.code == "builtin":
         return not BUILTINS[op.attribute[0]].uniform
     return op.operation.divergent
+
+
+def axes_of_ids(function: Function) -> int:
+    """Number of axes along which a function reads ids of invocations or workgroups; 0 if it reads none."""
+    used = [op.attribute for op in walk(function.body) if op.code == "builtin"]
+    return max([axis + 1 for name, axis in used if name in ("global_id", "local_id", "group_id")], default=0)

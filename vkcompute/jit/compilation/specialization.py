@@ -44,6 +44,7 @@ class Specialization:
         dtypes: names of the dtypes of the results, of a function of elements.
         single: True if that function returns a number, False for a tuple of numbers.
         block: the number of elements that an invocation computes, of a function of elements.
+        n_ids: the number of axes along which a kernel reads ids; 0 if it reads none.
     """
 
     spirv: bytes
@@ -61,6 +62,7 @@ class Specialization:
     dtypes: tuple[str, ...] = ()
     single: bool = True
     block: int = 1
+    n_ids: int = 0
 
     @property
     def is_current(self) -> bool:
@@ -76,6 +78,7 @@ def specialize(definition: Definition, signature: Signature, options: CompileOpt
     """
     try:
         compiler = build(Compiler, definition, signature, options)
+        n_ids = ir.axes_of_ids(compiler.function)
         built, first = optimized(compiler.function, options), compiler.first_assigned
         scalars = [
             (n, TRUTH if each in (bool, np.bool_) else VALUE)
@@ -98,6 +101,7 @@ def specialize(definition: Definition, signature: Signature, options: CompileOpt
             tuple(sorted(compiler.limits)),
             tuple([(tensors.index(n), at) for at, (n, what) in enumerate(pushes) if what == OFFSET]),
             tuple(compiler.tables),
+            n_ids=n_ids,
         )
     except RecursionError:
         raise definition.source.too_deep() from None

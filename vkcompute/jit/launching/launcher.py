@@ -132,7 +132,7 @@ class Launcher:
         if found.linear is not None and args[found.linear].size <= most * found.local_size[0]:
             return None
         shape = args[found.first].shape if found.first is not None else None
-        return grid_over(self._name, shape, found.local_size)
+        return grid_over(self._name, shape, found.local_size, found.n_ids)
 
     def _reporting(
         self,

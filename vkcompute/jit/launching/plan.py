@@ -47,9 +47,12 @@ class Plan:
         kernel, found = self._kernel(), self._found()
         if kernel is None or found is None or (scheduler := kernel.runtime.scheduler).n_recordings:
             return None
-        for lookup, name, value, _ in found.captured:
-            if lookup(name) is not value:
-                return None
+        try:
+            for lookup, name, value, _ in found.captured:
+                if lookup(name) is not value:
+                    return None
+        except (AttributeError, KeyError, ValueError):  # deleted: compiling again says so
+            return None
         values = [*self._values(args), *self._extents]
         if self._harmless is not None and not ((harmless := self._harmless()) and harmless(values, self._grid)):
             return None

@@ -16,7 +16,7 @@ import numpy as np
 
 from vkcompute import dtypes
 from vkcompute.errors import KernelError, hides_calls
-from vkcompute.ir import Memory
+from vkcompute.ir import Memory, axes_of_ids
 from vkcompute.ir.function import Function, walk
 from vkcompute.jit.compilation.annotations import annotations_of, typed
 from vkcompute.jit.compilation.arguments import bound, group_of, kind_of_array, kind_of_number, remedy
@@ -107,7 +107,8 @@ def _simulated(definition: Definition, given: list[Any], config: LaunchConfig) -
     groups, first = config.groups, recorder.first_assigned
     if groups is None:
         shape = None if first is None else arrays[first].shape
-        groups = grid_over(recorder.function.name, shape, recorder.function.local_size)
+        function = recorder.function
+        groups = grid_over(function.name, shape, function.local_size, axes_of_ids(function))
     _run(recorder, arrays, groups, [_marked(each, marks) if isinstance(each, tensor) else None for each in given])
     for position in recorder.written:
         if isinstance(given[position], tensor):
