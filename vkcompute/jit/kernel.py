@@ -200,8 +200,8 @@ def kernel(
 
     **Grid.** The default grid covers the first tensor to which the kernel assigns, rounded up to whole workgroups:
     compare the ID with the size. For two or three axes, `vc.global_id(0)` counts along the last, which is contiguous,
-    and `vc.global_id(1)` along the one before. A kernel that reads ids along fewer axes, as one invocation per row does,
-    needs an explicit grid.
+    and `vc.global_id(1)` along the one before. A kernel that reads ids along fewer axes, as one invocation per row
+    does, needs an explicit grid.
 
     **Arguments** are numbers, and tensors and views of fewer than 2**31 elements, indexed by one int per axis. A
     negative constant index counts from the end. An index out of bounds is undefined unless checked. A Python int is
