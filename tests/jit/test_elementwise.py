@@ -125,6 +125,7 @@ def test_functions_types_and_constants_in_expressions(gpu: vc.Runtime) -> None:
         ("int32(x * 10) % 7", (x * 10).astype(np.int32) % 7),
         ("pow(int32(x), 3) + int32(round(x))", x.astype(np.int32) ** 3 + np.rint(x).astype(np.int32)),
         ("round(x) + round(x, 1)", np.round(x) + np.round(x, 1)),
+        ("rint(int32(x)) + 0", np.rint(x.astype(np.int32))),
         ("-1 < x <= 1 and not x == 0", (x > -1) & (x <= 1) & (x != 0)),
     ]:
         if np.asarray(expected).dtype == bool and missing(lambda: gpu_bool(gpu)) is None:

@@ -277,7 +277,7 @@ def _register_numbers() -> None:
         _register_folded([getattr(np, name)], partial(_rounded, name, False), 1)
         _register_folded([getattr(math, name)], partial(_rounded, name, True), 1)
     _register_folded([np.fix], partial(_rounded, "trunc", False), 1)
-    _register_folded([np.rint], partial(_rounded, "round", False), 1)
+    _register_folded([np.rint], partial(_real, "round"), 1)
     _register_folded([round], _round, (1, 2))
     register([np.round, np.around], _decimals, (1, 2), folds=True, keywords=standard.around)
     for name in ("isnan", "isinf"):
