@@ -34,15 +34,17 @@ REFUSED = [
     ("y = x + 1", "takes numbers; got the tensor x (float32, 1-D); index it, as x[i]", "x + 1"),
     ("y = i if x else 0", "the tensor x (float32, 1-D) has no truth value", "i if"),
     ("y = x[i, 2]", "x takes 1 indices, one per axis; got 2; write x[i]", "x[i, 2]"),
-    ("y = x[0.5]", "an index is an integer; got a Python float; write int(x)", "x[0.5]"),
-    ("y = x[x[i]]", "an index is an integer; got float32; write int(x)", "x[x[i]]"),
-    ("y = x[i] & 1", "& takes integers; got float32 and a Python int; convert with int(x)", "x[i] & 1"),
+    ("y = x[0.5]", "an index is an integer; got a Python float; write // for /, or int(…)", "x[0.5]"),
+    ("y = x[x[i]]", "an index is an integer; got float32; write // for /, or int(…)", "x[x[i]]"),
+    ("y = x[i] & 1", "& takes integers; got float32 and a Python int; write 'and' between conditions", "x[i] & 1"),
+    ("y = x[i] ^ 2", "got float32 and a Python int; write x ** y for a power, or convert with int(x)", "x[i] ^ 2"),
     ("y = (i < 1) + (i < 2)", "+ takes numbers; got bool and bool", "(i < 1)"),
     ("y = i << 0.5", "<< takes integers; got int32 and a Python float", "i << 0.5"),
     ("y = i + 5000000000", "5000000000 does not fit int32; convert the other operand", "i + 5"),
     ("y = i @ i", "@ takes two vectors; got int32 and int32; multiply and add", "i @ i"),
     ("y = 1 // 0", "integer division or modulo by zero", "1 // 0"),
     ("y = i / 0", "division by zero; write math.inf or math.nan", "i / 0"),
+    ("y = i // 0", "division by zero; integers have no infinity: change the divisor", "i // 0"),
     ("y = x[i] % np.float32(0)", "division by zero", "x[i] %"),
     ("y = i ** -1", "an integer to a negative power is not an integer", "i ** -1"),
     ("y = i is x", "is compares with None and enums only; write ==", "i is x"),
@@ -56,7 +58,7 @@ REFUSED = [
     ("for j in (1, (2, 3)): pass", "a tuple of 2 is indexed by a constant in range", "(1, (2, 3))"),
     ("for j, k in (1, 2): pass", "2 names take a tuple of 2; got a Python int", "j, k"),
     ("for j in enumerate(range(3)): pass", "range cannot be called in a kernel", "range(3)"),
-    ("for j in range(x[i]): pass", "range takes integers; got float32; write int(x)", "range(x[i])"),
+    ("for j in range(x[i]): pass", "range takes integers; got float32; write // for /, or int(…)", "range(x[i])"),
     ("for j in range(0, 3, 0): pass", "the step of a range is not 0", "range(0, 3, 0)"),
     ("for a, b in zip((1, 2), (3, 4), strict=True): pass", "stops at the shortest; strict=True cannot raise", "zip"),
     ("for a, b in enumerate(x, 1, 2): pass", "enumerate takes a sequence, and optionally the first", "enumerate"),
@@ -80,7 +82,9 @@ REFUSED = [
     ("y = vc.subgroup.sum(i)", "subgroup has no attribute sum; did you mean add?", "vc.subgroup.sum"),
     ("y = vc.subgroup_add(i)", "vkcompute has no attribute subgroup_add; did you mean subgroup.add?", "vc.sub"),
     ("vc.atomic.sub(x, 0, 1)", "no attribute sub; write atomic.add of a negative number", "vc.atomic.sub"),
-    ("y = np.i0(i)", "np.i0 cannot be called in a kernel", "np.i0"),
+    ("y = np.i0(i)", "np.i0 cannot be called in a kernel; call functions written in Python, or those that", "np.i0"),
+    ("y = np.random.rand()", "rand cannot be called in a kernel; write vc.random.uniform(counter, key)", "np.random"),
+    ("y = random.random()", "random cannot be called in a kernel; write vc.random.uniform(counter, key)", "random"),
     ("y = vc.global_id(i)", "an axis is 0, 1 or 2, known at compile time; got int32", "vc.global_id"),
     ("y = vc.global_id(3)", "an axis is 0, 1 or 2, known at compile time; got 3", "vc.global_id"),
     ("y = vc.globalid(0)", "vkcompute has no attribute globalid; did you mean global_id?", "vc.globalid"),
@@ -103,7 +107,7 @@ REFUSED = [
 ]  # fmt: skip
 
 MODULE = """
-import functools, math
+import functools, math, random
 import numpy as np
 import vkcompute as vc
 table = np.zeros(3, complex)

@@ -130,7 +130,7 @@ def geometry(x, y, out):
     out[i, 3], out[i, 4] = vc.vector.length(a), np.linalg.norm(b)
     out[i, 5], out[i, 6], out[i, 7] = vc.vector.normalize(a)
     out[i, 8], out[i, 9], out[i, 10] = vc.vector.cross(a, b)
-    out[i, 11] = np.cross(a, b).x
+    out[i, 11] = np.cross(a, y[i]).x
     out[i, 12], out[i, 13], out[i, 14] = np.sqrt(abs(a))
 
 
@@ -295,7 +295,7 @@ REFUSED = [
     ("vc.float32x2(v)", "float32x2 takes 2 numbers, or one for all; got 3 (float32x3)"),
     ("vc.float32x2(x, 1)", "this takes numbers; got the tensor x"),
     ("v + w", "operands are vectors of one length; got float32x3 and int32x2; take parts, as v.xy"),
-    ("v + (1, 2, 3)", "tuples have + of two tuples, and * of an int known at compile time"),
+    ("v + (1, 2, 3)", "tuples have + of two tuples, and * of an int known at compile time; got float32 + a tuple of 3"),
     ("v.q", "float32x3 has no attribute q; it has up to four letters of xyz or rgb, as v.xy"),
     ("v.w", "float32x3 has no attribute w"),
     ("w.xg", "int32x2 has no attribute xg"),
@@ -309,9 +309,10 @@ REFUSED = [
     ("x[i] = v", "this takes numbers; got float32x3; take an element, as v.x"),
     ("v @ 2", "@ takes two vectors; got float32x3 and a Python int"),
     ("v @ w", "operands are vectors of one length"),
-    ("vc.vector.dot(v, 2.0)", "@ takes two vectors; got float32x3 and a Python float"),
+    ("vc.vector.dot(v, 2.0)", "dot takes vectors; got float32x3 and a Python float; make vectors"),
+    ("np.linalg.norm(x)", "norm takes vectors; got the tensor x (float32, 1-D); make vectors, as vc.float32x3(x"),
     ("x @ x", "@ takes two vectors; got the tensor x"),
-    ("v & v", "& takes integers; got float32 and float32; convert with int(x)"),
+    ("v & v", "& takes integers; got float32 and float32; write 'and' between"),
     ("float(v)", "this takes numbers; got float32x3; take an element, as v.x"),
     ("x[v] = 1", "x takes 1 indices, one per axis; got 3"),
     ("if v > 1: x[i] = 1", "boolx3 has no truth value; write any(v) or all(v)"),

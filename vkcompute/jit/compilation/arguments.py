@@ -24,7 +24,11 @@ def bound(name: str, parameters: Parameters, args: tuple[Any, ...], named: Mappi
     try:
         found = parameters.bind(*args, **named)
     except TypeError as error:
-        raise TypeError(f"{name}(): {error}") from None
+        unknown = next((each for each in named if each not in parameters.parameters), None)
+        if unknown is None:
+            raise TypeError(f"{name}(): {error}") from None
+        rule = f"{name}(): got an unexpected keyword argument {unknown!r}"  # bind names missing arguments first
+        raise TypeError(f"{rule}; it takes {', '.join(parameters.parameters) or 'none'}") from None
     found.apply_defaults()
     return found.args
 

@@ -49,6 +49,11 @@ _PLAIN = {"+": "add", "-": "sub", "*": "mul", "/": "div", "%": "mod"}
 _BITS = {"&": "and", "|": "or", "^": "xor"}
 _COMPARISONS = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
 _DIVISIONS = {"//": float_floor_divide, "%": float_modulo}
+_MEANT = {
+    "^": "write x ** y for a power, or ",
+    "&": "write 'and' between conditions, or ",
+    "|": "write 'or' between conditions, or ",
+}
 _MOST_SELECTED = 4096  # lavapipe and SwiftShader compile it in 1 to 3 s; their time grows faster than the number
 _CONSTANTS = *PLAIN, Enum, type, np.dtype, np.ufunc, FunctionType, BuiltinFunctionType, ModuleType
 """Types of objects from outside whose truth and equality never change."""
@@ -221,7 +226,9 @@ class Arithmetic(Context):
         else:
             self.demand_kind("iuf", kind, sign, one, other)
         if sign in ("/", "//", "%") and not isinstance(other, Number) and other == 0:
-            raise UnsupportedError("division by zero; write math.inf or math.nan")  # of constants lavapipe makes 0
+            whole = sign != "/" and kind.type.kind != "f"
+            remedy = "integers have no infinity: change the divisor" if whole else "write math.inf or math.nan"
+            raise UnsupportedError(f"division by zero; {remedy}")  # of constants lavapipe makes 0
         if sign == "/" and kind.type.kind != "f":
             kind = Kind(floating(kind.type, self.real), kind.weak)
         x, y = self.cast(one, kind.type), self.cast(other, kind.type)
@@ -270,7 +277,11 @@ class Arithmetic(Context):
         if kind.type.kind in allowed:
             return
         got = " and ".join(describe(each) for each in operands)
-        remedy = "use & | ^ or not, or count with int(x)" if kind.type is BOOL else "convert with int(x)"
+        remedy = (
+            "use & | ^ or not, or count with int(x)"
+            if kind.type is BOOL
+            else _MEANT.get(sign, "") + "convert with int(x)"
+        )
         raise UnsupportedError(f"{sign} takes {'numbers' if 'f' in allowed else 'integers'}; got {got}; {remedy}")
 
     def _shift(self, sign: str, x: Value, y: Value, kind: Scalar) -> Value:
@@ -437,7 +448,7 @@ class Arithmetic(Context):
         """Converts a number to an index: an integer of at least 32 bits."""
         kind = self.kind(value).type
         if kind.kind not in "iu":
-            raise UnsupportedError(f"an index is an integer; got {describe(value)}; write int(x)")
+            raise UnsupportedError(f"an index is an integer; got {describe(value)}; write // for /, or int(…)")
         return self.cast(value, kind if kind.bits >= 32 else INT32)
 
 

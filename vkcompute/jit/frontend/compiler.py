@@ -23,7 +23,7 @@ from vkcompute.jit.frontend.captured import Table, suggestion
 from vkcompute.jit.frontend.context import Frame
 from vkcompute.jit.frontend.control import RESULT, RETURNED, Build, ControlFlow, LoopEdges
 from vkcompute.jit.frontend.desugaring import BUILTIN, CheckedBuiltin
-from vkcompute.jit.frontend.intrinsics import INTRINSICS, REMEDIES, Intrinsic, accepted, folded
+from vkcompute.jit.frontend.intrinsics import INTRINSICS, Intrinsic, accepted, folded, remedy_for
 from vkcompute.jit.frontend.memory import indexed
 from vkcompute.jit.frontend.source import (
     Definition,
@@ -326,9 +326,7 @@ class Compiler(ControlFlow):
                 return function(*args, **named)
             except TypeError as error:
                 raise UnsupportedError(str(error).replace(".__new__", "")) from None
-        known = isinstance(function, Callable) and REMEDIES.get(function)  # type: ignore[arg-type]
-        remedy = known or "call Python functions, or those that vc.kernel lists"
-        remedy = "write it as 'for i in range(n):' only" if function is range else remedy
+        remedy = "write it as 'for i in range(n):' only" if function is range else remedy_for(function)
         name = ast.unparse(node.func) if hasattr(function, "__name__") else describe(function)
         raise UnsupportedError(f"{name} cannot be called in a kernel; {remedy}")
 

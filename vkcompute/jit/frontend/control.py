@@ -145,7 +145,7 @@ class ControlFlow(PrivateArrays):
         kinds = [self.kind(each) for each in args]
         wrong = [describe(each) for each, kind in zip(args, kinds, strict=True) if kind.type.kind not in "iu"]
         if wrong:
-            raise UnsupportedError(f"range takes integers; got {', '.join(wrong)}; write int(x)")
+            raise UnsupportedError(f"range takes integers; got {', '.join(wrong)}; write // for /, or int(…)")
         if len(args) == 3 and args[2] == 0 and is_python(args[2]):
             raise UnsupportedError("the step of a range is not 0")
         kind = INT64 if any(each.type.bits == 64 for each in kinds) else INT32

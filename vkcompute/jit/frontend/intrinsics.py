@@ -83,6 +83,15 @@ def accepted(function: Any, n: int) -> Intrinsic:
     raise UnsupportedError(f"{rule}{entry.usage}")
 
 
+def remedy_for(function: Any) -> str:
+    """Returns the replacement of a function that kernels do not support, for the error message."""
+    if isinstance(function, Callable) and function in REMEDIES:  # type: ignore[arg-type]
+        return REMEDIES[function]
+    if type(getattr(function, "__self__", None)).__module__.startswith(("random", "numpy.random.")):
+        return "write vc.random.uniform(counter, key)"
+    return "call functions written in Python, or those that help(vc.kernel) lists; pass other values as arguments"
+
+
 def _public_name(function: Any) -> str:
     """Returns the name with its namespace in vkcompute, if it has one."""
     namespace = (getattr(function, "__module__", "") or "").rpartition("vkcompute.jit.library.")[2]

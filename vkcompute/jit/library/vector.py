@@ -82,11 +82,26 @@ def _vector(kind: VectorType, c: Compiler, *parts: Any) -> Vector:
     return Vector([c.converted(x, SCALARS[kind.element]) for x in numbers])
 
 
+def _of_vectors(name: str, definition: Any, c: Compiler, *args: Any) -> Any:
+    """Inlines a function of vectors; one of two arguments may be a row, which takes the other's length."""
+    n = next((len(each) for each in args if isinstance(each, Vector)), 0)
+    if not n or not all(isinstance(each, (Vector, Row)) for each in args):
+        got = " and ".join(map(describe, args))
+        remedy = "make vectors, as vc.float32x3(x, y, z), or add products of elements in a loop"
+        raise UnsupportedError(f"{name} takes vectors; got {got}; {remedy}")
+    return c.call(definition, *[c.loaded(each, n) if isinstance(each, Row) else each for each in args])
+
+
 for _type in [each for each in globals().values() if isinstance(each, VectorType)]:
     register([_type], partial(_vector, _type), (1, None))
-register([np.dot], lambda c, a, b: c.call(dot, a, b), 2)
-register([np.cross], lambda c, a, b: c.call(cross, a, b), 2)
-register([np.linalg.norm], lambda c, v: c.call(length, v), 1)
+for _definition, _twin, _n in (
+    (dot, np.dot, 2),
+    (length, np.linalg.norm, 1),
+    (normalize, None, 1),
+    (cross, np.cross, 2),
+):
+    for _function in (_definition, _twin) if _twin else (_definition,):
+        register([_function], partial(_of_vectors, _function.__name__, _definition), _n, keywords=_definition)
 
 
 def __dir__() -> list[str]:
