@@ -109,7 +109,8 @@ def test_of_two_drivers_one_is_chosen(
 def test_no_driver(vk_done: Callable[..., Done]) -> None:
     nowhere = {"VK_ICD_FILENAMES": "/nonexistent.json", "VK_DRIVER_FILES": "/nonexistent.json"}
     done = vk_done("info", env=nowhere)
-    assert "finds no driver" in done.error()
+    files = "VK_DRIVER_FILES=/nonexistent.json and VK_ICD_FILENAMES=/nonexistent.json"
+    assert f"finds no driver; {files} restricts the choice: correct or unset it" in done.error()
     assert done.out == ""
 
 

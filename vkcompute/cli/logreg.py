@@ -31,7 +31,7 @@ def add_parser(commands: Commands) -> None:
     """Adds the command's parser, with its subcommands `train` and `predict`."""
     text = "Trains a logistic regression on a CSV file, and predicts with it."
     parser: Parser = commands.add_parser("logreg", help="train on a CSV file, and predict", description=text)
-    subcommands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    subcommands = parser.add_subparsers(title="commands", metavar="train|predict", required=True)
     _add_train(subcommands)
     _add_predict(subcommands)
 

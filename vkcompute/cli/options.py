@@ -7,6 +7,7 @@ import math
 import os
 import re
 from collections.abc import Callable
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NoReturn, TypeAlias
 
@@ -44,7 +45,18 @@ class Parser(argparse.ArgumentParser):
         """Adds --device, None by default."""
         self.add_argument("--device", metavar="X", help="the device: its index, or part of its name")
 
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parses as argparse does. Unknown arguments are an error of the subcommand that got them."""
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            known = [*self._option_string_actions]
+            close = [f"did you mean {match}?" for each in unknown for match in get_close_matches(each, known, 1)]
+            self.error("; ".join([f"unrecognized arguments: {' '.join(unknown)}", *close]))
+        return found, unknown
+
     def error(self, message: str) -> NoReturn:
+        if message.startswith("argument COMMAND"):  # perhaps the value of an option before it
+            message += "; options of a command follow its name"
         raise UsageError(f"{message} (see `{self.prog} --help`)")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Any
 
@@ -14,10 +15,18 @@ _PORTABILITY_BIT = 0x1  # VK_INSTANCE_CREATE_ENUMERATE_PORTABILITY_BIT_KHR
 _DEBUG_UTILS = "VK_EXT_debug_utils"
 _PORTABILITY = "VK_KHR_portability_enumeration"
 
-INSTALL_A_DRIVER = (
+_INSTALL = (
     "install the GPU vendor's driver, or a software one (Debian and Ubuntu: `apt install mesa-vulkan-drivers`); in a "
     "container with an NVIDIA GPU set NVIDIA_DRIVER_CAPABILITIES=compute,utility,graphics"
 )
+DRIVER_SELECTORS = "VK_DRIVER_FILES", "VK_ICD_FILENAMES", "VK_LOADER_DRIVERS_SELECT", "VK_LOADER_DRIVERS_DISABLE"
+"""Environment variables by which the loader restricts the drivers: Vulkan-Loader, docs/LoaderDriverInterface.md"""
+
+
+def remedy_without_driver() -> str:
+    """The remedy where the loader finds no driver or no device: the variables that restrict it, or an installation."""
+    given = " and ".join(f"{name}={os.environ[name]}" for name in DRIVER_SELECTORS if os.environ.get(name))
+    return f"{given} restricts the choice: correct or unset it" if given else _INSTALL
 
 
 def layers() -> list[str]:
@@ -53,7 +62,7 @@ class Instance(Handle):
             vk.check(vk.lib.vkCreateInstance(info, vk.NULL, pointer), "vkCreateInstance")
         except VulkanError as error:
             if error.result == "VK_ERROR_INCOMPATIBLE_DRIVER":
-                raise NoDevice(f"the Vulkan loader finds no driver; {INSTALL_A_DRIVER}") from error
+                raise NoDevice(f"the Vulkan loader finds no driver; {remedy_without_driver()}") from error
             raise
         self.handle: Any = pointer[0]
         self._deletions.append((vk.lib.vkDestroyInstance, self.handle, vk.NULL))

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 from vkcompute.core import features, vk
-from vkcompute.core.instance import INSTALL_A_DRIVER, Instance
+from vkcompute.core.instance import Instance, remedy_without_driver
 from vkcompute.errors import NoDevice
 
 _TYPES = ("other", "integrated", "discrete", "virtual", "cpu")
@@ -243,7 +243,7 @@ def choose(
     if isinstance(wanted, bool) or not isinstance(wanted, (int, str, type(None))):
         raise TypeError(f"a device is chosen by index (int) or by part of its name (str); got {wanted!r}")
     if not devices:
-        raise NoDevice(f"the Vulkan drivers on this machine offer no device; {INSTALL_A_DRIVER}")
+        raise NoDevice(f"the Vulkan drivers on this machine offer no device; {remedy_without_driver()}")
     asked = "" if wanted is None else f" {wanted!r}"
     if wanted is None and environment:
         wanted, asked = environment, f" {environment!r}, from VKCOMPUTE_DEVICE"

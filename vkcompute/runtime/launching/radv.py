@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from vkcompute.core.compiler_device import CompilerDevice
-from vkcompute.core.instance import Instance
+from vkcompute.core.instance import DRIVER_SELECTORS, Instance
 from vkcompute.core.physical import choose, enumerate_devices
 from vkcompute.errors import MissingFeature, NoDevice, VkComputeError
 from vkcompute.runtime.launching.compiled_program import CompiledProgram
@@ -23,8 +23,6 @@ from vkcompute.runtime.launching.specialization import specialize
 from vkcompute.runtime.launching.statistics import KernelStatistics
 
 _FAMILIES = "vega10, navi10 or navi21"
-# Variables that hide drivers from the loader.
-_SELECTORS = "VK_DRIVER_FILES", "VK_ICD_FILENAMES", "VK_LOADER_DRIVERS_SELECT", "VK_LOADER_DRIVERS_DISABLE"
 
 
 class Shader(NamedTuple):
@@ -63,7 +61,7 @@ def compile_for(family: str, shaders: Sequence[Shader]) -> list[Compilation]:
     """
     if not family.isalnum():
         raise ValueError(_unknown(family))
-    env = {name: value for name, value in os.environ.items() if name not in _SELECTORS}
+    env = {name: value for name, value in os.environ.items() if name not in DRIVER_SELECTORS}
     env |= {"RADV_FORCE_FAMILY": family, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     command = [sys.executable, "-c", f"from {__name__} import main; main()"]
     done = subprocess.run(command, input=pickle.dumps(list(shaders)), env=env, capture_output=True, check=False)
