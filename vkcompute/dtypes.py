@@ -57,6 +57,8 @@ def lookup(dtype: npt.DTypeLike) -> DType:
     Raises:
         TypeError: tensors do not support the type (complex, object, strings, structures, foreign byte order).
     """
+    if isinstance(dtype, int):
+        raise TypeError(f"a dtype is numpy's, or its name; got {dtype}; lengths are one argument, as in zeros((3, 4))")
     resolved = np.dtype(dtype)
     row = BY_NUMPY.get(resolved)
     if row is None:

@@ -87,10 +87,10 @@ def test_the_limit_holds_and_everything_up_to_it_can_be_used() -> None:
         assert [tensor[-1].item() for tensor in kept] == list(range(len(kept)))
         del tensor
         kept.pop()
-        kept.append(gpu.full(MIB // 4, 99))
+        kept.append(gpu.full(MIB // 4, 99.0))
         assert kept[-1][0].item() == 99
         kept.clear()
-        assert gpu.full(LIMIT // 4, 5)[-1].item() == 5, "one that takes all"
+        assert gpu.full(LIMIT // 4, 5.0)[-1].item() == 5, "one that takes all"
 
 
 def test_the_driver_refuses_and_it_is_out_of_memory_too() -> None:
@@ -111,7 +111,7 @@ def test_circles_of_garbage_are_collected_before_giving_up() -> None:
         gc.disable()
         try:
             for i in range(20):
-                circle: dict[str, object] = {"tensor": gpu.full(LIMIT // 2 // 4, i)}
+                circle: dict[str, object] = {"tensor": gpu.full(LIMIT // 2 // 4, float(i))}
                 circle["self"] = circle
                 assert circle["tensor"][0].item() == i
                 del circle

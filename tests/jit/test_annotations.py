@@ -190,12 +190,12 @@ def add(x: Missing, n: also.missing, out: vc.float32[:]):
 @pytest.mark.skipif(sys.version_info < (3, 14), reason="annotations are evaluated where the function is made")
 def test_annotations_may_have_names_that_never_exist(gpu: vc.Runtime) -> None:
     add, out = module(LATE).add, gpu.zeros(3)
-    add(gpu.full(3, 1), 2, out)
+    add(gpu.full(3, 1.0), 2, out)
     assert out.numpy().tolist() == [3] * 3
     add.simulate(np.ones(3, np.float32), 4, simulated := np.zeros(3, np.float32))
     assert simulated.tolist() == [5] * 3
     with pytest.raises(TypeError, match=r"out is annotated as float32\[:\]"):
-        add(gpu.full(3, 1), 2, gpu.zeros(3, np.int32))
+        add(gpu.full(3, 1.0), 2, gpu.zeros(3, np.int32))
 
 
 @vc.kernel

@@ -287,7 +287,7 @@ def test_graphs_report_each_run(runtime: vc.Runtime) -> None:
     fails(lambda: graph.run(times=4, shift=1))
     graph.submit(shift=1)
     fails(out.numpy)
-    graph.run(times=4, x=runtime.full(N, 5))
+    graph.run(times=4, x=runtime.full(N, 5.0))
     assert set(out.numpy()) == {5.0}
     with runtime.record(shift=0) as outer:
         graph.run(shift=outer["shift"], times=3)

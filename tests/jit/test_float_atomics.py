@@ -87,7 +87,7 @@ def test_each_gets_what_was_there(gpu: vc.Runtime, launch: Launch) -> None:
         seen[i] = vc.atomic.exchange(last, (), i + 0.5)
 
     n = GROUP * N_GROUPS
-    counter, last, mine, seen = gpu.zeros(1), gpu.full((), -1), gpu.zeros(n), gpu.zeros(n)
+    counter, last, mine, seen = gpu.zeros(1), gpu.full((), -1.0), gpu.zeros(n), gpu.zeros(n)
     launch(tickets, counter, last, mine, seen)
     assert counter.item() == n
     assert sorted(mine.numpy().tolist()) == list(range(n))

@@ -303,7 +303,7 @@ def test_launches_that_finish_while_the_host_looks(runtime: vc.Runtime, monkeypa
 def test_threads_print_whole_launches(runtime: vc.Runtime) -> None:
     def work(step: int) -> None:
         for _ in range(10):
-            x = runtime.full(3, step)
+            x = runtime.full(3, float(step))
             (tell(x, step).result if step % 2 else x.numpy)()
 
     def together() -> None:

@@ -322,7 +322,7 @@ def test_the_same_types_are_compiled_once(gpu: vc.Runtime, monkeypatch: pytest.M
 
 @pytest.mark.device_only
 def test_graphs_record_python_kernels(gpu: vc.Runtime) -> None:
-    x, y, out = gpu.full(100, 1), gpu.full(100, 2), gpu.zeros(100)
+    x, y, out = gpu.full(100, 1.0), gpu.full(100, 2.0), gpu.zeros(100)
     with gpu.record() as graph:
         saxpy(x, y, out, 2.0)
         saxpy(out, y, out, 1.0)
@@ -507,7 +507,7 @@ def weighted(a, b):
 def test_an_element_without_axes_is_written_so(gpu: vc.Runtime) -> None:
     whole = vc.kernel(assigned)
     with pytest.raises(KernelError, match=r"the tensor x \(float32, 0-D\); index it, as x\[\(\)\]"):
-        whole[1, 1](gpu.full((), 1), gpu.zeros(1))
+        whole[1, 1](gpu.full((), 1.0), gpu.zeros(1))
 
 
 def assigned(x, out):

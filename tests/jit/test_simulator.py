@@ -258,7 +258,7 @@ def test_tensors_are_downloaded_and_written_back(gpu: vc.Runtime) -> None:
     assert np.array_equal(mixed, out.numpy())
     with pytest.raises(ValueError, match=r"a simulated launch runs at once.*without gpu\.record"), gpu.record():
         halves.simulate(x, out)
-    both = gpu.full(6, 4)
+    both = gpu.full(6, 4.0)
     summed.simulate[1, 6](both, both)  # what is read in one is written in the other
     assert both.numpy().tolist() == [8] * 6
     with pytest.raises(KernelError, match=r"a race: this reads x\[1\], which invocation \(0, 0, 0\) wrote"):
@@ -270,7 +270,7 @@ def test_tensors_are_downloaded_and_written_back(gpu: vc.Runtime) -> None:
 
 def test_elements_that_nothing_has_written(gpu: vc.Runtime) -> None:
     unwritten = r"\[3\] is read, and nothing has written it since gpu\.empty"
-    x, out = gpu.full(6, 4), gpu.empty(6)
+    x, out = gpu.full(6, 4.0), gpu.empty(6)
     halves.simulate[1, 3](x, out)
     summed.simulate[1, 3](x, out)  # of which it reads the first three
     assert out.numpy()[:3].tolist() == [9] * 3  # a look at it is none at what it holds
@@ -300,7 +300,7 @@ WRITES: list[Any] = [
 @pytest.mark.parametrize("write", WRITES)
 def test_what_else_writes_a_tensor_writes_all_of_it(gpu: vc.Runtime, write: Any) -> None:
     """For all that a simulation knows: others say no more than that they write."""
-    x, y = gpu.full(6, 4), gpu.empty(6)
+    x, y = gpu.full(6, 4.0), gpu.empty(6)
     halves.simulate[1, 2](x, y)
     write(x, y)
     summed.simulate[1, 6](x, y)

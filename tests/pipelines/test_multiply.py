@@ -203,7 +203,10 @@ def test_everything_is_given_back_after_a_failure_in_the_middle(clean_handles: N
     [
         (np.ones(3), np.ones(4), ValueError, "one shape.*(3,).*(4,)"),
         (np.ones(3), np.ones(3, np.float32), TypeError, "one dtype.*float64.*float32"),
-        (np.ones(3, int), 2.5, TypeError, "scalar 2.5 is not of int64"),
+        (np.ones(3, int), 2.5, TypeError, "scalar 2.5 is not of int64; give one of it, or convert the array"),
+        ("a.npy", 2, TypeError, r"got 'a\.npy'; for \.npy files use multiply_files\(a, b, out\)"),
+        (np.ones(3), None, TypeError, "tensors, arrays and numbers are multiplied; got None"),
+        (np.ma.ones(3), 2, TypeError, r"a masked array has a mask, .* pass array\.filled\(value\)"),
         (np.ones(3, np.int8), 300, ValueError, "300 does not fit int8.*-128 to 127"),
         (np.ones(3, np.uint8), -1, ValueError, "-1 does not fit uint8"),
         (np.ones(3, np.float32), np.float64(2), TypeError, "scalar is float64 and the array float32"),

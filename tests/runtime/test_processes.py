@@ -39,7 +39,7 @@ ENDINGS = {
     "an exception": "raise SystemExit(3)",
     "in a function": "def f():\n    y = gpu.zeros(10); launch(); sys.exit(3)\nf()",
     "closed": "gpu.close()",
-    "three runtimes": "other = vc.Runtime(); y = other.full(100, 1); z = vc.default_runtime().zeros(3)",
+    "three runtimes": "other = vc.Runtime(); y = other.full(100, 1.0); z = vc.default_runtime().zeros(3)",
     "memory lent": "seen = np.from_dlpack(x) if gpu.device.memory.unified else x; gpu.close()",
     "memory lent, open": "seen = np.from_dlpack(x) if gpu.device.memory.unified else x",
     "a circle": "gpu.me = [gpu, kernel, x]; del gpu, kernel, x, graph",

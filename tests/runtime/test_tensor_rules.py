@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import re
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pytest
@@ -26,8 +28,34 @@ def test_negative_lengths(gpu: vc.Runtime, shape: object) -> None:
 
 @pytest.mark.parametrize("shape", [2.0, (2.5,), ("3",), None, (None,)])
 def test_lengths_are_ints(gpu: vc.Runtime, shape: object) -> None:
-    with pytest.raises(TypeError, match="integer"):
+    with pytest.raises(TypeError, match=re.escape(f"a shape is an integer or a tuple of integers; got {shape!r}")):
         gpu.empty(shape)
+
+
+def test_a_shape_is_one_argument(gpu: vc.Runtime) -> None:
+    for wrong in (lambda: gpu.zeros(3, 4), lambda: gpu.empty(3, 4), lambda: gpu.full(3, 4, 4)):  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match=r"got 4; lengths are one argument, as in zeros\(\(3, 4\)\)"):
+            wrong()
+
+
+def test_full_has_the_dtype_of_its_value(gpu: vc.Runtime) -> None:
+    for value in (7, 7.5, True, np.uint8(3), np.float64(2)):
+        assert gpu.full(3, value).dtype == gpu.tensor(value).dtype
+    assert gpu.full(3, 7, np.uint8).dtype == np.uint8
+
+
+def test_masked_arrays_are_refused(gpu: vc.Runtime) -> None:
+    masked = np.ma.array([1.0, 2.0], mask=[True, False])
+    for use in (gpu.tensor, gpu.zeros(2).write, partial(gpu.zeros(2).__setitem__, slice(2))):
+        with pytest.raises(TypeError, match=r"a masked array has a mask, which tensors lack; pass array\.filled"):
+            use(masked)
+
+
+@pytest.mark.parametrize("expression", ["x + y", "2 * x", "x @ y", "-x", "abs(x)", "x < 2", "x << 1", "x ** 2"])
+def test_tensors_have_no_operators(gpu: vc.Runtime, expression: str) -> None:
+    remedy = "write a kernel" if "@" in expression else r'write vc\.elementwise\("'
+    with pytest.raises(TypeError, match=f"a tensor holds data and has no `.*`; {remedy}"):
+        eval(expression, {"x": gpu.zeros(3), "y": gpu.zeros(3)})
 
 
 def test_lengths_of_every_kind_of_int(gpu: vc.Runtime) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -18,7 +19,7 @@ from vkcompute.runtime.graphs.graph import recording_graph
 from vkcompute.runtime.groups.group import GroupTensor
 from vkcompute.runtime.launching.kernel import Kernel
 from vkcompute.runtime.memory.context import cached
-from vkcompute.runtime.memory.tensor import Tensor
+from vkcompute.runtime.memory.tensor import Tensor, refuse_mask
 from vkcompute.runtime.runtime import Runtime, default_runtime, runtime_of
 from vkcompute.runtime.scheduling.future import Future
 from vkcompute.runtime.scheduling.placeholders import Parameter
@@ -141,6 +142,11 @@ def multiply(
         TypeError: dtypes differ, or are not supported by tensors.
         MissingFeature: the device lacks the dtype.
     """
+    for operand in (a, b):
+        if operand is None or isinstance(operand, (str, os.PathLike)):
+            remedy = "" if operand is None else "; for .npy files use multiply_files(a, b, out)"
+            raise TypeError(f"tensors, arrays and numbers are multiplied; got {operand!r}{remedy}")
+        refuse_mask(operand)
     if any(isinstance(operand, GroupTensor) for operand in (a, b, out)):
         if runtime is not None:
             raise ValueError("a group's tensors are multiplied on its devices; omit `runtime`")
@@ -293,16 +299,19 @@ def _scalar(value: Any, dtype: np.dtype[Any]) -> np.generic:
         raise TypeError(f"a scalar is fixed when recorded; pass {value} to a kernel of your own, or use a tensor")
     array = np.asarray(value)
     if array.size != 1:
-        raise TypeError(f"a tensor is multiplied by a tensor or a scalar; got an array of shape {array.shape}")
+        rule = f"a tensor is multiplied by a tensor or a scalar; got an array of shape {array.shape}"
+        raise TypeError(f"{rule}; make a tensor of it, with runtime.tensor(array)")
     typed = _has_dtype(value)
     if typed and array.dtype != dtype:
-        raise TypeError(f"the scalar is {array.dtype} and the array {dtype}; convert one with .astype()")
+        raise TypeError(f"the scalar is {array.dtype} and the array {dtype}; convert one with NumPy's astype")
     if (
         not typed
         and not np.can_cast(array.dtype, dtype, "same_kind")
         and not (array.dtype.kind == "i" and dtype.kind in "iuf")
     ):
-        raise TypeError(f"the scalar {value!r} is not of {dtype}; convert one of them")
+        raise TypeError(
+            f"the scalar {value!r} is not of {dtype}; give one of it, or convert the array with NumPy's astype"
+        )
     if dtype.kind in "iu" and not np.iinfo(dtype).min <= int(array.item()) <= np.iinfo(dtype).max:
         limits = np.iinfo(dtype)
         raise ValueError(f"the scalar {value!r} does not fit {dtype}, which holds {limits.min} to {limits.max}")
@@ -313,7 +322,7 @@ def _scalar(value: Any, dtype: np.dtype[Any]) -> np.generic:
 def _raise_mismatch(a: Any, b: Any) -> None:
     if a.shape != b.shape:
         raise ValueError(f"a and b must have one shape, or one must be a scalar; got {a.shape} and {b.shape}")
-    raise TypeError(f"a and b must have one dtype; got {a.dtype} and {b.dtype}; convert one with .astype()")
+    raise TypeError(f"a and b must have one dtype; got {a.dtype} and {b.dtype}; convert one with NumPy's astype")
 
 
 def _result(like: Array, out: Array | Tensor | None) -> Array:

@@ -131,9 +131,9 @@ class Runtime(Context):
         """Returns a tensor of zeros. The shape is one argument: `zeros((2, 3))`."""
         return self.full(shape, 0, dtype)
 
-    def full(self, shape: int | tuple[int, ...], value: Any, dtype: npt.DTypeLike = np.float32) -> Tensor:
-        """Returns a tensor whose elements are all `value`."""
-        return self.empty(shape, dtype).fill(value)
+    def full(self, shape: int | tuple[int, ...], value: Any, dtype: npt.DTypeLike | None = None) -> Tensor:
+        """Returns a tensor whose elements are all `value`, by default of the dtype that `tensor(value)` has."""
+        return self.empty(shape, host_array(value).dtype if dtype is None else dtype).fill(value)
 
     # -- kernels ------------------------------------------------------------------------------------------------------
 

@@ -327,8 +327,31 @@ class Tensor(StridedView):
         return f"Tensor(shape={self.shape}, dtype={self.dtype}, {state})"
 
 
-def _no_mathematics(operator: str) -> TypeError:
-    return TypeError(f"a tensor holds data and has no `{operator}`; compare tensors as .numpy(), or by `is`")
+def _no_mathematics(operator: str, remedy: str = "compare tensors as .numpy(), or by `is`") -> TypeError:
+    return TypeError(f"a tensor holds data and has no `{operator}`; {remedy}")
+
+
+def _refused(operator: str, remedy: str) -> Callable[..., Any]:
+    """A method that raises the error of an operator, for all of its operands."""
+
+    def refuse(*_: Any) -> Any:
+        raise _no_mathematics(operator, remedy)
+
+    return refuse
+
+
+_OPERATORS = {
+    "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**", "lshift": "<<",
+    "rshift": ">>", "and": "&", "or": "|", "xor": "^", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
+}  # fmt: skip
+for _name, _sign in _OPERATORS.items():
+    for _prefix in ("",) if _sign[0] in "<>" and len(_name) == 2 else ("", "r"):
+        setattr(Tensor, f"__{_prefix}{_name}__", _refused(_sign, f'write vc.elementwise("x {_sign} y")(x, y)'))
+for _name, _sign in {"neg": "-", "invert": "~", "abs": "abs"}.items():
+    _expression = "abs(x)" if _sign == "abs" else f"{_sign}x"
+    setattr(Tensor, f"__{_name}__", _refused(_sign, f'write vc.elementwise("{_expression}")(x)'))
+for _name in ("matmul", "rmatmul"):
+    setattr(Tensor, f"__{_name}__", _refused("@", "write a kernel that multiplies matrices"))
 
 
 def _bytes_of(array: Array) -> npt.NDArray[np.uint8]:
@@ -337,6 +360,7 @@ def _bytes_of(array: Array) -> npt.NDArray[np.uint8]:
 
 def _converted(data: npt.ArrayLike, dtype: np.dtype[Any]) -> Array:
     """Converts `data` to `dtype` within its kind; Python ints to any integers that hold them, and to bool."""
+    refuse_mask(data)
     source = np.asarray(data)
     if source.dtype == dtype:
         return source
@@ -364,8 +388,15 @@ def host_array(data: npt.ArrayLike, dtype: npt.DTypeLike | None = None) -> Array
     Arrays and numpy scalars keep their dtype, in lists too.
     """
     settle(data)
+    refuse_mask(data)
     array = np.asarray(data, dtype)
     return array.astype(np.float32) if dtype is None and array.dtype == np.float64 and _is_python(data) else array
+
+
+def refuse_mask(data: Any) -> None:
+    """Raises TypeError for a masked array: device memory has no place for the mask."""
+    if isinstance(data, np.ndarray) and type(data) is not np.ndarray and isinstance(data, np.ma.MaskedArray):
+        raise TypeError("a masked array has a mask, which tensors lack; pass array.filled(value), or array.data")
 
 
 def _is_python(data: Any) -> bool:

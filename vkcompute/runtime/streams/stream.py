@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import math
+import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -14,7 +17,7 @@ from vkcompute.errors import VkComputeError
 from vkcompute.runtime.graphs.graph import Graph
 from vkcompute.runtime.memory import layout
 from vkcompute.runtime.memory.context import Context
-from vkcompute.runtime.memory.tensor import Array, Tensor, empty
+from vkcompute.runtime.memory.tensor import Array, Tensor, empty, refuse_mask
 from vkcompute.runtime.scheduling.future import Future
 
 Chunk = Array | tuple[Array, ...]
@@ -50,7 +53,7 @@ def stream(
     if not callable(work) and not isinstance(work, Graph):
         raise TypeError(f"work is a kernel, a graph or a function to be called with tensors; got {type(work).__name__}")
     sinks = _sinks(sink, outputs)
-    if not isinstance(source, (np.ndarray, tuple)):
+    if not isinstance(source, (np.ndarray, tuple, str, os.PathLike)):
         if not isinstance(source, Iterable):
             raise TypeError(f"a source is an array, a tuple, or an iterator of them; got {type(source).__name__}")
         return _Stream(runtime, work, sinks, depth, progress, None).run(iter(source))
@@ -179,6 +182,8 @@ class _Stream:
         for tensor, array in zip(target.tensors, arrays, strict=False):
             tensor.write(array)
         self._stage = "being processed"
+        if number == 0:
+            _check_parameters(self._work, len(arrays), len(self._sinks))
         target.launch(self._work)
         self._runtime.flush()
         self._in_flight.append((self._at, target))
@@ -234,6 +239,17 @@ class _Stream:
         return f"chunk {number} of the stream ({extent}) was {self._stage}"
 
 
+def _check_parameters(work: Work, n_sources: int, n_sinks: int) -> None:
+    """Raises TypeError if a function written in Python does not take a tensor per source and per sink."""
+    if not isinstance(work, FunctionType):
+        return
+    try:
+        inspect.signature(work).bind(*range(n_sources + n_sinks))
+    except TypeError as error:
+        rule = f"work takes a tensor per source, then one per sink, here {n_sources} and {n_sinks}"
+        raise TypeError(f"{rule}; {work.__name__}{inspect.signature(work)}: {error}") from None
+
+
 def _sinks(sink: Sink | Sequence[Sink] | None, outputs: Any) -> list[tuple[Sink, Row | None]]:
     """Each sink with the kind of its rows; None for rows like those of the first source."""
     several = isinstance(sink, (tuple, list))
@@ -270,7 +286,10 @@ def _arrays(chunk: Any) -> list[Array]:
     parts = chunk if isinstance(chunk, tuple) else (chunk,)
     for part in parts:
         if not isinstance(part, np.ndarray):
-            raise TypeError(f"streams take numpy arrays; got {type(part).__name__}; convert it with np.asarray()")
+            is_path = isinstance(part, (str, os.PathLike))
+            remedy = 'open the file with np.load(path, mmap_mode="r")' if is_path else "convert it with np.asarray()"
+            raise TypeError(f"streams take numpy arrays; got {type(part).__name__}; {remedy}")
+        refuse_mask(part)
     arrays = [_as_rows(part) for part in parts]
     lengths = [len(array) for array in arrays]
     if len({*lengths}) != 1:
