@@ -221,9 +221,9 @@ def kernel(
     **Arithmetic of floats** is neither contracted nor reassociated. `vc.fma(x, y, z)` is x * y + z, rounded once where
     the device can; `fast_math=True` leaves all of it to the driver.
 
-    **Functions of floats** are accurate to 2 ulp (erfc, gamma, lgamma: 8), for float64, too. `fast_math=True` selects
-    the device's own for float16 and float32: up to four times as fast, with errors up to 2**-11 in sin and cos, and
-    larger ones for large arguments.
+    **Functions of floats** are accurate to 2 ulp (erfc, lgamma: 5, gamma: 8), for float64, too. `fast_math=True`
+    selects the device's own for float16 and float32: up to four times as fast, with errors up to 2**-11 in sin and
+    cos, and larger ones for large arguments.
 
     **Vectors** have 2 to 4 elements of float16, float32, float64, int32 or uint32: `v = vc.float32x3(x, y, 0)`.
     Operators and functions apply to each element, and numbers are repeated. Parts are `v.x`, `v.zy` (of xyzw or rgba),
