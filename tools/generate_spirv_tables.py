@@ -122,7 +122,7 @@ NAMED = ("OpEnqueueKernel", "OpRawAccessChainNV", "OpTypeCooperativeMatrixNV")  
 # Operand kind -> the enumerants to keep, None for all but those of vendors.
 KINDS: dict[str, str | None] = {
     "ExecutionModel": None,
-    "ExecutionMode": "LocalSize",
+    "ExecutionMode": "LocalSize|Denorm|SignedZero|RoundingModeRT[EZ]$",
     "AddressingModel": None,
     "MemoryModel": None,
     "StorageClass": r"(?!.*(Callable|Ray|Hit|ShaderRecord|Task))",

@@ -214,3 +214,28 @@ def test_entry_points(gpu: vc.Runtime, watched: vc.Runtime, good: bytes) -> None
     gpu.kernel(good, entry_point="main")(gpu.zeros(64, np.uint32))
     with pytest.raises(vc.SpirvError, match="no compute entry point 'other'"):
         watched.kernel(good, entry_point="other")
+
+
+FLOAT_CONTROLS = """
+#extension GL_EXT_spirv_intrinsics : enable
+spirv_execution_mode(extensions = ["SPV_KHR_float_controls"], capabilities = [CAPABILITY], MODE, 32);
+layout(local_size_x = 8) in;
+layout(binding = 0) buffer B { float b[]; };
+void main() { b[gl_GlobalInvocationID.x] *= 2; }
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "mode"),
+    [("DenormPreserve", 4459), ("DenormFlushToZero", 4460), ("SignedZeroInfNanPreserve", 4461),
+     ("RoundingModeRTE", 4462), ("RoundingModeRTZ", 4463)],
+)  # fmt: skip
+def test_float_controls_are_properties_of_the_device(gpu: vc.Runtime, name: str, mode: int) -> None:
+    spirv = vc.glsl(FLOAT_CONTROLS, defines={"CAPABILITY": mode + 5, "MODE": mode})
+    if not gpu.device.physical.properties[f"shader{name}Float32"]:
+        with pytest.raises(vc.MissingFeature, match=f"a mode for floats needs the property shader{name}Float32"):
+            gpu.kernel(spirv)
+        return
+    x = gpu.full(8, 3.0)
+    gpu.kernel(spirv)(x)
+    assert x.numpy().tolist() == [6.0] * 8

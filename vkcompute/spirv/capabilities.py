@@ -221,7 +221,10 @@ def missing_features(
             sentences.append(f"{noun} {name} belongs to OpenCL; no Vulkan device has it")
         elif requirement and not any(map(has, requirement.split("|"))):
             sentences.append(f"{noun} {name} needs {' or '.join(map(_spell, requirement.split('|')))}")
-    return sentences
+    return [
+        *sentences,
+        *[f"a mode for floats needs the property {each}" for each in interface.float_controls if not has(each)],
+    ]
 
 
 def _spell(requirement: str) -> str:

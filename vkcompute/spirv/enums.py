@@ -29,6 +29,11 @@ class ExecutionMode:
 
     LocalSize = 17
     LocalSizeId = 38
+    DenormPreserve = 4459
+    DenormFlushToZero = 4460
+    SignedZeroInfNanPreserve = 4461
+    RoundingModeRTE = 4462
+    RoundingModeRTZ = 4463
 
 
 class AddressingModel:

@@ -253,6 +253,7 @@ class Interface:
         capabilities: names as in the SPIR-V specification, e.g. "Float64", in the order of declaration.
         extensions: names of the SPIR-V extensions, e.g. "SPV_KHR_storage_buffer_storage_class".
         reads_num_workgroups: True if it may read the number of workgroups.
+        float_controls: properties of devices that its modes for floats require, e.g. "shaderDenormPreserveFloat32".
     """
 
     entry_point: str
@@ -266,3 +267,4 @@ class Interface:
     capabilities: tuple[str, ...]
     extensions: tuple[str, ...]
     reads_num_workgroups: bool
+    float_controls: tuple[str, ...] = ()

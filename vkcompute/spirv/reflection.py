@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from vkcompute.errors import SpirvError
 from vkcompute.spirv import enums
 from vkcompute.spirv import opcodes as op
@@ -18,6 +20,13 @@ _COMPONENTS = {
     **dict.fromkeys(range(BuiltIn.NumWorkgroups, BuiltIn.GlobalInvocationId + 1), 3),
     BuiltIn.LocalInvocationIndex: 1,
     **dict.fromkeys((BuiltIn.SubgroupSize, *range(BuiltIn.NumSubgroups, BuiltIn.SubgroupLocalInvocationId + 1)), 1),
+}
+_FLOAT_CONTROLS = {
+    ExecutionMode.DenormPreserve: "DenormPreserve",
+    ExecutionMode.DenormFlushToZero: "DenormFlushToZero",
+    ExecutionMode.SignedZeroInfNanPreserve: "SignedZeroInfNanPreserve",
+    ExecutionMode.RoundingModeRTE: "RoundingModeRTE",
+    ExecutionMode.RoundingModeRTZ: "RoundingModeRTZ",
 }
 _COMPOSITES = (op.OpConstantComposite, op.OpSpecConstantComposite)
 
@@ -50,7 +59,16 @@ def reflect(module: Module, entry_point: str | None = None) -> Interface:
         reads_num_workgroups=any(
             each.get(Decoration.BuiltIn) == (BuiltIn.NumWorkgroups,) for each in index.decorations.values()
         ),
+        float_controls=tuple(_float_controls(module, entry.operands[1])),
     )
+
+
+def _float_controls(module: Module, function: int) -> Iterator[str]:
+    """Vulkan's properties that the execution modes for floats require, one per mode and width."""
+    for mode in module.execution_modes:
+        target, kind, *operands = mode.operands
+        if target == function and kind in _FLOAT_CONTROLS and operands:
+            yield f"shader{_FLOAT_CONTROLS[kind]}Float{operands[0]}"
 
 
 def _entry_point(module: Module, wanted: str | None) -> tuple[Instruction, str]:

@@ -92,7 +92,8 @@ class CompiledProgram:
         device, program = self._device, self._program
         physical, bindings = device.physical, program.interface.bindings
         subgroup = {f"subgroup.{name}" for name in physical.subgroup_operations}
-        features, version = device.features | subgroup, physical.api_version[:2]
+        controls = {name for name, value in physical.properties.items() if name.startswith("shader") and value == 1}
+        features, version = {*device.features, *subgroup, *controls}, physical.api_version[:2]
         missing = missing_features(program.interface, features, device.extensions, version)
         missing += [_unsupported(each, kinds) for each in bindings if each.kind not in kinds or each.count != 1]
         if missing:
