@@ -166,6 +166,7 @@ def test_a_loader_without_drivers(run_python: RunPython) -> None:
         done = run_python(TELL, env=os.environ | nowhere | {"VKCOMPUTE_VALIDATION": validation})
         assert done.stdout.startswith("NoDevice True "), done
         assert "VK_ICD_FILENAMES=/nonexistent.json restricts the choice: correct or unset it" in done.stdout
+        assert "apt install mesa-vulkan-drivers" in done.stdout
         assert "Traceback" not in done.stderr
 
 
