@@ -129,7 +129,7 @@ class Runtime(Context):
 
     def zeros(self, shape: int | tuple[int, ...], dtype: npt.DTypeLike = np.float32) -> Tensor:
         """Returns a tensor of zeros. The shape is one argument: `zeros((2, 3))`."""
-        return self.full(shape, 0, dtype)
+        return self.empty(shape, dtype).fill(0)
 
     def full(self, shape: int | tuple[int, ...], value: Any, dtype: npt.DTypeLike | None = None) -> Tensor:
         """Returns a tensor whose elements are all `value`, by default of the dtype that `tensor(value)` has."""
