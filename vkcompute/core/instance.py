@@ -24,7 +24,7 @@ DRIVER_SELECTORS = "VK_DRIVER_FILES", "VK_ICD_FILENAMES", "VK_LOADER_DRIVERS_SEL
 
 
 def remedy_without_driver() -> str:
-    """The remedy where there is no driver or device: to correct variables that restrict the choice, or to install one."""
+    """The remedy where there is no driver or device: to correct a variable that hides it, or to install one."""
     given = " and ".join(f"{name}={os.environ[name]}" for name in DRIVER_SELECTORS if os.environ.get(name))
     return f"{given} restricts the choice: correct or unset it, or {_INSTALL}" if given else _INSTALL
 
