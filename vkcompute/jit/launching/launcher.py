@@ -72,7 +72,8 @@ class Launcher:
 
     def _runtime(self, args: tuple[Any, ...]) -> Runtime:
         """Returns the runtime of the tensors among the arguments; without a tensor, the default one."""
-        return next((runtime_of(arg) for arg in args if type(arg) is Tensor), None) or default_runtime()
+        tensors = [arg for arg in args if type(arg) is Tensor]
+        return runtime_of(tensors[0]) if tensors else default_runtime()
 
     def _planned(self, key: tuple[Any, ...], config: LaunchConfig, args: tuple[Any, ...]) -> Any:
         """Launches without a plan, and keeps one for launches with the same key."""
