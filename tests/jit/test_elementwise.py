@@ -162,6 +162,16 @@ def test_several_results(gpu: vc.Runtime) -> None:
     assert np.array_equal(outs[1].numpy(), (x - y).astype(np.float32))
 
 
+def test_results_in_the_same_place_are_refused(gpu: vc.Runtime) -> None:
+    x, y = gpu.zeros(8), gpu.zeros(24)
+    both = vc.elementwise("x + 1, x + 2")
+    for outs in ((y[:8], y[:8]), (y[:8], y[4:12]), (y[:16:2], y[:16:2])):
+        with pytest.raises(ValueError, match="returns 2 results; two tensors of out overlap"):
+            both(x, out=outs)
+    both(x, out=(y[:16:2], y[1:17:2]))
+    assert y.numpy().tolist() == [1, 2] * 8 + [0] * 8
+
+
 def test_out(gpu: vc.Runtime) -> None:
     """In place, larger than the arguments are together, and of another type of the same kind."""
     x, y = gpu.tensor(some((3, 4), "float32")), gpu.tensor(some((4,), "float32", 1))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import combinations
 from operator import is_
 from types import FunctionType
 from typing import Any, NamedTuple
@@ -262,6 +263,9 @@ class ElementLauncher:
             raise TypeError(f"{name} returns {len(dtypes)} results; out has {len(outs)}")
         for each, dtype in zip(outs, dtypes, strict=True):
             check_out(name, each, shape, dtype)
+        for one, other in combinations(outs, 2):
+            if one.overlaps(other) and (one.contiguous or other.contiguous or one.offset == other.offset):
+                raise ValueError(f"{name} returns {len(dtypes)} results; two tensors of out overlap: pass one for each")
         wanted = tuple([each.dtype.name for each in outs])
         return wanted if wanted != dtypes else ()
 
