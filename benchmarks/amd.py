@@ -21,7 +21,11 @@ import numpy as np  # noqa: E402
 from workloads import logreg_kernels, n_body, workloads  # noqa: E402
 
 import vkcompute as vc  # noqa: E402
-from vkcompute.ir import FLOAT32, FLOAT64  # noqa: E402
+from vkcompute.ir import (  # noqa: E402
+    FLOAT32,
+    FLOAT64,
+    Target,
+)
 from vkcompute.jit.compilation.arguments import kind_of_array, kind_of_number  # noqa: E402
 from vkcompute.jit.compilation.build import CompileOptions  # noqa: E402
 from vkcompute.jit.compilation.specialization import specialize as specialize_kernel  # noqa: E402
@@ -29,6 +33,7 @@ from vkcompute.jit.elementwise.blocks import SINGLE, wide  # noqa: E402
 from vkcompute.jit.frontend.source import definition_of  # noqa: E402
 from vkcompute.runtime.launching.radv import Compilation, Shader, compile_for  # noqa: E402
 
+_OPTIONS = CompileOptions(target=Target(keeps_loop_results=True))
 FAMILIES = "vega10", "navi10", "navi21"
 RECORD = HERE / "results" / "amd.json"
 FIGURES = (
@@ -83,7 +88,7 @@ def _of_the_wheel() -> Iterator[Shader]:
 def _python(kernel: Any, args: Sequence[Any], local: Sequence[int] | None, *, fast_math: bool) -> Shader:
     signature = tuple([kind_of_array(arg) if isinstance(arg, np.ndarray) else kind_of_number(arg) for arg in args])
     size = None if local is None else (*local, 1, 1)[:3]
-    options = CompileOptions(size, fast_math=fast_math)
+    options = _OPTIONS._replace(local_size=size, fast_math=fast_math)
     spirv = specialize_kernel(definition_of(kernel.__wrapped__), signature, options).spirv
     return Shader(f"Python: {kernel.__name__}{', fast_math' if fast_math else ''}", spirv)
 
@@ -93,7 +98,7 @@ def elementwise(expression: str, dtypes: Sequence[str], masks: Sequence[tuple[bo
     function = vc.elementwise(expression)
     signature = tuple([(np.dtype(name).char, 1) for name in dtypes])
     block = SINGLE if masks else wide([np.dtype(name).itemsize for name in dtypes])
-    key = signature, masks or ((True,),) * len(dtypes), (), (), block, False
+    key = signature, masks or ((True,),) * len(dtypes), (), (), block, _OPTIONS
     spirv = function._launch._programs.find(key).spirv
     return Shader(f"elementwise: {expression}, {', '.join(dtypes)}{', broadcast' if masks else ''}", spirv)
 
@@ -102,7 +107,7 @@ def _reduction(expression: str, dtype: str) -> Shader:
     """Returns the last stage of a reduction of a row, by workgroups."""
     key = FLOAT64 if dtype == "float64" else FLOAT32, None, ((np.dtype(dtype).char, 1),), ((True,),)
     form = "cooperative", True, wide([np.dtype(dtype).itemsize])
-    spirv = vc.reduce(expression, 0)._launch._first.find((*key, form, None, False)).spirv
+    spirv = vc.reduce(expression, 0)._launch._first.find((*key, form, None, _OPTIONS)).spirv
     return Shader(f"reduce: {expression}, {dtype}", spirv)
 
 

@@ -238,3 +238,17 @@ def test_the_text(made: Made) -> None:
         "  store.out n, %1",
         "  barrier",
     ]
+
+
+def test_a_further_exit_of_loops_is_for_targets_that_need_it(made: Made) -> None:
+    b = made.b
+    loop = b.loop(made.n)
+    with loop.body:
+        half = b.compute("div", loop.params[0], b.const(2, ir.INT32))
+        done = b.if_(b.compute("lt", half, made.one))
+        with done.then:
+            b.break_(loop, half)
+        b.yield_(half)
+    b.store(made.out, loop.results[0], made.half)
+    modules = [ir.lower(made.function, target) for target in (ir.Target(), ir.Target(keeps_loop_results=True))]
+    assert len(modules[0]) > len(modules[1])

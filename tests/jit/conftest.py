@@ -59,9 +59,9 @@ _VALIDATOR = shutil.which("spirv-val")
 def _checked_modules(monkeypatch: pytest.MonkeyPatch, _valid_modules: set[bytes]) -> None:
     lower = ir.lower
 
-    def checked(function: ir.Function) -> bytes:
+    def checked(function: ir.Function, *target: ir.Target) -> bytes:
         ir.verify(function)
-        spirv = lower(function)
+        spirv = lower(function, *target)
         if _VALIDATOR and spirv not in _valid_modules:
             command = [_VALIDATOR, "--target-env", "vulkan1.2", "-"]
             done = subprocess.run(command, input=spirv, capture_output=True, check=False)

@@ -21,6 +21,7 @@ class Quirks:
         scalar_loads: a load from a storage buffer takes as long for 64 bits as for 8.
         max_loop_iterations: total iterations after which all loops of an invocation silently end; None if unlimited.
         max_nesting: depth of branches and loops beyond which they are silently ignored; None if unlimited.
+        loses_loop_results: a result that all breaks of a loop have in common is that of the last lane to leave it.
         masks_branches: branches that specialization constants rule out are executed with all lanes masked.
         flushes_float64: arithmetic flushes float64 subnormals to 0, as operands and as results.
         survives_forks: a forked child may open devices while its parent has one open.
@@ -34,6 +35,7 @@ class Quirks:
     scalar_loads: bool = False
     max_loop_iterations: int | None = None
     max_nesting: int | None = None
+    loses_loop_results: bool = False
     masks_branches: bool = False
     flushes_float64: bool = False
     survives_forks: bool = False
@@ -76,6 +78,8 @@ _TABLE: tuple[tuple[str, tuple[float, float], dict[str, Any]], ...] = (
     ("VK_DRIVER_ID_GOOGLE_SWIFTSHADER", _EVERY, {"wrong_conversions": ("uint32 to float32",)}),
     # Storage buffers are always checked. SwiftShader takes 9 to 14 % longer for kernels that mostly load and store.
     ("VK_DRIVER_ID_MESA_LLVMPIPE", _EVERY, {"checks_are_free": True}),
+    # It replaces the phi of the result by the value itself, which the lanes that are left in the loop change.
+    ("VK_DRIVER_ID_GOOGLE_SWIFTSHADER", _EVERY, {"loses_loop_results": True}),
     # With a second branch to load rows, never taken, training on 100 features took 1.5 times as long.
     ("VK_DRIVER_ID_GOOGLE_SWIFTSHADER", _EVERY, {"masks_branches": True}),
     # The compiler aborts the process at 512 KiB of variables per four invocations.

@@ -19,6 +19,7 @@ from vkcompute.ir.operations import OPERATIONS, Operation
 from vkcompute.ir.pipeline import lower, optimize
 from vkcompute.ir.printer import text
 from vkcompute.ir.subgroups import SUBGROUP_OPERATIONS
+from vkcompute.ir.target import Target
 from vkcompute.ir.types import (
     BOOL,
     FLOAT16,
@@ -38,7 +39,7 @@ from vkcompute.ir.verifier import verify
 __all__ = [
     "ATOMICS", "BOOL", "FLOAT16", "FLOAT32", "FLOAT64", "INT16", "INT32", "INT64", "OPERATIONS", "SCALARS",
     "SUBGROUP_OPERATIONS", "UINT32", "UINT64", "UINT8", "Builder", "Constant", "Function", "IrError", "Loop",
-    "Memory", "Operation", "Scalar", "Value", "axes_of_ids", "certain_excess", "divergent_barrier",
+    "Memory", "Operation", "Scalar", "Target", "Value", "axes_of_ids", "certain_excess", "divergent_barrier",
     "emulate_float_atomics", "float_atomics", "lower", "most_iterations", "optimize", "text", "verify",
     "with_cut_detection", "wrap_grid",
 ]  # fmt: skip

@@ -22,6 +22,7 @@ from vkcompute.ir.function import (
 from vkcompute.ir.instructions import arithmetic, cast, subgroup
 from vkcompute.ir.memory import Memory
 from vkcompute.ir.operations import OPERATIONS
+from vkcompute.ir.target import Target
 from vkcompute.ir.types import BOOL, UINT32, Type, Vector, element_of, vector
 from vkcompute.spirv import opcodes as spv
 from vkcompute.spirv.enums import (
@@ -39,15 +40,15 @@ _ALL_MEMORY = (
 )  # UniformMemory covers storage buffers
 
 
-def to_spirv(function: Function) -> bytes:
+def to_spirv(function: Function, target: Target) -> bytes:
     """The module of a valid function that needs no legalization (ir/pipeline.py)."""
-    return _Lowering(function).words()
+    return _Lowering(function, target).words()
 
 
 class _Lowering:
     """The lowering of one function."""
 
-    def __init__(self, function: Function) -> None:
+    def __init__(self, function: Function, target: Target) -> None:
         self._function, self._out = function, Assembler()
         self._block = self._entry = self._out.id()  # the label of the present block
         self._ids: dict[Value, int] = {}
@@ -57,7 +58,8 @@ class _Lowering:
         self._memories: dict[Memory, tuple[int, int]] = {}  # memory -> storage class, variable
         self._storage_buffers = [memory for memory in function.buffers if not memory.texels]
         ops = list(walk(function.body))
-        self._guarded = {op for op in ops if op.code == "loop" and _has_invariant_result(op)}
+        loops = [op for op in ops if op.code == "loop" and not target.keeps_loop_results]
+        self._guarded = {loop for loop in loops if _has_invariant_result(loop)}
         self._declare_memories(ops)
         self._load_push_constants()
         self._load_builtins(ops)

@@ -14,6 +14,7 @@ from vkcompute.ir.function import Function
 from vkcompute.ir.loop_invariants import hoist_loop_invariants
 from vkcompute.ir.lowering import to_spirv
 from vkcompute.ir.promotion import promote_arrays
+from vkcompute.ir.target import ANY, Target
 from vkcompute.ir.unrolling import unroll_loops
 
 Pass = Callable[[Function], Function]
@@ -39,9 +40,9 @@ def optimize(function: Function) -> Function:
     return run(OPTIMIZATIONS, function)
 
 
-def lower(function: Function) -> bytes:
+def lower(function: Function, target: Target = ANY) -> bytes:
     """The SPIR-V 1.3 module of a valid function; its entry point is "main"."""
-    return to_spirv(run(LEGALIZATIONS, function))
+    return to_spirv(run(LEGALIZATIONS, function), target)
 
 
 def run(passes: tuple[Pass, ...], function: Function) -> Function:

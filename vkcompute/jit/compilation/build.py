@@ -9,6 +9,7 @@ import numpy as np
 from vkcompute import ir
 from vkcompute.errors import KernelError
 from vkcompute.ir import BOOL, FLOAT32, FLOAT64, INT32, SCALARS, UINT8, UINT32, Scalar
+from vkcompute.ir.target import ANY
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.memory import OFFSET
 from vkcompute.jit.frontend.report import Reports
@@ -38,6 +39,7 @@ class CompileOptions(NamedTuple):
         emulate_atomics: True to build atomic operations on floats from integer compare-exchange.
         check_bounds: True to compare indices with the shape.
         fast_math: True to use the device's own functions of floats where it has them.
+        target: of the module.
     """
 
     local_size: tuple[int, int, int] | None = None
@@ -45,6 +47,7 @@ class CompileOptions(NamedTuple):
     emulate_atomics: bool = False
     check_bounds: bool = False
     fast_math: bool = False
+    target: ir.Target = ANY
 
 
 DEFAULTS = CompileOptions()

@@ -89,7 +89,7 @@ def specialize(definition: Definition, signature: Signature, options: CompileOpt
         tensors = [n for n, each in enumerate(signature) if type(each) is tuple]
         pushes = (*scalars, *compiler.extents)
         return Specialization(
-            ir.lower(built),
+            ir.lower(built, options.target),
             compiler.captured.all(),
             iterations_of(built),
             pushes,

@@ -7,13 +7,15 @@ from math import prod
 from typing import Any
 
 from vkcompute.jit.compilation.arguments import MOST_ELEMENTS
+from vkcompute.jit.compilation.build import CompileOptions
 from vkcompute.jit.elementwise.program import Programs
 from vkcompute.jit.launching.loops import on_device
 from vkcompute.jit.launching.plan import launch
+from vkcompute.jit.launching.target import target_of
 from vkcompute.runtime.graphs.graph import recording_graph
 from vkcompute.runtime.memory.layout import broadcast_strides
 from vkcompute.runtime.memory.tensor import Tensor
-from vkcompute.runtime.runtime import runtime_of
+from vkcompute.runtime.runtime import Runtime, runtime_of
 
 _SLACK_BYTES = 256  # a view is bound from an aligned byte before it
 _STEP = 1 << 18  # windows start at multiples of it: a multiple of each stage's chunk, and of every alignment in bytes
@@ -31,16 +33,21 @@ def dispatch(
     """Launches `n_groups` workgroups; the grid is wrapped beyond the device's limit along x.
 
     Args:
-        key: of the program, except its last part, `grid_wrapped`.
+        key: of the program, except its last part, the options.
         args, pushes, plan_key: as for `launch`; the last of the arguments is a tensor.
     """
     runtime = runtime_of(args[-1])
     most = runtime.device.physical.limits["maxComputeWorkGroupCount"][0]
     n_rows = -(-n_groups // most)
-    key = *key, n_rows > 1
+    key = *key, options_on(runtime)._replace(grid_wrapped=n_rows > 1)
     found = programs.find(key)
     placed = on_device(runtime, name, found, lambda: programs.function(key))
     launch(plan_key, found, placed, args, pushes, (-(-n_groups // n_rows), n_rows, 1))
+
+
+def options_on(runtime: Runtime) -> CompileOptions:
+    """Returns the options of programs on a runtime."""
+    return CompileOptions(target=target_of(runtime))
 
 
 def windows(n: int, tensors: Sequence[Tensor]) -> list[tuple[int, int]]:

@@ -18,7 +18,16 @@ from vkcompute.jit.compilation.build import Signature, real_of
 from vkcompute.jit.compilation.specialization import TRUTH, VALUE
 from vkcompute.jit.elementwise.blocks import SINGLE, Block, BlockAccess, blocks_of, fits
 from vkcompute.jit.elementwise.broadcasting import Broadcast, Mask, broadcast
-from vkcompute.jit.elementwise.dispatch import axis_to_halve, dispatch, halves, part_along, unaliased, window, windows
+from vkcompute.jit.elementwise.dispatch import (
+    axis_to_halve,
+    dispatch,
+    halves,
+    options_on,
+    part_along,
+    unaliased,
+    window,
+    windows,
+)
 from vkcompute.jit.elementwise.program import MOST_COST, Body, Program, Programs, cost, memory_type, result
 from vkcompute.jit.elementwise.sharded import by_device, joined
 from vkcompute.jit.frontend.intrinsics import INTRINSICS
@@ -237,7 +246,7 @@ class ElementLauncher:
         signature, broadcast, _ = call
         masks = broadcast.masks[: len(tensors)]
         block = SINGLE if broadcast.strides else blocks_of(runtime, masks, tensors, outs)
-        found = self._programs.find((signature, masks, (), (), block, False))
+        found = self._programs.find((signature, masks, (), (), block, options_on(runtime)))
         if out is None:
             outs = tuple([runtime.empty(broadcast.shape, dtype) for dtype in found.dtypes])
             if self._repeated(args, outs) is None:
@@ -289,7 +298,7 @@ class ElementLauncher:
         n, bound, pushes = broadcast.size, [*tensors, *outs], values(args)
         extents = [*broadcast.lengths[1:], *(layouts(bound, broadcast.strides) if broadcast.strides else ())]
         name, key = self._arguments.name, (signature, masks, wanted, views if any(views) else (), block)
-        per_group = LOCAL_SIZE * (size := self._programs.find((*key, False)).block)
+        per_group = LOCAL_SIZE * (size := self._programs.find((*key, options_on(runtime_of(bound[0])))).block)
         seen = windows(n, bound)
         if len(seen) == 1 and (axis := axis_to_halve(broadcast.shape, bound)) is not None:
             for half in halves(broadcast.shape[axis]):

@@ -14,7 +14,7 @@ from vkcompute import ir
 from vkcompute.errors import KernelError, hides_calls
 from vkcompute.ir import BOOL, SCALARS, UINT8, UINT32, Scalar, Value
 from vkcompute.ir.function import walk
-from vkcompute.jit.compilation.build import CompileOptions, Signature, argument, optimized
+from vkcompute.jit.compilation.build import Signature, argument, optimized
 from vkcompute.jit.compilation.cache import Specializations
 from vkcompute.jit.compilation.specialization import Specialization, iterations_of
 from vkcompute.jit.elementwise.blocks import Block, BlockAccess
@@ -61,25 +61,20 @@ class Programs:
         self._build, self._known = build, Specializations(functions, *common)
 
     def find(self, key: tuple[Any, ...]) -> Specialization:
-        """Returns the specialization for these arguments of `build`, and True at the end for a wrapped grid."""
+        """Returns the specialization for these arguments of `build`, with the options at the end."""
         return self._known.find(key, self._compiled)
 
     def function(self, key: tuple[Any, ...]) -> ir.Function:
         """Returns the function from which a specialization was lowered."""
-        return _optimized(self._build(*key[:-1]), grid_wrapped=key[-1])
+        return optimized(self._build(*key[:-1]).compiler.function, key[-1])
 
     def _compiled(self, *key: Any) -> Specialization:
-        program = self._build(*key[:-1])
-        function = _optimized(program, grid_wrapped=key[-1])
+        program, options = self._build(*key[:-1]), key[-1]
+        function = optimized(program.compiler.function, options)
         captured = program.compiler.captured.all(without=known())  # the namespace of expressions does not change
         iterations, described = iterations_of(function), program._asdict()
         limits = tuple(sorted(described.pop("compiler").limits))
-        return Specialization(ir.lower(function), captured, iterations, limits=limits, **described)
-
-
-def _optimized(program: Program, *, grid_wrapped: bool) -> ir.Function:
-    """Returns the function that is lowered."""
-    return optimized(program.compiler.function, CompileOptions(grid_wrapped=grid_wrapped))
+        return Specialization(ir.lower(function, options.target), captured, iterations, limits=limits, **described)
 
 
 class Body:

@@ -24,6 +24,7 @@ from vkcompute.jit.elementwise.dispatch import (
     dispatch,
     exceeds_binding,
     halves,
+    options_on,
     part_along,
     window,
     windows,
@@ -82,7 +83,7 @@ class ReduceLauncher:
         left, planned = self._layout(runtime, shape, reduced, keepdims)
         key = real_of(signature), None if dtype is None else lookup(dtype).numpy.name, signature, masks
         form = planned[0].method, final and len(planned) == 1, _block(planned[0], signature, masks, tensors)
-        found = self._first.find((*key, form, None, False)).dtypes[0]
+        found = self._first.find((*key, form, None, options_on(runtime))).dtypes[0]
         if out is None:
             out = runtime.empty(left, found)
         else:

@@ -27,6 +27,7 @@ from vkcompute.jit.launching.host_arrays import HostArrays, is_host_array
 from vkcompute.jit.launching.loops import Loops, on_device
 from vkcompute.jit.launching.plan import launch
 from vkcompute.jit.launching.tables import table_on
+from vkcompute.jit.launching.target import target_of
 from vkcompute.runtime.launching.arguments import first_index, needs_strides
 from vkcompute.runtime.launching.kernel import Kernel
 from vkcompute.runtime.launching.launch_config import LaunchConfig, Sizes, grid_over
@@ -119,7 +120,7 @@ class Launcher:
         A grid of None is computed by the kernel.
         """
         most = runtime.device.physical.limits["maxComputeWorkGroupCount"][0]
-        options = self._options._replace(local_size=local)
+        options = self._options._replace(local_size=local, target=target_of(runtime))
         found, kernel, loops = self._specialization(signature, options, runtime)
         grid = groups or self._grid(found, args, most)
         if grid is None or len(grid) > 1 or grid[0] <= most:
