@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import vkcompute as vc
+from vkcompute.jit.compilation.build import DEFAULTS
 from vkcompute.jit.elementwise.blocks import Block, block_of, wide
 from vkcompute.jit.elementwise.dispatch import dispatch
 
@@ -149,7 +150,7 @@ def test_no_block_exceeds_a_result_that_is_wider_than_the_arguments(
     sizes = []
 
     def observed(name: str, programs: Any, key: tuple[Any, ...], *rest: Any) -> None:
-        sizes.append(programs.find((*key, False)).block)
+        sizes.append(programs.find((*key, DEFAULTS)).block)
         dispatch(name, programs, key, *rest)
 
     monkeypatch.setattr("vkcompute.jit.elementwise.element_launcher.dispatch", observed)
