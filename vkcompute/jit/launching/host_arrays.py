@@ -52,13 +52,12 @@ class HostArrays:
         Raises:
             ValueError: one is read-only, or shares memory with another array without being the same.
         """
-        for array in self._written(kernel):
-            if not array.flags.writeable:
-                raise ValueError(f"{self._name} writes an array that is read-only; pass a copy of it")
+        written = {_key(array): array for _, array in self._results(kernel)}
+        if not all(array.flags.writeable for array in written.values()):
+            raise ValueError(f"{self._name} writes an array that is read-only; pass a copy of it")
         distinct = {_key(array): array for array in self._arrays if array is not None}
-        for one, other in combinations(distinct.values(), 2):
-            written = {_key(array) for array in self._written(kernel)}
-            if written.intersection((_key(one), _key(other))) and shares_memory(one, other):
+        for one, other in combinations(distinct, 2):
+            if not written.keys().isdisjoint((one, other)) and shares_memory(distinct[one], distinct[other]):
                 raise ValueError(
                     f"{self._name} writes one of two arrays that share memory, and each is copied; pass views of one "
                     "tensor, or copies"
@@ -68,9 +67,6 @@ class HostArrays:
         """Copies the arrays back that a kernel writes. Waits for it."""
         for tensor, array in {id(tensor): (tensor, array) for tensor, array in self._results(kernel)}.values():
             tensor.read(array)
-
-    def _written(self, kernel: Kernel) -> list[np.ndarray[Any, Any]]:
-        return [array for _, array in self._results(kernel)]
 
     def _results(self, kernel: Kernel) -> list[tuple[Tensor, np.ndarray[Any, Any]]]:
         tensors = [(arg, array) for arg, array in zip(self.args, self._arrays, strict=True) if type(arg) is Tensor]
