@@ -249,21 +249,32 @@ def test_a_disk_that_refuses_costs_one_warning(tmp_path: Path, caplog: pytest.Lo
 
 
 @pytest.mark.usefixtures("not_warned")
+@pytest.mark.parametrize("made_again", [False, True])
 def test_a_folder_deleted_while_it_is_made_costs_none(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, made_again: bool
 ) -> None:
-    make = os.mkdir
+    make, is_dir = os.mkdir, Path.is_dir
 
     def found(path: Any, mode: int = 0o777) -> None:
         if Path(path) == folder:  # there, and gone when pathlib looks whether it is a folder
             raise FileExistsError(errno.EEXIST, "File exists", str(path))
         make(path, mode)
 
+    def gone(path: Path) -> bool:
+        if path != folder:
+            return is_dir(path)
+        if made_again:  # by another process, a moment later
+            make(path)
+        return False
+
     folder = tmp_path / "python"
     with monkeypatch.context() as patch, caplog.at_level(logging.DEBUG, "vkcompute.disk"):
         patch.setattr(os, "mkdir", found)
+        patch.setattr(Path, "is_dir", gone)
         disk.write_cached(folder / "entry", b"content")
     assert caplog.records == []
+    if made_again:
+        folder.rmdir()
     folder.write_text("in the way")
     disk.write_cached(folder / "entry", b"content")
     assert [record.levelname for record in caplog.records] == ["WARNING"]

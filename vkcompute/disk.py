@@ -232,11 +232,19 @@ def write_cached(path: Path, data: bytes) -> None:
             _require_private(path.parent)
             write_atomic(path, _header(data) + data, mode=0o600)
     except (OSError, ValueError) as error:
-        if isinstance(error, FileExistsError) and not os.path.lexists(error.filename):
-            return  # deleted after mkdir found it
+        if isinstance(error, FileExistsError) and not _is_obstacle(error.filename):
+            return  # deleted after mkdir found it, and perhaps made again
         level = logging.DEBUG if _warned else logging.WARNING
         _warned = True
         logger.log(level, "cannot write the cache entry %s: %s; set VKCOMPUTE_CACHE_DIR to another folder", path, error)
+
+
+def _is_obstacle(path: str) -> bool:
+    """True if something other than a folder has the name `path`."""
+    try:
+        return not stat.S_ISDIR(os.lstat(path).st_mode)
+    except OSError:
+        return False
 
 
 def keep_cached(path: Path, data: bytes) -> None:
