@@ -19,7 +19,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-Array = npt.NDArray[Any]
+HostArray = npt.NDArray[Any]
 Clock = Callable[[], float]
 _TURN_S = 0.02  # duration of a sample of short programs, to make the clock's overhead negligible
 _PAUSE_S = 0.015  # before a turn: threads of some peers spin for 10 ms after their work
@@ -42,7 +42,7 @@ class Program(Protocol):
     def wait(self) -> None:
         """Waits for all work that was started."""
 
-    def result(self) -> Array:
+    def result(self) -> HostArray:
         """Returns the result of the last run."""
 
 
@@ -99,7 +99,7 @@ class Local(Contender):
         self,
         name: str,
         make: Callable[[], Program],
-        expected: Callable[[], Array],
+        expected: Callable[[], HostArray],
         *,
         tolerance: float = 0.0,
         burst: int | None = None,
@@ -146,7 +146,7 @@ def timed(program: Program, loops: int, burst: int | None = None, clock: Clock =
     return seconds
 
 
-def compare(found: Array, expected: Array, tolerance: float = 0.0) -> None:
+def compare(found: HostArray, expected: HostArray, tolerance: float = 0.0) -> None:
     """Raises WrongResult with the first element that differs by more than `tolerance`, relative to the largest.
 
     NaN differs from everything.

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from context import Cases, Context
 from launch import SCALE, SHADER, N
-from measure import Array, Case, Local
+from measure import HostArray, Case, Local
 from peers.work import Blocking, pair, product
 from workloads import Workload, n_body, workloads
 
@@ -67,7 +67,7 @@ def _from_the_disk() -> Specialization:
     return Specializations((_KICK,)).find(_KICK_FOR, partial(specialize, definition_of(_KICK)))
 
 
-def _words(make: Callable[[], Specialization]) -> Array:
+def _words(make: Callable[[], Specialization]) -> HostArray:
     return np.frombuffer(make().spirv, np.uint32)
 
 
@@ -81,13 +81,13 @@ class Compiler(Blocking):
         """Compiles the kernel."""
         self._make()
 
-    def result(self) -> Array:
+    def result(self) -> HostArray:
         """Returns the SPIR-V."""
         return _words(self._make)
 
 
-def _scaled(n: int) -> Array:
-    found: Array = product(n) * np.float32(SCALE)
+def _scaled(n: int) -> HostArray:
+    found: HostArray = product(n) * np.float32(SCALE)
     return found
 
 
@@ -105,10 +105,10 @@ class Launched:
         """Launches the kernel."""
         self._future = self._launch()
 
-    def result(self) -> Array:
+    def result(self) -> HostArray:
         """Runs a launch on the initial arrays. Returns its result."""
-        for tensor, array in zip(self._tensors, self._work.arrays, strict=True):
-            tensor.write(array)
+        for tensor, host in zip(self._tensors, self._work.arrays, strict=True):
+            tensor.write(host)
         self.enqueue()
         return self._work.found(self._tensors[self._work.out].numpy())
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from measure import Array
+from measure import HostArray
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "examples"))
 
@@ -47,16 +47,16 @@ class Workload:
 
     shader: str
     kernel: Any
-    arrays: Sequence[Array]
+    arrays: Sequence[HostArray]
     out: int
     numbers: Sequence[Any]
-    expected: Callable[[], Array]
+    expected: Callable[[], HostArray]
     title: str = ""
     tolerance: float = 0.0
     extents: Sequence[int] = ()
     groups: tuple[int, ...] | None = None
     local: tuple[int, ...] | None = None
-    found: Callable[[Array], Array] = np.asarray
+    found: Callable[[HostArray], HostArray] = np.asarray
 
 
 def workloads(*, full: bool) -> Iterator[Workload]:
@@ -70,7 +70,7 @@ def workloads(*, full: bool) -> Iterator[Workload]:
     yield _kick(2048 if full else 100)
 
 
-def _random(*shape: int) -> Array:
+def _random(*shape: int) -> HostArray:
     return np.random.default_rng(0).random(shape, np.float32)
 
 
@@ -90,7 +90,7 @@ def _gradients(n: int) -> Workload:
     x_i, x_j, y = _random(3, n)
     y, weights = (y > 0.5).astype(np.float32), np.array([0.5, -0.25, 0.125], np.float32)
 
-    def expected() -> Array:
+    def expected() -> HostArray:
         error = 1 / (1 + np.exp(-(weights[0] * x_i + weights[1] * x_j + weights[2]))) - y
         return np.stack([error * x_i, error * x_j, error])
 
@@ -104,7 +104,7 @@ def _histogram(n: int) -> Workload:
     bins, group = histogram.BINS, histogram.GROUP
     x = np.random.default_rng(0).binomial(bins - 1, 0.5, n).astype(np.int32)
 
-    def expected() -> Array:
+    def expected() -> HostArray:
         return np.bincount(x, minlength=bins).astype(np.uint32)
 
     arrays, groups = [x, np.zeros(bins, np.uint32)], (-(-n // group),)
@@ -115,7 +115,7 @@ def _histogram(n: int) -> Workload:
 def _mandelbrot(rows: int, columns: int) -> Workload:
     expected = mandelbrot.on_host(rows, columns, _LIMIT)
 
-    def equal(found: Array) -> Array:  # points at the border of the set depend on rounding
+    def equal(found: HostArray) -> HostArray:  # points at the border of the set depend on rounding
         return np.array(np.mean(abs(found - expected) < 0.5) > 0.95)
 
     shape, title = (rows, columns), f"Mandelbrot set, {rows} x {columns}, {_LIMIT} steps"
@@ -137,7 +137,7 @@ def _kick(n: int) -> Workload:
     position, mass = _random(3, n), _random(n) / n
     velocity, seconds = np.zeros((3, n), np.float32), 0.01
 
-    def expected() -> Array:
+    def expected() -> HostArray:
         return n_body.on_host(position, mass, velocity, seconds, 1)[1].astype(np.float32)
 
     groups, local, title = (-(-n // n_body.TILE),), (n_body.TILE,), f"attraction among {n:,} bodies, by tiles"

@@ -14,10 +14,10 @@ from vkcompute.errors import IrError
 GROUP = 32
 
 
-def launched(gpu: vc.Runtime, function: ir.Function, *arrays: Any, n_groups: int = 4) -> list[Any]:
+def launched(gpu: vc.Runtime, function: ir.Function, *hosts: Any, n_groups: int = 4) -> list[Any]:
     ir.verify(function)
     ir.verify(ir.optimize(function))
-    tensors = [gpu.tensor(array) for array in arrays]
+    tensors = [gpu.tensor(host) for host in hosts]
     gpu.kernel(ir.lower(function), name=function.name)(*tensors, grid=n_groups)
     return [tensor.numpy() for tensor in tensors]
 

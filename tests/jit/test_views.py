@@ -75,16 +75,16 @@ def test_kernels_take_any_view(
     gpu: vc.Runtime, shape: tuple[int, int, int], dtype: np.dtype[Any], seed: int, data: st.DataObject
 ) -> None:
     drawn = [data.draw(views(shape, writable=at == 2)) for at in range(3)]
-    arrays = [filled(base, dtype, seed + at) for at, (base, _) in enumerate(drawn)]
-    tensors = [gpu.tensor(each) for each in arrays]
+    hosts = [filled(base, dtype, seed + at) for at, (base, _) in enumerate(drawn)]
+    tensors = [gpu.tensor(each) for each in hosts]
     combine(*[view(each) for (_, view), each in zip(drawn, tensors, strict=True)])
-    simulated = [each.copy() for each in arrays]
+    simulated = [each.copy() for each in hosts]
     combine.simulate(*[view(each) for (_, view), each in zip(drawn, simulated, strict=True)])
-    x, y, out = [view(each) for (_, view), each in zip(drawn, arrays, strict=True)]
+    x, y, out = [view(each) for (_, view), each in zip(drawn, hosts, strict=True)]
     out[...] = x * 2 + y[-1]
-    for tensor, array, host in zip(tensors, arrays, simulated, strict=True):
-        assert np.array_equal(tensor.numpy(), array), "the elements of the view have changed, and no others"
-        assert np.array_equal(host, array)
+    for tensor, changed, host in zip(tensors, hosts, simulated, strict=True):
+        assert np.array_equal(tensor.numpy(), changed), "the elements of the view have changed, and no others"
+        assert np.array_equal(host, changed)
 
 
 weighted = vc.elementwise("x * 2 - y * z")
@@ -102,19 +102,19 @@ def test_functions_of_elements_take_any_view(
 ) -> None:
     shapes = [shape, *[shape[max(len(shape) - rank, 0) :] for rank in ranks], shape]
     drawn = [data.draw(views(each, writable=at == 3)) for at, each in enumerate(shapes)]
-    arrays = [filled(base, np.dtype(np.int32), seed + at) for at, (base, _) in enumerate(drawn)]
-    tensors = [gpu.tensor(each) for each in arrays]
+    hosts = [filled(base, np.dtype(np.int32), seed + at) for at, (base, _) in enumerate(drawn)]
+    tensors = [gpu.tensor(each) for each in hosts]
     x, y, z, out = [view(each) for (_, view), each in zip(drawn, tensors, strict=True)]
-    a, b, c, d = [view(each) for (_, view), each in zip(drawn, arrays, strict=True)]
+    a, b, c, d = [view(each) for (_, view), each in zip(drawn, hosts, strict=True)]
     assert np.array_equal(weighted(x, y, z).numpy(), a * 2 - b * c)
     weighted(x, y, z, out=out)
     d[...] = a * 2 - b * c
-    assert np.array_equal(tensors[3].numpy(), arrays[3]), "the elements of the view have changed, and no others"
+    assert np.array_equal(tensors[3].numpy(), hosts[3]), "the elements of the view have changed, and no others"
     weighted(out, 1, x, out=out)
     d[...] = d * 2 - a
     weighted(out[::-1], 1, 1, out=out) if shape else None
     d[...] = d[::-1] * 2 - 1 if shape else d
-    assert np.array_equal(tensors[3].numpy(), arrays[3]), "a result that is an argument, too"
+    assert np.array_equal(tensors[3].numpy(), hosts[3]), "a result that is an argument, too"
 
 
 total = vc.reduce("a + b", 0, map="x * y")
@@ -126,14 +126,14 @@ def test_reductions_take_any_view(gpu: vc.Runtime, shape: tuple[int, ...], seed:
     axis = data.draw(st.sampled_from([None, *range(len(shape))]))
     left = () if axis is None else shape[:axis] + shape[axis + 1 :]
     drawn = [data.draw(views(shape, writable=False)) for _ in range(2)] + [data.draw(views(left, writable=True))]
-    arrays = [filled(base, np.dtype(np.int32), seed + at) for at, (base, _) in enumerate(drawn)]
-    tensors = [gpu.tensor(each) for each in arrays]
+    hosts = [filled(base, np.dtype(np.int32), seed + at) for at, (base, _) in enumerate(drawn)]
+    tensors = [gpu.tensor(each) for each in hosts]
     x, y, out = [view(each) for (_, view), each in zip(drawn, tensors, strict=True)]
-    a, b, d = [view(each) for (_, view), each in zip(drawn, arrays, strict=True)]
+    a, b, d = [view(each) for (_, view), each in zip(drawn, hosts, strict=True)]
     d[...] = (a * b).sum(axis, np.int32)
     assert np.array_equal(total(x, y, axis=axis).numpy(), d)
     total(x, y, axis=axis, out=out)
-    assert np.array_equal(tensors[2].numpy(), arrays[2])
+    assert np.array_equal(tensors[2].numpy(), hosts[2])
 
 
 def test_functions_of_views_in_a_graph(gpu: vc.Runtime) -> None:

@@ -214,17 +214,17 @@ def programs() -> st.SearchStrategy[list[Step]]:
 
 def check(machine: GraphMachine, program: list[Step]) -> None:
     """Run the program on both, and compare every tensor and all that was fetched."""
-    arrays = Arrays([np.random.default_rng(i).integers(-9, 9, LENGTH, np.int32) for i in range(N_TENSORS)], {})
-    for tensor, array in zip(machine.tensors, arrays, strict=True):
-        tensor.write(array)
+    hosts = Arrays([np.random.default_rng(i).integers(-9, 9, LENGTH, np.int32) for i in range(N_TENSORS)], {})
+    for tensor, host in zip(machine.tensors, hosts, strict=True):
+        tensor.write(host)
     for step in program:
         step.on_device(machine)
-        step.on_arrays(arrays)
+        step.on_arrays(hosts)
     for future in machine.futures[::-1]:
         future.result()
-    for tensor, array in zip(machine.tensors, arrays, strict=True):
-        np.testing.assert_array_equal(tensor.numpy(), array)
-    for key, array in arrays.fetched.items():
-        np.testing.assert_array_equal(machine.fetched[key], array)
+    for tensor, host in zip(machine.tensors, hosts, strict=True):
+        np.testing.assert_array_equal(tensor.numpy(), host)
+    for key, host in hosts.fetched.items():
+        np.testing.assert_array_equal(machine.fetched[key], host)
     machine.futures.clear()
     machine.fetched.clear()

@@ -252,13 +252,13 @@ def programs() -> st.SearchStrategy[list[Step]]:
 
 def check(machine: Machine, program: list[Step]) -> None:
     """Run the program on both, and compare every tensor."""
-    arrays = [np.random.default_rng(i).integers(-9, 9, LENGTH, np.int32) for i in range(N_TENSORS)]
-    for tensor, array in zip(machine.tensors, arrays, strict=True):
-        tensor.write(array)
+    hosts = [np.random.default_rng(i).integers(-9, 9, LENGTH, np.int32) for i in range(N_TENSORS)]
+    for tensor, host in zip(machine.tensors, hosts, strict=True):
+        tensor.write(host)
     for step in program:
         step.on_device(machine)
-        step.on_arrays(arrays)
-    for number, (tensor, array) in enumerate(zip(machine.tensors, arrays, strict=True)):
+        step.on_arrays(hosts)
+    for number, (tensor, host) in enumerate(zip(machine.tensors, hosts, strict=True)):
         found = tensor.numpy()
-        wrong = np.flatnonzero(found != array)
+        wrong = np.flatnonzero(found != host)
         assert not len(wrong), f"tensor {number} differs at {wrong}: {found[wrong]} for {array[wrong]}"

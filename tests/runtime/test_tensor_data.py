@@ -58,25 +58,25 @@ def test_a_row_of_the_table_is_all_that_a_dtype_needs(rt: vc.Runtime, monkeypatc
 def test_views_read_and_write(
     rt: vc.Runtime, shape: tuple[int, ...], dtype: np.dtype, seed: int, data: st.DataObject
 ) -> None:
-    array = random_bits(shape, dtype, seed)
-    tensor, index = rt.tensor(array), data.draw(indexed(shape))
-    view, expected = tensor[index], picked(array, index)
+    host = random_bits(shape, dtype, seed)
+    tensor, index = rt.tensor(host), data.draw(indexed(shape))
+    view, expected = tensor[index], picked(host, index)
     assert same_bits(view.numpy(), np.ascontiguousarray(expected).reshape(expected.shape))
     assert view.contiguous == expected.flags.c_contiguous
     patch = random_bits(expected.shape, dtype, seed + 1)
     view.write(patch)
     expected[...] = patch
-    assert same_bits(tensor.numpy(), array), "the view's elements have changed, and no others"
+    assert same_bits(tensor.numpy(), host), "the view's elements have changed, and no others"
 
 
 @given(shape=SHAPES, dtype=st.sampled_from(DTYPES), seed=SEEDS, data=st.data())
 def test_fill(rt: vc.Runtime, shape: tuple[int, ...], dtype: np.dtype, seed: int, data: st.DataObject) -> None:
-    array = random_bits(shape, dtype, seed)
-    tensor, index = rt.tensor(array), data.draw(indexed(shape))
+    host = random_bits(shape, dtype, seed)
+    tensor, index = rt.tensor(host), data.draw(indexed(shape))
     element = random_bits((), dtype, seed + 1)[()]
-    assert tensor[index].fill(element).shape == picked(array, index).shape
-    picked(array, index)[...] = element
-    assert same_bits(tensor.numpy(), array)
+    assert tensor[index].fill(element).shape == picked(host, index).shape
+    picked(host, index)[...] = element
+    assert same_bits(tensor.numpy(), host)
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
@@ -84,10 +84,10 @@ def test_fill_of_every_piece_of_a_tensor(rt: vc.Runtime, dtype: np.dtype) -> Non
     """Every start and stop modulo a word, at the tensor's own end too."""
     element = random_bits((), dtype, 1)[()]
     for length in (1, 5, 17, 18, 19, 35):
-        array = random_bits((length,), dtype, length)
+        host = random_bits((length,), dtype, length)
         for start in range(min(length, 5)):
             for stop in range(max(length - 5, start), length + 1):
-                tensor, expected = rt.tensor(array), array.copy()
+                tensor, expected = rt.tensor(host), host.copy()
                 tensor[start:stop].fill(element)
                 expected[start:stop] = element
                 assert same_bits(tensor.numpy(), expected), (length, start, stop)

@@ -17,7 +17,7 @@ from vkcompute.errors import DataError
 from vkcompute.pipelines.logistic_regression import LogisticRegression
 from vkcompute.runtime.runtime import Runtime
 
-Array = npt.NDArray[Any]
+HostArray = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ def regress(
 
 
 def _fitted(
-    rows: Array, second: Array, args: argparse.Namespace, runtime: Runtime, progress: Callable[[int], None] | None
+    rows: HostArray, second: HostArray, args: argparse.Namespace, runtime: Runtime, progress: Callable[[int], None] | None
 ) -> tuple[LogisticRegression, float]:
     """Fits a model for unscaled rows. Returns it with the duration in seconds.
 
@@ -104,7 +104,7 @@ def _fitted(
     return model, seconds
 
 
-def _two_classes(labels: Array, target: str, path: str) -> tuple[Array, Array]:
+def _two_classes(labels: HostArray, target: str, path: str) -> tuple[HostArray, HostArray]:
     """The classes, sorted, and the rows of each."""
     classes, counts = np.unique(labels, return_counts=True)
     if len(classes) != 2:
@@ -125,7 +125,7 @@ def _require_float32(table: Table) -> None:
         )
 
 
-def _held_out(second: Array, fraction: float, seed: int) -> npt.NDArray[np.bool_]:
+def _held_out(second: HostArray, fraction: float, seed: int) -> npt.NDArray[np.bool_]:
     """A mask of the held-out rows: the given fraction of each class, drawn with `seed`."""
     held_out = np.zeros(len(second), np.bool_)
     random = np.random.default_rng(seed)
@@ -140,7 +140,7 @@ def _held_out(second: Array, fraction: float, seed: int) -> npt.NDArray[np.bool_
     return held_out
 
 
-def _scores(model: LogisticRegression, rows: Array, second: Array) -> tuple[float, float]:
+def _scores(model: LogisticRegression, rows: HostArray, second: HostArray) -> tuple[float, float]:
     """Accuracy and log-loss (the mean of -log of the true class's probability)."""
     if not len(rows):
         return float("nan"), float("nan")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from vkcompute.runtime.groups.group import DeviceGroup
     from vkcompute.runtime.runtime import Runtime
 
-Array = npt.NDArray[Any]
+HostArray = npt.NDArray[Any]
 _Self = TypeVar("_Self", bound="LogisticRegression")
 
 _FITTED = ("coef_", "intercept_", "classes_", "loss_curve_", "n_iter_", "n_features_in_", "feature_names_in_")
@@ -150,7 +150,7 @@ class LogisticRegression(Estimator):
             raise ValueError("coef_init and intercept_init are finite as float32")
         return coef.reshape(-1), float(intercept.item())
 
-    def _keep(self, outcome: Outcome, classes: Array, names: Array | None) -> None:
+    def _keep(self, outcome: Outcome, classes: HostArray, names: HostArray | None) -> None:
         n_epochs = len(outcome.losses)
         if not (np.isfinite(outcome.losses).all() and np.isfinite([*outcome.weights, outcome.intercept]).all()):
             raise ValueError(
@@ -183,7 +183,7 @@ class LogisticRegression(Estimator):
                 stacklevel=3,
             )
 
-    def decision_function(self, X: Any) -> Array:
+    def decision_function(self, X: Any) -> HostArray:
         """z for each row of `X`, shape (n_rows,), in the precision of `X`; positive for the second class.
 
         Raises:
@@ -199,23 +199,23 @@ class LogisticRegression(Estimator):
                 f"X has {table.shape[1]} features, but {name} is expecting {self.n_features_in_} features as input."
             )
         kind = np.float32 if table.dtype == np.float32 else np.float64
-        z: Array = table @ self.coef_[0].astype(kind) + self.intercept_.astype(kind)
+        z: HostArray = table @ self.coef_[0].astype(kind) + self.intercept_.astype(kind)
         return z
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: Any) -> HostArray:
         """The likelier class of each row, shape (n_rows,)."""
         z = self.decision_function(X)
-        labels: Array = self.classes_[(z > 0).astype(np.intp)]
+        labels: HostArray = self.classes_[(z > 0).astype(np.intp)]
         return labels
 
-    def predict_log_proba(self, X: Any) -> Array:
+    def predict_log_proba(self, X: Any) -> HostArray:
         """Logarithms of the probabilities of the classes, shape (n_rows, 2)."""
         z = self.decision_function(X)
         return np.stack([-np.logaddexp(0, z), -np.logaddexp(0, -z)], axis=1)
 
-    def predict_proba(self, X: Any) -> Array:
+    def predict_proba(self, X: Any) -> HostArray:
         """Probabilities of the classes, shape (n_rows, 2)."""
-        probabilities: Array = np.exp(self.predict_log_proba(X))
+        probabilities: HostArray = np.exp(self.predict_log_proba(X))
         return probabilities
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:

@@ -25,8 +25,8 @@ from vkcompute.runtime.scheduling.future import Future
 from vkcompute.runtime.scheduling.placeholders import Parameter
 from vkcompute.runtime.streams.stream import CHUNK_BYTES, clash
 
-Array = npt.NDArray[Any]
-Operand = Array | NpyFile
+HostArray = npt.NDArray[Any]
+Operand = HostArray | NpyFile
 Progress = Callable[[int, int], None]
 """Called with (bytes of the result completed, bytes in total)."""
 
@@ -117,7 +117,7 @@ def _overlaps_shifted(tensor: Tensor, out: Tensor) -> bool:
 def multiply(
     a: npt.ArrayLike | Tensor,
     b: npt.ArrayLike | Tensor,
-    out: Array | Tensor | None = None,
+    out: HostArray | Tensor | None = None,
     *,
     runtime: Runtime | None = None,
     chunk_bytes: int = CHUNK_BYTES,
@@ -201,14 +201,14 @@ def stream_product(
     chunks = (tuple([source[block].reshape(-1) for source in sources]) for block in _blocks(result.shape, max_elements))
     targets = _blocks(result.shape, max_elements)
 
-    def put(_rows: slice, product: Array) -> None:
+    def put(_rows: slice, product: HostArray) -> None:
         block = next(targets)
         result[block] = product.reshape([part.stop - part.start for part in block])
 
     runtime.stream(chunks, work, put, chunk_bytes=chunk_bytes, progress=report)
 
 
-def _flat(operands: Sequence[Operand]) -> list[Array]:
+def _flat(operands: Sequence[Operand]) -> list[HostArray]:
     """Flat views of arrays that are all contiguous in the same order; else none."""
     arrays = [operand for operand in operands if isinstance(operand, np.ndarray)]
     for ordered in (arrays, [array.T for array in arrays]):
@@ -325,7 +325,7 @@ def _raise_mismatch(a: Any, b: Any) -> None:
     raise TypeError(f"a and b must have one dtype; got {a.dtype} and {b.dtype}; convert one with NumPy's astype")
 
 
-def _result(like: Array, out: Array | Tensor | None) -> Array:
+def _result(like: HostArray, out: HostArray | Tensor | None) -> HostArray:
     if out is None:
         return np.empty(like.shape, like.dtype)
     if not isinstance(out, np.ndarray):
@@ -336,7 +336,7 @@ def _result(like: Array, out: Array | Tensor | None) -> Array:
     return out
 
 
-def _require_alike(out: Array | Tensor, like: Array | Tensor) -> None:
+def _require_alike(out: HostArray | Tensor, like: HostArray | Tensor) -> None:
     if out.shape != like.shape or out.dtype != like.dtype:
         raise ValueError(
             f"out has shape {out.shape} and dtype {out.dtype}; the result has {like.shape} and {like.dtype}"

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from vkcompute import disk, dtypes
-from vkcompute.pipelines.multiply import Array, Progress, operands, stream_product
+from vkcompute.pipelines.multiply import HostArray, Progress, operands, stream_product
 from vkcompute.pipelines.npy_file import NpyFile
 from vkcompute.runtime.runtime import Runtime, default_runtime
 from vkcompute.runtime.streams.stream import CHUNK_BYTES
@@ -25,7 +25,7 @@ def multiply_files(
     runtime: Runtime | None = None,
     chunk_bytes: int = CHUNK_BYTES,
     progress: Progress | None = None,
-) -> Array:
+) -> HostArray:
     """Multiplies two .npy files of any size, or a file and a number, into a third.
 
     `out` is replaced when the result is complete; a failure leaves it unchanged. It may be one of the inputs.
@@ -57,7 +57,7 @@ def multiply_files(
             stream_product(runtime or default_runtime(), sources, scalar, target, chunk_bytes, progress)
             file.flush()
             os.fsync(file.fileno())
-    written: Array = np.load(out, mmap_mode="r", allow_pickle=False)
+    written: HostArray = np.load(out, mmap_mode="r", allow_pickle=False)
     return written
 
 

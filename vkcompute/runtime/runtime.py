@@ -122,9 +122,9 @@ class Runtime(Context):
         The default dtype is that of the data. Python floats become float32, the default of `zeros`, and ints int64.
         """
         self.scheduler.refuse_recording("tensor()", "make tensors before the recording")
-        array = host_array(data, dtype)
-        result = self.empty(array.shape, array.dtype)
-        result.write(array)
+        host = host_array(data, dtype)
+        result = self.empty(host.shape, host.dtype)
+        result.write(host)
         return result
 
     def zeros(self, shape: int | tuple[int, ...], dtype: npt.DTypeLike = np.float32) -> Tensor:

@@ -16,7 +16,7 @@ from vkcompute.ir import BOOL, FLOAT32, INT32, Value
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.source import UnsupportedError, is_internal
 from vkcompute.jit.frontend.syntax import SIGNS
-from vkcompute.jit.frontend.values import Array, Kind, Number, Vector, describe, fits, is_python, like
+from vkcompute.jit.frontend.values import ArrayValue, Kind, Number, Vector, describe, fits, is_python, like
 from vkcompute.jit.library import standard
 
 _SWIZZLES = {letter: k for letters in ("xyzw", "rgba", "stpq") for k, letter in enumerate(letters)}
@@ -34,7 +34,7 @@ _BUILT_IN = (*_OPCODES, *_INLINED, *CONSTRUCTORS.values())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Buffer(Array):
+class Buffer(ArrayValue):
     """A storage buffer whose elements have `n` contiguous numbers each."""
 
     n: int = 1
@@ -170,17 +170,17 @@ class ShaderCompiler(Compiler):
             raise UnsupportedError(f"an index is an integer; got {self.type_of(value)}; write i32(x)")
         return super().index(value)
 
-    def extent(self, array: Array, axis: int) -> Any:
+    def extent(self, array: ArrayValue, axis: int) -> Any:
         """Raises: lengths of buffers are unknown."""
         raise UnsupportedError(f"the length of {array.name} is not known in a shader; count from the start, or pass it")
 
-    def load(self, array: Array, offset: Value) -> Any:
+    def load(self, array: ArrayValue, offset: Value) -> Any:
         """Loads an element: a vector if the buffer holds vectors."""
         n = getattr(array, "n", 1)
         numbers = [Compiler.load(self, array, each) for each in self._offsets(offset, n)]
         return numbers[0] if n == 1 else Vector(numbers)
 
-    def store(self, array: Array, offset: Value, value: Any) -> None:
+    def store(self, array: ArrayValue, offset: Value, value: Any) -> None:
         """Stores an element, which must have the type of the buffer's elements."""
         n = getattr(array, "n", 1)
         values = value if isinstance(value, Vector) else (value,)

@@ -14,7 +14,7 @@ from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.memory import OFFSET
 from vkcompute.jit.frontend.report import Reports
 from vkcompute.jit.frontend.source import Definition
-from vkcompute.jit.frontend.values import Array, Kind, Number
+from vkcompute.jit.frontend.values import ArrayValue, Kind, Number
 from vkcompute.jit.library import catalog  # noqa: F401
 from vkcompute.jit.library.math_lowering import lower_math, without_contraction
 
@@ -99,13 +99,13 @@ def real_of(signature: Signature) -> Scalar:
     return FLOAT64 if wide else FLOAT32
 
 
-def argument(compiler: Compiler, name: str, position: int, given: Any) -> Array | Number:
+def argument(compiler: Compiler, name: str, position: int, given: Any) -> ArrayValue | Number:
     """Declares the next binding or push constant for an argument of this type, and returns its value."""
     function = compiler.function
     if type(given) is tuple:
         element = SCALARS[np.dtype(given[0]).name]
         memory = function.buffer(name, UINT8 if element is BOOL else element)
-        array = Array(name, position, element, given[1], memory, strided=len(given) > 2)
+        array = ArrayValue(name, position, element, given[1], memory, strided=len(given) > 2)
         if array.strided:
             compiler.parameter(array, OFFSET)
         return array

@@ -22,7 +22,7 @@ from vkcompute.jit.elementwise.broadcasting import Mask, offsets
 from vkcompute.jit.elementwise.formula import known
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.source import Definition, UnsupportedError
-from vkcompute.jit.frontend.values import Array, Kind, Number, describe
+from vkcompute.jit.frontend.values import ArrayValue, Kind, Number, describe
 
 MOST_COST = 100
 """Cost of a function beyond which a device computes longer than it loads and stores."""
@@ -135,7 +135,7 @@ class Body:
     def at(self, c: Compiler, arguments: list[Any], offset: Value) -> Any:
         """Calls the function on the elements at an offset in the broadcast shape."""
         found = iter(offsets(c.builder, offset, self._lengths, self._masks, self._layouts))
-        return self.call(c, *[c.load(each, next(found)) if isinstance(each, Array) else each for each in arguments])
+        return self.call(c, *[c.load(each, next(found)) if isinstance(each, ArrayValue) else each for each in arguments])
 
     def place(self, c: Compiler, offset: Value, layout: Sequence[Value] | None) -> Value:
         """Returns the offset in a result, with a layout if it is a view, of the element at an offset in the shape."""
@@ -180,7 +180,7 @@ def _block(c: Compiler, access: BlockAccess, element: Scalar, number: Value) -> 
 
 
 def _repeated(c: Compiler, given: Any, n: int, _: Value) -> list[Any]:
-    return [c.load(given, c.builder.const(0, UINT32)) if isinstance(given, Array) else given] * n
+    return [c.load(given, c.builder.const(0, UINT32)) if isinstance(given, ArrayValue) else given] * n
 
 
 def memory_type(element: Scalar) -> Scalar:
@@ -188,10 +188,10 @@ def memory_type(element: Scalar) -> Scalar:
     return UINT8 if element is BOOL else element
 
 
-def result(c: Compiler, dtype: str) -> Array:
+def result(c: Compiler, dtype: str) -> ArrayValue:
     """Declares the next binding, for a result."""
     element = SCALARS[dtype]
-    return Array("out", -1, element, 1, c.function.buffer("out", memory_type(element)))
+    return ArrayValue("out", -1, element, 1, c.function.buffer("out", memory_type(element)))
 
 
 def cost(function: ir.Function) -> float:

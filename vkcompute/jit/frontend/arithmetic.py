@@ -20,7 +20,7 @@ from vkcompute.jit.frontend.source import UnsupportedError
 from vkcompute.jit.frontend.values import (
     NATURAL,
     PLAIN,
-    Array,
+    ArrayValue,
     Kind,
     Number,
     Row,
@@ -139,7 +139,7 @@ class Arithmetic(Context):
         if isinstance(value, Number):
             found = self.builder.cast(value.value, BOOL)
             return bool(found.value) if isinstance(found, Constant) else found
-        if isinstance(value, (Array, Vector, np.ndarray)):
+        if isinstance(value, (ArrayValue, Vector, np.ndarray)):
             remedy = "write any(v) or all(v)" if isinstance(value, Vector) else "compare an element of it"
             raise UnsupportedError(f"{describe(value)} has no truth value; {remedy}")
         _require_constants(value)
@@ -376,7 +376,7 @@ class Arithmetic(Context):
             return self._contains(sign == "in", one, other)
         if isinstance(one, Vector) or isinstance(other, Vector):
             return self.each(partial(self.compare, sign), one, other)
-        if is_static(one) and is_static(other) and not isinstance(one, Array) and not isinstance(other, Array):
+        if is_static(one) and is_static(other) and not isinstance(one, ArrayValue) and not isinstance(other, ArrayValue):
             _require_constants(one, other)
             return bool(_folded(sign, one, other))
         as_ints = self._out_of_range(one, other)
@@ -492,6 +492,6 @@ def _remedy(value: Any) -> str:
         return f"; give it a length, as vc.{value.array.element}x3({value.array.name}[i])"
     if isinstance(value, PlainNumber):
         return "; write float(…) outside of the kernel"
-    if not isinstance(value, Array):
+    if not isinstance(value, ArrayValue):
         return ""
     return f"; index it, as {value.name}[{', '.join('ijklmn'[: value.ndim]) or '()'}]"

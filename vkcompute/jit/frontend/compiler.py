@@ -39,7 +39,7 @@ from vkcompute.jit.frontend.source import (
 from vkcompute.jit.frontend.syntax import ITERABLES, LOOP_CALLS, SIGNS, UNSUPPORTED, is_cheap, named_in, returns
 from vkcompute.jit.frontend.values import (
     PLAIN,
-    Array,
+    ArrayValue,
     Kind,
     Number,
     Row,
@@ -241,13 +241,13 @@ class Compiler(ControlFlow):
         found = self.captured.look_up(owner, key, name, item=item)
         return self._table(found, name) if isinstance(found, Table) else found
 
-    def _table(self, table: Table, name: str) -> Array:
+    def _table(self, table: Table, name: str) -> ArrayValue:
         """Returns a constant table, with a buffer of its own."""
         if table not in self.tables:
             element = SCALARS[table.array.dtype.name]
             memory = self.function.buffer(name, UINT8 if element is BOOL else element)
             shape = table.array.shape
-            self.tables[table] = Array(name, -1, element, len(shape), memory, shape, constant=True)
+            self.tables[table] = ArrayValue(name, -1, element, len(shape), memory, shape, constant=True)
         return self.tables[table]
 
     def _checked_builtin(self, node: CheckedBuiltin) -> Any:
@@ -260,7 +260,7 @@ class Compiler(ControlFlow):
         base, name = self.value(node.value), node.attr
         if isinstance(base, (ModuleType, type)):
             return self._captured(base, name, f"{base.__name__.rpartition('.')[2]}.{name}")
-        if isinstance(base, Array) and base.item is None and name in ("shape", "size", "ndim", "dtype"):
+        if isinstance(base, ArrayValue) and base.item is None and name in ("shape", "size", "ndim", "dtype"):
             if name == "shape":
                 return tuple([self.extent(base, axis) for axis in range(base.ndim)])
             if name == "size":
@@ -273,10 +273,10 @@ class Compiler(ControlFlow):
                 fields = ", ".join(base._fields)
                 raise UnsupportedError(f"{type(base).__name__} has no attribute {name}; its fields are {fields}")
             return getattr(base, name)
-        if isinstance(base, Enum) or not isinstance(base, (Number, Array, Row, tuple, *PLAIN)):
+        if isinstance(base, Enum) or not isinstance(base, (Number, ArrayValue, Row, tuple, *PLAIN)):
             return self._captured(base, name, f"{type(base).__name__}.{name}")
-        has = "an array has shape, size, ndim, dtype" if isinstance(base, Array) else "call functions, as vc.int32(x)"
-        has = "the length of a list is fixed, and is len(h)" if isinstance(base, Array) and base.item else has
+        has = "an array has shape, size, ndim, dtype" if isinstance(base, ArrayValue) else "call functions, as vc.int32(x)"
+        has = "the length of a list is fixed, and is len(h)" if isinstance(base, ArrayValue) and base.item else has
         raise UnsupportedError(f"{describe(base)} has no attribute {name} that a kernel can use; {has}")
 
     # -- subscripts and calls -----------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from vkcompute.ir import Scalar, Value
 from vkcompute.jit.frontend.captured import Captured, Table
 from vkcompute.jit.frontend.report import Reports
 from vkcompute.jit.frontend.source import Source, UnsupportedError, is_internal
-from vkcompute.jit.frontend.values import Array
+from vkcompute.jit.frontend.values import ArrayValue
 
 _MOST_NODES = 100_000  # compiled in about 1 s; drivers take up to 20 s
 
@@ -85,7 +85,7 @@ class Context(ABC):
         self.written: dict[int, bool] = {}
         self.limits: set[tuple[int, str]] = set()
         self.extents: dict[tuple[int, int], Value] = {}
-        self.tables: dict[Table, Array] = {}
+        self.tables: dict[Table, ArrayValue] = {}
         self.in_bounds: dict[Value, Value] = {}
         self.n_nodes = 0
 

@@ -13,7 +13,7 @@ from vkcompute.ir.types import element_of
 from vkcompute.jit.frontend.arithmetic import Arithmetic
 from vkcompute.jit.frontend.report import Site, escaped
 from vkcompute.jit.frontend.source import UnsupportedError
-from vkcompute.jit.frontend.values import Array, Kind, Number, Row, Vector, describe
+from vkcompute.jit.frontend.values import ArrayValue, Kind, Number, Row, Vector, describe
 
 OFFSET, STRIDE = -4, 64
 """Sources of the launch parameters of a view: the index of its first element, and STRIDE + axis. NumPy has 64 axes."""
@@ -52,18 +52,18 @@ class MemoryAccess(Arithmetic):
         n = next(len(value) for value in values if isinstance(value, Vector))
         return super().each(work, *[self.loaded(value, n) if isinstance(value, Row) else value for value in values])
 
-    def load(self, array: Array, offset: Value) -> Number:
+    def load(self, array: ArrayValue, offset: Value) -> Number:
         """Loads the element at an offset."""
         found = self.guarded(offset, lambda: self.builder.load(array.memory, offset), array.memory.element)
         return Number(self.builder.cast(found, array.element), array.item or Kind(array.element))
 
-    def store(self, array: Array, offset: Value, value: Any) -> None:
+    def store(self, array: ArrayValue, offset: Value, value: Any) -> None:
         """Stores an element at an offset, converted as by numpy's `astype`."""
         self.mark_written(array)
         number = self.builder.cast(self.cast(value, array.element), array.memory.element)
         self.guarded(offset, lambda: self.builder.store(array.memory, offset, number))
 
-    def mark_written(self, array: Array, *, assigned: bool = True) -> None:
+    def mark_written(self, array: ArrayValue, *, assigned: bool = True) -> None:
         """Notes that the kernel writes an array, by assignment or only by atomic operations."""
         if array.constant:
             raise UnsupportedError(f"{array.name} is an array from outside of the kernel; pass it as an argument")
@@ -72,7 +72,7 @@ class MemoryAccess(Arithmetic):
 
     # -- shapes and offsets -------------------------------------------------------------------------------------------
 
-    def extent(self, array: Array, axis: int) -> Any:
+    def extent(self, array: ArrayValue, axis: int) -> Any:
         """Returns the length of an axis, or the size for axis -1: int32; for a shared array a Python int."""
         if array.shape is not None:
             return math.prod(array.shape) if axis < 0 else array.shape[axis]
@@ -80,7 +80,7 @@ class MemoryAccess(Arithmetic):
             return 1
         return Number(self.parameter(array, 0 if array.ndim == 1 else axis), Kind(INT32))
 
-    def parameter(self, array: Array, source: int) -> Value:
+    def parameter(self, array: ArrayValue, source: int) -> Value:
         """Returns a launch parameter of a tensor: a length or SIZE (int32), OFFSET or STRIDE + axis (uint32)."""
         key = array.position, source
         if key not in self.extents:
@@ -92,7 +92,7 @@ class MemoryAccess(Arithmetic):
     def offset(self, array: Any, index: Any) -> Value:
         """Returns the offset of an element in a row-major array; negative constants count from the end."""
         indices = index if isinstance(index, tuple) else (index,)
-        if not isinstance(array, Array):
+        if not isinstance(array, ArrayValue):
             remedy = "; make it a tuple" if isinstance(array, list) else ""
             raise UnsupportedError(f"only tensors, shared arrays and tuples are indexed; got {describe(array)}{remedy}")
         if len(indices) != array.ndim:
@@ -107,13 +107,13 @@ class MemoryAccess(Arithmetic):
         along = [self._from_start(array, axis, each) for axis, each in enumerate(indices)]
         return self._checked(array, along) if self.check_bounds and along else self._offset(array, along)
 
-    def _from_start(self, array: Array, axis: int, index: Any) -> Any:
+    def _from_start(self, array: ArrayValue, axis: int, index: Any) -> Any:
         """Returns an index that counts from the start."""
         if isinstance(index, (int, np.integer)) and index < 0:
             return self.binary("+", self.extent(array, axis), int(index))
         return index
 
-    def _offset(self, array: Array, indices: Sequence[Any]) -> Value:
+    def _offset(self, array: ArrayValue, indices: Sequence[Any]) -> Value:
         """Returns the offset of an element in memory, for indices that count from the start.
 
         That of a private array is limited to the array. An index beyond a variable of SPIR-V is undefined, and drivers
@@ -128,7 +128,7 @@ class MemoryAccess(Arithmetic):
         last = self.builder.const((array.memory.length or 0) - 1, unsigned)
         return self.builder.compute("min", self.builder.bitcast(offset, unsigned), last)
 
-    def _strided_offset(self, array: Array, indices: Sequence[Any]) -> Value:
+    def _strided_offset(self, array: ArrayValue, indices: Sequence[Any]) -> Value:
         """Returns the offset of an element of a view; modulo 2**32, which exceeds every binding, and strides."""
         b, found = self.builder, self.parameter(array, OFFSET)
         for axis, each in enumerate(indices):
@@ -136,7 +136,7 @@ class MemoryAccess(Arithmetic):
             found = b.compute("add", found, step)
         return found
 
-    def _row_major_offset(self, array: Array, indices: Sequence[Any]) -> Value:
+    def _row_major_offset(self, array: ArrayValue, indices: Sequence[Any]) -> Value:
         """Returns the offset of an element, for indices that count from the start."""
         found: Any = 0
         for axis, each in enumerate(indices):
@@ -150,7 +150,7 @@ class MemoryAccess(Arithmetic):
 
     # -- bounds checks ------------------------------------------------------------------------------------------------
 
-    def _checked(self, array: Array, indices: Sequence[Any]) -> Value:
+    def _checked(self, array: ArrayValue, indices: Sequence[Any]) -> Value:
         """Returns the offset of an element for `guarded`; an index out of bounds is reported as a failure."""
         b, inside = self.builder, None
         shape = [self.extent(array, axis) for axis in range(array.ndim)]
@@ -209,9 +209,9 @@ def indexed(base: Any, index: Any) -> tuple[Any, tuple[Any, ...], bool]:
         base, indices = base.array, (*base.indices, *indices)
     if len(indices) > 1 and isinstance(indices[-1], slice) and indices[-1] == slice(None):
         indices = indices[:-1]
-    return base, indices, isinstance(base, Array) and base.ndim == len(indices) + 1 > 1
+    return base, indices, isinstance(base, ArrayValue) and base.ndim == len(indices) + 1 > 1
 
 
-def _demand_length(array: Array, n: int) -> None:
+def _demand_length(array: ArrayValue, n: int) -> None:
     if array.shape is not None and array.shape[-1] != n:
         raise UnsupportedError(f"rows of {describe(array)} have {array.shape[-1]} elements; got {n}")

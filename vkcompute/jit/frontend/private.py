@@ -14,7 +14,7 @@ from vkcompute.ir import BOOL, INT32, UINT32, Memory, Scalar, Value
 from vkcompute.jit.frontend.context import LOOP
 from vkcompute.jit.frontend.memory import MemoryAccess
 from vkcompute.jit.frontend.source import UnsupportedError
-from vkcompute.jit.frontend.values import Array, Kind, Row, describe, kind_of, started, stored
+from vkcompute.jit.frontend.values import ArrayValue, Kind, Row, describe, kind_of, started, stored
 
 MOST_ITEMS = 4096
 """Of a list whose items are stored or loaded one by one."""
@@ -37,11 +37,11 @@ class PrivateArrays(MemoryAccess):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self.item_types: dict[tuple[Any, ...], Kind] = {}
-        self._private: dict[tuple[Any, ...], Array] = {}
+        self._private: dict[tuple[Any, ...], ArrayValue] = {}
 
     def private(
         self, name: str, element: Scalar, shape: tuple[int, ...], origin: tuple[Any, ...], item: Kind | None = None
-    ) -> Array:
+    ) -> ArrayValue:
         """Returns the private array of an origin; it is the same one each time that the kernel is built."""
         nbytes = math.prod(shape) * element.bits // 8
         if nbytes > _MOST_BYTES:
@@ -51,11 +51,11 @@ class PrivateArrays(MemoryAccess):
         found = self._private.get(origin)
         if found is None or (found.element, found.shape, found.item) != (element, shape, item):
             memory = Memory(name, UINT32 if element is BOOL else element, math.prod(shape), private=True)
-            made = Array(name, -1, element, len(shape), memory, shape, item=item, origin=origin)
+            made = ArrayValue(name, -1, element, len(shape), memory, shape, item=item, origin=origin)
             found = self._private[origin] = made
         return found
 
-    def new_list(self, name: str, items: list[Any], shape: tuple[int, ...], origin: tuple[Any, ...]) -> Array:
+    def new_list(self, name: str, items: list[Any], shape: tuple[int, ...], origin: tuple[Any, ...]) -> ArrayValue:
         """Builds a list of these items in row-major order, which are repeated to fill the shape."""
         item = self.item_types.get(origin)
         for each in items:
@@ -69,7 +69,7 @@ class PrivateArrays(MemoryAccess):
         self.write_items(array, items)
         return array
 
-    def write_items(self, array: Array, items: list[Any]) -> None:
+    def write_items(self, array: ArrayValue, items: list[Any]) -> None:
         """Stores items to all elements of a private array; they are repeated."""
         if len(items) == 1:
             value = self.builder.cast(self.cast(items[0], array.element), array.memory.element)
@@ -85,7 +85,7 @@ class PrivateArrays(MemoryAccess):
         found: Kind = started(kind if item is None else self.joined(item, kind))
         return found
 
-    def store(self, array: Array, offset: Value, value: Any) -> None:
+    def store(self, array: ArrayValue, offset: Value, value: Any) -> None:
         """Stores an element.
 
         Raises:
@@ -96,7 +96,7 @@ class PrivateArrays(MemoryAccess):
             self.demand_item(array, value)
         super().store(array, offset, value)
 
-    def demand_item(self, array: Array, value: Any) -> None:
+    def demand_item(self, array: ArrayValue, value: Any) -> None:
         """Raises WidenedError if the type of a list's items does not hold a value."""
         found = self._joined_item(array.item, value)
         if found != array.item:
@@ -117,7 +117,7 @@ class PrivateArrays(MemoryAccess):
     def items(self, value: Any) -> Any:
         """Returns the elements of a private array or of its row as a tuple; other values unchanged."""
         array = value.array if isinstance(value, Row) else value
-        if not isinstance(array, Array) or not array.memory.private or array.shape is None:
+        if not isinstance(array, ArrayValue) or not array.memory.private or array.shape is None:
             return value
         indices = value.indices if isinstance(value, Row) else ()
         n = array.shape[-1]

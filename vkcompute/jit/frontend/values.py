@@ -1,6 +1,6 @@
 """Compile-time values, and the types of numbers.
 
-A value is a `Number` (computed on the device), a `Vector` of numbers, an `Array` (a tensor argument or shared array),
+A value is a `Number` (computed on the device), a `Vector` of numbers, an `ArrayValue` (a tensor argument or shared array),
 or a tuple of values. Any other Python object is a compile-time constant.
 
 Numbers promote as in numpy, with one exception: operands of at most 32 bits do not become float64 (int32 / int32, int32
@@ -64,7 +64,7 @@ class Number:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Array:
+class ArrayValue:
     """A tensor argument, a shared array, a private array or a list, which is a private array.
 
     Attributes:
@@ -93,7 +93,7 @@ class Array:
 class Row:
     """The elements along the last axis of an array, at given other indices. It is loaded and stored like a vector."""
 
-    array: Array
+    array: ArrayValue
     indices: tuple[Any, ...]
 
 
@@ -250,7 +250,7 @@ def joined(one: Any, other: Any, real: Scalar) -> Any:
         return like(model, [joined(a, b, real) for a, b in zip(one, other, strict=True)])
     if one is other or (isinstance(one, str) and one == other):
         return one
-    remedy = "; make one before, and assign its elements" if isinstance(one, Array) else ""
+    remedy = "; make one before, and assign its elements" if isinstance(one, ArrayValue) else ""
     raise UnsupportedError(f"{describe(one)} on one path and {describe(other)} on another{remedy}")
 
 
@@ -310,7 +310,7 @@ def sliced(values: tuple[Any, ...], bounds: slice) -> Any:
     return Vector(part)
 
 
-def _class_of(array: Array) -> str:
+def _class_of(array: ArrayValue) -> str:
     if array.memory.private:
         return "private array" if array.item is None else "list"
     return "tensor" if array.shape is None else "constant array" if array.constant else "shared array"
@@ -321,7 +321,7 @@ def describe(value: Any) -> str:
     match value:
         case Kind():
             return str(value)
-        case Array():
+        case ArrayValue():
             return f"the {_class_of(value)} {value.name} ({value.element}, {value.ndim}-D)"
         case Row():
             return f"a row of {describe(value.array)}"

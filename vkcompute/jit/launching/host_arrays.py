@@ -65,13 +65,13 @@ class HostArrays:
 
     def read(self, kernel: Kernel) -> None:
         """Copies the arrays back that a kernel writes. Waits for it."""
-        for tensor, array in {id(tensor): (tensor, array) for tensor, array in self._results(kernel)}.values():
-            tensor.read(array)
+        for tensor, host in {id(tensor): (tensor, host) for tensor, host in self._results(kernel)}.values():
+            tensor.read(host)
 
     def _results(self, kernel: Kernel) -> list[tuple[Tensor, np.ndarray[Any, Any]]]:
-        tensors = [(arg, array) for arg, array in zip(self.args, self._arrays, strict=True) if type(arg) is Tensor]
+        tensors = [(arg, host) for arg, host in zip(self.args, self._arrays, strict=True) if type(arg) is Tensor]
         written = [tensors[at] for at in kernel.writes if at < len(tensors)]  # behind them is the buffer for reports
-        return [(tensor, array) for tensor, array in written if array is not None]
+        return [(tensor, host) for tensor, host in written if host is not None]
 
 
 def _key(array: np.ndarray[Any, Any]) -> tuple[Any, ...]:

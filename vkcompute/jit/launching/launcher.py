@@ -85,12 +85,12 @@ class Launcher:
         groups, local, queue = config
         self._tensor_at = next((at for at, arg in enumerate(args) if type(arg) is Tensor), 0)
         runtime = self._runtime(args)
-        arrays = HostArrays(self._name, runtime, args) if any(map(is_host_array, args)) else None
-        given, args, signature = args, *self._typed(args if arrays is None else arrays.args)
+        hosts = HostArrays(self._name, runtime, args) if any(map(is_host_array, args)) else None
+        given, args, signature = args, *self._typed(args if hosts is None else hosts.args)
         tensors = [arg for arg in args if type(arg) is Tensor]
         found, kernel, loops, grid = self._on_grid(signature, groups, local, args, runtime)
-        if arrays is not None:
-            arrays.check(kernel)
+        if hosts is not None:
+            hosts.check(kernel)
         pushes = [
             args[at] if what == VALUE else args[at].size if what == SIZE else pushed(args[at], what)
             for at, what in found.pushes
@@ -100,11 +100,11 @@ class Launcher:
             run = partial(self._reporting, kernel, loops, pushes, grid, queue)
             future = report_reader.launch(kernel, found.sites, self._print_limit, [*tensors, *tables], run)
         else:
-            exact = tensors and arrays is None and not tables and is_exact(given, signature, self._annotations)
+            exact = tensors and hosts is None and not tables and is_exact(given, signature, self._annotations)
             kept = key if exact else None
             future = launch(kept, found, (kernel, loops), [*args, *tables], pushes, grid, queue)
-        if arrays is not None:
-            arrays.read(kernel)
+        if hosts is not None:
+            hosts.read(kernel)
         return future
 
     def _on_grid(

@@ -10,7 +10,7 @@ from vkcompute.ir import ATOMICS
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.intrinsics import intrinsic
 from vkcompute.jit.frontend.source import UnsupportedError
-from vkcompute.jit.frontend.values import Array, Kind, Number, describe
+from vkcompute.jit.frontend.values import ArrayValue, Kind, Number, describe
 from vkcompute.jit.library.ids import outside
 
 __all__ = """
@@ -34,7 +34,7 @@ def _atomic(name: str, c: Compiler, array: Any, index: Any, *values: Any) -> Num
     return Number(c.guarded(offset, change, array.element), Kind(array.element))
 
 
-def _check_atomic(name: str, public: str, array: Array) -> None:
+def _check_atomic(name: str, public: str, array: ArrayValue) -> None:
     """Raises UnsupportedError for an operation that the elements of the array do not support."""
     if array.memory.private:
         rule = f"{public} takes tensors and shared arrays, which other invocations access, too"

@@ -16,7 +16,7 @@ from vkcompute.jit.frontend.intrinsics import REMEDIES, register
 from vkcompute.jit.frontend.source import UnsupportedError
 from vkcompute.jit.frontend.values import (
     NATURAL,
-    Array,
+    ArrayValue,
     Kind,
     Number,
     Row,
@@ -184,7 +184,7 @@ def _tens(c: Compiler, x: Any, factor: int) -> Any:
 
 
 def _len(c: Compiler, x: Any) -> Any:
-    if isinstance(x, Array) and x.ndim:
+    if isinstance(x, ArrayValue) and x.ndim:
         return c.extent(x, 0)
     if isinstance(x, Row):
         return c.extent(x.array, x.array.ndim - 1)

@@ -10,7 +10,7 @@ import numpy as np
 from vkcompute.jit.frontend.compiler import EXPRESSIONS, NODE_INTRINSICS, Compiler
 from vkcompute.jit.frontend.report import escaped
 from vkcompute.jit.frontend.source import UnsupportedError
-from vkcompute.jit.frontend.values import Array, Number, Vector, describe
+from vkcompute.jit.frontend.values import ArrayValue, Number, Vector, describe
 from vkcompute.jit.library.format_strings import as_f_string
 
 
@@ -65,7 +65,7 @@ def _field(c: Compiler, node: ast.FormattedValue, values: list[Number]) -> str:
         raise UnsupportedError("an f-string in an f-string; write one")
     value = c.value(node.value)
     sample = value.kind.type.numpy.type(1) if isinstance(value, Number) else value
-    if isinstance(value, (tuple, Array)) and (spec or node.conversion >= 0):
+    if isinstance(value, (tuple, ArrayValue)) and (spec or node.conversion >= 0):
         raise UnsupportedError(f"{describe(value)} has no format; format its elements")
     as_text = node.conversion >= 0  # str, repr and ascii of a number are the same
     if isinstance(value, str) and node.conversion == ord("r"):
@@ -85,7 +85,7 @@ def _shown(value: Any, values: list[Number]) -> str:
     if isinstance(value, Number):
         values.append(value)
         return f"{{{len(values) - 1}!s}}"
-    if isinstance(value, Array):
+    if isinstance(value, ArrayValue):
         raise UnsupportedError(f"print takes numbers; got {describe(value)}; print its elements")
     if isinstance(value, tuple):
         parts = [escaped(repr(each)) if isinstance(each, str) else _shown(each, values) for each in value]

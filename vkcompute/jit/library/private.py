@@ -10,7 +10,7 @@ from vkcompute.jit.frontend.compiler import EXPRESSIONS, Compiler
 from vkcompute.jit.frontend.intrinsics import intrinsic
 from vkcompute.jit.frontend.private import MOST_ITEMS
 from vkcompute.jit.frontend.source import UnsupportedError
-from vkcompute.jit.frontend.values import Array, describe
+from vkcompute.jit.frontend.values import ArrayValue, describe
 from vkcompute.jit.library.ids import outside
 from vkcompute.jit.library.workgroup import assigned_name, layout
 
@@ -18,7 +18,7 @@ _Items = tuple[list[Any], tuple[int, ...]]
 """Items in row-major order, repeated to fill a shape, and the shape."""
 
 
-def _local(c: Compiler, shape: Any, dtype: Any) -> Array:
+def _local(c: Compiler, shape: Any, dtype: Any) -> ArrayValue:
     """Builds a private array of zeros."""
     element, lengths = layout(shape, dtype, "private")
     array = c.private(assigned_name(c, "local"), element, lengths, _origin(c))

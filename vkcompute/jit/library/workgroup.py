@@ -12,7 +12,7 @@ from vkcompute.ir import BOOL, SCALARS, UINT8, Scalar
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.intrinsics import intrinsic
 from vkcompute.jit.frontend.source import UnsupportedError
-from vkcompute.jit.frontend.values import Array, Number, describe
+from vkcompute.jit.frontend.values import ArrayValue, Number, describe
 from vkcompute.jit.library.ids import outside
 
 _MOST_BYTES = 2**31 - 1  # far above any device's limit; indices are int32
@@ -23,7 +23,7 @@ _BARRIER = (
 )
 
 
-def _shared(c: Compiler, shape: Any, dtype: Any) -> Array:
+def _shared(c: Compiler, shape: Any, dtype: Any) -> ArrayValue:
     """Allocates an array in workgroup memory."""
     if len(c.frames) > 1 or not c.at_top:
         raise UnsupportedError(
@@ -32,7 +32,7 @@ def _shared(c: Compiler, shape: Any, dtype: Any) -> Array:
         )
     element, lengths = layout(shape, dtype, "shared")
     memory = c.function.shared(assigned_name(c, "shared"), UINT8 if element is BOOL else element, math.prod(lengths))
-    return Array(memory.name, -1, element, len(lengths), memory, lengths)
+    return ArrayValue(memory.name, -1, element, len(lengths), memory, lengths)
 
 
 def layout(shape: Any, dtype: Any, what: str) -> tuple[Scalar, tuple[int, ...]]:

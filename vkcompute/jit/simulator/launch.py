@@ -22,7 +22,7 @@ from vkcompute.jit.compilation.annotations import annotations_of, typed
 from vkcompute.jit.compilation.arguments import bound, group_of, kind_of_array, kind_of_number, remedy
 from vkcompute.jit.compilation.build import CompileOptions, build
 from vkcompute.jit.frontend.source import Definition
-from vkcompute.jit.frontend.values import Array
+from vkcompute.jit.frontend.values import ArrayValue
 from vkcompute.jit.library.ids import SIMULATED
 from vkcompute.jit.simulator.machine import Machine
 from vkcompute.jit.simulator.recorder import Recorder
@@ -231,7 +231,7 @@ def _values(machine: Machine, recorder: Recorder, given: list[Any], written: lis
     """Returns the simulated arguments."""
     values = []
     for position, (parameter, each) in enumerate(zip(recorder.args.values(), given, strict=True)):
-        if not isinstance(parameter, Array):
+        if not isinstance(parameter, ArrayValue):
             for index, dtype in sorted(recorder.limits):
                 if index == parameter.kind.argument:
                     demand_fit(recorder.function.name, recorder.function.pushes[index].name, each, dtype)

@@ -17,7 +17,7 @@ import numpy as np
 from vkcompute.ir import INT32, INT64, Constant, Function, Memory, Value
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.context import Frame
-from vkcompute.jit.frontend.values import Array, Kind, Number, Row, Vector, like, sliced, swizzled
+from vkcompute.jit.frontend.values import ArrayValue, Kind, Number, Row, Vector, like, sliced, swizzled
 from vkcompute.jit.library import workgroup
 from vkcompute.jit.simulator.callstack import CallStack
 from vkcompute.jit.simulator.invocations import Grid
@@ -52,11 +52,11 @@ class Machine(Compiler):
         self._shapes: dict[int, tuple[int, ...]] = {}
         self._shared: dict[ast.AST, SimulatedArray] = {}
 
-    def tensor(self, array: Array, data: np.ndarray[Any, Any], written: np.ndarray[Any, Any] | None) -> SimulatedArray:
+    def tensor(self, value: ArrayValue, data: np.ndarray[Any, Any], written: np.ndarray[Any, Any] | None) -> SimulatedArray:
         """Adds a tensor argument with these elements; `written` as in `Cells`."""
-        self.memory.add_tensor(array.memory, data, written)
-        self._shapes[array.position] = data.shape
-        return SimulatedArray(array, self)
+        self.memory.add_tensor(value.memory, data, written)
+        self._shapes[value.position] = data.shape
+        return SimulatedArray(value, self)
 
     # -- values -------------------------------------------------------------------------------------------------------
 
@@ -69,7 +69,7 @@ class Machine(Compiler):
             return SimulatedRow(value, self)
         return SimulatedNumber(value.value, value.kind, self) if type(value) is Number else value
 
-    def table(self, array: Array) -> SimulatedArray:
+    def table(self, array: ArrayValue) -> SimulatedArray:
         """Converts a constant table."""
         return SimulatedArray(array, self)
 
@@ -106,13 +106,13 @@ class Machine(Compiler):
             other = plain(other)
         return self.simulated(self.binary(sign, one, other))
 
-    def created(self, array: Array, *items: Any) -> SimulatedArray:
+    def created(self, array: ArrayValue, *items: Any) -> SimulatedArray:
         """Makes a private array with these items, which are repeated."""
         self.builder.fill(array.memory, self.builder.const(0, array.memory.element))
         self.write_items(array, list(map(plain, items)))
         return SimulatedArray(array, self)
 
-    def demand_item(self, array: Array, value: Any) -> None:
+    def demand_item(self, array: ArrayValue, value: Any) -> None:
         """Accepts all values: the recorder has found the type of a list's items."""
 
     # -- calls and loops ----------------------------------------------------------------------------------------------
@@ -161,7 +161,7 @@ class Machine(Compiler):
 
     # -- elements -----------------------------------------------------------------------------------------------------
 
-    def shape(self, array: Array) -> tuple[int, ...]:
+    def shape(self, array: ArrayValue) -> tuple[int, ...]:
         """Returns the shape of a tensor or shared array."""
         return self._shapes[array.position] if array.shape is None else array.shape
 
@@ -169,7 +169,7 @@ class Machine(Compiler):
         """Returns all elements of a memory."""
         return self.memory.cells(memory).data
 
-    def extent(self, array: Array, axis: int) -> Any:
+    def extent(self, array: ArrayValue, axis: int) -> Any:
         """Returns the length of an axis, or the size for axis -1."""
         if array.shape is not None or array.ndim == 0:
             return super().extent(array, axis)
@@ -332,7 +332,7 @@ class SimulatedArray:
         array: the compiler's value for it.
     """
 
-    def __init__(self, array: Array, rules: Machine) -> None:
+    def __init__(self, array: ArrayValue, rules: Machine) -> None:
         self.array, self._rules = array, rules
 
     def __getitem__(self, index: Any) -> Any:

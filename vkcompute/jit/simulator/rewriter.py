@@ -11,7 +11,7 @@ from typing import Any, cast
 import numpy as np
 
 from vkcompute.jit.frontend.intrinsics import INTRINSICS
-from vkcompute.jit.frontend.values import Array, Number, is_static
+from vkcompute.jit.frontend.values import ArrayValue, Number, is_static
 from vkcompute.jit.library.private import display, local
 from vkcompute.jit.simulator.machine import Machine
 from vkcompute.jit.simulator.recorder import DEBUGGING, Notes, type_of
@@ -238,7 +238,7 @@ class Rewriter(ast.NodeVisitor):
     def visit(self, node: ast.AST) -> Any:
         """Rewrites a node; numpy's scalars and arrays from outside become simulated ones."""
         value = self._value(node)
-        if isinstance(value, Array) and value.constant:
+        if isinstance(value, ArrayValue) and value.constant:
             return self._entry(self._machine.table(value), node)
         known = type(value) is bool and any(_has_numpy_scalar(self._value(each)) for each in ast.iter_child_nodes(node))
         if not known and not _has_numpy_scalar(value):
@@ -270,11 +270,11 @@ class Rewriter(ast.NodeVisitor):
 
     def visit_List(self, node: ast.List) -> ast.expr:
         """Rewrites a list; a target of an assignment is left as it is."""
-        return self._created(node) if isinstance(self._value(node), Array) else self.generic_visit(node)
+        return self._created(node) if isinstance(self._value(node), ArrayValue) else self.generic_visit(node)
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
         """Rewrites an operation; `[…] * n` is a list."""
-        return self._created(node) if isinstance(self._value(node), Array) else self.generic_visit(node)
+        return self._created(node) if isinstance(self._value(node), ArrayValue) else self.generic_visit(node)
 
     def _created(self, node: ast.expr) -> ast.expr:
         """Returns a call that makes a private array."""

@@ -12,12 +12,12 @@ from vkcompute.errors import DataError
 from vkcompute.pipelines.logistic.estimator import warning_class
 from vkcompute.pipelines.logistic.settings import Floats
 
-Array = npt.NDArray[Any]
+HostArray = npt.NDArray[Any]
 
 _BLOCK = 1 << 16  # elements checked against float32 at a time, so that they stay in the cache
 
 
-def checked_table(X: Any, owner: str, *, as_float32: bool) -> Array:
+def checked_table(X: Any, owner: str, *, as_float32: bool) -> HostArray:
     """Converts `X` to finite real numbers of shape (n_rows, n_features), with at least one row and feature.
 
     Args:
@@ -42,7 +42,7 @@ def checked_table(X: Any, owner: str, *, as_float32: bool) -> Array:
     return array
 
 
-def checked_labels(y: Any, n_rows: int, owner: str) -> tuple[Array, npt.NDArray[np.bool_]]:
+def checked_labels(y: Any, n_rows: int, owner: str) -> tuple[HostArray, npt.NDArray[np.bool_]]:
     """Validates the labels. Returns the two classes, sorted, and a mask of the rows of the second.
 
     Raises:
@@ -70,7 +70,7 @@ def checked_labels(y: Any, n_rows: int, owner: str) -> tuple[Array, npt.NDArray[
     return classes, labels == classes[1]
 
 
-def label_column(y: Any, n_rows: int, owner: str) -> Array:
+def label_column(y: Any, n_rows: int, owner: str) -> HostArray:
     """Returns the labels as an array with one axis.
 
     Raises:
@@ -130,7 +130,7 @@ def row_weights(sample_weight: Any, n_rows: int) -> npt.NDArray[np.float64]:
     return weights
 
 
-def feature_names(X: Any) -> Array | None:
+def feature_names(X: Any) -> HostArray | None:
     """The column names of a data frame, as objects; None if `X` has none.
 
     Raises:
@@ -151,7 +151,7 @@ def feature_names(X: Any) -> Array | None:
     return None
 
 
-def require_same_names(given: Array | None, fitted: Array | None, owner: str) -> None:
+def require_same_names(given: HostArray | None, fitted: HostArray | None, owner: str) -> None:
     """Compares feature names. Warns if only one side has names.
 
     Raises:
@@ -184,7 +184,7 @@ def _refuse_sparse(data: Any, name: str) -> None:
         )
 
 
-def _real(array: Array, name: str) -> Array:
+def _real(array: HostArray, name: str) -> HostArray:
     """Validates the dtype. Converts objects to float64, and unusual floats to float32 or float64."""
     kind = array.dtype.kind
     if kind == "c":
@@ -201,7 +201,7 @@ def _real(array: Array, name: str) -> Array:
     return array
 
 
-def _wrong_dimensions(array: Array, owner: str) -> str:
+def _wrong_dimensions(array: HostArray, owner: str) -> str:
     if array.ndim > 2:
         return f"Found array with dim {array.ndim}, while dim <= 2 is required by {owner}."
     kind = "1D" if array.ndim else "scalar"
@@ -211,7 +211,7 @@ def _wrong_dimensions(array: Array, owner: str) -> str:
     )
 
 
-def _require_finite(array: Array, name: str, *, as_float32: bool) -> None:
+def _require_finite(array: HostArray, name: str, *, as_float32: bool) -> None:
     """Raises DataError with the row and column of the first value that is not finite."""
     if array.dtype.kind != "f":
         return
@@ -229,7 +229,7 @@ def _require_finite(array: Array, name: str, *, as_float32: bool) -> None:
             raise DataError(f"Input {name} contains {problem}.\nThe first is {value!r} in {place} (counted from 0).")
 
 
-def _one_column(labels: Array, owner: str) -> Array:
+def _one_column(labels: HostArray, owner: str) -> HostArray:
     if labels.ndim == 2 and labels.shape[1] == 1:
         warnings.warn(
             "A column-vector y was passed when a 1d array was expected. Please change the shape of y to (n_samples,), "
@@ -243,7 +243,7 @@ def _one_column(labels: Array, owner: str) -> Array:
     return labels
 
 
-def _classes(labels: Array) -> Array:
+def _classes(labels: HostArray) -> HostArray:
     """The distinct labels, sorted."""
     if labels.dtype.kind in "biuf":  # for two numbers, min and max take a tenth of the time of np.unique
         least, greatest = labels.min(), labels.max()
@@ -252,7 +252,7 @@ def _classes(labels: Array) -> Array:
     return np.unique(labels)
 
 
-def _require_labels_finite(labels: Array) -> None:
+def _require_labels_finite(labels: HostArray) -> None:
     if labels.dtype.kind == "f":
         _require_finite(labels[:, np.newaxis], "y", as_float32=False)
     elif labels.dtype.kind == "O":

@@ -18,7 +18,7 @@ from vkcompute import disk
 from vkcompute.errors import DataError
 from vkcompute.pipelines.npy_file import read_header
 
-Array = npt.NDArray[Any]
+HostArray = npt.NDArray[Any]
 
 FORMAT = "vkcompute.LogisticRegression 1"
 _NAMES = "feature_names_in_"
@@ -67,7 +67,7 @@ def read(path: str | os.PathLike[str], params: Collection[str]) -> tuple[dict[st
             raise DataError(f"{os.fspath(path)}: not a model file, or a damaged one: {why}") from error
 
 
-def _member(archive: zipfile.ZipFile, limit_nbytes: int, name: str) -> Array:
+def _member(archive: zipfile.ZipFile, limit_nbytes: int, name: str) -> HostArray:
     """Reads an array, which is not compressed: so it takes no more memory than the file has bytes."""
     filename = f"{name}.npy"
     if filename not in archive.namelist():
@@ -81,11 +81,11 @@ def _member(archive: zipfile.ZipFile, limit_nbytes: int, name: str) -> Array:
     array = np.ndarray(shape, dtype, content, stream.tell(), order="F" if fortran_order else "C")
     if stream.tell() + array.nbytes != len(content):
         raise ValueError(f"{name} has more bytes than its header says")
-    owned: Array = array.copy()
+    owned: HostArray = array.copy()
     return owned
 
 
-def _state(member: Callable[[str], Array], has_names: bool, objects: Collection[str]) -> dict[str, Any]:
+def _state(member: Callable[[str], HostArray], has_names: bool, objects: Collection[str]) -> dict[str, Any]:
     """Reads the fitted attributes, and validates their shapes and dtypes."""
     n_features, n_iter = _count(member, "n_features_in_"), _count(member, "n_iter_")
     rules = {
@@ -110,7 +110,7 @@ def _state(member: Callable[[str], Array], has_names: bool, objects: Collection[
     return state
 
 
-def _count(member: Callable[[str], Array], name: str) -> int:
+def _count(member: Callable[[str], HostArray], name: str) -> int:
     array = member(name)
     if array.shape != () or array.dtype.kind not in "iu" or array < 1:
         raise ValueError(f"{name} is no number from 1")

@@ -13,7 +13,7 @@ from vkcompute.core.buffer import Buffer
 from vkcompute.core.suballoc import assign_offsets
 from vkcompute.errors import ClosedError
 from vkcompute.runtime.graphs.aliasing import Apart, apart
-from vkcompute.runtime.graphs.host_arrays import Array, HostArrays
+from vkcompute.runtime.graphs.host_arrays import HostArray, HostArrays
 from vkcompute.runtime.graphs.inputs import Inputs
 from vkcompute.runtime.graphs.recording_cache import GraphRecording, RecordingCache
 from vkcompute.runtime.memory.context import Context
@@ -111,13 +111,13 @@ class Graph:
         self._require_recording()
         return allocate(self.runtime, self._temporary, shape, dtype)
 
-    def stage_upload(self, array: Array, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Buffer:
+    def stage_upload(self, array: HostArray, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Buffer:
         """Returns a buffer that each run fills with the array as it is at the submit."""
         self._require_recording()
         self._arrays.refuse_filled([array])
         return self._arrays.staged(self._arrays.up, shape, dtype, array).buffer
 
-    def stage_download(self, array: Array) -> Buffer:
+    def stage_download(self, array: HostArray) -> Buffer:
         """Returns a buffer that is copied to the array once the run's future is known to be done."""
         self._require_recording()
         return self._arrays.staged(self._arrays.down, array.shape, array.dtype, array).buffer
@@ -126,7 +126,7 @@ class Graph:
         """Requires that two tensors do not overlap in a run; they may be the same if `unless_same`."""
         self._apart += apart(read, written, unless_same=unless_same)
 
-    def report(self, n_words: int, read: Callable[[Array], Exception | None]) -> Tensor:
+    def report(self, n_words: int, read: Callable[[HostArray], Exception | None]) -> Tensor:
         """Returns a tensor of uint32 for the next launch, which is zero before it; `read` is called with it after.
 
         Its size must be a multiple of 256 bytes, the largest alignment of bindings.
@@ -287,15 +287,15 @@ class Graph:
         if self._arrays.reports and times > 1:  # each run has its own report
             return [self._append_to(outer, 1, given) for _ in range(times)][-1]
         outer._arrays.refuse_filled(
-            [array for _, array in self._arrays.up], feed_back=times > 1 and self._arrays.feed_back
+            [host for _, host in self._arrays.up], feed_back=times > 1 and self._arrays.feed_back
         )
         self._inputs.key(given)
         buffer_map, values = self._inputs.resolved(given)
         for buffer in self._temporaries:
             buffer_map[buffer] = outer._temporary(buffer.used_bytes), 0
         for mine, theirs in zip(self._arrays.lists, outer._arrays.lists, strict=True):
-            for tensor, array in mine:
-                buffer_map[tensor.buffer] = outer._arrays.staged(theirs, tensor.shape, tensor.dtype, array).buffer, 0
+            for tensor, host in mine:
+                buffer_map[tensor.buffer] = outer._arrays.staged(theirs, tensor.shape, tensor.dtype, host).buffer, 0
         tasks = [task.rebased(buffer_map, values) for task in self._tasks]
         for task in tasks:  # first: all of them are added, or none
             outer._check(task)

@@ -21,9 +21,9 @@ from vkcompute.runtime.scheduling.future import Future, timed_out
 from vkcompute.runtime.scheduling.placeholders import Placeholder
 from vkcompute.runtime.scheduling.task import BufferMap
 
-Array = npt.NDArray[Any]
+HostArray = npt.NDArray[Any]
 Pairs = Sequence[tuple[Tensor, Any]]
-Report = Callable[[Array], Exception | None]
+Report = Callable[[HostArray], Exception | None]
 """reads the words that a launch reports; returns its error, if any"""
 
 
@@ -86,8 +86,8 @@ class HostArrays(Guarded):
         super().__init__()
         self._runtime, self._owner = runtime, owner
         self._numbers = count(1)  # of the runs
-        self.up: list[tuple[Tensor, Array]] = []
-        self.down: list[tuple[Tensor, Array]] = []
+        self.up: list[tuple[Tensor, HostArray]] = []
+        self.down: list[tuple[Tensor, HostArray]] = []
         self.reports: list[tuple[Tensor, Report]] = []
         self.lists: tuple[list[tuple[Tensor, Any]], ...] = self.up, self.down, self.reports
 
@@ -106,10 +106,10 @@ class HostArrays(Guarded):
         """True if a run reads the results of the one before, in host memory."""
         return self._fills(array for _, array in self.up)
 
-    def _fills(self, arrays: Iterable[Array]) -> bool:
+    def _fills(self, arrays: Iterable[HostArray]) -> bool:
         return any(shares_memory(array, filled) for array in arrays for _, filled in self.down)
 
-    def refuse_filled(self, arrays: Iterable[Array], *, feed_back: bool = False) -> None:
+    def refuse_filled(self, arrays: Iterable[HostArray], *, feed_back: bool = False) -> None:
         """Raises ValueError if an array to upload is filled by an earlier task of the graph."""
         if feed_back or self._fills(arrays):
             raise ValueError(
@@ -118,12 +118,12 @@ class HostArrays(Guarded):
             )
 
     def staged(
-        self, pairs: list[tuple[Tensor, Any]], shape: tuple[int, ...], dtype: np.dtype[Any], array: Any
+        self, pairs: list[tuple[Tensor, Any]], shape: tuple[int, ...], dtype: np.dtype[Any], host: Any
     ) -> Tensor:
         """Adds a tensor in staging memory for an array, or for the function that reads it."""
         what = "the staging memory of a graph"
         tensor = allocate(self._runtime, lambda n: Placeholder(self._owner, what, n), shape, dtype)
-        pairs.append((tensor, array))
+        pairs.append((tensor, host))
         return tensor
 
     def upload(self, staging: Staging) -> None:
@@ -133,8 +133,8 @@ class HostArrays(Guarded):
         if staging.up is not None:
             settle_spans(self._spans[0])
             with self._runtime.transfers.view(staging.up, write=True) as memory:
-                for tensor, array in self.up:
-                    np.copyto(_part(memory, staging, tensor), array, casting="same_kind")
+                for tensor, host in self.up:
+                    np.copyto(_part(memory, staging, tensor), host, casting="same_kind")
 
     def register_run(self, staging: Staging, run: Future) -> Future:
         """Registers a run, in the order of the runs; returns a future that downloads its results."""
@@ -164,11 +164,11 @@ def _download(runtime: Context, staging: Staging, down: Pairs) -> None:
     """Copies the results of a finished run to the arrays."""
     assert staging.down is not None
     with runtime.transfers.view(staging.down, write=False) as memory:
-        for tensor, array in down:
-            array[...] = _part(memory, staging, tensor)
+        for tensor, host in down:
+            host[...] = _part(memory, staging, tensor)
 
 
-def _part(memory: npt.NDArray[np.uint8], staging: Staging, tensor: Tensor) -> Array:
+def _part(memory: npt.NDArray[np.uint8], staging: Staging, tensor: Tensor) -> HostArray:
     start = staging.buffer_map[tensor.span[0]][1]  # not by `buffer`, which raises while the runtime is being closed
-    part: Array = memory[start : start + tensor.nbytes].view(tensor.dtype).reshape(tensor.shape)
+    part: HostArray = memory[start : start + tensor.nbytes].view(tensor.dtype).reshape(tensor.shape)
     return part

@@ -17,7 +17,7 @@ from vkcompute.runtime.groups.balance import Weights, learned, normalized, split
 from vkcompute.runtime.launching import program
 from vkcompute.runtime.launching.launch_config import Launchable, LaunchConfig, take_keywords
 from vkcompute.runtime.memory import layout
-from vkcompute.runtime.memory.tensor import Array, Tensor, host_array
+from vkcompute.runtime.memory.tensor import HostArray, Tensor, host_array
 from vkcompute.runtime.runtime import Runtime
 from vkcompute.runtime.scheduling.future import Future
 
@@ -38,7 +38,7 @@ class GroupTensor:
         self.dtype = first.dtype
         self.shape = first.shape if rows is None else (rows[-1].stop, *first.shape[1:])
 
-    def numpy(self) -> Array:
+    def numpy(self) -> HostArray:
         """Returns a C-contiguous copy of the array; of a replicated one, the first device's. Waits for its writers."""
         if self.rows is None:
             return self.shards[0].numpy()
@@ -56,7 +56,7 @@ class GroupTensor:
         for shard, rows in zip(self.shards, self.rows, strict=True):
             shard.write(whole[rows.start : rows.stop])
 
-    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Array:
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> HostArray:
         if copy is False:
             raise ValueError("a tensor becomes a numpy array by copying; use np.asarray(tensor)")
         return self.numpy().astype(dtype or self.dtype, copy=False)
@@ -271,9 +271,9 @@ class DeviceGroup(Handle):
 
     def tensor(self, data: npt.ArrayLike | GroupTensor, dtype: npt.DTypeLike | None = None) -> GroupTensor:
         """Returns a copy of `data`, sharded as by `empty`; a group's tensor is copied through the host."""
-        array = host_array(data, dtype)
-        result = self.empty(array.shape, array.dtype)
-        result.write(array)
+        host = host_array(data, dtype)
+        result = self.empty(host.shape, host.dtype)
+        result.write(host)
         return result
 
     def zeros(self, shape: int | tuple[int, ...], dtype: npt.DTypeLike = np.float32) -> GroupTensor:

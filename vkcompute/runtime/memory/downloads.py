@@ -22,7 +22,7 @@ from vkcompute.errors import ClosedError, VulkanError
 from vkcompute.runtime.memory import layout
 from vkcompute.runtime.scheduling.future import Future
 
-Array = npt.NDArray[Any]
+HostArray = npt.NDArray[Any]
 Spans = list[tuple[int, int]]
 """addresses [start, stop) of host memory, sorted and disjoint"""
 _MAX_PENDING = 64
@@ -116,7 +116,7 @@ def _finish(downloads: Sequence[Download], timeout_s: float | None = None) -> bo
     return True
 
 
-def spans_of(arrays: Iterable[Array]) -> Spans:
+def spans_of(arrays: Iterable[HostArray]) -> Spans:
     """The host memory of arrays, without the gaps between them."""
     found: Spans = []
     for array in arrays:

@@ -17,7 +17,7 @@ from vkcompute.runtime.memory.downloads import settle
 from vkcompute.runtime.memory.view import StridedView, copy_view, fill_view
 from vkcompute.runtime.scheduling.future import Future
 
-Array = npt.NDArray[Any]
+HostArray = npt.NDArray[Any]
 
 
 class Tensor(StridedView):
@@ -44,7 +44,7 @@ class Tensor(StridedView):
 
     # -- to and from the host -----------------------------------------------------------------------------------------
 
-    def numpy(self) -> Array:
+    def numpy(self) -> HostArray:
         """Returns a C-contiguous copy of the data. Waits only for the work that writes it."""
         self.runtime.scheduler.refuse_recording(
             "numpy() of a tensor", "read() it into an array, or after the graph has run"
@@ -53,7 +53,7 @@ class Tensor(StridedView):
         self.read(out)
         return out
 
-    def read(self, out: Array) -> None:
+    def read(self, out: HostArray) -> None:
         """Copies the data into an array of the same shape and dtype, with any strides. Waits as `numpy()` does.
 
         While a graph is recorded, this is a part of it. Each run fills the array before its future is done, at the
@@ -128,12 +128,12 @@ class Tensor(StridedView):
         self.runtime.transfers.download(buffer, start, whole)
         return whole
 
-    def _strided(self, whole: npt.NDArray[np.uint8]) -> Array:
+    def _strided(self, whole: npt.NDArray[np.uint8]) -> HostArray:
         low, _ = layout.extent(self.shape, self.strides, self.dtype.itemsize)
-        strided: Array = np.ndarray(self.shape, self.dtype, whole.data, -low, self.strides)
+        strided: HostArray = np.ndarray(self.shape, self.dtype, whole.data, -low, self.strides)
         return strided
 
-    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Array:
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> HostArray:
         if copy is False:
             raise ValueError("a tensor becomes a numpy array by copying; use np.asarray(tensor), or np.from_dlpack")
         found = self.numpy()
@@ -354,11 +354,11 @@ for _name in ("matmul", "rmatmul"):
     setattr(Tensor, f"__{_name}__", _refused("@", "write a kernel that multiplies matrices"))
 
 
-def _bytes_of(array: Array) -> npt.NDArray[np.uint8]:
+def _bytes_of(array: HostArray) -> npt.NDArray[np.uint8]:
     return array.reshape(-1).view(np.uint8)
 
 
-def _converted(data: npt.ArrayLike, dtype: np.dtype[Any]) -> Array:
+def _converted(data: npt.ArrayLike, dtype: np.dtype[Any]) -> HostArray:
     """Converts `data` to `dtype` within its kind; Python ints to any integers that hold them, and to bool."""
     refuse_mask(data)
     source = np.asarray(data)
@@ -375,14 +375,14 @@ def _converted(data: npt.ArrayLike, dtype: np.dtype[Any]) -> Array:
     return source.astype(dtype)
 
 
-def _broadcast(source: Array, shape: layout.Shape) -> Array:
+def _broadcast(source: HostArray, shape: layout.Shape) -> HostArray:
     try:
         return np.broadcast_to(source, shape)
     except ValueError:
         raise ValueError(f"data of shape {source.shape} does not broadcast to the tensor's {shape}") from None
 
 
-def host_array(data: npt.ArrayLike, dtype: npt.DTypeLike | None = None) -> Array:
+def host_array(data: npt.ArrayLike, dtype: npt.DTypeLike | None = None) -> HostArray:
     """Returns `data` as an array. Without a dtype, Python floats become float32, the default of `zeros` and `empty`.
 
     Arrays and numpy scalars keep their dtype, in lists too.

@@ -17,13 +17,13 @@ from vkcompute.errors import VkComputeError
 from vkcompute.runtime.graphs.graph import Graph
 from vkcompute.runtime.memory import layout
 from vkcompute.runtime.memory.context import Context
-from vkcompute.runtime.memory.tensor import Array, Tensor, empty, refuse_mask
+from vkcompute.runtime.memory.tensor import HostArray, Tensor, empty, refuse_mask
 from vkcompute.runtime.scheduling.future import Future
 
-Chunk = Array | tuple[Array, ...]
+Chunk = HostArray | tuple[HostArray, ...]
 Source = Chunk | Iterable[Chunk]
 Work = Callable[..., object] | Graph
-Sink = Array | Callable[[slice, Array], object]
+Sink = HostArray | Callable[[slice, HostArray], object]
 Progress = Callable[[int, int | None], object]
 Row = tuple[np.dtype[Any], tuple[int, ...]]
 """dtype and shape of a row, which is one index of an array's first axis"""
@@ -171,25 +171,25 @@ class _Stream:
         if chunk is _END:
             self.check_full(start, at_end=True)
             return False
-        arrays = self._checked(chunk)
-        rows = slice(start, start + len(arrays[0]))
+        hosts = self._checked(chunk)
+        rows = slice(start, start + len(hosts[0]))
         self.check_full(rows.stop)
         self._n_chunks, self._n_read = number + 1, rows.stop
         if rows.stop == start:
             return True
-        self._at, self._stage = (number, rows, sum(array.nbytes for array in arrays)), "being uploaded"
+        self._at, self._stage = (number, rows, sum(host.nbytes for host in hosts)), "being uploaded"
         target = self._next_tensors(rows.stop - start)
-        for tensor, array in zip(target.tensors, arrays, strict=False):
-            tensor.write(array)
+        for tensor, host in zip(target.tensors, hosts, strict=False):
+            tensor.write(host)
         self._stage = "being processed"
         if number == 0:
-            _check_parameters(self._work, len(arrays), len(self._sinks))
+            _check_parameters(self._work, len(hosts), len(self._sinks))
         target.launch(self._work)
         self._runtime.flush()
         self._in_flight.append((self._at, target))
         return True
 
-    def _checked(self, chunk: Chunk) -> list[Array]:
+    def _checked(self, chunk: Chunk) -> list[HostArray]:
         arrays = _arrays(chunk)
         rows = [_row(array) for array in arrays]
         self._rows = self._rows or rows
@@ -281,7 +281,7 @@ def _sink(sink: Any, output: Any) -> tuple[Sink, Row | None]:
     return sink, (dtype.base, dtype.shape)
 
 
-def _arrays(chunk: Any) -> list[Array]:
+def _arrays(chunk: Any) -> list[HostArray]:
     """The arrays of a chunk, or of a whole source; checks that they have the same length."""
     parts = chunk if isinstance(chunk, tuple) else (chunk,)
     for part in parts:
@@ -299,13 +299,13 @@ def _arrays(chunk: Any) -> list[Array]:
     return arrays
 
 
-def _as_rows(array: Array) -> Array:
+def _as_rows(array: HostArray) -> HostArray:
     """The array as a plain ndarray; one without axes becomes one row."""
     array = np.asarray(array)
     return array if array.ndim else array.reshape(1)
 
 
-def _row(array: Array) -> Row:
+def _row(array: HostArray) -> Row:
     return array.dtype, array.shape[1:]
 
 
@@ -326,7 +326,7 @@ def _row_bytes(row: Row) -> int:
     return max(1, dtype.itemsize * math.prod(shape))
 
 
-def clash(target: Array, source: Array) -> bool:
+def clash(target: HostArray, source: HostArray) -> bool:
     """Returns True if writing rows of `target` may change other rows of `source`."""
     same = layout.address(target) == layout.address(source) and target.strides == source.strides
     return not same and layout.shares_memory(target, source)
