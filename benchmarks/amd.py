@@ -49,7 +49,7 @@ FIGURES = (
 Table = dict[str, dict[str, dict[str, Any]]]
 """Family -> kernel -> figure -> value."""
 
-# Functions of contiguous tensors, and the dtypes of these.
+# Functions of contiguous arrays, and the dtypes of these.
 ELEMENTWISE: tuple[tuple[str, str], ...] = (
     *(("x + y", f"{name} {name}") for name in ("float32", "int32", "float64", "int64", "float16", "int16", "uint8")),
     ("x * y", "uint8 float32"),
@@ -94,7 +94,7 @@ def _python(kernel: Any, args: Sequence[Any], local: Sequence[int] | None, *, fa
 
 
 def elementwise(expression: str, dtypes: Sequence[str], masks: Sequence[tuple[bool, ...]] | None = None) -> Shader:
-    """Returns a function of tensors as a GPU gets it; masks are those of broadcasting.py."""
+    """Returns a function of arrays as a GPU gets it; masks are those of broadcasting.py."""
     function = vc.elementwise(expression)
     signature = tuple([(np.dtype(name).char, 1) for name in dtypes])
     block = SINGLE if masks else wide([np.dtype(name).itemsize for name in dtypes])

@@ -113,7 +113,7 @@ class _Work:
     def program(self, weights: Sequence[float]) -> OnDevices:
         """The program with these weights of the devices."""
         self._group.weights = weights
-        return OnDevices(self._kernel, self._group.tensor(self._x), self._group.empty(self._x.shape))
+        return OnDevices(self._kernel, self._group.array(self._x), self._group.empty(self._x.shape))
 
     def seconds(self, weights: Sequence[float]) -> float:
         """The shortest time of several runs with these weights."""

@@ -152,7 +152,7 @@ _RULES: tuple[Rule, ...] = (
     _time("eager launch, enqueued", "launch.enqueue", "vkcompute", 10.0, "us", 1e6),
     _slowest("launches in a row, host time each", "scheduling.tasks", 10.0),
     _growth("the same, many over few", "scheduling.tasks", 1.2),
-    _slowest("the same on 256 windows of a tensor", "scheduling.windows", 10.0),
+    _slowest("the same on 256 windows of an array", "scheduling.windows", 10.0),
     _growth("the same, many over few", "scheduling.windows", 1.2),
     _time("replayed launch, host time", "scheduling.replay", "vkcompute", 1.0, "us", 1e3),
     _time("process start to first result", "start", "vkcompute", 0.3, "s", 1.0),

@@ -3,7 +3,7 @@
 python benchmarks/interrupts.py --minutes 10
 
 Another process sends SIGINT after random 0.1 to 20 ms. Whatever it interrupts, all steps must then give numpy's results
-on the same runtime, kernels, graph and tensors. After each round, open handles, device memory and RssAnon are counted
+on the same runtime, kernels, graph and arrays. After each round, open handles, device memory and RssAnon are counted
 as in soak.py. The status is 1 if a result is wrong, or if the last third of the rounds uses more than the second third:
 more handles than finalizers were interrupted, as Python drops these. Kernels are compiled in the first third only, as
 SwiftShader keeps some memory of each. Ctrl-C at the terminal ends the test.
@@ -121,9 +121,9 @@ class Program:
         self.equal(vc.multiply(data, data, runtime=self._runtime), data * data)
 
     def launch(self) -> None:
-        """Launches a kernel in GLSL, and one in Python, on tensors that are then dropped."""
+        """Launches a kernel in GLSL, and one in Python, on arrays that are then dropped."""
         data = self.data()
-        x = self._runtime.tensor(data)
+        x = self._runtime.array(data)
         y, z = (self._runtime.empty(data.size, np.int32) for _ in range(2))
         self._kernel(x, y)
         shifted(y, z, 5)
@@ -132,7 +132,7 @@ class Program:
     def compile(self) -> None:
         """Makes a kernel, and drops it with the descriptor sets of all."""
         data, added = self.data(), int(self._random.integers(16))  # drivers cache more
-        x, y = self._runtime.tensor(data), self._runtime.empty(data.size, np.int32)
+        x, y = self._runtime.array(data), self._runtime.empty(data.size, np.int32)
         self._runtime.kernel(self._spirv, constants={"added": added})(x, y)
         self.equal(y.numpy(), data * 3 + np.int32(added))
         self.drop_cached()
@@ -140,7 +140,7 @@ class Program:
     def functions(self) -> None:
         """Computes elementwise, and reduces."""
         data = self.data()
-        squares = self._square(self._runtime.tensor(data))
+        squares = self._square(self._runtime.array(data))
         self.equal(squares.numpy(), data * data - 1)
         self.equal(self._total(squares).item(), np.sum(data * data - 1, dtype=np.int32))
 
@@ -165,9 +165,9 @@ class Program:
     def transfer(self) -> None:
         """Writes and reads, with strides, what is then dropped."""
         data = self.data()[:100]  # each element is a region of a copy, of which the validation layer compares all pairs
-        tensor = self._runtime.zeros((2, data.size), np.int32)
-        tensor[1, ::-1].write(data)
-        self.equal(tensor.copy()[1].numpy()[::-1], data)
+        array = self._runtime.zeros((2, data.size), np.int32)
+        array[1, ::-1].write(data)
+        self.equal(array.copy()[1].numpy()[::-1], data)
 
     def steps(self) -> Sequence[Callable[[], None]]:
         """The steps that each interrupt is followed by: all but the slowest one, `compile`."""

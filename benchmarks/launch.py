@@ -65,16 +65,16 @@ def _expected() -> Floats:
 
 
 class Launch:
-    """The kernel on its tensors."""
+    """The kernel on its arrays."""
 
     def __init__(self, runtime: vc.Runtime) -> None:
         a, b = pair(N)
-        self._tensors = runtime.tensor(a), runtime.tensor(b), runtime.zeros(N)
+        self._arrays = runtime.array(a), runtime.array(b), runtime.zeros(N)
         self._kernel = runtime.kernel(vc.glsl(SHADER))
 
     def result(self) -> Floats:
         """Returns a copy of the output."""
-        found: Floats = self._tensors[2].numpy()
+        found: Floats = self._arrays[2].numpy()
         return found
 
 
@@ -83,7 +83,7 @@ class _Eager(Launch):
 
     def enqueue(self) -> None:
         """Launches the kernel."""
-        self._future = self._kernel(*self._tensors, SCALE)
+        self._future = self._kernel(*self._arrays, SCALE)
 
     def wait(self) -> None:
         """Waits for the last launch, and so for all: each overwrites the previous one's output."""
@@ -96,7 +96,7 @@ class _Replay(Blocking, Launch):
     def __init__(self, runtime: vc.Runtime) -> None:
         super().__init__(runtime)
         with runtime.record() as self._graph:
-            self._kernel(*self._tensors, SCALE)
+            self._kernel(*self._arrays, SCALE)
 
     def enqueue(self) -> None:
         """Runs the graph and waits."""

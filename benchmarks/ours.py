@@ -21,11 +21,11 @@ void main() {{
 
 
 class _OnDevice:
-    """Two tensors, and a tensor for their product."""
+    """Two arrays, and an array for their product."""
 
     def __init__(self, runtime: vc.Runtime, a: Floats, b: Floats) -> None:
         self._runtime = runtime
-        self._a, self._b = runtime.tensor(a), runtime.tensor(b)
+        self._a, self._b = runtime.array(a), runtime.array(b)
         self._out = runtime.zeros(a.shape, a.dtype)
 
     def wait(self) -> None:
@@ -44,17 +44,17 @@ class Naive(_OnDevice):
     def __init__(self, runtime: vc.Runtime, a: Floats, b: Floats) -> None:
         super().__init__(runtime, a, b)
         self._kernel = runtime.kernel(vc.glsl(NAIVE))
-        tensors = (self._a, self._b, self._out)
-        self._launches = [[tensor[start : start + n] for tensor in tensors] for start, n in windows(a.size)]
+        arrays = (self._a, self._b, self._out)
+        self._launches = [[array[start : start + n] for array in arrays] for start, n in windows(a.size)]
 
     def enqueue(self) -> None:
         """Launches the kernel once per window."""
-        for tensors in self._launches:
-            self._kernel(*tensors)
+        for arrays in self._launches:
+            self._kernel(*arrays)
 
 
 class BuiltIn(_OnDevice):
-    """`vkcompute.multiply` of tensors."""
+    """`vkcompute.multiply` of arrays."""
 
     def enqueue(self) -> None:
         """Launches the multiply."""

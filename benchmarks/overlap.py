@@ -101,7 +101,7 @@ class _Load:
         work = partial(self._launch, self.steps)
         self._runtime.stream(self._data, work, self.out, chunk_bytes=_CHUNK * self._data.itemsize)
 
-    def _launch(self, steps: int, up: vc.Tensor, down: vc.Tensor) -> None:
+    def _launch(self, steps: int, up: vc.Array, down: vc.Array) -> None:
         self._kernel(up, down, steps)
 
     def copy(self) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from context import Cases, Context
 from launch import SCALE, SHADER, N
-from measure import HostArray, Case, Local
+from measure import Case, HostArray, Local
 from peers.work import Blocking, pair, product
 from workloads import Workload, n_body, workloads
 
@@ -92,10 +92,10 @@ def _scaled(n: int) -> HostArray:
 
 
 class Launched:
-    """A workload with its tensors."""
+    """A workload with its arrays."""
 
     def __init__(self, runtime: vc.Runtime, work: Workload) -> None:
-        self._work, self._tensors = work, [runtime.tensor(each) for each in work.arrays]
+        self._work, self._arrays = work, [runtime.array(each) for each in work.arrays]
 
     def wait(self) -> None:
         """Waits for the last launch."""
@@ -107,10 +107,10 @@ class Launched:
 
     def result(self) -> HostArray:
         """Runs a launch on the initial arrays. Returns its result."""
-        for tensor, host in zip(self._tensors, self._work.arrays, strict=True):
-            tensor.write(host)
+        for array, host in zip(self._arrays, self._work.arrays, strict=True):
+            array.write(host)
         self.enqueue()
-        return self._work.found(self._tensors[self._work.out].numpy())
+        return self._work.found(self._arrays[self._work.out].numpy())
 
 
 class Glsl(Launched):
@@ -119,7 +119,7 @@ class Glsl(Launched):
     def __init__(self, runtime: vc.Runtime, work: Workload, spirv: bytes) -> None:
         super().__init__(runtime, work)
         kernel, grid = runtime.kernel(spirv), work.groups
-        self._launch = partial(kernel, *self._tensors, *work.numbers, *work.extents, grid=grid)
+        self._launch = partial(kernel, *self._arrays, *work.numbers, *work.extents, grid=grid)
 
 
 class Python(Launched):
@@ -129,4 +129,4 @@ class Python(Launched):
         super().__init__(runtime, work)
         kernel = vc.kernel(fast_math=True)(work.kernel.__wrapped__)
         kernel = kernel[work.groups, work.local] if work.local else kernel
-        self._launch = partial(kernel, *self._tensors, *work.numbers)
+        self._launch = partial(kernel, *self._arrays, *work.numbers)

@@ -26,8 +26,8 @@ class Raw(Blocking):
 
     def __init__(self, runtime: vc.Runtime, spirv: bytes, scale: float, n: int) -> None:
         self._runtime, self._device, self._queue = runtime, runtime.device, runtime.device.queues[0]
-        self._tensors = [runtime.tensor(array) for array in pair(n)] + [runtime.zeros(n)]
-        ranges = [(t.buffer.block, t.buffer.offset, t.nbytes) for t in self._tensors]
+        self._arrays = [runtime.array(array) for array in pair(n)] + [runtime.zeros(n)]
+        ranges = [(t.buffer.block, t.buffer.offset, t.nbytes) for t in self._arrays]
         slots = [(0, binding, "storage_buffer", "") for binding in range(3)]
         self._layout = PipelineLayout(self._device, slots, 4)
         with ShaderModule(self._device, spirv) as shader:
@@ -78,7 +78,7 @@ class Raw(Blocking):
 
     def result(self) -> Floats:
         """Returns a copy of the output."""
-        found: Floats = self._tensors[2].numpy()
+        found: Floats = self._arrays[2].numpy()
         return found
 
     def __del__(self) -> None:
@@ -121,5 +121,5 @@ class RawLaunches(Raw):
 
     def clear(self) -> None:
         """Fills the output with zeros."""
-        self._tensors[2].fill(0)
+        self._arrays[2].fill(0)
         self._runtime.wait()  # the raw calls have no dependencies

@@ -64,7 +64,7 @@ class Idle:
 
 
 def cases(context: Context) -> Cases:
-    """Consecutive launches on a tensor, on many windows of a tensor, as raw calls, and a replay."""
+    """Consecutive launches on an array, on many windows of an array, as raw calls, and a replay."""
     idle, few = Idle(context.target.index), f"{context.sizes.tasks[0]:,} launches"
     with idle.runtime:
         for key, n_windows in (("tasks", 1), ("windows", _WINDOWS)):
@@ -92,7 +92,7 @@ class Launches:
 
     def __init__(self, idle: Idle, n_windows: int) -> None:
         self._idle, self._runtime, self._n_windows = idle, idle.runtime, n_windows
-        a, b = (self._runtime.tensor(array) for array in pair(N))
+        a, b = (self._runtime.array(array) for array in pair(N))
         self._out = self._runtime.zeros(N * n_windows)
         self._kernel = self._runtime.kernel(vc.glsl(SHADER))
         self._windows = cycle([(a, b, self._out[i * N : (i + 1) * N]) for i in range(n_windows)])

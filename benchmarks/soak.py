@@ -2,7 +2,7 @@
 
 python benchmarks/soak.py --minutes 10
 
-Each program works on a few tensors and on equal numpy arrays, drops tensors with pending work, and compares all of them
+Each program works on a few arrays and on equal numpy arrays, drops arrays with pending work, and compares all of them
 at the end. After each round, with no work pending, the test counts open handles, device memory, and RssAnon (anonymous
 resident memory, on Linux). The status is 1 if a result is wrong, or if the last third of the rounds uses more than the
 second third. The first third is a warm-up.
@@ -56,24 +56,24 @@ void main() {
 
 
 class WrongResult(Exception):
-    """A tensor differs from the numpy array."""
+    """An array differs from the numpy array."""
 
 
 class Program:
-    """A random program of one thread: tensors, and numpy arrays with their expected content."""
+    """A random program of one thread: arrays, and numpy arrays with their expected content."""
 
     def __init__(self, runtime: vc.Runtime, seed: int) -> None:
         self._runtime, self._random, self._seed = runtime, random.Random(seed), seed
         self._kernel = runtime.kernel(vc.glsl(_SHADER))
         lengths = [self._random.randrange(_ALIGN, _MAX_LENGTH) for _ in range(_N_TENSORS)]
-        self._tensors = [runtime.full(n, n, np.int32) for n in lengths]
-        self._arrays = [np.full(n, n, np.int32) for n in lengths]
+        self._arrays = [runtime.full(n, n, np.int32) for n in lengths]
+        self._hosts = [np.full(n, n, np.int32) for n in lengths]
 
     def run(self) -> None:
-        """Runs the steps and compares all tensors.
+        """Runs the steps and compares all arrays.
 
         Raises:
-            WrongResult: a tensor differs.
+            WrongResult: an array differs.
         """
         for _ in range(_STEPS):
             self._random.choice(_STEP_KINDS)(self)
@@ -81,21 +81,21 @@ class Program:
             self._compare(number)
 
     def _compare(self, number: int) -> None:
-        wrong = np.flatnonzero(self._tensors[number].numpy() != self._arrays[number])
+        wrong = np.flatnonzero(self._arrays[number].numpy() != self._hosts[number])
         if wrong.size:
             raise WrongResult(
-                f"program {self._seed}: tensor {number} has {wrong.size} wrong elements, the first is {wrong[0]}"
+                f"program {self._seed}: array {number} has {wrong.size} wrong elements, the first is {wrong[0]}"
             )
 
-    def _any_tensor(self) -> int:
+    def _any_array(self) -> int:
         return self._random.randrange(_N_TENSORS)
 
     def _window(self, number: int) -> slice:
-        start = self._random.randrange(0, len(self._arrays[number]), _ALIGN)
-        return slice(start, self._random.randint(start + 1, len(self._arrays[number])))
+        start = self._random.randrange(0, len(self._hosts[number]), _ALIGN)
+        return slice(start, self._random.randint(start + 1, len(self._hosts[number])))
 
     def _launch(self) -> Work:
-        """Launches the kernel on a window of one tensor and all of another."""
+        """Launches the kernel on a window of one array and all of another."""
         (a, b), k, d = (
             self._random.sample(range(_N_TENSORS), 2),
             self._random.randint(-3, 3),
@@ -104,26 +104,26 @@ class Program:
         window = self._window(b)
 
         def on_array() -> None:
-            view = self._arrays[b][window]
-            view[:] = view * np.int32(k) + np.resize(self._arrays[a], view.size) + np.int32(d)
+            view = self._hosts[b][window]
+            view[:] = view * np.int32(k) + np.resize(self._hosts[a], view.size) + np.int32(d)
 
-        return partial(self._kernel, self._tensors[a], self._tensors[b][window], k, d), on_array
+        return partial(self._kernel, self._arrays[a], self._arrays[b][window], k, d), on_array
 
     def _copy(self) -> Work:
-        """Copies a range of a tensor to another."""
+        """Copies a range of an array to another."""
         a, b = self._random.sample(range(_N_TENSORS), 2)
-        n = min(len(self._arrays[a]), len(self._arrays[b])) // 2
+        n = min(len(self._hosts[a]), len(self._hosts[b])) // 2
 
         def on_array() -> None:
-            self._arrays[b][n : 2 * n] = self._arrays[a][:n]
+            self._hosts[b][n : 2 * n] = self._hosts[a][:n]
 
-        return partial(self._tensors[b][n : 2 * n].copy_from, self._tensors[a][:n]), on_array
+        return partial(self._arrays[b][n : 2 * n].copy_from, self._arrays[a][:n]), on_array
 
     def _fill(self) -> Work:
         """Fills a window with a value."""
-        number, value = self._any_tensor(), self._random.randrange(1000)
+        number, value = self._any_array(), self._random.randrange(1000)
         window = self._window(number)
-        return partial(self._tensors[number][window].fill, value), partial(self._arrays[number][window].fill, value)
+        return partial(self._arrays[number][window].fill, value), partial(self._hosts[number][window].fill, value)
 
     def _any_work(self) -> Work:
         return self._random.choice((self._launch, self._launch, self._copy, self._fill))()
@@ -135,20 +135,20 @@ class Program:
 
     def write(self) -> None:
         """Writes host data to a window."""
-        number = self._any_tensor()
+        number = self._any_array()
         window = self._window(number)
         data = np.arange(window.stop - window.start, dtype=np.int32)
-        self._tensors[number][window].write(data)
-        self._arrays[number][window] = data
+        self._arrays[number][window].write(data)
+        self._hosts[number][window] = data
 
     def read(self) -> None:
-        """Compares a tensor."""
-        self._compare(self._any_tensor())
+        """Compares an array."""
+        self._compare(self._any_array())
 
     def replace(self) -> None:
-        """Drops a tensor, which may have pending work, and replaces it by a copy of another."""
-        target, source = self._any_tensor(), self._any_tensor()
-        self._tensors[target], self._arrays[target] = self._tensors[source].copy(), self._arrays[source].copy()
+        """Drops an array, which may have pending work, and replaces it by a copy of another."""
+        target, source = self._any_array(), self._any_array()
+        self._arrays[target], self._hosts[target] = self._arrays[source].copy(), self._hosts[source].copy()
 
     def call_back(self) -> None:
         """Waits for a callback, and for a result with timeouts."""
@@ -174,8 +174,8 @@ class Program:
 
     def multiply(self) -> None:
         """Streams host arrays through the device."""
-        array = self._arrays[self._any_tensor()]
-        if not np.array_equal(vc.multiply(array, array, runtime=self._runtime), array * array):
+        host = self._hosts[self._any_array()]
+        if not np.array_equal(vc.multiply(host, host, runtime=self._runtime), host * host):
             raise WrongResult(f"program {self._seed}: the streamed product differs")
 
 

@@ -23,7 +23,7 @@ sys.stdout.buffer.write((a * a).tobytes())
 _VKCOMPUTE = """
 import sys, numpy as np, vkcompute as vc
 with vc.Runtime({index}) as gpu:
-    a = gpu.tensor(np.arange({n}, dtype=np.float32))
+    a = gpu.array(np.arange({n}, dtype=np.float32))
     sys.stdout.buffer.write(vc.multiply(a, a).numpy().tobytes())
 """
 _PEER = """

@@ -35,9 +35,9 @@ class Workload:
     Attributes:
         shader: name of the GLSL version in `shaders/`, without the suffix.
         kernel: the kernel in Python.
-        arrays: initial content of the tensors.
-        out: index of the result among the tensors.
-        numbers: arguments after the tensors.
+        arrays: initial content of the arrays.
+        out: index of the result among the arrays.
+        numbers: arguments after the arrays.
         expected: computes numpy's result.
         tolerance: relative to the largest element of the result.
         extents: lengths passed only to the shader.

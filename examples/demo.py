@@ -55,7 +55,7 @@ def multiply_arrays(gpu: vc.Runtime) -> None:
     rng = np.random.default_rng(0)
     a, b = (rng.random(16 << 20, np.float32) for _ in range(2))
     expected, streamed = a * b, np.empty_like(a)
-    x, y, out = gpu.tensor(a), gpu.tensor(b), gpu.empty(a.shape, a.dtype)
+    x, y, out = gpu.array(a), gpu.array(b), gpu.empty(a.shape, a.dtype)
 
     def on_device() -> None:
         vc.multiply(x, y, out)

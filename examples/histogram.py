@@ -28,7 +28,7 @@ def main(n=1_000_000):
     data = np.random.default_rng(0).binomial(BINS - 1, 0.5, n).astype(np.int32)
     with vc.Runtime() as gpu:
         counts = gpu.zeros(BINS, np.uint32)
-        histogram[(n + GROUP - 1) // GROUP, GROUP](gpu.tensor(data), counts)
+        histogram[(n + GROUP - 1) // GROUP, GROUP](gpu.array(data), counts)
         found = counts.numpy()
     print("equal to numpy:", np.array_equal(found, np.bincount(data, minlength=BINS)))
     heights = found * 12 // found.max()

@@ -40,7 +40,7 @@ def main(rows=150, inner=200, columns=100):
     with vc.Runtime() as gpu:
         out = gpu.empty((rows, columns))
         groups = -(-columns // T), -(-rows // T)
-        matmul[groups, (T, T)](gpu.tensor(a), gpu.tensor(b), out)
+        matmul[groups, (T, T)](gpu.array(a), gpu.array(b), out)
         found = out.numpy()
     print("equal to numpy:", np.allclose(found, a @ b, rtol=inner * np.finfo(np.float32).eps))
 

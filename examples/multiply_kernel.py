@@ -23,11 +23,11 @@ def main(n=1_000_000):
         for dtype in (np.float32, np.int32, np.uint32):  # compiled once for each; integers wrap as numpy's do
             a, b = (rng.integers(-1000, 1000, n) << 8).astype(dtype), rng.integers(1, 100, n).astype(dtype)
             out = gpu.empty(n, dtype)
-            multiply(gpu.tensor(a), gpu.tensor(b), out)
+            multiply(gpu.array(a), gpu.array(b), out)
             print(f"{out.dtype!s:7} equals numpy:", np.array_equal(out.numpy(), a * b))
 
-        # The kernel takes one axis. A contiguous tensor with more axes is reshaped, without a copy.
-        rows = gpu.tensor(np.arange(12, dtype=np.float32).reshape(3, 4))
+        # The kernel takes one axis. A contiguous array with more axes is reshaped, without a copy.
+        rows = gpu.array(np.arange(12, dtype=np.float32).reshape(3, 4))
         multiply(rows.reshape(-1), rows.reshape(-1), rows.reshape(-1))
         print("squares in place equal numpy:", np.array_equal(rows.numpy(), np.arange(12.0).reshape(3, 4) ** 2))
 

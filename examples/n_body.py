@@ -63,7 +63,7 @@ def main(n=300, steps=20, seconds=0.01):
     start = rng.normal(size=(3, n)).astype(np.float32)
     mass = rng.uniform(0.5, 1.5, n).astype(np.float32) / n
     with vc.Runtime() as gpu:
-        position, velocity, masses = gpu.tensor(start), gpu.zeros((3, n)), gpu.tensor(mass)
+        position, velocity, masses = gpu.array(start), gpu.zeros((3, n)), gpu.array(mass)
         with gpu.record() as step:
             kick[-(-n // TILE), TILE](position, masses, velocity, seconds)
             drift(position, velocity, seconds)

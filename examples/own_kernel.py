@@ -26,13 +26,13 @@ void main() {
 
 with vc.Runtime() as gpu:
     rng = np.random.default_rng(0)
-    x = gpu.tensor(rng.random(1000, np.float32))
-    y = gpu.tensor(rng.random(1000, np.float32))
+    x = gpu.array(rng.random(1000, np.float32))
+    y = gpu.array(rng.random(1000, np.float32))
     out = gpu.empty(x.shape, x.dtype)
 
     spirv = vc.glsl(SAXPY, name="saxpy")  # compiled once, then read from the disk cache
     saxpy = gpu.kernel(spirv, constants={0: 64})
-    saxpy(x, y, out, 2.0, x.size)  # tensors by binding, then push constants; the grid covers `out`
+    saxpy(x, y, out, 2.0, x.size)  # arrays by binding, then push constants; the grid covers `out`
     expected = np.float32(2) * x.numpy() + y.numpy()
     print("largest difference from numpy:", np.abs(out.numpy() - expected).max())
     assert np.allclose(out.numpy(), expected)

@@ -19,7 +19,7 @@ def main(n=1_000_000):
     rng = np.random.default_rng(0)
     a, b = rng.random((2, n), np.float32)
     with vc.Runtime() as gpu:
-        x, y = gpu.tensor(a), gpu.tensor(b)
+        x, y = gpu.array(a), gpu.array(b)
         out = gpu.empty(n, np.float32)
         saxpy(x, y, out, 2.0)  # one invocation per element of `out`; compiled for these types at the first call
         print("saxpy equals numpy:", np.allclose(out.numpy(), 2 * a + b))

@@ -331,7 +331,7 @@ def test_a_soak_sees_what_is_wrong(soak: ModuleType, monkeypatch: pytest.MonkeyP
         for seed in range(3):
             soak.Program(gpu, seed).run()
         programs = [soak.Program(gpu, seed) for seed in range(3)]
-        monkeypatch.setattr(vc.Tensor, broken, lambda *_: None)
+        monkeypatch.setattr(vc.Array, broken, lambda *_: None)
         with pytest.raises(soak.WrongResult):
             list(map(soak.Program.run, programs))
 

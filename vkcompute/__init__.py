@@ -4,15 +4,15 @@
     import vkcompute as vc
 
     with vc.Runtime() as gpu:
-        x = gpu.tensor(np.arange(8, dtype=np.float32))
+        x = gpu.array(np.arange(8, dtype=np.float32))
         y = vc.elementwise("2 * x + 1")(x)
         print(y.numpy())
 
 Devices and memory
-    Runtime(device=None)         an open device: tensors, kernels, graphs, streams, profiles
+    Runtime(device=None)         an open device: arrays, kernels, graphs, streams, profiles
     default_runtime()            the runtime of functions that are given none
-    Tensor                       a typed array in device memory, as made by Runtime.tensor, empty, zeros and full
-    DeviceGroup(devices=None)    several devices; the rows of a tensor are sharded over them
+    Array                       a typed array in device memory, as made by Runtime.array, empty, zeros and full
+    DeviceGroup(devices=None)    several devices; the rows of an array are sharded over them
     Future                       the result of a launch, a copy or a graph, which completes later
     Graph                        recorded work that runs repeatedly, as made by Runtime.record
 
@@ -20,8 +20,8 @@ Kernels
     @kernel                      compiles a Python function; kernel(x, y), kernel[groups, local_size](x, y) launch it
     Kernel                       a kernel in GLSL or SPIR-V, as made by Runtime.kernel
     glsl(source)                 compiles GLSL to SPIR-V
-    elementwise(expression)      a function of tensors from an expression of numbers
-    @vectorize                   a function of tensors from a Python function of numbers
+    elementwise(expression)      a function of arrays from an expression of numbers
+    @vectorize                   a function of arrays from a Python function of numbers
     reduce(function, initial)    a reduction over axes
     @function                    marks a Python function that kernels call
 
@@ -41,7 +41,7 @@ In kernels in Python
     float32x3, int32x2, ...      vectors of 2 to 4 float16, float32, float64, int32 or uint32
 
 Pipelines
-    multiply(a, b)               the elementwise product of arrays of any size, or of tensors
+    multiply(a, b)               the elementwise product of arrays of any size, or of arrays
     multiply_files(a, b, out)    the same for .npy files
     LogisticRegression           a scikit-learn classifier that trains on the device
 
@@ -137,7 +137,7 @@ if TYPE_CHECKING:
     from vkcompute.runtime.graphs.graph import Graph as Graph
     from vkcompute.runtime.groups.group import DeviceGroup as DeviceGroup
     from vkcompute.runtime.launching.kernel import Kernel as Kernel
-    from vkcompute.runtime.memory.tensor import Tensor as Tensor
+    from vkcompute.runtime.memory.array import Array as Array
     from vkcompute.runtime.runtime import Runtime as Runtime
     from vkcompute.runtime.runtime import default_runtime as default_runtime
     from vkcompute.runtime.scheduling.future import Future as Future
@@ -145,7 +145,7 @@ if TYPE_CHECKING:
 # There is no `__all__`: with one, help() of the package would be help() of every class in it.
 _LAZY = {  # module -> its names, imported on first use
     "runtime.runtime": "Runtime default_runtime",
-    "runtime.memory.tensor": "Tensor",
+    "runtime.memory.array": "Array",
     "runtime.launching.kernel": "Kernel",
     "runtime.graphs.graph": "Graph",
     "runtime.groups.group": "DeviceGroup",

@@ -1,6 +1,6 @@
-"""The table of tensor dtypes, and the device features that kernels need for each.
+"""The table of array dtypes, and the device features that kernels need for each.
 
-Tensors of every dtype can be created, filled and copied on every device. The features are needed only by kernels that
+Arrays of every dtype can be created, filled and copied on every device. The features are needed only by kernels that
 load, store or compute with elements of the type.
 """
 
@@ -55,7 +55,7 @@ def lookup(dtype: npt.DTypeLike) -> DType:
     """The row of `dtype`, which may be anything that `numpy.dtype()` accepts.
 
     Raises:
-        TypeError: tensors do not support the type (complex, object, strings, structures, foreign byte order).
+        TypeError: arrays do not support the type (complex, object, strings, structures, foreign byte order).
     """
     if isinstance(dtype, int):
         raise TypeError(f"a dtype is numpy's, or its name; got {dtype}; lengths are one argument, as in zeros((3, 4))")
@@ -64,5 +64,5 @@ def lookup(dtype: npt.DTypeLike) -> DType:
     if row is None:
         remedy = f"; convert with .astype({resolved.name!r})" if resolved.newbyteorder("=") in BY_NUMPY else ""
         known = ", ".join(row.name for row in TABLE)
-        raise TypeError(f"a tensor's dtype must be one of {known}; got {resolved.str!r} ({resolved.name}){remedy}")
+        raise TypeError(f"an array's dtype must be one of {known}; got {resolved.str!r} ({resolved.name}){remedy}")
     return row

@@ -43,7 +43,7 @@ class OutOfDeviceMemory(VulkanError, MemoryError):
 
     def __init__(self, asked: int, free: int, total: int, target: str = "", call: str = "vkAllocateMemory") -> None:
         self.asked, self.free, self.total = asked, free, total
-        detail = f"asked for {asked} bytes, {free} of {total} are free; free tensors or stream the data in chunks"
+        detail = f"asked for {asked} bytes, {free} of {total} are free; free arrays or stream the data in chunks"
         super().__init__("VK_ERROR_OUT_OF_DEVICE_MEMORY", call, target, detail)
 
 

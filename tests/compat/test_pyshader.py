@@ -351,7 +351,7 @@ def reporting_compute(index=INDEX, out=("buffer", 0, FLOATS)):
 
 
 def test_a_shader_reports_nothing() -> None:
-    with pytest.raises(ShaderError, match="write values to a tensor"):
+    with pytest.raises(ShaderError, match="write values to an array"):
         python2shader(reporting_compute)
 
 

@@ -120,7 +120,7 @@ def test_two_drivers_at_once(run_python: RunPython, all_drivers_env: dict[str, s
 import numpy as np, vkcompute as vc
 with vc.Runtime("llvmpipe") as one, vc.Runtime("swiftshader") as two:
     assert "llvmpipe" in one.device.name and "SwiftShader" in two.device.name
-    a = one.full(1000, 2.0); b = two.tensor(a)
+    a = one.full(1000, 2.0); b = two.array(a)
     b.fill(3); a.write(b)
     print(a.numpy().sum(), {vc.Runtime(i).device.name.split()[0] for i in range(2)})
 try:

@@ -35,7 +35,7 @@ def work(runtime: vc.Runtime) -> None:
     """Some of everything: memory of every kind, kernels, descriptor sets, views, graphs, staging, timestamps."""
     runtime.device.memory.block_bytes = 1 << 20  # SwiftShader writes all of a new block
     host = np.arange(1000, dtype=np.float32)
-    a, b, c = runtime.tensor(host), runtime.empty(1000), runtime.empty(1000)
+    a, b, c = runtime.array(host), runtime.empty(1000), runtime.empty(1000)
     runtime.kernel(vc.glsl(TEXELS))(a, b)
     kernel = runtime.kernel(vc.glsl(TEXELS.replace("* 2", "* 4")))
     kernel(b, c)
@@ -146,7 +146,7 @@ def test_a_device_that_is_lost() -> None:
         future.add_done_callback(lambda done: called.append(done.exception()))
         for use in (
             lambda: kernel(a, out), future.result, other.result, runtime.wait, runtime.flush, graph.run,
-            lambda: a.fill(2), out.numpy, lambda: runtime.tensor([1.0]).numpy(),
+            lambda: a.fill(2), out.numpy, lambda: runtime.array([1.0]).numpy(),
         ):  # fmt: skip
             with pytest.raises(vc.DeviceLost):
                 use()

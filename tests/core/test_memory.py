@@ -21,21 +21,21 @@ LIMIT = 32 * MIB
 def test_small_buffers_share_blocks() -> None:
     with vc.Runtime() as gpu:
         memory = gpu.device.memory
-        tensors = [gpu.empty(1000) for _ in range(500)]
+        arrays = [gpu.empty(1000) for _ in range(500)]
         assert len(memory.blocks) == 1
-        offsets = sorted(tensor.buffer.offset for tensor in tensors)
+        offsets = sorted(array.buffer.offset for array in arrays)
         assert all(b - a >= 4000 for a, b in pairwise(offsets)), "they do not overlap"
         for name in ("minStorageBufferOffsetAlignment", "minTexelBufferOffsetAlignment"):
             assert all(offset % gpu.device.physical.limits[name] == 0 for offset in offsets)
         big = gpu.empty(memory.block_bytes // 4)
         assert len(memory.blocks) == 2
         assert memory.allocated_bytes == sum(block.nbytes for block in memory.blocks)
-        del tensors, big
+        del arrays, big
 
 
 @pytest.mark.parametrize("kind", ["Storage", "Uniform", "Texel"])
 def test_buffers_are_aligned_for_every_kind_of_binding(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A new tensor, and a temporary of a graph, goes into any binding, also on devices that ask for 256 bytes."""
+    """A new array, and a temporary of a graph, goes into any binding, also on devices that ask for 256 bytes."""
     read = PhysicalDevice.read
 
     def demanding(*args: object) -> PhysicalDevice:
@@ -45,8 +45,8 @@ def test_buffers_are_aligned_for_every_kind_of_binding(kind: str, monkeypatch: p
 
     monkeypatch.setattr(PhysicalDevice, "read", demanding)
     with vc.Runtime() as gpu:
-        tensors = [gpu.empty(10) for _ in range(9)]
-        assert {tensor.buffer.offset % 256 for tensor in tensors} == {0}
+        arrays = [gpu.empty(10) for _ in range(9)]
+        assert {array.buffer.offset % 256 for array in arrays} == {0}
 
 
 @pytest.mark.parametrize("staging", [False, True], ids=["direct", "staging"])
@@ -77,15 +77,15 @@ def test_the_limit_holds_and_everything_up_to_it_can_be_used() -> None:
     with open_runtime(memory_limit_bytes=LIMIT, staging=False) as gpu:
         if not gpu.device.memory.unified:
             pytest.skip("staging takes part of the limit")
-        kept: list[vc.Tensor] = []
+        kept: list[vc.Array] = []
         with pytest.raises(vc.OutOfDeviceMemory):
             kept.extend(gpu.empty(MIB // 4) for _ in range(100))
         assert len(kept) >= 30, "of 32"
         assert gpu.device.memory.allocated_bytes <= LIMIT
-        for i, tensor in enumerate(kept):
-            tensor.fill(i)
-        assert [tensor[-1].item() for tensor in kept] == list(range(len(kept)))
-        del tensor
+        for i, array in enumerate(kept):
+            array.fill(i)
+        assert [array[-1].item() for array in kept] == list(range(len(kept)))
+        del array
         kept.pop()
         kept.append(gpu.full(MIB // 4, 99.0))
         assert kept[-1][0].item() == 99
@@ -111,9 +111,9 @@ def test_circles_of_garbage_are_collected_before_giving_up() -> None:
         gc.disable()
         try:
             for i in range(20):
-                circle: dict[str, object] = {"tensor": gpu.full(LIMIT // 2 // 4, float(i))}
+                circle: dict[str, object] = {"array": gpu.full(LIMIT // 2 // 4, float(i))}
                 circle["self"] = circle
-                assert circle["tensor"][0].item() == i
+                assert circle["array"][0].item() == i
                 del circle
         finally:
             gc.enable()
@@ -123,18 +123,18 @@ def test_staging_works_within_a_small_limit() -> None:
     """Fewer slots than it likes, one after the other."""
     with open_runtime(memory_limit_bytes=LIMIT, staging=True) as gpu:
         data = np.random.default_rng(0).integers(0, 255, 12 * MIB, np.uint8)
-        tensor = gpu.tensor(data)
-        assert np.array_equal(tensor.numpy(), data)
-        tensor.write(data[::-1])
-        assert np.array_equal(tensor.numpy(), data[::-1])
+        array = gpu.array(data)
+        assert np.array_equal(array.numpy(), data)
+        array.write(data[::-1])
+        assert np.array_equal(array.numpy(), data[::-1])
 
 
 def test_blocks_are_used_again_and_empty_ones_are_given_back() -> None:
     with vc.Runtime() as gpu:
         memory = gpu.device.memory
         for _ in range(5):
-            tensors = [gpu.empty(memory.block_bytes // 8, np.uint8) for _ in range(16)]
-            del tensors
+            arrays = [gpu.empty(memory.block_bytes // 8, np.uint8) for _ in range(16)]
+            del arrays
             gpu.device.collect(wait=True)
         assert memory.used_bytes == 0
         assert memory.allocated_bytes <= max(memory.keep_bytes, 3 * memory.block_bytes)
@@ -143,13 +143,13 @@ def test_blocks_are_used_again_and_empty_ones_are_given_back() -> None:
 @settings(max_examples=15)
 @given(sizes=st.lists(st.integers(1, 3 * MIB), min_size=1, max_size=30), data=st.data())
 def test_random_sizes_hold_their_own_data(gpu: vc.Runtime, sizes: list[int], data: st.DataObject) -> None:
-    held: dict[int, vc.Tensor] = {}
+    held: dict[int, vc.Array] = {}
     for number, nbytes in enumerate(sizes):
         held[number] = gpu.full(nbytes, number, np.uint8)
         if data.draw(st.booleans()):
             del held[data.draw(st.sampled_from(sorted(held)))]
-    for number, tensor in held.items():
-        found = tensor.numpy()
+    for number, array in held.items():
+        found = array.numpy()
         assert found.shape == (sizes[number],)
         assert (found == number).all()
 

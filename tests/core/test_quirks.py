@@ -51,7 +51,7 @@ def test_subnormals_are_flushed_where_it_is_said(gpu: vc.Runtime) -> None:
     tiny = np.finfo(np.float64).tiny
     a, b = np.array([tiny / 4, tiny, tiny / 2, 1.0]), np.array([4e10, 0.25, 2.0, 1.0])
     out = gpu.zeros(4, np.float64)
-    gpu.kernel(vc.glsl(PRODUCT))(gpu.tensor(a), gpu.tensor(b), out)
+    gpu.kernel(vc.glsl(PRODUCT))(gpu.array(a), gpu.array(b), out)
     flushes = quirks_of(gpu.device.physical).flushes_float64
     assert np.array_equal(out.numpy(), [0, 0, 0, 1] if flushes else a * b)
 

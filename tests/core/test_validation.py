@@ -28,9 +28,9 @@ def _layer() -> None:
 def misbind(runtime: vc.Runtime) -> None:
     """Point a descriptor at an offset that no device allows."""
     layout = PipelineLayout(runtime.device, [(0, 0, "storage_buffer", "")], 0)
-    tensor = runtime.empty(100)
+    array = runtime.empty(100)
     with runtime.device.lock:
-        DescriptorSets(layout, [(tensor.buffer.block, tensor.buffer.offset + 1, 4)])
+        DescriptorSets(layout, [(array.buffer.block, array.buffer.offset + 1, 4)])
 
 
 @pytest.mark.usefixtures("clean_handles")

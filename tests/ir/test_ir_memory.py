@@ -17,9 +17,9 @@ GROUP = 32
 def launched(gpu: vc.Runtime, function: ir.Function, *hosts: Any, n_groups: int = 4) -> list[Any]:
     ir.verify(function)
     ir.verify(ir.optimize(function))
-    tensors = [gpu.tensor(host) for host in hosts]
-    gpu.kernel(ir.lower(function), name=function.name)(*tensors, grid=n_groups)
-    return [tensor.numpy() for tensor in tensors]
+    arrays = [gpu.array(host) for host in hosts]
+    gpu.kernel(ir.lower(function), name=function.name)(*arrays, grid=n_groups)
+    return [array.numpy() for array in arrays]
 
 
 def test_a_workgroup_turns_its_part_around(gpu: vc.Runtime) -> None:

@@ -43,8 +43,8 @@ def test_a_row_is_built_optimized_and_run(gpu: vc.Runtime, fma: None) -> None:
     assert [op.code for op in walk(function.body)].count("fma") == 1
     ir.verify(ir.optimize(function))
     x = np.arange(8, dtype=np.float32)
-    tensor, out = gpu.tensor(x), gpu.zeros(8)
-    gpu.kernel(ir.lower(function), name="repeated")(tensor, out, grid=2)
+    array, out = gpu.array(x), gpu.zeros(8)
+    gpu.kernel(ir.lower(function), name="repeated")(array, out, grid=2)
     assert out.numpy().tolist() == (x * x + np.float32(0.5)).tolist()
 
 

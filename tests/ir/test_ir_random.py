@@ -31,9 +31,9 @@ def interpreted(function: ir.Function, bias: int) -> np.ndarray[tuple[int], np.d
 
 
 def on_device(gpu: vc.Runtime, function: ir.Function, bias: int) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
-    out = gpu.tensor(np.arange(N_INVOCATIONS * SLOTS, dtype=np.int32))
+    out = gpu.array(np.arange(N_INVOCATIONS * SLOTS, dtype=np.int32))
     kernel = gpu.kernel(ir.lower(function), name="random")
-    kernel(gpu.tensor(SOURCE), out, bias, grid=N_INVOCATIONS // function.local_size[0])
+    kernel(gpu.array(SOURCE), out, bias, grid=N_INVOCATIONS // function.local_size[0])
     return out.numpy()
 
 
@@ -93,9 +93,9 @@ def test_a_branch_on_a_constant_that_starts_a_loop_over(gpu: vc.Runtime, known: 
     ir.verify(function)
     fold_branches(function)
     ir.verify(function)
-    tensor = gpu.full(2, -1, np.int32)
-    gpu.kernel(ir.lower(function))(tensor, grid=1)
-    assert tensor.numpy().tolist() == ([3, -1] if known else [4, 2])
+    array = gpu.full(2, -1, np.int32)
+    gpu.kernel(ir.lower(function))(array, grid=1)
+    assert array.numpy().tolist() == ([3, -1] if known else [4, 2])
 
 
 def _counting(n: int, step: int, *, inner: bool = False) -> ir.Function:

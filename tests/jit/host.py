@@ -1,4 +1,4 @@
-"""Arrays of the host with as much of a tensor's interface as the tests of kernels use."""
+"""Arrays of the host with as much of an array's interface as the tests of kernels use."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from vkcompute.jit.simulator.subgroup import SUBGROUP_SIZE
 Shape = int | tuple[int, ...]
 
 
-class HostTensor(np.ndarray[Any, Any]):
-    """An array that gives itself where a tensor would be downloaded."""
+class HostArray(np.ndarray[Any, Any]):
+    """An array that gives itself where an array would be downloaded."""
 
     def numpy(self) -> np.ndarray[Any, Any]:
         return np.array(self)
 
 
 class SimulatedRuntime(AbstractContextManager["SimulatedRuntime", None]):
-    """Makes arrays as a runtime makes tensors."""
+    """Makes arrays as a runtime makes arrays."""
 
     def __exit__(self, *error: object) -> None:
         """Nothing is open."""
 
-    def tensor(self, data: Any) -> HostTensor:
-        return np.array(data).view(HostTensor)
+    def array(self, data: Any) -> HostArray:
+        return np.array(data).view(HostArray)
 
-    def full(self, shape: Shape, value: Any, dtype: Any = np.float32) -> HostTensor:
-        return self.tensor(np.full(shape, value, dtype))
+    def full(self, shape: Shape, value: Any, dtype: Any = np.float32) -> HostArray:
+        return self.array(np.full(shape, value, dtype))
 
-    def zeros(self, shape: Shape, dtype: Any = np.float32) -> HostTensor:
+    def zeros(self, shape: Shape, dtype: Any = np.float32) -> HostArray:
         return self.full(shape, 0, dtype)
 
     empty = zeros

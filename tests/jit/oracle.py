@@ -127,9 +127,9 @@ def check(
 
     Integers are to be equal. Where the device has no such types, the test is skipped.
     """
-    tensors = [gpu.tensor(arg) if isinstance(arg, np.ndarray) else arg for arg in args]
+    arrays = [gpu.array(arg) if isinstance(arg, np.ndarray) else arg for arg in args]
     try:
-        kernel[grid, local_size](*tensors)
+        kernel[grid, local_size](*arrays)
     except vc.MissingFeature as missing:
         pytest.skip(str(missing))
     size = [n * m for n, m in zip(grid, local_size, strict=True)]
@@ -141,9 +141,9 @@ def check(
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         copies = computed_on_host(run, args)
-    for parameter, tensor, expected in zip(kernel.__wrapped__.__code__.co_varnames, tensors, copies, strict=False):
+    for parameter, array, expected in zip(kernel.__wrapped__.__code__.co_varnames, arrays, copies, strict=False):
         if isinstance(expected, np.ndarray):
-            same(tensor.numpy(), expected, rtol, atol, parameter)
+            same(array.numpy(), expected, rtol, atol, parameter)
 
 
 def same(found: Any, expected: Any, rtol: float, atol: float, what: str) -> None:

@@ -12,14 +12,14 @@ from oracle import module
 
 import vkcompute as vc
 from vkcompute.errors import MissingFeature
-from vkcompute.jit.compilation.annotations import TensorType, converted
+from vkcompute.jit.compilation.annotations import ArrayType, converted
 
 NAMES = "int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64".split()
 TEXT = """
 import numpy as np
 import vkcompute as vc
 @vc.kernel
-def saxpy(x: vc.float32[:], y: vc.float32[:], out: vc.float32[:], a: vc.float32, b: vc.Tensor = None) -> None:
+def saxpy(x: vc.float32[:], y: vc.float32[:], out: vc.float32[:], a: vc.float32, b: vc.Array = None) -> None:
     i = vc.global_id(0)
     if i < out.size:
         out[i] = a * x[i] + y[i]
@@ -44,21 +44,21 @@ LATE = "from __future__ import annotations"
 
 @pytest.fixture(params=["", LATE], ids=["now", "as strings"])
 def kernels(request: pytest.FixtureRequest) -> Any:
-    return module(request.param + TEXT.replace("b: vc.Tensor = None", 'b: "Thing" = 1'))
+    return module(request.param + TEXT.replace("b: vc.Array = None", 'b: "Thing" = 1'))
 
 
 def test_arguments_as_annotated(gpu: vc.Runtime, kernels: Any) -> None:
     rng = np.random.default_rng(0)
     x, y = rng.standard_normal(100, np.float32), rng.standard_normal(100, np.float32)
-    tensors = gpu.tensor(x), gpu.tensor(y)
+    arrays = gpu.array(x), gpu.array(y)
     for a in (2, 0.1, np.float64(0.1), np.int8(3), True, 0.1, 7):  # again, from what was kept of the launch
         out = gpu.empty(100)
-        kernels.saxpy(*tensors, out, a)
+        kernels.saxpy(*arrays, out, a)
         expected = np.float32(a) * x + y
         assert np.allclose(out.numpy(), expected, rtol=2e-7, atol=1e-7)
     graph_out = gpu.zeros(100)
     with gpu.record(a=0.5) as graph:
-        kernels.saxpy(*tensors, graph_out, graph["a"])
+        kernels.saxpy(*arrays, graph_out, graph["a"])
     for a in (0.5, 3):
         graph.run(a=a) if a != 0.5 else graph.run()
         assert np.allclose(graph_out.numpy(), np.float32(a) * x + y, rtol=2e-7, atol=1e-7)
@@ -72,8 +72,8 @@ def test_every_kind_of_annotation(gpu: vc.Runtime, kernels: Any) -> None:
     words = gpu.zeros(1, np.uint32)
     kernels.make()[1, 1](words, 1)
     assert words.item() == 7
-    longs, ints = gpu.tensor(np.zeros(1, np.int64)), gpu.zeros(1, np.int32)
-    flags = gpu.tensor(np.array([False, True]))
+    longs, ints = gpu.array(np.zeros(1, np.int64)), gpu.zeros(1, np.int32)
+    flags = gpu.array(np.array([False, True]))
     try:
         kernels.narrow[1, 1](200, flags, ints)
         with pytest.raises(
@@ -89,14 +89,14 @@ def test_every_kind_of_annotation(gpu: vc.Runtime, kernels: Any) -> None:
 
 
 def test_what_does_not_fit(gpu: vc.Runtime, kernels: Any) -> None:
-    x, matrix, doubles = gpu.zeros(4), gpu.zeros((2, 2)), gpu.tensor(np.zeros(4))
+    x, matrix, doubles = gpu.zeros(4), gpu.zeros((2, 2)), gpu.array(np.zeros(4))
     wrong = [
-        ((doubles, x, x, 1), r"saxpy: x is annotated as float32\[:\]; got float64\[:\]; pass such a tensor"),
+        ((doubles, x, x, 1), r"saxpy: x is annotated as float32\[:\]; got float64\[:\]; pass such an array"),
         ((x, matrix, x, 1), r"saxpy: y is annotated as float32\[:\]; got float32\[:, :\]"),
         ((x, 2.0, x, 1), r"saxpy: y is annotated as float32\[:\]; got 2.0; pass"),
         ((x, x, x, matrix), r"saxpy: a is annotated as a number, float32; got float32\[:, :\]; pass a number"),
-        ((x, x, x, "1"), "a kernel takes tensors and numbers; got str"),
-        (([1.0], x, x, 1), "got list for x; make a tensor of it"),
+        ((x, x, x, "1"), "a kernel takes arrays and numbers; got str"),
+        (([1.0], x, x, 1), "got list for x; make an array of it"),
     ]
     for arguments, message in wrong:
         with pytest.raises(TypeError, match=message):
@@ -147,17 +147,17 @@ def test_the_types_are_numpys(name: str) -> None:
 
 
 @pytest.mark.pure
-def test_types_of_tensors() -> None:
-    assert vc.float32[:] == TensorType(np.dtype("float32"), 1)
+def test_types_of_arrays() -> None:
+    assert vc.float32[:] == ArrayType(np.dtype("float32"), 1)
     assert vc.bool_ == np.bool_
-    assert vc.bool_[:] == TensorType(np.dtype(bool), 1)
+    assert vc.bool_[:] == ArrayType(np.dtype(bool), 1)
     assert [str(each) for each in (vc.int8[()], vc.int8[:], vc.int8[:, :, :])] == [
         "int8[()]",
         "int8[:]",
         "int8[:, :, :]",
     ]
     for wrong in (3, slice(2), (slice(None), 0), "x"):
-        with pytest.raises(TypeError, match=r"a tensor type is float32\[:\] or"):
+        with pytest.raises(TypeError, match=r"an array type is float32\[:\] or"):
             vc.float32[wrong]
 
 
@@ -215,7 +215,7 @@ def variables(out, f):
 
 @pytest.mark.parametrize("simulated", [False, True])
 def test_annotations_of_variables_convert(gpu: vc.Runtime, simulated: bool) -> None:
-    out, f = gpu.zeros((3, 8)), gpu.tensor(np.array([0, 1.5, -2.5], np.float32))
+    out, f = gpu.zeros((3, 8)), gpu.array(np.array([0, 1.5, -2.5], np.float32))
     try:
         (variables.simulate if simulated else variables)[1, 3](out, f)
     except vc.MissingFeature as missing:

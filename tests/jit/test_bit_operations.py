@@ -50,7 +50,7 @@ def test_counts_and_reversal(gpu: Any, dtype: str) -> None:
     x = samples(dtype)
     counts, turned, width = gpu.zeros((3, x.size), np.int32), gpu.zeros(x.size, dtype), np.iinfo(dtype).bits
     try:
-        kernel[-(-x.size // 64), 64](gpu.tensor(x), counts, turned)
+        kernel[-(-x.size // 64), 64](gpu.array(x), counts, turned)
     except vc.MissingFeature:
         pytest.skip("the device has no such type")
     exact = [[function(each, width) for each in patterns(x)] for function in COUNTS.values()]
@@ -84,7 +84,7 @@ def test_bitcasts(gpu: Any, bits: int) -> None:
     n = np.where(abs(n.view(real)) < np.finfo(real).tiny, n & unsigned(1 << (bits - 1)), n)  # nor subnormals
     out = gpu.zeros((6, 64), unsigned)
     try:
-        kernel[1, 64](gpu.tensor(n.view(real)), gpu.tensor(n), out)
+        kernel[1, 64](gpu.array(n.view(real)), gpu.array(n), out)
     except vc.MissingFeature:
         pytest.skip("the device has no such type")
     constant = np.array([-1.5], real).view(unsigned) ^ np.array([-1], signed).view(unsigned)
@@ -157,7 +157,7 @@ def test_numpys_count_is_of_the_absolute_value(gpu: Any, dtype: str) -> None:
     x = samples(dtype)
     out = gpu.zeros(x.size, np.int32)
     try:
-        kernel[-(-x.size // 64), 64](gpu.tensor(x), out)
+        kernel[-(-x.size // 64), 64](gpu.array(x), out)
     except vc.MissingFeature:
         pytest.skip("the device has no such type")
     np.testing.assert_array_equal(out.numpy(), np.bitwise_count(x) + np.int32(256 * 3))

@@ -83,7 +83,7 @@ def test_a_helper_that_is_saved_before_the_first_launch(
     assert old in TEXT
     file.write_text(TEXT.replace(old, new))
     os.utime(file, (1, 1))
-    x = gpu.tensor(np.arange(4, dtype=np.float32))
+    x = gpu.array(np.arange(4, dtype=np.float32))
     with pytest.raises(vc.KernelError, match="the source of changed has changed since it was imported"):
         LAUNCHES[launch](module, x)
     file.write_text(TEXT)
@@ -248,7 +248,7 @@ def test_code_and_defaults_that_are_replaced_are_noticed(
     gpu: vc.Runtime, imported: Callable[[str], Any], launch: str
 ) -> None:
     """In a new process, too, which loads the kernel from the disk."""
-    x = gpu.tensor(np.array([1, 2], np.float32))
+    x = gpu.array(np.array([1, 2], np.float32))
 
     def found(module: Any) -> list[float]:
         out = gpu.zeros(2)

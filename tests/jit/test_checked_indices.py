@@ -66,9 +66,9 @@ class Model:
         return out
 
 
-def seen(tensor: vc.Tensor) -> Any:
+def seen(array: vc.Array) -> Any:
     """What the memory holds, although the work that wrote it failed."""
-    return host_view(tensor.buffer, tensor.offset, tensor.nbytes).view(tensor.dtype).reshape(tensor.shape).copy()
+    return host_view(array.buffer, array.offset, array.nbytes).view(array.dtype).reshape(array.shape).copy()
 
 
 def indices(low: int, high: int, n: int) -> st.SearchStrategy[list[int]]:
@@ -90,9 +90,9 @@ def test_the_first_bad_access_of_the_model_is_what_is_told(
     x, table, kept = np.arange(10, n + 10, dtype=np.int32), np.zeros((3, n), np.int32), np.zeros(n, np.int32)
     model = Model(x, table, kept)
     expected = model.run(at, rows, columns)
-    tensors = [gpu.tensor(each) for each in (at, rows, columns, kept, x, table)]
+    arrays = [gpu.array(each) for each in (at, rows, columns, kept, x, table)]
     out = gpu.zeros(n, np.int32)
-    future = accesses[-(-n // local), local](*tensors, out)
+    future = accesses[-(-n // local), local](*arrays, out)
     error = future.exception()
     if not model.bad:
         assert error is None
@@ -108,9 +108,9 @@ def test_the_first_bad_access_of_the_model_is_what_is_told(
     with pytest.raises(vc.KernelError, match="is outside of"):
         out.numpy()
     assert seen(out).tolist() == expected
-    assert np.array_equal(seen(tensors[5]), model.table)
-    assert np.array_equal(seen(tensors[3]), model.kept)
-    assert np.array_equal(tensors[4].numpy(), x), "what was only read is as good as before"
+    assert np.array_equal(seen(arrays[5]), model.table)
+    assert np.array_equal(seen(arrays[3]), model.kept)
+    assert np.array_equal(arrays[4].numpy(), x), "what was only read is as good as before"
 
 
 @vc.kernel(check_bounds=True)
@@ -159,10 +159,10 @@ def test_shared_arrays_helpers_flags_and_wide_indices(gpu: vc.Runtime) -> None:
     x, odd = np.arange(64, dtype=np.float32), np.arange(64) % 2 == 0
     has_int64 = "shaderInt64" in gpu.device.features
 
-    def run(flags: Any, far: int) -> vc.Tensor:
+    def run(flags: Any, far: int) -> vc.Array:
         flags = flags if "shaderInt8" in gpu.device.features else flags.astype(np.int32)
         wide, out = gpu.zeros(64, np.int64 if has_int64 else np.int32), gpu.zeros(64)
-        of_many_kinds[1, 64](gpu.tensor(x), gpu.tensor(flags), wide, out, far).result()
+        of_many_kinds[1, 64](gpu.array(x), gpu.array(flags), wide, out, far).result()
         return out
 
     assert np.array_equal(run(odd, 3).numpy(), np.where(odd, 63 - np.arange(64) + 63 + 3, 0))
@@ -210,7 +210,7 @@ def unseen(runtime: vc.Runtime) -> Iterator[None]:
 
 
 def test_who_is_told(runtime: vc.Runtime) -> None:
-    x = runtime.tensor(np.arange(N, dtype=np.float32))
+    x = runtime.array(np.arange(N, dtype=np.float32))
     out, after, other = runtime.zeros(N), runtime.zeros(N), runtime.zeros(N)
     with unseen(runtime):
         future = copy(x, out, 1)
@@ -268,7 +268,7 @@ def test_what_nobody_asked_for_is_warned_of_at_the_end(clean_handles: None) -> N
 
 
 def test_graphs_report_each_run(runtime: vc.Runtime) -> None:
-    x, out, fetched = runtime.tensor(np.arange(N, dtype=np.float32)), runtime.zeros(N), np.zeros(N, np.float32)
+    x, out, fetched = runtime.array(np.arange(N, dtype=np.float32)), runtime.zeros(N), np.zeros(N, np.float32)
     with runtime.record(shift=0, x=x) as graph:
         part = graph.empty(N)
         copy(graph["x"], part, graph["shift"])
@@ -322,7 +322,7 @@ def test_streams_and_groups(group: vc.DeviceGroup) -> None:
     assert np.array_equal(out, x)
     with pytest.raises(vc.KernelError, match=f"index {N} is outside"):
         gpu.stream(x, lambda a, b: copy(a, b, 1), out, chunk_bytes=4 * N)
-    a, b = group.tensor(x), group.empty(x.shape)
+    a, b = group.array(x), group.empty(x.shape)
     group.kernel(copy)(a, b, 0).result()
     assert np.array_equal(b.numpy(), x)
     future = group.kernel(copy)(a, b, 1)
@@ -335,7 +335,7 @@ def test_streams_and_groups(group: vc.DeviceGroup) -> None:
 
 
 def test_threads_see_their_own_failures(runtime: vc.Runtime) -> None:
-    x = runtime.tensor(np.arange(N, dtype=np.float32))
+    x = runtime.array(np.arange(N, dtype=np.float32))
 
     def work(thread: int) -> int:
         out, failures = runtime.zeros(N), 0
@@ -414,7 +414,7 @@ def test_kernels_that_need_no_report_have_none(gpu: vc.Runtime) -> None:
     plain(x, gpu.zeros(64), 0).result()
     (found,) = plain._launch._specializations._known.values()
     assert found[0].sites == ()
-    assert gpu.kernel(found[0].spirv, name="plain").n_tensors == 2
+    assert gpu.kernel(found[0].spirv, name="plain").n_arrays == 2
 
 
 def test_the_environment_turns_it_on(run_python: Callable[..., Any], tmp_path: Any) -> None:

@@ -38,7 +38,7 @@ def sum_of(a, b):
 
 def work(data, kernel, expression, function, reduction):
     with vc.Runtime() as gpu:
-        x = gpu.tensor(data)
+        x = gpu.array(data)
         y = gpu.empty(data.shape)
         kernel(x, x, y, 3.0)
         return y.numpy(), expression(x, 2.0).numpy(), function(x, y).numpy(), reduction(y).item()
@@ -46,13 +46,13 @@ def work(data, kernel, expression, function, reduction):
 if __name__ == "__main__":
     made = saxpy, vc.elementwise("x / k", "x, k"), weighted, vc.reduce(sum_of, 0)
     data = np.arange(100, dtype=np.float32)
-    tensor = vc.default_runtime().tensor(data)
+    array = vc.default_runtime().array(data)
     with multiprocessing.get_context("spawn").Pool(2) as pool:
         for y, halves, sums, total in pool.starmap(work, [(data, *made)] * 3, 1):
             assert (y == 4 * data).all() and (halves == data / 2).all() and (sums == data + 2 * y).all()
             assert total == y.sum()
         try:
-            pool.apply(work, (tensor, *made))
+            pool.apply(work, (array, *made))
         except TypeError as error:
             print(str(error).partition(";")[0])
 """
@@ -63,7 +63,7 @@ def test_workers_that_are_spawned_compute_with_what_they_are_sent(tmp_path: Path
     script = tmp_path / "script.py"  # which workers import anew
     script.write_text(SENT)
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120, check=False)
-    message = "a Tensor lives on its device and cannot be pickled or copied by copy.copy\n"
+    message = "Array lives on its device and cannot be pickled or copied by copy.copy\n"
     assert (done.stdout, done.stderr) == (message, "")
 
 
@@ -136,7 +136,7 @@ def test_threads_launch_a_kernel_for_the_first_time_at_once(gpu: vc.Runtime, sam
 
         def work(types: tuple[type, type], found=found, together=together) -> None:
             data = np.arange(1000).astype(types[0])
-            x, out = gpu.tensor(data), gpu.empty(1000, types[1])
+            x, out = gpu.array(data), gpu.empty(1000, types[1])
             together.wait(60)
             for _ in range(5):
                 found.doubled(x, out).result()
@@ -155,7 +155,7 @@ from vkcompute import disk
 disk.LIMIT_NBYTES, disk.PRUNING_DIGITS = 20_000, "0123456789abcdef"
 kernels, mode = importlib.import_module("kernels"), sys.argv[1]
 with vc.Runtime() as gpu:
-    x, out = gpu.tensor(np.arange(64, dtype=np.int32)), gpu.zeros(64, np.int32)
+    x, out = gpu.array(np.arange(64, dtype=np.int32)), gpu.zeros(64, np.int32)
     for turn in range(4):
         for name in kernels.NAMES:
             kernel = vc.kernel(getattr(kernels, name))

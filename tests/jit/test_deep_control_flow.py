@@ -61,7 +61,7 @@ def test_long_chains_are_as_python_has_them(own: vc.Runtime, body: str) -> None:
     kernel = vc.kernel(module(PREAMBLE + body).deep)
     x = np.array([0, 1, 2, 31, 32, 33, 63, 64, 65, 79, 80, 81, LENGTH - 1, LENGTH, LENGTH + 1], np.int32)
     out, expected = own.zeros(x.size, np.int32), np.zeros(x.size, np.int32)
-    kernel[1, 16](own.tensor(x), out)
+    kernel[1, 16](own.array(x), out)
     kernel.simulate[1, 16](x, expected)
     np.testing.assert_array_equal(out.numpy(), expected)
 
@@ -84,7 +84,7 @@ def test_a_shader_is_right_or_refused(gpu: vc.Runtime, returns: bool) -> None:
     for n in (78, 81):
         out: Any = gpu.zeros(128, np.int32)
         try:
-            gpu.kernel(_nested(n, returns=returns))(gpu.tensor(x), out, grid=2)
+            gpu.kernel(_nested(n, returns=returns))(gpu.array(x), out, grid=2)
         except ValueError as error:
             assert "nested deeper than 80" in str(error)  # noqa: PT017
             refused.append(n)

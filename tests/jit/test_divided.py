@@ -1,4 +1,4 @@
-"""Functions of tensors on a group of devices, however its rows are divided, against numpy."""
+"""Functions of arrays on a group of devices, however its rows are divided, against numpy."""
 
 from __future__ import annotations
 
@@ -26,31 +26,31 @@ def test_a_call_equals_numpy(
     keepdims = data.draw(st.booleans())
     with vc.DeviceGroup(two_runtimes) as group:
         group.weights = shares
-        tensor, row = group.tensor(x), group.replicate(y)
-        difference, product = both(tensor, row, 3)
+        array, row = group.array(x), group.replicate(y)
+        difference, product = both(array, row, 3)
         assert np.array_equal(difference.numpy(), x - 2 * y + 3)
-        assert both(tensor, row, a=3, out=(tensor, product)) == (tensor, product)
-        assert np.array_equal(tensor.numpy(), x - 2 * y + 3)
+        assert both(array, row, a=3, out=(array, product)) == (array, product)
+        assert np.array_equal(array.numpy(), x - 2 * y + 3)
         assert np.array_equal(product.numpy(), x * y)
-        tensor = group.tensor(x)
+        array = group.array(x)
         expected = 5 + (x * y).sum(axis, np.int32, keepdims=keepdims)
-        found = dot(tensor, row, axis=axis, keepdims=keepdims)
+        found = dot(array, row, axis=axis, keepdims=keepdims)
         np.testing.assert_array_equal(found.numpy(), expected)
-        out = (two_runtimes[0] if isinstance(found, vc.Tensor) else group).zeros(expected.shape, np.int32)
-        assert dot(tensor, row, axis=axis, keepdims=keepdims, out=out) is out
+        out = (two_runtimes[0] if isinstance(found, vc.Array) else group).zeros(expected.shape, np.int32)
+        assert dot(array, row, axis=axis, keepdims=keepdims, out=out) is out
         np.testing.assert_array_equal(out.numpy(), expected)
         last = [k for k in x.reshape(-1).tolist() if k % 3]
-        assert latest(tensor).item() == [-7, *last][-1]
+        assert latest(array).item() == [-7, *last][-1]
 
 
 def test_what_does_not_fit_a_group(two_runtimes: list[vc.Runtime]) -> None:
     with vc.DeviceGroup(two_runtimes) as group:
         x, y = group.zeros((6, 2)), group.zeros(6)
         for wrong, message in (
-            (lambda: both(x, y, 1), "a tensor sharded by rows has as many axes as the others, 2"),
+            (lambda: both(x, y, 1), "an array sharded by rows has as many axes as the others, 2"),
             (lambda: both(x, group.replicate(np.zeros((6, 2), np.float32)), 1), "has one row, or fewer than 2 axes"),
             (lambda: both(x, two_runtimes[0].zeros((6, 2)), 1), "is not of"),
-            (lambda: both(group.replicate(np.zeros(2, np.float32)), 1, 1), "takes a sharded tensor"),
+            (lambda: both(group.replicate(np.zeros(2, np.float32)), 1, 1), "takes a sharded array"),
         ):
             with pytest.raises(ValueError, match=message):
                 wrong()

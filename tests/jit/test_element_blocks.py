@@ -49,26 +49,26 @@ def test_every_part_of_a_buffer(
         part(kind, start) for kind, start in zip(("int32", *kinds), starts, strict=False)
     )
     whole, at = part(np.result_type(x, y).name, starts[3])
-    tensors = [gpu.tensor(each) for each in (c, x, y, whole)]
+    arrays = [gpu.array(each) for each in (c, x, y, whole)]
     try:
-        select(*[each[where] for each, where in zip(tensors, (at_c, at_x, at_y), strict=False)], out=tensors[3][at])
+        select(*[each[where] for each, where in zip(arrays, (at_c, at_x, at_y), strict=False)], out=arrays[3][at])
     except (vc.MissingFeature, TypeError):  # the device lacks a type, or kernels promote to another one than numpy
         return
     whole[at] = np.where(c[at_c] != 0, x[at_x], y[at_y])
-    np.testing.assert_array_equal(tensors[3].numpy(), whole)
+    np.testing.assert_array_equal(arrays[3].numpy(), whole)
 
 
 @pytest.mark.parametrize("n", [0, 1, 7, 8, 9, 1001])
-def test_numbers_and_tensors_of_one_element_are_repeated(gpu: vc.Runtime, n: int) -> None:
+def test_numbers_and_arrays_of_one_element_are_repeated(gpu: vc.Runtime, n: int) -> None:
     x = np.arange(n, dtype=np.float32)
     f = vc.elementwise("a * x + y, x - a", "a, x, y")
-    total, rest = f(2.0, gpu.tensor(x), gpu.tensor(np.float32([0.5])))
+    total, rest = f(2.0, gpu.array(x), gpu.array(np.float32([0.5])))
     np.testing.assert_array_equal(total.numpy(), 2 * x + np.float32(0.5))
     np.testing.assert_array_equal(rest.numpy(), x - 2)
 
 
 def test_a_result_may_be_an_argument(gpu: vc.Runtime) -> None:
-    x, y = gpu.tensor(np.arange(1003, dtype=np.int32)), gpu.tensor(np.arange(1003, dtype=np.int32)[::-1].copy())
+    x, y = gpu.array(np.arange(1003, dtype=np.int32)), gpu.array(np.arange(1003, dtype=np.int32)[::-1].copy())
     swapped = vc.elementwise("y, x", "x, y")
     swapped(x, y, out=(x, y))
     np.testing.assert_array_equal(x.numpy(), np.arange(1003)[::-1])
@@ -90,17 +90,17 @@ def test_a_loop_never_runs_on_padding(gpu: vc.Runtime) -> None:
     x = gpu.full(16, np.inf, np.float32)
     x.close()  # its memory is used again
     values = np.float32([1, 2, 4, 8, 16])
-    found = halvings(gpu.tensor(values))
+    found = halvings(gpu.array(values))
     np.testing.assert_array_equal(found.numpy(), [0, 1, 2, 3, 4])
 
 
 def test_a_graphs_input_is_another_view(gpu: vc.Runtime) -> None:
-    """A graph is recorded for a tensor with padding, and runs on a view without."""
-    double, x = vc.elementwise("2 * x"), gpu.tensor(np.arange(5, dtype=np.int32))
+    """A graph is recorded for an array with padding, and runs on a view without."""
+    double, x = vc.elementwise("2 * x"), gpu.array(np.arange(5, dtype=np.int32))
     out = gpu.zeros(5, np.int32)
     with gpu.record(x=x) as graph:
         double(graph["x"], out=out)
-    whole = gpu.tensor(np.arange(100, 108, dtype=np.int32))
+    whole = gpu.array(np.arange(100, 108, dtype=np.int32))
     graph.run(x=whole[:5])
     np.testing.assert_array_equal(out.numpy(), 2 * np.arange(100, 105))
 
@@ -120,7 +120,7 @@ def test_reductions_leave_out_what_is_behind_the_end(
     x = np.random.default_rng(n).integers(0, 100, first + n + 5).astype(kind)
     x[first + n :] = 111
     try:
-        found = largest(gpu.tensor(x)[first : first + n].reshape(shape), axis=axis)
+        found = largest(gpu.array(x)[first : first + n].reshape(shape), axis=axis)
     except vc.MissingFeature:
         return
     np.testing.assert_array_equal(found.numpy(), x[first : first + n].reshape(shape).max(axis))
@@ -155,7 +155,7 @@ def test_no_block_exceeds_a_result_that_is_wider_than_the_arguments(
 
     monkeypatch.setattr("vkcompute.jit.elementwise.element_launcher.dispatch", observed)
     x = np.arange(n, dtype=np.uint8)
-    found = vc.elementwise("int64(x) << 40")(gpu.tensor(x))
+    found = vc.elementwise("int64(x) << 40")(gpu.array(x))
     np.testing.assert_array_equal(found.numpy(), x.astype(np.int64) << 40)
     assert -(-n // sizes[0]) * sizes[0] * 8 <= found.buffer.nbytes
     assert len(sizes) == 1

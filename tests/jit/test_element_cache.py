@@ -39,7 +39,7 @@ _PROGRAM = """
     expression = vc.elementwise("x - 2 * y")
     scaled, total = maker(OFFSET, UNIT)
     with vc.Runtime() as gpu:
-        x, y = gpu.tensor(np.arange(4, dtype=np.float32)), gpu.tensor(np.full(4, 0.5, np.float32))
+        x, y = gpu.array(np.arange(4, dtype=np.float32)), gpu.array(np.full(4, 0.5, np.float32))
         one = expression(x, y)
         results = one, scaled(x, 1.0), total(x)
         print(*[number for each in results for number in each.numpy().reshape(-1)])

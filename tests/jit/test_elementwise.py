@@ -81,7 +81,7 @@ def both(x, y):
 def test_shapes_broadcast_as_numpys(gpu: vc.Runtime, shapes: Any, seed: int) -> None:
     arrays = [some(shape, "int32", seed + n) for n, shape in enumerate(shapes)]
     x, y, z = arrays
-    found = weighted(*map(gpu.tensor, arrays))
+    found = weighted(*map(gpu.array, arrays))
     np.testing.assert_array_equal(found.numpy(), (x - y) * z)
     assert found.dtype == np.int32
 
@@ -91,7 +91,7 @@ def test_types_promote(gpu: vc.Runtime, one: str, other: str) -> None:
     x, y = some((40,), one), some((40,), other, 1)
     # numpy's `+` of bools is `or`, and kernels refuse it
     expression = "x | y" if one == other == "bool" else "x + y"
-    found = missing(lambda: vc.elementwise(expression)(gpu.tensor(x), gpu.tensor(y)))
+    found = missing(lambda: vc.elementwise(expression)(gpu.array(x), gpu.array(y)))
     if found is not None:
         assert found.dtype == promoted(one, other)
         np.testing.assert_array_equal(found.numpy(), (x | y if one == other == "bool" else x + y).astype(found.dtype))
@@ -101,15 +101,15 @@ def test_types_promote(gpu: vc.Runtime, one: str, other: str) -> None:
 def test_numbers(gpu: vc.Runtime, number: Any) -> None:
     """Python's take the type of what they meet; numpy's have one."""
     x, y = some((3, 5), "float32"), some((5,), "float32", 1)
-    found = axpy(number, gpu.tensor(x), y=gpu.tensor(y))
+    found = axpy(number, gpu.array(x), y=gpu.array(y))
     assert found.dtype == np.float32
     np.testing.assert_allclose(found.numpy(), np.float32(number) * x + y, rtol=1e-6)
     if type(number) is int:
-        assert vc.elementwise("x + n")(gpu.tensor(some((4,), "uint32")), 3).dtype == np.uint32
+        assert vc.elementwise("x + n")(gpu.array(some((4,), "uint32")), 3).dtype == np.uint32
 
 
 def test_arguments_are_named_in_order_of_appearance_or_as_told(gpu: vc.Runtime) -> None:
-    x, y = gpu.tensor(some((4,), "int32")), gpu.tensor(some((4,), "int32", 1))
+    x, y = gpu.array(some((4,), "int32")), gpu.array(some((4,), "int32", 1))
     assert np.array_equal(vc.elementwise("y - x")(x, y).numpy(), x.numpy() - y.numpy())
     assert np.array_equal(vc.elementwise("y - x", "x y")(x, y).numpy(), y.numpy() - x.numpy())
     assert np.array_equal(vc.elementwise("y - x")(x=x, y=y).numpy(), y.numpy() - x.numpy())
@@ -130,7 +130,7 @@ def test_functions_types_and_constants_in_expressions(gpu: vc.Runtime) -> None:
     ]:
         if np.asarray(expected).dtype == bool and missing(lambda: gpu_bool(gpu)) is None:
             continue
-        found = vc.elementwise(expression)(gpu.tensor(x)).numpy()
+        found = vc.elementwise(expression)(gpu.array(x)).numpy()
         assert found.dtype.kind == np.asarray(expected).dtype.kind
         np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
 
@@ -142,22 +142,22 @@ def gpu_bool(gpu: vc.Runtime) -> Any:
 def test_loops_branches_and_defaults(gpu: vc.Runtime) -> None:
     n = np.arange(1, 200, dtype=np.int32)
     expected = [collatz.__wrapped__(int(each)) for each in n]
-    assert collatz(gpu.tensor(n)).numpy().tolist() == expected
-    assert collatz(gpu.tensor(n), most=5).numpy().tolist() == [min(each, 5) for each in expected]
+    assert collatz(gpu.array(n)).numpy().tolist() == expected
+    assert collatz(gpu.array(n), most=5).numpy().tolist() == [min(each, 5) for each in expected]
     assert (collatz.__name__, collatz.__doc__) == ("collatz", "Steps until n is 1.")
 
 
 def test_several_results(gpu: vc.Runtime) -> None:
     x, y = some((6, 1), "int32"), some((1, 7), "int32", 1)
-    quotient, rest = vc.elementwise("x // y, x % y")(gpu.tensor(x), gpu.tensor(y + 1))
+    quotient, rest = vc.elementwise("x // y, x % y")(gpu.array(x), gpu.array(y + 1))
     assert np.array_equal(quotient.numpy(), x // (y + 1))
     assert np.array_equal(rest.numpy(), x % (y + 1))
-    found = missing(lambda: both(gpu.tensor(x), gpu.tensor(y)))
+    found = missing(lambda: both(gpu.array(x), gpu.array(y)))
     if found:
         assert np.array_equal(found[0].numpy(), abs(x - y))
         assert np.array_equal(found[1].numpy(), x < y)
     outs = gpu.empty((6, 7), np.int32), gpu.empty((6, 7), np.float32)
-    vc.elementwise("x + y, x - y")(gpu.tensor(x), gpu.tensor(y), out=outs)
+    vc.elementwise("x + y, x - y")(gpu.array(x), gpu.array(y), out=outs)
     assert np.array_equal(outs[0].numpy(), x + y)
     assert np.array_equal(outs[1].numpy(), (x - y).astype(np.float32))
 
@@ -166,7 +166,7 @@ def test_results_in_the_same_place_are_refused(gpu: vc.Runtime) -> None:
     x, y = gpu.zeros(8), gpu.zeros(24)
     both = vc.elementwise("x + 1, x + 2")
     for outs in ((y[:8], y[:8]), (y[:8], y[4:12]), (y[:16:2], y[:16:2])):
-        with pytest.raises(ValueError, match="returns 2 results; two tensors of out overlap"):
+        with pytest.raises(ValueError, match="returns 2 results; two arrays of out overlap"):
             both(x, out=outs)
     both(x, out=(y[:16:2], y[1:17:2]))
     assert y.numpy().tolist() == [1, 2] * 8 + [0] * 8
@@ -174,7 +174,7 @@ def test_results_in_the_same_place_are_refused(gpu: vc.Runtime) -> None:
 
 def test_out(gpu: vc.Runtime) -> None:
     """In place, larger than the arguments are together, and of another type of the same kind."""
-    x, y = gpu.tensor(some((3, 4), "float32")), gpu.tensor(some((4,), "float32", 1))
+    x, y = gpu.array(some((3, 4), "float32")), gpu.array(some((4,), "float32", 1))
     expected = 2 * x.numpy() + y.numpy()
     assert axpy(2, x, y, out=x) is x
     np.testing.assert_allclose(x.numpy(), expected)
@@ -182,14 +182,14 @@ def test_out(gpu: vc.Runtime) -> None:
     axpy(1, x, y, out=wide)
     np.testing.assert_allclose(wide.numpy(), np.broadcast_to(expected + y.numpy(), (5, 3, 4)), rtol=1e-6)
     out = gpu.empty(4, np.int32)
-    vc.elementwise("x - 200")(gpu.tensor(some((4,), "uint32")), out=out)
+    vc.elementwise("x - 200")(gpu.array(some((4,), "uint32")), out=out)
     assert np.array_equal(out.numpy(), some((4,), "int32") - 200)
 
 
 def test_results_over_what_is_still_to_be_read(gpu: vc.Runtime) -> None:
     """numpy computes as if all arguments had been read before."""
     data = some((4, 64), "int32")
-    whole = gpu.tensor(data)
+    whole = gpu.array(data)
     vc.elementwise("x + y")(whole[:3], whole[3], out=whole[1:])
     expected = data.copy()
     np.add(expected[:3], expected[3], out=expected[1:])
@@ -201,23 +201,23 @@ def test_results_over_what_is_still_to_be_read(gpu: vc.Runtime) -> None:
 
 def test_more_groups_than_fit_along_x(gpu: vc.Runtime) -> None:
     x, y = np.arange(5_000_000, dtype=np.int32).reshape(1000, 5000), np.arange(5000, dtype=np.int32)
-    assert np.array_equal(weighted(gpu.tensor(x), gpu.tensor(y), 3).numpy(), (x - y) * 3)
+    assert np.array_equal(weighted(gpu.array(x), gpu.array(y), 3).numpy(), (x - y) * 3)
 
 
 def test_more_than_the_device_binds(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
     """As where a binding has 1 MiB at most: in windows, or in halves of arrays that are repeated."""
     monkeypatch.setattr(type(gpu.device), "max_binding_bytes", property(lambda _: 1 << 20))
     x, one = np.arange(1_000_001, dtype=np.int32), np.array([[5]], np.int32)
-    tensor = gpu.tensor(x)
-    assert np.array_equal(weighted(tensor, gpu.tensor(one), tensor).numpy()[0], (x - 5) * x)
-    weighted(tensor, 1, 2, out=tensor)
-    assert np.array_equal(tensor.numpy(), (x - 1) * 2)
-    assert vc.reduce("a + b", 0, map="x ^ y")(tensor, 7).item() == ((x - 1) * 2 ^ 7).sum(dtype=np.int32)
-    x, two = tensor.numpy(), np.array([[1], [2]], np.int32)
-    assert np.array_equal(weighted(tensor, gpu.tensor(two), 1).numpy(), x - two)
-    assert np.array_equal(weighted(tensor[::-3], 1, gpu.tensor(two)).numpy(), (x[::-3] - 1) * two)
+    array = gpu.array(x)
+    assert np.array_equal(weighted(array, gpu.array(one), array).numpy()[0], (x - 5) * x)
+    weighted(array, 1, 2, out=array)
+    assert np.array_equal(array.numpy(), (x - 1) * 2)
+    assert vc.reduce("a + b", 0, map="x ^ y")(array, 7).item() == ((x - 1) * 2 ^ 7).sum(dtype=np.int32)
+    x, two = array.numpy(), np.array([[1], [2]], np.int32)
+    assert np.array_equal(weighted(array, gpu.array(two), 1).numpy(), x - two)
+    assert np.array_equal(weighted(array[::-3], 1, gpu.array(two)).numpy(), (x[::-3] - 1) * two)
     square = np.arange(1 << 20, dtype=np.int32).reshape(1 << 10, -1)
-    assert np.array_equal(weighted(gpu.tensor(square).T, gpu.tensor(square), 1).numpy(), square.T - square)
+    assert np.array_equal(weighted(gpu.array(square).T, gpu.array(square), 1).numpy(), square.T - square)
 
 
 FACTOR = 2
@@ -229,7 +229,7 @@ def scaled(x):
 
 
 def test_constants_from_outside_may_change(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
-    x = gpu.tensor(some((5,), "int32"))
+    x = gpu.array(some((5,), "int32"))
     for factor in (2, 5, 2):
         monkeypatch.setitem(globals(), "FACTOR", factor)
         assert np.array_equal(scaled(x).numpy(), x.numpy() * factor)
@@ -240,7 +240,7 @@ def test_closures(gpu: vc.Runtime) -> None:
         return vc.vectorize(lambda x: x * n + 10)
 
     made = [times(1), times(2)]
-    x = gpu.tensor(some((5,), "int32"))
+    x = gpu.array(some((5,), "int32"))
     assert np.array_equal(made[1](x).numpy(), x.numpy() * 2 + 10)
     assert np.array_equal(made[0](x).numpy(), x.numpy() + 10)
 
@@ -259,13 +259,13 @@ def test_loops_beyond_what_lavapipe_runs(gpu: vc.Runtime, longest: int) -> None:
     n = np.array([5, longest, 40_000, 40_000], np.int32)
     expected = [sum(i % 3 for i in range(each)) for each in n.tolist()]
     limit = quirks_of(gpu.device.physical).max_loop_iterations
-    found = thirds(gpu.tensor(n))
+    found = thirds(gpu.array(n))
     if limit is not None and longest > limit:
         with pytest.raises(vc.KernelError, match="thirds reaches 65,535 iterations in this loop"):
             found.numpy()
     else:
         assert found.tolist() == expected
-    total = vc.reduce(lambda a, b: a + b, 0, map=thirds)(gpu.tensor(n))
+    total = vc.reduce(lambda a, b: a + b, 0, map=thirds)(gpu.array(n))
     if limit is None:
         assert total.item() == sum(expected)
     else:  # one invocation runs the loops of all elements
@@ -286,7 +286,7 @@ lambda_of = vc.vectorize(lambda v: scaled(v) + 1)
 def test_kernels_and_others_call_them(gpu: vc.Runtime) -> None:
     x = np.arange(1, 50, dtype=np.int32)
     out, simulated = gpu.empty(49, np.int32), np.empty_like(x)
-    calls(gpu.tensor(x), out)
+    calls(gpu.array(x), out)
     expected = [collatz.__wrapped__(each, 7) + 3 * each + 2 * each + 1 for each in x.tolist()]
     assert out.tolist() == expected
     calls.simulate(x, simulated)
@@ -299,7 +299,7 @@ def test_graphs(clean_handles: None) -> None:
 
 
 def record_and_run(gpu: vc.Runtime) -> None:
-    x, y = gpu.tensor(some((3, 4), "float32")), gpu.tensor(some((4,), "float32", 1))
+    x, y = gpu.array(some((3, 4), "float32")), gpu.array(some((4,), "float32", 1))
     with gpu.record(x=x, a=2.0) as step:
         once = axpy(step["a"], step["x"], y)
         axpy(1, once, once, out=once)
@@ -313,7 +313,7 @@ def test_threads(gpu: vc.Runtime) -> None:
     cubes = vc.elementwise("x * x * x")
     arrays = [some((n,), "int32", n) for n in range(1, 40)]
     with ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(lambda each: cubes(gpu.tensor(each)).numpy(), arrays))
+        found = list(pool.map(lambda each: cubes(gpu.array(each)).numpy(), arrays))
     assert all(np.array_equal(a, b**3) for a, b in zip(found, arrays, strict=True))
 
 
@@ -327,7 +327,7 @@ REFUSED = [
     ("x & 0.5", "& takes integers; got float32 and a Python float", "x & 0.5"),
     ("x + {0: y}[0]", "a dict; use variables", "{0: y}"),
     ("x + y.real", "float32 has no attribute real that a kernel can use", "y.real"),
-    ("x[0] + y", "only tensors, shared arrays and tuples are indexed; got float32", "x[0]"),
+    ("x[0] + y", "only arrays, shared arrays and tuples are indexed; got float32", "x[0]"),
     ("x + sqrt(x, y)", "sqrt takes 1 argument; got 2", "sqrt"),
     ("x + min", "min is a function, and cannot be the name of an argument; rename the argument", "min"),
     ("x, (x, y)", "this must return a number; it returns a tuple of 2", "x, (x"),
@@ -366,11 +366,11 @@ def test_errors_of_calls(gpu: vc.Runtime) -> None:
     x = gpu.zeros((3, 4))
     sums = vc.elementwise("x + y")
     for error, message, args, options in [
-        (TypeError, "takes a tensor, on whose device it runs; got none", (1, 2), {}),
+        (TypeError, "takes an array, on whose device it runs; got none", (1, 2), {}),
         (TypeError, "missing a required argument: 'y'", (x,), {}),
         (TypeError, "takes 2 by position; got 3; pass the others by name, as out=y", (x, 1, x), {}),
-        (TypeError, "takes tensors and numbers; got ndarray; make a tensor of it", (x, np.zeros(4)), {}),
-        (TypeError, "out is a tensor; got ndarray", (x, 1), {"out": np.zeros((3, 4))}),
+        (TypeError, "takes arrays and numbers; got ndarray; make an array of it", (x, np.zeros(4)), {}),
+        (TypeError, "out is an array; got ndarray", (x, 1), {"out": np.zeros((3, 4))}),
         (TypeError, "returns float32, and out holds int32; convert", (x, 1), {"out": gpu.zeros((3, 4), np.int32)}),
         (TypeError, "returns 1 results; out has 2", (x, 1), {"out": (x, x)}),
         (ValueError, r"to broadcast; got shapes \(3, 4\), \(3,\)", (x, gpu.zeros(3)), {}),
@@ -402,7 +402,7 @@ def test_made_without_a_driver(run_python: Any) -> None:
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="code has no columns there; an error says what to do")
 def test_lambdas_that_share_a_line(gpu: vc.Runtime) -> None:
-    x = gpu.tensor(some((5,), "int32"))
+    x = gpu.array(some((5,), "int32"))
     # fmt: off
     one, two, three = vc.vectorize(lambda x: x + 1), vc.vectorize(lambda x: (x, 2)[1]), vc.vectorize(lambda x: -(x))
     # fmt: on

@@ -31,13 +31,13 @@ def cancelled(x, out):
         out[i] = (x[i] + 1e8) - 1e8
 
 
-def by_kernel(gpu: vc.Runtime, x: vc.Tensor) -> Array:
+def by_kernel(gpu: vc.Runtime, x: vc.Array) -> Array:
     out = gpu.zeros(x.shape, x.dtype)
     cancelled(x, out)
     return out.numpy()
 
 
-FORMS: dict[str, Callable[[vc.Runtime, vc.Tensor], Array]] = {
+FORMS: dict[str, Callable[[vc.Runtime, vc.Array], Array]] = {
     "kernel": by_kernel,
     "elementwise": lambda gpu, x: vc.elementwise("(x + 1e8) - 1e8")(x).numpy(),
     "vectorize": lambda gpu, x: vc.vectorize(lambda x: (x + 1e8) - 1e8)(x).numpy(),
@@ -58,7 +58,7 @@ def or_skip(call: Callable[[], Any]) -> Any:
 def test_sums_are_not_reassociated(gpu: vc.Runtime, kind: str, form: str) -> None:
     x = np.array([1e-9, 1, 3.75, -2.5, 1e7], kind)
     big = x.dtype.type(1e8)
-    found = or_skip(lambda: FORMS[form](gpu, gpu.tensor(x)))
+    found = or_skip(lambda: FORMS[form](gpu, gpu.array(x)))
     assert found.tobytes() == ((x + big) - big).tobytes()
 
 
@@ -88,7 +88,7 @@ def test_random_expressions(gpu: vc.Runtime, kind: str, texts: list[str], seed: 
     random = np.random.default_rng(seed)
     arrays = (random.standard_normal((3, 256)) * 2.0 ** random.integers(-3, 4, (3, 256))).astype(kind)
     function = vc.elementwise(", ".join([*texts, "x", "y", "z"]), "x, y, z")
-    results = or_skip(lambda: function(*map(gpu.tensor, arrays)))
+    results = or_skip(lambda: function(*map(gpu.array, arrays)))
     tiny = np.finfo(kind).tiny
     with np.errstate(all="ignore"):
         for text, result in zip(texts, results, strict=False):
@@ -100,7 +100,7 @@ def test_random_expressions(gpu: vc.Runtime, kind: str, texts: list[str], seed: 
 
 def test_what_is_infinite_or_nan_stays_so(gpu: vc.Runtime) -> None:
     x = np.array([np.inf, -np.inf, np.nan, 1], np.float32)
-    found = vc.elementwise("x - x, x / x, (x + 1) - x, x * 2 - x, -(-x)")(gpu.tensor(x))
+    found = vc.elementwise("x - x, x / x, (x + 1) - x, x * 2 - x, -(-x)")(gpu.array(x))
     with np.errstate(all="ignore"):
         for each, expected in zip(found, (x - x, x / x, (x + 1) - x, x * 2 - x, x), strict=True):
             np.testing.assert_array_equal(each.numpy(), expected)
@@ -111,7 +111,7 @@ def test_fma_rounds_once_or_twice(gpu: vc.Runtime, kind: str) -> None:
     random = np.random.default_rng(5)
     x, y = random.standard_normal((2, 200)).astype(kind)
     z = -x * y * random.choice([1, 1 + np.finfo(kind).eps, 2], 200).astype(kind)
-    found = or_skip(lambda: vc.vectorize(lambda x, y, z: vc.fma(x, y, z))(*map(gpu.tensor, (x, y, z)))).numpy()
+    found = or_skip(lambda: vc.vectorize(lambda x, y, z: vc.fma(x, y, z))(*map(gpu.array, (x, y, z)))).numpy()
     exact = [Fraction(float(a)) * Fraction(float(b)) + Fraction(float(c)) for a, b, c in zip(x, y, z, strict=True)]
     assert np.all((found == x * y + z) | (found == np.array([float(each) for each in exact], kind)))
 
@@ -130,7 +130,7 @@ def test_fma_of_vectors_and_numbers(gpu: vc.Runtime) -> None:
     of_all_kinds.simulate(x, 3, out)
     assert out.tolist() == expected.tolist()
     on_device = gpu.zeros(4)
-    of_all_kinds(gpu.tensor(x), 3, on_device)
+    of_all_kinds(gpu.array(x), 3, on_device)
     assert on_device.numpy().tolist() == expected.tolist()
     assert vc.fma(2.0, 3.0, 4.0) == 10.0
 

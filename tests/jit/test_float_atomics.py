@@ -23,20 +23,20 @@ Launch = Callable[..., None]
 
 @pytest.fixture(params=["as the device has it", "emulated"])
 def launch(gpu: vc.Runtime, request: pytest.FixtureRequest) -> Launch:
-    """Launches a function on tensors; skips where the device lacks what the types need."""
+    """Launches a function on arrays; skips where the device lacks what the types need."""
 
-    def launched(function: Any, *tensors: vc.Tensor) -> None:
+    def launched(function: Any, *arrays: vc.Array) -> None:
         if request.param == "emulated" and isinstance(gpu, SimulatedRuntime):
             pytest.skip("nothing is compiled")
         try:
             if request.param != "emulated":
-                vc.kernel(function)[N_GROUPS, GROUP](*tensors)
+                vc.kernel(function)[N_GROUPS, GROUP](*arrays)
                 return
-            signature = tuple((each.dtype.char, each.ndim) for each in tensors)
+            signature = tuple((each.dtype.char, each.ndim) for each in arrays)
             found = specialize(definition_of(function), signature, CompileOptions((GROUP, 1, 1), emulate_atomics=True))
             assert found.features == ()
-            extents = [tensors[at].size if axis < 0 else tensors[at].shape[axis] for at, axis in found.pushes]
-            gpu.kernel(found.spirv, check_types=False)(*tensors, *extents, grid=N_GROUPS)
+            extents = [arrays[at].size if axis < 0 else arrays[at].shape[axis] for at, axis in found.pushes]
+            gpu.kernel(found.spirv, check_types=False)(*arrays, *extents, grid=N_GROUPS)
         except MissingFeature as missing:
             pytest.skip(str(missing))
 
@@ -72,8 +72,8 @@ def test_operations_combine(gpu: vc.Runtime, launch: Launch, name: str, dtype: s
     rng = np.random.default_rng(0)
     array = (rng.integers(-999, 1000, GROUP * N_GROUPS) / 4).astype(dtype)  # sums are exact
     start = np.zeros((2, 3), dtype)
-    out = gpu.tensor(start)
-    launch(combine, gpu.tensor(array), out)
+    out = gpu.array(start)
+    launch(combine, gpu.array(array), out)
     expected = start.copy()
     for parity in (0, 1):
         expected[parity, 2] = ufunc.reduce(np.append(array[parity::2], start[parity, 2]))
@@ -116,7 +116,7 @@ def test_values_go_on_through_control_flow(gpu: vc.Runtime, launch: Launch) -> N
     n = GROUP * N_GROUPS
     steps = np.random.default_rng(1).integers(0, 6, n).astype(np.int32)
     sums, out = gpu.zeros(3), gpu.zeros(n)
-    launch(mixed, sums, gpu.tensor(steps), out)
+    launch(mixed, sums, gpu.array(steps), out)
     expected = np.zeros(n, np.float32)
     for i in range(n):
         element, before = float(i % GROUP), 0.0

@@ -105,7 +105,7 @@ def test_functions_are_right_to_two_ulp(gpu: vc.Runtime, name: str, dtype: str) 
         pytest.skip("numpy has no wider type here")
     args = arguments(name, np.dtype(dtype).type)
     try:
-        found = formula(name)(*[gpu.tensor(x) for x in args]).numpy()
+        found = formula(name)(*[gpu.array(x) for x in args]).numpy()
     except vc.MissingFeature:
         pytest.skip("the device has no such type")
     check(name, found, args, 0.51 if dtype == "float16" else BOUND)  # float16 is rounded from float32
@@ -118,7 +118,7 @@ def test_powers_with_constant_exponents(gpu: vc.Runtime, dtype: str) -> None:
     exponents = -50, -7, -2, -1, 2, 3, 4, 5, 16, 50
     x = np.concatenate([spread(np.dtype(dtype).type, 2000, 1), np.linspace(-2, 2, 2001), special(dtype)]).astype(dtype)
     try:
-        powers = vc.elementwise(", ".join([f"x ** {each}" for each in exponents]))(gpu.tensor(x))
+        powers = vc.elementwise(", ".join([f"x ** {each}" for each in exponents]))(gpu.array(x))
     except vc.MissingFeature:
         pytest.skip("the device has no such type")
     for exponent, found in zip(exponents, powers, strict=True):
@@ -133,7 +133,7 @@ def test_large_arguments_near_multiples_of_half_pi(gpu: vc.Runtime, name: str) -
         near = np.nextafter(worst, [0, np.inf], dtype=worst.dtype)
         x = np.array([worst, -worst, *near, worst / 2, np.pi / 2, 98.96017, 25734.4], worst.dtype)
         try:
-            found = formula(name)(gpu.tensor(x)).numpy()
+            found = formula(name)(gpu.array(x)).numpy()
         except vc.MissingFeature:
             continue
         check(name, found, [x])
@@ -159,7 +159,7 @@ def test_the_simulator_agrees_with_devices(gpu: vc.Runtime, name: str, dtype: st
     kernel_of(getattr(np, name), len(used)).simulate[len(out), 1](used[0], used[-1], out)
     check(name, out, used, BOUND if name in ("degrees", "radians") else 0.51)  # of those, numpy's is no nearer
     try:
-        found = formula(name)(*[gpu.tensor(x) for x in used]).numpy()
+        found = formula(name)(*[gpu.array(x) for x in used]).numpy()
     except vc.MissingFeature:
         pytest.skip("the device has no such type")
     for each in (out, found):
@@ -170,7 +170,7 @@ def test_the_simulator_agrees_with_devices(gpu: vc.Runtime, name: str, dtype: st
 def test_subnormal_arguments_of_logarithms(gpu: vc.Runtime) -> None:
     x = np.array([1e-45, 1e-40, 1.1e-38], np.float32)
     for name in ("log", "log2", "log10"):
-        found = formula(name)(gpu.tensor(x)).numpy()
+        found = formula(name)(gpu.array(x)).numpy()
         check(name, found, [x])
 
 
@@ -188,7 +188,7 @@ def test_what_many_call_at_once_is_computed_in_place(gpu: vc.Runtime) -> None:
 
     x = np.linspace(-3, 3, 64, dtype=np.float32)
     out = gpu.zeros(64, np.float32)
-    kernel(gpu.tensor(x), out)
+    kernel(gpu.array(x), out)
     expected = 14 + sum(5 * np.exp(-k * x.astype(float) ** 2) for k in range(40) if k % 3)
     np.testing.assert_allclose(out.numpy(), expected, 1e-6)
 
@@ -200,7 +200,7 @@ def test_fast_math_is_the_devices_own(gpu: vc.Runtime) -> None:
 
     x = np.linspace(0.5, 3, 64, dtype=np.float32)
     out = gpu.zeros(64, np.float32)
-    vc.kernel(fast_math=True)(written)(gpu.tensor(x), out)
+    vc.kernel(fast_math=True)(written)(gpu.array(x), out)
     np.testing.assert_allclose(out.numpy(), np.sin(x) + np.expm1(x) + x**1.5, 2e-3)
     kernel: Any = written
     signature: Any = ("f", 1), ("f", 1)

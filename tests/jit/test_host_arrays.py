@@ -43,7 +43,7 @@ def test_arrays_are_copied_there_and_back(gpu: vc.Runtime) -> None:
     saxpy(2.0, x, y)
     assert y.tolist() == [1 + 2 * n for n in range(8)]
     assert x.tolist() == list(range(8))
-    saxpy(1.0, gpu.tensor(x), y[::-2])  # with a tensor, and a view of an array
+    saxpy(1.0, gpu.array(x), y[::-2])  # with an array, and a view of an array
     assert y.tolist() == [1, 3 + 3, 5, 7 + 2, 9, 11 + 1, 13, 15 + 0]
     saxpy(1.0, y, y)  # the same array twice is one
     assert y[0] == 2
@@ -64,7 +64,7 @@ def test_what_cannot_be_copied_back() -> None:
     for y in (frozen, np.broadcast_to(x[:1], 8)):
         with pytest.raises(ValueError, match="saxpy writes an array that is read-only; pass a copy of it"):
             saxpy(1.0, x, y)
-    with pytest.raises(ValueError, match=r"writes one of two arrays that share memory.*views of one tensor"):
+    with pytest.raises(ValueError, match=r"writes one of two arrays that share memory.*views of one array"):
         saxpy(1.0, x[1:], x[:-1])
     assert x.tolist() == [2] * 8
 
@@ -78,7 +78,7 @@ def test_one_warning_at_the_callers_line() -> None:
     assert [each.category for each in found] == [vc.HostCopyWarning]
     assert found[0].filename == __file__
     assert "saxpy is launched on NumPy arrays" in str(found[0].message)
-    assert "runtime.tensor(array)" in str(found[0].message)
+    assert "runtime.array(array)" in str(found[0].message)
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
         saxpy[1, 4](1.0, x=x, y=x)
@@ -133,14 +133,14 @@ def test_kernels_without_arrays(gpu: vc.Runtime, capsys: pytest.CaptureFixture[s
     graph.run()
     gpu.wait()
     assert capsys.readouterr().out == "0 squared is 0\n"
-    with pytest.raises(ValueError, match=r"assigns to no tensor.*give the grid"):
+    with pytest.raises(ValueError, match=r"assigns to no array.*give the grid"):
         table(3)
 
 
-def test_groups_take_their_own_tensors(gpu: vc.Runtime) -> None:
+def test_groups_take_their_own_arrays(gpu: vc.Runtime) -> None:
     group = vc.DeviceGroup([gpu])
-    with pytest.raises(TypeError, match=r"with tensors of a group, make tensors of NumPy arrays, by group\.tensor"):
-        saxpy(1.0, np.ones(4, np.float32), group.tensor(np.ones(4, np.float32)))
+    with pytest.raises(TypeError, match=r"with arrays of a group, make arrays of NumPy arrays, by group\.array"):
+        saxpy(1.0, np.ones(4, np.float32), group.array(np.ones(4, np.float32)))
 
 
 def test_numbers_only(gpu: vc.Runtime) -> None:

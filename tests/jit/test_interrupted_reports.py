@@ -34,10 +34,10 @@ def move(source, target, shift):
             print("moved")
 
 
-def held(tensor: vc.Tensor) -> set[int | str]:
-    """The values of a tensor, or that the work that wrote it failed."""
+def held(array: vc.Array) -> set[int | str]:
+    """The values of an array, or that the work that wrote it failed."""
     try:
-        return set(tensor.numpy().tolist())
+        return set(array.numpy().tolist())
     except vc.VkComputeError as error:
         return {"failed" if "is outside of" in str(error) or "interrupted" in str(error) else repr(error)}
 
@@ -52,7 +52,7 @@ USES: dict[str, Callable[[Any], object]] = {
 
 
 class World:
-    """A runtime with tensors, and a graph of a launch that fails."""
+    """A runtime with arrays, and a graph of a launch that fails."""
 
     def __init__(self) -> None:
         self.runtime = open_runtime(timelines=2)

@@ -41,7 +41,7 @@ _PROGRAM = """
         return kernel
 
     with vc.Runtime() as gpu:
-        x, out = gpu.tensor(np.arange(4, dtype=np.float32)), gpu.zeros(4)
+        x, out = gpu.array(np.arange(4, dtype=np.float32)), gpu.zeros(4)
         maker(OFFSET)(x, out, 1.0)
         print(*out.numpy())
 """

@@ -112,7 +112,7 @@ def comparisons(x, y, out):
 
 @vc.kernel
 def only_where_it_matters(x, out):
-    """The right operand loads outside of the tensor where the left one is false."""
+    """The right operand loads outside of the array where the left one is false."""
     i = vc.global_id(0)
     if i >= 1 and x[i - 1] < x[i]:
         out[i] += 1
@@ -461,7 +461,7 @@ def operators_by_name(x, y, out):
 def test_operators_by_their_names_in_numpy(gpu: vc.Runtime, dtype: type) -> None:
     x, y = np.array([-7, -2, 0, 3, 5, 9], dtype), np.array([2, 3, -1, -2, 4, 7], dtype)
     out = gpu.zeros((6, 11))
-    operators_by_name[1, 6](gpu.tensor(x), gpu.tensor(y), out)
+    operators_by_name[1, 6](gpu.array(x), gpu.array(y), out)
     parts = np.clip(np.stack([x, y]), 0, [[1], [2]]).sum(0)
     named = [x + y, x - y, x * 3, x / np.float32(4), x // y, x % y, x**2, x * x, np.clip(x, -2, y), parts]
     expected = np.stack([*named, np.full(6, 15)], 1)

@@ -130,7 +130,7 @@ def steps(n):
 @pytest.mark.parametrize("most", [65_000, LONG])
 def test_functions_of_elements(gpu: vc.Runtime, most: int) -> None:
     roots = np.array([0, 7, 60_000, most, 400], np.uint32)
-    found = steps(gpu.tensor(roots * roots))
+    found = steps(gpu.array(roots * roots))
     if cuts(gpu) and most == LONG:
         with pytest.raises(vc.KernelError, match=r"(?s)steps reaches 65,535 iterations in this.*while k \* k != n"):
             found.numpy()
@@ -214,7 +214,7 @@ def test_a_chain(gpu: vc.Runtime, n: int) -> None:
             n += 1
         out[i] = n
 
-    chain = gpu.tensor(np.r_[0, np.arange(n)].astype(np.int32))
+    chain = gpu.array(np.r_[0, np.arange(n)].astype(np.int32))
     out, lengths = gpu.zeros(100, np.int32), n - np.arange(100)
     if n == LONG:
         right_or_cut(gpu, lambda: follow(chain, out), out, lengths, "along the chain")
@@ -258,9 +258,9 @@ def test_a_loop_that_ends_by_returns_alone(gpu: vc.Runtime) -> None:
         x, out = np.full(16, n, np.int32), gpu.zeros(16, np.int32)
         expected = np.where(np.arange(16) % 2, -1, n)
         if n == LONG:
-            right_or_cut(gpu, lambda x=x, out=out: first[1, 16](gpu.tensor(x), out), out, expected, "until it returns")  # type: ignore[misc]
+            right_or_cut(gpu, lambda x=x, out=out: first[1, 16](gpu.array(x), out), out, expected, "until it returns")  # type: ignore[misc]
         else:
-            first[1, 16](gpu.tensor(x), out)
+            first[1, 16](gpu.array(x), out)
             assert np.array_equal(out.numpy(), expected)
 
 
@@ -352,7 +352,7 @@ def test_a_loop_with_barriers(gpu: vc.Runtime, n: int) -> None:
         out[i] = s
 
     def launch() -> vc.Future:
-        return waiting[1, 8](gpu.tensor(x), gpu.full(1, n, np.int32), out)
+        return waiting[1, 8](gpu.array(x), gpu.full(1, n, np.int32), out)
 
     if n == LONG:
         right_or_cut(gpu, launch, out, expected, "the barriers' loop")

@@ -42,7 +42,7 @@ def total(x, partial, counter, out):  # type: ignore[no-untyped-def]
 def test_the_last_workgroup_sees_the_writes_of_all(gpu: Any) -> None:
     n_groups = 100 if isinstance(gpu, vc.Runtime) else 4
     x = np.arange(16 * n_groups, dtype=np.float32) % 17
-    given, partial, counter, out = gpu.tensor(x), gpu.zeros(n_groups), gpu.zeros(1, np.int32), gpu.zeros(1)
+    given, partial, counter, out = gpu.array(x), gpu.zeros(n_groups), gpu.zeros(1, np.int32), gpu.zeros(1)
     for _ in range(3):
         total[n_groups, 2](given, partial, counter, out)
         assert (out.numpy()[0], counter.numpy()[0]) == (x.sum(), 0)

@@ -66,7 +66,7 @@ def test_arguments_and_other_features_speak_for_themselves() -> None:
 
 def test_a_launch_says_it(gpu: vc.Runtime) -> None:
     kernel = vc.kernel(module(TEXT).scaled)
-    x, out = gpu.tensor(np.arange(8, dtype=np.int32)), gpu.zeros(8)
+    x, out = gpu.array(np.arange(8, dtype=np.int32)), gpu.zeros(8)
     if "shaderFloat64" in gpu.device.features:
         kernel(x, out)
         assert np.array_equal(out.numpy(), np.arange(8) * 2 + 0.5)

@@ -80,7 +80,7 @@ def run(gpu: Any, called: Any, *args: Array) -> list[Array]:
     pair = called in (np.frexp, math.frexp, np.modf, math.modf)
     out = [gpu.zeros(len(args[0]), args[0].dtype) for _ in range(2)]
     try:
-        vc.kernel(of_two if len(args) == 2 else of_one)(gpu.tensor(args[0]), gpu.tensor(args[-1]), *out)
+        vc.kernel(of_two if len(args) == 2 else of_one)(gpu.array(args[0]), gpu.array(args[-1]), *out)
         return [each.numpy() for each in out][: 1 + pair]
     except vc.MissingFeature:
         pytest.skip("the device has no such type")
@@ -149,7 +149,7 @@ def test_powers_of_two_are_exact(gpu: Any, dtype: str) -> None:
     n[-4:] = 2**31 - 1, -(2**31), 0, 1
     out, again = (gpu.zeros(len(x), dtype) for _ in range(2))
     try:
-        scaled[len(x), 1](gpu.tensor(x), gpu.tensor(n), out, again)
+        scaled[len(x), 1](gpu.array(x), gpu.array(n), out, again)
     except vc.MissingFeature:
         pytest.skip("the device has no such type")
     np.testing.assert_array_equal(normal(out.numpy()), normal(np.ldexp(x, n)))
@@ -181,7 +181,7 @@ def test_functions_of_integers_are_numpys(gpu: Any, dtype: str) -> None:
         y[6] = -1
     out, sizes = gpu.zeros((5, 64), dtype), gpu.zeros((3, 64), np.float32)
     try:
-        kernel[64, 1](gpu.tensor(x), gpu.tensor(y), out, sizes)
+        kernel[64, 1](gpu.array(x), gpu.array(y), out, sizes)
     except vc.MissingFeature:
         pytest.skip("the device has no such type")
     exact = [np.fmod(x, y), np.reciprocal(y), np.maximum(x, y), np.clip(x, 3, y), np.sign(x)]
@@ -201,7 +201,7 @@ def test_limits_keep_nan(gpu: Any) -> None:
         out[i] = np.clip(x[i], 0, 1)
 
     out = gpu.zeros(4)
-    kernel[4, 1](gpu.tensor(np.array([math.nan, -2, 0.25, 7], np.float32)), out)
+    kernel[4, 1](gpu.array(np.array([math.nan, -2, 0.25, 7], np.float32)), out)
     np.testing.assert_array_equal(out.numpy(), [math.nan, 0, 0.25, 1])
 
 
@@ -221,7 +221,7 @@ def test_divisors_and_roots_of_integers(gpu: Any, dtype: str) -> None:
     x[:6], y[:6] = [0, 0, 12, limits.max, limits.min + 1, 64], [0, 5, 18, limits.max, 9, 48]
     out = gpu.zeros((4, 64), dtype)
     try:
-        kernel[64, 1](gpu.tensor(x), gpu.tensor(y), out)
+        kernel[64, 1](gpu.array(x), gpu.array(y), out)
     except vc.MissingFeature:
         pytest.skip("the device has no such type")
     roots = [math.isqrt(abs(n // 2)) for n in x.tolist()]
@@ -248,7 +248,7 @@ def test_functions_made_of_others(gpu: Any) -> None:
     x, y = np.random.default_rng(0).uniform(-8, 8, (2, 64)).astype(np.float32)
     y[:8] = x[:8]
     out = gpu.zeros((8, 64))
-    kernel[64, 1](gpu.tensor(x), gpu.tensor(y), out)
+    kernel[64, 1](gpu.array(x), gpu.array(y), out)
     a, b = x.astype(float), y.astype(float)
     close = each(lambda p, q: math.isclose(p, q, rel_tol=0.5), a, b) + 2 * np.isclose(a, b, atol=4, rtol=0)
     roots = np.sqrt(a * a + b * b + 4) + np.hypot(a - 1, b - 2) + np.sqrt(3) * abs(a - b)
@@ -275,7 +275,7 @@ def test_rounding_to_digits_is_numpys(gpu: Any, dtype: str) -> None:
     x = x.astype(dtype)
     out = gpu.zeros((6, x.size), dtype)
     try:
-        kernel[x.size, 1](gpu.tensor(x), out)
+        kernel[x.size, 1](gpu.array(x), out)
     except vc.MissingFeature:
         pytest.skip("the device has no such type")
     exact = [np.round(x, 2), np.round(x, 1), np.round(x, -2), np.rint(x), np.rint(x), x]
@@ -298,7 +298,7 @@ def test_rounding_integers_to_tens(gpu: Any, dtype: str) -> None:
     x = np.arange(max(limits.min + 10, -300), min(limits.max - 30, 300)).astype(dtype)
     out = gpu.zeros((4, x.size), dtype)
     try:
-        kernel[x.size, 1](gpu.tensor(x), out)
+        kernel[x.size, 1](gpu.array(x), out)
     except vc.MissingFeature:
         pytest.skip("the device has no such type")
     exact = [[round(each, digits) for each in x.tolist()] for digits in (-1, 0, -2, 0)]
@@ -321,7 +321,7 @@ def test_logarithms_to_a_base(gpu: Any, dtype: str) -> None:
     x = x[np.isfinite(x) & (x >= np.finfo(dtype).tiny)].astype(dtype)
     out = gpu.zeros((5, x.size), dtype)
     try:
-        kernel[x.size, 1](gpu.tensor(x), out)
+        kernel[x.size, 1](gpu.array(x), out)
     except vc.MissingFeature:
         pytest.skip("the device has no such type")
     n, logs = np.arange(2, x.size + 2), np.log(x.astype(np.longdouble))
@@ -364,7 +364,7 @@ def test_what_kernels_have_not_says_what_to_write(function: Any) -> None:
 
     remedy = {
         math.fsum: "write sum", math.gcd: "takes integers", math.isqrt: "takes integers", math.dist: "the same length",
-    }.get(function, "table in a tensor")  # fmt: skip
+    }.get(function, "table in an array")  # fmt: skip
     with pytest.raises(vc.KernelError, match=remedy):
         kernel.simulate(np.zeros(3, np.float32))
 

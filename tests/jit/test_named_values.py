@@ -254,7 +254,7 @@ def test_errors_of_attributes(gpu: vc.Runtime) -> None:
         (truth_of_what_may_change, "a Rates may change, and kernels are compiled for constants; use a number"),
         (not_what_may_change, "a SimpleNamespace may change"),
         (equal_to_what_may_change, "a SimpleNamespace may change"),
-        (stored, "a kernel assigns to variables and to elements of tensors"),
+        (stored, "a kernel assigns to variables and to elements of arrays"),
     ):
         with pytest.raises(KernelError, match=message):
             kernel[1, 1](gpu.zeros(1))

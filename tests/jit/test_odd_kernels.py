@@ -223,7 +223,7 @@ def left_in_the_middle(x, limits, out):
 def test_values_of_loops_that_are_left_in_the_middle(gpu: vc.Runtime, limits: list[int]) -> None:
     """Each invocation has the values of the pass in which it left, not those of others that stayed longer."""
     x, out = np.arange(3, 13, dtype=np.int32), gpu.zeros((20, 3), np.int32)
-    left_in_the_middle[1, 20](gpu.tensor(x), gpu.tensor(np.array(limits, np.int32)), out)
+    left_in_the_middle[1, 20](gpu.array(x), gpu.array(np.array(limits, np.int32)), out)
     for limit, found in zip(limits, out.numpy().tolist(), strict=True):
         k, rounds = max(limit % 3, 1), limit // 2 + 1
         inner = x[k - 1] + rounds - 1
@@ -243,7 +243,7 @@ def clamps(x, out):
 
 def test_marked_functions(gpu: vc.Runtime) -> None:
     x, out = np.arange(-4, 8, dtype=np.int32), gpu.zeros(12, np.int32)
-    clamps[1, 12](gpu.tensor(x), out)
+    clamps[1, 12](gpu.array(x), out)
     assert np.array_equal(out.numpy(), np.clip(x, -1, 5))
     assert clamped(9, 0) == 5  # it is what it was
     for wrong in (len, 3, clamps):

@@ -155,8 +155,8 @@ def test_another_process_loads_it(main: dict[str, Any], module: str, name: str) 
     assert done.stdout.decode().strip() == str(EXPECTED), done.stderr.decode()
 
 
-def test_functions_of_tensors(gpu: vc.Runtime, as_main: None) -> None:
-    x = gpu.tensor(np.arange(4, dtype=np.int32))
+def test_functions_of_arrays(gpu: vc.Runtime, as_main: None) -> None:
+    x = gpu.array(np.arange(4, dtype=np.int32))
     for each in (tripled, doubled, vc.elementwise("x * 3")):
         loaded = again(each)
         assert loaded(x).tolist() == each(x).tolist()

@@ -63,7 +63,7 @@ def test_numbers_of_every_type_as_numpy_prints_them(gpu: Any, name: str, data: s
     x = data.draw(hnp.arrays(name, st.integers(1, 5), elements=hnp.from_dtype(np.dtype(name), **plain)))
 
     def run() -> None:
-        show[1, 8](gpu.tensor(x), gpu.zeros(len(x), np.int32)).result()
+        show[1, 8](gpu.array(x), gpu.zeros(len(x), np.int32)).result()
 
     try:
         assert output(run) == output(lambda: shown(x))
@@ -109,7 +109,7 @@ def test_loops_branches_and_functions_in_the_order_of_the_program(gpu: Any) -> N
     for i in range(5):
         expected += [f"  in a function {j}: {i * 2}" if j % 2 else f"loop {i} {j}" for j in range(i)]
         expected += [f"last {i}"] * (i > 2)
-    x = gpu.tensor(np.arange(5, dtype=np.int32))
+    x = gpu.array(np.arange(5, dtype=np.int32))
     assert output(lambda: nested[5, 1](x, gpu.zeros(5, np.int32)).result()).splitlines() == expected
 
 
@@ -191,7 +191,7 @@ def test_what_cannot_be_printed(gpu: vc.Runtime) -> None:
 
     for kernel, message, caret in (
         (to_file, "print takes sep and end in kernels, and writes to sys.stdout; got file", "print("),
-        (an_array, r"print takes numbers; got the tensor x .*; print its elements", "print("),
+        (an_array, r"print takes numbers; got the array x .*; print its elements", "print("),
         (odd_end, "end is a string known at compile time; got float32", "print("),
         (kept_text, "an f-string of device values is for print", 'f"{x'),
         (wrong_format, "the format 'd' does not fit float32", "x[0]:d"),
@@ -203,7 +203,7 @@ def test_what_cannot_be_printed(gpu: vc.Runtime) -> None:
 
 
 @pytest.mark.device_only
-def test_functions_of_tensors_print_nothing(gpu: vc.Runtime) -> None:
+def test_functions_of_arrays_print_nothing(gpu: vc.Runtime) -> None:
     @vc.vectorize
     def loud(x):
         print(x)
@@ -329,7 +329,7 @@ def stumbles(x, out, shift):
 
 @pytest.mark.device_only
 def test_prints_around_an_error(runtime: vc.Runtime) -> None:
-    x, out = runtime.tensor(np.arange(1, 5, dtype=np.int32)), runtime.zeros(4, np.int32)
+    x, out = runtime.array(np.arange(1, 5, dtype=np.int32)), runtime.zeros(4, np.int32)
     told = io.StringIO()
     with (
         contextlib.redirect_stdout(told),
@@ -365,7 +365,7 @@ def test_streams_and_groups_print(group: vc.DeviceGroup) -> None:
     x = np.arange(6, dtype=np.float32)
     told = output(lambda: gpu.stream(x, lambda part: tell(part, 1), chunk_bytes=12))
     assert told.splitlines() == [f"step 1 at {i % 3} {float(i)}" for i in range(6)]
-    parts = group.tensor(x)
+    parts = group.array(x)
     told = output(lambda: group.kernel(tell)(parts, 2).result())
     assert sorted(told.splitlines()) == sorted(
         f"step 2 at {i} {float(rows.start + i)}" for rows in parts.rows or () for i in range(len(rows))
@@ -427,7 +427,7 @@ def told_as_elsewhere(out, f):
 def test_percent_and_format(gpu: vc.Runtime) -> None:
     f = np.array([1.5, -2.5], np.float32)
     with contextlib.redirect_stdout(io.StringIO()) as lines:
-        told_as_elsewhere[1, 2](gpu.zeros(2), gpu.tensor(f)).result()
+        told_as_elsewhere[1, 2](gpu.zeros(2), gpu.array(f)).result()
     expected = ""
     for i, v in enumerate(f):
         expected += "%d %5d|%-5d|%05d|%+d|%x|%#X|%% %s and %r\n" % (i, i, i + 20, -i, i, i + 10, i + 10, v, "a")
@@ -439,7 +439,7 @@ def test_percent_and_format(gpu: vc.Runtime) -> None:
 @pytest.mark.parametrize(
     ("given", "reason"),
     [
-        ("x", "print takes numbers; got the tensor x"),
+        ("x", "print takes numbers; got the array x"),
         ("'%d' % x[0]", "the format 'd' does not fit float32"),
         ("'%d %d' % i", "has no argument for %d"),
         ("'%d' % (i, i)", "does not fit its 2 arguments"),

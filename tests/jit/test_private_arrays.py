@@ -187,7 +187,7 @@ def test_items_are_at_least_int32_and_wider_where_something_wider_is_stored(gpu:
     x = np.array([100, 120] * 10, dtype)
     out = gpu.zeros(2, np.int64 if dtype == "int64" else np.int32)
     try:
-        counts[1, 1](gpu.tensor(x), out)
+        counts[1, 1](gpu.array(x), out)
     except vc.MissingFeature as missing:
         pytest.skip(str(missing))
     assert out.numpy().tolist() == [1000, 600]
@@ -246,8 +246,8 @@ def test_in_elementwise_functions(gpu: vc.Runtime) -> None:
     if isinstance(gpu, vc.Runtime):
         x = np.arange(50, dtype=np.float32)
         expected = np.where(x % 3 == 0, x, np.where(x % 3 == 1, 2, 0.5))
-        assert np.array_equal(scaled(gpu.tensor(x)).numpy(), expected)
-        found = vc.vectorize(best_of_three)(gpu.tensor(x), 7.25).numpy()
+        assert np.array_equal(scaled(gpu.array(x)).numpy(), expected)
+        found = vc.vectorize(best_of_three)(gpu.array(x), 7.25).numpy()
         assert np.array_equal(found, np.maximum(x, 8.25))
 
 
@@ -311,12 +311,12 @@ REFUSED = {
     "h = [0] * (1 << 40)": "no device has so much memory for each invocation",
     "h = [0] * 4; h.append(3)": "has no attribute append that a kernel can use; the length of a list is fixed",
     "h = [0] * 4; h += [1]": "this takes numbers; got the list",
-    "h = [0] * 4; h[0] = out": "this takes numbers; got the tensor out",
+    "h = [0] * 4; h[0] = out": "this takes numbers; got the array out",
     "h = [0] * 4; h[4] = 1": "h has 4 elements along this axis; got 4",
     "h = [0] * 4; h[1, 2] = 1": "h takes 1 indices",
     "h = [0] * 4; g = h[1:3]": "only vectors and tuples have slices",
     "h = [0] * 4; a, b = h": "2 names take a tuple of 2; got a tuple of 4",
-    "h = [0] * 4; vc.atomic.add(h, 0, 1)": "takes tensors and shared arrays.*; got the list h",
+    "h = [0] * 4; vc.atomic.add(h, 0, 1)": "takes arrays and shared arrays.*; got the list h",
     "h = [0] * 4\n    if n > 1: h = [1] * 4\n    out[0] = h[0]": "the list h .* on one path and the list h",
     "h = vc.local(n, vc.int32)": "the shape of a private array is positive ints.*; got a value that is known at the",
     "h = vc.local(4, int)": "the dtype of a private array is one of numpy's",

@@ -60,7 +60,7 @@ def launched(gpu: Any, kernel: Any, x: Any, *args: Any, n: int = 4, dtype: Any =
     """What `n` invocations of kernel(x, out, …) leave in `out`."""
     out = gpu.zeros(n, dtype)
     try:
-        kernel[1, n](gpu.tensor(x), out, *args)
+        kernel[1, n](gpu.array(x), out, *args)
     except vc.MissingFeature as missing:
         pytest.skip(str(missing))
     return out.numpy().tolist()
@@ -91,13 +91,13 @@ def test_a_numpy_scalar_is_typed_and_always_fits(gpu: vc.Runtime) -> None:
 def test_each_launch_is_checked_also_repeated_ones(gpu: vc.Runtime) -> None:
     x = np.array([1, 100, 200, 4], np.uint8)
     launched(gpu, larger, x, 0)  # or skipped
-    tensor, out = gpu.tensor(x), gpu.zeros(4, np.int32)
+    array, out = gpu.array(x), gpu.zeros(4, np.int32)
     for b in (0, 255, 256, 17, -1, 255):
         if 0 <= b <= 255:
-            larger[1, 4](tensor, out, b)
+            larger[1, 4](array, out, b)
         else:
             with pytest.raises(OverflowError, match=f"Python integer {b} out of bounds for uint8"):
-                larger[1, 4](tensor, out, b)
+                larger[1, 4](array, out, b)
     assert out.numpy().tolist() == [255] * 4
 
 
@@ -229,7 +229,7 @@ def test_results_are_those_of_wide_integers(gpu: vc.Runtime, name: str, data: st
         x[x == limits.min] = 0  # the quotient by -1 overflows
     out = gpu.zeros((n, 15), np.int32)
     try:
-        wide[1, n](gpu.tensor(x), gpu.tensor(at), out)
+        wide[1, n](gpu.array(x), gpu.array(at), out)
     except vc.MissingFeature as missing:
         pytest.skip(str(missing))
     for found, a, k in zip(out.numpy(), x.tolist(), [TABLE[each] for each in at], strict=True):
@@ -304,7 +304,7 @@ def unsigned(x, out):
 def test_natural_ints_keep_uint32(gpu: vc.Runtime) -> None:
     """Devices without 64-bit integers run this, too, so that nothing is skipped."""
     x, out = np.array([1, 2**31, 7, 2**31], np.uint32), gpu.zeros(1, np.uint32)
-    unsigned[1, 1](gpu.tensor(x), out)
+    unsigned[1, 1](gpu.array(x), out)
     assert out.numpy()[0] == (8 >> 1) + 3 + 2**31 - 0
 
 
@@ -334,12 +334,12 @@ def larger_of_uint64(x, out):
     out[0] = max(x[0], -1 if x[0] > 3 else 1)
 
 
-# -- functions of tensors, graphs, plans and caches -------------------------------------------------------------------
+# -- functions of arrays, graphs, plans and caches -------------------------------------------------------------------
 
 
 @pytest.mark.device_only
-def test_functions_of_tensors(gpu: vc.Runtime) -> None:
-    x = gpu.tensor(np.array([1, 100, 200, 4], np.uint8))
+def test_functions_of_arrays(gpu: vc.Runtime) -> None:
+    x = gpu.array(np.array([1, 100, 200, 4], np.uint8))
     add, total = vc.elementwise("x + b"), vc.reduce("a + b", 0)
     try:
         assert add(x, 3).dtype == np.uint8
@@ -354,13 +354,13 @@ def test_functions_of_tensors(gpu: vc.Runtime) -> None:
     assert add(x, 255).numpy().tolist() == [0, 99, 199, 3]
     assert total(x).item() == 305
     assert total(x).dtype == np.int32
-    assert vc.elementwise("x if c else 0")(x, gpu.tensor(np.array([1, 0, 1, 0], bool))).dtype == np.uint8
+    assert vc.elementwise("x if c else 0")(x, gpu.array(np.array([1, 0, 1, 0], bool))).dtype == np.uint8
     assert vc.reduce("max(a, b)", -1)(x).item() == 200
 
 
 @pytest.mark.device_only
 def test_a_value_of_a_graph_is_checked_at_each_run(gpu: vc.Runtime) -> None:
-    x, out = gpu.tensor(np.array([1, 100, 200, 4], np.uint8)), gpu.zeros(4, np.int32)
+    x, out = gpu.array(np.array([1, 100, 200, 4], np.uint8)), gpu.zeros(4, np.int32)
     try:
         with gpu.record(b=7) as graph:
             larger[1, 4](x, out, graph["b"])

@@ -84,15 +84,15 @@ def test_a_kernel_is_made_without_a_driver(run_python: Any, tmp_path: Path) -> N
 def test_the_first_example(gpu: vc.Runtime) -> None:
     n = 1000
     x, y = np.arange(n, dtype=np.float32), np.ones(n, np.float32)
-    tensors = [gpu.tensor(x), gpu.tensor(y), gpu.zeros(n)]
-    future = saxpy(*tensors, 2.0)
+    arrays = [gpu.array(x), gpu.array(y), gpu.zeros(n)]
+    future = saxpy(*arrays, 2.0)
     assert isinstance(future, concurrent.futures.Future)
-    assert np.array_equal(tensors[2].numpy(), 2 * x + y)
-    saxpy[(n + 255) // 256, 256](*tensors, 3.0)
-    assert np.array_equal(tensors[2].numpy(), 3 * x + y)
-    saxpy[(2, 1), (64, 1)](*tensors[:2], a=4, out=tensors[2])
-    assert np.array_equal(tensors[2].numpy()[:128], (4 * x + y)[:128])
-    assert np.array_equal(tensors[2].numpy()[128:], (3 * x + y)[128:])
+    assert np.array_equal(arrays[2].numpy(), 2 * x + y)
+    saxpy[(n + 255) // 256, 256](*arrays, 3.0)
+    assert np.array_equal(arrays[2].numpy(), 3 * x + y)
+    saxpy[(2, 1), (64, 1)](*arrays[:2], a=4, out=arrays[2])
+    assert np.array_equal(arrays[2].numpy()[:128], (4 * x + y)[:128])
+    assert np.array_equal(arrays[2].numpy()[128:], (3 * x + y)[128:])
     assert (saxpy.__doc__, saxpy.__name__, repr(saxpy)) == ("Adds a multiple.", "saxpy", "<Python kernel saxpy>")
 
 
@@ -372,22 +372,22 @@ def test_the_call_is_pythons(gpu: vc.Runtime) -> None:
         ((x, x, x, 1, 2), {}, r"saxpy\(\): too many positional arguments"),
         ((x, x, x, 1), {"b": 2}, r"saxpy\(\): got an unexpected keyword argument 'b'"),
         ((x, x, x, 1), {"x": 2}, r"saxpy\(\): multiple values for argument 'x'"),
-        ((x, x, x, "1"), {}, "a kernel takes tensors and numbers; got str for a"),
-        ((x, x, x, None), {}, "a kernel takes tensors and numbers; got NoneType"),
-        ((x, x, [0.0] * 4, 1), {}, r"got list for out; make a tensor of it, with runtime.tensor\(data\)"),
+        ((x, x, x, "1"), {}, "a kernel takes arrays and numbers; got str for a"),
+        ((x, x, x, None), {}, "a kernel takes arrays and numbers; got NoneType"),
+        ((x, x, [0.0] * 4, 1), {}, r"got list for out; make an array of it, with runtime.array\(data\)"),
         ((x, x, np.zeros(4, complex), 1), {}, r"got an array of complex128 for out; convert it, as out\.astype"),
-        ((x, x, np.ma.zeros(4), 1), {}, "got MaskedArray for out; make a tensor of it"),
-        ((x, x, x, np.array(2.0)), {}, r"got ndarray for a; make a tensor .*, or pass the number, as a.item\(\)"),
+        ((x, x, np.ma.zeros(4), 1), {}, "got MaskedArray for out; make an array of it"),
+        ((x, x, x, np.array(2.0)), {}, r"got ndarray for a; make an array .*, or pass the number, as a.item\(\)"),
         ((x, x, x, 1j), {}, "got complex"),
     ]:
         with pytest.raises(TypeError, match=message):
             saxpy(*args, **named)
     with pytest.raises(ValueError, match="at most 64 bits"):
         saxpy(x, x, x, 1 << 64)
-    with pytest.raises(ValueError, match=r"nothing assigns to no tensor for arguments of these types.*: give the grid"):
+    with pytest.raises(ValueError, match=r"nothing assigns to no array for arguments of these types.*: give the grid"):
         nothing(x)
     nothing[1, 1](x)
-    with pytest.raises(ValueError, match="writes a tensor of 4 axes"):
+    with pytest.raises(ValueError, match="writes an array of 4 axes"):
         four(gpu.zeros((2, 2, 2, 2)))
     for grid in ((1, 2, 3, 4), (1, 2, 3.0), (1, 2, True), ("a", 1), ((1, 1, 1, 1), 1), (1, ())):
         with pytest.raises(TypeError):
@@ -463,7 +463,7 @@ def rows_of(x, out, factor, first):
 @pytest.mark.devices
 def test_a_group_of_devices(group: vc.DeviceGroup) -> None:
     data = np.arange(100, dtype=np.int32)
-    x, out = group.tensor(data), group.empty(100, np.int32)
+    x, out = group.array(data), group.empty(100, np.int32)
     for kernel in (group.kernel(rows_of), group.kernel(rows_of[2, 64])):
         out.write(0)
         kernel(x, out, 3, lambda rows: rows.start).result()
@@ -506,7 +506,7 @@ def weighted(a, b):
 @pytest.mark.device_only
 def test_an_element_without_axes_is_written_so(gpu: vc.Runtime) -> None:
     whole = vc.kernel(assigned)
-    with pytest.raises(KernelError, match=r"the tensor x \(float32, 0-D\); index it, as x\[\(\)\]"):
+    with pytest.raises(KernelError, match=r"the array x \(float32, 0-D\); index it, as x\[\(\)\]"):
         whole[1, 1](gpu.full((), 1.0), gpu.zeros(1))
 
 

@@ -14,7 +14,7 @@ from runtimes import open_runtime
 
 import vkcompute as vc
 
-N_TENSORS, HALF = 4, 64
+N_ARRAYS, HALF = 4, 64
 
 
 @vc.kernel(check_bounds=True)
@@ -47,8 +47,8 @@ def loud(source, target):
         target[i] = source[i] + 1
 
 
-TENSOR = st.integers(0, N_TENSORS - 1)
-PART = st.tuples(TENSOR, st.sampled_from([(0, 1), (1, 2), (0, 2)]))  # of a tensor, halves from and to
+ARRAY = st.integers(0, N_ARRAYS - 1)
+PART = st.tuples(ARRAY, st.sampled_from([(0, 1), (1, 2), (0, 2)]))  # of an array, halves from and to
 FAILS = st.sampled_from([0, 0, 1])
 OPERATION = st.one_of(
     st.tuples(st.just("move"), PART, PART, FAILS),
@@ -56,32 +56,32 @@ OPERATION = st.one_of(
     st.tuples(st.sampled_from(["quiet", "loud", "copy"]), PART, PART),
     st.tuples(st.sampled_from(["fill", "write"]), PART, st.integers(0, 9)),
     st.tuples(st.just("graph"), st.lists(st.tuples(st.just("move"), PART, PART, FAILS), min_size=1, max_size=3)),
-    st.tuples(st.sampled_from(["read", "result", "flush"]), TENSOR),
+    st.tuples(st.sampled_from(["read", "result", "flush"]), ARRAY),
 )
 
 
 class Model:
-    """What each half of each tensor holds, and whether what was to write it has failed."""
+    """What each half of each array holds, and whether what was to write it has failed."""
 
     def __init__(self) -> None:
-        self.values = [[0, 0] for _ in range(N_TENSORS)]
-        self.bad = [[False, False] for _ in range(N_TENSORS)]
+        self.values = [[0, 0] for _ in range(N_ARRAYS)]
+        self.bad = [[False, False] for _ in range(N_ARRAYS)]
 
     def set(self, part: Any, bad: bool, value: int | None = None) -> None:
-        tensor, (start, stop) = part
+        array, (start, stop) = part
         for half in range(start, stop):
-            self.bad[tensor][half] = bad
+            self.bad[array][half] = bad
             if value is not None:
-                self.values[tensor][half] = value
+                self.values[array][half] = value
 
     def is_bad(self, part: Any) -> bool:
-        tensor, (start, stop) = part
-        return any(self.bad[tensor][start:stop])
+        array, (start, stop) = part
+        return any(self.bad[array][start:stop])
 
     def move(self, source: Any, target: Any, fails: bool, add: int) -> None:
         """From one part to another of the same length."""
-        bad, tensor = self.is_bad(source) or fails, source[0]
-        taken = self.values[tensor][slice(*source[1])]
+        bad, array = self.is_bad(source) or fails, source[0]
+        taken = self.values[array][slice(*source[1])]
         for half, value in zip(range(*target[1]), taken, strict=True):
             self.set((target[0], (half, half + 1)), bad, value + add)
 
@@ -97,12 +97,12 @@ class Program:
 
     def __init__(self, runtime: vc.Runtime) -> None:
         self.runtime, self.model = runtime, Model()
-        self.tensors = [runtime.zeros(2 * HALF, np.int32) for _ in range(N_TENSORS)]
+        self.arrays = [runtime.zeros(2 * HALF, np.int32) for _ in range(N_ARRAYS)]
         self.futures: list[tuple[vc.Future, bool]] = []
 
-    def view(self, part: Any) -> vc.Tensor:
-        tensor, (start, stop) = part
-        return self.tensors[tensor][start * HALF : stop * HALF]
+    def view(self, part: Any) -> vc.Array:
+        array, (start, stop) = part
+        return self.arrays[array][start * HALF : stop * HALF]
 
     def launch(self, kernel: Any, *args: Any, fails: bool, reads: bool) -> None:
         """Launches what fails, or reads what is bad: that may be known already, or be found out later."""
@@ -165,17 +165,17 @@ class Program:
         self.launch(graph.submit, fails=fails, reads=reads)
         for _, source, target, _ in steps:
             self.model.move(source, target, False, 1)
-        for tensor, half in written:
-            self.model.set((tensor, (half, half + 1)), reads or fails)
+        for array, half in written:
+            self.model.set((array, (half, half + 1)), reads or fails)
 
-    def read(self, tensor: int) -> None:
+    def read(self, array: int) -> None:
         for half in range(2):
-            part = tensor, (half, half + 1)
+            part = array, (half, half + 1)
             if self.model.is_bad(part):
                 with pytest.raises(vc.KernelError, match="is outside of"):
                     self.view(part).numpy()
             else:
-                assert set(self.view(part).numpy()) == {self.model.values[tensor][half]}
+                assert set(self.view(part).numpy()) == {self.model.values[array][half]}
 
     def result(self, which: int) -> None:
         if self.futures:
@@ -186,8 +186,8 @@ class Program:
         self.runtime.scheduler.submit()
 
     def finish(self) -> None:
-        for tensor in range(N_TENSORS):
-            self.read(tensor)
+        for array in range(N_ARRAYS):
+            self.read(array)
         for which in range(len(self.futures)):
             self.result(which)
         self.runtime.scheduler.finish()

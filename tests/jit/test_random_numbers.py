@@ -54,7 +54,7 @@ def test_philox_to_the_bit(gpu: Any) -> None:
     known = np.array([[int(word, 16) for word in line.split()] for line in KNOWN.strip().split("\n")], np.uint32)
     x = np.concatenate([known[:, :6], np.random.default_rng(1).integers(0, 2**32, (125, 6), np.uint32)])
     out = gpu.zeros((128, 4), np.uint32)
-    kernel[2, 64](gpu.tensor(x), out)
+    kernel[2, 64](gpu.array(x), out)
     np.testing.assert_array_equal(out.numpy()[:3], known[:, 6:])
     np.testing.assert_array_equal(out.numpy(), [philox(row[:4], row[4:]) for row in x.tolist()])
 
@@ -95,7 +95,7 @@ def test_counters_of_64_bits(gpu: Any) -> None:
     x = np.array([2**40 + 1, -1, 5], np.int64)
     out = gpu.zeros((3, 4), np.uint32)
     try:
-        kernel[3, 1](gpu.tensor(x), out)
+        kernel[3, 1](gpu.array(x), out)
     except vc.MissingFeature:
         pytest.skip("the device has no such type")
     words = [[int(each) % 2**32, int(each) >> 32 & 0xFFFFFFFF] for each in x]

@@ -45,10 +45,10 @@ def test_axes(gpu: vc.Runtime, data: Any, shape: tuple[int, ...], seed: int) -> 
     axis = data.draw(st.none() | axes | st.lists(axes, unique_by=lambda n: n % len(shape)).map(tuple))
     keepdims = data.draw(st.booleans())
     x = np.random.default_rng(seed).integers(-(2**31), 2**31, shape).astype(np.int32)
-    tensor = gpu.tensor(x)
-    found = total(tensor, axis=axis, keepdims=keepdims, dtype=np.uint32).numpy()
+    array = gpu.array(x)
+    found = total(array, axis=axis, keepdims=keepdims, dtype=np.uint32).numpy()
     np.testing.assert_array_equal(found, np.add.reduce(x, axis, np.uint32, keepdims=keepdims), strict=True)
-    np.testing.assert_array_equal(largest(tensor, axis=axis).numpy(), np.max(x, axis, initial=-(2**31)))
+    np.testing.assert_array_equal(largest(array, axis=axis).numpy(), np.max(x, axis, initial=-(2**31)))
 
 
 def sizes() -> list[int]:
@@ -61,13 +61,13 @@ def test_order_at_sizes_where_passes_begin(gpu: vc.Runtime, n: int) -> None:
     x = np.random.default_rng(n).integers(0, 2**32, min(n, 4000), np.uint32)
     if n <= 4000:
         expected = functools.reduce(composed, map(int, x), 5 << 16)
-        assert vc.reduce(composed, 5 << 16)(gpu.tensor(x)).item() == expected
+        assert vc.reduce(composed, 5 << 16)(gpu.array(x)).item() == expected
     sparse = np.zeros(n, np.int32)
     sparse[np.linspace(0, n - 1, min(n, 9)).astype(int)] = np.arange(1, min(n, 9) + 1)
     sparse[: n // 3] = 0
     left = sparse[sparse != 0].tolist() or [0]
-    assert first(gpu.tensor(sparse)).item() == left[0]
-    assert last(gpu.tensor(sparse)).item() == left[-1]
+    assert first(gpu.array(sparse)).item() == left[0]
+    assert last(gpu.array(sparse)).item() == left[-1]
 
 
 @pytest.mark.parametrize("shape", [(3, 2000), (2000, 3), (5, 130, 2), (200, 100), (1, 70_000), (70_000, 1)])
@@ -75,7 +75,7 @@ def test_order_at_sizes_where_passes_begin(gpu: vc.Runtime, n: int) -> None:
 def test_order_along_axes(gpu: vc.Runtime, shape: tuple[int, ...], axis: int) -> None:
     x = np.random.default_rng(0).integers(0, 2**32, shape, np.uint32)
     expected = functools.reduce(composed, np.moveaxis(x, axis, 0), np.full(np.delete(shape, axis), 1 << 16, np.uint32))
-    found = vc.reduce(composed, 1 << 16)(gpu.tensor(x), axis=axis)
+    found = vc.reduce(composed, 1 << 16)(gpu.array(x), axis=axis)
     np.testing.assert_array_equal(found.numpy(), expected)
 
 
@@ -83,15 +83,15 @@ def test_more_groups_than_fit_along_x(gpu: vc.Runtime) -> None:
     """One for each of many rows, and many columns."""
     x = np.arange(10_000_000, dtype=np.int32)
     rows = x[:1_000_000].reshape(100_000, 10)
-    assert np.array_equal(total(gpu.tensor(rows), axis=1).numpy(), rows.sum(1, np.int32))
+    assert np.array_equal(total(gpu.array(rows), axis=1).numpy(), rows.sum(1, np.int32))
     wide = x.reshape(2, -1)
-    assert np.array_equal(total(gpu.tensor(wide), axis=0).numpy(), wide.sum(0, np.int32))
+    assert np.array_equal(total(gpu.array(wide), axis=0).numpy(), wide.sum(0, np.int32))
 
 
 def test_more_than_the_device_binds(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
     """As where a binding has 1 MiB at most: the same, in windows."""
-    x = gpu.tensor(np.random.default_rng(0).integers(0, 2**32, 1_500_001, np.uint32))
-    y = gpu.tensor(np.random.default_rng(1).normal(size=1_500_001).astype(np.float32))
+    x = gpu.array(np.random.default_rng(0).integers(0, 2**32, 1_500_001, np.uint32))
+    y = gpu.array(np.random.default_rng(1).normal(size=1_500_001).astype(np.float32))
     whole = vc.reduce(composed, 1 << 16)(x).item(), total(y).item()
     monkeypatch.setattr(type(gpu.device), "max_binding_bytes", property(lambda _: 1 << 20))
     assert (vc.reduce(composed, 1 << 16)(x).item(), total(y).item()) == whole
@@ -108,8 +108,8 @@ def test_more_than_the_device_binds(gpu: vc.Runtime, monkeypatch: pytest.MonkeyP
     in_axes(x[:1_500_000].reshape(3, 500, 1000))
 
 
-def in_axes(x: vc.Tensor) -> None:
-    """Compares sums, and a function that is not commutative, along one, several and all axes of a large tensor."""
+def in_axes(x: vc.Array) -> None:
+    """Compares sums, and a function that is not commutative, along one, several and all axes of a large array."""
     array = x.numpy()
     for axis in (None, 0, 1, (0, 2)):
         found = dot(x, 1, axis=axis, keepdims=axis == 1)
@@ -143,7 +143,7 @@ def in_axes(x: vc.Tensor) -> None:
 def test_the_type_of_the_result(gpu: vc.Runtime, dtype: str, initial: Any, expected: str) -> None:
     x = np.random.default_rng(0).integers(0, 2 if dtype == "float16" else 100, (3, 200)).astype(dtype)
     try:
-        found = vc.reduce(lambda a, b: a + b, initial)(gpu.tensor(x), axis=1)
+        found = vc.reduce(lambda a, b: a + b, initial)(gpu.array(x), axis=1)
     except vc.MissingFeature as missing:
         pytest.skip(str(missing))
     assert found.dtype == expected
@@ -159,30 +159,28 @@ def gcd(a, b):
 @pytest.mark.parametrize("n", [5, 100, 5000])
 def test_a_function_with_loops(gpu: vc.Runtime, n: int) -> None:
     x = np.random.default_rng(n).integers(1, 1000, n).astype(np.int32) * 6
-    assert vc.reduce(gcd, 0)(gpu.tensor(x)).item() == functools.reduce(math.gcd, x.tolist(), 0)
+    assert vc.reduce(gcd, 0)(gpu.array(x)).item() == functools.reduce(math.gcd, x.tolist(), 0)
 
 
 def test_the_function_may_widen(gpu: vc.Runtime) -> None:
-    found = vc.reduce(lambda a, b: a + b * 1.0, 0)(gpu.tensor(np.arange(2000, dtype=np.int32)))
+    found = vc.reduce(lambda a, b: a + b * 1.0, 0)(gpu.array(np.arange(2000, dtype=np.int32)))
     assert (found.dtype, found.item()) == (np.float32, 1999000.0)
 
 
 def test_floats_are_exact_to_rounding_and_the_same_each_time(gpu: vc.Runtime) -> None:
     x = np.random.default_rng(0).normal(size=300_001).astype(np.float32)
-    tensor = gpu.tensor(x)
-    found = {total(tensor).numpy().tobytes() for _ in range(5)} | {
-        total(tensor.reshape(1, -1), axis=1).numpy().tobytes()
-    }
+    array = gpu.array(x)
+    found = {total(array).numpy().tobytes() for _ in range(5)} | {total(array.reshape(1, -1), axis=1).numpy().tobytes()}
     assert len(found) == 1
     exact = math.fsum(x.tolist())
     # Four passes of 64: as many roundings on each element's way at most (Higham 2002, section 4.2).
-    assert abs(total(tensor).item() - exact) <= 4 * 64 * np.finfo(np.float32).eps * abs(x).sum()
+    assert abs(total(array).item() - exact) <= 4 * 64 * np.finfo(np.float32).eps * abs(x).sum()
 
 
 def test_an_initial_value_counts_once(gpu: vc.Runtime) -> None:
     x = np.arange(3000, dtype=np.int32)
     for shape, axis in (((3000,), None), ((3, 1000), 1), ((1000, 3), 0)):
-        found = vc.reduce("a + b", 1000)(gpu.tensor(x.reshape(shape)), axis=axis)
+        found = vc.reduce("a + b", 1000)(gpu.array(x.reshape(shape)), axis=axis)
         assert np.array_equal(found.numpy(), x.reshape(shape).sum(axis) + 1000)
 
 
@@ -191,7 +189,7 @@ def test_of_nothing_it_is_the_initial_value(gpu: vc.Runtime) -> None:
     assert vc.reduce("max(a, b)", -math.inf)(gpu.empty((0, 3))).item() == -math.inf
     assert vc.reduce("a + b", 7)(gpu.empty((2, 0, 3)), axis=1).tolist() == [[7.0] * 3] * 2
     assert total(gpu.empty((2, 0, 3)), axis=0).shape == (0, 3)
-    assert total(gpu.tensor(np.int32(4))).item() == 4
+    assert total(gpu.array(np.int32(4))).item() == 4
 
 
 def test_elements_stay_in_order_where_axes_that_go_are_apart(gpu: vc.Runtime) -> None:
@@ -201,7 +199,7 @@ def test_elements_stay_in_order_where_axes_that_go_are_apart(gpu: vc.Runtime) ->
         rows = x.transpose(*sorted(axis), *kept).reshape(-1, *[x.shape[n] for n in kept])
         expected = functools.reduce(composed, rows, np.full(rows.shape[1:], 1 << 16, np.uint32))
         out = gpu.empty(expected.shape, np.uint32)
-        assert vc.reduce(composed, 1 << 16)(gpu.tensor(x), axis=axis, out=out) is out
+        assert vc.reduce(composed, 1 << 16)(gpu.array(x), axis=axis, out=out) is out
         assert np.array_equal(out.numpy(), expected)
 
 
@@ -217,43 +215,43 @@ def test_the_type_in_which_elements_are_combined(gpu: vc.Runtime) -> None:
 def test_map(gpu: vc.Runtime) -> None:
     x, y = np.arange(300, dtype=np.int32).reshape(3, 1, 100), np.arange(700, dtype=np.int32).reshape(7, 100)
     for axis in (None, 0, 1, 2):
-        assert np.array_equal(dot(gpu.tensor(x), gpu.tensor(y), axis=axis).numpy(), (x * y).sum(axis, np.int32))
+        assert np.array_equal(dot(gpu.array(x), gpu.array(y), axis=axis).numpy(), (x * y).sum(axis, np.int32))
 
     def above(v, limit=50):
         return v > limit
 
     count = vc.reduce(lambda a, b: a + b, 0, map=above)
-    assert (count(gpu.tensor(y)).dtype, count(gpu.tensor(y)).item()) == (np.int32, 649)
-    assert count(gpu.tensor(y), limit=600).item() == 99
-    assert vc.reduce("a + b", 0, map="(x - m) ** 2")(gpu.tensor(y), 350.0).dtype == np.float32
+    assert (count(gpu.array(y)).dtype, count(gpu.array(y)).item()) == (np.int32, 649)
+    assert count(gpu.array(y), limit=600).item() == 99
+    assert vc.reduce("a + b", 0, map="(x - m) ** 2")(gpu.array(y), 350.0).dtype == np.float32
 
 
 def test_out(gpu: vc.Runtime) -> None:
     x = np.arange(5000, dtype=np.int32).reshape(50, 100)
-    tensor, out = gpu.tensor(x), gpu.empty(50, np.float32)
-    assert total(tensor, axis=1, out=out) is out
+    array, out = gpu.array(x), gpu.empty(50, np.float32)
+    assert total(array, axis=1, out=out) is out
     assert np.array_equal(out.numpy(), x.sum(1).astype(np.float32))
-    row = tensor[0]
-    total(tensor, axis=0, out=row)  # over what is read
+    row = array[0]
+    total(array, axis=0, out=row)  # over what is read
     assert np.array_equal(row.numpy(), x.sum(0))
     scalar = gpu.empty((), np.int32)
-    total(gpu.tensor(x.astype(np.uint32)), out=scalar)
+    total(gpu.array(x.astype(np.uint32)), out=scalar)
     assert scalar.item() == x.sum()
 
 
 def test_graphs_and_handles(clean_handles: None) -> None:
     with vc.Runtime() as runtime:
         record_and_run(runtime)
-        assert total(runtime.tensor(np.ones(100_000, np.int32))).item() == 100_000
+        assert total(runtime.array(np.ones(100_000, np.int32))).item() == 100_000
 
 
 def record_and_run(gpu: vc.Runtime) -> None:
     """Reductions of several passes, whose temporaries may share memory; replayed on other data."""
-    x = gpu.tensor(np.arange(100_000, dtype=np.int32))
+    x = gpu.array(np.arange(100_000, dtype=np.int32))
     with gpu.record(x=x) as step:
         one, two = total(step["x"]), largest(step["x"])
         three = dot(step["x"], two)
-    for data in (x, gpu.tensor(np.arange(100_000, dtype=np.int32)[::-1] // 3)):
+    for data in (x, gpu.array(np.arange(100_000, dtype=np.int32)[::-1] // 3)):
         step.run(x=data)
         array = data.numpy()
         assert one.item() == array.sum(dtype=np.int32)
@@ -287,11 +285,11 @@ def test_errors(gpu: vc.Runtime) -> None:
         (TypeError, "an axis is an int, a tuple of ints, or None for all; got 1.5", lambda: total(x, axis=1.5)),
         (TypeError, r"an axis is an int, .*; got \[0\]", lambda: total(x, axis=[0])),
         (ValueError, r"each axis is reduced once; got \(0, -2\)", lambda: total(x, axis=(0, -2))),
-        (TypeError, "a tensor's dtype must be one of .*; got '<c8'", lambda: total(x, dtype=np.complex64)),
+        (TypeError, "an array's dtype must be one of .*; got '<c8'", lambda: total(x, dtype=np.complex64)),
         (ValueError, "axis 2 of 2; axes count from 0", lambda: total(x, axis=2)),
         (ValueError, r"returns a result of shape \(4,\); out has \(\)", lambda: total(x, axis=0, out=gpu.zeros(()))),
         (TypeError, "float32, and out holds int32", lambda: total(x, out=gpu.zeros((), np.int32))),
-        (TypeError, "out is a tensor; got list", lambda: total(x, out=[])),
+        (TypeError, "out is an array; got list", lambda: total(x, out=[])),
         (ValueError, "share memory", lambda: total(x, axis=0, out=gpu.zeros(1).broadcast_to(x.shape[1:]))),
         (vc.KernelError, r"& takes integers(?s:.*)a & b\n +\^", lambda: vc.reduce("a & b", 0)(x)),
         (vc.KernelError, "it returns a tuple of 2", lambda: vc.reduce(pair, 0)(x)),

@@ -46,7 +46,7 @@ def agree(gpu: Any, x: Array, y: Array) -> None:
     """Compares with numpy; of a device that takes subnormal numbers for zero, only fmod is exact for them."""
     found = [gpu.empty(x.shape, x.dtype) for _ in range(3)]
     try:
-        divided(*found, gpu.tensor(x), gpu.tensor(y))
+        divided(*found, gpu.array(x), gpu.array(y))
     except vc.MissingFeature:
         pytest.skip("the device has no such type")
     expected = of_numpy(x, y)
@@ -161,15 +161,15 @@ def test_their_loops_are_watched_where_a_driver_cuts_loops(
 ) -> None:
     n, x = 200, np.linspace(1, 2, 64, dtype=np.float32)
     y = np.where(np.arange(64) % 2, 1e-6, 3).astype(np.float32)  # the squares of half of them take two iterations
-    out, tensors = gpu.zeros(64), [gpu.tensor(x), gpu.tensor(y)]
+    out, arrays = gpu.zeros(64), [gpu.array(x), gpu.array(y)]
     try:
         limit_to(gpu, monkeypatch, 1000)
         if records:
             with gpu.record() as graph:
-                walk(out, *tensors, n)
+                walk(out, *arrays, n)
             graph.run()
         else:
-            walk(out, *tensors, n)
+            walk(out, *arrays, n)
         found = out.numpy()
     finally:
         gpu._kernels.clear()
@@ -221,7 +221,7 @@ def test_integers_by_positive_constants_round_down(gpu: vc.Runtime, dtype: Any) 
     x = np.array([value for value in values if limits.min <= value <= limits.max], dtype)
     found = [gpu.zeros((x.size, len(DIVISORS)), dtype) for _ in range(2)]
     try:
-        by_constants[(x.size + 63) // 64, 64](gpu.tensor(x), *found)
+        by_constants[(x.size + 63) // 64, 64](gpu.array(x), *found)
     except vc.MissingFeature:
         pytest.skip(f"the device has no {np.dtype(dtype)}")
     by = np.array(DIVISORS, dtype)

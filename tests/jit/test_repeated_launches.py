@@ -30,22 +30,22 @@ def numbered(out: Any, first: Any) -> None:
 
 
 def test_values_change_while_types_stay(gpu: vc.Runtime) -> None:
-    x, out = gpu.tensor(np.arange(5, dtype=np.float32)), gpu.zeros(5)
+    x, out = gpu.array(np.arange(5, dtype=np.float32)), gpu.zeros(5)
     for factor in (1.0, 2.5, -3.0):
         scaled(x, out, factor)
         assert np.array_equal(out.numpy(), np.arange(5, dtype=np.float32) * np.float32(factor))
 
 
-def test_the_tensors_of_the_call_are_taken_not_those_of_the_first(gpu: vc.Runtime) -> None:
-    tensors = [gpu.tensor(np.full(64, n, np.float32)) for n in range(4)]
+def test_the_arrays_of_the_call_are_taken_not_those_of_the_first(gpu: vc.Runtime) -> None:
+    arrays = [gpu.array(np.full(64, n, np.float32)) for n in range(4)]
     for _ in range(3):
         for n in range(3):
-            scaled(tensors[n], tensors[3], 1.0)
-            assert (tensors[3].numpy() == n).all()
+            scaled(arrays[n], arrays[3], 1.0)
+            assert (arrays[3].numpy() == n).all()
 
 
 def test_an_int_that_needs_a_wider_type_is_seen_both_ways(gpu: vc.Runtime) -> None:
-    x, out = gpu.tensor(np.ones(4, np.uint32)), gpu.zeros(4, np.uint32)
+    x, out = gpu.array(np.ones(4, np.uint32)), gpu.zeros(4, np.uint32)
     for factor in (3, 3_000_000_000, 5, 4_000_000_000, 2**31 - 1):
         scaled(x, out, factor)
         assert (out.numpy() == factor).all()
@@ -64,7 +64,7 @@ def test_views_of_the_same_bytes_in_another_shape(gpu: vc.Runtime) -> None:
 
 
 def test_a_constant_from_outside_changes_between_launches(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
-    x, out = gpu.tensor(np.ones(4, np.float32)), gpu.zeros(4)
+    x, out = gpu.array(np.ones(4, np.float32)), gpu.zeros(4)
     for value in (1, 2, 3, 1):
         monkeypatch.setitem(globals(), "SCALE", value)
         scaled(x, out, 2.0)
@@ -72,7 +72,7 @@ def test_a_constant_from_outside_changes_between_launches(gpu: vc.Runtime, monke
 
 
 def test_grids_differ(gpu: vc.Runtime) -> None:
-    x, out = gpu.tensor(np.ones(128, np.float32)), gpu.zeros(128)
+    x, out = gpu.array(np.ones(128, np.float32)), gpu.zeros(128)
     for groups, n in ((1, 32), (2, 64), (1, 32)):
         out.fill(0)
         scaled[groups, 32](x, out, 1.0)
@@ -83,7 +83,7 @@ def test_grids_differ(gpu: vc.Runtime) -> None:
 
 
 def test_a_graph_records_what_has_been_launched_before(gpu: vc.Runtime) -> None:
-    x, out = gpu.tensor(np.ones(4, np.float32)), gpu.zeros(4)
+    x, out = gpu.array(np.ones(4, np.float32)), gpu.zeros(4)
     scaled(x, out, 2.0)
     with gpu.record() as graph:
         scaled(x, out, 2.0)
@@ -93,9 +93,9 @@ def test_a_graph_records_what_has_been_launched_before(gpu: vc.Runtime) -> None:
     assert (out.numpy() == 2).all()
 
 
-def test_closed_tensors_and_runtimes_are_refused_and_functions_keep_none_alive() -> None:
+def test_closed_arrays_and_runtimes_are_refused_and_functions_keep_none_alive() -> None:
     runtime = vc.Runtime()
-    x, out = runtime.tensor(np.ones(4, np.float32)), runtime.zeros(4)
+    x, out = runtime.array(np.ones(4, np.float32)), runtime.zeros(4)
     scaled(x, out, 1.0)
     scaled(x, out, 1.0).result()
     x.close()
@@ -112,7 +112,7 @@ def test_closed_tensors_and_runtimes_are_refused_and_functions_keep_none_alive()
 
 def test_two_runtimes_take_turns() -> None:
     with vc.Runtime() as one, vc.Runtime() as other:
-        pairs = [(gpu.tensor(np.full(8, n, np.float32)), gpu.zeros(8)) for n, gpu in enumerate((one, other), 1)]
+        pairs = [(gpu.array(np.full(8, n, np.float32)), gpu.zeros(8)) for n, gpu in enumerate((one, other), 1)]
         for _ in range(3):
             for n, (x, out) in enumerate(pairs, 1):
                 scaled(x, out, 1.0)
@@ -128,22 +128,22 @@ def biased(x: Any, a: Any) -> Any:
 
 
 class TestElements:
-    """Calls of functions of elements and of reductions on the same tensors."""
+    """Calls of functions of elements and of reductions on the same arrays."""
 
     def test_values_change_while_types_stay(self, gpu: vc.Runtime) -> None:
-        x, out = gpu.tensor(np.arange(5, dtype=np.float32)), gpu.zeros(5)
+        x, out = gpu.array(np.arange(5, dtype=np.float32)), gpu.zeros(5)
         for a in (1.0, 2.5, -3.0):
             assert biased(x, a, out=out) is out
             assert np.array_equal(out.numpy(), np.arange(5, dtype=np.float32) * np.float32(a) + 1)
 
     def test_types_of_numbers(self, gpu: vc.Runtime) -> None:
-        x, out = gpu.tensor(np.ones(4, np.float32)), gpu.zeros(4)
+        x, out = gpu.array(np.ones(4, np.float32)), gpu.zeros(4)
         for a in (3, 2**31, True, np.bool_(True), 2.5, np.uint32(7), np.int32(-5), 5, -(2**31), np.float32(0.5)):
             biased(x, a, out=out)
             assert (out.numpy() == np.float32(a) + np.float32(1)).all()
 
     def test_a_captured_global_changes(self, gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
-        x, out = gpu.tensor(np.ones(4, np.float32)), gpu.zeros(4)
+        x, out = gpu.array(np.ones(4, np.float32)), gpu.zeros(4)
         for value in (1, 2, 3, 1):
             monkeypatch.setitem(globals(), "BIAS", value)
             biased(x, 2.0, out=out)
@@ -151,7 +151,7 @@ class TestElements:
             assert (biased(x, 2.0).numpy() == 2 + value).all()
 
     def test_arguments_and_results_are_not_confused(self, gpu: vc.Runtime) -> None:
-        one, other, out = (gpu.tensor(np.full(4, n, np.float32)) for n in (1, 2, 3))
+        one, other, out = (gpu.array(np.full(4, n, np.float32)) for n in (1, 2, 3))
         difference = vc.elementwise("x - y")
         for _ in range(2):
             difference(one, other, out=out)
@@ -164,7 +164,7 @@ class TestElements:
 
     def test_a_shifted_result_is_copied_each_time(self, gpu: vc.Runtime) -> None:
         numbers = np.arange(200, dtype=np.float32)
-        x = gpu.tensor(numbers)
+        x = gpu.array(numbers)
         for _ in range(3):
             biased(x[:-64], 1.0, out=x[64:])
             numbers[64:] = numbers[:-64] + 1
@@ -172,7 +172,7 @@ class TestElements:
 
     def test_several_results(self, gpu: vc.Runtime) -> None:
         both = vc.elementwise("x + 1, x * 2")
-        x, outs = gpu.tensor(np.arange(4, dtype=np.float32)), (gpu.zeros(4), gpu.zeros(4))
+        x, outs = gpu.array(np.arange(4, dtype=np.float32)), (gpu.zeros(4), gpu.zeros(4))
         for _ in range(2):
             assert both(x, out=outs) == outs
             assert [each.numpy().tolist() for each in outs] == [[1, 2, 3, 4], [0, 2, 4, 6]]
@@ -180,7 +180,7 @@ class TestElements:
             both(x, out=outs[0])
 
     def test_a_graph_records_what_has_been_launched_before(self, gpu: vc.Runtime) -> None:
-        x, out, total = gpu.tensor(np.ones(200, np.float32)), gpu.zeros(200), vc.reduce("a + b", 0)
+        x, out, total = gpu.array(np.ones(200, np.float32)), gpu.zeros(200), vc.reduce("a + b", 0)
         result = gpu.zeros(())
         for _ in range(2):
             biased(x, 2.0, out=out)
@@ -195,7 +195,7 @@ class TestElements:
 
     def test_reductions_of_other_axes_and_numbers(self, gpu: vc.Runtime) -> None:
         numbers = np.arange(100 * 70, dtype=np.float32).reshape(100, 70) % 13
-        x, total = gpu.tensor(numbers), vc.reduce("a + b", 0, map="x * k")
+        x, total = gpu.array(numbers), vc.reduce("a + b", 0, map="x * k")
         for k in (1.0, 2.0, 3, True):
             for axis in (0, 1, None, (0, 1)):
                 for keepdims in (False, True):
@@ -212,7 +212,7 @@ def test_changing_constants_do_not_accumulate_kernels(monkeypatch: pytest.Monkey
     monkeypatch.setattr("vkcompute.jit.compilation.cache._MAX_PER_KEY", 2)
     before = live_counts().get("ComputePipeline", 0)
     with vc.Runtime() as runtime:
-        x, out = runtime.tensor(np.ones(4, np.float32)), runtime.zeros(4)
+        x, out = runtime.array(np.ones(4, np.float32)), runtime.zeros(4)
         for value in range(20):
             monkeypatch.setitem(globals(), "SCALE", value)
             monkeypatch.setitem(globals(), "BIAS", value)

@@ -1,4 +1,4 @@
-"""Loops over tuples, vectors, tensors, enumerate and zip, against the same functions run by Python."""
+"""Loops over tuples, vectors, arrays, enumerate and zip, against the same functions run by Python."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def tuples(k, x, out):
 
 
 @vc.kernel
-def tensors(table, x, out):
+def arrays(table, x, out):
     i = vc.global_id(0)
     for v in x:
         out[i, 0] += v
@@ -116,7 +116,7 @@ def nothing_to_do(k, out):
     [
         (nothing_to_do, (K, np.zeros((N, 3), np.int32))),
         (tuples, (K - 5, X, np.zeros((N, 6), np.float32))),
-        (tensors, (np.arange(12, dtype=np.int32).reshape(3, 4), X, np.zeros((N, 6), np.float32))),
+        (arrays, (np.arange(12, dtype=np.int32).reshape(3, 4), X, np.zeros((N, 6), np.float32))),
         (rows, (K - 5, np.zeros((N, 3), np.float32))),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
@@ -222,7 +222,7 @@ def test_tuples_are_indexed_by_numbers_of_all_types(gpu: Any, dtype: Any) -> Non
     k = np.concatenate([k, np.array([-1, -5, -128], dtype)]) if np.dtype(dtype).kind == "i" else k
     out = gpu.zeros((len(k), 4), np.float32)
     try:
-        looked_up[-(-len(k) // 64), 64](gpu.tensor(k), out)
+        looked_up[-(-len(k) // 64), 64](gpu.array(k), out)
     except vc.MissingFeature as missing:
         pytest.skip(str(missing))
 

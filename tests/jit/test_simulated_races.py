@@ -66,7 +66,7 @@ def test_what_has_no_race_is_the_same_in_any_order(gpu: vc.Runtime, data: st.Dat
     text += [f"    {line}" for line in [*lines, "vc.barrier()", "out[here + 4 * group] = n + tile[here] * 100"]]
     kernel = vc.kernel(module("\n".join(text) + "\n").kernel)
     x, out, sums = np.arange(4, dtype=np.int32), np.zeros(8, np.int32), np.zeros(4, np.int32)
-    tensors = [gpu.tensor(each) for each in (x, out, sums)]
+    arrays = [gpu.array(each) for each in (x, out, sums)]
     try:
         kernel.simulate[2, 4](x, out, sums)
     except KernelError as error:
@@ -74,6 +74,6 @@ def test_what_has_no_race_is_the_same_in_any_order(gpu: vc.Runtime, data: st.Dat
             raise
         return
     if not any("n ^= vc.atomic" in line for line in lines):  # what these give depends on the order
-        kernel[2, 4](*tensors)
-        assert np.array_equal(tensors[1].numpy(), out)
-        assert np.array_equal(tensors[2].numpy(), sums)
+        kernel[2, 4](*arrays)
+        assert np.array_equal(arrays[1].numpy(), out)
+        assert np.array_equal(arrays[2].numpy(), sums)

@@ -247,8 +247,8 @@ def halves(x, out):
         out[i] = x[i] / 2
 
 
-def test_tensors_are_downloaded_and_written_back(gpu: vc.Runtime) -> None:
-    x, out = gpu.tensor(np.arange(5, dtype=np.int32)), gpu.zeros(5)
+def test_arrays_are_downloaded_and_written_back(gpu: vc.Runtime) -> None:
+    x, out = gpu.array(np.arange(5, dtype=np.int32)), gpu.zeros(5)
     before = out.numpy()
     halves.simulate(x, out)
     assert before.tolist() == [0] * 5
@@ -298,7 +298,7 @@ WRITES: list[Any] = [
 
 
 @pytest.mark.parametrize("write", WRITES)
-def test_what_else_writes_a_tensor_writes_all_of_it(gpu: vc.Runtime, write: Any) -> None:
+def test_what_else_writes_a_array_writes_all_of_it(gpu: vc.Runtime, write: Any) -> None:
     """For all that a simulation knows: others say no more than that they write."""
     x, y = gpu.full(6, 4.0), gpu.empty(6)
     halves.simulate[1, 2](x, y)
@@ -316,7 +316,7 @@ def counted(x):
     x[vc.global_id(0)] += 1
 
 
-def test_simulations_in_threads_on_one_tensor_lose_nothing(gpu: vc.Runtime) -> None:
+def test_simulations_in_threads_on_one_array_lose_nothing(gpu: vc.Runtime) -> None:
     x = gpu.zeros(4, np.int32)
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda _: counted.simulate[1, 4](x), range(40)))
@@ -346,7 +346,7 @@ def test_what_a_simulation_takes() -> None:
     for args, error, message in [
         ((x, frozen), ValueError, "the kernel writes out, and the array given for it is read-only; copy it"),
         ((x, np.broadcast_to(x[:1], 8)), ValueError, "the array given for it is read-only; copy it"),
-        ((x, [0.0]), TypeError, "takes numpy arrays, tensors and numbers; got list for out"),
+        ((x, [0.0]), TypeError, "takes numpy arrays, arrays and numbers; got list for out"),
         ((x, x.astype(complex)), TypeError, "got an array of complex128 for out"),
         ((x, x.astype(">f4")), TypeError, "got an array of >f4"),
         ((x,), TypeError, r"halves\(\): missing a required argument: 'out'"),
@@ -354,7 +354,7 @@ def test_what_a_simulation_takes() -> None:
     ]:
         with pytest.raises(error, match=message):
             halves.simulate(*args)
-    with pytest.raises(ValueError, match=r"assigns to no tensor.*: give the grid"):
+    with pytest.raises(ValueError, match=r"assigns to no array.*: give the grid"):
         vc.kernel(nothing).simulate(x)
     with pytest.raises(ValueError, match=r"workgroups of \(0, 1, 1\) invocations"):
         halves.simulate[1, 0](x, x.copy())
@@ -415,7 +415,7 @@ def test_floats_are_the_devices(gpu: vc.Runtime) -> None:
     x, y = ((rng.standard_normal(n) * 10.0 ** rng.uniform(-6, 6, n)).astype(np.float32) for _ in range(2))
     k = rng.integers(-(2**31), 2**31, n).astype(np.int32)
     out, simulated = gpu.zeros((13, n)), np.zeros((13, n), np.float32)
-    float_arithmetic[n // 64, 64](gpu.tensor(x), gpu.tensor(y), gpu.tensor(k), out)
+    float_arithmetic[n // 64, 64](gpu.array(x), gpu.array(y), gpu.array(k), out)
     float_arithmetic.simulate[n // 64, 64](x, y, k, simulated)
     np.testing.assert_array_max_ulp(out.numpy(), simulated, 3)
 
@@ -476,7 +476,7 @@ def test_constants_and_functions_of_classes_and_closures(gpu: vc.Runtime) -> Non
     kernel, x = made(np.uint8(5)), np.arange(8, dtype=np.float32)
     out, simulated = gpu.zeros((8, 4)), np.zeros((8, 4), np.float32)
     try:
-        kernel[1, 8](gpu.tensor(x), out)
+        kernel[1, 8](gpu.array(x), out)
     except vc.MissingFeature as missing:
         pytest.skip(str(missing))
     kernel.simulate[1, 8](x, simulated)
@@ -508,7 +508,7 @@ def test_limits_without_a_device() -> None:
             filling(n).simulate[1, invocations](out)
 
 
-def test_limits_are_those_of_the_device_of_the_tensors(gpu: vc.Runtime) -> None:
+def test_limits_are_those_of_the_device_of_the_arrays(gpu: vc.Runtime) -> None:
     limits = gpu.device.physical.limits
     most, n = limits["maxComputeWorkGroupInvocations"], limits["maxComputeSharedMemorySize"] // 4
     for kernel in (filling(n), filling(n).simulate):

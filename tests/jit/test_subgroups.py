@@ -35,10 +35,10 @@ def places(place):
     place[i, 2] = vc.subgroup.size()
 
 
-def launch(kernel: Any, *tensors: Any) -> None:
+def launch(kernel: Any, *arrays: Any) -> None:
     """Launches as all kernels here are; skips what the device has not."""
     try:
-        kernel[N_GROUPS, GROUP](*tensors)
+        kernel[N_GROUPS, GROUP](*arrays)
     except MissingFeature as missing:
         pytest.skip(str(missing))
 
@@ -92,7 +92,7 @@ def test_reductions(gpu: vc.Runtime, name: str, dtype: str) -> None:
             picked[i] = function(x[i])
 
     array = data(dtype, 0)
-    x, out, picked = gpu.tensor(array), gpu.zeros(array.size, dtype), gpu.zeros(array.size, dtype)
+    x, out, picked = gpu.array(array), gpu.zeros(array.size, dtype), gpu.zeros(array.size, dtype)
     launch(vc.kernel(reduced), x, out, picked)
     for members in subgroups(gpu):
         expected = ufunc.reduce(array[members], dtype=dtype)
@@ -113,7 +113,7 @@ def test_scans(gpu: vc.Runtime, name: str, dtype: str) -> None:
 
     array, ufunc = data(dtype, 1), UFUNCS[name]
     out, below = gpu.zeros(array.size, dtype), gpu.zeros(array.size, dtype)
-    launch(vc.kernel(scanned), gpu.tensor(array), out, below)
+    launch(vc.kernel(scanned), gpu.array(array), out, below)
     info = np.iinfo(dtype) if dtype in INTEGERS else None
     low, high = (info.min, info.max) if info else (-np.inf, np.inf)
     first = {"add": 0, "mul": 1, "min": high, "max": low}[name]
@@ -156,7 +156,7 @@ def votes(x, out):
 def test_votes_of_those_that_come(gpu: vc.Runtime) -> None:
     array = np.random.default_rng(2).integers(0, 4, N_GROUPS * GROUP).astype(np.int32)
     out = gpu.full((array.size, 8), 9, np.int32)
-    launch(votes, gpu.tensor(array), out)
+    launch(votes, gpu.array(array), out)
     found = out.numpy()
     assert np.all(found[array == 3] == 9)
     for members in subgroups(gpu):
@@ -188,7 +188,7 @@ def test_shuffles(gpu: vc.Runtime, dtype: str) -> None:
 
     array = data("int8", 3).astype(dtype) if dtype == "bool" else data(dtype, 3)
     out = gpu.zeros((9, array.size), dtype)
-    launch(vc.kernel(moved), gpu.tensor(array), 2, out)
+    launch(vc.kernel(moved), gpu.array(array), 2, out)
     assert GROUP % n == 0  # so that every lane is there
     for members in subgroups(gpu):
         mine, k = array[members], np.arange(n)
@@ -226,7 +226,7 @@ def whole(x, out):
 
 def test_sums_of_subgroups_and_workgroups(gpu: vc.Runtime) -> None:
     array = data("int32", 4)
-    x, out, totals = gpu.tensor(array), gpu.zeros(array.size, np.int32), gpu.zeros(N_GROUPS, np.int32)
+    x, out, totals = gpu.array(array), gpu.zeros(array.size, np.int32), gpu.zeros(N_GROUPS, np.int32)
     launch(tree, x, out)
     for members in subgroups(gpu):
         assert set(out.numpy()[members]) == {array[members].sum(dtype=np.int32)}
@@ -253,7 +253,7 @@ def in_control_flow(x, out, n):
 def test_operations_stay_where_they_are(gpu: vc.Runtime, numbers: list[int], n: int) -> None:
     array = np.array(numbers, np.int32)
     out = gpu.zeros((array.size, 4), np.int32)
-    launch(in_control_flow, gpu.tensor(array), out, n)
+    launch(in_control_flow, gpu.array(array), out, n)
     for members in subgroups(gpu):
         mine = array[members]
         columns = np.zeros((len(mine), 4), int)
@@ -303,7 +303,7 @@ def test_what_differs_in_a_workgroup(call: str) -> None:
 REFUSED = [
     ("vc.subgroup.add(n > 3)", "subgroup.add takes numbers; got bool; use & | ^ or not, or count with int(x)"),
     ("vc.subgroup.and_(x[i])", "subgroup.and_ takes integers; got float32; convert with int(x)"),
-    ("vc.subgroup.add(x)", "this takes numbers; got the tensor x"),
+    ("vc.subgroup.add(x)", "this takes numbers; got the array x"),
     ("vc.subgroup.shuffle(n, 1.0)", "an index is an integer; got a Python float; write // for /"),
     ("vc.subgroup.shuffle(n, x[i])", "an index is an integer; got float32; write // for /"),
     ("vc.subgroup.shuffle(n, -1)", "lanes of a subgroup are 0 to 127; got a Python int -1"),

@@ -92,10 +92,10 @@ def test_integer_arithmetic_is_numpys(gpu: vc.Runtime, name: str, data: st.DataO
     y[y == 0] = 5
     if limits.min < 0:
         x[(x == limits.min) & (y == limits.max) | (x == limits.min) & (y == -1)] = 1  # the quotient overflows
-    tensors = [gpu.tensor(each) for each in (x, y, shift)]
+    arrays = [gpu.array(each) for each in (x, y, shift)]
     out, tests = gpu.zeros((n, 17), dtype), gpu.zeros((n, 6), np.int32)
     try:
-        arithmetic[1, n](*tensors, out, tests)
+        arithmetic[1, n](*arrays, out, tests)
     except vc.MissingFeature as missing:
         pytest.skip(str(missing))
     with np.errstate(all="ignore"), warnings.catch_warnings():
@@ -127,7 +127,7 @@ def test_comparisons_of_integers_are_those_of_the_numbers(gpu: vc.Runtime, one: 
     out = gpu.zeros((len(pairs), 6), np.int32)
     try:
         compared[-(-len(pairs) // 64), 64](
-            gpu.tensor(np.array([a for a, _ in pairs], one)), gpu.tensor(np.array([b for _, b in pairs], other)), out
+            gpu.array(np.array([a for a, _ in pairs], one)), gpu.array(np.array([b for _, b in pairs], other)), out
         )
     except vc.MissingFeature as missing:
         assert "8" in one + other or "16" in one + other, missing  # noqa: PT017
@@ -166,7 +166,7 @@ def test_comparisons_of_what_is_widened_with_constants(gpu: vc.Runtime, name: st
     x = np.array([each for each in some if limits.min <= each <= limits.max], name)
     out = gpu.zeros((len(x), 6 * len(LIMITS) + 2), np.int32)
     try:
-        compared_with_constants[1, len(x)](gpu.tensor(x), out, 3)
+        compared_with_constants[1, len(x)](gpu.array(x), out, 3)
     except vc.MissingFeature as missing:
         pytest.skip(str(missing))
     for value, found in zip(x.astype(np.int64).tolist(), out.numpy().tolist(), strict=True):
@@ -195,7 +195,7 @@ def test_mixed_operands(gpu: vc.Runtime, one: str, other: str) -> None:
     quotient = np.float64 if kind.bits == 64 else np.float32
     out = gpu.zeros((n, 5), np.float64 if kind.bits == 64 else np.float32)
     try:
-        mixed[1, n](gpu.tensor(x), gpu.tensor(y), out)
+        mixed[1, n](gpu.array(x), gpu.array(y), out)
     except vc.MissingFeature as missing:
         pytest.skip(str(missing))
     a, b = x.astype(kind.numpy), y.astype(kind.numpy)

@@ -24,7 +24,7 @@ def result(gpu: vc.Runtime, kernel: Any, *args: Any, shape: tuple[int, ...], dty
     """What a kernel with an invocation per row writes to its last argument."""
     out = gpu.zeros(shape, dtype)
     try:
-        kernel[1, ROWS](*[gpu.tensor(each) if isinstance(each, np.ndarray) else each for each in args], out)
+        kernel[1, ROWS](*[gpu.array(each) if isinstance(each, np.ndarray) else each for each in args], out)
     except MissingFeature as missing:
         pytest.skip(str(missing))
     return out.numpy()
@@ -171,7 +171,7 @@ def among(x, out):
 
 
 def test_whether_a_number_is_an_element(gpu: vc.Runtime) -> None:
-    x, out = gpu.tensor(np.array([7, 2, 5, 3], np.float32)), gpu.zeros(4)
+    x, out = gpu.array(np.array([7, 2, 5, 3], np.float32)), gpu.zeros(4)
     among[1, 4](x, out)
     assert out.numpy().tolist() == [1, 1, 3, 2]
 
@@ -209,7 +209,7 @@ def sums(x, out):
 def test_subgroups_of_vectors(gpu: vc.Runtime) -> None:
     n = gpu.device.physical.subgroup_size
     x, out = np.arange(2 * n, dtype=np.int32).reshape(n, 2), gpu.zeros((2, 2), np.int32)
-    sums[1, n](gpu.tensor(x), out)
+    sums[1, n](gpu.array(x), out)
     assert out.numpy().tolist() == [x.sum(0).tolist(), x[0].tolist()]
 
 
@@ -236,7 +236,7 @@ def tuple4(v):
 def test_rows(gpu: vc.Runtime) -> None:
     x, y = numbers("float32", 3, 6), np.stack([numbers("float32", 3, 7), numbers("float32", 3, 8)])
     out = gpu.zeros((ROWS, 3, 4))
-    rows[1, ROWS](gpu.tensor(x), gpu.tensor(y), out)
+    rows[1, ROWS](gpu.array(x), gpu.array(y), out)
     found = out.numpy()
     less = np.where(np.arange(ROWS) > 2, 1, 2)[:, None]
     assert np.array_equal(found[:, 0], np.c_[x, np.full(ROWS, 7)] - less)
@@ -293,7 +293,7 @@ def kernel(x, c, n, m):
 REFUSED = [
     ("vc.float32x3(1, 2)", "float32x3 takes 3 numbers, or one for all; got 2 (a Python int, a Python int)"),
     ("vc.float32x2(v)", "float32x2 takes 2 numbers, or one for all; got 3 (float32x3)"),
-    ("vc.float32x2(x, 1)", "this takes numbers; got the tensor x"),
+    ("vc.float32x2(x, 1)", "this takes numbers; got the array x"),
     ("v + w", "operands are vectors of one length; got float32x3 and int32x2; take parts, as v.xy"),
     ("v + (1, 2, 3)", "tuples have + of two tuples, and * of an int known at compile time; got float32 + a tuple of 3"),
     ("v.q", "float32x3 has no attribute q; it has up to four letters of xyz or rgb, as v.xy"),
@@ -305,13 +305,13 @@ REFUSED = [
     ("v[2:]", "a vector has 2 to 4 elements; this slice has 1; write v[i] for one"),
     ("v[::0]", "the step of a slice is not 0"),
     ("v[0] = 1", "the elements of a vector cannot be assigned; make another vector"),
-    ("v.x = 1", "a kernel assigns to variables and to elements of tensors; vectors are immutable"),
+    ("v.x = 1", "a kernel assigns to variables and to elements of arrays; vectors are immutable"),
     ("x[i] = v", "this takes numbers; got float32x3; take an element, as v.x"),
     ("v @ 2", "@ takes two vectors; got float32x3 and a Python int"),
     ("v @ w", "operands are vectors of one length"),
     ("vc.vector.dot(v, 2.0)", "dot takes vectors; got float32x3 and a Python float; make vectors"),
-    ("np.linalg.norm(x)", "norm takes vectors; got the tensor x (float32, 1-D); make vectors, as vc.float32x3(x"),
-    ("x @ x", "@ takes two vectors; got the tensor x"),
+    ("np.linalg.norm(x)", "norm takes vectors; got the array x (float32, 1-D); make vectors, as vc.float32x3(x"),
+    ("x @ x", "@ takes two vectors; got the array x"),
     ("v & v", "& takes integers; got float32 and float32; write 'and' between"),
     ("float(v)", "this takes numbers; got float32x3; take an element, as v.x"),
     ("x[v] = 1", "x takes 1 indices, one per axis; got 3"),
@@ -321,9 +321,9 @@ REFUSED = [
     ("m[i] = 1", "m takes 2 indices; a row, with one less, takes a vector or a tuple; got a Python int"),
     (
         "x[0] = m[i] + 1",
-        "this takes numbers; got a row of the tensor m (float32, 2-D); give it a length, as vc.float32x3(m",
+        "this takes numbers; got a row of the array m (float32, 2-D); give it a length, as vc.float32x3(m",
     ),
-    ("x[0] = m[i] @ m[0]", "@ takes two vectors; got a row of the tensor m"),
+    ("x[0] = m[i] @ m[0]", "@ takes two vectors; got a row of the array m"),
     (
         "vc.float32x4(m[i], m[0])",
         "float32x4 takes one row, and numbers for 4 elements in all; make vectors of the other rows",
@@ -332,7 +332,7 @@ REFUSED = [
     ("m[i, 0, 0] = 1", "m takes 2 indices, one per axis; got 3; write m[i, j]"),
     ("x[:] = v", "only vectors and tuples have slices"),
     ("t = vc.shared((2, 4), vc.float32); t[0] = v", "rows of the shared array t (float32, 2-D) have 4 elements; got 3"),
-    ("m[i][0][0] = 1", "only tensors, shared arrays and tuples are indexed; got float32"),
+    ("m[i][0][0] = 1", "only arrays, shared arrays and tuples are indexed; got float32"),
     ("vc.vector.cross(w, w)", "int32x2 has no attribute yzx"),
     ("x[1:2]", "only vectors and tuples have slices; index single elements, in a for loop"),
 ]

@@ -1,4 +1,4 @@
-"""Launches on views: strided, offset, reversed, transposed and broadcast tensors, against numpy."""
+"""Launches on views: strided, offset, reversed, transposed and broadcast arrays, against numpy."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def histogram(x, counts):
 
 @st.composite
 def views(draw: st.DrawFn, shape: tuple[int, ...], *, writable: bool) -> tuple[tuple[int, ...], Any]:
-    """A shape, and a function that takes a view of `shape` from a tensor or array of it."""
+    """A shape, and a function that takes a view of `shape` from an array or array of it."""
     order = draw(st.permutations(range(len(shape))))
     base, slices, repeated = [0] * len(shape), [], []
     for axis in order:
@@ -59,7 +59,7 @@ def views(draw: st.DrawFn, shape: tuple[int, ...], *, writable: bool) -> tuple[t
         found = of[(*slices, ...)].transpose(*back)
         if writable:
             return found
-        return found.broadcast_to(shape) if isinstance(of, vc.Tensor) else np.broadcast_to(found, shape)
+        return found.broadcast_to(shape) if isinstance(of, vc.Array) else np.broadcast_to(found, shape)
 
     return tuple(base), view
 
@@ -76,14 +76,14 @@ def test_kernels_take_any_view(
 ) -> None:
     drawn = [data.draw(views(shape, writable=at == 2)) for at in range(3)]
     hosts = [filled(base, dtype, seed + at) for at, (base, _) in enumerate(drawn)]
-    tensors = [gpu.tensor(each) for each in hosts]
-    combine(*[view(each) for (_, view), each in zip(drawn, tensors, strict=True)])
+    arrays = [gpu.array(each) for each in hosts]
+    combine(*[view(each) for (_, view), each in zip(drawn, arrays, strict=True)])
     simulated = [each.copy() for each in hosts]
     combine.simulate(*[view(each) for (_, view), each in zip(drawn, simulated, strict=True)])
     x, y, out = [view(each) for (_, view), each in zip(drawn, hosts, strict=True)]
     out[...] = x * 2 + y[-1]
-    for tensor, changed, host in zip(tensors, hosts, simulated, strict=True):
-        assert np.array_equal(tensor.numpy(), changed), "the elements of the view have changed, and no others"
+    for array, changed, host in zip(arrays, hosts, simulated, strict=True):
+        assert np.array_equal(array.numpy(), changed), "the elements of the view have changed, and no others"
         assert np.array_equal(host, changed)
 
 
@@ -103,18 +103,18 @@ def test_functions_of_elements_take_any_view(
     shapes = [shape, *[shape[max(len(shape) - rank, 0) :] for rank in ranks], shape]
     drawn = [data.draw(views(each, writable=at == 3)) for at, each in enumerate(shapes)]
     hosts = [filled(base, np.dtype(np.int32), seed + at) for at, (base, _) in enumerate(drawn)]
-    tensors = [gpu.tensor(each) for each in hosts]
-    x, y, z, out = [view(each) for (_, view), each in zip(drawn, tensors, strict=True)]
+    arrays = [gpu.array(each) for each in hosts]
+    x, y, z, out = [view(each) for (_, view), each in zip(drawn, arrays, strict=True)]
     a, b, c, d = [view(each) for (_, view), each in zip(drawn, hosts, strict=True)]
     assert np.array_equal(weighted(x, y, z).numpy(), a * 2 - b * c)
     weighted(x, y, z, out=out)
     d[...] = a * 2 - b * c
-    assert np.array_equal(tensors[3].numpy(), hosts[3]), "the elements of the view have changed, and no others"
+    assert np.array_equal(arrays[3].numpy(), hosts[3]), "the elements of the view have changed, and no others"
     weighted(out, 1, x, out=out)
     d[...] = d * 2 - a
     weighted(out[::-1], 1, 1, out=out) if shape else None
     d[...] = d[::-1] * 2 - 1 if shape else d
-    assert np.array_equal(tensors[3].numpy(), hosts[3]), "a result that is an argument, too"
+    assert np.array_equal(arrays[3].numpy(), hosts[3]), "a result that is an argument, too"
 
 
 total = vc.reduce("a + b", 0, map="x * y")
@@ -127,18 +127,18 @@ def test_reductions_take_any_view(gpu: vc.Runtime, shape: tuple[int, ...], seed:
     left = () if axis is None else shape[:axis] + shape[axis + 1 :]
     drawn = [data.draw(views(shape, writable=False)) for _ in range(2)] + [data.draw(views(left, writable=True))]
     hosts = [filled(base, np.dtype(np.int32), seed + at) for at, (base, _) in enumerate(drawn)]
-    tensors = [gpu.tensor(each) for each in hosts]
-    x, y, out = [view(each) for (_, view), each in zip(drawn, tensors, strict=True)]
+    arrays = [gpu.array(each) for each in hosts]
+    x, y, out = [view(each) for (_, view), each in zip(drawn, arrays, strict=True)]
     a, b, d = [view(each) for (_, view), each in zip(drawn, hosts, strict=True)]
     d[...] = (a * b).sum(axis, np.int32)
     assert np.array_equal(total(x, y, axis=axis).numpy(), d)
     total(x, y, axis=axis, out=out)
-    assert np.array_equal(tensors[2].numpy(), hosts[2])
+    assert np.array_equal(arrays[2].numpy(), hosts[2])
 
 
 def test_functions_of_views_in_a_graph(gpu: vc.Runtime) -> None:
     array = np.arange(200, dtype=np.int32)
-    x, out, sums = gpu.tensor(array), gpu.zeros((4, 5), np.int32), gpu.zeros(5, np.int32)
+    x, out, sums = gpu.array(array), gpu.zeros((4, 5), np.int32), gpu.zeros(5, np.int32)
     with gpu.record(x=x[:60]) as graph:
         weighted(graph["x"][3:23].reshape(4, 5), 1, 1, out=out[::-1])
         total(graph["x"][4:64:3][:20], 1, out=sums[2])
@@ -150,7 +150,7 @@ def test_functions_of_views_in_a_graph(gpu: vc.Runtime) -> None:
 
 
 def test_repeated_launches_on_views(gpu: vc.Runtime) -> None:
-    x, out = gpu.tensor(np.arange(100, dtype=np.int32)), gpu.zeros(10, np.int32)
+    x, out = gpu.array(np.arange(100, dtype=np.int32)), gpu.zeros(10, np.int32)
     for start in (0, 1, 40, 1, 0):
         weighted(x[start : start + 30 : 3], 1, 1, out=out)
         assert out.numpy().tolist() == [2 * n - 1 for n in range(start, start + 30, 3)]
@@ -161,7 +161,7 @@ def test_repeated_launches_on_views(gpu: vc.Runtime) -> None:
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "float16", "bool", "float64", "int64"])
 def test_elements_of_other_sizes(gpu: vc.Runtime, dtype: str) -> None:
     array = (np.arange(40) % 2).astype(dtype)
-    x, out = gpu.tensor(array), gpu.zeros(13, np.float32)
+    x, out = gpu.array(array), gpu.zeros(13, np.float32)
     try:
         double(x[37::-3], out)
     except vc.MissingFeature:
@@ -183,14 +183,14 @@ def test_writes_through_views_are_ordered(gpu: vc.Runtime) -> None:
 def test_views_with_atomics_checked_indices_and_rows(gpu: vc.Runtime) -> None:
     counts = gpu.zeros((4, 2), np.int32)
     indices = np.arange(64, dtype=np.int32) % 4
-    histogram[1, 64](gpu.tensor(indices), counts[::-1, 1])
+    histogram[1, 64](gpu.array(indices), counts[::-1, 1])
     assert np.array_equal(counts.numpy(), [[0, 16]] * 4)
 
     @vc.kernel(check_bounds=True)
     def beyond(x, out):
         out[vc.global_id(0)] = x[vc.global_id(0)]
 
-    x = gpu.tensor(np.arange(64, dtype=np.int32))
+    x = gpu.array(np.arange(64, dtype=np.int32))
     with pytest.raises(vc.KernelError, match=r"index 3 is outside of x, whose shape is \(3,\)"):
         beyond[1, 4](x[1:40:13], x[48:]).result()
 
@@ -202,7 +202,7 @@ def test_views_with_atomics_checked_indices_and_rows(gpu: vc.Runtime) -> None:
 
     v = np.arange(1, 25, dtype=np.float32).reshape(2, 3, 4)
     out = gpu.zeros((3, 2, 4))
-    normal[1, 64](gpu.tensor(v)[1].T, out.transpose(2, 0, 1)[:, :, 1])
+    normal[1, 64](gpu.array(v)[1].T, out.transpose(2, 0, 1)[:, :, 1])
     expected = v[1].T / np.linalg.norm(v[1].T, axis=1, keepdims=True)
     assert np.allclose(out.numpy()[:, 1].T, expected, rtol=1e-6)
 
@@ -232,7 +232,7 @@ def test_elements_between_multiples_of_their_size_are_refused(gpu: vc.Runtime) -
 
 def test_views_of_what_a_graph_is_given(gpu: vc.Runtime) -> None:
     array = np.arange(120, dtype=np.int32)
-    x, out = gpu.tensor(array), gpu.zeros(20, np.int32)
+    x, out = gpu.array(array), gpu.zeros(20, np.int32)
     with gpu.record(x=x[:60]) as graph:
         between = graph.empty(20, np.int32)
         double(graph["x"][1:41:2], between[::-1])
@@ -250,7 +250,7 @@ def total_of(x, out):
     out[()] = s
 
 
-def test_tensors_larger_than_a_binding_name_the_limit(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_arrays_larger_than_a_binding_name_the_limit(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(type(gpu.device), "max_binding_bytes", 256)
     x, out = gpu.zeros(1000, np.int32), gpu.zeros((), np.int32)
     with pytest.raises(ValueError, match=r"has 4000 bytes, .* binds at most 256; bind parts of it"):
@@ -260,7 +260,7 @@ def test_tensors_larger_than_a_binding_name_the_limit(gpu: vc.Runtime, monkeypat
 
 def test_transpositions(gpu: vc.Runtime) -> None:
     array = np.arange(24, dtype=np.int32).reshape(2, 3, 4)
-    x = gpu.tensor(array)
+    x = gpu.array(array)
     for args in ((), ((1, 0, 2),), (2, 0, 1), (-1, 0, 1), ([0, 2, 1],)):
         assert np.array_equal(x.transpose(*args).numpy(), array.transpose(*args))
     assert np.array_equal(x.T.numpy(), array.T)

@@ -34,7 +34,7 @@ def test_tiles_turned_around(gpu: vc.Runtime, dtype: str) -> None:
     array = (np.random.default_rng(0).random(5 * GROUP) * 100 % 7).astype(dtype)
     array[::3] = 0
     try:
-        x = gpu.tensor(array)
+        x = gpu.array(array)
         turn(x)
     except MissingFeature as missing:
         pytest.skip(str(missing))
@@ -66,7 +66,7 @@ def test_matrices_multiplied_by_tiles(gpu: vc.Runtime, sizes: tuple[int, int, in
     rng = np.random.default_rng(1)
     a, b = rng.standard_normal((m, k), np.float32), rng.standard_normal((k, n), np.float32)
     out = gpu.empty((m, n))
-    product[(-(-n // TILE), -(-m // TILE)), (TILE, TILE)](gpu.tensor(a), gpu.tensor(b), out)
+    product[(-(-n // TILE), -(-m // TILE)), (TILE, TILE)](gpu.array(a), gpu.array(b), out)
     bound = k * np.finfo(np.float32).eps * (np.abs(a).astype(float) @ np.abs(b))
     assert np.all(np.abs(out.numpy() - a.astype(float) @ b) <= bound)
 
@@ -93,7 +93,7 @@ def test_sums_of_blocks(gpu: vc.Runtime, group: int) -> None:
     array = np.random.default_rng(2).integers(-9, 10, n).astype(np.float32)  # sums are exact
     n_groups = -(-array.size // group)
     sums = gpu.empty(n_groups)
-    block_sums[n_groups, group](gpu.tensor(array), sums)
+    block_sums[n_groups, group](gpu.array(array), sums)
     whole = np.concatenate([array, np.zeros(n_groups * group - array.size, np.float32)])
     assert np.array_equal(sums.numpy(), whole.reshape(n_groups, group).sum(1))
 
@@ -115,7 +115,7 @@ def histogram(x, counts):
 def test_a_histogram(gpu: vc.Runtime) -> None:
     n = 300 if isinstance(gpu, SimulatedRuntime) else 10_000  # which simulated take twenty seconds
     array = np.random.default_rng(3).integers(0, 256, n).astype(np.int32)
-    x, counts = gpu.tensor(array), gpu.zeros(256, np.uint32)
+    x, counts = gpu.array(array), gpu.zeros(256, np.uint32)
     for times in (1, 2):  # a launch that adds reads what the one before has written
         histogram[(array.size + 99) // 100, 100](x, counts)
         assert np.array_equal(counts.numpy(), times * np.bincount(array, minlength=256))
@@ -155,9 +155,9 @@ def test_atomics_combine(gpu: vc.Runtime, name: str, dtype: type[np.integer[Any]
     rng = np.random.default_rng(4)
     array = rng.integers(info.min, info.max, GROUP, dtype, endpoint=True)
     start = rng.integers(info.min, info.max, (2, 3), dtype, endpoint=True)
-    out = gpu.tensor(start)
+    out = gpu.array(start)
     try:
-        vc.kernel(combine)[1, GROUP](gpu.tensor(array), out)
+        vc.kernel(combine)[1, GROUP](gpu.array(array), out)
     except MissingFeature as missing:
         assert info.bits == 64
         pytest.skip(str(missing))
@@ -223,7 +223,7 @@ def test_the_grid_is_over_what_is_assigned_and_not_over_a_counter(gpu: vc.Runtim
     count, x, out = gpu.zeros(1, np.int32), gpu.zeros(1000, np.int32), gpu.zeros(1000, np.int32)
     counted(count, x, out)
     assert count.numpy()[0] == out.numpy().sum() == 1000
-    with pytest.raises(ValueError, match=r"only_counted assigns to no tensor.*give the grid"):
+    with pytest.raises(ValueError, match=r"only_counted assigns to no array.*give the grid"):
         only_counted(count, x)
     only_counted[16, 64](count, x)
     assert count.numpy()[0] == 2000
@@ -323,7 +323,7 @@ REFUSED = [
     ("y = vc.shared(2, vc)", "one of numpy's, as vc.float32; got the module vkcompute", "vc.shared"),
     (
         "vc.atomic.and_(x, 0, 1)",
-        "and_ takes int32, uint32, int64 and uint64; got the tensor x",
+        "and_ takes int32, uint32, int64 and uint64; got the array x",
         "vc.atomic.and_",
     ),
     (
@@ -337,7 +337,7 @@ REFUSED = [
     ("y = vc.shared(2, bool); vc.atomic.or_(y, 0, 1)", "got the shared array y (bool, 1-D); make it", "vc.atomic.or_"),
     ("vc.atomic.compare_exchange(x, 0, 1, 2)", "exchange the index of an element", "vc.atomic.compare_exchange"),
     ("vc.atomic.add(c, 0)", "atomic.add takes 3 arguments; got 2", "vc.atomic.add"),
-    ("vc.atomic.add(c[0], 0, 1)", "only tensors, shared arrays and tuples are indexed; got int32", "vc.atomic.add"),
+    ("vc.atomic.add(c[0], 0, 1)", "only arrays, shared arrays and tuples are indexed; got int32", "vc.atomic.add"),
     ("vc.atomic.add(c, (0, 1), 1)", "c takes 1 indices, one per axis; got 2", "vc.atomic.add"),
 ]
 

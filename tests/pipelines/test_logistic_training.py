@@ -343,7 +343,7 @@ def test_what_ends_training_is_raised_as_it_is_and_all_is_freed(batch_size: int 
         assert not getattr(error, "__notes__", ())
         assert error.__cause__ is None
         del raised
-        error.__traceback__ = None  # whose frames hold tensors
+        error.__traceback__ = None  # whose frames hold arrays
         runtime.device.collect(wait=True)
         assert runtime.device.memory.used_bytes == 0
 

@@ -119,9 +119,9 @@ def test_strided_arrays_and_in_place(gpu: vc.Runtime) -> None:
     assert np.array_equal(a, want * want)
 
 
-def test_tensors_and_unaligned_views_of_them(gpu: vc.Runtime, dtype: str) -> None:
+def test_arrays_and_unaligned_views_of_them(gpu: vc.Runtime, dtype: str) -> None:
     host = random_bits(500, dtype, 9)  # the validation layer compares each region of a copy with all others
-    with gpu.tensor(host) as a:
+    with gpu.array(host) as a:
         assert_same_product(vc.multiply(a, a).numpy(), host, host)
         for start, stop, step in [(1, 401, 1), (0, 256, 1), (64, 499, 1), (3, 400, 7), (400, 3, -2)]:
             part = slice(start, stop, step)
@@ -142,7 +142,7 @@ def test_windows_in_a_graph(gpu: vc.Runtime) -> None:
     multiplier = Multiplier(gpu, "float32")
     multiplier._window_bytes = 1 << 16
     a = np.arange(50_001, dtype=np.float32)
-    x, other, out = gpu.tensor(a), gpu.tensor(a + 1), gpu.zeros(50_001)
+    x, other, out = gpu.array(a), gpu.array(a + 1), gpu.zeros(50_001)
     with gpu.record(x=x) as graph:
         multiplier(graph["x"], np.float32(3), out)
         multiplier(out, graph["x"], out)
@@ -155,7 +155,7 @@ def test_windows_where_an_array_exceeds_the_largest_binding(gpu: vc.Runtime) -> 
     multiplier = Multiplier(gpu, "float32")
     multiplier._window_bytes = 1 << 16
     host = random_bits(100_003, "float32", 1)
-    a, out = gpu.tensor(host), gpu.empty(host.shape)
+    a, out = gpu.array(host), gpu.empty(host.shape)
     multiplier(a, a, out)
     assert_same_product(out.numpy(), host, host)
 
@@ -205,13 +205,13 @@ def test_everything_is_given_back_after_a_failure_in_the_middle(clean_handles: N
         (np.ones(3), np.ones(3, np.float32), TypeError, "one dtype.*float64.*float32"),
         (np.ones(3, int), 2.5, TypeError, "scalar 2.5 is not of int64; give one of it, or convert the array"),
         ("a.npy", 2, TypeError, r"got 'a\.npy'; for \.npy files use multiply_files\(a, b, out\)"),
-        (np.ones(3), None, TypeError, "tensors, arrays and numbers are multiplied; got None"),
+        (np.ones(3), None, TypeError, "arrays, arrays and numbers are multiplied; got None"),
         (np.ma.ones(3), 2, TypeError, r"a masked array has a mask, .* pass array\.filled\(value\)"),
         (np.ones(3, np.int8), 300, ValueError, "300 does not fit int8.*-128 to 127"),
         (np.ones(3, np.uint8), -1, ValueError, "-1 does not fit uint8"),
         (np.ones(3, np.float32), np.float64(2), TypeError, "scalar is float64 and the array float32"),
         (np.ones(3, complex), np.ones(3, complex), TypeError, "complex128"),
-        (np.array(["x"]), np.array(["x"]), TypeError, "a tensor's dtype must be one of"),
+        (np.array(["x"]), np.array(["x"]), TypeError, "an array's dtype must be one of"),
         (np.ones(3, ">f4"), np.ones(3, ">f4"), TypeError, r"astype\('float32'\)"),
     ],
 )
@@ -234,10 +234,10 @@ def test_bad_out(gpu: vc.Runtime) -> None:
         vc.multiply(a, a, np.ones(4, np.float32), runtime=gpu)
     with pytest.raises(ValueError, match="read-only"):
         vc.multiply(a, a, locked, runtime=gpu)
-    with pytest.raises(TypeError, match="out is Tensor"):
+    with pytest.raises(TypeError, match="out is Array"):
         vc.multiply(a, a, gpu.empty(3), runtime=gpu)
     with pytest.raises(TypeError, match="out is ndarray"):
-        vc.multiply(gpu.tensor(a), gpu.tensor(a), a)
+        vc.multiply(gpu.array(a), gpu.array(a), a)
 
 
 @given(shape=st.lists(st.integers(1, 9), min_size=1, max_size=4).map(tuple), most=st.integers(1, 100))
@@ -258,15 +258,15 @@ def test_one_huge_row_of_strided_arrays_is_more_than_one_chunk(gpu: vc.Runtime) 
     assert seen[-1] == (80_000, 80_000)
 
 
-def test_tensors_of_a_group(group: vc.DeviceGroup) -> None:
+def test_arrays_of_a_group(group: vc.DeviceGroup) -> None:
     a = np.arange(60, dtype=np.int32).reshape(20, 3)
-    x, whole, out = group.tensor(a), group.replicate(a[:1]), group.zeros(a.shape, a.dtype)
+    x, whole, out = group.array(a), group.replicate(a[:1]), group.zeros(a.shape, a.dtype)
     assert np.array_equal(vc.multiply(x, x, out).numpy(), a * a)
     assert np.array_equal(out.numpy(), a * a)
     for product in (vc.multiply(x, 2), vc.multiply(2, x)):
         assert product.rows == x.rows
         assert np.array_equal(product.numpy(), a * 2)
-    few = group.tensor(a[:1])  # one device has no row
+    few = group.array(a[:1])  # one device has no row
     assert np.array_equal(vc.multiply(few, few).numpy(), a[:1] * a[:1])
     with group.balance() as launched:
         vc.multiply(x, x, out)
@@ -275,14 +275,14 @@ def test_tensors_of_a_group(group: vc.DeviceGroup) -> None:
         vc.multiply(x, whole)
 
 
-def test_tensors_that_are_not_all_of_one_group(group: vc.DeviceGroup) -> None:
+def test_arrays_that_are_not_all_of_one_group(group: vc.DeviceGroup) -> None:
     a = np.ones((6, 2), np.float32)
-    x, runtime = group.tensor(a), group.runtimes[0]
+    x, runtime = group.array(a), group.runtimes[0]
     for operands in ((a, 2, x), (x, 2, a), (x, a), (a, x)):
         with pytest.raises(TypeError, match="multiplied"):
             vc.multiply(*operands)
-    with pytest.raises(ValueError, match=r"pass group\.tensor"):
-        vc.multiply(x, runtime.tensor(a))
+    with pytest.raises(ValueError, match=r"pass group\.array"):
+        vc.multiply(x, runtime.array(a))
     with pytest.raises(ValueError, match="omit `runtime`"):
         vc.multiply(x, x, runtime=runtime)
 

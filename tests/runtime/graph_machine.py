@@ -1,6 +1,6 @@
 """Random graphs with inputs, temporaries, arrays of the host and graphs within them, and what numpy makes of them.
 
-Tensors 0 to 2 of the machine are inputs of every graph, and a run is given them in any order; tensor 3 is the same in
+Arrays 0 to 2 of the machine are inputs of every graph, and a run is given them in any order; array 3 is the same in
 all runs. So no two names of a program stand for the same bytes, which would be a race inside of a launch.
 """
 
@@ -15,7 +15,7 @@ import numpy as np
 from hypothesis import strategies as st
 from machine import (
     LENGTH,
-    N_TENSORS,
+    N_ARRAYS,
     SMALL,
     Machine,
     Step,
@@ -38,7 +38,7 @@ INPUTS = (0, 1, 2)
 
 
 class Arrays(list):
-    """Arrays for the tensors, the number for the input `k`, and what was fetched, by its step."""
+    """Arrays for the arrays, the number for the input `k`, and what was fetched, by its step."""
 
     k = 0
 
@@ -61,15 +61,15 @@ class GraphMachine(Machine):
 
 @dataclass(frozen=True)
 class Run:
-    """Arguments of a run: which tensor stands for which input, `k`, how often, and whether it is waited for."""
+    """Arguments of a run: which array stands for which input, `k`, how often, and whether it is waited for."""
 
     order: tuple[int, ...]
     k: int
     times: int
     wait: bool
 
-    def inputs(self, tensors: Sequence[Any]) -> dict[str, Any]:
-        return {f"t{i}": tensors[j] for i, j in zip(INPUTS, self.order, strict=True)} | {"k": self.k}
+    def inputs(self, arrays: Sequence[Any]) -> dict[str, Any]:
+        return {f"t{i}": arrays[j] for i, j in zip(INPUTS, self.order, strict=True)} | {"k": self.k}
 
     def arrays(self, current: Arrays, base: Arrays) -> Arrays:
         given = Arrays([*(current[j] for j in self.order), *base[len(INPUTS) :]], current.fetched)
@@ -82,7 +82,7 @@ class ScaleByInput:
     view: View
 
     def on_device(self, m: GraphMachine) -> None:
-        m.scale(self.view.of(m.tensors), m.k, 1)
+        m.scale(self.view.of(m.arrays), m.k, 1)
 
     def on_arrays(self, arrays: Arrays, _base: Arrays) -> None:
         part = self.view.of(arrays)
@@ -95,7 +95,7 @@ class Fetch:
 
     def on_device(self, m: GraphMachine) -> None:
         m.fetched[id(self)] = np.zeros(self.view.length, np.int32)
-        self.view.of(m.tensors).read(m.fetched[id(self)])
+        self.view.of(m.arrays).read(m.fetched[id(self)])
 
     def on_arrays(self, arrays: Arrays, _base: Arrays) -> None:
         arrays.fetched[id(self)] = self.view.of(arrays).copy()
@@ -103,13 +103,13 @@ class Fetch:
 
 @dataclass(frozen=True)
 class Temporaries:
-    """From here on these tensors are others, that last as long as the run."""
+    """From here on these arrays are others, that last as long as the run."""
 
     numbers: frozenset[int]
 
     def on_device(self, m: GraphMachine) -> None:
         for number in sorted(self.numbers):
-            m.tensors[number] = m.graph.empty(LENGTH, np.int32).fill(number)
+            m.arrays[number] = m.graph.empty(LENGTH, np.int32).fill(number)
 
     def on_arrays(self, arrays: Arrays, _base: Arrays) -> None:
         for number in self.numbers:
@@ -133,7 +133,7 @@ class Nested:
     run: Run
 
     def on_device(self, m: GraphMachine) -> None:
-        m.nested[id(self)].submit(self.run.times, **self.run.inputs(m.tensors))
+        m.nested[id(self)].submit(self.run.times, **self.run.inputs(m.arrays))
 
     def on_arrays(self, arrays: Arrays, base: Arrays) -> None:
         self.program.on_arrays(arrays, base, self.run)
@@ -147,11 +147,11 @@ class Program:
 
     def record(self, m: GraphMachine) -> vc.Graph:
         nested = {id(part): part.program.record(m) for part in self.parts if isinstance(part, Nested)}
-        inputs = {f"t{i}": m.tensors[i] for i in INPUTS}
+        inputs = {f"t{i}": m.arrays[i] for i in INPUTS}
         with m.runtime.record(**inputs, k=2) as graph:
             inner = copy.copy(m)
             inner.graph, inner.nested, inner.k = graph, nested, graph["k"]
-            inner.tensors = [*(graph[name] for name in inputs), *m.tensors[len(INPUTS) :]]
+            inner.arrays = [*(graph[name] for name in inputs), *m.arrays[len(INPUTS) :]]
             for part in self.parts:
                 part.on_device(inner)
         return graph
@@ -176,7 +176,7 @@ def graph_programs(depth: int = 2) -> st.SearchStrategy[Program]:
         steps,
         blocks().map(ScaleByInput),
         slices().map(Fetch),
-        st.frozensets(st.integers(0, N_TENSORS - 1), min_size=1, max_size=3).map(Temporaries),
+        st.frozensets(st.integers(0, N_ARRAYS - 1), min_size=1, max_size=3).map(Temporaries),
     ]
     if depth:
         parts.append(st.builds(Nested, graph_programs(depth - 1), runs()))
@@ -194,9 +194,9 @@ def graph_steps(draw: st.DrawFn) -> Step:
         graph = program.record(m)
         for run, between in made:
             if run.wait:
-                graph.run(run.times, **run.inputs(m.tensors))
+                graph.run(run.times, **run.inputs(m.arrays))
             else:
-                m.futures.append(graph.submit(run.times, **run.inputs(m.tensors)))
+                m.futures.append(graph.submit(run.times, **run.inputs(m.arrays)))
             between.on_device(m)
 
     def on_arrays(arrays: list[np.ndarray]) -> None:
@@ -213,17 +213,17 @@ def programs() -> st.SearchStrategy[list[Step]]:
 
 
 def check(machine: GraphMachine, program: list[Step]) -> None:
-    """Run the program on both, and compare every tensor and all that was fetched."""
-    hosts = Arrays([np.random.default_rng(i).integers(-9, 9, LENGTH, np.int32) for i in range(N_TENSORS)], {})
-    for tensor, host in zip(machine.tensors, hosts, strict=True):
-        tensor.write(host)
+    """Run the program on both, and compare every array and all that was fetched."""
+    hosts = Arrays([np.random.default_rng(i).integers(-9, 9, LENGTH, np.int32) for i in range(N_ARRAYS)], {})
+    for array, host in zip(machine.arrays, hosts, strict=True):
+        array.write(host)
     for step in program:
         step.on_device(machine)
         step.on_arrays(hosts)
     for future in machine.futures[::-1]:
         future.result()
-    for tensor, host in zip(machine.tensors, hosts, strict=True):
-        np.testing.assert_array_equal(tensor.numpy(), host)
+    for array, host in zip(machine.arrays, hosts, strict=True):
+        np.testing.assert_array_equal(array.numpy(), host)
     for key, host in hosts.fetched.items():
         np.testing.assert_array_equal(machine.fetched[key], host)
     machine.futures.clear()

@@ -1,6 +1,6 @@
 """Random programs of launches, copies, fills, host accesses and recordings, and what numpy makes of them.
 
-They work on a few int32 tensors, so that results are exact. A program is a list of steps, each of which knows how to
+They work on a few int32 arrays, so that results are exact. A program is a list of steps, each of which knows how to
 run on a device and how to run on arrays.
 """
 
@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import vkcompute as vc
 
-N_TENSORS = 4
+N_ARRAYS = 4
 ALIGN = 64  # elements: views start at multiples of it, 256 bytes, the most that a device may ask of a binding
 LENGTH = 4 * ALIGN + 7  # not a multiple of the workgroup
 
@@ -44,25 +44,25 @@ void main() {{ uint n = min(a.length(), b.length()); if (I < n) {{ a[I] = b[I] *
 
 
 class Machine:
-    """A runtime with the kernels and the tensors of a program."""
+    """A runtime with the kernels and the arrays of a program."""
 
     def __init__(self, runtime: vc.Runtime) -> None:
         self.runtime = runtime
         self.add, self.scale, self.split = (runtime.kernel(vc.glsl(source)) for source in (ADD, SCALE, SPLIT))
-        self.tensors = [runtime.empty(LENGTH, np.int32) for _ in range(N_TENSORS)]
+        self.arrays = [runtime.empty(LENGTH, np.int32) for _ in range(N_ARRAYS)]
 
 
 @dataclass(frozen=True)
 class View:
-    """Part of a tensor."""
+    """Part of an array."""
 
-    tensor: int
+    array: int
     start: int
     stop: int
     step: int = 1
 
-    def of(self, tensors: Sequence[Any]) -> Any:
-        return tensors[self.tensor][self.start : self.stop : self.step]
+    def of(self, arrays: Sequence[Any]) -> Any:
+        return arrays[self.array][self.start : self.stop : self.step]
 
     @property
     def elements(self) -> range:
@@ -73,14 +73,14 @@ class View:
         return len(self.elements)
 
     def overlaps(self, other: View) -> bool:
-        return self.tensor == other.tensor and self.start < other.stop and other.start < self.stop
+        return self.array == other.array and self.start < other.stop and other.start < self.stop
 
 
 @st.composite
 def blocks(draw: st.DrawFn) -> View:
     """A view that a kernel can be bound to."""
     start = draw(st.integers(0, 4)) * ALIGN
-    return View(draw(st.integers(0, N_TENSORS - 1)), start, draw(st.integers(start + 1, LENGTH)))
+    return View(draw(st.integers(0, N_ARRAYS - 1)), start, draw(st.integers(start + 1, LENGTH)))
 
 
 @st.composite
@@ -88,7 +88,7 @@ def slices(draw: st.DrawFn) -> View:
     """Any view."""
     start = draw(st.integers(0, LENGTH - 1))
     stop = draw(st.integers(start + 1, LENGTH))
-    return View(draw(st.integers(0, N_TENSORS - 1)), start, stop, draw(st.sampled_from([1, 1, 1, 2, 3])))
+    return View(draw(st.integers(0, N_ARRAYS - 1)), start, stop, draw(st.sampled_from([1, 1, 1, 2, 3])))
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ def adds(draw: st.DrawFn) -> Step:
 
     return Step(
         f"add({a}, {b}, {out}, {k})",
-        lambda m: m.add(a.of(m.tensors), b.of(m.tensors), out.of(m.tensors), k),
+        lambda m: m.add(a.of(m.arrays), b.of(m.arrays), out.of(m.arrays), k),
         on_arrays,
     )
 
@@ -132,7 +132,7 @@ def scales(draw: st.DrawFn) -> Step:
         part = view.of(arrays)
         part[:] = part * np.int32(k) + np.int32(d)
 
-    return Step(f"scale({view}, {k}, {d})", lambda m: m.scale(view.of(m.tensors), k, d), on_arrays)
+    return Step(f"scale({view}, {k}, {d})", lambda m: m.scale(view.of(m.arrays), k, d), on_arrays)
 
 
 @st.composite
@@ -146,7 +146,7 @@ def splits(draw: st.DrawFn) -> Step:
         b.of(arrays)[:n] += np.arange(n, dtype=np.int32)
 
     groups = -(-min(a.length, b.length) // 32)
-    return Step(f"split({a}, {b})", lambda m: m.split(a.of(m.tensors), b.of(m.tensors), grid=groups), on_arrays)
+    return Step(f"split({a}, {b})", lambda m: m.split(a.of(m.arrays), b.of(m.arrays), grid=groups), on_arrays)
 
 
 @st.composite
@@ -156,13 +156,13 @@ def copies(draw: st.DrawFn) -> Step:
 
     def fits(view: View) -> bool:
         """Long enough, and with no element of the target; elements between those of the target are good."""
-        shared = {*view.elements[:n]} & {*target.elements} if view.tensor == target.tensor else set()
+        shared = {*view.elements[:n]} & {*target.elements} if view.array == target.array else set()
         return view.length >= n and not shared
 
     source = draw(slices().filter(fits))
     return Step(
         f"copy({source}[:{n}] -> {target})",
-        lambda m: target.of(m.tensors).copy_from(source.of(m.tensors)[:n]),
+        lambda m: target.of(m.arrays).copy_from(source.of(m.arrays)[:n]),
         lambda arrays: target.of(arrays).__setitem__(slice(None), source.of(arrays)[:n]),
     )
 
@@ -172,7 +172,7 @@ def fills(draw: st.DrawFn) -> Step:
     view, value = draw(slices()), draw(SMALL)
     return Step(
         f"fill({view}, {value})",
-        lambda m: view.of(m.tensors).fill(value),
+        lambda m: view.of(m.arrays).fill(value),
         lambda arrays: view.of(arrays).fill(value),
         recordable=view.step == 1,
     )
@@ -184,7 +184,7 @@ def writes(draw: st.DrawFn) -> Step:
     data = np.random.default_rng(seed).integers(-9, 9, view.length, np.int32)
     return Step(
         f"write({view}, {seed})",
-        lambda m: view.of(m.tensors).write(data),
+        lambda m: view.of(m.arrays).write(data),
         lambda arrays: view.of(arrays).__setitem__(slice(None), data),
         recordable=False,
     )
@@ -192,11 +192,11 @@ def writes(draw: st.DrawFn) -> Step:
 
 @st.composite
 def reads(draw: st.DrawFn) -> Step:
-    """What the host sees goes into the first tensor, so that a wrong sight shows in the result."""
+    """What the host sees goes into the first array, so that a wrong sight shows in the result."""
     view = draw(slices())
 
     def on_device(m: Machine) -> None:
-        m.tensors[0][0] = view.of(m.tensors).numpy().sum(dtype=np.int32)
+        m.arrays[0][0] = view.of(m.arrays).numpy().sum(dtype=np.int32)
 
     def on_arrays(arrays: list[np.ndarray]) -> None:
         arrays[0][0] = view.of(arrays).sum(dtype=np.int32)
@@ -206,11 +206,11 @@ def reads(draw: st.DrawFn) -> Step:
 
 @st.composite
 def replacements(draw: st.DrawFn) -> Step:
-    """A tensor is dropped, with work on it pending, and its memory may be used again at once."""
-    number = draw(st.integers(0, N_TENSORS - 1))
+    """An array is dropped, with work on it pending, and its memory may be used again at once."""
+    number = draw(st.integers(0, N_ARRAYS - 1))
 
     def on_device(m: Machine) -> None:
-        m.tensors[number] = m.runtime.full(LENGTH, number, np.int32)
+        m.arrays[number] = m.runtime.full(LENGTH, number, np.int32)
 
     return Step(f"replace({number})", on_device, lambda arrays: arrays[number].fill(number), recordable=False)
 
@@ -251,14 +251,14 @@ def programs() -> st.SearchStrategy[list[Step]]:
 
 
 def check(machine: Machine, program: list[Step]) -> None:
-    """Run the program on both, and compare every tensor."""
-    hosts = [np.random.default_rng(i).integers(-9, 9, LENGTH, np.int32) for i in range(N_TENSORS)]
-    for tensor, host in zip(machine.tensors, hosts, strict=True):
-        tensor.write(host)
+    """Run the program on both, and compare every array."""
+    hosts = [np.random.default_rng(i).integers(-9, 9, LENGTH, np.int32) for i in range(N_ARRAYS)]
+    for array, host in zip(machine.arrays, hosts, strict=True):
+        array.write(host)
     for step in program:
         step.on_device(machine)
         step.on_arrays(hosts)
-    for number, (tensor, host) in enumerate(zip(machine.tensors, hosts, strict=True)):
-        found = tensor.numpy()
+    for number, (array, host) in enumerate(zip(machine.arrays, hosts, strict=True)):
+        found = array.numpy()
         wrong = np.flatnonzero(found != host)
-        assert not len(wrong), f"tensor {number} differs at {wrong}: {found[wrong]} for {array[wrong]}"
+        assert not len(wrong), f"array {number} differs at {wrong}: {found[wrong]} for {array[wrong]}"

@@ -1,4 +1,4 @@
-"""Copies within one tensor and with broadcasting: as numpy assigns, or refused where bytes are shared."""
+"""Copies within one array and with broadcasting: as numpy assigns, or refused where bytes are shared."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def indices() -> st.SearchStrategy[tuple[slice, slice]]:
 
 
 @given(source=indices(), target=indices())
-def test_copies_within_a_tensor(gpu: vc.Runtime, source: Any, target: Any) -> None:
+def test_copies_within_a_array(gpu: vc.Runtime, source: Any, target: Any) -> None:
     host = np.arange(42, dtype=np.int32).reshape(SHAPE)
-    device = gpu.tensor(host)
+    device = gpu.array(host)
     try:
         want = host.copy()
         want[target] = host[source]
@@ -45,11 +45,11 @@ def test_copies_within_a_tensor(gpu: vc.Runtime, source: Any, target: Any) -> No
 
 def test_columns_rows_and_itself(gpu: vc.Runtime) -> None:
     host = np.arange(42, dtype=np.float32).reshape(SHAPE)
-    x = gpu.tensor(host)
+    x = gpu.array(host)
     x[:, 0] = x[:, 5]
     host[:, 0] = host[:, 5]
     x[:] = x
-    row = gpu.tensor(np.arange(7, dtype=np.float32))
+    row = gpu.array(np.arange(7, dtype=np.float32))
     x[1:3] = row
     host[1:3] = np.arange(7)
     assert np.array_equal(x.numpy(), host)

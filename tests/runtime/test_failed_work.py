@@ -32,7 +32,7 @@ layout(local_size_x = 64) in;
 layout(binding = 0) buffer A { int a[]; };
 void main() { uint i = gl_GlobalInvocationID.x; if (i < a.length()) a[i] = a[i] * 2 + 1; }
 """
-N_TENSORS, LENGTH = 4, 100
+N_ARRAYS, LENGTH = 4, 100
 
 
 class Injected(RuntimeError):
@@ -40,13 +40,13 @@ class Injected(RuntimeError):
 
 
 class Machine:
-    """A runtime whose calls fail on demand, and tensors on it."""
+    """A runtime whose calls fail on demand, and arrays on it."""
 
     def __init__(self, faults: Faults, **options: Any) -> None:
         self.faults = faults
         self.runtime = open_runtime(**{"submit_limit_s": None, **options})  # or a first launch is several submits
         self.add, self.bump = self.runtime.kernel(vc.glsl(ADD)), self.runtime.kernel(vc.glsl(BUMP))
-        self.tensors = [self.runtime.full(LENGTH, i, np.int32) for i in range(N_TENSORS)]
+        self.arrays = [self.runtime.full(LENGTH, i, np.int32) for i in range(N_ARRAYS)]
         self.runtime.wait()
 
     def submits_fail(self, after: int = 0) -> None:
@@ -73,7 +73,7 @@ def fails(use: Callable[[], object]) -> None:
 
 
 def test_a_failed_batch_and_what_depends_on_it(machine: Machine) -> None:
-    a, b, c, d = machine.tensors
+    a, b, c, d = machine.arrays
     add, bump, runtime = machine.add, machine.bump, machine.runtime
     with runtime.record() as reads_c, watched():
         add(c, c, d)
@@ -111,7 +111,7 @@ async def awaited(future: vc.Future) -> None:
 
 
 def test_what_does_not_depend_on_a_failed_batch_completes(machine: Machine) -> None:
-    a, b, c, d = machine.tensors
+    a, b, c, d = machine.arrays
     before = machine.bump(a)
     machine.runtime.flush()
     machine.submits_fail()
@@ -127,7 +127,7 @@ def test_what_does_not_depend_on_a_failed_batch_completes(machine: Machine) -> N
 
 
 def test_parts_of_failed_data_are_good_again_one_by_one(machine: Machine) -> None:
-    a, _, c, _ = machine.tensors
+    a, _, c, _ = machine.arrays
     machine.submits_fail()
     fails(machine.add(a, a, c).result)
     c[:50].fill(9)
@@ -141,14 +141,14 @@ def test_parts_of_failed_data_are_good_again_one_by_one(machine: Machine) -> Non
 
 
 def test_a_second_try_succeeds(machine: Machine) -> None:
-    a, _, c, _ = machine.tensors
+    a, _, c, _ = machine.arrays
     machine.faults.arm("vkQueueSubmit", 0, OUT_OF_DEVICE_MEMORY)
     machine.add(a, a, c).result()
     assert c.numpy().tolist() == [0] * LENGTH
 
 
 def test_a_replay_that_cannot_be_submitted(machine: Machine) -> None:
-    a, b, c, _ = machine.tensors
+    a, b, c, _ = machine.arrays
     with machine.runtime.record() as graph:
         machine.add(a, b, c)
     machine.bump(b)  # goes in the same submit
@@ -164,7 +164,7 @@ def test_a_replay_that_cannot_be_submitted(machine: Machine) -> None:
 
 def test_a_run_with_arrays_that_cannot_be_submitted(machine: Machine) -> None:
     """Nothing lands, and the memory in between serves later runs."""
-    a, b, c, _ = machine.tensors
+    a, b, c, _ = machine.arrays
     sent, fetched = np.zeros(LENGTH, np.int32), np.full(LENGTH, -1, np.int32)
     with machine.runtime.record() as graph:
         a.write(sent)
@@ -191,16 +191,16 @@ def test_barriers_of_a_failed_batch_are_not_relied_upon(machine: Machine) -> Non
         machine.bump(big)
         machine.runtime.flush()
         machine.submits_fail()
-        machine.bump(machine.tensors[0])
-        machine.bump(machine.tensors[0])
-        fails(machine.tensors[0].numpy)
+        machine.bump(machine.arrays[0])
+        machine.bump(machine.arrays[0])
+        fails(machine.arrays[0].numpy)
         machine.bump(big)
-        machine.tensors[0].fill(0)
+        machine.arrays[0].fill(0)
     assert np.all(big.numpy() == (1 << 10) - 1)
 
 
 def test_a_failed_batch_is_told_of_once_by_waiting(machine: Machine) -> None:
-    a, _, c, _ = machine.tensors
+    a, _, c, _ = machine.arrays
     machine.submits_fail()
     machine.add(a, a, c)
     fails(machine.runtime.flush)
@@ -209,7 +209,7 @@ def test_a_failed_batch_is_told_of_once_by_waiting(machine: Machine) -> None:
 
 
 def test_profiles_leave_out_what_failed(machine: Machine) -> None:
-    a, b, c, _ = machine.tensors
+    a, b, c, _ = machine.arrays
     with machine.runtime.profile() as profile:
         machine.bump(a)
         machine.runtime.flush()
@@ -220,13 +220,13 @@ def test_profiles_leave_out_what_failed(machine: Machine) -> None:
 
 
 OPERATIONS = st.one_of(
-    st.tuples(st.just("add"), *[st.integers(0, N_TENSORS - 1)] * 3, st.integers(0, 2)),
-    st.tuples(st.just("bump"), st.integers(0, N_TENSORS - 1), st.integers(0, 2)),
-    st.tuples(st.just("copy"), *[st.integers(0, N_TENSORS - 1)] * 2),
-    st.tuples(st.just("fill"), st.integers(0, N_TENSORS - 1), st.integers(0, 99)),
-    st.tuples(st.just("write"), st.integers(0, N_TENSORS - 1), st.integers(0, 99)),
-    st.tuples(st.just("read"), st.integers(0, N_TENSORS - 1)),
-    st.tuples(st.just("graph"), *[st.integers(0, N_TENSORS - 1)] * 3, st.integers(1, 2)),
+    st.tuples(st.just("add"), *[st.integers(0, N_ARRAYS - 1)] * 3, st.integers(0, 2)),
+    st.tuples(st.just("bump"), st.integers(0, N_ARRAYS - 1), st.integers(0, 2)),
+    st.tuples(st.just("copy"), *[st.integers(0, N_ARRAYS - 1)] * 2),
+    st.tuples(st.just("fill"), st.integers(0, N_ARRAYS - 1), st.integers(0, 99)),
+    st.tuples(st.just("write"), st.integers(0, N_ARRAYS - 1), st.integers(0, 99)),
+    st.tuples(st.just("read"), st.integers(0, N_ARRAYS - 1)),
+    st.tuples(st.just("graph"), *[st.integers(0, N_ARRAYS - 1)] * 3, st.integers(1, 2)),
     st.tuples(st.just("flush")),
     st.tuples(st.just("fault"), st.sampled_from(["vkQueueSubmit", "vkEndCommandBuffer", "vkBeginCommandBuffer"])),
     st.tuples(
@@ -258,7 +258,7 @@ class Program:
     def run(self, operation: tuple[Any, ...]) -> None:
         """Runs one operation."""
         name, *args = operation
-        tensors, machine = self.machine.tensors, self.machine
+        arrays, machine = self.machine.arrays, self.machine
         if name == "fault":
             machine.faults.arm(args[0], 0, OUT_OF_DEVICE_MEMORY, times=1 if args[0] == "vkEndCommandBuffer" else 2)
             self.n_faults += 1
@@ -275,21 +275,19 @@ class Program:
             if out not in (a, b):
                 queue %= len(machine.runtime.scheduler.placement.compute)
                 self.note(lambda x, y: x * 3 + y, (a, b), out,
-                          lambda: machine.add(tensors[a], tensors[b], tensors[out], queue=queue))  # fmt: skip
+                          lambda: machine.add(arrays[a], arrays[b], arrays[out], queue=queue))  # fmt: skip
         elif name == "bump":
             a, queue = args[0], args[1] % len(machine.runtime.scheduler.placement.compute)
-            self.note(lambda x: x * 2 + 1, (a,), a, lambda: machine.bump(tensors[a], queue=queue))
+            self.note(lambda x: x * 2 + 1, (a,), a, lambda: machine.bump(arrays[a], queue=queue))
         elif name == "copy" and args[0] != args[1]:
-            self.note(lambda x: x.copy(), (args[0],), args[1], lambda: tensors[args[1]].copy_from(tensors[args[0]]))
+            self.note(lambda x: x.copy(), (args[0],), args[1], lambda: arrays[args[1]].copy_from(arrays[args[0]]))
         elif name == "fill":
-            self.note(
-                lambda: np.full(LENGTH, args[1], np.int32), (), args[0], lambda: filled(tensors[args[0]], args[1])
-            )
+            self.note(lambda: np.full(LENGTH, args[1], np.int32), (), args[0], lambda: filled(arrays[args[0]], args[1]))
         elif name == "write":
             self.note(lambda: np.full(LENGTH, args[1], np.int32), (), args[0],
-                      lambda: tensors[args[0]].write(np.full(LENGTH, args[1], np.int32)))  # fmt: skip
+                      lambda: arrays[args[0]].write(np.full(LENGTH, args[1], np.int32)))  # fmt: skip
         elif name == "read":
-            self.note(lambda x: x, (args[0],), None, lambda: tensors[args[0]].numpy())
+            self.note(lambda x: x, (args[0],), None, lambda: arrays[args[0]].numpy())
         elif name == "graph":
             self.graph(*args)
 
@@ -297,11 +295,11 @@ class Program:
         """middle = 3 a + a; out = 3 middle + a: only `a` comes from outside."""
         if len({a, middle, out}) < 3:
             return
-        tensors, add, runtime = self.machine.tensors, self.machine.add, self.machine.runtime
+        arrays, add, runtime = self.machine.arrays, self.machine.add, self.machine.runtime
         try:
             with runtime.record() as graph:
-                add(tensors[a], tensors[a], tensors[middle])
-                add(tensors[middle], tensors[a], tensors[out])
+                add(arrays[a], arrays[a], arrays[middle])
+                add(arrays[middle], arrays[a], arrays[out])
         except (vc.VulkanError, Injected):
             assert self.n_faults
             return
@@ -324,9 +322,9 @@ class Program:
         self.steps.append((model, sources, target, ended))
 
     def check(self) -> None:
-        """Every operation succeeded or failed as its sources allow; tensors hold what the successful ones wrote."""
+        """Every operation succeeded or failed as its sources allow; arrays hold what the successful ones wrote."""
         self.machine.faults.armed, self.refused = None, ""
-        good: list[Any] = [np.full(LENGTH, i, np.int32) for i in range(N_TENSORS)]
+        good: list[Any] = [np.full(LENGTH, i, np.int32) for i in range(N_ARRAYS)]
         for model, sources, target, ended in self.steps:
             failed = isinstance(ended, Exception)
             if isinstance(ended, vc.Future):
@@ -339,21 +337,21 @@ class Program:
                 assert np.array_equal(ended, value)
             elif target is not None:
                 good[target] = value
-        for tensor, expected in zip(self.machine.tensors, good, strict=True):
+        for array, expected in zip(self.machine.arrays, good, strict=True):
             if expected is None:
                 with pytest.raises((vc.VulkanError, Injected)):
-                    tensor.numpy()
+                    array.numpy()
             else:
-                assert np.array_equal(tensor.numpy(), expected)
+                assert np.array_equal(array.numpy(), expected)
         with contextlib.suppress(vc.VulkanError, Injected):
             self.machine.runtime.wait()  # which tells of what nobody has been told
 
 
-def filled(tensor: vc.Tensor, value: int) -> vc.Future | None:
+def filled(array: vc.Array, value: int) -> vc.Future | None:
     """Fills, and gives the future of it, which `fill` itself keeps."""
-    tensor.fill(value)
-    scheduler = tensor.runtime.scheduler
-    writer = scheduler.history(tensor.buffer).last_writers(0, 4)
+    array.fill(value)
+    scheduler = array.runtime.scheduler
+    writer = scheduler.history(array.buffer).last_writers(0, 4)
     ((queue, task),) = writer.items()
     return vc.Future(scheduler.tracker, scheduler.queues[queue], task)
 
@@ -379,8 +377,8 @@ def test_random_programs_with_random_faults(options: dict[str, Any]) -> None:
         @given(operations=st.lists(OPERATIONS, max_size=30))
         def run(operations: list[tuple[Any, ...]]) -> None:
             faults.armed, program.refused, program.steps, program.n_faults = None, "", [], 0
-            for i, tensor in enumerate(machine.tensors):  # which makes all of them good again
-                tensor.fill(i)
+            for i, array in enumerate(machine.arrays):  # which makes all of them good again
+                array.fill(i)
             machine.runtime.wait()
             for operation in operations:
                 program.run(operation)

@@ -23,7 +23,7 @@ void main() { uint v = x[0]; for (uint i = 0; i < n; i++) v = v * 1664525u + 101
 ROUND = 60_000  # lavapipe cuts loops at 65,535
 
 
-def long_work(gpu: vc.Runtime, seconds: float, x: vc.Tensor | None = None) -> vc.Future:
+def long_work(gpu: vc.Runtime, seconds: float, x: vc.Array | None = None) -> vc.Future:
     """Launches work of about that length, on `x` of shape (1,) and uint32."""
     spin, x = gpu.kernel(vc.glsl(SPIN)), gpu.zeros(1, np.uint32) if x is None else x
     spin(x, ROUND).result()
@@ -154,7 +154,7 @@ def test_other_threads_run_while_one_waits(gpu: vc.Runtime, way: str) -> None:
     assert used[0] < 0.1
 
 
-def test_reading_one_tensor_does_not_wait_for_work_on_another() -> None:
+def test_reading_one_array_does_not_wait_for_work_on_another() -> None:
     with open_runtime(timelines=2) as gpu:
         other = gpu.full(10, 5, np.int32)
         gpu.wait()

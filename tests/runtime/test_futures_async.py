@@ -31,14 +31,14 @@ void main() {
 """
 
 
-def busy(gpu: vc.Runtime, tensor: vc.Tensor, launches: int = 4) -> list[vc.Future]:
+def busy(gpu: vc.Runtime, array: vc.Array, launches: int = 4) -> list[vc.Future]:
     """Launches of about a millisecond each, one after the other."""
     kernel = gpu.kernel(vc.glsl(BUSY))
-    return [kernel(tensor, 500) for _ in range(launches)]
+    return [kernel(array, 500) for _ in range(launches)]
 
 
 def test_callbacks_are_called_once_each_on_another_thread_and_at_once_when_done(gpu: vc.Runtime) -> None:
-    tensor = gpu.zeros(1 << 16, np.uint32)
+    array = gpu.zeros(1 << 16, np.uint32)
     called: list[tuple[int, vc.Future]] = []
     all_called = threading.Event()
 
@@ -47,7 +47,7 @@ def test_callbacks_are_called_once_each_on_another_thread_and_at_once_when_done(
         if len(called) == 4:
             all_called.set()
 
-    futures = busy(gpu, tensor)
+    futures = busy(gpu, array)
     for future in futures:
         future.add_done_callback(note)
     assert all_called.wait(30)
@@ -59,8 +59,8 @@ def test_callbacks_are_called_once_each_on_another_thread_and_at_once_when_done(
 
 
 def test_concurrent_futures_wait_and_as_completed(gpu: vc.Runtime) -> None:
-    tensors = [gpu.zeros(1 << 14, np.uint32) for _ in range(3)]
-    futures = [future for tensor in tensors for future in busy(gpu, tensor)]
+    arrays = [gpu.zeros(1 << 14, np.uint32) for _ in range(3)]
+    futures = [future for array in arrays for future in busy(gpu, array)]
     done, pending = concurrent.futures.wait(futures, timeout=60)
     assert done == set(futures)
     assert not pending
@@ -137,8 +137,8 @@ def test_awaiting_is_no_busy_loop(gpu: vc.Runtime) -> None:
 
 
 def test_a_timeout_of_the_standard_librarys_leaves_the_work_running(gpu: vc.Runtime) -> None:
-    tensor = gpu.zeros(1, np.uint32)
-    future = long_work(gpu, 0.3, tensor)
+    array = gpu.zeros(1, np.uint32)
+    future = long_work(gpu, 0.3, array)
 
     async def main() -> None:
         with pytest.raises((TimeoutError, asyncio.TimeoutError)):
@@ -155,7 +155,7 @@ def test_a_timeout_of_the_standard_librarys_leaves_the_work_running(gpu: vc.Runt
     assert not future.cancelled()
     assert concurrent.futures.wait([future], timeout=60).done == {future}
     assert future.result() is None
-    assert tensor.numpy()[0] != 0, "the work was done"
+    assert array.numpy()[0] != 0, "the work was done"
 
 
 def test_awaiting_a_timed_out_future_again(gpu: vc.Runtime) -> None:
@@ -264,9 +264,9 @@ def test_prints_that_exit_end_their_future_alone(gpu: vc.Runtime, monkeypatch: p
 
 
 def test_recorded_launches_have_no_moment(gpu: vc.Runtime) -> None:
-    tensor = gpu.zeros(64, np.uint32)
+    array = gpu.zeros(64, np.uint32)
     with gpu.record() as graph:
-        futures = busy(gpu, tensor, launches=1)
+        futures = busy(gpu, array, launches=1)
     with pytest.raises(ValueError, match="recorded into a graph"):
         futures[0].add_done_callback(lambda _: None)
     graph.submit().add_done_callback(lambda _: None)

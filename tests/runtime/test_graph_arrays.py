@@ -225,7 +225,7 @@ def test_threads_run_one_graph(rt: vc.Runtime, scale: vc.Kernel) -> None:
     assert failures == []
 
 
-def test_odd_tensors_and_arrays(rt: vc.Runtime) -> None:
+def test_odd_arrays_and_arrays(rt: vc.Runtime) -> None:
     x, y = rt.zeros((4, 6), np.int16), rt.zeros(10, np.bool_)
     rows, cells = np.arange(6, dtype=np.int16)[::-1], np.zeros((4, 12), np.int16)[:, ::2]
     wide = np.array(3, np.int32)
@@ -324,7 +324,7 @@ def test_a_graph_is_recorded_into_another_as_a_whole_or_not_at_all(rt: vc.Runtim
 # -- until ------------------------------------------------------------------------------------------------------------
 
 
-def counting(rt: vc.Runtime, stop: int) -> tuple[vc.Graph, vc.Tensor, vc.Tensor]:
+def counting(rt: vc.Runtime, stop: int) -> tuple[vc.Graph, vc.Array, vc.Array]:
     """A graph that counts its runs, and sets a flag in the run of number `stop`."""
     source = """
         layout(local_size_x = 1) in;
@@ -364,7 +364,7 @@ def test_runs_until_a_flag_with_inputs_and_arrays(rt: vc.Runtime) -> None:
 def test_flags_that_are_none(rt: vc.Runtime) -> None:
     graph, runs, flag = counting(rt, 5)
     for wrong in (True, np.zeros(1), rt.zeros(1), rt.zeros(1, np.int64)):
-        with pytest.raises(TypeError, match="until is a tensor of"):
+        with pytest.raises(TypeError, match="until is an array of"):
             graph.run(3, until=wrong)
     with pytest.raises(ValueError, match="one element"):
         graph.run(3, until=rt.zeros(2, np.bool_))
@@ -386,15 +386,15 @@ def test_flags_that_are_none(rt: vc.Runtime) -> None:
 
 @pytest.mark.parametrize("asked", list(itertools.permutations(range(4))))
 def test_the_later_run_of_two_graphs_has_the_last_word(asked: tuple[int, ...], rt: vc.Runtime) -> None:
-    tensors, out = [rt.zeros(8, np.int32) for _ in range(2)], np.zeros(8, np.int32)
+    arrays, out = [rt.zeros(8, np.int32) for _ in range(2)], np.zeros(8, np.int32)
     graphs = []
-    for tensor in tensors:
+    for array in arrays:
         with rt.record() as graph:
-            tensor.read(out)
+            array.read(out)
         graphs.append(graph)
     futures = []
     for number in range(4):
-        tensors[number % 2].fill(number + 1)
+        arrays[number % 2].fill(number + 1)
         futures.append(graphs[number % 2].submit())
     for number in asked:
         futures[number].result()

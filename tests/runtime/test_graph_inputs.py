@@ -27,12 +27,12 @@ def add(rt: vc.Runtime) -> vc.Kernel:
     return rt.kernel(vc.glsl(ADD))
 
 
-def full(rt: vc.Runtime, *values: int) -> list[vc.Tensor]:
+def full(rt: vc.Runtime, *values: int) -> list[vc.Array]:
     return [rt.full(N, value, np.int32) for value in values]
 
 
-def content(tensor: vc.Tensor) -> int:
-    found = set(tensor.numpy().ravel().tolist())
+def content(array: vc.Array) -> int:
+    found = set(array.numpy().ravel().tolist())
     assert len(found) == 1, found
     return int(found.pop())
 
@@ -40,7 +40,7 @@ def content(tensor: vc.Tensor) -> int:
 # -- inputs -----------------------------------------------------------------------------------------------------------
 
 
-def test_tensors_and_values_are_replaced_for_one_run(rt: vc.Runtime, add: vc.Kernel) -> None:
+def test_arrays_and_values_are_replaced_for_one_run(rt: vc.Runtime, add: vc.Kernel) -> None:
     x, y, out = full(rt, 1, 20, 0)
     with rt.record(x=x, k=2) as graph:
         add(graph["x"], y, out, graph["k"])
@@ -65,16 +65,16 @@ def test_many_inputs_in_turn_while_the_runs_are_pending(rt: vc.Runtime, add: vc.
 def test_alternating_inputs_are_recorded_once(
     rt: vc.Runtime, scale: vc.Kernel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tensors = full(rt, 0, 0, 0)
-    with rt.record(x=tensors[0], d=1) as graph:
+    arrays = full(rt, 0, 0, 0)
+    with rt.record(x=arrays[0], d=1) as graph:
         scale(graph["x"], 1, graph["d"])
-    for tensor in tensors:
-        graph.run(x=tensor, d=1)
+    for array in arrays:
+        graph.run(x=array, d=1)
     monkeypatch.setattr("vkcompute.runtime.graphs.recording_cache.GraphRecording", None)
     for _ in range(5):
-        for tensor in tensors:
-            graph.submit(x=tensor)
-    assert [content(tensor) for tensor in tensors] == [6, 6, 6]
+        for array in arrays:
+            graph.submit(x=array)
+    assert [content(array) for array in arrays] == [6, 6, 6]
 
 
 def test_zeros_of_both_signs_are_different_values(rt: vc.Runtime) -> None:
@@ -95,7 +95,7 @@ def test_zeros_of_both_signs_are_different_values(rt: vc.Runtime) -> None:
 
 
 def test_views_of_an_input_move_with_it(rt: vc.Runtime, add: vc.Kernel, scale: vc.Kernel) -> None:
-    x, y = rt.tensor(np.arange(N, dtype=np.int32)), rt.tensor(np.arange(N, dtype=np.int32) * 10)
+    x, y = rt.array(np.arange(N, dtype=np.int32)), rt.array(np.arange(N, dtype=np.int32) * 10)
     whole = rt.zeros(3 * N, np.int32)
     inside = whole[N : 2 * N]
     inside.copy_from(y)
@@ -106,19 +106,19 @@ def test_views_of_an_input_move_with_it(rt: vc.Runtime, add: vc.Kernel, scale: v
         even.copy_from(graph["x"][::2])
         graph["x"][: ALIGN - 1].fill(7)
         graph["x"].view(np.int64)[-4:].fill(-1)
-    for tensor, factor in ((x, 1), (y, 10), (inside, 10)):
-        graph.run(x=tensor)
+    for array, factor in ((x, 1), (y, 10), (inside, 10)):
+        graph.run(x=array)
         want = np.arange(N, dtype=np.int32) * factor
         want[ALIGN : 2 * ALIGN] = want[ALIGN : 2 * ALIGN] * 2 + 1
         assert np.array_equal(out.numpy(), want[ALIGN : 2 * ALIGN])
         assert np.array_equal(even.numpy(), want[::2])
         want[: ALIGN - 1], want[-8:] = 7, -1
-        assert np.array_equal(tensor.numpy(), want)
+        assert np.array_equal(array.numpy(), want)
     assert set(whole[:N].numpy()) | set(whole[2 * N :].numpy()) == {0}
 
 
 def test_an_input_that_overlaps_what_the_first_one_did_not(rt: vc.Runtime, add: vc.Kernel) -> None:
-    """What is independent with one tensor is not with another, so that barriers are found anew."""
+    """What is independent with one array is not with another, so that barriers are found anew."""
     a, b, c, d = full(rt, 1, 2, 3, 4)
     with rt.record(x=a) as graph:
         add(b, c, d, 1)  # d = 5
@@ -153,10 +153,10 @@ def test_inputs_are_held_until_others_take_their_place(rt: vc.Runtime, scale: vc
         ),
         (ValueError, "shape", lambda rt: {"x": rt.zeros((N, 1), np.int32)}),
         (TypeError, "'x' of this graph is int32; got uint32", lambda rt: {"x": rt.zeros(N, np.uint32)}),
-        (TypeError, "'x' of this graph is a tensor; got ndarray", lambda rt: {"x": np.zeros(N, np.int32)}),
+        (TypeError, "'x' of this graph is an array; got ndarray", lambda rt: {"x": np.zeros(N, np.int32)}),
         (ValueError, r"contiguous.*\.copy\(\)", lambda rt: {"x": rt.zeros(2 * N, np.int32)[::2]}),
         (TypeError, "no input y: this graph's inputs are x, k", lambda rt: {"y": 1}),
-        (TypeError, "'k' of a graph is a tensor, or a number", lambda rt: {"k": rt.zeros(1)}),
+        (TypeError, "'k' of a graph is an array, or a number", lambda rt: {"k": rt.zeros(1)}),
         (TypeError, "number", lambda rt: {"k": "3"}),
         (TypeError, "push constant k of .* is int32.*got 0.5", lambda rt: {"k": 0.5}),
         (ValueError, "push constant k of .* is int32.*got 4294967296", lambda rt: {"k": 1 << 32}),
@@ -190,7 +190,7 @@ def test_a_closed_input_and_one_of_another_runtime(rt: vc.Runtime, scale: vc.Ker
         rt.record(x=closed)
     with pytest.raises(ValueError, match="'times'"):
         rt.record(times=x)
-    with pytest.raises(TypeError, match="'f' of a graph is a tensor, or a number"):
+    with pytest.raises(TypeError, match="'f' of a graph is an array, or a number"):
         rt.record(f=print)
     with pytest.raises(KeyError, match="inputs are x"):
         graph["z"]
@@ -199,13 +199,13 @@ def test_a_closed_input_and_one_of_another_runtime(rt: vc.Runtime, scale: vc.Ker
 def test_mistakes_are_found_where_they_are_made(rt: vc.Runtime, scale: vc.Kernel, add: vc.Kernel) -> None:
     x = rt.full(N, 1, np.int32)
     with rt.record(x=x, f=rt.zeros(N), k=1.5) as graph:
-        with pytest.raises(TypeError, match="holds int32; the tensor is float32"):
+        with pytest.raises(TypeError, match="holds int32; the array is float32"):
             scale(graph["f"], 1, 1)
         with pytest.raises(TypeError, match=r"push constant d of .*got 1.5"):
             scale(graph["x"], 1, graph["k"])
-        with pytest.raises(TypeError, match="takes 3 tensors"):
+        with pytest.raises(TypeError, match="takes 3 arrays"):
             add(graph["x"])
-        with pytest.raises(TypeError, match="takes a tensor; got int"):
+        with pytest.raises(TypeError, match="takes an array; got int"):
             add(graph["x"], 3, graph["x"], 1)
         with pytest.raises(ValueError, match="grid"):
             scale(graph["x"], 1, 1, grid=1 << 40)
@@ -231,7 +231,7 @@ def test_mistakes_are_found_where_they_are_made(rt: vc.Runtime, scale: vc.Kernel
         "write": lambda: graph["x"].write(1),
         "fill": lambda: graph["x"].fill(1),
         "dlpack": graph["x"].__dlpack__,
-        "tensor": lambda: rt.tensor(graph["x"]),
+        "array": lambda: rt.array(graph["x"]),
         "input": lambda: graph.run(x=graph["x"]),
     }
     for use in eager.values():
@@ -242,7 +242,7 @@ def test_mistakes_are_found_where_they_are_made(rt: vc.Runtime, scale: vc.Kernel
 
 
 def test_a_fill_of_whole_words_and_an_input_without(rt: vc.Runtime) -> None:
-    """A fill of a tensor of bytes goes into its padding, which a view in the middle of a tensor does not have."""
+    """A fill of an array of bytes goes into its padding, which a view in the middle of an array does not have."""
     whole = rt.zeros(62, np.int8)
     with rt.record(x=rt.zeros(10, np.int8)) as graph:
         graph["x"].fill(1)
@@ -403,29 +403,29 @@ def test_a_graph_of_another_runtime_in_a_graph(rt: vc.Runtime, scale: vc.Kernel)
 
 
 def test_tasks_of_asyncio_record_into_their_own_graphs(rt: vc.Runtime, scale: vc.Kernel) -> None:
-    tensors = full(rt, 0, 0, 0)
+    arrays = full(rt, 0, 0, 0)
 
-    async def record(tensor: vc.Tensor, n: int) -> vc.Graph:
+    async def record(array: vc.Array, n: int) -> vc.Graph:
         with rt.record() as graph:
             for _ in range(n):
-                scale(tensor, 1, 1)
+                scale(array, 1, 1)
                 await asyncio.sleep(0)
         return graph
 
     async def launch() -> None:
         for _ in range(5):
-            scale(tensors[2], 1, 1)
+            scale(arrays[2], 1, 1)
             await asyncio.sleep(0)
 
     async def main() -> list[vc.Graph]:
-        first, second, _ = await asyncio.gather(record(tensors[0], 3), record(tensors[1], 7), launch())
+        first, second, _ = await asyncio.gather(record(arrays[0], 3), record(arrays[1], 7), launch())
         return [first, second]
 
     graphs = asyncio.run(main())
-    assert [content(tensor) for tensor in tensors] == [0, 0, 5]
+    assert [content(array) for array in arrays] == [0, 0, 5]
     for graph in graphs:
         graph.run()
-    assert [content(tensor) for tensor in tensors] == [3, 7, 5]
+    assert [content(array) for array in arrays] == [3, 7, 5]
 
 
 def test_a_thread_with_the_context_of_a_recording_launches(rt: vc.Runtime, scale: vc.Kernel) -> None:
@@ -482,7 +482,7 @@ def test_choices_of_inputs_are_given_up_where_memory_is_short() -> None:
         assert content(y) == 8
 
 
-OVERLAPPING: dict[str, tuple[int, Callable[[Any, vc.Tensor], Any]]] = {
+OVERLAPPING: dict[str, tuple[int, Callable[[Any, vc.Array], Any]]] = {
     "multiply": (256, lambda x, out: vc.multiply(x, np.float32(2), out)),
     "elementwise": (256, lambda x, out: vc.elementwise("x + 1")(x, out=out)),
     "a repeated element": (768, lambda x, out: vc.elementwise("x + y")(x[:1], out, out=out)),
@@ -492,9 +492,9 @@ OVERLAPPING: dict[str, tuple[int, Callable[[Any, vc.Tensor], Any]]] = {
 @pytest.mark.parametrize(("start", "work"), OVERLAPPING.values(), ids=OVERLAPPING)
 @pytest.mark.parametrize("nested", [False, True], ids=["", "nested"])
 def test_an_input_that_overlaps_the_result_is_refused(
-    gpu: vc.Runtime, start: int, work: Callable[[Any, vc.Tensor], Any], nested: bool
+    gpu: vc.Runtime, start: int, work: Callable[[Any, vc.Array], Any], nested: bool
 ) -> None:
-    base = gpu.tensor(np.arange(4096, dtype=np.float32))
+    base = gpu.array(np.arange(4096, dtype=np.float32))
     with gpu.record(x=gpu.zeros(2048)) as graph:
         work(graph["x"], base[512:2560])
     if nested:
@@ -507,7 +507,7 @@ def test_an_input_that_overlaps_the_result_is_refused(
 
 
 def test_an_input_that_overlaps_the_result_of_a_reduction(gpu: vc.Runtime) -> None:
-    base = gpu.tensor(np.arange(4096, dtype=np.float32))
+    base = gpu.array(np.arange(4096, dtype=np.float32))
     with gpu.record(x=gpu.zeros((1024, 2))) as graph:
         vc.reduce("a + b", 0)(graph["x"], axis=1, out=base[512:1536])
     graph.run(x=base[:2048].reshape(1024, 2))
@@ -515,7 +515,7 @@ def test_an_input_that_overlaps_the_result_of_a_reduction(gpu: vc.Runtime) -> No
 
 
 def test_an_input_may_be_the_result(gpu: vc.Runtime) -> None:
-    x = gpu.tensor(np.arange(8, dtype=np.float32))
+    x = gpu.array(np.arange(8, dtype=np.float32))
     with gpu.record(x=x) as graph:
         vc.elementwise("x + 1")(graph["x"], out=x)
         vc.multiply(x, graph["x"], x)

@@ -101,7 +101,7 @@ def _graph(gpu: vc.Runtime) -> vc.Graph:
     [
         ("numpy", lambda gpu, x: x.numpy()),
         ("strided numpy", lambda gpu, x: x[::2].numpy()),
-        ("tensor", lambda gpu, x: gpu.tensor([1, 2])),
+        ("array", lambda gpu, x: gpu.array([1, 2])),
         ("end", lambda gpu, x: _graph(gpu).run(until=x[:1])),
         ("dlpack", lambda gpu, x: x.__dlpack__()),
     ],
@@ -189,7 +189,7 @@ def test_two_threads_record_at_once(gpu: vc.Runtime) -> None:
     graphs: list[vc.Graph] = []
     both = threading.Barrier(4)
 
-    def record(out: vc.Tensor) -> None:
+    def record(out: vc.Array) -> None:
         with gpu.record() as graph:
             both.wait()
             for _ in range(10):
@@ -210,15 +210,15 @@ def test_a_graph_runs_on_the_queue_family_that_it_was_recorded_for() -> None:
     """A command buffer goes to queues of its pool's family only (VUID-vkQueueSubmit-pCommandBuffers-00074)."""
     with open_runtime(queues=1, timelines=3) as gpu:
         scale = gpu.kernel(vc.glsl(SCALE))
-        tensors = [gpu.zeros(10, np.int32) for _ in range(3)]
-        for queue, tensor in zip(gpu.scheduler.placement.compute, tensors, strict=True):
-            scale(tensor, 1, 1, queue=queue.index)
+        arrays = [gpu.zeros(10, np.int32) for _ in range(3)]
+        for queue, array in zip(gpu.scheduler.placement.compute, arrays, strict=True):
+            scale(array, 1, 1, queue=queue.index)
         for queue in gpu.scheduler.placement.compute[1:]:
             queue.device_queue.family = 7
         graphs = []
-        for tensor in tensors:
+        for array in arrays:
             with gpu.record() as graph:
-                scale(tensor, 1, 10)
+                scale(array, 1, 10)
             graphs.append(graph)
         submits = [queue.device_queue.last_value for queue in gpu.scheduler.placement.compute]
         for graph in graphs:
@@ -227,7 +227,7 @@ def test_a_graph_runs_on_the_queue_family_that_it_was_recorded_for() -> None:
         for queue in gpu.scheduler.placement.compute:
             queue.device_queue.family = 0
         assert gpu.scheduler.placement.compute[0].device_queue.last_value >= submits[0] + 3
-        assert [tensor.numpy().tolist() for tensor in tensors] == [[11] * 10] * 3
+        assert [array.numpy().tolist() for array in arrays] == [[11] * 10] * 3
 
 
 def test_every_goes_with_until(gpu: vc.Runtime) -> None:

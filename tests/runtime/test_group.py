@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 import vkcompute as vc
 from vkcompute.core import vk
 from vkcompute.core.physical import PhysicalDevice
-from vkcompute.runtime.groups.group import GroupTensor
+from vkcompute.runtime.groups.group import GroupArray
 
 pytestmark = pytest.mark.devices
 
@@ -44,7 +44,7 @@ DTYPES = ("bool", "int8", "uint16", "int32", "float16", "float32", "float64", "u
 SHARES = st.tuples(st.sampled_from([0.0, 0.001, 0.3, 1.0]), st.sampled_from([0.0, 0.01, 1.0])).filter(any)
 
 
-def launch(group: vc.DeviceGroup, x: GroupTensor, w: GroupTensor, factor: int = 1) -> GroupTensor:
+def launch(group: vc.DeviceGroup, x: GroupArray, w: GroupArray, factor: int = 1) -> GroupArray:
     out = group.empty(x.shape[0], np.int32)
     group.kernel(ROWS)(x, w, out, lambda rows: rows.start, factor)
     return out
@@ -58,7 +58,7 @@ def test_a_launch_equals_numpy_however_the_rows_are_divided(
     x, w = random.integers(-99, 99, (n, d), np.int32), random.integers(-99, 99, d, np.int32)
     with vc.DeviceGroup(two_runtimes) as group:
         group.weights = shares
-        found = launch(group, group.tensor(x), group.replicate(w), 3)
+        found = launch(group, group.array(x), group.replicate(w), 3)
     assert np.array_equal(found.numpy(), (x @ w) * 3 + np.arange(n))
 
 
@@ -69,14 +69,14 @@ def test_arrays_come_back_as_they_went(
     host = np.random.default_rng(0).integers(0, 2, shape).astype(dtype)
     with vc.DeviceGroup(two_runtimes) as group:
         group.weights = shares
-        x = group.tensor(host)
+        x = group.array(host)
         assert (x.shape, x.dtype) == (host.shape, host.dtype)
         assert [part.shape[0] for part in x.shards] == [len(rows) for rows in x.rows or ()]
         for found in (
             x,
             group.replicate(host),
-            group.tensor(x),
-            group.tensor(host.tolist() if host.size else host, dtype),
+            group.array(x),
+            group.array(host.tolist() if host.size else host, dtype),
         ):
             assert found.numpy().dtype == host.dtype
             assert np.array_equal(found.numpy(), host)
@@ -86,13 +86,13 @@ def test_arrays_come_back_as_they_went(
 
 def test_rows_go_where_the_shares_say(group: vc.DeviceGroup) -> None:
     assert group.weights == (2 / 3, 1 / 3)
-    x = group.tensor(np.arange(9))
+    x = group.array(np.arange(9))
     assert x.rows == (range(6), range(6, 9))
     assert [part.numpy().tolist() for part in x.shards] == [[0, 1, 2, 3, 4, 5], [6, 7, 8]]
     assert [part.runtime for part in x.shards] == list(group.runtimes)
     group.weights = [0, 5]
     assert group.weights == (0.0, 1.0)
-    assert group.tensor(x).rows == (range(0), range(9))
+    assert group.array(x).rows == (range(0), range(9))
     assert x.rows == (range(6), range(6, 9)), "what is there stays as it is"
     assert group.replicate([1, 2]).rows is None
 
@@ -105,25 +105,25 @@ def test_arrays_are_overwritten_by_rows(group: vc.DeviceGroup) -> None:
     assert [part.numpy().tolist() for part in w.shards] == [[3, 4], [3, 4]]
     with pytest.raises(ValueError, match=r"could not be broadcast|remapped"):
         x.write(np.zeros(3))
-    with pytest.raises(TypeError, match=r"the data is complex128 and the tensor float32"):
+    with pytest.raises(TypeError, match=r"the data is complex128 and the array float32"):
         x.write(1j)
 
 
 def test_without_rows_a_device_is_left_alone(group: vc.DeviceGroup) -> None:
     group.weights = (1, 0)
     w = group.replicate(np.ones(1, np.int32))
-    x, out = group.tensor(np.ones((70, 1), np.int32)), group.empty(70, np.int32)
+    x, out = group.array(np.ones((70, 1), np.int32)), group.empty(70, np.int32)
     future = group.kernel(ROWS)(x, w, out, 0, 1, grid=lambda rows: 1 + len(rows) // 32)
     assert len(future.futures) == 1
     future.result()
     assert np.array_equal(out.numpy(), 1 + np.arange(70))
-    nothing = group.kernel(ROWS)(group.tensor(np.ones((0, 1), np.int32)), w, group.empty(0, np.int32), 0, 1)
+    nothing = group.kernel(ROWS)(group.array(np.ones((0, 1), np.int32)), w, group.empty(0, np.int32), 0, 1)
     assert nothing.done()
     nothing.result()
 
 
 def test_futures_of_all_devices(group: vc.DeviceGroup) -> None:
-    x, w = group.tensor(np.ones((30_000, 200), np.int32)), group.replicate(np.ones(200, np.int32))
+    x, w = group.array(np.ones((30_000, 200), np.int32)), group.replicate(np.ones(200, np.int32))
     out, kernel = group.empty(30_000, np.int32), group.kernel(ROWS)
     future = kernel(x, w, out, 0, factor=1)
     assert len(future.futures) == 2
@@ -151,7 +151,7 @@ def test_all_devices_have_their_work_before_one_is_awaited(monkeypatch: pytest.M
     monkeypatch.setattr(vk, "interceptors", [wrap])
     with vc.DeviceGroup([vc.Runtime(submit_limit_s=None), vc.Runtime(submit_limit_s=None)]) as group:
         w = group.replicate(np.ones(200, np.int32))
-        x, out = group.tensor(np.ones((100_000, 200), np.int32)), group.empty(100_000, np.int32)
+        x, out = group.array(np.ones((100_000, 200), np.int32)), group.empty(100_000, np.int32)
         group.wait()
         future = group.kernel(ROWS)(x, w, out, 0, 1)
         calls.clear()
@@ -170,7 +170,7 @@ def test_all_devices_have_their_work_before_one_is_awaited(monkeypatch: pytest.M
 def test_a_measured_group_works_on(group: vc.DeviceGroup) -> None:
     host = np.arange(40_000, dtype=np.int32).reshape(20_000, 2)
     w = group.replicate(np.array([1, 2], np.int32))
-    x = group.tensor(host)
+    x = group.array(host)
     for _ in range(3):
         with group.balance() as launched:
             out = launch(group, x, w)
@@ -178,7 +178,7 @@ def test_a_measured_group_works_on(group: vc.DeviceGroup) -> None:
         assert sum(group.weights) == pytest.approx(1)
         assert min(group.weights) > 0
         assert np.array_equal(out.numpy(), host @ [1, 2] + np.arange(20_000))
-        x = group.tensor(x)
+        x = group.array(x)
         assert x.rows == group.split(20_000)
     assert np.array_equal(x.numpy(), host)
 
@@ -222,7 +222,7 @@ def test_the_slow_device_gets_less_by_as_much_as_it_is_slower(
 
 def test_nothing_is_learned_from_a_block_that_fails(group: vc.DeviceGroup) -> None:
     x, w = group.zeros((30, 1), np.int32), group.replicate(np.array([1], np.int32))
-    with pytest.raises(TypeError, match="takes 3 tensors"), group.balance():
+    with pytest.raises(TypeError, match="takes 3 arrays"), group.balance():
         group.kernel(ROWS)(x, w) if launch(group, x, w) else None
     assert group.weights == (2 / 3, 1 / 3)
     with group.balance():
@@ -235,20 +235,20 @@ def test_nothing_is_learned_from_a_block_that_fails(group: vc.DeviceGroup) -> No
 # -- misuse -----------------------------------------------------------------------------------------------------------
 
 
-def test_tensors_that_do_not_go_together(group: vc.DeviceGroup, two_runtimes: list[vc.Runtime]) -> None:
+def test_arrays_that_do_not_go_together(group: vc.DeviceGroup, two_runtimes: list[vc.Runtime]) -> None:
     kernel, w = group.kernel(ROWS), group.replicate(np.ones(1, np.int32))
     x, out = group.zeros((9, 1), np.int32), group.empty(9, np.int32)
-    with pytest.raises(ValueError, match="takes a sharded tensor"):
+    with pytest.raises(ValueError, match="takes a sharded array"):
         kernel(w, w, w, 0, 1)
-    with pytest.raises(ValueError, match=r"tensors of one launch are sharded alike; got \S+ and \S+ rows"):
+    with pytest.raises(ValueError, match=r"arrays of one launch are sharded alike; got \S+ and \S+ rows"):
         kernel(x, w, group.empty(10, np.int32), 0, 1)
-    with pytest.raises(ValueError, match=r"Tensor\(.*is not of <group of .* pass group\.tensor\(it\)"):
-        kernel(x, two_runtimes[0].tensor(np.ones(1, np.int32)), out, 0, 1)
-    with vc.DeviceGroup(two_runtimes) as other, pytest.raises(ValueError, match=r"GroupTensor\(.*is not of <group of "):
+    with pytest.raises(ValueError, match=r"Array\(.*is not of <group of .* pass group\.array\(it\)"):
+        kernel(x, two_runtimes[0].array(np.ones(1, np.int32)), out, 0, 1)
+    with vc.DeviceGroup(two_runtimes) as other, pytest.raises(ValueError, match=r"GroupArray\(.*is not of <group of "):
         kernel(x, other.replicate(np.ones(1, np.int32)), out, 0, 1)
-    with pytest.raises(TypeError, match=r"takes 3 tensors \(x, w, o\); got 2"):
+    with pytest.raises(TypeError, match=r"takes 3 arrays \(x, w, o\); got 2"):
         kernel(x, w)
-    with pytest.raises(TypeError, match="holds int32; the tensor is float32"):
+    with pytest.raises(TypeError, match="holds int32; the array is float32"):
         kernel(group.zeros((9, 1)), w, out, 0, 1)
 
 
@@ -260,7 +260,7 @@ def test_arrays_that_cannot_be_divided(group: vc.DeviceGroup) -> None:
             ):
                 make(shape)
     with pytest.raises(ValueError, match="an array is sharded along its first axis"):
-        group.tensor(1.0)
+        group.array(1.0)
     with pytest.raises(ValueError, match="weights are 2 finite numbers"):
         group.weights = (1,)
     assert group.replicate(1.0).numpy() == 1.0
@@ -290,7 +290,7 @@ def test_a_group_closes_what_it_opened() -> None:
     try:
         group = vc.DeviceGroup([mine])
         with group:
-            x = group.tensor(np.arange(3))
+            x = group.array(np.arange(3))
             with x:
                 pass
             with pytest.raises(vc.ClosedError):
@@ -339,7 +339,7 @@ def test_one_runtime_closed(gpu: vc.Runtime) -> None:
             with pytest.raises(vc.ClosedError, match=r"this Runtime is closed|the runtime is closed"):
                 use()
         group.close()
-    assert gpu.tensor([1]).numpy() == 1
+    assert gpu.array([1]).numpy() == 1
 
 
 def test_a_failure_is_told_by_what_it_struck_and_once_all_devices_have_their_work(
@@ -354,7 +354,7 @@ def test_a_failure_is_told_by_what_it_struck_and_once_all_devices_have_their_wor
         patch.setattr(vk, "interceptors", [wrap])
         first = vc.Runtime()
     with first, vc.DeviceGroup([first, gpu]) as group:
-        x, w = group.tensor(np.ones((10, 1), np.int32)), group.replicate(np.ones(1, np.int32))
+        x, w = group.array(np.ones((10, 1), np.int32)), group.replicate(np.ones(1, np.int32))
         for ask in (group.flush, group.wait):
             good = launch(group, x, w)
             group.flush()
@@ -382,7 +382,7 @@ def test_one_device_lost(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> No
         patch.setattr(vk, "interceptors", [wrap])
         second = vc.Runtime()
     with second, vc.DeviceGroup([gpu, second]) as group:
-        x, w = group.tensor(np.ones((10, 1), np.int32)), group.replicate(np.ones(1, np.int32))
+        x, w = group.array(np.ones((10, 1), np.int32)), group.replicate(np.ones(1, np.int32))
         out = group.empty(10, np.int32)
         future = group.kernel(ROWS)(x, w, out, lambda rows: rows.start, 1)
         lost["vkQueueSubmit"] = 1

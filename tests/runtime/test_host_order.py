@@ -20,27 +20,27 @@ N_HOST, N_DEVICE = 24, 8
 
 
 class Machine:
-    """A runtime with tensors, host arrays with their expected contents, and pending runs."""
+    """A runtime with arrays, host arrays with their expected contents, and pending runs."""
 
     def __init__(self, runtime: vc.Runtime) -> None:
         self.runtime, self.scale = runtime, runtime.kernel(vc.glsl(SCALE))
-        self.tensors = [runtime.zeros(N_DEVICE, np.int32) for _ in range(3)]
+        self.arrays = [runtime.zeros(N_DEVICE, np.int32) for _ in range(3)]
         self.host = [np.zeros(N_HOST, np.int32) for _ in range(2)]
 
     def reset(self) -> None:
-        self.arrays = [np.arange(N_DEVICE, dtype=np.int32) + 100 * i for i in range(3)]
+        self.hosts = [np.arange(N_DEVICE, dtype=np.int32) + 100 * i for i in range(3)]
         self.expected = [np.arange(N_HOST, dtype=np.int32) - 100 * i for i in range(2)]
         self.futures: list[vc.Future] = []
-        for ours, theirs in zip((*self.host, *self.tensors), (*self.expected, *self.arrays), strict=True):
+        for ours, theirs in zip((*self.host, *self.arrays), (*self.expected, *self.hosts), strict=True):
             ours[:] = theirs
 
 
 @dataclass(frozen=True)
 class Transfer:
-    """A read or a write between part of a tensor and a view of a host array."""
+    """A read or a write between part of an array and a view of a host array."""
 
     reads: bool
-    tensor: int
+    array: int
     host: int
     n: int
     start: int
@@ -52,32 +52,32 @@ class Transfer:
         return part[: self.n].reshape(self.shape)  # a view: the axes of a strided array are split
 
     def on_device(self, m: Machine) -> None:
-        tensor = m.tensors[self.tensor][: self.n].reshape(self.shape)
-        (tensor.read if self.reads else tensor.write)(self.view(m.host))
+        array = m.arrays[self.array][: self.n].reshape(self.shape)
+        (array.read if self.reads else array.write)(self.view(m.host))
 
     def on_arrays(self, m: Machine) -> None:
-        host, tensor = self.view(m.expected), m.arrays[self.tensor][: self.n].reshape(self.shape)
+        host, kept = self.view(m.expected), m.hosts[self.array][: self.n].reshape(self.shape)
         if self.reads:
-            host[...] = tensor
+            host[...] = kept
         else:
-            tensor[...] = host
+            kept[...] = host
 
 
 @dataclass(frozen=True)
 class Change:
     """A fill, or a launch."""
 
-    tensor: int
+    array: int
     value: int
     fills: bool
 
     def on_device(self, m: Machine) -> None:
-        tensor = m.tensors[self.tensor]
-        tensor.fill(self.value) if self.fills else m.scale(tensor, 3, self.value)
+        array = m.arrays[self.array]
+        array.fill(self.value) if self.fills else m.scale(array, 3, self.value)
 
     def on_arrays(self, m: Machine) -> None:
-        array = m.arrays[self.tensor]
-        array[:] = self.value if self.fills else array * np.int32(3) + np.int32(self.value)
+        host = m.hosts[self.array]
+        host[:] = self.value if self.fills else host * np.int32(3) + np.int32(self.value)
 
 
 @dataclass(frozen=True)
@@ -183,14 +183,14 @@ def test_host_arrays_end_as_in_the_order_of_the_program(
     else:
         machine.futures.clear()
         machine.runtime.wait()
-    for got, expected in zip((*machine.host, *machine.tensors), (*machine.expected, *machine.arrays), strict=True):
+    for got, expected in zip((*machine.host, *machine.arrays), (*machine.expected, *machine.hosts), strict=True):
         np.testing.assert_array_equal(np.asarray(got), expected)
 
 
-def reading(tensor: vc.Tensor, out: np.ndarray) -> vc.Graph:
-    """A graph that reads a tensor."""
-    with tensor.runtime.record() as graph:
-        tensor.read(out)
+def reading(array: vc.Array, out: np.ndarray) -> vc.Graph:
+    """A graph that reads an array."""
+    with array.runtime.record() as graph:
+        array.read(out)
     return graph
 
 
@@ -224,7 +224,7 @@ def test_transfers_are_ordered_with_pending_runs(rt: vc.Runtime) -> None:
     y[:2].read(out[::-1][:2])
     run.result()
     assert out.tolist() == [1, 1, 2, 2]
-    for i, write in enumerate((y.write, lambda data: y.copy_from(rt.tensor(data)), y.write)):
+    for i, write in enumerate((y.write, lambda data: y.copy_from(rt.array(data)), y.write)):
         x.fill(i)
         reading(x, out).submit()
         write(memoryview(out) if i == 2 else out)

@@ -38,16 +38,16 @@ void main() { uint i = gl_GlobalInvocationID.x; if (i < o.length()) o[i] = a[i] 
 LENGTH = 64
 
 
-def held(tensor: vc.Tensor) -> set[int | str]:
-    """The values of a tensor, or that its work was interrupted."""
+def held(array: vc.Array) -> set[int | str]:
+    """The values of an array, or that its work was interrupted."""
     try:
-        return set(tensor.numpy().tolist())
+        return set(array.numpy().tolist())
     except vc.VkComputeError as error:
         return {"interrupted" if "interrupted" in str(error) else repr(error)}
 
 
 class World:
-    """A runtime with a kernel, tensors and a graph, and what they hold."""
+    """A runtime with a kernel, arrays and a graph, and what they hold."""
 
     def __init__(self, **options: Any) -> None:
         self.runtime = open_runtime(**options)
@@ -68,9 +68,9 @@ class World:
         self.kernel(self.a, self.b)
 
     def check(self, *, b: set[int], c: set[int]) -> None:
-        """What tensors hold is one of these values, or a clear error; then all goes on."""
-        for tensor, allowed in ((self.b, b), (self.c, c)):
-            assert held(tensor) <= {*allowed, "interrupted"}
+        """What arrays hold is one of these values, or a clear error; then all goes on."""
+        for array, allowed in ((self.b, b), (self.c, c)):
+            assert held(array) <= {*allowed, "interrupted"}
         self.a.write(np.full(LENGTH, 5, np.int32))
         self.kernel(self.a, self.b)
         self.kernel(self.b, self.c)
@@ -260,8 +260,8 @@ def test_ctrl_c_while_a_runtime_is_closed(options: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=["direct", "staging", "parts"])
-def test_ctrl_c_while_tensors_come_and_go(options: dict[str, Any]) -> None:
-    """Memory that no tensor has is free again."""
+def test_ctrl_c_while_arrays_come_and_go(options: dict[str, Any]) -> None:
+    """Memory that no array has is free again."""
     with watched(), open_runtime(**options) as runtime:
         memory = runtime.device.memory
         memory.block_bytes = nbytes = 1 << 20  # SwiftShader writes all of a new block
@@ -335,7 +335,7 @@ def test_ctrl_c_gets_out_of_every_wait(run_python: Callable[..., Any]) -> None:
     assert done.returncode == 0, done.stderr
 
 
-HANDLERS: list[Callable[[World, vc.Tensor], object]] = [
+HANDLERS: list[Callable[[World, vc.Array], object]] = [
     lambda w, own: w.kernel(own, own),
     lambda w, own: own.numpy(),
     lambda w, own: own.write(np.ones(LENGTH, np.int32)),

@@ -1,4 +1,4 @@
-"""Launches: ordered by their data, on tensors and views, from several threads; refused where they cannot be right."""
+"""Launches: ordered by their data, on arrays and views, from several threads; refused where they cannot be right."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from runtimes import open_runtime
 import vkcompute as vc
 from shaders import MULTIPLY
 
-# Four components at a time: the tensor may end in the middle of an element.
+# Four components at a time: the array may end in the middle of an element.
 VECTORS = """
 layout(local_size_x = 64) in;
 layout(binding = 0) buffer A { vec4 a[]; };
@@ -59,7 +59,7 @@ def test_chained_launches_without_barriers(n: int, staging: bool, timelines: int
         assert np.array_equal(x.numpy(), np.full(1000, 3 * n))
 
 
-def test_fibonacci_over_two_tensors(gpu: vc.Runtime) -> None:
+def test_fibonacci_over_two_arrays(gpu: vc.Runtime) -> None:
     add, a, b = gpu.kernel(vc.glsl(ADD)), gpu.full(100, 1, np.int32), gpu.full(100, 1, np.int32)
     for _ in range(20):
         c = gpu.empty(100, np.int32)
@@ -72,30 +72,30 @@ def test_views_at_every_place_that_can_be_bound(gpu: vc.Runtime) -> None:
     kernel, align = gpu.kernel(vc.glsl(SCALE)), gpu.device.physical.limits["minStorageBufferOffsetAlignment"] // 4
     for start in {0, align, 5 * align}:
         for length in (1, 7, 64, 65):
-            tensor, expected = gpu.zeros(6 * align + 100, np.int32), np.zeros(6 * align + 100, np.int32)
-            kernel(tensor[start : start + length], 1, 5)
+            array, expected = gpu.zeros(6 * align + 100, np.int32), np.zeros(6 * align + 100, np.int32)
+            kernel(array[start : start + length], 1, 5)
             expected[start : start + length] = 5
-            assert np.array_equal(tensor.numpy(), expected)
+            assert np.array_equal(array.numpy(), expected)
 
 
 @pytest.mark.parametrize("n", [1, 3, 4, 5, 6, 7, 8, 1000, 1001])
-def test_vectors_at_the_end_stay_in_the_tensors_own_padding(gpu: vc.Runtime, n: int) -> None:
+def test_vectors_at_the_end_stay_in_the_arrays_own_padding(gpu: vc.Runtime, n: int) -> None:
     kernel = gpu.kernel(vc.glsl(VECTORS))
     whole = gpu.zeros(n)
     kernel(whole)
     assert whole.numpy().tolist() == [1] * n
     for end in range(max(0, n - 5), n):
-        tensor = gpu.zeros(n)
+        array = gpu.zeros(n)
         if end % 4:
             with pytest.raises(ValueError, match="no multiple"):
-                kernel(tensor[:end])
+                kernel(array[:end])
         elif end:
-            kernel(tensor[:end])
-        assert tensor.numpy().tolist() == [1 if end % 4 == 0 and i < end else 0 for i in range(n)]
+            kernel(array[:end])
+        assert array.numpy().tolist() == [1 if end % 4 == 0 and i < end else 0 for i in range(n)]
 
 
-def test_what_is_known_of_a_tensor_is_not_taken_for_a_view_of_another() -> None:
-    """The same bytes, first a whole tensor with padding behind it, then part of a longer one."""
+def test_what_is_known_of_a_array_is_not_taken_for_a_view_of_another() -> None:
+    """The same bytes, first a whole array with padding behind it, then part of a longer one."""
     with vc.Runtime() as gpu:
         kernel = gpu.kernel(vc.glsl(VECTORS))
         short = gpu.zeros(5)
@@ -116,7 +116,7 @@ def test_uniform_buffers(gpu: vc.Runtime) -> None:
     block = np.zeros(8, np.float32)
     block[1] = 3
     block.view(np.int32)[6] = -1
-    kernel(gpu.tensor(block), a)
+    kernel(gpu.array(block), a)
     assert set(a.numpy().tolist()) == {5.0}
     with pytest.raises(ValueError, match="32 bytes"):
         kernel(gpu.zeros(7), a)
@@ -127,7 +127,7 @@ def test_uniform_buffers(gpu: vc.Runtime) -> None:
 @pytest.mark.parametrize("n", [1, 4, 5, 64, 1000, 1001])
 def test_texel_buffers(gpu: vc.Runtime, n: int) -> None:
     kernel, values = gpu.kernel(vc.glsl(TEXELS)), np.arange(n, dtype=np.float32)
-    a, out = gpu.tensor(values), gpu.empty(n)
+    a, out = gpu.array(values), gpu.empty(n)
     kernel(a, out)
     assert np.array_equal(out.numpy(), values * 2)
     for _ in range(3):  # what is read through a texel buffer waits for what writes it, and the other way round
@@ -138,7 +138,7 @@ def test_texel_buffers(gpu: vc.Runtime, n: int) -> None:
         with pytest.raises(ValueError, match="16 bytes"):
             kernel(gpu.zeros(n + 4)[:n], out)
     for dtype in (np.int32, np.float64, np.uint8):
-        with pytest.raises(TypeError, match=f"float32; the tensor is {np.dtype(dtype)}"):
+        with pytest.raises(TypeError, match=f"float32; the array is {np.dtype(dtype)}"):
             kernel(gpu.zeros(n, dtype), out)
 
 
@@ -151,10 +151,10 @@ def test_a_texel_buffer_of_more_texels_than_the_device_reads(gpu: vc.Runtime) ->
 
 
 def test_views_of_texel_buffers_are_given_back() -> None:
-    """Many tensors in turn on one kernel: more than it keeps descriptor sets for."""
+    """Many arrays in turn on one kernel: more than it keeps descriptor sets for."""
     with vc.Runtime() as gpu:
         kernel, out = gpu.kernel(vc.glsl(TEXELS)), gpu.empty(4)
-        whole = gpu.tensor(np.arange(1200 * 64, dtype=np.float32))
+        whole = gpu.array(np.arange(1200 * 64, dtype=np.float32))
         for i in range(1200):
             kernel(whole[64 * i : 64 * i + 4], out)
             if i % 100 == 0:
@@ -196,7 +196,7 @@ def test_grids_beyond_the_limit(gpu: vc.Runtime, axis: int) -> None:
             gpu.kernel(vc.glsl(WHERE))(gpu.zeros(4, np.uint32), grid=grid)
 
 
-def test_tensors_without_elements(gpu: vc.Runtime) -> None:
+def test_arrays_without_elements(gpu: vc.Runtime) -> None:
     add, scale = gpu.kernel(vc.glsl(ADD)), gpu.kernel(vc.glsl(SCALE))
     x = gpu.full(10, 1, np.int32)
     for empty in (gpu.empty(0, np.int32), gpu.empty((3, 0), np.int32), x[10:], x[3:3], x[:0]):
@@ -205,15 +205,15 @@ def test_tensors_without_elements(gpu: vc.Runtime) -> None:
     assert set(x.numpy().tolist()) == {1}
 
 
-# What is passed for the second of ADD's tensors.
+# What is passed for the second of ADD's arrays.
 WRONG: dict[str, tuple[Callable[[vc.Runtime], object], type[Exception], str]] = {
-    "array": (lambda gpu: np.zeros(100, np.int32), TypeError, "takes a tensor; got ndarray"),
-    "number": (lambda gpu: 1, TypeError, "takes a tensor; got int"),
-    "dtype": (lambda gpu: gpu.zeros(100), TypeError, r"int32; the tensor is float32; .*\.view"),
+    "array": (lambda gpu: np.zeros(100, np.int32), TypeError, "takes an array; got ndarray"),
+    "number": (lambda gpu: 1, TypeError, "takes an array; got int"),
+    "dtype": (lambda gpu: gpu.zeros(100), TypeError, r"int32; the array is float32; .*\.view"),
     "width": (
         lambda gpu: gpu.zeros(100, np.int8),
         TypeError,
-        r"the tensor is int8; convert the data first, with \.astype\('int32'\)",
+        r"the array is int8; convert the data first, with \.astype\('int32'\)",
     ),
     "strides": (lambda gpu: gpu.zeros((20, 5), np.int32)[:, 0], ValueError, r"contiguous .*\.copy\(\)"),
     "offset": (lambda gpu: gpu.zeros(9, np.int8)[1:].view(np.int32), ValueError, r"byte 1 .*\.copy\(\)"),
@@ -221,7 +221,7 @@ WRONG: dict[str, tuple[Callable[[vc.Runtime], object], type[Exception], str]] = 
 
 
 @pytest.mark.parametrize("what", WRONG)
-def test_wrong_tensors(gpu: vc.Runtime, what: str) -> None:
+def test_wrong_arrays(gpu: vc.Runtime, what: str) -> None:
     make, kind, match = WRONG[what]
     good = gpu.zeros(100, np.int32)
     with pytest.raises(kind, match=match):
@@ -229,8 +229,8 @@ def test_wrong_tensors(gpu: vc.Runtime, what: str) -> None:
 
 
 @pytest.mark.parametrize("n", range(3))
-def test_too_few_tensors(gpu: vc.Runtime, n: int) -> None:
-    with pytest.raises(TypeError, match=rf"takes 3 tensors \(a, b, c\); got {n}"):
+def test_too_few_arrays(gpu: vc.Runtime, n: int) -> None:
+    with pytest.raises(TypeError, match=rf"takes 3 arrays \(a, b, c\); got {n}"):
         gpu.kernel(vc.glsl(ADD))(*[gpu.zeros(100, np.int32)] * n)
 
 
@@ -240,7 +240,7 @@ def test_types_are_not_checked_where_that_is_asked_for(gpu: vc.Runtime) -> None:
     assert x.numpy().tolist() == [2.0] * 4
 
 
-def test_a_tensor_of_another_runtime_or_a_closed_one(gpu: vc.Runtime) -> None:
+def test_a_array_of_another_runtime_or_a_closed_one(gpu: vc.Runtime) -> None:
     kernel = gpu.kernel(vc.glsl(SCALE))
     with vc.Runtime() as other:
         x = other.zeros(4, np.int32)
@@ -276,7 +276,7 @@ def test_more_elements_than_one_dimension_of_groups(gpu: vc.Runtime) -> None:
 
 
 def test_eight_threads_at_once(gpu: vc.Runtime) -> None:
-    """Each on a tensor of its own, and all on one that they share."""
+    """Each on an array of its own, and all on one that they share."""
     add, scale, shared = gpu.kernel(vc.glsl(ADD)), gpu.kernel(vc.glsl(SCALE)), gpu.zeros(1000, np.int32)
     failures: list[BaseException] = []
     start = threading.Barrier(8)

@@ -1,4 +1,4 @@
-"""Views of tensors against numpy's own, element for element."""
+"""Views of arrays against numpy's own, element for element."""
 
 from __future__ import annotations
 

@@ -22,26 +22,26 @@ from vkcompute.core.lifetime import live_counts
 pytestmark = pytest.mark.usefixtures("clean_handles")
 
 
-def busy(runtime: vc.Runtime, n: int = 200) -> tuple[vc.Kernel, vc.Tensor]:
-    """A kernel and a tensor with work on them that is not finished."""
-    kernel, tensor = runtime.kernel(vc.glsl(SCALE)), runtime.zeros(1 << 16, np.int32)
+def busy(runtime: vc.Runtime, n: int = 200) -> tuple[vc.Kernel, vc.Array]:
+    """A kernel and an array with work on them that is not finished."""
+    kernel, array = runtime.kernel(vc.glsl(SCALE)), runtime.zeros(1 << 16, np.int32)
     for _ in range(n):
-        kernel(tensor, 1, 1)
-    return kernel, tensor
+        kernel(array, 1, 1)
+    return kernel, array
 
 
-PARTS = ("tensor", "view", "kernel", "graph", "runtime")
+PARTS = ("array", "view", "kernel", "graph", "runtime")
 
 
 def parts(runtime: vc.Runtime) -> dict[str, object]:
-    kernel, tensor = busy(runtime)
+    kernel, array = busy(runtime)
     with runtime.record() as graph:
-        kernel(tensor, 1, 1)
+        kernel(array, 1, 1)
     graph.submit(3)
-    return {"tensor": tensor, "view": tensor[100:], "kernel": kernel, "graph": graph, "runtime": runtime}
+    return {"array": array, "view": array[100:], "kernel": kernel, "graph": graph, "runtime": runtime}
 
 
-@pytest.mark.parametrize("order", [*itertools.permutations(("tensor", "graph", "runtime"))], ids="-".join)
+@pytest.mark.parametrize("order", [*itertools.permutations(("array", "graph", "runtime"))], ids="-".join)
 def test_closed_in_any_order(order: tuple[str, ...]) -> None:
     made = parts(vc.Runtime())
     for name in (*order, *order):
@@ -76,14 +76,14 @@ def test_a_dropped_runtime_is_collected() -> None:
 
 def test_a_dropped_runtime_whose_futures_were_watched_is_collected() -> None:
     runtime = vc.Runtime()
-    kernel, tensor = busy(runtime)
+    kernel, array = busy(runtime)
     for pause_s in (0, 1.5):  # with the thread that watches, and with a new one
         told = threading.Event()
-        kernel(tensor, 1, 1).add_done_callback(lambda future, told=told: told.set())
+        kernel(array, 1, 1).add_done_callback(lambda future, told=told: told.set())
         assert told.wait(30)
         time.sleep(pause_s)
     dead = weakref.ref(runtime)
-    del runtime, kernel, tensor
+    del runtime, kernel, array
     end = time.monotonic() + 10
     while dead() is not None and time.monotonic() < end:
         time.sleep(0.1)
@@ -95,23 +95,23 @@ def test_drops_while_work_is_pending() -> None:
     with vc.Runtime() as runtime:
         kernel = runtime.kernel(vc.glsl(SCALE))
         for i in range(50):
-            tensor = runtime.full(10_000, i, np.int32)
+            array = runtime.full(10_000, i, np.int32)
             for _ in range(10):
-                kernel(tensor, 1, 1)
+                kernel(array, 1, 1)
             with runtime.record() as graph:
-                kernel(tensor, 2, 0)
+                kernel(array, 2, 0)
             graph.submit(2)
-            last = tensor
-            del tensor, graph
+            last = array
+            del array, graph
         assert set(last.numpy().tolist()) == {(49 + 10) * 4}
 
 
-def test_a_kernel_and_its_tensors_dropped_with_work_pending() -> None:
+def test_a_kernel_and_its_arrays_dropped_with_work_pending() -> None:
     with vc.Runtime() as runtime:
-        kernel, tensor = busy(runtime, 1000)
-        view = tensor[-1:]
+        kernel, array = busy(runtime, 1000)
+        view = array[-1:]
         runtime._kernels.clear()
-        del kernel, tensor
+        del kernel, array
         gc.collect()
         assert view.numpy().tolist() == [1000]
 
@@ -134,15 +134,15 @@ def test_a_graph_keeps_what_it_uses() -> None:
 
 def test_a_graph_closed_or_dropped_with_runs_pending() -> None:
     with vc.Runtime() as runtime:
-        kernel, tensor = runtime.kernel(vc.glsl(SCALE)), runtime.zeros(1 << 16, np.int32)
+        kernel, array = runtime.kernel(vc.glsl(SCALE)), runtime.zeros(1 << 16, np.int32)
         for i in range(20):
             with runtime.record() as graph:
-                kernel(tensor, 1, 1)
+                kernel(array, 1, 1)
             graph.submit(5)
             if i % 2:
                 graph.close()
             del graph
-        assert set(tensor.numpy().tolist()) == {100}
+        assert set(array.numpy().tolist()) == {100}
 
 
 def test_memory_seen_through_dlpack_outlives_the_runtime() -> None:
@@ -166,9 +166,9 @@ def test_memory_comes_back() -> None:
     with vc.Runtime() as runtime:
         device = runtime.device
         before = device.memory.used_bytes
-        tensors = [runtime.full(1000, i) for i in range(100)]
-        views = [tensor[10:] for tensor in tensors]
-        del tensors
+        arrays = [runtime.full(1000, i) for i in range(100)]
+        views = [array[10:] for array in arrays]
+        del arrays
         device.collect(wait=True)
         assert device.memory.used_bytes >= before + 400_000
         del views
@@ -176,7 +176,7 @@ def test_memory_comes_back() -> None:
         assert device.memory.used_bytes == before
 
 
-def test_many_tensors_in_turn_take_no_more_memory() -> None:
+def test_many_arrays_in_turn_take_no_more_memory() -> None:
     """A new result per launch, and nobody waits: dead ones make room, and the host does not run ahead for ever."""
     with vc.Runtime() as runtime:
         kernel, most = runtime.kernel(vc.glsl(SCALE)), 0
@@ -193,13 +193,13 @@ def test_the_host_does_not_run_ahead_for_ever(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr("vkcompute.runtime.scheduling.command_queue._MANY_BATCHES", 2)
     monkeypatch.setattr("vkcompute.runtime.scheduling.command_queue._MAX_BATCHES", 6)
     with vc.Runtime() as runtime:
-        kernel, tensor = runtime.kernel(vc.glsl(SCALE)), runtime.zeros(1 << 14, np.int32)
+        kernel, array = runtime.kernel(vc.glsl(SCALE)), runtime.zeros(1 << 14, np.int32)
         queue, most = runtime.device.queues[0], 0
         for _ in range(64 * 40):
-            kernel(tensor, 1, 1)
+            kernel(array, 1, 1)
             most = max(most, queue.last_value - queue.poll())
         assert most <= 7
-        assert set(tensor.numpy().tolist()) == {64 * 40}
+        assert set(array.numpy().tolist()) == {64 * 40}
 
 
 def test_what_is_dropped_without_any_launch_is_freed_too() -> None:
@@ -214,11 +214,11 @@ def test_what_is_dropped_without_any_launch_is_freed_too() -> None:
 def test_live_counts_name_what_is_open() -> None:
     before = live_counts()
     with vc.Runtime() as runtime:
-        tensor = runtime.zeros(3)
+        array = runtime.zeros(3)
         counts = live_counts()
         for kind in ("Runtime", "Instance", "Device", "Buffer", "Queue"):
             assert counts[kind] > before.get(kind, 0)
-        del tensor
+        del array
 
 
 def test_an_interrupt_neither_loses_counts_nor_blocks_them() -> None:
@@ -237,7 +237,7 @@ USES: dict[str, Callable[[vc.Runtime], object]] = {
     "empty": lambda r: r.empty(3),
     "zeros": lambda r: r.zeros(3),
     "full": lambda r: r.full(3, 1),
-    "tensor": lambda r: r.tensor([1, 2]),
+    "array": lambda r: r.array([1, 2]),
     "kernel": lambda r: r.kernel("multiply_float32"),
     "record": lambda r: r.record().__enter__(),
     "flush": lambda r: r.flush(),
@@ -260,33 +260,33 @@ def test_a_closed_runtime_says_so(use: str) -> None:
 
 def test_what_a_closed_runtime_made_says_so() -> None:
     with vc.Runtime() as runtime:
-        kernel, tensor = busy(runtime)
-        future = kernel(tensor, 1, 1)
+        kernel, array = busy(runtime)
+        future = kernel(array, 1, 1)
         with runtime.record() as graph:
-            kernel(tensor, 1, 1)
+            kernel(array, 1, 1)
     for use in (
-        lambda: kernel(tensor, 1, 1),
-        lambda: kernel(tensor, 1, 1, grid=1),
+        lambda: kernel(array, 1, 1),
+        lambda: kernel(array, 1, 1, grid=1),
         graph.run,
         graph.submit,
         lambda: graph.__enter__(),
-        tensor.numpy,
+        array.numpy,
     ):
         with pytest.raises((vc.ClosedError, ValueError)):
             use()
     assert future.done(), "closing waits for the work"
     future.result()
     graph.close()
-    tensor.close()
+    array.close()
 
 
 def test_a_runtime_closed_while_a_graph_is_recorded() -> None:
     runtime = vc.Runtime()
-    kernel, tensor = busy(runtime)
+    kernel, array = busy(runtime)
     with pytest.raises(vc.ClosedError), runtime.record() as graph:  # noqa: PT012
-        kernel(tensor, 1, 1)
+        kernel(array, 1, 1)
         runtime.close()
-        kernel(tensor, 1, 1)
+        kernel(array, 1, 1)
     with pytest.raises(vc.ClosedError):
         graph.run()
     runtime = vc.Runtime()

@@ -12,7 +12,7 @@ MIB = 1 << 20
 
 
 @pytest.mark.parametrize("staging", [False, True])
-def test_dead_tensors_of_an_open_batch_make_room(staging: bool) -> None:
+def test_dead_arrays_of_an_open_batch_make_room(staging: bool) -> None:
     limit = 24 * MIB + (64 * MIB if staging else 0)
     with open_runtime(memory_limit_bytes=limit, staging=staging) as gpu:
         kept = gpu.full(MIB // 4, 1, np.int32)

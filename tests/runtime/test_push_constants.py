@@ -91,7 +91,7 @@ def test_numbers_of_64_bits(gpu: vc.Runtime, a: float, b: float, c: int, d: int,
 
 
 WRONG: list[tuple[tuple, dict, type[Exception], str]] = [
-    ((1, 2, 3.0), {}, TypeError, r"takes 4 push constants \(a, b, c, d\) after its tensors; got 3"),
+    ((1, 2, 3.0), {}, TypeError, r"takes 4 push constants \(a, b, c, d\) after its arrays; got 3"),
     ((1, 2, 3.0, 4, 5), {}, TypeError, "got 5"),
     ((), {}, TypeError, "got 0"),
     ((1, 2, 3.0), {"x": 4}, TypeError, "x is unknown.*d is missing"),
@@ -192,9 +192,9 @@ def test_small_members() -> None:
             push.pack((*values[:position], value, *values[position + 1 :]), {})
 
 
-def test_too_many_tensors_are_called_tensors(rt: vc.Runtime) -> None:
+def test_too_many_arrays_are_called_arrays(rt: vc.Runtime) -> None:
     kernel, a = rt.kernel(MULTIPLY), rt.zeros(4)
-    with pytest.raises(TypeError, match=r"multiply\.comp takes 3 tensors; got more"):
+    with pytest.raises(TypeError, match=r"multiply\.comp takes 3 arrays; got more"):
         kernel(a, a, a, a)
     with pytest.raises(TypeError, match=r"multiply\.comp takes 0 push constants"):
         kernel(a, a, a, 1)

@@ -59,7 +59,7 @@ def test_independent_chains_go_to_different_queues_and_meet_again(many: vc.Runti
 
 def test_uploads_and_downloads_larger_than_the_staging_slots(many: vc.Runtime) -> None:
     host = np.random.default_rng(0).integers(0, 1 << 20, 9 << 20, np.int32)  # 36 MiB
-    a = many.tensor(host)
+    a = many.array(host)
     vc.multiply(a, 3, a)
     assert np.array_equal(a.numpy(), host * 3)
     a.write(host)
@@ -69,7 +69,7 @@ def test_uploads_and_downloads_larger_than_the_staging_slots(many: vc.Runtime) -
 
 def test_staged_transfers_run_on_transfer_queues() -> None:
     with open_runtime(timelines=(1, 1), staging=True) as gpu:
-        a = gpu.tensor(np.ones(100, np.float32))
+        a = gpu.array(np.ones(100, np.float32))
         (writer,) = gpu.scheduler.history(a.buffer).last_writers(0, 1)
         assert gpu.scheduler.queues[writer].device_queue.role == "transfer"
 
@@ -162,8 +162,8 @@ OF_PYTHON: dict[str, Callable[[Any, int], vc.Future]] = {
 @pytest.mark.parametrize("launch", OF_PYTHON.values(), ids=OF_PYTHON)
 def test_kernels_in_python_take_a_queue_in_brackets(many: vc.Runtime, launch: Callable[[Any, int], vc.Future]) -> None:
     compute = many.scheduler.placement.compute
-    tensors = [many.zeros(100, np.int32) for _ in compute]
-    for queue, x in zip(compute, tensors, strict=True):
+    arrays = [many.zeros(100, np.int32) for _ in compute]
+    for queue, x in zip(compute, arrays, strict=True):
         many.wait()
         before = queue.task
         done = launch(x, queue.index)
@@ -314,11 +314,11 @@ def test_the_queues_change_no_bit(few_and_many: list[vc.Runtime], program: list[
     results = []
     for gpu in few_and_many:
         kernel = gpu.kernel(vc.glsl(CHAOTIC))
-        tensors = [gpu.tensor(np.random.default_rng(i).random(100, np.float32)) for i in range(4)]
+        arrays = [gpu.array(np.random.default_rng(i).random(100, np.float32)) for i in range(4)]
         for a, b, out, k, pin in program:
             queue = None if pin is None else pin % len(gpu.scheduler.placement.compute)
-            kernel(tensors[a], tensors[b], tensors[out], k, queue=queue)
-        results.append([tensor.numpy().tobytes() for tensor in tensors])
+            kernel(arrays[a], arrays[b], arrays[out], k, queue=queue)
+        results.append([array.numpy().tobytes() for array in arrays])
     assert results[0] == results[1] == results[2]
 
 
@@ -413,7 +413,7 @@ with vc.Runtime(submit_limit_s=0.05) as gpu:
     for _ in range(3):  # at once, then in parts, as it is found to be long
         assert took(lambda: ones[200, 1](x)) >= 0.2, "workgroups take a ms each"
     assert took(lambda: [ones[200, 1, 0](x), ones[200, 1, 1](y)]) >= 0.4, "queues that compute share an engine"
-    assert took(lambda: x.copy_from(y)) < 0.2 <= took(lambda: gpu.tensor(data).numpy()), "25 ns per byte, up or down"
+    assert took(lambda: x.copy_from(y)) < 0.2 <= took(lambda: gpu.array(data).numpy()), "25 ns per byte, up or down"
     assert x.numpy().tolist() == [1] * 200
 """
 

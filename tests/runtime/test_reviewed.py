@@ -52,7 +52,7 @@ def test_a_result_over_another_view_of_an_input(gpu: vc.Runtime, way: str) -> No
 @pytest.mark.parametrize("n", [1 << 12, 1 << 18])
 def test_a_result_over_a_shifted_view_of_an_input_on_the_device(gpu: vc.Runtime, n: int) -> None:
     host = np.arange(n, dtype=np.float32)
-    x = gpu.tensor(host)
+    x = gpu.array(host)
     vc.multiply(x[:-1024], 2.0, x[1024:])
     host[1024:] = host[:-1024] * np.float32(2)
     assert np.array_equal(x.numpy(), host)
@@ -97,7 +97,7 @@ def test_memory_that_is_returned_while_the_device_closes(clean_handles: None) ->
             pytest.skip("the host does not see this device's memory, so nothing is lent")
     for _ in range(20):
         gpu = vc.Runtime()
-        view = [np.from_dlpack(gpu.tensor(np.arange(5, dtype=np.float32)))]
+        view = [np.from_dlpack(gpu.array(np.arange(5, dtype=np.float32)))]
         kernel, x = gpu.kernel(MULTIPLY), gpu.zeros(1 << 16)
         for _ in range(50):
             kernel(x, x, x)
@@ -108,7 +108,7 @@ def test_memory_that_is_returned_while_the_device_closes(clean_handles: None) ->
         del x, kernel, gpu
 
 
-def test_tensors_are_multiplied_where_they_are(gpu: vc.Runtime) -> None:
+def test_arrays_are_multiplied_where_they_are(gpu: vc.Runtime) -> None:
     with vc.Runtime() as other, pytest.raises(ValueError, match="own runtime"):
         vc.multiply(gpu.zeros(3), 2.0, runtime=other)
 

@@ -1,4 +1,4 @@
-"""What Python asks of a tensor in passing is answered as numpy answers it, or refused with a way out."""
+"""What Python asks of an array in passing is answered as numpy answers it, or refused with a way out."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_truth_and_numbers_of_one_element(gpu: vc.Runtime) -> None:
     assert float(gpu.full((), 2.5)) == 2.5
     assert int(gpu.full(1, 7, np.int64)) == 7
     assert [10, 20, 30][gpu.full((), 1, np.uint8)] == 20
-    with pytest.raises(TypeError, match="only a tensor of integers is an index"):
+    with pytest.raises(TypeError, match="only an array of integers is an index"):
         [10, 20, 30][gpu.full((), 1.0)]  # type: ignore[call-overload]
 
 
@@ -33,7 +33,7 @@ def test_many_elements_are_no_number(gpu: vc.Runtime, ask: type) -> None:
 def test_comparisons_do_no_mathematics(gpu: vc.Runtime) -> None:
     x, y = gpu.zeros(3), gpu.zeros(3)
     for ask in (lambda: x == y, lambda: x != y, lambda: x == 1, lambda: 2.0 in x):
-        with pytest.raises(TypeError, match=r"compare tensors as \.numpy\(\)"):
+        with pytest.raises(TypeError, match=r"compare arrays as \.numpy\(\)"):
             ask()
     assert (x == None) is False  # noqa: E711
     assert (x != None) is True  # noqa: E711
@@ -42,7 +42,7 @@ def test_comparisons_do_no_mathematics(gpu: vc.Runtime) -> None:
 
 
 def test_iteration_gives_views(gpu: vc.Runtime) -> None:
-    x = gpu.tensor(np.arange(6, dtype=np.int32).reshape(3, 2))
+    x = gpu.array(np.arange(6, dtype=np.int32).reshape(3, 2))
     assert [row.tolist() for row in x] == [[0, 1], [2, 3], [4, 5]]
     for row in x:
         row.fill(9)
@@ -52,7 +52,7 @@ def test_iteration_gives_views(gpu: vc.Runtime) -> None:
 
 
 @pytest.mark.parametrize("way", [pickle.dumps, copy.copy, copy.deepcopy])
-def test_tensors_and_runtimes_are_not_pickled(gpu: vc.Runtime, way: Callable[[object], object]) -> None:
+def test_arrays_and_runtimes_are_not_pickled(gpu: vc.Runtime, way: Callable[[object], object]) -> None:
     for whole in (gpu, gpu.device):
         with pytest.raises(TypeError, match=r"a (Runtime|Device) lives.* cannot be pickled.* open a runtime in each"):
             way(whole)

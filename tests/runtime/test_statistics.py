@@ -166,5 +166,5 @@ def test_wrong_arguments(gpu: vc.Runtime, group: vc.DeviceGroup) -> None:
 
 @pytest.mark.pure
 def test_a_kernel_without_annotations_has_no_spirv_of_its_own() -> None:
-    with pytest.raises(TypeError, match=r"annotate x, out, as x: vc.float32\[:\] for a tensor"):
+    with pytest.raises(TypeError, match=r"annotate x, out, as x: vc.float32\[:\] for an array"):
         doubled.spirv()

@@ -50,7 +50,7 @@ def rt(request: pytest.FixtureRequest, _silence_at_the_end: None) -> Iterator[vc
         yield runtime
 
 
-def copy(x: vc.Tensor, out: vc.Tensor) -> None:
+def copy(x: vc.Array, out: vc.Array) -> None:
     out.copy_from(x)
 
 
@@ -136,7 +136,7 @@ def test_what_goes_up_comes_down(
 
         return put
 
-    def work(x: vc.Tensor, y: vc.Tensor, first: vc.Tensor, second: vc.Tensor) -> None:
+    def work(x: vc.Array, y: vc.Array, first: vc.Array, second: vc.Array) -> None:
         first.copy_from(y)
         second.copy_from(x)
 
@@ -189,7 +189,7 @@ def test_chunks_are_cut_by_the_widest_array_and_by_the_largest_binding(
 ) -> None:
     lengths: list[int] = []
 
-    def work(narrow: vc.Tensor, wide: vc.Tensor, out: vc.Tensor) -> None:
+    def work(narrow: vc.Array, wide: vc.Array, out: vc.Array) -> None:
         lengths.append(narrow.shape[0])
         assert wide.shape == (lengths[-1], 3)
         out.copy_from(wide.reshape(-1)[: lengths[-1]])
@@ -291,7 +291,7 @@ def test_a_fault_in_any_place_at_any_chunk(rt: vc.Runtime, place: str, at: int) 
             fail("source", i)
             yield odd[place] if place in odd and i == at else source
 
-    def work(x: vc.Tensor, y: vc.Tensor) -> None:
+    def work(x: vc.Array, y: vc.Array) -> None:
         number = len(launched)
         vc.multiply(x, 5, y)
         launched.append(y.copy_from(x))
@@ -405,7 +405,7 @@ def test_a_stream_in_the_work_of_another(rt: vc.Runtime) -> None:
     inner = np.zeros_like(source)
     outer = np.zeros_like(source)
 
-    def work(x: vc.Tensor, y: vc.Tensor) -> None:
+    def work(x: vc.Array, y: vc.Array) -> None:
         rt.stream(source, copy, inner, chunk_bytes=80)
         vc.multiply(x, int(inner[2]), y)
 
@@ -440,7 +440,7 @@ def test_a_graph_is_replayed_on_each_chunk(rt: vc.Runtime) -> None:
             assert np.array_equal(kept.numpy(), summed[-100:])
         with pytest.raises(ValueError, match=r"on 100 rows at a time; the source has 1150"):
             rt.stream((data[:1150], other[:1150]), graph, (got[:1150], summed[:1150]))
-        with pytest.raises(ValueError, match=r"are 3 arrays, and the graph was recorded with 4 tensors"):
+        with pytest.raises(ValueError, match=r"are 3 arrays, and the graph was recorded with 4 arrays"):
             rt.stream((data, other), graph, got)
         with pytest.raises(ValueError, match=r"input 'x' of this graph has shape \(100, 2\); got \(50, 2\)") as caught:
             rt.stream([(data[:100], other[:100]), (data[:50], other[:50])], graph, (got[:150], summed[:150]))

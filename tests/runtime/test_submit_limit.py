@@ -229,15 +229,15 @@ def test_where_a_part_of_a_run_fails_all_that_it_writes_has_failed(part: int, ti
         future = graph.submit()
         assert future.failed
         assert isinstance(future.exception(), vc.VulkanError)
-        for tensor in (a, b):
+        for array in (a, b):
             with pytest.raises(vc.VulkanError, match="vkQueueSubmit"):
-                tensor.numpy()
+                array.numpy()
         runtime.wait()  # which has nothing to tell but what has been told
         kernel(c).result()
         a.fill(5)
         b.fill(6)
         graph.run(3)
-        assert [set(tensor.numpy().tolist()) for tensor in (a, b, c)] == [{8}, {9}, {1}]
+        assert [set(array.numpy().tolist()) for array in (a, b, c)] == [{8}, {9}, {1}]
 
 
 def test_a_part_that_failed_is_told_of_where_nobody_has_asked() -> None:
@@ -306,9 +306,9 @@ def test_arrays_reports_and_an_end_work_with_runs_in_parts() -> None:
         assert np.array_equal(fetched, sent + 1)
         failed = graph.submit(by=1)
         assert isinstance(failed.exception(), vc.KernelError)
-        for tensor in (out, flag):
+        for array in (out, flag):
             with pytest.raises(vc.KernelError):
-                tensor.numpy()
+                array.numpy()
         flag.fill(0)
         graph.run()
         assert np.array_equal(out.numpy(), sent + 1)

@@ -33,7 +33,7 @@ def test_the_first_task_of_a_run_that_has_to_show_what_it_takes_needs_no_barrier
     with traced() as trace, open_runtime(timelines=1, submit_limit_s=0.5) as runtime:
         machine = Machine(runtime)
         with runtime.record() as graph:
-            machine.scale(machine.tensors[0], 2, 1)
+            machine.scale(machine.arrays[0], 2, 1)
         graph.run()
     assert not superfluous(trace.history)
 
@@ -57,7 +57,7 @@ def test_the_trace_sees_what_is_left_out(timelines: int, owner: type, method: st
         patch.setattr(owner, method, instead)
         with traced() as trace, open_runtime(timelines=timelines, staging=False) as runtime:
             machine = Machine(runtime)
-            a, b, c, d = machine.tensors
+            a, b, c, d = machine.arrays
             for queue, out in enumerate((c, d, c, d)):
                 machine.add(a, b, out, 1, queue=queue % timelines)
                 machine.add(out, out, a, 1, queue=0)

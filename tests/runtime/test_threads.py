@@ -39,7 +39,7 @@ def in_threads(n: int, work: Callable[[int], None]) -> None:
 
 
 class Worker:
-    """One thread's tensor, and what numpy says it holds."""
+    """One thread's array, and what numpy says it holds."""
 
     def __init__(self, gpu: vc.Runtime, seed: int) -> None:
         self.gpu, self.random = gpu, random.Random(seed)
@@ -110,7 +110,7 @@ def test_threads_do_everything_at_once(timelines: int | tuple[int, int], staging
 
 
 @pytest.mark.parametrize("timelines", [1, 3], ids=["one timeline", "three timelines"])
-def test_eight_threads_launch_on_the_same_tensors(timelines: int) -> None:
+def test_eight_threads_launch_on_the_same_arrays(timelines: int) -> None:
     """None of their launches is lost, and none is between another's reading and writing."""
     n_threads, n_launches, start = 8, 150, threading.Barrier(8)
     with open_runtime(timelines=timelines) as gpu:

@@ -64,7 +64,7 @@ def test_what_is_decided_computes_the_same(gpu: vc.Runtime, mode: int, flip: boo
         (tmp_path / "decided.spv").write_bytes(spirv)
         subprocess.run(["spirv-val", "--target-env", "vulkan1.2", str(tmp_path / "decided.spv")], check=True)
     values = np.arange(8, dtype=np.uint32) * 5
-    tensor = gpu.tensor(values)
+    tensor = gpu.array(values)
     gpu.kernel(spirv, constants=dict(constants))(tensor, grid=1)
     expected = [model(lane, int(values[lane]), mode, flip, twice) for lane in range(8)]
     np.testing.assert_array_equal(tensor.numpy(), expected)
@@ -116,7 +116,7 @@ def test_branches_inside_of_loops(gpu: vc.Runtime, loop: str, flip: bool, tmp_pa
         subprocess.run(["spirv-val", "--target-env", "vulkan1.2", str(tmp_path / "decided.spv")], check=True)
     results = []
     for module in (spirv, found):
-        words = gpu.tensor(np.arange(8, dtype=np.uint32))
+        words = gpu.array(np.arange(8, dtype=np.uint32))
         gpu.kernel(module, constants={"FLIP": flip})(words, grid=1)
         results.append(words.numpy().tolist())
     assert results[0] == results[1]

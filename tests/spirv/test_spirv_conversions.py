@@ -67,7 +67,7 @@ def test_numbers_and_vectors_convert_as_in_numpy(gpu: vc.Runtime, name: str, whe
     x = given(source)
     out = gpu.zeros(len(x), target)
     try:
-        gpu.kernel(spirv)(gpu.tensor(x), out, grid=len(x) // 192)
+        gpu.kernel(spirv)(gpu.array(x), out, grid=len(x) // 192)
     except vc.MissingFeature as missing:
         pytest.skip(str(missing))
     assert np.array_equal(out.numpy(), x.astype(target))

@@ -77,7 +77,7 @@ def _summary(benchmark: _Benchmark, samples: list[float]) -> Measurement:
 
 
 def _launches(runtime: Runtime) -> Iterator[_Benchmark]:
-    """The host's time for a launch with three tensors, eager and recorded."""
+    """The host's time for a launch with three arrays, eager and recorded."""
     a, b, out = (runtime.zeros(_LAUNCH_ELEMENTS, np.float32) for _ in range(3))
     kernel = runtime.kernel("multiply_float32", constants={0: 64}, check_types=False)
     arguments = (a, b, out, _LAUNCH_ELEMENTS // 4, 0, 0, 0, 0)
@@ -104,14 +104,14 @@ def _launches(runtime: Runtime) -> Iterator[_Benchmark]:
 
 def _transfers(runtime: Runtime) -> Iterator[_Benchmark]:
     host = np.ones(_TRANSFER_NBYTES // 4, np.float32)
-    tensor = runtime.empty(host.shape, host.dtype)
+    array = runtime.empty(host.shape, host.dtype)
 
     def upload() -> None:
-        tensor.write(host)
+        array.write(host)
         runtime.wait()
 
     yield _Benchmark("upload 64 MiB", "GB/s", upload, _rate(_TRANSFER_NBYTES))
-    yield _Benchmark("download 64 MiB", "GB/s", tensor.numpy, _rate(_TRANSFER_NBYTES))
+    yield _Benchmark("download 64 MiB", "GB/s", array.numpy, _rate(_TRANSFER_NBYTES))
 
 
 def _multiplies(name: str, size: int) -> Callable[[Runtime], Iterator[_Benchmark]]:
@@ -120,7 +120,7 @@ def _multiplies(name: str, size: int) -> Callable[[Runtime], Iterator[_Benchmark
     def benchmarks(runtime: Runtime) -> Iterator[_Benchmark]:
         left, right = (np.random.default_rng(seed).random(size, np.float32) for seed in (0, 1))
         product = np.empty_like(left)
-        a, b, out = (runtime.tensor(array) for array in (left, right, product))
+        a, b, out = (runtime.array(array) for array in (left, right, product))
         multiplier = Multiplier(runtime, np.float32)
         rate = _rate(3 * left.nbytes)
         yield _Benchmark(f"multiply {name} float32", "GB/s", lambda: multiplier(a, b, out).result(), rate)

@@ -74,7 +74,11 @@ def regress(
 
 
 def _fitted(
-    rows: HostArray, second: HostArray, args: argparse.Namespace, runtime: Runtime, progress: Callable[[int], None] | None
+    rows: HostArray,
+    second: HostArray,
+    args: argparse.Namespace,
+    runtime: Runtime,
+    progress: Callable[[int], None] | None,
 ) -> tuple[LogisticRegression, float]:
     """Fits a model for unscaled rows. Returns it with the duration in seconds.
 

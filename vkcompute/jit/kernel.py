@@ -39,15 +39,15 @@ class PythonLaunchable(Launchable):
         """Launches the kernel; returns immediately.
 
         Args:
-            args, named: tensors of one device, or of one group, and numbers; by position or by name. NumPy arrays are
+            args, named: arrays of one device, or of one group, and numbers; by position or by name. NumPy arrays are
                 copied to the device, and back where the kernel writes them; then the call waits.
-            grid: (keyword) workgroups along x, y and z. By default one invocation per element of the first tensor to
+            grid: (keyword) workgroups along x, y and z. By default one invocation per element of the first array to
                 which the kernel assigns.
             local_size: (keyword) invocations per workgroup along x, y and z.
             queue: (keyword) one of `runtime.device.queues`, by its index, or "compute".
 
         Returns:
-            A `Future`; for tensors of a group, a future of the launches on all of its devices.
+            A `Future`; for arrays of a group, a future of the launches on all of its devices.
 
         Raises:
             KernelError: kernels do not support something that the function does with arguments of these types.
@@ -145,7 +145,7 @@ class PythonKernel(PythonLaunchable):
 
 
 class Simulation(PythonLaunchable):
-    """A kernel run by Python, on numpy arrays (without a driver) or tensors; launches are synchronous."""
+    """A kernel run by Python, on numpy arrays (without a driver) or arrays; launches are synchronous."""
 
     def __init__(self, definition: Definition, signature: inspect.Signature) -> None:
         from vkcompute.jit.simulator.launch import simulate  # not at import: seldom needed
@@ -190,25 +190,25 @@ def kernel(
             if i < out.size:
                 out[i] = a * x[i] + y[i]
 
-        saxpy(x, y, out, 2.0)                         # one invocation per element of the first tensor it writes
+        saxpy(x, y, out, 2.0)                         # one invocation per element of the first array it writes
         saxpy[(n + 255) // 256, 256](x, y, out, 2.0)  # 256 invocations in each of (n + 255) // 256 workgroups
         saxpy(x, y, out, 2.0, queue=1)                # on queue 1 of the device; also grid=, local_size=
 
-    The first launch with arguments of certain types compiles the kernel, on the runtime of its tensors. A changed
+    The first launch with arguments of certain types compiles the kernel, on the runtime of its arrays. A changed
     global constant or function that it uses compiles it again: pass values that change often as arguments. Details and
     examples: docs/kernels.md.
 
-    **Grid.** The default grid covers the first tensor to which the kernel assigns, rounded up to whole workgroups:
+    **Grid.** The default grid covers the first array to which the kernel assigns, rounded up to whole workgroups:
     compare the ID with the size. For two or three axes, `vc.global_id(0)` counts along the last, which is contiguous,
     and `vc.global_id(1)` along the one before. A kernel that reads ids along fewer axes, as one invocation per row
     does, needs an explicit grid.
 
-    **Arguments** are numbers, and tensors and views of fewer than 2**31 elements, indexed by one int per axis. A
+    **Arguments** are numbers, and arrays and views of fewer than 2**31 elements, indexed by one int per axis. A
     negative constant index counts from the end. An index out of bounds is undefined unless checked. A Python int is
     int32, or the first of uint32, int64, uint64 that holds it. A Python float is float32, or float64 if another
     argument is float64. Both are weak, as in NEP 50; an int that does not fit the type of its other operand is an
     OverflowError. numpy's scalars keep their types. Annotated arguments are converted or rejected: `x: vc.float32[:]`,
-    `[:, :]` and so on for tensors; `vc.float32`, int, float or bool for numbers.
+    `[:, :]` and so on for arrays; `vc.float32`, int, float or bool for numbers.
 
     **Types** promote as numpy's, except that a float64 result of smaller operands (int32 / int32, int32 * float32) is
     float32 unless an argument is float64. IDs, lengths and ranges are int32 (int64 for ranges of 64-bit ints), so
@@ -228,7 +228,7 @@ def kernel(
     **Vectors** have 2 to 4 elements of float16, float32, float64, int32 or uint32: `v = vc.float32x3(x, y, 0)`.
     Operators and functions apply to each element, and numbers are repeated. Parts are `v.x`, `v.zy` (of xyzw or rgba),
     `v[0]`, `v[i]`, `v[1:3]`. Further: `a @ b`, sum, min, max, any, all, and dot, cross, length and normalize in
-    `vc.vector`. A vector is immutable. `vc.float32x3(x[i])` loads one from the last axis of a tensor; `x[i] = v` and
+    `vc.vector`. A vector is immutable. `vc.float32x3(x[i])` loads one from the last axis of an array; `x[i] = v` and
     `x[i] += v` store one.
 
     **Workgroups.** `tile = vc.shared((16, 16), vc.float32)` is an array shared by a workgroup, `vc.barrier()` waits for
@@ -248,7 +248,7 @@ def kernel(
     **Processes.** A kernel is pickled by its name, as a function; one of a main module or a notebook by value, with the
     functions and constants that it uses. Workers of multiprocessing, joblib and Dask load both.
 
-    **Language.** Assignments; if, while, break, continue, return; for over range(), tuples, tensors, enumerate() and
+    **Language.** Assignments; if, while, break, continue, return; for over range(), tuples, arrays, enumerate() and
     zip(). Tuples, conditional expressions, and, or, not, chained comparisons. The functions min, max, abs, round, pow,
     divmod, len, int, float and bool, numpy's scalar types, and most functions of numbers of math and numpy.
     vc.popcount, clz, ctz, bit_reverse, bitcast, and random numbers in vc.random. Python functions and lambdas, which
@@ -259,7 +259,7 @@ def kernel(
     loses sums), except by atomic operations, or within a workgroup with a barrier in between.
 
     **Simulation.** `saxpy.simulate(x, y, out, 2.0)` and `saxpy.simulate[groups, local_size](…)` run the function in
-    Python, on numpy arrays or tensors, without Vulkan; VKCOMPUTE_SIMULATE=1 simulates all launches. Types and numbers
+    Python, on numpy arrays or arrays, without Vulkan; VKCOMPUTE_SIMULATE=1 simulates all launches. Types and numbers
     are those of a device; `print`, `breakpoint()` and debuggers work. Undefined behaviour raises an error: an index out
     of bounds, a divergent barrier, a read of uninitialized memory, a race, an integer division by zero, a float cast
     that overflows. Workgroups and invocations run one after the other; subgroups have 16 lanes. vc.elementwise,

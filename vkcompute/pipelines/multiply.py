@@ -1,4 +1,4 @@
-"""The array multiply: c = a * b for every dtype that the device has, on tensors, a group's tensors, host arrays."""
+"""The array multiply: c = a * b for every dtype that the device has, on arrays, a group's arrays, host arrays."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from vkcompute.core.buffer_view import TEXEL_BYTES
 from vkcompute.core.quirks import quirks_of
 from vkcompute.pipelines.npy_file import Block, NpyFile
 from vkcompute.runtime.graphs.graph import recording_graph
-from vkcompute.runtime.groups.group import GroupTensor
+from vkcompute.runtime.groups.group import GroupArray
 from vkcompute.runtime.launching.kernel import Kernel
+from vkcompute.runtime.memory.array import Array, refuse_mask
 from vkcompute.runtime.memory.context import cached
-from vkcompute.runtime.memory.tensor import Tensor, refuse_mask
 from vkcompute.runtime.runtime import Runtime, default_runtime, runtime_of
 from vkcompute.runtime.scheduling.future import Future
 from vkcompute.runtime.scheduling.placeholders import Parameter
@@ -35,7 +35,7 @@ _WINDOW_ALIGN = 4096
 
 
 class Multiplier:
-    """Multiplies tensors of one dtype on one runtime, by the variant of shaders/multiply.comp for its device.
+    """Multiplies arrays of one dtype on one runtime, by the variant of shaders/multiply.comp for its device.
 
     Results equal numpy's bit for bit, except for NaN payloads and flushed subnormals. SwiftShader flushes those of
     float32, lavapipe of Mesa 26 those of float32 and float64.
@@ -58,46 +58,46 @@ class Multiplier:
         self._groups = limits["maxComputeWorkGroupCount"]
         self._kernels: dict[bool, Kernel] = {}
 
-    def __call__(self, a: Tensor, b: Tensor | np.generic, out: Tensor) -> Future:
-        """Launches out = a * b. `b` is a tensor of a's shape, or a numpy scalar of its dtype. `out` may be `a` or `b`.
+    def __call__(self, a: Array, b: Array | np.generic, out: Array) -> Future:
+        """Launches out = a * b. `b` is an array of a's shape, or a numpy scalar of its dtype. `out` may be `a` or `b`.
 
-        Tensors larger than the device's largest binding are launched in windows. Views that cannot be bound, because
+        Arrays larger than the device's largest binding are launched in windows. Views that cannot be bound, because
         of their alignment or strides, are copied on the device.
         """
-        array_b = isinstance(b, Tensor)
-        word = bytes(16) if isinstance(b, Tensor) else (b.tobytes() * 16)[:16]
+        array_b = isinstance(b, Array)
+        word = bytes(16) if isinstance(b, Array) else (b.tobytes() * 16)[:16]
         scalar = np.frombuffer(word, np.uint32)
-        inputs = [self._bindable(tensor) for tensor in (a, b if isinstance(b, Tensor) else a)]
-        direct = self._fits(out) and not any(_overlaps_shifted(tensor, out) for tensor in inputs)
+        inputs = [self._bindable(array) for array in (a, b if isinstance(b, Array) else a)]
+        direct = self._fits(out) and not any(_overlaps_shifted(array, out) for array in inputs)
         target = out if direct else self.runtime.empty(out.shape, out.dtype)
-        tensors = [*inputs, target]
+        arrays = [*inputs, target]
         if self.runtime.scheduler.n_recordings and (graph := recording_graph(self.runtime.scheduler)) is not None:
-            for tensor in inputs:
-                graph.require_apart(tensor, target, unless_same=True)
+            for array in inputs:
+                graph.require_apart(array, target, unless_same=True)
         if out.nbytes <= self._window_bytes:
-            future = self._launch(tensors, scalar, array_b)
+            future = self._launch(arrays, scalar, array_b)
         else:
-            flat = [tensor.reshape(-1).view(np.uint8) for tensor in tensors]
+            flat = [array.reshape(-1).view(np.uint8) for array in arrays]
             scheduler = self.runtime.scheduler  # all windows on one queue: the last future covers all
             queue = None if scheduler.recording() is not None else scheduler.placement.compute[0].index
             for start in range(0, out.nbytes, self._window_bytes):
                 window = slice(start, min(start + self._window_bytes, out.nbytes))
-                future = self._launch([tensor[window] for tensor in flat], scalar, array_b, queue)
+                future = self._launch([array[window] for array in flat], scalar, array_b, queue)
         return future if target is out else out.copy_from(target)
 
-    def _bindable(self, tensor: Tensor) -> Tensor:
-        return tensor if self._fits(tensor) else tensor.copy()
+    def _bindable(self, array: Array) -> Array:
+        return array if self._fits(array) else array.copy()
 
-    def _fits(self, tensor: Tensor) -> bool:
-        """True if the kernels can bind the tensor: contiguous, aligned, and ending with a whole item or its buffer."""
-        start, stop = tensor.offset, tensor.offset + tensor.nbytes
-        ends_whole = tensor.nbytes % self._item_bytes == 0 or stop == tensor.buffer.used_bytes
-        return tensor.contiguous and start % self._align == 0 and ends_whole
+    def _fits(self, array: Array) -> bool:
+        """True if the kernels can bind the array: contiguous, aligned, and ending with a whole item or its buffer."""
+        start, stop = array.offset, array.offset + array.nbytes
+        ends_whole = array.nbytes % self._item_bytes == 0 or stop == array.buffer.used_bytes
+        return array.contiguous and start % self._align == 0 and ends_whole
 
     def _launch(
-        self, tensors: list[Tensor], scalar: npt.NDArray[np.uint32], array_b: bool, queue: int | None = None
+        self, arrays: list[Array], scalar: npt.NDArray[np.uint32], array_b: bool, queue: int | None = None
     ) -> Future:
-        n_items = -(-tensors[2].nbytes // self._item_bytes)
+        n_items = -(-arrays[2].nbytes // self._item_bytes)
         n_groups = -(-n_items // self._local_size)
         x = min(n_groups, self._groups[0])
         kernel = self._kernels.get(array_b)
@@ -106,18 +106,18 @@ class Multiplier:
             kernel = self._kernels[array_b] = self.runtime.kernel(
                 self._name, name=f"multiply {self.dtype}", constants=constants, check_types=False
             )
-        return kernel(*tensors, n_items, *scalar.tolist(), grid=(x, -(-n_groups // max(x, 1)), 1), queue=queue)
+        return kernel(*arrays, n_items, *scalar.tolist(), grid=(x, -(-n_groups // max(x, 1)), 1), queue=queue)
 
 
-def _overlaps_shifted(tensor: Tensor, out: Tensor) -> bool:
+def _overlaps_shifted(array: Array, out: Array) -> bool:
     """True if `out` overlaps the input, but is not the same view: the kernel would read overwritten elements."""
-    return tensor.overlaps(out) and (tensor.offset, tensor.strides) != (out.offset, out.strides)
+    return array.overlaps(out) and (array.offset, array.strides) != (out.offset, out.strides)
 
 
 def multiply(
-    a: npt.ArrayLike | Tensor,
-    b: npt.ArrayLike | Tensor,
-    out: HostArray | Tensor | None = None,
+    a: npt.ArrayLike | Array,
+    b: npt.ArrayLike | Array,
+    out: HostArray | Array | None = None,
     *,
     runtime: Runtime | None = None,
     chunk_bytes: int = CHUNK_BYTES,
@@ -125,7 +125,7 @@ def multiply(
 ) -> Any:
     """Multiplies element by element on the device.
 
-    If `a` or `b` is a tensor, so is the result, and the launch is asynchronous. Tensors of a group are multiplied on
+    If `a` or `b` is an array, so is the result, and the launch is asynchronous. Arrays of a group are multiplied on
     all of its devices at the same time. Host arrays of any size are streamed through the device in chunks; their
     product is a numpy array.
 
@@ -133,28 +133,28 @@ def multiply(
         a, b: operands of one shape and dtype. One of them may be a scalar: a Python number, or an array of one
             element. An input of a graph cannot be a scalar operand, since a scalar is fixed when recorded.
         out: the destination, of the result's shape and dtype. It may overlap the inputs.
-        runtime: for host arrays; None means `default_runtime()`. Tensors are multiplied on their own runtime.
+        runtime: for host arrays; None means `default_runtime()`. Arrays are multiplied on their own runtime.
         chunk_bytes: bytes of one array per chunk.
         progress: called after each chunk.
 
     Raises:
         ValueError: shapes do not match.
-        TypeError: dtypes differ, or are not supported by tensors.
+        TypeError: dtypes differ, or are not supported by arrays.
         MissingFeature: the device lacks the dtype.
     """
     for operand in (a, b):
         if operand is None or isinstance(operand, (str, os.PathLike)):
             remedy = "" if operand is None else "; for .npy files use multiply_files(a, b, out)"
-            raise TypeError(f"tensors, arrays and numbers are multiplied; got {operand!r}{remedy}")
+            raise TypeError(f"arrays, arrays and numbers are multiplied; got {operand!r}{remedy}")
         refuse_mask(operand)
-    if any(isinstance(operand, GroupTensor) for operand in (a, b, out)):
+    if any(isinstance(operand, GroupArray) for operand in (a, b, out)):
         if runtime is not None:
-            raise ValueError("a group's tensors are multiplied on its devices; omit `runtime`")
+            raise ValueError("a group's arrays are multiplied on its devices; omit `runtime`")
         return _multiply_shards(a, b, out)
-    if isinstance(a, Tensor) or isinstance(b, Tensor):
-        if runtime not in (None, *(operand.runtime for operand in (a, b) if isinstance(operand, Tensor))):
-            raise ValueError("tensors are multiplied on their own runtime; omit `runtime`, or pass arrays")
-        return _multiply_tensors(a, b, out)
+    if isinstance(a, Array) or isinstance(b, Array):
+        if runtime not in (None, *(operand.runtime for operand in (a, b) if isinstance(operand, Array))):
+            raise ValueError("arrays are multiplied on their own runtime; omit `runtime`, or pass arrays")
+        return _multiply_arrays(a, b, out)
     if runtime is not None and not isinstance(runtime, Runtime):
         raise TypeError(f"arrays are multiplied on one Runtime; got {type(runtime).__name__}")
     left, right, scalar = operands(a, b)
@@ -186,7 +186,7 @@ def stream_product(
         return
     product = multiplier(runtime, result.dtype)
 
-    def work(first: Tensor, *others: Tensor) -> None:
+    def work(first: Array, *others: Array) -> None:
         product(first, others[0] if scalar is None else scalar, others[-1])
 
     def report(n_done: int, _total: int | None) -> None:
@@ -233,40 +233,40 @@ def multiplier(runtime: Runtime, dtype: np.dtype[Any]) -> Multiplier:
     return cached(runtime, (Multiplier, dtype), lambda: Multiplier(runtime, dtype))
 
 
-def _multiply_tensors(left: Any, right: Any, out: Any) -> Tensor:
-    a: Tensor = left if isinstance(left, Tensor) else right
+def _multiply_arrays(left: Any, right: Any, out: Any) -> Array:
+    a: Array = left if isinstance(left, Array) else right
     b = right if a is left else left
-    if not isinstance(b, Tensor):
+    if not isinstance(b, Array):
         b = _scalar(b, a.dtype)
     elif b.shape != a.shape or b.dtype != a.dtype:
         _raise_mismatch(a, b)
     if out is None:
         out = runtime_of(a).empty(a.shape, a.dtype)
-    elif not isinstance(out, Tensor):
-        raise TypeError(f"tensors are multiplied into a tensor; out is {type(out).__name__}")
+    elif not isinstance(out, Array):
+        raise TypeError(f"arrays are multiplied into an array; out is {type(out).__name__}")
     _require_alike(out, a)
-    target: Tensor = out
+    target: Array = out
     if target.size:
         multiplier(runtime_of(a), a.dtype)(a, b, target)
     return target
 
 
-def _multiply_shards(a: Any, b: Any, out: Any) -> GroupTensor:
-    """Multiplies a group's tensors, on all devices at the same time.
+def _multiply_shards(a: Any, b: Any, out: Any) -> GroupArray:
+    """Multiplies a group's arrays, on all devices at the same time.
 
     Raises:
         ValueError, TypeError: as of `GroupKernel` and `multiply`.
     """
-    tensors = [operand for operand in (a, b) if isinstance(operand, GroupTensor)]
-    if not tensors or not isinstance(out, (GroupTensor, type(None))):
-        raise TypeError(f"a group's tensors are multiplied into one of the group; got {a!r}, {b!r} and out={out!r}")
-    like = next((tensor for tensor in tensors if tensor.rows is not None), tensors[0])
+    arrays = [operand for operand in (a, b) if isinstance(operand, GroupArray)]
+    if not arrays or not isinstance(out, (GroupArray, type(None))):
+        raise TypeError(f"a group's arrays are multiplied into one of the group; got {a!r}, {b!r} and out={out!r}")
+    like = next((array for array in arrays if array.rows is not None), arrays[0])
     if out is None:
         shards = [runtime_of(shard).empty(shard.shape, shard.dtype) for shard in like.shards]
-        out = GroupTensor(like.group, shards, like.rows)
-    launch: Any = _multiply_tensors  # returns a tensor, not a future: the group's future is not used
+        out = GroupArray(like.group, shards, like.rows)
+    launch: Any = _multiply_arrays  # returns an array, not a future: the group's future is not used
     like.group.kernel(launch)(a, b, out)
-    product: GroupTensor = out
+    product: GroupArray = out
     return product
 
 
@@ -296,11 +296,11 @@ def _scalar(value: Any, dtype: np.dtype[Any]) -> np.generic:
         ValueError: an integer outside the dtype's range.
     """
     if isinstance(value, Parameter):
-        raise TypeError(f"a scalar is fixed when recorded; pass {value} to a kernel of your own, or use a tensor")
+        raise TypeError(f"a scalar is fixed when recorded; pass {value} to a kernel of your own, or use an array")
     array = np.asarray(value)
     if array.size != 1:
-        rule = f"a tensor is multiplied by a tensor or a scalar; got an array of shape {array.shape}"
-        raise TypeError(f"{rule}; make a tensor of it, with runtime.tensor(array)")
+        rule = f"an array is multiplied by an array or a scalar; got an array of shape {array.shape}"
+        raise TypeError(f"{rule}; make an array of it, with runtime.array(array)")
     typed = _has_dtype(value)
     if typed and array.dtype != dtype:
         raise TypeError(f"the scalar is {array.dtype} and the array {dtype}; convert one with NumPy's astype")
@@ -325,7 +325,7 @@ def _raise_mismatch(a: Any, b: Any) -> None:
     raise TypeError(f"a and b must have one dtype; got {a.dtype} and {b.dtype}; convert one with NumPy's astype")
 
 
-def _result(like: HostArray, out: HostArray | Tensor | None) -> HostArray:
+def _result(like: HostArray, out: HostArray | Array | None) -> HostArray:
     if out is None:
         return np.empty(like.shape, like.dtype)
     if not isinstance(out, np.ndarray):
@@ -336,7 +336,7 @@ def _result(like: HostArray, out: HostArray | Tensor | None) -> HostArray:
     return out
 
 
-def _require_alike(out: HostArray | Tensor, like: HostArray | Tensor) -> None:
+def _require_alike(out: HostArray | Array, like: HostArray | Array) -> None:
     if out.shape != like.shape or out.dtype != like.dtype:
         raise ValueError(
             f"out has shape {out.shape} and dtype {out.dtype}; the result has {like.shape} and {like.dtype}"

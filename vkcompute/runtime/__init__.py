@@ -1,1 +1,1 @@
-"""Policy over core/: tensors, kernels, graphs, and the scheduler that orders their tasks."""
+"""Policy over core/: arrays, kernels, graphs, and the scheduler that orders their tasks."""

@@ -27,8 +27,8 @@ from vkcompute.runtime.graphs.graph import Graph
 from vkcompute.runtime.launching import program
 from vkcompute.runtime.launching.kernel import Kernel
 from vkcompute.runtime.launching.specialization import specialize
+from vkcompute.runtime.memory.array import Array, empty, host_array
 from vkcompute.runtime.memory.context import Context, kernel_of
-from vkcompute.runtime.memory.tensor import Tensor, empty, host_array
 from vkcompute.runtime.profiling.profile import Profile
 from vkcompute.runtime.streams import stream as streaming
 
@@ -104,10 +104,10 @@ class Runtime(Context):
         self._opened()
         _open_runtimes.add(self)
 
-    # -- tensors ------------------------------------------------------------------------------------------------------
+    # -- arrays ------------------------------------------------------------------------------------------------------
 
-    def empty(self, shape: int | tuple[int, ...], dtype: npt.DTypeLike = np.float32) -> Tensor:
-        """Returns a tensor with arbitrary content.
+    def empty(self, shape: int | tuple[int, ...], dtype: npt.DTypeLike = np.float32) -> Array:
+        """Returns an array with arbitrary content.
 
         Raises:
             OutOfDeviceMemory: it does not fit.
@@ -116,23 +116,23 @@ class Runtime(Context):
         """
         return empty(self, shape, dtype)
 
-    def tensor(self, data: npt.ArrayLike | Tensor, dtype: npt.DTypeLike | None = None) -> Tensor:
-        """Returns a tensor with a copy of `data`: an array, nested sequences, or a tensor (of any runtime).
+    def array(self, data: npt.ArrayLike | Array, dtype: npt.DTypeLike | None = None) -> Array:
+        """Returns an array with a copy of `data`: an array, nested sequences, or an array (of any runtime).
 
         The default dtype is that of the data. Python floats become float32, the default of `zeros`, and ints int64.
         """
-        self.scheduler.refuse_recording("tensor()", "make tensors before the recording")
+        self.scheduler.refuse_recording("array()", "make arrays before the recording")
         host = host_array(data, dtype)
         result = self.empty(host.shape, host.dtype)
         result.write(host)
         return result
 
-    def zeros(self, shape: int | tuple[int, ...], dtype: npt.DTypeLike = np.float32) -> Tensor:
-        """Returns a tensor of zeros. The shape is one argument: `zeros((2, 3))`."""
+    def zeros(self, shape: int | tuple[int, ...], dtype: npt.DTypeLike = np.float32) -> Array:
+        """Returns an array of zeros. The shape is one argument: `zeros((2, 3))`."""
         return self.empty(shape, dtype).fill(0)
 
-    def full(self, shape: int | tuple[int, ...], value: Any, dtype: npt.DTypeLike | None = None) -> Tensor:
-        """Returns a tensor whose elements are all `value`, by default of the dtype that `tensor(value)` has."""
+    def full(self, shape: int | tuple[int, ...], value: Any, dtype: npt.DTypeLike | None = None) -> Array:
+        """Returns an array whose elements are all `value`, by default of the dtype that `array(value)` has."""
         return self.empty(shape, host_array(value).dtype if dtype is None else dtype).fill(value)
 
     # -- kernels ------------------------------------------------------------------------------------------------------
@@ -153,7 +153,7 @@ class Runtime(Context):
             name: for messages and profiles; by default the built-in's or the file's.
             constants: specialization constants by name or id.
             entry_point: required if the SPIR-V has several.
-            check_types: True requires that a tensor has the dtype that its binding declares.
+            check_types: True requires that an array has the dtype that its binding declares.
 
         Raises:
             SpirvError, CompileError: the source is invalid.
@@ -170,14 +170,14 @@ class Runtime(Context):
         return kernel_of(self, key, lambda: Kernel(self, loaded, special, check_types=check_types))
 
     def record(self, **inputs: Any) -> Graph:
-        """Returns a graph to record: `with runtime.record(x=tensor, rate=0.1) as graph: …`, then `graph.run()`.
+        """Returns a graph to record: `with runtime.record(x=array, rate=0.1) as graph: …`, then `graph.run()`.
 
         Args:
-            inputs: tensors, and values of push constants, that may be replaced for a run. The recorded work uses
-                `graph["x"]`; `graph.run(x=other)` runs with another tensor.
+            inputs: arrays, and values of push constants, that may be replaced for a run. The recorded work uses
+                `graph["x"]`; `graph.run(x=other)` runs with another array.
 
         Raises:
-            TypeError, ValueError: an input is neither a tensor nor a number or array of numbers, or not acceptable.
+            TypeError, ValueError: an input is neither an array nor a number or array of numbers, or not acceptable.
         """
         return Graph(self, inputs)
 
@@ -198,9 +198,9 @@ class Runtime(Context):
             source: an array (memory-mapped, say), or a tuple of arrays of one length, split along the first axis. Or an
                 iterable of chunks, each an array or a tuple of arrays, that differ only in length. An array without
                 axes is one row. A chunk from an iterable may be overwritten once the next one is requested.
-            work: a kernel, or a function that launches work: called for each chunk with one contiguous tensor per
+            work: a kernel, or a function that launches work: called for each chunk with one contiguous array per
                 source, then one per sink, of the chunk's length and in order. It may use them until the chunk is done.
-                Or a graph with inputs for these tensors, by `record(x=x, out=out)`; chunks then have their length.
+                Or a graph with inputs for these arrays, by `record(x=x, out=out)`; chunks then have their length.
             sink: an array of the source's length, filled in order, or a function called in order with (rows: slice,
                 array), which may keep the array. A tuple for several; None if work keeps its results on the device.
                 An array may be the source itself.
@@ -219,7 +219,7 @@ class Runtime(Context):
             OutOfDeviceMemory: `depth` chunks do not fit.
 
         Errors of source, work, sink and progress, and Ctrl-C, are raised unchanged after all launched work has finished
-        and the tensors are freed. A note on the error names the chunk and its rows (before Python 3.11, its cause).
+        and the arrays are freed. A note on the error names the chunk and its rows (before Python 3.11, its cause).
         """
         return streaming.stream(self, source, work, sink, outputs, depth, chunk_bytes, progress)
 
@@ -313,7 +313,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_abandon_all)
 
 
-def runtime_of(holder: Tensor | Kernel) -> Runtime:
-    """The runtime of a tensor or of a kernel."""
+def runtime_of(holder: Array | Kernel) -> Runtime:
+    """The runtime of an array or of a kernel."""
     assert isinstance(holder.runtime, Runtime)
     return holder.runtime

@@ -17,8 +17,8 @@ from vkcompute.runtime.launching.arguments import Bound, bound_range
 from vkcompute.runtime.launching.kernel import Kernel
 from vkcompute.runtime.launching.program import load
 from vkcompute.runtime.launching.specialization import specialize
+from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.context import kernel_of
-from vkcompute.runtime.memory.tensor import Tensor
 
 if TYPE_CHECKING:
     from vkcompute.core.command import Recorder
@@ -138,7 +138,7 @@ class DeviceImage(DeviceChild):
             subresourceRange=self._range,
         )
         stages = _TOP_OF_PIPE, _COMPUTE_AND_TRANSFER
-        source = None if data is None else self.runtime.tensor(data)
+        source = None if data is None else self.runtime.array(data)
         with self.runtime.record() as graph:
             no_memory_or_buffer_barriers = 0, 0, vk.NULL, 0, vk.NULL
             args = *stages, *no_memory_or_buffer_barriers, 1, barrier
@@ -148,7 +148,7 @@ class DeviceImage(DeviceChild):
         graph.submit().point()  # raises if the submit failed, which would leave the layout UNDEFINED
         graph.close()
 
-    def copy_from(self, source: Tensor | DeviceImage) -> Future:
+    def copy_from(self, source: Array | DeviceImage) -> Future:
         """Adds a copy of a tensor of equal size, or of an image of equal extent, into this image to the graph."""
         if isinstance(source, DeviceImage):
             region = vk.struct(
@@ -160,7 +160,7 @@ class DeviceImage(DeviceChild):
         args = buffer, self._image, _GENERAL, 1, region
         return self._add("copy", (self.span,), (source.span,), "vkCmdCopyBufferToImage", *args)
 
-    def copy_into(self, target: Tensor) -> Future:
+    def copy_into(self, target: Array) -> Future:
         """Adds a copy of this image into a tensor of equal size to the graph."""
         buffer, region = self._region(target)
         args = self._image, _GENERAL, buffer, 1, region
@@ -170,15 +170,15 @@ class DeviceImage(DeviceChild):
         width, height, _ = self._extent
         return vk.struct("VkExtent3D", width=width, height=height, depth=1)
 
-    def _region(self, tensor: Tensor) -> tuple[Any, Any]:
-        """Returns the VkBuffer of a tensor, and the VkBufferImageCopy of the tensor's range."""
+    def _region(self, array: Array) -> tuple[Any, Any]:
+        """Returns the VkBuffer of an array, and the VkBufferImageCopy of the array's range."""
         region = vk.struct(
             "VkBufferImageCopy",
-            bufferOffset=tensor.buffer.offset + tensor.offset,
+            bufferOffset=array.buffer.offset + array.offset,
             imageSubresource=self._layers,
             imageExtent=self._extent3d(),
         )
-        return tensor.buffer.block.handle, region
+        return array.buffer.block.handle, region
 
     def _add(self, name: str, writes: Any, reads: Any, command: str, *args: Any) -> Future:
         """Adds a task that records one vkCmd function to the graph."""

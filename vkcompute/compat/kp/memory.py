@@ -14,7 +14,7 @@ from vkcompute.compat.kp.context import Child, Context
 from vkcompute.errors import KomputeError
 
 if TYPE_CHECKING:
-    from vkcompute.runtime.memory.tensor import Tensor as DeviceTensor
+    from vkcompute.runtime.memory.array import Array as DeviceArray
     from vkcompute.runtime.scheduling.future import Future
 
 HostArray = npt.NDArray[Any]
@@ -58,7 +58,7 @@ class HostView:
     The memory stays allocated as long as such an array exists.
     """
 
-    def __init__(self, host: DeviceTensor) -> None:
+    def __init__(self, host: DeviceArray) -> None:
         self._host = host
         buffer, start, stop = host.span
         memory = host.runtime.transfers.lend(buffer, start, stop - start)
@@ -91,10 +91,10 @@ class Memory(Child):
         self.manager, self._type = manager, memory_type
         runtime = manager.require_open()
         buffer = runtime.device.buffer
-        self._host: DeviceTensor | None = None
+        self._host: DeviceArray | None = None
         self._data: HostArray | None = None
         if memory_type is not MemoryTypes.storage:
-            from vkcompute.runtime.memory.tensor import allocate  # here, because it loads the driver
+            from vkcompute.runtime.memory.array import allocate  # here, because it loads the driver
 
             self._host = allocate(runtime, lambda nbytes: buffer(nbytes, "download"), data.size, data.dtype)
             self._data = np.asarray(HostView(self._host))

@@ -18,8 +18,8 @@ _KINDS = ("a bool", "an integer", "a float")
 
 
 @dataclass(frozen=True, slots=True)
-class TensorType:
-    """Tensors of a dtype and a number of axes."""
+class ArrayType:
+    """Arrays of a dtype and a number of axes."""
 
     dtype: np.dtype[Any]
     ndim: int
@@ -29,18 +29,18 @@ class TensorType:
 
 
 class ScalarType(type):
-    """A scalar type that equals and acts as numpy's, and also makes tensor types: `float32[:, :]`."""
+    """A scalar type that equals and acts as numpy's, and also makes array types: `float32[:, :]`."""
 
     dtype: ClassVar[np.dtype[Any]]
 
     def __call__(cls, *args: Any) -> Any:
         return cls.dtype.type(*args)
 
-    def __getitem__(cls, axes: Any) -> TensorType:
+    def __getitem__(cls, axes: Any) -> ArrayType:
         given = axes if isinstance(axes, tuple) else (axes,)
         if not all(each == slice(None) for each in given):
-            raise TypeError(f"a tensor type is {cls.__name__}[:] or [:, :] and so on, [()] without axes; got {axes!r}")
-        return TensorType(cls.dtype, len(given))
+            raise TypeError(f"an array type is {cls.__name__}[:] or [:, :] and so on, [()] without axes; got {axes!r}")
+        return ArrayType(cls.dtype, len(given))
 
     def __instancecheck__(cls, value: object) -> bool:
         return isinstance(value, cls.dtype.type)
@@ -68,7 +68,7 @@ EXACT = frozenset({float, *(np.dtype(name).type for name in "int32 int64 uint32 
 
 
 def annotations_of(function: FunctionType) -> dict[int, Any]:
-    """Returns parameter position -> type: a TensorType, a scalar type of numpy, int, float or bool.
+    """Returns parameter position -> type: an ArrayType, a scalar type of numpy, int, float or bool.
 
     Other annotations are ignored, and so are strings with names that do not exist when the kernel runs.
     """
@@ -94,10 +94,10 @@ def annotated_signature(function: FunctionType) -> tuple[Any, ...]:
     if missing := [name for position, name in enumerate(names) if position not in types]:
         raise TypeError(
             f"without arguments, {function.__name__} is compiled for the types of its annotations; annotate "
-            f"{', '.join(missing)}, as {missing[0]}: vc.float32[:] for a tensor, {missing[0]}: vc.float32 for a number"
+            f"{', '.join(missing)}, as {missing[0]}: vc.float32[:] for an array, {missing[0]}: vc.float32 for a number"
         )
     found = [types[position] for position in range(len(names))]
-    return tuple([(each.dtype.char, each.ndim) if isinstance(each, TensorType) else each for each in found])
+    return tuple([(each.dtype.char, each.ndim) if isinstance(each, ArrayType) else each for each in found])
 
 
 def _is_set(cell: Any) -> bool:
@@ -108,7 +108,7 @@ def _is_set(cell: Any) -> bool:
 
 
 def _type(annotation: Any) -> Any:
-    if isinstance(annotation, TensorType) or any(annotation is each for each in (int, float, bool)):
+    if isinstance(annotation, ArrayType) or any(annotation is each for each in (int, float, bool)):
         return annotation
     if isinstance(annotation, type) and (isinstance(annotation, ScalarType) or issubclass(annotation, np.generic)):
         kind = np.dtype(annotation)
@@ -125,20 +125,20 @@ def typed(function: FunctionType, kinds: Mapping[int, Any], args: Sequence[Any])
 
 
 def converted(name: str, kind: Any, arg: Any) -> Any:
-    """Converts a number or tensor to the type of its parameter; returns other objects unchanged.
+    """Converts a number or array to the type of its parameter; returns other objects unchanged.
 
     Raises:
-        TypeError: a tensor for a number, or the reverse; a tensor of another dtype or number of axes; a float for an
+        TypeError: an array for a number, or the reverse; an array of another dtype or number of axes; a float for an
             integer; a number for a bool.
         ValueError: an integer outside of the range of the type.
     """
     is_number = isinstance(arg, (bool, int, float, np.generic))
     if not is_number and not hasattr(arg, "dtype"):
         return arg
-    got = f"{arg!r}" if is_number else f"{TensorType(arg.dtype, len(arg.shape))}"
-    if isinstance(kind, TensorType):
+    got = f"{arg!r}" if is_number else f"{ArrayType(arg.dtype, len(arg.shape))}"
+    if isinstance(kind, ArrayType):
         if is_number or arg.dtype != kind.dtype or len(arg.shape) != kind.ndim:
-            raise TypeError(f"{name} is annotated as {kind}; got {got}; pass such a tensor, or change the annotation")
+            raise TypeError(f"{name} is annotated as {kind}; got {got}; pass such an array, or change the annotation")
         return arg
     target = np.dtype(kind)
     word = arg.dtype.kind if hasattr(arg, "dtype") else "fib"[isinstance(arg, int) + isinstance(arg, bool)]

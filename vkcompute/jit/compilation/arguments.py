@@ -34,7 +34,7 @@ def bound(name: str, parameters: Parameters, args: tuple[Any, ...], named: Mappi
 
 
 def group_of(args: Sequence[Any]) -> Any:
-    """Returns the group of devices whose tensors are among the arguments; None for arguments of one device."""
+    """Returns the group of devices whose arrays are among the arguments; None for arguments of one device."""
     for arg in args:
         if hasattr(arg, "shards"):
             return arg.group
@@ -42,9 +42,9 @@ def group_of(args: Sequence[Any]) -> Any:
 
 
 def kind_of_array(array: Any) -> tuple[str, int]:
-    """Returns the part of a signature for a tensor or a host array: the character of its dtype, and ndim."""
+    """Returns the part of a signature for an array or a host array: the character of its dtype, and ndim."""
     if array.size > MOST_ELEMENTS:
-        rule = f"a tensor of a kernel in Python has at most {MOST_ELEMENTS} elements"
+        rule = f"an array of a kernel in Python has at most {MOST_ELEMENTS} elements"
         raise ValueError(f"{rule}, the limit of int32; got {array.size}; pass parts of it")
     return array.dtype.char, len(array.shape)
 
@@ -65,7 +65,7 @@ def kind_of_number(arg: Any) -> Any:
 
 
 def remedy(arg: Any, name: str) -> str:
-    """Returns the remedy for an argument that is neither a tensor nor a number."""
+    """Returns the remedy for an argument that is neither an array nor a number."""
     if isinstance(arg, (complex, np.complexfloating)):
         return f"; pass {name}.real and {name}.imag"
     if isinstance(arg, Number) and hasattr(arg, "__float__"):  # Fraction, Decimal, numpy's longdouble

@@ -21,7 +21,7 @@ from vkcompute.jit.library.math_lowering import lower_math, without_contraction
 _Compiler = TypeVar("_Compiler", bound=Compiler)
 
 Signature = tuple[Any, ...]
-"""Per argument: (character of the dtype, ndim) for a tensor, with True if it may be any view; or the type of a number.
+"""Per argument: (character of the dtype, ndim) for an array, with True if it may be any view; or the type of a number.
 
 That is int, float, bool or numpy's; for a Python int beyond int32, the name of the dtype that holds it.
 """
@@ -34,7 +34,7 @@ class CompileOptions(NamedTuple):
     """Options of a kernel's compilation.
 
     Attributes:
-        local_size: invocations per workgroup; None for the default of the first tensor that is assigned to.
+        local_size: invocations per workgroup; None for the default of the first array that is assigned to.
         grid_wrapped: True if workgroups along x continue along y.
         emulate_atomics: True to build atomic operations on floats from integer compare-exchange.
         check_bounds: True to compare indices with the shape.

@@ -28,19 +28,19 @@ class Specialization:
     """A kernel compiled for arguments of certain types.
 
     Attributes:
-        spirv: the module; tensors are bound in the order of the arguments.
+        spirv: the module; arrays are bound in the order of the arguments.
         captured: globals found outside of the function.
         iterations: upper bounds of the iterations of its loops.
         pushes: the sources of the push constants, in order: (argument; axis, VALUE, TRUTH or SIZE; for a view also
             OFFSET, the index of its first element, or STRIDE + axis).
-        first: the argument whose shape gives the default grid: the first tensor that is assigned to.
-        linear: the same, if it has at most one axis and the module writes no tensor before it.
+        first: the argument whose shape gives the default grid: the first array that is assigned to.
+        linear: the same, if it has at most one axis and the module writes no array before it.
         local_size: invocations per workgroup.
         features: Vulkan features that its atomic operations on floats need.
-        sites: the places that report; if there are any, the buffer for reports is bound after the tensors.
+        sites: the places that report; if there are any, the buffer for reports is bound after the arrays.
         limits: (index of a push constant, dtype) for each int argument that must fit a narrower type.
-        tables: the constant tables, bound after the tensors.
-        strided: (index of the tensor, of the push constant with its OFFSET) for each tensor that may be any view.
+        tables: the constant tables, bound after the arrays.
+        strided: (index of the array, of the push constant with its OFFSET) for each array that may be any view.
         dtypes: names of the dtypes of the results, of a function of elements.
         single: True if that function returns a number, False for a tuple of numbers.
         block: the number of elements that an invocation computes, of a function of elements.
@@ -86,7 +86,7 @@ def specialize(definition: Definition, signature: Signature, options: CompileOpt
             if type(each) is not tuple
         ]
         linear = first if first == min(compiler.written, default=None) else None
-        tensors = [n for n, each in enumerate(signature) if type(each) is tuple]
+        arrays = [n for n, each in enumerate(signature) if type(each) is tuple]
         pushes = (*scalars, *compiler.extents)
         return Specialization(
             ir.lower(built, options.target),
@@ -99,7 +99,7 @@ def specialize(definition: Definition, signature: Signature, options: CompileOpt
             tuple(sorted(ir.float_atomics(built))),
             tuple(compiler.reports.sites if compiler.reports is not None else ()),
             tuple(sorted(compiler.limits)),
-            tuple([(tensors.index(n), at) for at, (n, what) in enumerate(pushes) if what == OFFSET]),
+            tuple([(arrays.index(n), at) for at, (n, what) in enumerate(pushes) if what == OFFSET]),
             tuple(compiler.tables),
             n_ids=n_ids,
         )

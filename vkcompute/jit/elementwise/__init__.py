@@ -1,1 +1,1 @@
-"""Functions of whole tensors made of functions of numbers: elementwise, vectorize and reduce."""
+"""Functions of whole arrays made of functions of numbers: elementwise, vectorize and reduce."""

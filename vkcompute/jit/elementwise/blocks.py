@@ -10,8 +10,8 @@ from vkcompute.core.quirks import quirks_of
 from vkcompute.ir import SCALARS, UINT32, UINT64, Builder, Function, Memory, Scalar, Value
 from vkcompute.ir.types import vector
 from vkcompute.jit.elementwise.broadcasting import Mask
+from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.context import cached
-from vkcompute.runtime.memory.tensor import Tensor
 from vkcompute.runtime.runtime import Runtime
 from vkcompute.runtime.scheduling.placeholders import Placeholder
 
@@ -32,20 +32,20 @@ class Block(NamedTuple):
 SINGLE = Block()
 
 
-def blocks_of(runtime: Runtime, masks: Sequence[Mask], tensors: Sequence[Tensor], outs: Sequence[Tensor] = ()) -> Block:
+def blocks_of(runtime: Runtime, masks: Sequence[Mask], arrays: Sequence[Array], outs: Sequence[Array] = ()) -> Block:
     """Returns the blocks of a launch: single elements where an argument is repeated along an axis or not padded.
 
     Args:
-        masks: broadcast masks of the tensors (broadcasting.py).
+        masks: broadcast masks of the arrays (broadcasting.py).
     """
-    streamed = [tensor for tensor, mask in zip(tensors, masks, strict=True) if all(mask)]
-    block = block_of(runtime, [tensor.dtype.itemsize for tensor in streamed or tensors])
+    streamed = [array for array, mask in zip(arrays, masks, strict=True) if all(mask)]
+    block = block_of(runtime, [array.dtype.itemsize for array in streamed or arrays])
     alike = all(all(mask) or not any(mask) for mask in masks)
-    return block if alike and all(fits(tensor, block) for tensor in (*streamed, *outs)) else SINGLE
+    return block if alike and all(fits(array, block) for array in (*streamed, *outs)) else SINGLE
 
 
 def block_of(runtime: Runtime, itemsizes: Sequence[int]) -> Block:
-    """Returns the blocks that a device streams fastest, for tensors with elements of these sizes.
+    """Returns the blocks that a device streams fastest, for arrays with elements of these sizes.
 
     A driver whose loads take as long for 64 bits as for 8 (quirks.py) is fastest with 32 bytes of float32.
     """
@@ -71,19 +71,19 @@ def _accesses(runtime: Runtime) -> tuple[bool, bool]:
 def wide(itemsizes: Sequence[int]) -> Block:
     """Returns the blocks for a GPU, which loads and stores 16 bytes by one instruction.
 
-    That is 16 bytes of the narrowest tensor, if that is within the padding (64 bytes) of the widest; at least 4
+    That is 16 bytes of the narrowest array, if that is within the padding (64 bytes) of the widest; at least 4
     elements.
     """
     return Block(max(min(16 // min(itemsizes), 64 // max(itemsizes)), 4))
 
 
-def fits(tensor: Tensor, block: Block) -> bool:
-    """True if whole blocks cover the tensor's elements and nothing that may belong to another tensor.
+def fits(array: Array, block: Block) -> bool:
+    """True if whole blocks cover the array's elements and nothing that may belong to another array.
 
     An input of a graph may be replaced by a view, behind which there is no padding.
     """
-    stop, buffer = tensor.offset + tensor.nbytes, tensor.buffer
-    rest = -tensor.nbytes % (tensor.dtype.itemsize * block.size)
+    stop, buffer = array.offset + array.nbytes, array.buffer
+    rest = -array.nbytes % (array.dtype.itemsize * block.size)
     padded = stop == buffer.used_bytes and stop + rest <= buffer.nbytes
     return not rest or (padded and not isinstance(buffer, Placeholder))
 

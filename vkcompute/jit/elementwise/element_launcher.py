@@ -36,7 +36,7 @@ from vkcompute.jit.launching.launcher import is_exact, kind_of, pushed
 from vkcompute.jit.launching.plan import Plan, places
 from vkcompute.jit.library.ids import global_id
 from vkcompute.runtime.launching.arguments import first_index, needs_strides
-from vkcompute.runtime.memory.tensor import Tensor
+from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import Runtime, runtime_of
 
 LOCAL_SIZE = 64
@@ -83,75 +83,75 @@ class Arguments:
             )
         return bound(self.name, self._parameters, args, named)
 
-    def tensors(self, args: tuple[Any, ...]) -> list[Tensor]:
-        """Returns the tensors among the arguments.
+    def arrays(self, args: tuple[Any, ...]) -> list[Array]:
+        """Returns the arrays among the arguments.
 
         Raises:
             TypeError: there is none.
         """
-        found = [arg for arg in args if type(arg) is Tensor]
+        found = [arg for arg in args if type(arg) is Array]
         if not found:
             for arg in args:
                 kind_of(arg)  # its error has a remedy for arrays
-            raise TypeError(f"{self.name} takes a tensor, on whose device it runs; got none")
+            raise TypeError(f"{self.name} takes an array, on whose device it runs; got none")
         return found
 
-    def call(self, runtime: Runtime, args: tuple[Any, ...], outs: tuple[Tensor, ...] = ()) -> Call:
+    def call(self, runtime: Runtime, args: tuple[Any, ...], outs: tuple[Array, ...] = ()) -> Call:
         """Returns the signature and the broadcast shape, results included.
 
         Raises:
-            TypeError: an argument is neither a tensor nor a number, or a result is not a tensor.
+            TypeError: an argument is neither an array nor a number, or a result is not an array.
             ValueError: the shapes do not broadcast, or there are too many elements.
         """
-        kinds = tuple([_kind(arg) if type(arg) is Tensor else kind_of(arg) for arg in args])
+        kinds = tuple([_kind(arg) if type(arg) is Array else kind_of(arg) for arg in args])
         for out in outs:
-            _check_tensor(self.name, out)
+            _check_array(self.name, out)
         results = tuple([_kind(out) for out in outs])
         key = self.plan_key, kinds, results
         found: Call | None = runtime.plans.get(key)
         if found is None:
-            tensors = [kind for kind in (*kinds, *results) if type(kind) is tuple]
-            views = {at: kind[2] for at, kind in enumerate(tensors) if len(kind) > 2}
-            shape = broadcast([kind[1] for kind in tensors], views)
+            arrays = [kind for kind in (*kinds, *results) if type(kind) is tuple]
+            views = {at: kind[2] for at, kind in enumerate(arrays) if len(kind) > 2}
+            shape = broadcast([kind[1] for kind in arrays], views)
             signature = tuple([(kind[0], 1, True)[: len(kind)] if type(kind) is tuple else kind for kind in kinds])
             found = runtime.plans[key] = Call(signature, shape, tuple([len(kind) > 2 for kind in results]))
         return found
 
 
-def _kind(tensor: Tensor) -> tuple[Any, ...]:
-    """Returns the dtype and the shape of a tensor, and of a view the strides in elements."""
-    if (tensor.contiguous and not tensor.offset) or not needs_strides(tensor):
-        return tensor.dtype.char, tensor.shape
-    return tensor.dtype.char, tensor.shape, tuple([step // tensor.dtype.itemsize for step in tensor.strides])
+def _kind(array: Array) -> tuple[Any, ...]:
+    """Returns the dtype and the shape of an array, and of a view the strides in elements."""
+    if (array.contiguous and not array.offset) or not needs_strides(array):
+        return array.dtype.char, array.shape
+    return array.dtype.char, array.shape, tuple([step // array.dtype.itemsize for step in array.strides])
 
 
-def layouts(tensors: Sequence[Tensor], strides: Sequence[Sequence[int]]) -> list[int]:
-    """Returns the push constants for the layouts of the views among tensors; `strides` are theirs, in order."""
+def layouts(arrays: Sequence[Array], strides: Sequence[Sequence[int]]) -> list[int]:
+    """Returns the push constants for the layouts of the views among arrays; `strides` are theirs, in order."""
     found, steps = list[int](), iter(strides)
-    for tensor in tensors:
-        if len(_kind(tensor)) > 2:
-            found += [first_index(tensor), *[step & 0xFFFFFFFF for step in next(steps)]]
+    for array in arrays:
+        if len(_kind(array)) > 2:
+            found += [first_index(array), *[step & 0xFFFFFFFF for step in next(steps)]]
     return found
 
 
 def values(args: tuple[Any, ...]) -> list[Any]:
     """Returns the push constants for the numbers among the arguments."""
-    numbers = [arg for arg in args if type(arg) is not Tensor]
+    numbers = [arg for arg in args if type(arg) is not Array]
     return [pushed(arg, TRUTH if isinstance(arg, (bool, np.bool_)) else VALUE) for arg in numbers]
 
 
-def check_out(name: str, out: Tensor, shape: tuple[int, ...], dtype: str) -> None:
+def check_out(name: str, out: Array, shape: tuple[int, ...], dtype: str) -> None:
     """Raises ValueError or TypeError if `out` cannot hold a result of this shape and dtype."""
-    _check_tensor(name, out)
+    _check_array(name, out)
     if out.shape != shape:
         raise ValueError(f"{name} returns a result of shape {shape}; out has {out.shape}")
     if not np.can_cast(dtype, out.dtype, "same_kind"):
         raise TypeError(f"{name} returns {dtype}, and out holds {out.dtype}; convert in {name}, as {out.dtype}(…)")
 
 
-def _check_tensor(name: str, out: Any) -> None:
-    if type(out) is not Tensor:
-        raise TypeError(f"{name}: out is a tensor; got {type(out).__name__}")
+def _check_array(name: str, out: Any) -> None:
+    if type(out) is not Array:
+        raise TypeError(f"{name}: out is an array; got {type(out).__name__}")
 
 
 def element_program(
@@ -164,7 +164,7 @@ def element_program(
 ) -> Program:
     """Builds the kernel that applies a function to each element.
 
-    Its arguments are the tensors, the results, the numbers, the lengths of the axes except the first, the layouts of
+    Its arguments are the arrays, the results, the numbers, the lengths of the axes except the first, the layouts of
     views, and the number of blocks.
 
     Args:
@@ -179,8 +179,8 @@ def element_program(
     body = Body(definition, signature, masks)
     c = body.compiler(LOCAL_SIZE, real_of(signature))
     arguments = body.arguments(c)
-    n_tensors = len(masks)
-    placed = [body.layout(c, n_tensors + at) if view else None for at, view in enumerate(views)]
+    n_arrays = len(masks)
+    placed = [body.layout(c, n_arrays + at) if view else None for at, view in enumerate(views)]
     n = c.function.push("n", UINT32)
     offset = c.cast(INTRINSICS[global_id].emit(c), UINT32)
     with c.builder.if_(c.builder.compute("lt", offset, n)).then:
@@ -225,7 +225,7 @@ def _block_program(
 
 
 class ElementLauncher:
-    """Applies a function to elements of tensors."""
+    """Applies a function to elements of arrays."""
 
     def __init__(self, definition: Definition) -> None:
         function = definition.function
@@ -240,12 +240,12 @@ class ElementLauncher:
             return outs[0] if plan.single else outs
         if group_of(args) is not None:
             return self._sharded(args, out)
-        tensors = self._arguments.tensors(args)
-        runtime = runtime_of(tensors[0])
+        arrays = self._arguments.arrays(args)
+        runtime = runtime_of(arrays[0])
         call = self._arguments.call(runtime, args, outs)
         signature, broadcast, _ = call
-        masks = broadcast.masks[: len(tensors)]
-        block = SINGLE if broadcast.strides else blocks_of(runtime, masks, tensors, outs)
+        masks = broadcast.masks[: len(arrays)]
+        block = SINGLE if broadcast.strides else blocks_of(runtime, masks, arrays, outs)
         found = self._programs.find((signature, masks, (), (), block, options_on(runtime)))
         if out is None:
             outs = tuple([runtime.empty(broadcast.shape, dtype) for dtype in found.dtypes])
@@ -261,12 +261,12 @@ class ElementLauncher:
         bound = *args, *outs
         try:
             plan: Plan | None = outs[0].runtime.plans.get((self._arguments.plan_key, *places(bound)))
-        except AttributeError:  # a tensor of a group, or an error
+        except AttributeError:  # an array of a group, or an error
             return None
         return plan if plan is not None and plan.launch(bound, None) else None
 
     def _checked(self, outs: tuple[Any, ...], shape: tuple[int, ...], dtypes: tuple[str, ...]) -> tuple[str, ...]:
-        """Checks tensors for results of these dtypes, and returns theirs; () if they are the same."""
+        """Checks arrays for results of these dtypes, and returns theirs; () if they are the same."""
         name = self._arguments.name
         if len(outs) != len(dtypes):
             raise TypeError(f"{name} returns {len(dtypes)} results; out has {len(outs)}")
@@ -274,14 +274,14 @@ class ElementLauncher:
             check_out(name, each, shape, dtype)
         for one, other in combinations(outs, 2):
             if one.overlaps(other) and (one.contiguous or other.contiguous or one.offset == other.offset):
-                raise ValueError(f"{name} returns {len(dtypes)} results; two tensors of out overlap: pass one for each")
+                raise ValueError(f"{name} returns {len(dtypes)} results; two arrays of out overlap: pass one for each")
         wanted = tuple([each.dtype.name for each in outs])
         return wanted if wanted != dtypes else ()
 
     def _launch(
         self,
         args: tuple[Any, ...],
-        outs: tuple[Tensor, ...],
+        outs: tuple[Array, ...],
         call: Call,
         masks: tuple[Mask, ...],
         wanted: tuple[str, ...],
@@ -289,13 +289,13 @@ class ElementLauncher:
     ) -> None:
         """Launches the function in windows; keeps a plan if there is one window, and no argument is copied."""
         block = block if all(fits(out, block) for out in outs) else SINGLE
-        given = [arg for arg in args if type(arg) is Tensor]
-        (signature, broadcast, views), tensors = call, unaliased(given, masks, outs)
-        if not all(map(is_, given, tensors)):
-            copies = iter(tensors)
-            self(tuple([next(copies) if type(arg) is Tensor else arg for arg in args]), {}, outs)
+        given = [arg for arg in args if type(arg) is Array]
+        (signature, broadcast, views), arrays = call, unaliased(given, masks, outs)
+        if not all(map(is_, given, arrays)):
+            copies = iter(arrays)
+            self(tuple([next(copies) if type(arg) is Array else arg for arg in args]), {}, outs)
             return
-        n, bound, pushes = broadcast.size, [*tensors, *outs], values(args)
+        n, bound, pushes = broadcast.size, [*arrays, *outs], values(args)
         extents = [*broadcast.lengths[1:], *(layouts(bound, broadcast.strides) if broadcast.strides else ())]
         name, key = self._arguments.name, (signature, masks, wanted, views if any(views) else (), block)
         per_group = LOCAL_SIZE * (size := self._programs.find((*key, options_on(runtime_of(bound[0])))).block)

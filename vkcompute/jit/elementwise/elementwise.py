@@ -1,4 +1,4 @@
-"""`vc.elementwise` and `vc.vectorize`: a function of numbers, applied to tensors element by element."""
+"""`vc.elementwise` and `vc.vectorize`: a function of numbers, applied to arrays element by element."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __tracebackhide__ = hides_calls
 
 
 class Elementwise:
-    """A function of tensors, made by `vc.elementwise` or `vc.vectorize`; in kernels, a function of numbers.
+    """A function of arrays, made by `vc.elementwise` or `vc.vectorize`; in kernels, a function of numbers.
 
     Attributes:
         definition: the function of numbers, and its source.
@@ -43,18 +43,18 @@ class Elementwise:
         """Applies the function to each element; returns immediately.
 
         Args:
-            args, named: tensors, at least one, and numbers; shapes broadcast as in numpy. Tensors of a group of devices
+            args, named: arrays, at least one, and numbers; shapes broadcast as in numpy. Arrays of a group of devices
                 give one that is sharded by rows in the same way.
-            out: a tensor of the broadcast shape for the result, possibly one of the arguments; a tuple of tensors for a
+            out: an array of the broadcast shape for the result, possibly one of the arguments; a tuple of arrays for a
                 function that returns a tuple.
 
         Returns:
-            `out`, or a new tensor of the type of the function's result; a tuple of tensors for a function that returns
+            `out`, or a new array of the type of the function's result; a tuple of arrays for a function that returns
             a tuple.
 
         Raises:
             KernelError: the function does something that kernels do not support for these types.
-            TypeError: no argument is a tensor, one is neither a tensor nor a number, or `out` cannot hold the dtype.
+            TypeError: no argument is an array, one is neither an array nor a number, or `out` cannot hold the dtype.
             ValueError: the shapes do not broadcast, or `out` is a view made by `broadcast_to`.
             OverflowError: an int does not fit the type of its other operand.
         """
@@ -72,10 +72,10 @@ class Elementwise:
 
 
 def elementwise(expression: str, arguments: str | None = None) -> Elementwise:
-    """Makes a function of tensors from an expression of numbers.
+    """Makes a function of arrays from an expression of numbers.
 
         axpy = vc.elementwise("a * x + y")
-        z = axpy(2.0, x, y)                     # a new tensor, on the device
+        z = axpy(2.0, x, y)                     # a new array, on the device
         axpy(2.0, x, y, out=y)
         norm = vc.elementwise("sqrt(x**2 + y**2) if x > 0 else 0", "y, x")
 
@@ -93,7 +93,7 @@ def elementwise(expression: str, arguments: str | None = None) -> Elementwise:
 
 
 def vectorize(function: Callable[..., Any]) -> Elementwise:
-    """Makes a function of tensors from a Python function of numbers; a decorator.
+    """Makes a function of arrays from a Python function of numbers; a decorator.
 
         @vc.vectorize
         def clipped(x, low, high):

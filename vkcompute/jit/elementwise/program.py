@@ -1,4 +1,4 @@
-"""Programs: kernels that apply functions of numbers to the elements of tensors."""
+"""Programs: kernels that apply functions of numbers to the elements of arrays."""
 
 from __future__ import annotations
 
@@ -81,8 +81,8 @@ class Body:
     """A function that is compiled into a program.
 
     Args:
-        signature: types of the arguments; tensors count as one-dimensional.
-        masks: broadcast masks of the tensors among them (broadcasting.py).
+        signature: types of the arguments; arrays count as one-dimensional.
+        masks: broadcast masks of the arrays among them (broadcasting.py).
 
     Attributes:
         strided: as of `Specialization`.
@@ -111,14 +111,14 @@ class Body:
         return found
 
     def layout(self, c: Compiler, at: int) -> list[Value]:
-        """Declares push constants for the layout of the tensor or result at this index."""
+        """Declares push constants for the layout of the array or result at this index."""
         self.strided.append((at, len(c.function.pushes)))
         return [c.function.push("layout", UINT32) for _ in range(1 + len(self._masks[0]))]
 
     def block_arguments(self, c: Compiler, block: Block) -> list[Callable[[Value], Iterable[Any]]]:
         """Declares bindings and push constants; returns functions from a block's number to its elements.
 
-        A tensor of one element, like a number, is repeated.
+        An array of one element, like a number, is repeated.
         """
         names, masks = self.function.__code__.co_varnames, iter(self._masks)
         found: list[Callable[[Value], Iterable[Any]]] = []
@@ -135,7 +135,9 @@ class Body:
     def at(self, c: Compiler, arguments: list[Any], offset: Value) -> Any:
         """Calls the function on the elements at an offset in the broadcast shape."""
         found = iter(offsets(c.builder, offset, self._lengths, self._masks, self._layouts))
-        return self.call(c, *[c.load(each, next(found)) if isinstance(each, ArrayValue) else each for each in arguments])
+        return self.call(
+            c, *[c.load(each, next(found)) if isinstance(each, ArrayValue) else each for each in arguments]
+        )
 
     def place(self, c: Compiler, offset: Value, layout: Sequence[Value] | None) -> Value:
         """Returns the offset in a result, with a layout if it is a view, of the element at an offset in the shape."""

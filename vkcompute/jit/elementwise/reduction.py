@@ -1,4 +1,4 @@
-"""`vc.reduce`: reductions of tensors by a function of two numbers."""
+"""`vc.reduce`: reductions of arrays by a function of two numbers."""
 
 from __future__ import annotations
 
@@ -54,19 +54,19 @@ class Reduction:
         """Reduces along one, several or all axes; returns immediately.
 
         Args:
-            args, named: a tensor; or the arguments of `map`, tensors and numbers, whose shapes broadcast as in numpy.
+            args, named: an array; or the arguments of `map`, arrays and numbers, whose shapes broadcast as in numpy.
             axis: the axis or axes to reduce; None for all.
-            out: a tensor of the remaining shape for the result.
+            out: an array of the remaining shape for the result.
             keepdims: True to keep reduced axes with length 1.
             dtype: the dtype in which elements are combined, and that of the result.
 
         Returns:
-            `out`, or a new tensor on the device, without axes if all are reduced. For tensors of a group of devices, it
+            `out`, or a new array on the device, without axes if all are reduced. For arrays of a group of devices, it
             is sharded in the same way; if axis 0 is reduced, the call waits, and the result is on the first device.
 
         Raises:
             KernelError: the function does something that kernels do not support for these types.
-            TypeError: no argument is a tensor, one is neither a tensor nor a number, or `out` cannot hold the dtype.
+            TypeError: no argument is an array, one is neither an array nor a number, or `out` cannot hold the dtype.
             ValueError: the shapes do not broadcast, there is no such axis, or `out` is a view made by `broadcast_to`.
         """
         return self._launch(args, named, axis, out, keepdims, dtype)
@@ -81,13 +81,13 @@ class Reduction:
 def reduce(
     function: Callable[[Any, Any], Any] | str, initial: Any, *, map: Callable[..., Any] | str | None = None
 ) -> Reduction:
-    """Makes a reduction of tensors from a function of two numbers, a lambda, or an expression of a and b.
+    """Makes a reduction of arrays from a function of two numbers, a lambda, or an expression of a and b.
 
         total = vc.reduce(lambda a, b: a + b, 0)
         largest = vc.reduce(max_of_two, -math.inf)
         dot = vc.reduce("a + b", 0, map="x * y")      # of a function or an expression of each element
 
-        total(x)                                      # a tensor without axes, on the device: total(x).item()
+        total(x)                                      # an array without axes, on the device: total(x).item()
         total(x, axis=0, out=sums)
         dot(x, y)
 

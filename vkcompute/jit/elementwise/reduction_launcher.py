@@ -38,16 +38,16 @@ from vkcompute.jit.launching.launcher import is_exact
 from vkcompute.jit.launching.plan import places
 from vkcompute.runtime.graphs.aliasing import may_overlap
 from vkcompute.runtime.graphs.graph import temporary
-from vkcompute.runtime.groups.group import GroupTensor
+from vkcompute.runtime.groups.group import GroupArray
 from vkcompute.runtime.launching.arguments import needs_strides
-from vkcompute.runtime.memory.tensor import Tensor
+from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import Runtime, runtime_of
 
 __tracebackhide__ = hides_calls
 
 
 class ReduceLauncher:
-    """Reduces tensors, and keeps the programs of the stages."""
+    """Reduces arrays, and keeps the programs of the stages."""
 
     def __init__(self, combine: Definition, initial: Any, each: Definition | None) -> None:
         self._combine, self._initial = combine, initial
@@ -76,38 +76,38 @@ class ReduceLauncher:
         args, name = self._arguments.bound(args, named), self._arguments.name
         if group_of(args) is not None:
             return self._sharded(args, axis, out, keepdims, dtype)
-        tensors = self._arguments.tensors(args)
-        runtime = runtime_of(tensors[0])
+        arrays = self._arguments.arrays(args)
+        runtime = runtime_of(arrays[0])
         signature, (shape, lengths, masks, strides), _ = self._arguments.call(runtime, args)
         reduced = _axes(name, len(shape), axis)
         left, planned = self._layout(runtime, shape, reduced, keepdims)
         key = real_of(signature), None if dtype is None else lookup(dtype).numpy.name, signature, masks
-        form = planned[0].method, final and len(planned) == 1, _block(planned[0], signature, masks, tensors)
+        form = planned[0].method, final and len(planned) == 1, _block(planned[0], signature, masks, arrays)
         found = self._first.find((*key, form, None, options_on(runtime))).dtypes[0]
         if out is None:
             out = runtime.empty(left, found)
         else:
             check_out(name, out, left, found)
             out.refuse_broadcast()
-            if needs_strides(out) or any(out.overlaps(each) or may_overlap(each, out) for each in tensors):
+            if needs_strides(out) or any(out.overlaps(each) or may_overlap(each, out) for each in arrays):
                 return self._apart(args, axis, out, keepdims, dtype, final)
-        if any(exceeds_binding(each) and not each.contiguous for each in tensors):
+        if any(exceeds_binding(each) and not each.contiguous for each in arrays):
             args = tuple([self._contiguous(each) for each in args])
             return self(args, {}, tuple(reduced), out, keepdims, dtype, final)
-        in_windows = len(windows(planned[0].n, tensors)) > 1
-        halved = None if in_windows else axis_to_halve(shape, tensors, _halvable(shape, reduced, out))
+        in_windows = len(windows(planned[0].n, arrays)) > 1
+        halved = None if in_windows else axis_to_halve(shape, arrays, _halvable(shape, reduced, out))
         if halved is not None:
             self._in_halves(args, shape, halved, reduced, out, keepdims, found, final)
         elif not prod(shape):
             out.fill(self._initial)
         else:
-            extents = [*lengths[1:], *(layouts(tensors, strides) if strides else ())]
+            extents = [*lengths[1:], *(layouts(arrays, strides) if strides else ())]
             self._run(key, planned, args, extents, found, out, final)
         return out
 
     def _contiguous(self, arg: Any) -> Any:
         """Returns a contiguous copy of a large view: halves in the order of its elements may all be as large."""
-        if type(arg) is not Tensor or arg.contiguous or not exceeds_binding(arg):
+        if type(arg) is not Array or arg.contiguous or not exceeds_binding(arg):
             return arg
         copy = temporary(arg.runtime, arg.shape, arg.dtype)
         self._copying((arg,), {}, copy)
@@ -119,7 +119,7 @@ class ReduceLauncher:
         shape: Sequence[int],
         axis: int,
         reduced: frozenset[int],
-        out: Tensor,
+        out: Array,
         keepdims: bool,
         dtype: str,
         final: bool,
@@ -137,8 +137,8 @@ class ReduceLauncher:
             self(here, {}, axes, parts[n], keepdims, dtype, False)
         self._joining((parts,), {}, 0, out, False, dtype, final)
 
-    def _apart(self, args: tuple[Any, ...], axis: Any, out: Tensor, keepdims: bool, dtype: Any, final: bool) -> Tensor:
-        """Reduces to another tensor, and copies the result to one that is a view, or overlaps an argument."""
+    def _apart(self, args: tuple[Any, ...], axis: Any, out: Array, keepdims: bool, dtype: Any, final: bool) -> Array:
+        """Reduces to another array, and copies the result to one that is a view, or overlaps an argument."""
         part = temporary(out.runtime, out.shape, out.dtype)
         self(args, {}, axis, part, keepdims, dtype, final)
         out.copy_from(part)
@@ -160,7 +160,7 @@ class ReduceLauncher:
 
     def _sharded(self, args: tuple[Any, ...], axis: Any, out: Any, keepdims: bool, dtype: npt.DTypeLike | None) -> Any:
         """Reduces shards on each device of a group; if axis 0 is reduced, the first device combines their results."""
-        reduced = _axes(self._arguments.name, max(len(arg.shape) for arg in args if isinstance(arg, GroupTensor)), axis)
+        reduced = _axes(self._arguments.name, max(len(arg.shape) for arg in args if isinstance(arg, GroupArray)), axis)
         if 0 not in reduced:
             outs = () if out is None else (out,)
             shards, like = by_device(
@@ -168,10 +168,10 @@ class ReduceLauncher:
             )
             return joined(shards, like) if out is None else out
         shards, like = by_device(lambda given, _: self(given, {}, axis, None, keepdims, dtype, False), args)
-        empty = any(0 in arg.shape for arg in args if isinstance(arg, GroupTensor))
+        empty = any(0 in arg.shape for arg in args if isinstance(arg, GroupArray))
         filled = [shard.numpy() for shard, rows in zip(shards, like.rows or (), strict=True) if rows and not empty]
         shape = len(filled), *shards[0].shape
-        found = like.group.runtimes[0].tensor(np.reshape(filled, shape), shards[0].dtype)
+        found = like.group.runtimes[0].array(np.reshape(filled, shape), shards[0].dtype)
         return self._joining((found,), {}, 0, out, False, found.dtype)
 
     @cached_property
@@ -186,7 +186,7 @@ class ReduceLauncher:
         args: tuple[Any, ...],
         lengths: Sequence[int],
         dtype: str,
-        out: Tensor,
+        out: Array,
         final: bool,
     ) -> None:
         """Launches the stages; a recording graph owns the intermediate results."""
@@ -195,8 +195,8 @@ class ReduceLauncher:
             last = stage is planned[-1]
             part = out if last else temporary(out.runtime, stage.pushes[0], dtype)
             wanted = out.dtype.name if last and out.dtype.name != dtype else None
-            tensors = [arg for arg in args if type(arg) is Tensor]
-            form = stage.method, last and final, _block(stage, key[2], key[3], tensors)
+            arrays = [arg for arg in args if type(arg) is Array]
+            form = stage.method, last and final, _block(stage, key[2], key[3], arrays)
             self._stage(stage, programs, (*key, form, wanted), args, lengths, part, exact)
             programs, key = self._later, (*key[:2], ((part.dtype.char, 1),), ((True,),))
             args, lengths, exact = (part,), (), True
@@ -208,15 +208,15 @@ class ReduceLauncher:
         key: tuple[Any, ...],
         args: tuple[Any, ...],
         lengths: Sequence[int],
-        part: Tensor,
+        part: Array,
         exact: bool,
     ) -> None:
         """Launches a stage; a single row in windows."""
         plans, n_results = part.runtime.plans, stage.pushes[0]
-        for start, stop in windows(stage.n, [arg for arg in args if type(arg) is Tensor]):
+        for start, stop in windows(stage.n, [arg for arg in args if type(arg) is Array]):
             seen, at = stage._replace(n=stop - start), start // stage.chunk
             sizes = seen.pushes
-            bound = [window(each, start, stop, stage.n) if type(each) is Tensor else each for each in args]
+            bound = [window(each, start, stop, stage.n) if type(each) is Array else each for each in args]
             bound.append(window(part, at, at + sizes[0], n_results))
             plan_key = (self._arguments.plan_key, key, seen, *places(bound)) if exact else None
             plan = plans.get(plan_key)
@@ -225,11 +225,11 @@ class ReduceLauncher:
                 dispatch(self._arguments.name, programs, key, bound, pushes, seen.n_groups, plan_key)
 
 
-def _block(stage: Stage, signature: Signature, masks: Sequence[Mask], tensors: Sequence[Tensor]) -> Block:
+def _block(stage: Stage, signature: Signature, masks: Sequence[Mask], arrays: Sequence[Array]) -> Block:
     """Returns the blocks in which a stage loads its elements."""
     if any(type(kind) is tuple and len(kind) > 2 for kind in signature):
         return SINGLE
-    block = blocks_of(runtime_of(tensors[0]), masks, tensors)
+    block = blocks_of(runtime_of(arrays[0]), masks, arrays)
     return block if stage.has_whole_blocks(block) else SINGLE
 
 
@@ -238,7 +238,7 @@ def prefers_workgroups(runtime: Runtime) -> bool:
     return runtime.device.physical.kind != "cpu"
 
 
-def _halvable(shape: Sequence[int], reduced: frozenset[int], out: Tensor) -> list[int]:
+def _halvable(shape: Sequence[int], reduced: frozenset[int], out: Array) -> list[int]:
     """Returns the axes that may be halved: those that remain, and the first to reduce, which keeps the order.
 
     The latter makes two results, which must fit one binding.

@@ -1,14 +1,14 @@
-"""Calls of functions of tensors on a group of devices, each with its shards."""
+"""Calls of functions of arrays on a group of devices, each with its shards."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from vkcompute.runtime.groups.group import GroupTensor
+from vkcompute.runtime.groups.group import GroupArray
 
 
-def by_device(work: Callable[..., Any], args: Sequence[Any], outs: Sequence[Any] = ()) -> tuple[list[Any], GroupTensor]:
+def by_device(work: Callable[..., Any], args: Sequence[Any], outs: Sequence[Any] = ()) -> tuple[list[Any], GroupArray]:
     """Calls `work` with each device's shards of arguments and results.
 
     Returns:
@@ -17,26 +17,26 @@ def by_device(work: Callable[..., Any], args: Sequence[Any], outs: Sequence[Any]
     Raises:
         ValueError: as GroupKernel; or the sharded axis is not the first one of the broadcast shape.
     """
-    tensors = [arg for arg in args if isinstance(arg, GroupTensor)]
-    group = tensors[0].group
+    arrays = [arg for arg in args if isinstance(arg, GroupArray)]
+    group = arrays[0].group
     nothing: Any = lambda *_: None  # noqa: E731
     group.kernel(nothing)(*args, *outs)  # checks that all are sharded alike, and counts the rows
-    n_axes = max(len(each.shape) for each in tensors)
-    for each in tensors:
+    n_axes = max(len(each.shape) for each in arrays)
+    for each in arrays:
         if len(each.shape) == n_axes and each.rows is None and each.shape[0] != 1:
-            raise ValueError(f"a replicated tensor has one row, or fewer than {n_axes} axes; got {each}")
+            raise ValueError(f"a replicated array has one row, or fewer than {n_axes} axes; got {each}")
         if len(each.shape) < n_axes and each.rows is not None:
-            raise ValueError(f"a tensor sharded by rows has as many axes as the others, {n_axes}; got {each}")
+            raise ValueError(f"an array sharded by rows has as many axes as the others, {n_axes}; got {each}")
     found = [work(_shards(args, n), _shards(outs, n)) for n in range(len(group.runtimes))]
-    return found, next(each for each in tensors if each.rows is not None)
+    return found, next(each for each in arrays if each.rows is not None)
 
 
 def _shards(args: Sequence[Any], n: int) -> tuple[Any, ...]:
-    return tuple([arg.shards[n] if isinstance(arg, GroupTensor) else arg for arg in args])
+    return tuple([arg.shards[n] if isinstance(arg, GroupArray) else arg for arg in args])
 
 
-def joined(shards: Sequence[Any], like: GroupTensor) -> Any:
-    """Returns the group's tensor with these shards, or a tuple of tensors for tuples, sharded as `like`."""
+def joined(shards: Sequence[Any], like: GroupArray) -> Any:
+    """Returns the group's array with these shards, or a tuple of arrays for tuples, sharded as `like`."""
     if isinstance(shards[0], tuple):
         return tuple([joined(each, like) for each in zip(*shards, strict=True)])
-    return GroupTensor(like.group, shards, like.rows)
+    return GroupArray(like.group, shards, like.rows)

@@ -168,7 +168,7 @@ def stage_program(
 ) -> Program:
     """Builds the kernel of a stage.
 
-    Its arguments are the tensors, the result, the numbers, the lengths of the broadcast axes except the first, and
+    Its arguments are the arrays, the result, the numbers, the lengths of the broadcast axes except the first, and
     n_results, n, n_chunks and n_columns of the stage.
 
     Args:

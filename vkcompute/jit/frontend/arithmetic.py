@@ -192,7 +192,7 @@ class Arithmetic(Context):
         if len(values) > _MOST_SELECTED:
             raise UnsupportedError(
                 f"a tuple that is indexed by a variable has at most {_MOST_SELECTED} elements, as drivers take long to "
-                f"compile them; got {len(values)}; pass it as a tensor"
+                f"compile them; got {len(values)}; pass it as an array"
             )
         b, kind = self.builder, SCALARS[f"uint{element_of(index.type).bits}"]
         common, row = self.to_common_type(*values)
@@ -269,7 +269,7 @@ class Arithmetic(Context):
         rows = [isinstance(each, Row) for each in (one, other)]
         if all(rows) or not all(isinstance(each, (Vector, Row)) for each in (one, other)):
             got = f"{describe(one)} and {describe(other)}"
-            raise UnsupportedError(f"@ takes two vectors; got {got}; multiply and add elements of tensors in loops")
+            raise UnsupportedError(f"@ takes two vectors; got {got}; multiply and add elements of arrays in loops")
         return reduce(partial(self.binary, "+"), self.each(partial(self.binary, "*"), one, other))
 
     def demand_kind(self, allowed: str, kind: Kind, sign: str, *operands: Any) -> None:
@@ -376,7 +376,12 @@ class Arithmetic(Context):
             return self._contains(sign == "in", one, other)
         if isinstance(one, Vector) or isinstance(other, Vector):
             return self.each(partial(self.compare, sign), one, other)
-        if is_static(one) and is_static(other) and not isinstance(one, ArrayValue) and not isinstance(other, ArrayValue):
+        if (
+            is_static(one)
+            and is_static(other)
+            and not isinstance(one, ArrayValue)
+            and not isinstance(other, ArrayValue)
+        ):
             _require_constants(one, other)
             return bool(_folded(sign, one, other))
         as_ints = self._out_of_range(one, other)

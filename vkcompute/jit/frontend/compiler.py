@@ -275,7 +275,11 @@ class Compiler(ControlFlow):
             return getattr(base, name)
         if isinstance(base, Enum) or not isinstance(base, (Number, ArrayValue, Row, tuple, *PLAIN)):
             return self._captured(base, name, f"{type(base).__name__}.{name}")
-        has = "an array has shape, size, ndim, dtype" if isinstance(base, ArrayValue) else "call functions, as vc.int32(x)"
+        has = (
+            "an array has shape, size, ndim, dtype"
+            if isinstance(base, ArrayValue)
+            else "call functions, as vc.int32(x)"
+        )
         has = "the length of a list is fixed, and is len(h)" if isinstance(base, ArrayValue) and base.item else has
         raise UnsupportedError(f"{describe(base)} has no attribute {name} that a kernel can use; {has}")
 
@@ -429,9 +433,7 @@ class Compiler(ControlFlow):
                 n = len(target.elts)
                 raise UnsupportedError(f"{n} names take a tuple of {n}; got {describe(value)}")
             case _:
-                raise UnsupportedError(
-                    "a kernel assigns to variables and to elements of tensors; vectors are immutable"
-                )
+                raise UnsupportedError("a kernel assigns to variables and to elements of arrays; vectors are immutable")
 
     def _store_starred(self, targets: list[ast.expr], value: Any) -> None:
         """Assigns the items of a tuple to targets, one of which takes the rest as a tuple."""
@@ -508,7 +510,7 @@ class Compiler(ControlFlow):
         value = self.value(node.value) if node.value is not None else None
         if self.frames[-1].call is None:
             if value is not None:
-                raise UnsupportedError("a kernel returns nothing; store the value in a tensor")
+                raise UnsupportedError("a kernel returns nothing; store the value in an array")
             self.builder.return_()
             self.alive = False
             return

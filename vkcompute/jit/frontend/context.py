@@ -61,10 +61,10 @@ class Context(ABC):
         captured: globals found outside of the kernel.
         check_bounds: True if indices are compared with the shape.
         reports: the kernel's reports; None where no host reads them.
-        written: position of a tensor argument that is written -> True if its elements are assigned to, False if they
+        written: position of an array argument that is written -> True if its elements are assigned to, False if they
             are only changed by atomic operations.
         limits: (index of a push constant, dtype) for each int argument that takes a narrower type, which it must fit.
-        extents: push constants for lengths, offsets and strides, by (position of the tensor, source).
+        extents: push constants for lengths, offsets and strides, by (position of the array, source).
         tables: the constant tables, in the order of their buffers.
         in_bounds: checked offset -> the condition under which the element exists.
         n_nodes: expressions and statements compiled so far.
@@ -99,7 +99,7 @@ class Context(ABC):
 
     @property
     def first_assigned(self) -> int | None:
-        """Position of the first tensor argument whose elements are assigned to, so far."""
+        """Position of the first array argument whose elements are assigned to, so far."""
         return min((n for n, assigned in self.written.items() if assigned), default=None)
 
     @property

@@ -81,7 +81,7 @@ class MemoryAccess(Arithmetic):
         return Number(self.parameter(array, 0 if array.ndim == 1 else axis), Kind(INT32))
 
     def parameter(self, array: ArrayValue, source: int) -> Value:
-        """Returns a launch parameter of a tensor: a length or SIZE (int32), OFFSET or STRIDE + axis (uint32)."""
+        """Returns a launch parameter of an array: a length or SIZE (int32), OFFSET or STRIDE + axis (uint32)."""
         key = array.position, source
         if key not in self.extents:
             of_layout = source == OFFSET or source >= STRIDE
@@ -94,7 +94,7 @@ class MemoryAccess(Arithmetic):
         indices = index if isinstance(index, tuple) else (index,)
         if not isinstance(array, ArrayValue):
             remedy = "; make it a tuple" if isinstance(array, list) else ""
-            raise UnsupportedError(f"only tensors, shared arrays and tuples are indexed; got {describe(array)}{remedy}")
+            raise UnsupportedError(f"only arrays, shared arrays and tuples are indexed; got {describe(array)}{remedy}")
         if len(indices) != array.ndim:
             example = f"{array.name}[{', '.join('ijklmnopq'[: array.ndim]) or '()'}]"
             rule = f"{array.name} takes {array.ndim} indices, one per axis; got {len(indices)}"
@@ -193,7 +193,7 @@ class MemoryAccess(Arithmetic):
             fails: True if the launch fails, with an error that adds the source location and the invocation.
         """
         if self.reports is None:
-            raise UnsupportedError("only kernels of vc.kernel can report to the host; write values to a tensor")
+            raise UnsupportedError("only kernels of vc.kernel can report to the host; write values to an array")
         kinds = [self.kind(value).type for value in values]
         if fails:
             message = f"{text}, in {{invocation}} of {self.function.name}{{more}}"

@@ -1,4 +1,4 @@
-"""Reports: records that invocations leave for the host, in a buffer that is bound after the tensors.
+"""Reports: records that invocations leave for the host, in a buffer that is bound after the arrays.
 
 A report either prints a text or fails the launch with a KernelError. The host reads the buffer when the launch has
 completed (`jit/launching/report_reader.py`).

@@ -16,23 +16,23 @@ UNSUPPORTED: dict[type[ast.AST], str] = {
     ast.Set: "a set; use a tuple",
     ast.Starred: "unpacking with *; name each value",
     ast.Await: "await; a kernel runs on the device",
-    **dict.fromkeys((ast.Yield, ast.YieldFrom), "a generator; write values to a tensor"),
+    **dict.fromkeys((ast.Yield, ast.YieldFrom), "a generator; write values to an array"),
     **dict.fromkeys((ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp), "a comprehension; write a for loop"),
-    **dict.fromkeys((ast.Assert, ast.Raise), "assert and raise; write to a tensor, and check it on the host"),
+    **dict.fromkeys((ast.Assert, ast.Raise), "assert and raise; write to an array, and check it on the host"),
     ast.Try: "try; nothing raises on the device",
     ast.With: "with",
     ast.AsyncFunctionDef: "async def; a kernel runs on the device",
     ast.ClassDef: "a class; use tuples",
     **dict.fromkeys((ast.Import, ast.ImportFrom), "import; import outside of the kernel"),
     ast.Delete: "del; variables end with the kernel",
-    ast.Global: "global; write to a tensor",
+    ast.Global: "global; write to an array",
     ast.Nonlocal: "nonlocal; return the value",
     **dict.fromkeys(
         (ast.MatchSingleton, ast.MatchSequence, ast.MatchMapping, ast.MatchClass, ast.MatchStar),
         "a pattern beside numbers, names, 1 | 2 and _; write if and elif",
     ),
 }
-ITERABLES = "a for loop iterates over range(…), enumerate(…), zip(…), a tuple, a vector or a tensor"
+ITERABLES = "a for loop iterates over range(…), enumerate(…), zip(…), a tuple, a vector or an array"
 LOOP_CALLS: dict[object, str] = {
     enumerate: "enumerate takes a sequence, and optionally the first number",
     zip: "zip takes one or more sequences and stops at the shortest; strict=True cannot raise in a kernel",

@@ -1,7 +1,7 @@
 """Compile-time values, and the types of numbers.
 
-A value is a `Number` (computed on the device), a `Vector` of numbers, an `ArrayValue` (a tensor argument or shared array),
-or a tuple of values. Any other Python object is a compile-time constant.
+A value is a `Number` (computed on the device), a `Vector` of numbers, an `ArrayValue` (an array argument or shared
+array), or a tuple of values. Any other Python object is a compile-time constant.
 
 Numbers promote as in numpy, with one exception: operands of at most 32 bits do not become float64 (int32 / int32, int32
 * float32). They become the kernel's default float: float32, or float64 if an argument is float64.
@@ -65,13 +65,13 @@ class Number:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ArrayValue:
-    """A tensor argument, a shared array, a private array or a list, which is a private array.
+    """An array argument, a shared array, a private array or a list, which is a private array.
 
     Attributes:
         position: index of the kernel's parameter; -1 for other arrays.
         element: type of the elements; bools are stored as uint8.
-        shape: shape of a shared or private array; None for a tensor, whose shape is a launch parameter.
-        strided: True for a tensor that may be any view: its offset and strides are launch parameters.
+        shape: shape of a shared or private array; None for an array, whose shape is a launch parameter.
+        strided: True for an array that may be any view: its offset and strides are launch parameters.
         constant: True for a table from outside of the kernel.
         item: the type of a list's items, which may be weak; None for other arrays.
         origin: of a private array, the syntax nodes of its expression and of the calls that led there.
@@ -313,7 +313,7 @@ def sliced(values: tuple[Any, ...], bounds: slice) -> Any:
 def _class_of(array: ArrayValue) -> str:
     if array.memory.private:
         return "private array" if array.item is None else "list"
-    return "tensor" if array.shape is None else "constant array" if array.constant else "shared array"
+    return "array" if array.shape is None else "constant array" if array.constant else "shared array"
 
 
 def describe(value: Any) -> str:

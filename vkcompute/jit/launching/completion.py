@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from vkcompute.runtime.graphs.graph import recording_graph
+from vkcompute.runtime.memory.array import Array, allocate
 from vkcompute.runtime.memory.context import cached
-from vkcompute.runtime.memory.tensor import Tensor, allocate
 from vkcompute.runtime.memory.transfers import host_view
 from vkcompute.runtime.runtime import Runtime
 from vkcompute.runtime.scheduling.future import Future
@@ -19,7 +19,7 @@ _MOST_PENDING = 64  # launches whose reports have not been read
 
 
 def expect(
-    runtime: Runtime, n_words: int, read: Callable[[Words], Exception | None], run: Callable[[Tensor], Future]
+    runtime: Runtime, n_words: int, read: Callable[[Words], Exception | None], run: Callable[[Array], Future]
 ) -> Future:
     """Launches work by `run` on a buffer of zeros for the host, as `Graph.report`.
 
@@ -45,13 +45,13 @@ def expect(
     return scheduler.callbacks.register(buffer.buffer, on_completion, lambda: run(buffer))
 
 
-def _free(runtime: Runtime) -> dict[int, list[Tensor]]:
+def _free(runtime: Runtime) -> dict[int, list[Array]]:
     """Returns number of words -> unused buffers of zeros; they are freed when memory runs short."""
-    return cached(runtime, "reports", dict[int, list[Tensor]], release=dict.clear)
+    return cached(runtime, "reports", dict[int, list[Array]], release=dict.clear)
 
 
-def _new(runtime: Runtime, n_words: int) -> Tensor:
+def _new(runtime: Runtime, n_words: int) -> Array:
     """Allocates a host-visible buffer of zeros."""
-    tensor = allocate(runtime, lambda nbytes: runtime.device.buffer(nbytes, "download"), n_words, np.uint32)
-    host_view(tensor.buffer, 0, tensor.nbytes)[:] = 0
-    return tensor
+    array = allocate(runtime, lambda nbytes: runtime.device.buffer(nbytes, "download"), n_words, np.uint32)
+    host_view(array.buffer, 0, array.nbytes)[:] = 0
+    return array

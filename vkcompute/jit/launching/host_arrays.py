@@ -14,8 +14,8 @@ from vkcompute import dtypes
 from vkcompute.errors import HostCopyWarning
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.launching.kernel import Kernel
+from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.layout import shares_memory
-from vkcompute.runtime.memory.tensor import Tensor
 from vkcompute.runtime.runtime import Runtime
 
 _ARRAYS = np.ndarray, np.memmap
@@ -24,7 +24,7 @@ _PACKAGE = __name__.partition(".")[0]
 
 
 def is_host_array(arg: Any) -> bool:
-    """True for a NumPy array with axes, of a type that tensors have."""
+    """True for a NumPy array with axes, of a type that arrays have."""
     return type(arg) in _ARRAYS and arg.ndim > 0 and arg.dtype in dtypes.BY_NUMPY
 
 
@@ -32,13 +32,13 @@ class HostArrays:
     """The NumPy arrays among the arguments of one launch.
 
     Attributes:
-        args: the arguments, with a tensor for each array; the same tensor for an array that is given twice.
+        args: the arguments, with an array for each array; the same array for an array that is given twice.
     """
 
     def __init__(self, name: str, runtime: Runtime, args: Sequence[Any]) -> None:
         self._name = name
         self._arrays: list[np.ndarray[Any, Any] | None] = [arg if is_host_array(arg) else None for arg in args]
-        copies: dict[tuple[Any, ...], Tensor] = {}
+        copies: dict[tuple[Any, ...], Array] = {}
         for array in self._arrays:
             if array is not None and (key := _key(array)) not in copies:
                 copies[key] = temporary(runtime, array.shape, array.dtype)
@@ -60,18 +60,18 @@ class HostArrays:
             if not written.keys().isdisjoint((one, other)) and shares_memory(distinct[one], distinct[other]):
                 raise ValueError(
                     f"{self._name} writes one of two arrays that share memory, and each is copied; pass views of one "
-                    "tensor, or copies"
+                    "array, or copies"
                 )
 
     def read(self, kernel: Kernel) -> None:
         """Copies the arrays back that a kernel writes. Waits for it."""
-        for tensor, host in {id(tensor): (tensor, host) for tensor, host in self._results(kernel)}.values():
-            tensor.read(host)
+        for array, host in {id(array): (array, host) for array, host in self._results(kernel)}.values():
+            array.read(host)
 
-    def _results(self, kernel: Kernel) -> list[tuple[Tensor, np.ndarray[Any, Any]]]:
-        tensors = [(arg, host) for arg, host in zip(self.args, self._arrays, strict=True) if type(arg) is Tensor]
-        written = [tensors[at] for at in kernel.writes if at < len(tensors)]  # behind them is the buffer for reports
-        return [(tensor, host) for tensor, host in written if host is not None]
+    def _results(self, kernel: Kernel) -> list[tuple[Array, np.ndarray[Any, Any]]]:
+        arrays = [(arg, host) for arg, host in zip(self.args, self._arrays, strict=True) if type(arg) is Array]
+        written = [arrays[at] for at in kernel.writes if at < len(arrays)]  # behind them is the buffer for reports
+        return [(array, host) for array, host in written if host is not None]
 
 
 def _key(array: np.ndarray[Any, Any]) -> tuple[Any, ...]:
@@ -86,7 +86,7 @@ def _warn(name: str) -> None:
         frame, level = frame.f_back, level + 1
     warnings.warn(
         f"{name} is launched on NumPy arrays, which each launch copies to the device, and back where the kernel writes "
-        "them, and waits for; keep the data on the device, as runtime.tensor(array), and read the result by .numpy()",
+        "them, and waits for; keep the data on the device, as runtime.array(array), and read the result by .numpy()",
         HostCopyWarning,
         stacklevel=level,
     )

@@ -1,4 +1,4 @@
-"""Launches of a kernel in Python: its specialization for the arguments, on the device of its tensors."""
+"""Launches of a kernel in Python: its specialization for the arguments, on the device of its arrays."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from vkcompute.jit.launching.target import target_of
 from vkcompute.runtime.launching.arguments import first_index, needs_strides
 from vkcompute.runtime.launching.kernel import Kernel
 from vkcompute.runtime.launching.launch_config import LaunchConfig, Sizes, grid_over
-from vkcompute.runtime.memory.tensor import Tensor
+from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import Runtime, default_runtime, runtime_of
 from vkcompute.runtime.scheduling.future import Future
 from vkcompute.runtime.scheduling.placeholders import Parameter
@@ -50,16 +50,16 @@ class Launcher:
         self._name, self._n_parameters = definition.function.__name__, len(parameters.parameters)
         self._annotations = annotations_of(definition.function)
         self._specializations = Specializations((definition.function,))
-        self._plan_key, self._tensor_at = object(), 0  # position of a tensor among the arguments of the last launch
+        self._plan_key, self._array_at = object(), 0  # position of an array among the arguments of the last launch
 
     def __call__(self, config: LaunchConfig, args: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
         """Launches the kernel, on the default grid where the configuration leaves it open."""
         if named or len(args) != self._n_parameters:
             args = bound(self._name, self._parameters, args, named)
-        key = self._plan_key, config, *[arg.launch_key if type(arg) is Tensor else type(arg) for arg in args]
+        key = self._plan_key, config, *[arg.launch_key if type(arg) is Array else type(arg) for arg in args]
         try:
-            plan = args[self._tensor_at].runtime.plans.get(key)
-        except (AttributeError, IndexError):  # another argument is a tensor now
+            plan = args[self._array_at].runtime.plans.get(key)
+        except (AttributeError, IndexError):  # another argument is an array now
             plan = None
         return (plan and plan.launch(args, config.queue)) or self._planned(key, config, args)
 
@@ -72,22 +72,22 @@ class Launcher:
         return self._on_grid(signature, config.groups, config.local_size, args, self._runtime(args))[1]
 
     def _runtime(self, args: tuple[Any, ...]) -> Runtime:
-        """Returns the runtime of the tensors among the arguments; without a tensor, the default one."""
-        tensors = [arg for arg in args if type(arg) is Tensor]
-        return runtime_of(tensors[0]) if tensors else default_runtime()
+        """Returns the runtime of the arrays among the arguments; without an array, the default one."""
+        arrays = [arg for arg in args if type(arg) is Array]
+        return runtime_of(arrays[0]) if arrays else default_runtime()
 
     def _planned(self, key: tuple[Any, ...], config: LaunchConfig, args: tuple[Any, ...]) -> Any:
         """Launches without a plan, and keeps one for launches with the same key."""
         if (group := group_of(args)) is not None:
             if any(map(is_host_array, args)):
-                raise TypeError(f"{self._name}: with tensors of a group, make tensors of NumPy arrays, by group.tensor")
+                raise TypeError(f"{self._name}: with arrays of a group, make arrays of NumPy arrays, by group.array")
             return group.kernel(lambda *here: self(config, here, {}))(*args)
         groups, local, queue = config
-        self._tensor_at = next((at for at, arg in enumerate(args) if type(arg) is Tensor), 0)
+        self._array_at = next((at for at, arg in enumerate(args) if type(arg) is Array), 0)
         runtime = self._runtime(args)
         hosts = HostArrays(self._name, runtime, args) if any(map(is_host_array, args)) else None
         given, args, signature = args, *self._typed(args if hosts is None else hosts.args)
-        tensors = [arg for arg in args if type(arg) is Tensor]
+        arrays = [arg for arg in args if type(arg) is Array]
         found, kernel, loops, grid = self._on_grid(signature, groups, local, args, runtime)
         if hosts is not None:
             hosts.check(kernel)
@@ -98,9 +98,9 @@ class Launcher:
         tables = [table_on(runtime, each) for each in found.tables]
         if found.sites:
             run = partial(self._reporting, kernel, loops, pushes, grid, queue)
-            future = report_reader.launch(kernel, found.sites, self._print_limit, [*tensors, *tables], run)
+            future = report_reader.launch(kernel, found.sites, self._print_limit, [*arrays, *tables], run)
         else:
-            exact = tensors and hosts is None and not tables and is_exact(given, signature, self._annotations)
+            exact = arrays and hosts is None and not tables and is_exact(given, signature, self._annotations)
             kept = key if exact else None
             future = launch(kept, found, (kernel, loops), [*args, *tables], pushes, grid, queue)
         if hosts is not None:
@@ -130,7 +130,7 @@ class Launcher:
         return found, kernel, loops, (-(-grid[0] // n_rows), n_rows)
 
     def _grid(self, found: Specialization, args: tuple[Any, ...], most: int) -> Sizes | None:
-        """Returns the default grid, one invocation per element of a tensor; None if the kernel computes the same."""
+        """Returns the default grid, one invocation per element of an array; None if the kernel computes the same."""
         if found.linear is not None and args[found.linear].size <= most * found.local_size[0]:
             return None
         shape = args[found.first].shape if found.first is not None else None
@@ -143,12 +143,12 @@ class Launcher:
         pushes: list[Any],
         grid: Any,
         queue: int | str | None,
-        tensors: Sequence[Tensor],
+        arrays: Sequence[Array],
     ) -> Future:
-        """Launches with the buffer for reports as the last tensor."""
+        """Launches with the buffer for reports as the last array."""
         if loops is None:
-            return kernel(*tensors, *pushes, grid=grid, queue=queue)
-        return loops.launch(tensors, pushes, kernel.grid(tensors, grid), queue)
+            return kernel(*arrays, *pushes, grid=grid, queue=queue)
+        return loops.launch(arrays, pushes, kernel.grid(arrays, grid), queue)
 
     def _typed(self, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], Signature]:
         """Converts annotated arguments, and returns them with their signature."""
@@ -183,7 +183,7 @@ def is_exact(args: Sequence[Any], signature: Signature, annotations: Mapping[int
     This excludes ints beyond int32, and numpy's bools, which `struct` cannot pack (numpy before 2 warns).
     """
     return all(
-        type(arg) is Tensor or (type(arg) is not np.bool_ and (type(arg) is kind or annotations.get(n) in EXACT))
+        type(arg) is Array or (type(arg) is not np.bool_ and (type(arg) is kind or annotations.get(n) in EXACT))
         for n, (kind, arg) in enumerate(zip(signature, args, strict=True))
     )
 
@@ -191,7 +191,7 @@ def is_exact(args: Sequence[Any], signature: Signature, annotations: Mapping[int
 def kind_of(arg: Any, name: str = "") -> Any:
     """Returns the part of a signature for an argument; `name` is its parameter's, for errors."""
     kind = type(arg)
-    if kind is Tensor:
+    if kind is Array:
         found = kind_of_array(arg)
         return (*found, True) if needs_strides(arg) else found
     number = kind_of_number(arg)
@@ -201,13 +201,13 @@ def kind_of(arg: Any, name: str = "") -> Any:
         return kind_of(arg.value, name)
     got, instead = kind.__name__, remedy(arg, name or "it")
     if isinstance(arg, (np.ndarray, list)):
-        instead = "; make a tensor of it, with runtime.tensor(data)"
+        instead = "; make an array of it, with runtime.array(data)"
         if isinstance(arg, np.ndarray) and arg.dtype not in BY_NUMPY:
             got, instead = f"an array of {arg.dtype}", f"; convert it, as {name or 'x'}.astype(np.float32)"
         elif np.ndim(arg) == 0:
             instead += f", or pass the number, as {name or 'x'}.item()"
     place = name and f" for {name}"
-    raise TypeError(f"a kernel takes tensors and numbers; got {got}{place}{instead}")
+    raise TypeError(f"a kernel takes arrays and numbers; got {got}{place}{instead}")
 
 
 def pushed(arg: Any, what: int) -> Any:

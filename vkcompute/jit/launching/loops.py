@@ -19,8 +19,8 @@ from vkcompute.jit.launching import completion
 from vkcompute.runtime.bounded_cache import BoundedCache
 from vkcompute.runtime.launching import program
 from vkcompute.runtime.launching.kernel import Kernel
+from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.context import kernel_of
-from vkcompute.runtime.memory.tensor import Tensor
 from vkcompute.runtime.runtime import Runtime, runtime_of
 from vkcompute.runtime.scheduling.cost import Grid
 from vkcompute.runtime.scheduling.future import Future
@@ -79,7 +79,7 @@ class Loops:
         return (self._modest and all(map(_is_modest, pushes))) or self._judged(pushes, grid)[0]
 
     def launch(
-        self, tensors: Sequence[Tensor], pushes: Sequence[Any], grid: Grid, queue: int | str | None = None
+        self, arrays: Sequence[Array], pushes: Sequence[Any], grid: Grid, queue: int | str | None = None
     ) -> Future:
         """Launches the kernel, with detection of cut loops if it may exceed the limit.
 
@@ -89,7 +89,7 @@ class Loops:
             KernelError: the launch is certain to exceed the limit.
         """
         if self.harmless(pushes, grid):
-            return self._kernel(*tensors, *pushes, grid=grid, queue=queue)
+            return self._kernel(*arrays, *pushes, grid=grid, queue=queue)
         loop = self._judged(pushes, grid)[1]
         if loop is not None:
             raise self._error(loop)
@@ -99,8 +99,8 @@ class Loops:
             number, words[0] = int(words[0]), 0
             return self._error(loops[number - 1]) if number else None
 
-        def run(status: Tensor) -> Future:
-            return kernel(*tensors, status, *pushes, grid=grid, queue=queue)
+        def run(status: Array) -> Future:
+            return kernel(*arrays, status, *pushes, grid=grid, queue=queue)
 
         return completion.expect(runtime_of(kernel), _STATUS_WORDS, read, run)
 

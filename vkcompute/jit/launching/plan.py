@@ -11,13 +11,13 @@ from typing import Any
 from vkcompute.jit.compilation.specialization import Specialization
 from vkcompute.jit.launching.loops import Loops
 from vkcompute.runtime.launching.kernel import Kernel, Launch
-from vkcompute.runtime.memory.tensor import Tensor
+from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import runtime_of
 from vkcompute.runtime.scheduling.future import Future
 
 
 class Plan:
-    """Repeats a launch for arguments with the same places of tensors and types of numbers, on the same grid.
+    """Repeats a launch for arguments with the same places of arrays and types of numbers, on the same grid.
 
     It refers weakly to the kernel and its specialization: a plan keeps neither of them, nor captured objects, alive.
 
@@ -36,9 +36,9 @@ class Plan:
         command, _, _, (kernel, self._sets, self._cost) = launch
         *self._command, _, _, self._grid = command
         self._kernel, self._pack = weakref.ref(kernel), kernel.push.packer or bytes
-        tensors = [at for at, arg in enumerate(args) if type(arg) is Tensor]
-        self._writes_at, self._reads_at = ([tensors[i] for i in which] for which in (kernel.writes, kernel.reads))
-        self._values = _picker([at for at, arg in enumerate(args) if type(arg) is not Tensor])
+        arrays = [at for at, arg in enumerate(args) if type(arg) is Array]
+        self._writes_at, self._reads_at = ([arrays[i] for i in which] for which in (kernel.writes, kernel.reads))
+        self._values = _picker([at for at, arg in enumerate(args) if type(arg) is not Array])
         self._extents, self._found, self.single = extents, weakref.ref(found), found.single
         self._harmless = weakref.WeakMethod(loops.harmless) if loops is not None else None
 
@@ -66,8 +66,8 @@ class Plan:
 
 
 def places(args: Sequence[Any]) -> tuple[Any, ...]:
-    """Returns the part of a plan's key for arguments: the places of tensors and the types of numbers."""
-    return tuple([arg.launch_key if type(arg) is Tensor else type(arg) for arg in args])
+    """Returns the part of a plan's key for arguments: the places of arrays and the types of numbers."""
+    return tuple([arg.launch_key if type(arg) is Array else type(arg) for arg in args])
 
 
 def _picker(at: list[int]) -> Callable[[Sequence[Any]], Sequence[Any]]:
@@ -90,20 +90,20 @@ def launch(
     """Launches a specialization on the device, and keeps a plan for repetitions.
 
     Args:
-        key: identifies the specialization, the places of the tensors and the types of the numbers; None for no plan.
+        key: identifies the specialization, the places of the arrays and the types of the numbers; None for no plan.
         placed: its kernel and loops.
-        args: its tensors and numbers.
+        args: its arrays and numbers.
         pushes: the numbers, and further push constants, which are the same in repetitions.
     """
     kernel, loops = placed
-    tensors = [arg for arg in args if type(arg) is Tensor]
+    arrays = [arg for arg in args if type(arg) is Array]
     if loops is not None:
-        grid = kernel.grid(tensors, grid)
+        grid = kernel.grid(arrays, grid)
         if not loops.harmless(pushes, grid):
-            return loops.launch(tensors, pushes, grid, queue)
+            return loops.launch(arrays, pushes, grid, queue)
     runtime = runtime_of(kernel)
     if key is None or runtime.scheduler.n_recordings:
-        return kernel(*tensors, *pushes, grid=grid, queue=queue)
-    command, writes, reads, keep = made = kernel.launch((*tensors, *pushes), {}, grid)
-    runtime.plans[key] = Plan(found, args, pushes[len(args) - len(tensors) :], made, loops)
+        return kernel(*arrays, *pushes, grid=grid, queue=queue)
+    command, writes, reads, keep = made = kernel.launch((*arrays, *pushes), {}, grid)
+    runtime.plans[key] = Plan(found, args, pushes[len(args) - len(arrays) :], made, loops)
     return runtime.scheduler.dispatch(command, writes, reads, queue, keep)

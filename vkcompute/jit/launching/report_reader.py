@@ -12,7 +12,7 @@ from vkcompute.errors import KernelError
 from vkcompute.jit.frontend.report import N_FAILED, N_HEADER, Site
 from vkcompute.jit.launching.completion import Words, expect
 from vkcompute.runtime.launching.kernel import Kernel
-from vkcompute.runtime.memory.tensor import Tensor
+from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import runtime_of
 from vkcompute.runtime.scheduling.future import Future
 
@@ -23,14 +23,14 @@ def launch(
     kernel: Kernel,
     sites: Sequence[Site],
     print_limit: int,
-    tensors: Sequence[Tensor],
-    run: Callable[[Sequence[Tensor]], Future],
+    arrays: Sequence[Array],
+    run: Callable[[Sequence[Array]], Future],
 ) -> Future:
-    """Launches a kernel by `run` on these tensors and a buffer for reports, which is read after completion."""
+    """Launches a kernel by `run` on these arrays and a buffer for reports, which is read after completion."""
     largest = max([site.n_words for site in sites if not site.fails], default=0)
     n_words = -(-(_START + print_limit * largest) // 64) * 64
     read = partial(_read, kernel.name, sites, print_limit)
-    return expect(runtime_of(kernel), n_words, read, lambda buffer: run([*tensors, buffer]))
+    return expect(runtime_of(kernel), n_words, read, lambda buffer: run([*arrays, buffer]))
 
 
 def _read(name: str, sites: Sequence[Site], print_limit: int, memory: Words) -> Exception | None:

@@ -190,7 +190,7 @@ def _len(c: Compiler, x: Any) -> Any:
         return c.extent(x.array, x.array.ndim - 1)
     if not isinstance(x, tuple):
         remedy = "; make it a tuple" if isinstance(x, list) else ""
-        raise UnsupportedError(f"{describe(x)} has no length; tuples, vectors, tensors and their rows have{remedy}")
+        raise UnsupportedError(f"{describe(x)} has no length; tuples, vectors, arrays and their rows have{remedy}")
     return len(x)
 
 
@@ -348,7 +348,7 @@ register([math.dist], _dist, 2)
 register([any, np.any], partial(_reduced, "|"), 1)
 register([all, np.all], partial(_reduced, "&"), 1)
 
-_TABLE = "compute it outside of the kernel, as a table in a tensor, or take exp of math.lgamma"
+_TABLE = "compute it outside of the kernel, as a table in an array, or take exp of math.lgamma"
 _PRODUCTS = "write p @ q of vectors, or add products in a for loop"
 for _name, _remedy in {
     **dict.fromkeys(("comb", "factorial", "perm"), _TABLE),
@@ -359,4 +359,4 @@ for _name, _remedy in {
     if hasattr(math, _name):  # depends on Python's version
         REMEDIES[getattr(math, _name)] = _remedy
 for _function, _own in ((np.sum, "sum(v)"), (np.prod, "math.prod(v)"), (np.min, "min(v)"), (np.max, "max(v)")):
-    REMEDIES[_function] = f"write {_own} of a vector or a tuple; for tensors, vc.reduce outside of the kernel"
+    REMEDIES[_function] = f"write {_own} of a vector or a tuple; for arrays, vc.reduce outside of the kernel"

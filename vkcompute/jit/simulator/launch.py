@@ -33,7 +33,7 @@ from vkcompute.runtime.launching.push_constants import demand_fit
 _MOST_PRIVATE = 64 << 20
 _USUAL_LIMITS = {"maxComputeSharedMemorySize": 32768, "maxComputeWorkGroupInvocations": 1024}
 """Limits of lavapipe, below which hardly any GPU is."""
-_lock = threading.RLock()  # one launch at a time, so that launches by several threads on one tensor are ordered
+_lock = threading.RLock()  # one launch at a time, so that launches by several threads on one array are ordered
 
 
 def _renew_lock() -> None:
@@ -72,7 +72,7 @@ def simulate(
     args: tuple[Any, ...],
     named: Mapping[str, Any],
 ) -> Any:
-    """Runs a kernel on host arrays; tensors are downloaded before and uploaded afterwards.
+    """Runs a kernel on host arrays; arrays are downloaded before and uploaded afterwards.
 
     Raises:
         KernelError: the function does something that kernels do not support, or that is undefined on a device.
@@ -93,63 +93,63 @@ def simulate(
 
 
 def _simulated(definition: Definition, given: list[Any], config: LaunchConfig) -> None:
-    """Downloads the tensors, runs the kernel, and uploads what it has written."""
-    # There are no tensors before their module is imported.
-    tensor = getattr(sys.modules.get("vkcompute.runtime.memory.tensor"), "Tensor", ())
-    marks = _marks([each for each in given if isinstance(each, tensor)])
-    arrays = _on_host(given, tensor)
+    """Downloads the arrays, runs the kernel, and uploads what it has written."""
+    # There are no arrays before their module is imported.
+    array = getattr(sys.modules.get("vkcompute.runtime.memory.array"), "Array", ())
+    marks = _marks([each for each in given if isinstance(each, array)])
+    arrays = _on_host(given, array)
     signature = tuple(map(_kind, arrays, definition.function.__code__.co_varnames))
     try:
         recorder = build(Recorder, definition, signature, CompileOptions(config.local_size))
     except KernelError as error:
         raise error.with_traceback(None) from None  # the message has the place; the compiler's calls say nothing
-    _check_limits(recorder.function, next((each for each in given if isinstance(each, tensor)), None))
+    _check_limits(recorder.function, next((each for each in given if isinstance(each, array)), None))
     groups, first = config.groups, recorder.first_assigned
     if groups is None:
         shape = None if first is None else arrays[first].shape
         function = recorder.function
         groups = grid_over(function.name, shape, function.local_size, axes_of_ids(function))
-    _run(recorder, arrays, groups, [_marked(each, marks) if isinstance(each, tensor) else None for each in given])
+    _run(recorder, arrays, groups, [_marked(each, marks) if isinstance(each, array) else None for each in given])
     for position in recorder.written:
-        if isinstance(given[position], tensor):
+        if isinstance(given[position], array):
             given[position].write(arrays[position])
             mark = marks.get(given[position].buffer)
             if mark is not None and not mark.all():
                 given[position].buffer.history.written = mark  # the rest is still uninitialized
 
 
-def _check_limits(function: Function, tensor: Any) -> None:
-    """Raises ValueError for a kernel that the tensor's device refuses; without one, a usual device."""
-    limits = _USUAL_LIMITS if tensor is None else tensor.runtime.device.physical.limits
-    device = "a simulated device without a tensor" if tensor is None else tensor.runtime.device
+def _check_limits(function: Function, array: Any) -> None:
+    """Raises ValueError for a kernel that the array's device refuses; without one, a usual device."""
+    limits = _USUAL_LIMITS if array is None else array.runtime.device.physical.limits
+    device = "a simulated device without an array" if array is None else array.runtime.device
     private = {op.memory for op in walk(function.body) if op.memory is not None and op.memory.private}
     shared, invocations = _nbytes(function.shared_memory), math.prod(function.local_size)
     for n, most, what in (
         (shared, limits["maxComputeSharedMemorySize"], "bytes of shared memory per workgroup; make its arrays smaller"),
         (invocations, limits["maxComputeWorkGroupInvocations"], "invocations per workgroup; start fewer"),
-        (_nbytes(private), _most_private(tensor), "bytes of variables per invocation; make its arrays smaller"),
+        (_nbytes(private), _most_private(array), "bytes of variables per invocation; make its arrays smaller"),
     ):
         if n > most:
             raise ValueError(f"{function.name} has {n}, and {device} takes {most} {what}")
 
 
-def _most_private(tensor: Any) -> int:
+def _most_private(array: Any) -> int:
     """Returns the most bytes of variables per invocation."""
-    if tensor is None:
+    if array is None:
         return _MOST_PRIVATE
     from vkcompute.core.quirks import quirks_of  # loads Vulkan
 
-    return quirks_of(tensor.runtime.device.physical).max_private_nbytes
+    return quirks_of(array.runtime.device.physical).max_private_nbytes
 
 
 def _nbytes(memories: Iterable[Memory]) -> int:
     return sum(each.element.bits // 8 * (each.length or 0) for each in memories)
 
 
-def _marks(tensors: list[Any]) -> dict[Any, np.ndarray[Any, Any]]:
+def _marks(arrays: list[Any]) -> dict[Any, np.ndarray[Any, Any]]:
     """Returns buffer -> mask of the bytes that have been written, for buffers that are not written completely."""
     found = {}
-    for scheduler, buffer in {(each.runtime.scheduler, each.buffer) for each in tensors}:
+    for scheduler, buffer in {(each.runtime.scheduler, each.buffer) for each in arrays}:
         with scheduler.device.lock:
             written = scheduler.history(buffer).written
         if written is not True:
@@ -157,13 +157,13 @@ def _marks(tensors: list[Any]) -> dict[Any, np.ndarray[Any, Any]]:
     return found
 
 
-def _marked(tensor: Any, marks: dict[Any, np.ndarray[Any, Any]]) -> np.ndarray[Any, Any] | None:
-    """Returns a tensor's part of the mask, with a last axis of bytes; None if all of it has been written."""
-    found = marks.get(tensor.buffer)
-    if found is None or not tensor.size:
+def _marked(array: Any, marks: dict[Any, np.ndarray[Any, Any]]) -> np.ndarray[Any, Any] | None:
+    """Returns an array's part of the mask, with a last axis of bytes; None if all of it has been written."""
+    found = marks.get(array.buffer)
+    if found is None or not array.size:
         return None
-    shape, strides = (*tensor.shape, tensor.dtype.itemsize), (*tensor.strides, 1)
-    mask: np.ndarray[Any, Any] = np.ndarray(shape, bool, found.data, tensor.offset, strides)
+    shape, strides = (*array.shape, array.dtype.itemsize), (*array.strides, 1)
+    mask: np.ndarray[Any, Any] = np.ndarray(shape, bool, found.data, array.offset, strides)
     return mask
 
 
@@ -173,7 +173,7 @@ def _run(recorder: Recorder, arrays: list[Any], groups: Sizes, written: list[Any
     counts, waits = any(op.code == "subgroup" for op in ops), any(op.operation.waits for op in ops)
     machine = Machine(recorder, rewritten, counts=counts)
     for table, array in recorder.tables.items():
-        machine.memory.add_tensor(array.memory, table.array, None)
+        machine.memory.add_array(array.memory, table.array, None)
     kernel = partial(rewritten(recorder.notes, machine), *_values(machine, recorder, arrays, written))
     x, y, z = (*groups, 1, 1)[:3]
     token = SIMULATED.set(lambda name, axis: machine.grid.current.builtin(name, axis))
@@ -186,32 +186,30 @@ def _run(recorder: Recorder, arrays: list[Any], groups: Sizes, written: list[Any
         SIMULATED.reset(token)
 
 
-def _on_host(args: list[Any], tensor: Any) -> list[Any]:
-    """Returns the arguments with host arrays for tensors, which share memory as the tensors do.
+def _on_host(args: list[Any], array: Any) -> list[Any]:
+    """Returns the arguments with host arrays for arrays, which share memory as the arrays do.
 
     Raises:
         ValueError: a graph is being recorded.
     """
-    tensors = [each for each in args if isinstance(each, tensor)]
-    for each in tensors:
+    arrays = [each for each in args if isinstance(each, array)]
+    for each in arrays:
         each.runtime.scheduler.refuse_recording(
             "a simulated launch", "launch it without gpu.record(), or set no VKCOMPUTE_SIMULATE"
         )
     memories = {}
-    for buffer in {each.buffer: each for each in tensors}:
-        spans = [each.span for each in tensors if each.buffer is buffer]
+    for buffer in {each.buffer: each for each in arrays}:
+        spans = [each.span for each in arrays if each.buffer is buffer]
         start, stop = min(low for _, low, _ in spans), max(high for *_, high in spans)
-        whole = tensor(tensors[0].runtime, buffer, start, (stop - start,), (1,), np.dtype(np.uint8))
+        whole = array(arrays[0].runtime, buffer, start, (stop - start,), (1,), np.dtype(np.uint8))
         memories[buffer] = start, whole.numpy()
-    return [_on_memory(each, *memories[each.buffer]) if isinstance(each, tensor) else each for each in args]
+    return [_on_memory(each, *memories[each.buffer]) if isinstance(each, array) else each for each in args]
 
 
-def _on_memory(tensor: Any, start: int, memory: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Returns a tensor's array on a copy of its buffer's bytes from `start` on."""
-    found: np.ndarray[Any, Any] = np.ndarray(
-        tensor.shape, tensor.dtype, memory.data, tensor.offset - start, tensor.strides
-    )
-    found.flags.writeable = not tensor.is_broadcast
+def _on_memory(array: Any, start: int, memory: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Returns an array's array on a copy of its buffer's bytes from `start` on."""
+    found: np.ndarray[Any, Any] = np.ndarray(array.shape, array.dtype, memory.data, array.offset - start, array.strides)
+    found.flags.writeable = not array.is_broadcast
     return found
 
 
@@ -223,7 +221,7 @@ def _kind(arg: Any, name: str) -> Any:
     if found is None:
         array = isinstance(arg, np.ndarray)
         got = f"an array of {arg.dtype} for {name}" if array else f"{type(arg).__name__} for {name}{remedy(arg, name)}"
-        raise TypeError(f"a simulated kernel takes numpy arrays, tensors and numbers; got {got}")
+        raise TypeError(f"a simulated kernel takes numpy arrays, arrays and numbers; got {got}")
     return found
 
 
@@ -239,5 +237,5 @@ def _values(machine: Machine, recorder: Recorder, given: list[Any], written: lis
         elif position in recorder.written and not each.flags.writeable:
             raise ValueError(f"the kernel writes {parameter.name}, and the array given for it is read-only; copy it")
         else:
-            values.append(machine.tensor(parameter, each, written[position]))
+            values.append(machine.array(parameter, each, written[position]))
     return values

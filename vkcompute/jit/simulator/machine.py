@@ -36,7 +36,7 @@ class Machine(Compiler):
     Attributes:
         stack: the call stack of the kernel.
         grid: the invocations.
-        memory: the elements of tensors and shared arrays.
+        memory: the elements of arrays and shared arrays.
         counts: True if iterations of loops are counted, which subgroup operations need.
     """
 
@@ -52,9 +52,11 @@ class Machine(Compiler):
         self._shapes: dict[int, tuple[int, ...]] = {}
         self._shared: dict[ast.AST, SimulatedArray] = {}
 
-    def tensor(self, value: ArrayValue, data: np.ndarray[Any, Any], written: np.ndarray[Any, Any] | None) -> SimulatedArray:
-        """Adds a tensor argument with these elements; `written` as in `Cells`."""
-        self.memory.add_tensor(value.memory, data, written)
+    def array(
+        self, value: ArrayValue, data: np.ndarray[Any, Any], written: np.ndarray[Any, Any] | None
+    ) -> SimulatedArray:
+        """Adds an array argument with these elements; `written` as in `Cells`."""
+        self.memory.add_array(value.memory, data, written)
         self._shapes[value.position] = data.shape
         return SimulatedArray(value, self)
 
@@ -162,7 +164,7 @@ class Machine(Compiler):
     # -- elements -----------------------------------------------------------------------------------------------------
 
     def shape(self, array: ArrayValue) -> tuple[int, ...]:
-        """Returns the shape of a tensor or shared array."""
+        """Returns the shape of an array or shared array."""
         return self._shapes[array.position] if array.shape is None else array.shape
 
     def contents(self, memory: Memory) -> np.ndarray[Any, Any]:
@@ -326,7 +328,7 @@ class SimulatedRow(Operators, Row):
 
 
 class SimulatedArray:
-    """A tensor or a shared array of a simulated kernel.
+    """An array or a shared array of a simulated kernel.
 
     Attributes:
         array: the compiler's value for it.
@@ -343,7 +345,7 @@ class SimulatedArray:
 
     @property
     def shape(self) -> tuple[Any, ...]:
-        """Lengths of the axes: int32 for a tensor, constants for a shared array."""
+        """Lengths of the axes: int32 for an array, constants for a shared array."""
         return tuple(self._rules.simulated(self._rules.extent(self.array, axis)) for axis in range(self.array.ndim))
 
     @property

@@ -22,7 +22,7 @@ _UNWRITTEN = {
     False: "no invocation of the workgroup has written it; a shared array is uninitialized: write it first, and put "
     "vc.barrier() in between",
 }
-"""Error for an uninitialized element of a tensor (True) or of a shared array (False)."""
+"""Error for an uninitialized element of an array (True) or of a shared array (False)."""
 
 
 class Access(NamedTuple):
@@ -78,7 +78,7 @@ class AccessHistory:
 
 
 class Cells:
-    """The elements of a tensor or of a workgroup's shared array.
+    """The elements of an array or of a workgroup's shared array.
 
     Attributes:
         data: the elements; in order unless they are strided.
@@ -96,7 +96,7 @@ class Cells:
         """Wraps the elements.
 
         Args:
-            history: accesses to all tensors of the launch; None for a shared array.
+            history: accesses to all arrays of the launch; None for a shared array.
             written: for each element, or each of its bytes, True if it has been written, shaped as `data`; None if all
                 have been.
         """
@@ -158,19 +158,19 @@ class Cells:
 
 
 class DeviceMemory:
-    """The cells of a launch, by memory: those of tensors, and those of the current workgroup's shared arrays."""
+    """The cells of a launch, by memory: those of arrays, and those of the current workgroup's shared arrays."""
 
     def __init__(self, grid: Grid) -> None:
         self._grid, self._history = grid, AccessHistory()
-        self._tensors, self._cells = dict[Memory, Cells](), dict[Memory, Cells]()
+        self._arrays, self._cells = dict[Memory, Cells](), dict[Memory, Cells]()
         self._shapes: dict[Memory, tuple[int, ...]] = {}
 
-    def add_tensor(self, memory: Memory, data: np.ndarray[Any, Any], written: np.ndarray[Any, Any] | None) -> None:
-        """Adds a tensor argument with these elements; `written` as in `Cells`."""
+    def add_array(self, memory: Memory, data: np.ndarray[Any, Any], written: np.ndarray[Any, Any] | None) -> None:
+        """Adds an array argument with these elements; `written` as in `Cells`."""
         shape = data.shape
         if data.flags.c_contiguous:
             data, written = data.reshape(-1), None if written is None else written.reshape(data.size, -1)
-        self._tensors[memory] = Cells(
+        self._arrays[memory] = Cells(
             self._grid, memory.name, data.view(memory.element.numpy), shape, self._history, written
         )
 
@@ -185,7 +185,7 @@ class DeviceMemory:
 
     def begin_group(self) -> None:
         """Discards the shared arrays of the previous workgroup."""
-        self._cells = dict(self._tensors)
+        self._cells = dict(self._arrays)
 
     def cells(self, memory: Memory) -> Cells:
         """Returns the cells of a memory; shared arrays are uninitialized at first."""

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vkcompute.pipelines.logistic.settings import Floats
-from vkcompute.runtime.memory.tensor import Tensor
+from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import Runtime
 
 HISTORY_EPOCHS = 4096
@@ -53,8 +53,8 @@ class Model:
         state = np.zeros(_HEADER_WORDS + HISTORY_EPOCHS, np.float32)
         state[_BEST_LOSS] = np.finfo(np.float32).max
         state[_INTERCEPT] = intercept
-        self.weights = owner.enter_context(runtime.tensor(padded))
-        self.state = owner.enter_context(runtime.tensor(state))
+        self.weights = owner.enter_context(runtime.array(padded))
+        self.state = owner.enter_context(runtime.array(state))
 
     def write(self, weights: Floats, intercept: float) -> None:
         """Sets the high-order parts of the weights, shape (n_features,), and of the intercept."""
@@ -67,7 +67,7 @@ class Model:
         return weights
 
 
-def read_report(copy: Tensor) -> Report:
+def read_report(copy: Array) -> Report:
     """Decodes a copy of the state. Waits for the copy, and for nothing after it."""
     words = copy.numpy()
     counts = words.view(np.uint32)

@@ -22,7 +22,7 @@ from vkcompute.pipelines.logistic.step import (
     saturating_groups,
 )
 from vkcompute.pipelines.logistic.table import TILE_ROWS, Chunk
-from vkcompute.runtime.memory.tensor import Tensor
+from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import Runtime
 
 _MAX_STEPS = 64
@@ -47,19 +47,19 @@ class NarrowStep:
         self._kernel = self._rows.kernel("narrow", constants)
         self._sums = owner.enter_context(runtime.empty((self.plan.n_partial_sums, n_features + 2), np.float32))
 
-    def launch(self, order: Tensor | None) -> None:
+    def launch(self, order: Array | None) -> None:
         """Launches a step on all rows, or on the batch whose row indices are in `order`."""
         self._launch(order, {})
 
-    def launch_sums(self, order: Tensor | None, push: Mapping[str, int]) -> None:
+    def launch_sums(self, order: Array | None, push: Mapping[str, int]) -> None:
         """Launches the sums of a step, but not its update. `push` overrides push constants of the plan."""
         self._launch(order, {**push, "n_partial_sums": 0})  # the last workgroup makes the update; of 0 none is the last
 
-    def _launch(self, order: Tensor | None, push: Mapping[str, int]) -> None:
+    def _launch(self, order: Array | None, push: Mapping[str, int]) -> None:
         model = self._model
         for chunk in self.plan.chunks:
-            tensors = (*self._rows.rows(chunk, order), model.weights, model.state, self._sums)
-            self._kernel(*tensors, **{**chunk.push, **push}, grid=(chunk.n_groups,))
+            arrays = (*self._rows.rows(chunk, order), model.weights, model.state, self._sums)
+            self._kernel(*arrays, **{**chunk.push, **push}, grid=(chunk.n_groups,))
 
     def read_sums(self) -> npt.NDArray[np.float64]:
         """Waits for `launch_sums`. Returns the loss, and its derivatives by the intercept and by each weight."""
@@ -93,7 +93,7 @@ class SequenceStep:
         self._steps = self._rows.kernel("narrow", constants)
         self._no_sums = owner.enter_context(runtime.empty(1, np.float32))
 
-    def launch(self, order: Tensor | None) -> None:
+    def launch(self, order: Array | None) -> None:
         """Launches up to `n_steps` steps on all rows, or on the next batches, whose row indices are in `order`."""
         model, rows = self._model, self._rows.rows(self._chunk, order)
         self._steps(*rows, model.weights, model.state, self._no_sums, **self._chunk.push, grid=(1,))

@@ -14,7 +14,7 @@ from vkcompute.core.quirks import quirks_of
 from vkcompute.pipelines.logistic.settings import Settings
 from vkcompute.pipelines.logistic.table import TILE_ROWS, Chunk
 from vkcompute.runtime.launching.kernel import Kernel
-from vkcompute.runtime.memory.tensor import Tensor
+from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import Runtime
 
 ORDERED_ROWS = 1 << 24
@@ -74,7 +74,7 @@ class Step(Protocol):
     plan: StepPlan
     n_steps: int
 
-    def launch(self, order: Tensor | None) -> None:
+    def launch(self, order: Array | None) -> None:
         """Launches steps on all rows, or on the next batches, whose row indices are in `order`."""
 
 
@@ -157,8 +157,8 @@ class RowKernels:
         """The kernel of `shaders/logistic_NAME.comp`."""
         return self._runtime.kernel(f"logistic_{name}", constants={**constants, **self._constants})
 
-    def rows(self, chunk: ChunkPlan, order: Tensor | None) -> tuple[Tensor, ...]:
-        """The tensors of the first bindings: table and targets as storage, row indices, table and targets as texels."""
+    def rows(self, chunk: ChunkPlan, order: Array | None) -> tuple[Array, ...]:
+        """The arrays of the first bindings: table and targets as storage, row indices, table and targets as texels."""
         table, nothing = (chunk.rows.data, chunk.rows.targets), (self._nothing, self._nothing)
         storage, texels = (nothing, table) if self._texels else (table, nothing)
         return *storage, self._no_order if order is None else order, *texels

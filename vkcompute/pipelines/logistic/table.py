@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from vkcompute.core.quirks import quirks_of
 from vkcompute.pipelines.logistic.settings import Floats
-from vkcompute.runtime.memory.tensor import Tensor
+from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import Runtime
 
 TILE_ROWS = 4
@@ -28,8 +28,8 @@ class Chunk:
         first_row, n_rows: the rows of the table.
     """
 
-    data: Tensor
-    targets: Tensor
+    data: Array
+    targets: Array
     first_row: int
     n_rows: int
 
@@ -85,7 +85,7 @@ def _chunk_rows(runtime: Runtime, n_features: int) -> int:
     return n_tiles * TILE_ROWS
 
 
-def _write_rows(data: Tensor, X: npt.NDArray[Any]) -> None:
+def _write_rows(data: Array, X: npt.NDArray[Any]) -> None:
     n_tiles, n_features, _ = data.shape
     step = max(1, _PIECE_NBYTES // (TILE_ROWS * 4 * n_features))
     for first in range(0, n_tiles, step):

@@ -17,7 +17,7 @@ from vkcompute.pipelines.logistic.step import Step
 from vkcompute.pipelines.logistic.table import Chunk, upload
 from vkcompute.pipelines.logistic.wide import WideStep
 from vkcompute.runtime.graphs.graph import Graph
-from vkcompute.runtime.memory.tensor import Tensor
+from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import Runtime
 from vkcompute.runtime.streams.stream import feed
 
@@ -63,7 +63,7 @@ def _step_kind(runtime: Runtime, chunks: list[Chunk], settings: Settings) -> typ
     return SequenceStep if small else NarrowStep
 
 
-def _record(runtime: Runtime, step: Step, order: Tensor | None, owner: ExitStack) -> Graph:
+def _record(runtime: Runtime, step: Step, order: Array | None, owner: ExitStack) -> Graph:
     with runtime.record() as graph:
         step.launch(order)
     return owner.enter_context(closing(graph))
@@ -86,7 +86,7 @@ def _run_batches(runtime: Runtime, step: Step, settings: Settings, replay: _Repl
                 if replay.stopped:
                     return
 
-    def work(order: Tensor) -> None:
+    def work(order: Array) -> None:
         if order.launch_key not in graphs:
             graphs[order.launch_key] = _record(runtime, step, order, owner)
         replay.submit(graphs[order.launch_key], -(-n_batches // step.n_steps), settings)
@@ -102,7 +102,7 @@ class _Replay:
         self._copies = deque(
             owner.enter_context(runtime.empty(model.state.shape, np.float32)) for _ in range(_MAX_IN_FLIGHT)
         )
-        self._in_flight: deque[Tensor] = deque()
+        self._in_flight: deque[Array] = deque()
         self._max_slice = max(1, _MAX_SLICE // step.n_steps)
         self._slice = min(_FIRST_SLICE, self._max_slice)
         self._read_at_s = time.perf_counter()

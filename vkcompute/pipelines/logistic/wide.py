@@ -12,7 +12,7 @@ from vkcompute.pipelines.logistic.model import Model
 from vkcompute.pipelines.logistic.settings import Settings
 from vkcompute.pipelines.logistic.step import ChunkPlan, RowKernels, StepPlan, plan_step, saturating_groups
 from vkcompute.pipelines.logistic.table import Chunk
-from vkcompute.runtime.memory.tensor import Tensor
+from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import Runtime
 
 _LANES = 64
@@ -54,12 +54,12 @@ class WideStep:
         self._squares = keep(empty(n_vec4, np.float32))
         self._groups_x = runtime.device.physical.limits["maxComputeWorkGroupCount"][0]
 
-    def launch(self, order: Tensor | None) -> None:
+    def launch(self, order: Array | None) -> None:
         """Launches a step on all rows, or on the batch whose row indices are in `order`."""
         self.launch_sums(order, {})
         self._launch_update()
 
-    def launch_sums(self, order: Tensor | None, push: Mapping[str, int]) -> None:
+    def launch_sums(self, order: Array | None, push: Mapping[str, int]) -> None:
         """Launches the sums of a step, but not its update. `push` overrides push constants of the plan."""
         weights, state = self._model.weights, self._model.state
         first_slice = 0

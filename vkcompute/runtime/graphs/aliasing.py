@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.context import Context
-from vkcompute.runtime.memory.tensor import Tensor
 from vkcompute.runtime.scheduling.access_history import Range
 from vkcompute.runtime.scheduling.placeholders import Placeholder
 from vkcompute.runtime.scheduling.task import BufferMap
@@ -36,13 +36,13 @@ class Apart(NamedTuple):
             )
 
 
-def apart(read: Tensor, written: Tensor, *, unless_same: bool) -> list[Apart]:
-    """Returns the rule for two tensors; none if they cannot overlap in a run unless they do in the recording."""
+def apart(read: Array, written: Array, *, unless_same: bool) -> list[Apart]:
+    """Returns the rule for two arrays; none if they cannot overlap in a run unless they do in the recording."""
     return [Apart(read.range, written.range, unless_same)] if may_overlap(read, written) else []
 
 
-def may_overlap(one: Tensor, other: Tensor) -> bool:
-    """True if one of two tensors is an input of a graph, and neither is a temporary: they may overlap in a run."""
+def may_overlap(one: Array, other: Array) -> bool:
+    """True if one of two arrays is an input of a graph, and neither is a temporary: they may overlap in a run."""
     places = [each.buffer for each in (one, other) if isinstance(each.buffer, Placeholder)]
     return bool(places) and all(place.is_input for place in places)
 

@@ -16,8 +16,8 @@ from vkcompute.runtime.graphs.aliasing import Apart, apart
 from vkcompute.runtime.graphs.host_arrays import HostArray, HostArrays
 from vkcompute.runtime.graphs.inputs import Inputs
 from vkcompute.runtime.graphs.recording_cache import GraphRecording, RecordingCache
+from vkcompute.runtime.memory.array import Array, allocate, empty
 from vkcompute.runtime.memory.context import Context
-from vkcompute.runtime.memory.tensor import Tensor, allocate, empty
 from vkcompute.runtime.scheduling import current
 from vkcompute.runtime.scheduling.future import Future
 from vkcompute.runtime.scheduling.placeholders import Placeholder
@@ -30,12 +30,12 @@ _MAX_RUNS = 100_000  # each run is a pointer in the submit, and a submit must no
 class Graph:
     """Records the work launched in `with runtime.record() as graph:`, to run it any number of times.
 
-    It records launches, copies, fills, `tensor.write(array)`, `tensor.read(array)`, and runs of other graphs. A run is
-    ordered by the data that it accesses, like a launch. A graph keeps its tensors and kernels alive.
+    It records launches, copies, fills, `array.write(array)`, `array.read(array)`, and runs of other graphs. A run is
+    ordered by the data that it accesses, like a launch. A graph keeps its arrays and kernels alive.
 
-    Inputs are given as `with runtime.record(x=tensor, rate=0.1) as graph:` and named `graph["x"]` and `graph["rate"]`
-    in the block; `graph.run(x=other)` runs with another tensor of the same shape and dtype, or other push constants.
-    Recordings for the last few choices of inputs are kept, with their tensors; a new choice costs the host about as
+    Inputs are given as `with runtime.record(x=array, rate=0.1) as graph:` and named `graph["x"]` and `graph["rate"]`
+    in the block; `graph.run(x=other)` runs with another array of the same shape and dtype, or other push constants.
+    Recordings for the last few choices of inputs are kept, with their arrays; a new choice costs the host about as
     much as the first recording. A recording never changes while the device may run it.
 
     `stage_upload`, `stage_download`, `report`, `require_apart`, `add` and `recording` are internal and may change.
@@ -91,16 +91,16 @@ class Graph:
         self._state = "recorded"
 
     def __getitem__(self, name: str) -> Any:
-        """The placeholder of an input in the recording: a tensor, which may have views, or a push constant."""
+        """The placeholder of an input in the recording: an array, which may have views, or a push constant."""
         return self._inputs[name]
 
     @property
-    def tensors(self) -> dict[str, Tensor]:
-        """The placeholders of the inputs that are tensors, in the order of `record`."""
-        return self._inputs.tensors
+    def arrays(self) -> dict[str, Array]:
+        """The placeholders of the inputs that are arrays, in the order of `record`."""
+        return self._inputs.arrays
 
-    def empty(self, shape: int | tuple[int, ...], dtype: npt.DTypeLike = np.float32) -> Tensor:
-        """Returns a temporary: a tensor whose content lasts as long as a run, for use in this recording only.
+    def empty(self, shape: int | tuple[int, ...], dtype: npt.DTypeLike = np.float32) -> Array:
+        """Returns a temporary: an array whose content lasts as long as a run, for use in this recording only.
 
         It has memory from the first task that uses it, or a view of it, to the last. Temporaries with disjoint live
         ranges share memory, so the content is arbitrary until it is written.
@@ -122,12 +122,12 @@ class Graph:
         self._require_recording()
         return self._arrays.staged(self._arrays.down, array.shape, array.dtype, array).buffer
 
-    def require_apart(self, read: Tensor, written: Tensor, *, unless_same: bool) -> None:
-        """Requires that two tensors do not overlap in a run; they may be the same if `unless_same`."""
+    def require_apart(self, read: Array, written: Array, *, unless_same: bool) -> None:
+        """Requires that two arrays do not overlap in a run; they may be the same if `unless_same`."""
         self._apart += apart(read, written, unless_same=unless_same)
 
-    def report(self, n_words: int, read: Callable[[HostArray], Exception | None]) -> Tensor:
-        """Returns a tensor of uint32 for the next launch, which is zero before it; `read` is called with it after.
+    def report(self, n_words: int, read: Callable[[HostArray], Exception | None]) -> Array:
+        """Returns an array of uint32 for the next launch, which is zero before it; `read` is called with it after.
 
         Its size must be a multiple of 256 bytes, the largest alignment of bindings.
         """
@@ -143,7 +143,7 @@ class Graph:
         self._require_recording()
         for buffer in task.buffers:
             if isinstance(buffer, Placeholder) and buffer.owner is not self._owner:
-                raise ValueError(f"{buffer.what} is used in another graph's recording; copy it to a tensor in its own")
+                raise ValueError(f"{buffer.what} is used in another graph's recording; copy it to an array in its own")
         task.rebased(*self._defaults).check()
 
     def _recorded(self) -> Future:
@@ -235,11 +235,11 @@ class Graph:
             recording = recording or (recordings.choose(inputs) if inputs else recordings.first)
             return recordings.replay(recording, times)
 
-    def run(self, times: int = 1, *, until: Tensor | None = None, every: int | None = None, **inputs: Any) -> int:
+    def run(self, times: int = 1, *, until: Array | None = None, every: int | None = None, **inputs: Any) -> int:
         """Runs the recorded work `times` times in a row and waits for it; returns the number of runs.
 
         Args:
-            until: a tensor of one element, bool, int32 or uint32: runs stop when it is not zero. It is read after each
+            until: an array of one element, bool, int32 or uint32: runs stop when it is not zero. It is read after each
                 `every` runs, while the next `every` are running. So up to 2 * every - 1 runs may follow the one that
                 sets it, and must be harmless.
             every: the number of runs per submit, with `until`; 16 by default.
@@ -257,15 +257,15 @@ class Graph:
             future.result()
         return times
 
-    def _run_until(self, until: Tensor, times: int, every: int, inputs: Mapping[str, Any]) -> int:
+    def _run_until(self, until: Array, times: int, every: int, inputs: Mapping[str, Any]) -> int:
         self.runtime.scheduler.refuse_recording("run(until=…) of a graph", "give the number of runs alone")
-        if not isinstance(until, Tensor) or until.dtype.name not in ("bool", "int32", "uint32"):
-            raise TypeError(f"until is a tensor of bool, int32 or uint32; got {until!r}")
+        if not isinstance(until, Array) or until.dtype.name not in ("bool", "int32", "uint32"):
+            raise TypeError(f"until is an array of bool, int32 or uint32; got {until!r}")
         if until.size != 1 or until.runtime is not self.runtime or isinstance(until.buffer, Placeholder):
-            raise ValueError(f"until is a tensor of one element in memory of {self.runtime.device}; got {until!r}")
+            raise ValueError(f"until is an array of one element in memory of {self.runtime.device}; got {until!r}")
         if not isinstance(every, int) or not isinstance(times, int) or min(times, every) < 1:
             raise ValueError(f"times and every are ints from 1; got times={times!r}, every={every!r}")
-        made, pending = 0, deque[tuple[Future, Tensor]]()
+        made, pending = 0, deque[tuple[Future, Array]]()
         while made < times:
             n = min(every, times - made)
             run = self.submit(n, **inputs)
@@ -294,8 +294,8 @@ class Graph:
         for buffer in self._temporaries:
             buffer_map[buffer] = outer._temporary(buffer.used_bytes), 0
         for mine, theirs in zip(self._arrays.lists, outer._arrays.lists, strict=True):
-            for tensor, host in mine:
-                buffer_map[tensor.buffer] = outer._arrays.staged(theirs, tensor.shape, tensor.dtype, host).buffer, 0
+            for array, host in mine:
+                buffer_map[array.buffer] = outer._arrays.staged(theirs, array.shape, array.dtype, host).buffer, 0
         tasks = [task.rebased(buffer_map, values) for task in self._tasks]
         for task in tasks:  # first: all of them are added, or none
             outer._check(task)
@@ -311,7 +311,7 @@ class Graph:
         raise ValueError("the graph is still being recorded; run it after the `with` block")
 
     def close(self) -> None:
-        """Releases the graph's tensors and kernels, once no run is pending."""
+        """Releases the graph's arrays and kernels, once no run is pending."""
         self._state = "closed"
         recordings, self._recordings = self._recordings, None
         if recordings is not None:
@@ -322,8 +322,8 @@ class Graph:
         return f"<graph of {len(self._tasks)} tasks, {self._state}>"
 
 
-def temporary(context: Context, shape: int | tuple[int, ...], dtype: npt.DTypeLike) -> Tensor:
-    """Makes a tensor with arbitrary content: a temporary while a graph is recorded."""
+def temporary(context: Context, shape: int | tuple[int, ...], dtype: npt.DTypeLike) -> Array:
+    """Makes an array with arbitrary content: a temporary while a graph is recorded."""
     graph = recording_graph(context.scheduler)
     return empty(context, shape, dtype) if graph is None else graph.empty(shape, dtype)
 

@@ -13,16 +13,16 @@ import numpy.typing as npt
 
 from vkcompute.core.buffer import Buffer
 from vkcompute.core.interrupts import Guarded
+from vkcompute.runtime.memory.array import Array, allocate
 from vkcompute.runtime.memory.context import Context
 from vkcompute.runtime.memory.downloads import Download, Spans, settle_spans, spans_of
 from vkcompute.runtime.memory.layout import shares_memory
-from vkcompute.runtime.memory.tensor import Tensor, allocate
 from vkcompute.runtime.scheduling.future import Future, timed_out
 from vkcompute.runtime.scheduling.placeholders import Placeholder
 from vkcompute.runtime.scheduling.task import BufferMap
 
 HostArray = npt.NDArray[Any]
-Pairs = Sequence[tuple[Tensor, Any]]
+Pairs = Sequence[tuple[Array, Any]]
 Report = Callable[[HostArray], Exception | None]
 """reads the words that a launch reports; returns its error, if any"""
 
@@ -66,10 +66,10 @@ class Staging:
     def _make(self, runtime: Context, use: str, pairs: Pairs) -> Buffer | None:
         if not pairs:
             return None
-        memory, at = runtime.device.buffer(sum(tensor.buffer.nbytes for tensor, _ in pairs), use), 0
-        for tensor, _ in pairs:
-            self.buffer_map[tensor.buffer] = memory, at
-            at += tensor.buffer.nbytes
+        memory, at = runtime.device.buffer(sum(array.buffer.nbytes for array, _ in pairs), use), 0
+        for array, _ in pairs:
+            self.buffer_map[array.buffer] = memory, at
+            at += array.buffer.nbytes
         return memory
 
 
@@ -77,8 +77,8 @@ class HostArrays(Guarded):
     """The host arrays of one graph. A run holds the lock from its uploads to its launch.
 
     Attributes:
-        up, down: pairs of a tensor in staging memory and the array to upload or to fill.
-        reports: pairs of a tensor in staging memory, which launches write, and the function that reads it.
+        up, down: pairs of an array in staging memory and the array to upload or to fill.
+        reports: pairs of an array in staging memory, which launches write, and the function that reads it.
         lists: all three.
     """
 
@@ -86,10 +86,10 @@ class HostArrays(Guarded):
         super().__init__()
         self._runtime, self._owner = runtime, owner
         self._numbers = count(1)  # of the runs
-        self.up: list[tuple[Tensor, HostArray]] = []
-        self.down: list[tuple[Tensor, HostArray]] = []
-        self.reports: list[tuple[Tensor, Report]] = []
-        self.lists: tuple[list[tuple[Tensor, Any]], ...] = self.up, self.down, self.reports
+        self.up: list[tuple[Array, HostArray]] = []
+        self.down: list[tuple[Array, HostArray]] = []
+        self.reports: list[tuple[Array, Report]] = []
+        self.lists: tuple[list[tuple[Array, Any]], ...] = self.up, self.down, self.reports
 
     @property
     def used(self) -> bool:
@@ -114,17 +114,15 @@ class HostArrays(Guarded):
         if feed_back or self._fills(arrays):
             raise ValueError(
                 "a graph that reads into an array cannot write from the same memory after it: runs copy such an array "
-                "when they are submitted; use copy_from() between tensors, or a second graph"
+                "when they are submitted; use copy_from() between arrays, or a second graph"
             )
 
-    def staged(
-        self, pairs: list[tuple[Tensor, Any]], shape: tuple[int, ...], dtype: np.dtype[Any], host: Any
-    ) -> Tensor:
-        """Adds a tensor in staging memory for an array, or for the function that reads it."""
+    def staged(self, pairs: list[tuple[Array, Any]], shape: tuple[int, ...], dtype: np.dtype[Any], host: Any) -> Array:
+        """Adds an array in staging memory for an array, or for the function that reads it."""
         what = "the staging memory of a graph"
-        tensor = allocate(self._runtime, lambda n: Placeholder(self._owner, what, n), shape, dtype)
-        pairs.append((tensor, host))
-        return tensor
+        array = allocate(self._runtime, lambda n: Placeholder(self._owner, what, n), shape, dtype)
+        pairs.append((array, host))
+        return array
 
     def upload(self, staging: Staging) -> None:
         """Copies the arrays to the staging memory, once the previous run has read it and has its results copied."""
@@ -133,8 +131,8 @@ class HostArrays(Guarded):
         if staging.up is not None:
             settle_spans(self._spans[0])
             with self._runtime.transfers.view(staging.up, write=True) as memory:
-                for tensor, host in self.up:
-                    np.copyto(_part(memory, staging, tensor), host, casting="same_kind")
+                for array, host in self.up:
+                    np.copyto(_part(memory, staging, array), host, casting="same_kind")
 
     def register_run(self, staging: Staging, run: Future) -> Future:
         """Registers a run, in the order of the runs; returns a future that downloads its results."""
@@ -156,7 +154,7 @@ class HostArrays(Guarded):
         """Reads the reports of a finished run; returns the first error."""
         assert staging.down is not None
         with self._runtime.transfers.view(staging.down, write=False) as memory:
-            errors = [report(_part(memory, staging, tensor)) for tensor, report in self.reports]
+            errors = [report(_part(memory, staging, array)) for array, report in self.reports]
         return next(filter(None, errors), None)
 
 
@@ -164,11 +162,11 @@ def _download(runtime: Context, staging: Staging, down: Pairs) -> None:
     """Copies the results of a finished run to the arrays."""
     assert staging.down is not None
     with runtime.transfers.view(staging.down, write=False) as memory:
-        for tensor, host in down:
-            host[...] = _part(memory, staging, tensor)
+        for array, host in down:
+            host[...] = _part(memory, staging, array)
 
 
-def _part(memory: npt.NDArray[np.uint8], staging: Staging, tensor: Tensor) -> HostArray:
-    start = staging.buffer_map[tensor.span[0]][1]  # not by `buffer`, which raises while the runtime is being closed
-    part: HostArray = memory[start : start + tensor.nbytes].view(tensor.dtype).reshape(tensor.shape)
+def _part(memory: npt.NDArray[np.uint8], staging: Staging, array: Array) -> HostArray:
+    start = staging.buffer_map[array.span[0]][1]  # not by `buffer`, which raises while the runtime is being closed
+    part: HostArray = memory[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
     return part

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from vkcompute.runtime.memory.array import Array, alias
 from vkcompute.runtime.memory.context import Context
-from vkcompute.runtime.memory.tensor import Tensor, alias
 from vkcompute.runtime.scheduling.placeholders import Parameter, Placeholder
 from vkcompute.runtime.scheduling.task import BufferMap, Values
 
@@ -17,7 +17,7 @@ _NUMBERS = (int, float, bool, np.generic)
 
 
 class Inputs:
-    """Inputs of one graph: tensors and push constants.
+    """Inputs of one graph: arrays and push constants.
 
     Args:
         owner: of the placeholders.
@@ -29,14 +29,14 @@ class Inputs:
 
     def __init__(self, runtime: Context, owner: object, given: Mapping[str, Any]) -> None:
         self._runtime = runtime
-        self._placeholders: dict[str, Tensor | Parameter] = {}
+        self._placeholders: dict[str, Array | Parameter] = {}
         self._defaults: dict[str, Any] = {}
         for name, value in given.items():
             if name in _RESERVED:
                 raise ValueError(f"no input of a graph is called {name!r}: run() has an argument of that name")
-            if isinstance(value, Tensor):
+            if isinstance(value, Array):
                 buffer = Placeholder(owner, f"the input {name!r} of a graph", value.nbytes, is_input=True)
-                self._placeholders[name] = Tensor(runtime, buffer, 0, value.shape, value.strides, value.dtype)
+                self._placeholders[name] = Array(runtime, buffer, 0, value.shape, value.strides, value.dtype)
             else:
                 self._placeholders[name] = Parameter(name, _copied(value))
             self._key_of(name, value)
@@ -45,22 +45,22 @@ class Inputs:
             self._defaults[name] = placeholder.value if isinstance(placeholder, Parameter) else alias(value)
         self.default_key = self.key({})
 
-    def __getitem__(self, name: str) -> Tensor | Parameter:
+    def __getitem__(self, name: str) -> Array | Parameter:
         if name not in self._placeholders:
             raise KeyError(f"no input {name!r}: {self._known()}")
         return self._placeholders[name]
 
     @property
-    def tensors(self) -> dict[str, Tensor]:
-        """The placeholders of the inputs that are tensors."""
-        return {name: each for name, each in self._placeholders.items() if isinstance(each, Tensor)}
+    def arrays(self) -> dict[str, Array]:
+        """The placeholders of the inputs that are arrays."""
+        return {name: each for name, each in self._placeholders.items() if isinstance(each, Array)}
 
     def key(self, given: Mapping[str, Any]) -> tuple[Any, ...]:
         """A key for the inputs of a run: equal keys mean equal inputs.
 
         Raises:
-            TypeError: an input is unknown, of another dtype, or not a tensor where one is required.
-            ValueError: a tensor is of another shape or runtime, not contiguous, or closed.
+            TypeError: an input is unknown, of another dtype, or not an array where one is required.
+            ValueError: an array is of another shape or runtime, not contiguous, or closed.
         """
         if not given.keys() <= self._placeholders.keys():
             raise TypeError(f"no input {', '.join(given.keys() - self._placeholders.keys())}: {self._known()}")
@@ -85,10 +85,10 @@ class Inputs:
         placeholder = self._placeholders[name]
         if isinstance(placeholder, Parameter):
             return _bits(name, value)
-        if not isinstance(value, Tensor):
-            raise TypeError(f"the input {name!r} of this graph is a tensor; got {type(value).__name__}")
+        if not isinstance(value, Array):
+            raise TypeError(f"the input {name!r} of this graph is an array; got {type(value).__name__}")
         if value.buffer and not value.contiguous:  # `buffer` raises that it is closed
-            raise ValueError(f"the input {name!r} is a contiguous tensor; strides are {value.strides}; pass a .copy()")
+            raise ValueError(f"the input {name!r} is a contiguous array; strides are {value.strides}; pass a .copy()")
         if value.runtime is not self._runtime:
             raise ValueError(f"the input {name!r} belongs to another runtime ({value.runtime.device}); copy it here")
         if value.dtype != placeholder.dtype:
@@ -109,9 +109,9 @@ def _bits(name: str, value: Any) -> Any:
     if isinstance(value, Parameter):
         return value
     array = np.asarray(value)
-    if isinstance(value, Tensor) or array.dtype.kind not in "biuf":
+    if isinstance(value, Array) or array.dtype.kind not in "biuf":
         raise TypeError(
-            f"the input {name!r} of a graph is a tensor, or a number or array for push constants; got "
+            f"the input {name!r} of a graph is an array, or a number or array for push constants; got "
             f"{type(value).__name__}"
         )
     return array.dtype.str, array.shape, array.tobytes()

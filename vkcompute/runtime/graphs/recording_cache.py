@@ -16,7 +16,7 @@ from vkcompute.runtime.scheduling.future import Future
 from vkcompute.runtime.scheduling.recording import Recording
 from vkcompute.runtime.scheduling.task import Bindings, BufferMap, Task
 
-_MAX_KEPT = 4  # choices of inputs besides the default; each keeps its tensors alive
+_MAX_KEPT = 4  # choices of inputs besides the default; each keeps its arrays alive
 _MAX_PENDING = 3  # runs of one choice at a time, if each needs its own staging memory
 
 

@@ -17,22 +17,22 @@ from vkcompute.runtime.groups.balance import Weights, learned, normalized, split
 from vkcompute.runtime.launching import program
 from vkcompute.runtime.launching.launch_config import Launchable, LaunchConfig, take_keywords
 from vkcompute.runtime.memory import layout
-from vkcompute.runtime.memory.tensor import HostArray, Tensor, host_array
+from vkcompute.runtime.memory.array import Array, HostArray, host_array
 from vkcompute.runtime.runtime import Runtime
 from vkcompute.runtime.scheduling.future import Future
 
 
-class GroupTensor:
+class GroupArray:
     """An array on several devices: sharded by rows, or replicated.
 
     Attributes:
         group: the group of devices.
-        shards: a tensor per device.
+        shards: an array per device.
         rows: the consecutive rows on each device; None if the array is replicated.
         shape, dtype: of the whole array.
     """
 
-    def __init__(self, group: DeviceGroup, shards: Iterable[Tensor], rows: tuple[range, ...] | None) -> None:
+    def __init__(self, group: DeviceGroup, shards: Iterable[Array], rows: tuple[range, ...] | None) -> None:
         self.group, self.shards, self.rows = group, tuple(shards), rows
         first = self.shards[0]
         self.dtype = first.dtype
@@ -47,7 +47,7 @@ class GroupTensor:
         return np.concatenate([shard.numpy() for shard in self.shards])
 
     def write(self, data: npt.ArrayLike) -> None:
-        """Overwrites the array with one that broadcasts to its shape; raises as `Tensor.write`."""
+        """Overwrites the array with one that broadcasts to its shape; raises as `Array.write`."""
         if self.rows is None:
             for shard in self.shards:
                 shard.write(data)
@@ -58,7 +58,7 @@ class GroupTensor:
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> HostArray:
         if copy is False:
-            raise ValueError("a tensor becomes a numpy array by copying; use np.asarray(tensor)")
+            raise ValueError("an array becomes a numpy array by copying; use np.asarray(array)")
         return self.numpy().astype(dtype or self.dtype, copy=False)
 
     def close(self) -> None:
@@ -66,7 +66,7 @@ class GroupTensor:
         for shard in self.shards:
             shard.close()
 
-    def __enter__(self) -> GroupTensor:
+    def __enter__(self) -> GroupArray:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -74,7 +74,7 @@ class GroupTensor:
 
     def __repr__(self) -> str:
         how = "on each" if self.rows is None else "/".join(str(len(rows)) for rows in self.rows)
-        return f"GroupTensor(shape={self.shape}, dtype={self.dtype}, {how} of {self.group})"
+        return f"GroupArray(shape={self.shape}, dtype={self.dtype}, {how} of {self.group})"
 
 
 class GroupFuture:
@@ -123,13 +123,13 @@ class GroupKernel(Launchable):
     ) -> GroupFuture:
         """Launches the kernel on every device with rows; returns at once. The devices run at the same time.
 
-        Arguments are those of `Kernel`, with tensors of the group. Each device gets its shard of a sharded tensor, with
+        Arguments are those of `Kernel`, with arrays of the group. Each device gets its shard of a sharded array, with
         rows from 0 on. A push constant or a grid that depends on the rows is given as a function of them:
         `first_row=lambda rows: rows.start, grid=lambda rows: (len(rows),)`. If a device rejects the launch, the devices
         before it have launched.
 
         Raises:
-            ValueError: no tensor is sharded, two are sharded differently, or one is of another group.
+            ValueError: no array is sharded, two are sharded differently, or one is of another group.
             TypeError, ValueError: as `Kernel`.
         """
         futures = []
@@ -149,25 +149,25 @@ class GroupKernel(Launchable):
         return self(*args, grid=config.groups, queue=config.queue, **named)
 
     def _rows(self, args: Iterable[Any]) -> tuple[range, ...]:
-        """The rows of each device, which are the same for all sharded tensors."""
+        """The rows of each device, which are the same for all sharded arrays."""
         self.group.require_open()
-        tensors = [each for each in args if isinstance(each, (GroupTensor, Tensor))]
-        for tensor in tensors:
-            if isinstance(tensor, Tensor) or tensor.group is not self.group:
-                raise ValueError(f"{tensor} is not of {self.group}; pass group.tensor(it), or group.replicate(it)")
-        found = {tensor.rows for tensor in tensors if isinstance(tensor, GroupTensor) and tensor.rows is not None}
+        arrays = [each for each in args if isinstance(each, (GroupArray, Array))]
+        for array in arrays:
+            if isinstance(array, Array) or array.group is not self.group:
+                raise ValueError(f"{array} is not of {self.group}; pass group.array(it), or group.replicate(it)")
+        found = {array.rows for array in arrays if isinstance(array, GroupArray) and array.rows is not None}
         if len(found) > 1:
             given = " and ".join("/".join(str(len(rows)) for rows in each) for each in found)
             raise ValueError(
-                f"tensors of one launch are sharded alike; got {given} rows; make them anew: group.tensor(old)"
+                f"arrays of one launch are sharded alike; got {given} rows; make them anew: group.array(old)"
             )
         if not found:
-            raise ValueError("a launch on a group takes a sharded tensor, made by group.tensor, empty or zeros")
+            raise ValueError("a launch on a group takes a sharded array, made by group.array, empty or zeros")
         return found.pop()
 
 
 def _of_device(value: Any, index: int, rows: range) -> Any:
-    if isinstance(value, GroupTensor):
+    if isinstance(value, GroupArray):
         return value.shards[index]
     return value(rows) if callable(value) else value
 
@@ -217,7 +217,7 @@ class DeviceGroup(Handle):
 
     @property
     def weights(self) -> Weights:
-        """The fraction of the rows that each device gets of new sharded tensors; may be set, in any unit."""
+        """The fraction of the rows that each device gets of new sharded arrays; may be set, in any unit."""
         return self._weights
 
     @weights.setter
@@ -234,7 +234,7 @@ class DeviceGroup(Handle):
 
             with group.balance():
                 kernel(x, out)
-            x, out = group.tensor(x), group.empty(out.shape)     # sharded anew
+            x, out = group.array(x), group.empty(out.shape)     # sharded anew
 
         The weights are the mean of the last measurements. Launch each kernel once before, as drivers compile on the
         first launch. A device without rows keeps none. For launches on single runtimes in the block, add their rows to
@@ -252,9 +252,9 @@ class DeviceGroup(Handle):
         self._weights = learned(self._weights, self.launched, seconds, self._n_measured)
         self._n_measured += 1
 
-    # -- tensors and kernels ------------------------------------------------------------------------------------------
+    # -- arrays and kernels ------------------------------------------------------------------------------------------
 
-    def empty(self, shape: int | tuple[int, ...], dtype: npt.DTypeLike = np.float32) -> GroupTensor:
+    def empty(self, shape: int | tuple[int, ...], dtype: npt.DTypeLike = np.float32) -> GroupArray:
         """Returns an array with arbitrary content, sharded by rows (the first axis) by the current `weights`.
 
         Raises:
@@ -267,33 +267,33 @@ class DeviceGroup(Handle):
             raise ValueError(f"an array is sharded along its first axis, of 0 rows or more; got shape {shape}")
         split = self.split(n_rows)
         pairs = zip(self.runtimes, split, strict=True)
-        return GroupTensor(self, [runtime.empty((len(rows), *others), dtype) for runtime, rows in pairs], split)
+        return GroupArray(self, [runtime.empty((len(rows), *others), dtype) for runtime, rows in pairs], split)
 
-    def tensor(self, data: npt.ArrayLike | GroupTensor, dtype: npt.DTypeLike | None = None) -> GroupTensor:
-        """Returns a copy of `data`, sharded as by `empty`; a group's tensor is copied through the host."""
+    def array(self, data: npt.ArrayLike | GroupArray, dtype: npt.DTypeLike | None = None) -> GroupArray:
+        """Returns a copy of `data`, sharded as by `empty`; a group's array is copied through the host."""
         host = host_array(data, dtype)
         result = self.empty(host.shape, host.dtype)
         result.write(host)
         return result
 
-    def zeros(self, shape: int | tuple[int, ...], dtype: npt.DTypeLike = np.float32) -> GroupTensor:
+    def zeros(self, shape: int | tuple[int, ...], dtype: npt.DTypeLike = np.float32) -> GroupArray:
         """Returns an array of zeros, sharded as by `empty`."""
         result = self.empty(shape, dtype)
         for shard in result.shards:
             shard.fill(0)
         return result
 
-    def replicate(self, data: npt.ArrayLike, dtype: npt.DTypeLike | None = None) -> GroupTensor:
+    def replicate(self, data: npt.ArrayLike, dtype: npt.DTypeLike | None = None) -> GroupArray:
         """Returns a copy of all of `data` on every device."""
         self.require_open()
         array = host_array(data, dtype)
-        return GroupTensor(self, [runtime.tensor(array) for runtime in self.runtimes], None)
+        return GroupArray(self, [runtime.array(array) for runtime in self.runtimes], None)
 
     def kernel(self, source: program.Source | Callable[..., Any], **options: Any) -> Callable[..., Any]:
         """Returns the kernel for every device; options and errors are those of `Runtime.kernel`.
 
         A kernel in Python is passed without options: `group.kernel(saxpy)`, `group.kernel(saxpy[groups, local_size])`.
-        It takes the group's tensors itself, too; here, numbers and the grid can be functions of a device's rows.
+        It takes the group's arrays itself, too; here, numbers and the grid can be functions of a device's rows.
         A function made by `vc.elementwise`, `vc.vectorize` or `vc.reduce` is returned as it is.
         """
         self.require_open()

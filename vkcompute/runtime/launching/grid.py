@@ -23,24 +23,24 @@ class Grids:
         self._first = next((at for at, binding in enumerate(bindings) if binding.writes), 0)
         self._written = next((binding for binding in bindings if binding.writes), None)
 
-    def of(self, tensors: Sequence[Any], grid: int | Sequence[int] | None) -> Grid:
-        """The grid of a launch on checked tensors: the given one, or by default one invocation per element.
+    def of(self, arrays: Sequence[Any], grid: int | Sequence[int] | None) -> Grid:
+        """The grid of a launch on checked arrays: the given one, or by default one invocation per element.
 
         Raises:
             TypeError: the given grid is not one to three ints.
             ValueError: it exceeds the device's limits; or none is given, and there is no default.
         """
-        chosen = self.default(tensors) if grid is None else self._checked(grid)
+        chosen = self.default(arrays) if grid is None else self._checked(grid)
         if chosen is None:
             raise ValueError(self._no_default())
         return chosen
 
-    def default(self, tensors: Sequence[Any]) -> Grid | None:
-        """One invocation per element of the first tensor that the kernel writes; None if that does not apply."""
+    def default(self, arrays: Sequence[Any]) -> Grid | None:
+        """One invocation per element of the first array that the kernel writes; None if that does not apply."""
         x, y, z = self._local_size
         if y != 1 or z != 1 or self._written is None or self._written.element is None:
             return None
-        items = -(-tensors[self._first].nbytes // self._written.element.stride_bytes)
+        items = -(-arrays[self._first].nbytes // self._written.element.stride_bytes)
         groups = -(-items // x)
         return (groups, 1, 1) if groups <= self._limits[0] else None
 
@@ -49,7 +49,7 @@ class Grids:
         if self._local_size[1:] != (1, 1):
             why = f"its workgroups have {self._local_size} invocations, and only one dimension is guessed"
         elif self._written is None:
-            why = "it writes no tensor"
+            why = "it writes no array"
         elif self._written.element is None:
             why = f"binding {self._written.binding}, the first that it writes, is no plain array"
         else:

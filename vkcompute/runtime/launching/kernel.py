@@ -1,4 +1,4 @@
-"""Kernels: a program on a device, launched on tensors."""
+"""Kernels: a program on a device, launched on arrays."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from vkcompute.runtime.launching.launch_config import DEFAULT, Launchable, Launc
 from vkcompute.runtime.launching.program import Program
 from vkcompute.runtime.launching.push_constants import PushConstants
 from vkcompute.runtime.launching.statistics import KernelStatistics
+from vkcompute.runtime.memory.array import Array, alias
 from vkcompute.runtime.memory.context import Context
-from vkcompute.runtime.memory.tensor import Tensor, alias
 from vkcompute.runtime.scheduling.access_history import Range
 from vkcompute.runtime.scheduling.cost import NOTHING, Cost, Costs, Grid
 from vkcompute.runtime.scheduling.current import TaskRecorder
@@ -32,13 +32,13 @@ class Kernel(Launchable):
 
     Attributes:
         name: for messages.
-        bindings: those of the tensors, in the order of the arguments.
+        bindings: those of the arrays, in the order of the arguments.
         local_size: invocations per workgroup along x, y and z.
-        n_tensors, push: the arguments: first this many tensors, then the push constants.
-        writes, reads: indices of the tensors that it writes and reads.
+        n_arrays, push: the arguments: first this many arrays, then the push constants.
+        writes, reads: indices of the arrays that it writes and reads.
         program: handles of the pipeline and of its layout, and the number of descriptor sets.
         costs: of its launches.
-        strided: index of each tensor that may be any view -> the push constant with the index of its first element.
+        strided: index of each array that may be any view -> the push constant with the index of its first element.
         kinds: the supported kinds of bindings.
 
     `launch`, `packed`, `bound`, `sets`, `program`, `push`, `costs` and `strided` are internal and may change.
@@ -65,7 +65,7 @@ class Kernel(Launchable):
         self.push = PushConstants(self.name, interface.push_constants)
         self.costs = Costs(limit_s, divisible=compiled.divisible)
         self.program = compiled.pipeline.handle, compiled.layout.handle, compiled.layout.n_sets
-        self.n_tensors = len(self.bindings)
+        self.n_arrays = len(self.bindings)
         self.writes = [i for i, binding in enumerate(self.bindings) if binding.writes]
         self.reads = [i for i, binding in enumerate(self.bindings) if binding.reads]
         self._grids = Grids(self.name, device, self.local_size, self.bindings)
@@ -82,9 +82,9 @@ class Kernel(Launchable):
         """Launches the kernel; returns at once.
 
         Args:
-            args: one contiguous tensor per binding, ordered by (set, binding); then the push constants, in order, or
+            args: one contiguous array per binding, ordered by (set, binding); then the push constants, in order, or
                 the bytes of their block.
-            grid: workgroups along x, y and z. Without it, one invocation per element of the first tensor that the
+            grid: workgroups along x, y and z. Without it, one invocation per element of the first array that the
                 kernel writes.
             local_size: invocations per workgroup, which the shader sets; another size is an error.
             queue: an index into `runtime.device.queues`, or "compute"; without it the scheduler chooses. Not allowed
@@ -92,8 +92,8 @@ class Kernel(Launchable):
             named: push constants by name.
 
         Raises:
-            TypeError: too few tensors, a dtype other than the binding's, or a value of the wrong type.
-            ValueError: a tensor of another runtime, not contiguous, closed, or larger than a binding may be; a grid
+            TypeError: too few arrays, a dtype other than the binding's, or a value of the wrong type.
+            ValueError: an array of another runtime, not contiguous, closed, or larger than a binding may be; a grid
                 beyond the device's limits.
         """
         if local_size is not None:
@@ -115,18 +115,18 @@ class Kernel(Launchable):
 
     def launch(self, args: tuple[Any, ...], named: Mapping[str, Any], grid: int | Sequence[int] | None) -> Launch:
         """Prepares a launch: the arguments of `Scheduler.dispatch` but for the queue."""
-        tensors = args[: self.n_tensors]
+        arrays = args[: self.n_arrays]
         try:
-            key = self._plan_key, *[tensor.launch_key for tensor in tensors]
+            key = self._plan_key, *[array.launch_key for array in arrays]
             sets, chosen, cost = self._plans[key]
         except (KeyError, AttributeError, TypeError):
-            sets, chosen, cost = self._plan(tensors)
+            sets, chosen, cost = self._plan(arrays)
         if grid is not None or chosen is None:
-            chosen = self.grid(tensors, grid)
+            chosen = self.grid(arrays, grid)
             cost = self.costs.of(chosen)
-        push = self.packed(args[self.n_tensors :], named)
-        writes = [tensors[i].span for i in self.writes]
-        reads = [tensors[i].span for i in self.reads]
+        push = self.packed(args[self.n_arrays :], named)
+        writes = [arrays[i].span for i in self.writes]
+        reads = [arrays[i].span for i in self.reads]
         return (*self.program, sets.handles, push, len(push), chosen), writes, reads, (self, sets, cost)
 
     def _record(
@@ -140,11 +140,11 @@ class Kernel(Launchable):
         """Records a launch into a graph."""
         if queue is not None:
             raise ValueError(f"a graph runs as a whole on one queue; leave queue={queue!r} out of what it records")
-        tensors, given = args[: self.n_tensors], args[self.n_tensors :]
+        arrays, given = args[: self.n_arrays], args[self.n_arrays :]
         late = any(isinstance(value, Parameter) for value in (*given, *named.values()))
-        if not late and not any(isinstance(x, Tensor) and _is_placeholder(x) for x in tensors):
+        if not late and not any(isinstance(x, Array) and _is_placeholder(x) for x in arrays):
             return recorder.add(Dispatch(*self.launch(args, named, grid)))
-        return recorder.add(DeferredDispatch(self, tensors, self.push.in_order(given, named) if named else given, grid))
+        return recorder.add(DeferredDispatch(self, arrays, self.push.in_order(given, named) if named else given, grid))
 
     def statistics(self) -> KernelStatistics:
         """Returns how the driver compiled the kernel: registers, spills, occupancy, instructions. Launches nothing.
@@ -169,92 +169,92 @@ class Kernel(Launchable):
         try:
             return self.push.pack(values, named) if self.push.nbytes or values or named else b""
         except TypeError:
-            if any(isinstance(value, Tensor) for value in values):
-                raise TypeError(f"{self.name} takes {self.n_tensors} tensors; got more") from None
+            if any(isinstance(value, Array) for value in values):
+                raise TypeError(f"{self.name} takes {self.n_arrays} arrays; got more") from None
             raise
 
-    def _plan(self, tensors: tuple[Any, ...]) -> tuple[DescriptorSets, Grid | None, Cost]:
-        """Checks the tensors, and prepares launches on them: descriptor sets, default grid and cost."""
-        found = self.bound(tensors)
+    def _plan(self, arrays: tuple[Any, ...]) -> tuple[DescriptorSets, Grid | None, Cost]:
+        """Checks the arrays, and prepares launches on them: descriptor sets, default grid and cost."""
+        found = self.bound(arrays)
         with self.runtime.scheduler.device.lock:
             self.runtime.require_open()
             sets = self.sets([(buffer.block, buffer.offset + offset, nbytes) for buffer, offset, nbytes in found])
-            grid = self._grids.default(tensors)
+            grid = self._grids.default(arrays)
             plan = sets, grid, NOTHING if grid is None else self.costs.of(grid)
-            key = self._plan_key, *[tensor.launch_key for tensor in tensors]
+            key = self._plan_key, *[array.launch_key for array in arrays]
             self._plans[key] = plan
         return plan
 
-    def bound(self, tensors: Sequence[Any]) -> list[Bound]:
+    def bound(self, arrays: Sequence[Any]) -> list[Bound]:
         """The range of each binding, after the checks of `__call__`."""
         self.runtime.require_open()
-        if len(tensors) < self.n_tensors:
+        if len(arrays) < self.n_arrays:
             names = ", ".join(binding.name or f"binding {binding.binding}" for binding in self.bindings)
-            raise TypeError(f"{self.name} takes {self.n_tensors} tensors ({names}); got {len(tensors)}")
+            raise TypeError(f"{self.name} takes {self.n_arrays} arrays ({names}); got {len(arrays)}")
         return [
             bound_range(
-                self.name, self.runtime, binding, tensor, check_type=self._check_types, strided=at in self.strided
+                self.name, self.runtime, binding, array, check_type=self._check_types, strided=at in self.strided
             )
-            for at, (binding, tensor) in enumerate(zip(self.bindings, tensors, strict=True))
+            for at, (binding, array) in enumerate(zip(self.bindings, arrays, strict=True))
         ]
 
     def sets(self, ranges: Sequence[tuple[Block, int, int]]) -> DescriptorSets:
         """Makes descriptor sets for ranges (block, offset in it, nbytes). Requires the device's lock."""
         return DescriptorSets(self._compiled.layout, ranges)
 
-    def grid(self, tensors: Sequence[Any], grid: int | Sequence[int] | None) -> Grid:
-        """The grid of a launch on checked tensors; see `Grids.of`."""
-        return self._grids.of(tensors, grid)
+    def grid(self, arrays: Sequence[Any], grid: int | Sequence[int] | None) -> Grid:
+        """The grid of a launch on checked arrays; see `Grids.of`."""
+        return self._grids.of(arrays, grid)
 
     def __repr__(self) -> str:
         return f"<kernel {self.name} on {self.runtime.device}>"
 
 
-def _is_placeholder(tensor: Tensor) -> bool:
-    return not tensor.closed and isinstance(tensor.buffer, Placeholder)
+def _is_placeholder(array: Array) -> bool:
+    return not array.closed and isinstance(array.buffer, Placeholder)
 
 
 class DeferredDispatch(Task):
-    """A launch with placeholders among its tensors or push constants."""
+    """A launch with placeholders among its arrays or push constants."""
 
-    __slots__ = ("_grid", "_kernel", "_tensors", "_values")
+    __slots__ = ("_arrays", "_grid", "_kernel", "_values")
 
     def __init__(
-        self, kernel: Kernel, tensors: Sequence[Any], values: Sequence[Any], grid: int | Sequence[int] | None
+        self, kernel: Kernel, arrays: Sequence[Any], values: Sequence[Any], grid: int | Sequence[int] | None
     ) -> None:
         super().__init__((), ())
-        self._kernel, self._tensors, self._values, self._grid = kernel, tensors, values, grid
+        self._kernel, self._arrays, self._values, self._grid = kernel, arrays, values, grid
 
     @property
     def buffers(self) -> Sequence[Buffer]:
-        return [tensor.buffer for tensor in self._tensors if isinstance(tensor, Tensor)]
+        return [array.buffer for array in self._arrays if isinstance(array, Array)]
 
     def snapshot(self) -> DeferredDispatch:
-        grid = self._kernel.grid(self._tensors, self._grid)
-        return DeferredDispatch(self._kernel, [alias(tensor) for tensor in self._tensors], self._values, grid)
+        grid = self._kernel.grid(self._arrays, self._grid)
+        return DeferredDispatch(self._kernel, [alias(array) for array in self._arrays], self._values, grid)
 
     def rebased(self, buffer_map: BufferMap, values: Values) -> DeferredDispatch:
-        tensors = [_resolve_tensor(tensor, buffer_map) for tensor in self._tensors]
+        arrays = [_resolve_array(array, buffer_map) for array in self._arrays]
         given = [values.get(value, value) if isinstance(value, Parameter) else value for value in self._values]
         for at, push in self._kernel.strided.items():  # its own buffer may begin elsewhere between aligned bytes
-            given[push] = first_index(tensors[at])
-        return DeferredDispatch(self._kernel, tensors, given, self._grid)
+            given[push] = first_index(arrays[at])
+        return DeferredDispatch(self._kernel, arrays, given, self._grid)
 
     def check(self) -> None:
-        self._kernel.bound(self._tensors)
+        self._kernel.bound(self._arrays)
         self._kernel.packed(self._values, {})
 
     def resolved(self, buffer_map: BufferMap, bindings: Bindings) -> Task:
-        kernel, tensors = self._kernel, self._tensors
-        key = kernel, *[tensor.launch_key for tensor in tensors]
+        kernel, arrays = self._kernel, self._arrays
+        key = kernel, *[array.launch_key for array in arrays]
         if key not in bindings:
             ranges = []
-            for buffer, offset, nbytes in kernel.bound(tensors):
+            for buffer, offset, nbytes in kernel.bound(arrays):
                 # Temporaries are checked as separate buffers, before they share memory.
                 base, start, _ = resolve((buffer, offset, offset), buffer_map)
                 ranges.append((base.block, base.offset + start, nbytes))
             writes, reads = (
-                [resolve(tensors[i].span, buffer_map) for i in which] for which in (kernel.writes, kernel.reads)
+                [resolve(arrays[i].span, buffer_map) for i in which] for which in (kernel.writes, kernel.reads)
             )
             bindings[key] = kernel.sets(ranges), writes, reads
         sets, writes, reads = bindings[key]
@@ -264,9 +264,9 @@ class DeferredDispatch(Task):
         return Dispatch((*kernel.program, sets.handles, push, len(push), grid), writes, reads, keep)
 
 
-def _resolve_tensor(tensor: Any, buffer_map: BufferMap) -> Any:
-    """The tensor that a tensor on a placeholder stands for; returns anything else unchanged."""
-    place = buffer_map.get(tensor.buffer) if isinstance(tensor, Tensor) else None
+def _resolve_array(array: Any, buffer_map: BufferMap) -> Any:
+    """The array that an array on a placeholder stands for; returns anything else unchanged."""
+    place = buffer_map.get(array.buffer) if isinstance(array, Array) else None
     if place is None:
-        return tensor
-    return Tensor(tensor.runtime, place[0], place[1] + tensor.offset, tensor.shape, tensor.strides, tensor.dtype)
+        return array
+    return Array(array.runtime, place[0], place[1] + array.offset, array.shape, array.strides, array.dtype)

@@ -106,27 +106,27 @@ _CHECKS: dict[str, Callable[[Any], Any]] = {"grid": _sizes, "local_size": _local
 
 
 def grid_over(name: str, shape: Sizes | None, local_size: Sizes, n_ids: int) -> Sizes:
-    """Returns the workgroups for one invocation per element of a tensor of this shape, its last axis along x.
+    """Returns the workgroups for one invocation per element of an array of this shape, its last axis along x.
 
     Args:
         n_ids: number of axes along which the kernel reads ids; 0 if it reads none.
 
     Raises:
-        ValueError: there is no such tensor, it has too many axes, or the kernel does not read their ids.
+        ValueError: there is no such array, it has too many axes, or the kernel does not read their ids.
     """
     if shape is None:
         raise ValueError(
-            f"{name} assigns to no tensor for arguments of these types (atomic operations do not count), and the "
+            f"{name} assigns to no array for arguments of these types (atomic operations do not count), and the "
             f"default grid has the shape of the first one: give the grid, as {name}[groups, local_size](…)"
         )
     if len(shape) > 3:
         raise ValueError(
-            f"{name} writes a tensor of {len(shape)} axes, and a grid has at most three; give the grid, as "
+            f"{name} writes an array of {len(shape)} axes, and a grid has at most three; give the grid, as "
             f"{name}[groups, local_size](…)"
         )
     if 0 < n_ids < len(shape) and any(n > 1 for n in shape[: len(shape) - n_ids]):
         raise ValueError(
             f"{name} reads ids along {'xyz'[:n_ids]} only, and the default grid has one invocation per element of a "
-            f"tensor of shape {tuple(shape)}: several with the same id; give the grid, as {name}[groups, local_size](…)"
+            f"array of shape {tuple(shape)}: several with the same id; give the grid, as {name}[groups, local_size](…)"
         )
     return tuple([-(-n // size) for n, size in zip(shape[::-1], local_size, strict=False)]) or (1,)

@@ -71,7 +71,7 @@ class PushConstants:
         if len(values) != len(self.names):
             raise TypeError(
                 f"{self.kernel} takes {len(self.names)} push constants ({', '.join(self.names) or 'none'}) after its "
-                f"tensors; got {len(values)}"
+                f"arrays; got {len(values)}"
             )
         if self.packer is not None:
             with suppress(struct.error, OverflowError, TypeError):

@@ -1,4 +1,4 @@
-"""Contexts: the part of a runtime that tensors, kernels and graphs hold."""
+"""Contexts: the part of a runtime that arrays, kernels and graphs hold."""
 
 from __future__ import annotations
 

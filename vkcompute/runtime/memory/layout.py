@@ -60,7 +60,7 @@ def view(shape: Shape, strides: Shape, dtype: np.dtype[Any], index: Any) -> tupl
         basic = part is None or part is Ellipsis or isinstance(part, (int, np.integer, slice))
         if not basic or isinstance(part, bool):  # a bool is a mask in numpy
             raise TypeError(
-                f"a tensor is indexed by ints, slices, ... and None, which give views; got {type(part).__name__}; "
+                f"an array is indexed by ints, slices, ... and None, which give views; got {type(part).__name__}; "
                 "for anything else index its .numpy()"
             )
     if Ellipsis not in key:
@@ -132,5 +132,5 @@ def reshaped(size: int, shape: int | Sequence[int]) -> Shape:
     if wanted.count(-1) == 1 and known > 0 and size % known == 0:
         wanted = tuple(size // known if n == -1 else n for n in wanted)
     if min(wanted, default=0) < 0 or math.prod(wanted) != size:
-        raise ValueError(f"a tensor of {size} elements cannot take the shape {shape}, which has {math.prod(wanted)}")
+        raise ValueError(f"an array of {size} elements cannot take the shape {shape}, which has {math.prod(wanted)}")
     return wanted

@@ -66,10 +66,10 @@ class StridedView:
         """The buffer with the elements.
 
         Raises:
-            ClosedError: the tensor or its runtime is closed.
+            ClosedError: the array or its runtime is closed.
         """
         if self._buffer is None:
-            raise ClosedError(f"this tensor of shape {self.shape} is closed; make a new one")
+            raise ClosedError(f"this array of shape {self.shape} is closed; make a new one")
         self.runtime.require_open()
         return self._buffer
 
@@ -123,7 +123,7 @@ def copy_view(source: StridedView, target: StridedView) -> Future:
     target.refuse_broadcast()
     runtime = target.runtime
     if source.runtime is not runtime:
-        raise ValueError("the other tensor belongs to another runtime; copy through the host: write(other.numpy())")
+        raise ValueError("the other array belongs to another runtime; copy through the host: write(other.numpy())")
     if source.dtype != target.dtype:
         raise TypeError(
             f"a copy keeps the dtype; got {source.dtype} into {target.dtype}; convert on the host: "

@@ -148,7 +148,7 @@ class AccessHistory:
         """Segments that cover [start, stop) exactly: splits existing ones at its ends, and fills gaps."""
         segments = self._segments
         if len(segments) == 1 and segments[0].start == start and segments[0].stop == stop:
-            return segments[:]  # the common case: the same whole tensor again
+            return segments[:]  # the common case: the same whole array again
         if start >= stop:
             return []
         self._split(start)

@@ -27,12 +27,12 @@ class _NoBlock:
 class Placeholder(Buffer):
     """A buffer without memory: inputs and temporaries of a graph have one while it is recorded.
 
-    Tensors on it have views and are checked like others. Anything that needs the memory raises ValueError.
+    Arrays on it have views and are checked like others. Anything that needs the memory raises ValueError.
 
     Attributes:
         owner: the same object for all placeholders of a graph.
         what: for messages.
-        is_input: True for an input, which may be any tensor in a run; False for a temporary.
+        is_input: True for an input, which may be any array in a run; False for a temporary.
     """
 
     __slots__ = ("is_input", "owner", "what")

@@ -21,7 +21,7 @@ BufferMap = dict[Buffer, tuple[Buffer, int]]
 """placeholder -> (buffer, offset in bytes) in its place"""
 Values = Mapping[Parameter, Any]
 Bindings = dict[Any, tuple[DescriptorSets, list[Range], list[Range]]]
-"""by kernel and the keys of its tensors: descriptor sets, the ranges written and those read"""
+"""by kernel and the keys of its arrays: descriptor sets, the ranges written and those read"""
 
 
 def resolve(where: Range, buffer_map: BufferMap) -> Range:
@@ -90,7 +90,7 @@ class Task:
         """Raises the errors that a launch would raise, before there is memory."""
 
     def snapshot(self) -> Task:
-        """The task for a graph to keep: closing its tensors later does not affect it. Requires `check`."""
+        """The task for a graph to keep: closing its arrays later does not affect it. Requires `check`."""
         return self
 
     def record(self, recorder: Recorder) -> None:
@@ -103,7 +103,7 @@ class Task:
 
 
 class Dispatch(Task):
-    """A launch on tensors that have memory."""
+    """A launch on arrays that have memory."""
 
     __slots__ = ("_command", "_keep", "cost")
     buffers = ()
@@ -171,7 +171,7 @@ def refuse_overlap(sources: Offsets, targets: Offsets, nbytes: int) -> None:
     following = np.searchsorted(ordered, sources - nbytes, side="right")
     inside = following < len(ordered)
     if np.any(ordered[following[inside]] < sources[inside] + nbytes):
-        raise ValueError("source and target share bytes; copy through a third tensor: target.copy_from(source.copy())")
+        raise ValueError("source and target share bytes; copy through a third array: target.copy_from(source.copy())")
 
 
 class Fill(Task):

@@ -16,8 +16,8 @@ import numpy as np
 from vkcompute.errors import VkComputeError
 from vkcompute.runtime.graphs.graph import Graph
 from vkcompute.runtime.memory import layout
+from vkcompute.runtime.memory.array import Array, HostArray, empty, refuse_mask
 from vkcompute.runtime.memory.context import Context
-from vkcompute.runtime.memory.tensor import HostArray, Tensor, empty, refuse_mask
 from vkcompute.runtime.scheduling.future import Future
 
 Chunk = HostArray | tuple[HostArray, ...]
@@ -51,7 +51,7 @@ def stream(
         if not isinstance(value, int) or value < 1:
             raise ValueError(f"{name} is an int from 1; got {value!r}")
     if not callable(work) and not isinstance(work, Graph):
-        raise TypeError(f"work is a kernel, a graph or a function to be called with tensors; got {type(work).__name__}")
+        raise TypeError(f"work is a kernel, a graph or a function to be called with arrays; got {type(work).__name__}")
     sinks = _sinks(sink, outputs)
     if not isinstance(source, (np.ndarray, tuple, str, os.PathLike)):
         if not isinstance(source, Iterable):
@@ -77,31 +77,31 @@ def feed(runtime: Context, chunks: Iterable[Chunk], work: Work) -> None:
     _Stream(runtime, work, [], DEPTH, None, None, annotates=False).run(iter(chunks))
 
 
-class _ChunkTensors:
-    """Tensors for one chunk at a time: those of the sources, then those of the sinks.
+class _ChunkArrays:
+    """Arrays for one chunk at a time: those of the sources, then those of the sinks.
 
-    None of them is a view: a kernel with vector elements may round up the end of a tensor with a buffer of its own.
+    None of them is a view: a kernel with vector elements may round up the end of an array with a buffer of its own.
     """
 
     def __init__(self) -> None:
-        self.tensors: list[Tensor] = []
-        self._graph: Graph | None = None  # the work recorded on these tensors
+        self.arrays: list[Array] = []
+        self._graph: Graph | None = None  # the work recorded on these arrays
         self._run: Future | None = None  # the last of its runs
 
     def launch(self, work: Work) -> None:
-        """Launches the work on the tensors."""
+        """Launches the work on the arrays."""
         if not isinstance(work, Graph):
-            work(*self.tensors)
+            work(*self.arrays)
             return
         if self._graph is None:
-            inputs = work.tensors
-            if len(inputs) != len(self.tensors):
+            inputs = work.arrays
+            if len(inputs) != len(self.arrays):
                 raise ValueError(
-                    f"sources and sinks are {len(self.tensors)} arrays, and the graph was recorded with "
-                    f"{len(inputs)} tensors: record(x=…) names one for each source, then for each sink"
+                    f"sources and sinks are {len(self.arrays)} arrays, and the graph was recorded with "
+                    f"{len(inputs)} arrays: record(x=…) names one for each source, then for each sink"
                 )
             with Graph(work.runtime, {}) as graph:
-                work.submit(1, **dict(zip(inputs, self.tensors, strict=True)))
+                work.submit(1, **dict(zip(inputs, self.arrays, strict=True)))
             self._graph = graph
         self._run = self._graph.submit()
 
@@ -112,16 +112,16 @@ class _ChunkTensors:
             self._run = None
 
     def close(self) -> None:
-        """Frees the tensors."""
+        """Frees the arrays."""
         if self._graph is not None:
             self._graph.close()
             self._graph = None
-        while self.tensors:
-            self.tensors.pop().close()
+        while self.arrays:
+            self.arrays.pop().close()
 
 
 class _Stream:
-    """One run of a stream: `depth` sets of tensors, used in turn, and the chunks on the device."""
+    """One run of a stream: `depth` sets of arrays, used in turn, and the chunks on the device."""
 
     def __init__(
         self,
@@ -136,8 +136,8 @@ class _Stream:
     ) -> None:
         self._runtime, self._work, self._sinks = runtime, work, sinks
         self._progress, self._n_rows, self._annotates = progress, n_rows, annotates
-        self._tensor_sets = deque(_ChunkTensors() for _ in range(depth))
-        self._in_flight: deque[tuple[_At, _ChunkTensors]] = deque()
+        self._array_sets = deque(_ChunkArrays() for _ in range(depth))
+        self._in_flight: deque[tuple[_At, _ChunkArrays]] = deque()
         self._rows: list[Row] = []  # of the sources
         self._n_read = self._n_chunks = 0
         self._at: _At = 0, slice(0, 0), 0
@@ -157,13 +157,13 @@ class _Stream:
                 self._runtime.wait()
             raise
         finally:
-            for target in self._tensor_sets:
+            for target in self._array_sets:
                 target.close()
         return self._n_read
 
     def _start_next(self, chunks: Iterator[Chunk]) -> bool:
         """Uploads the next chunk and starts the work on it; returns False at the end of the source."""
-        if len(self._in_flight) == len(self._tensor_sets):
+        if len(self._in_flight) == len(self._array_sets):
             self._finish_oldest()
         number, start = self._n_chunks, self._n_read
         self._at, self._stage = (number, slice(start, start), 0), "being read"
@@ -178,9 +178,9 @@ class _Stream:
         if rows.stop == start:
             return True
         self._at, self._stage = (number, rows, sum(host.nbytes for host in hosts)), "being uploaded"
-        target = self._next_tensors(rows.stop - start)
-        for tensor, host in zip(target.tensors, hosts, strict=False):
-            tensor.write(host)
+        target = self._next_arrays(rows.stop - start)
+        for array, host in zip(target.arrays, hosts, strict=False):
+            array.write(host)
         self._stage = "being processed"
         if number == 0:
             _check_parameters(self._work, len(hosts), len(self._sinks))
@@ -207,14 +207,14 @@ class _Stream:
                     "array of the source's length, or a function"
                 )
 
-    def _next_tensors(self, n_rows: int) -> _ChunkTensors:
-        """The next set of tensors, made anew if the chunk has another length than the last one in it."""
-        target = self._tensor_sets[0]
-        self._tensor_sets.rotate(-1)
-        if not target.tensors or target.tensors[0].shape[0] != n_rows:
+    def _next_arrays(self, n_rows: int) -> _ChunkArrays:
+        """The next set of arrays, made anew if the chunk has another length than the last one in it."""
+        target = self._array_sets[0]
+        self._array_sets.rotate(-1)
+        if not target.arrays or target.arrays[0].shape[0] != n_rows:
             target.close()
             for dtype, shape in (*self._rows, *(row or self._rows[0] for _, row in self._sinks)):
-                target.tensors.append(empty(self._runtime, (n_rows, *shape), dtype))
+                target.arrays.append(empty(self._runtime, (n_rows, *shape), dtype))
         return target
 
     def _finish_oldest(self) -> None:
@@ -222,14 +222,14 @@ class _Stream:
         (self._at, target), self._stage = self._in_flight.popleft(), "being downloaded"
         rows = self._at[1]
         target.wait()
-        for (sink, _), tensor in zip(self._sinks, target.tensors[len(self._rows) :], strict=True):
+        for (sink, _), array in zip(self._sinks, target.arrays[len(self._rows) :], strict=True):
             if isinstance(sink, np.ndarray):
-                tensor.read(sink[rows])
+                array.read(sink[rows])
             else:
-                sink(rows, tensor.numpy())
+                sink(rows, array.numpy())
         if not self._sinks:
-            for tensor in target.tensors:
-                self._runtime.transfers.wait_for(tensor.range, write=True)
+            for array in target.arrays:
+                self._runtime.transfers.wait_for(array.range, write=True)
         if self._progress is not None:
             self._progress(rows.stop, self._n_rows)
 
@@ -240,13 +240,13 @@ class _Stream:
 
 
 def _check_parameters(work: Work, n_sources: int, n_sinks: int) -> None:
-    """Raises TypeError if a function written in Python does not take a tensor per source and per sink."""
+    """Raises TypeError if a function written in Python does not take an array per source and per sink."""
     if not isinstance(work, FunctionType):
         return
     try:
         inspect.signature(work).bind(*range(n_sources + n_sinks))
     except TypeError as error:
-        rule = f"work takes a tensor per source, then one per sink, here {n_sources} and {n_sinks}"
+        rule = f"work takes an array per source, then one per sink, here {n_sources} and {n_sinks}"
         raise TypeError(f"{rule}; {work.__name__}{inspect.signature(work)}: {error}") from None
 
 
@@ -311,7 +311,7 @@ def _row(array: HostArray) -> Row:
 
 def _rows_of(graph: Graph, n_rows: int) -> int:
     """The number of rows in one run of a graph."""
-    shape = next((tensor.shape for tensor in graph.tensors.values()), ())
+    shape = next((array.shape for array in graph.arrays.values()), ())
     step = shape[0] if shape else 1
     if step < 1 or n_rows % step:
         raise ValueError(

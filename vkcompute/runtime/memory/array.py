@@ -1,4 +1,4 @@
-"""Tensors: strided views of device memory with transfers to and from the host. They do no mathematics."""
+"""Arrays: strided views of device memory with transfers to and from the host. They do no mathematics."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from vkcompute.runtime.scheduling.future import Future
 HostArray = npt.NDArray[Any]
 
 
-class Tensor(StridedView):
+class Array(StridedView):
     """An n-dimensional array on the device: (buffer, offset, shape, strides, dtype).
 
-    `Runtime.tensor`, `empty`, `zeros` and `full` make tensors. Indexing, `reshape` and `view` give views that share the
+    `Runtime.array`, `empty`, `zeros` and `full` make arrays. Indexing, `reshape` and `view` give views that share the
     memory, which is freed with the last of them.
 
     Attributes:
@@ -36,7 +36,7 @@ class Tensor(StridedView):
 
     __slots__ = ()
 
-    def __enter__(self) -> Tensor:
+    def __enter__(self) -> Array:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -47,7 +47,7 @@ class Tensor(StridedView):
     def numpy(self) -> HostArray:
         """Returns a C-contiguous copy of the data. Waits only for the work that writes it."""
         self.runtime.scheduler.refuse_recording(
-            "numpy() of a tensor", "read() it into an array, or after the graph has run"
+            "numpy() of an array", "read() it into an array, or after the graph has run"
         )
         out = np.empty(self.shape, self.dtype)
         self.read(out)
@@ -64,10 +64,10 @@ class Tensor(StridedView):
             ValueError: shape or dtype differ, or `out` is read-only.
         """
         if not isinstance(out, np.ndarray):
-            raise TypeError(f"a tensor is read into a numpy array; got {type(out).__name__}")
+            raise TypeError(f"an array is read into a numpy array; got {type(out).__name__}")
         if (out.shape, out.dtype) != (self.shape, self.dtype) or not out.flags.writeable:
             raise ValueError(
-                f"a tensor of shape {self.shape} and {self.dtype} is read into a writeable array of the same; got one "
+                f"an array of shape {self.shape} and {self.dtype} is read into a writeable array of the same; got one "
                 f"of shape {out.shape} and {out.dtype}{'' if out.flags.writeable else ', read-only'}"
             )
         if not self.size:
@@ -117,10 +117,10 @@ class Tensor(StridedView):
             packed.write(np.ascontiguousarray(source).reshape(self.shape))
             self.copy_from(packed)
 
-    def _staged(self, buffer: Buffer) -> Tensor:
-        """A contiguous tensor of the same shape and dtype on a staging buffer."""
+    def _staged(self, buffer: Buffer) -> Array:
+        """A contiguous array of the same shape and dtype on a staging buffer."""
         strides = layout.contiguous_strides(self.shape, self.dtype.itemsize)
-        return Tensor(self.runtime, buffer, 0, self.shape, strides, self.dtype)
+        return Array(self.runtime, buffer, 0, self.shape, strides, self.dtype)
 
     def _download_extent(self) -> npt.NDArray[np.uint8]:
         buffer, start, stop = self.range
@@ -135,19 +135,19 @@ class Tensor(StridedView):
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> HostArray:
         if copy is False:
-            raise ValueError("a tensor becomes a numpy array by copying; use np.asarray(tensor), or np.from_dlpack")
+            raise ValueError("an array becomes a numpy array by copying; use np.asarray(array), or np.from_dlpack")
         found = self.numpy()
         return found if dtype is None else found.astype(dtype, copy=False)
 
     def __dlpack__(self, **options: Any) -> Any:
-        """Exports the memory itself as a CPU tensor, for `np.from_dlpack(tensor)`. Waits for the work on it.
+        """Exports the memory itself as a CPU array, for `np.from_dlpack(array)`. Waits for the work on it.
 
         The memory stays valid as long as the exported array exists, even if the runtime is closed.
 
         Raises:
             BufferError: the memory is not host-visible; use `.numpy()`.
         """
-        self.runtime.scheduler.refuse_recording("the host's view of a tensor", "take it before or after the recording")
+        self.runtime.scheduler.refuse_recording("the host's view of an array", "take it before or after the recording")
         buffer, start, stop = self.range
         memory = self.runtime.transfers.lend(buffer, start, stop - start)
         if memory is None:
@@ -159,25 +159,25 @@ class Tensor(StridedView):
 
     # -- on the device ------------------------------------------------------------------------------------------------
 
-    def copy_from(self, other: Tensor) -> Future:
-        """Copies another tensor of the same dtype into this one, broadcast to its shape, on the device. Asynchronous.
+    def copy_from(self, other: Array) -> Future:
+        """Copies another array of the same dtype into this one, broadcast to its shape, on the device. Asynchronous.
 
         Raises:
-            ValueError: the shapes do not broadcast, the tensor is of another runtime, or the two overlap.
-            TypeError: the dtypes differ, or the other is not a tensor.
+            ValueError: the shapes do not broadcast, the array is of another runtime, or the two overlap.
+            TypeError: the dtypes differ, or the other is not an array.
         """
-        if not isinstance(other, Tensor):
-            raise TypeError(f"copy_from takes a tensor; got {type(other).__name__}; use write() for data of the host")
+        if not isinstance(other, Array):
+            raise TypeError(f"copy_from takes an array; got {type(other).__name__}; use write() for data of the host")
         return copy_view(other, self)
 
-    def copy(self) -> Tensor:
-        """Returns a new contiguous tensor with the same data, copied on the device."""
+    def copy(self) -> Array:
+        """Returns a new contiguous array with the same data, copied on the device."""
         result = empty(self.runtime, self.shape, self.dtype)
         result.copy_from(self)
         return result
 
-    def fill(self, value: Any) -> Tensor:
-        """Sets every element to `value`, by the rules of `write`; returns the tensor itself.
+    def fill(self, value: Any) -> Array:
+        """Sets every element to `value`, by the rules of `write`; returns the array itself.
 
         Raises:
             TypeError: the value is of a higher kind than the dtype (a float for integers).
@@ -192,20 +192,20 @@ class Tensor(StridedView):
 
     # -- views --------------------------------------------------------------------------------------------------------
 
-    def __getitem__(self, index: Any) -> Tensor:
+    def __getitem__(self, index: Any) -> Array:
         shape, strides, offset = layout.view(self.shape, self.strides, self.dtype, index)
         if 0 in shape and self.buffer:  # it has no bytes to share, but a kernel must be able to bind it
             return empty(self.runtime, shape, self.dtype)
-        return Tensor(self.runtime, self.buffer, self.offset + offset, shape, strides, self.dtype)
+        return Array(self.runtime, self.buffer, self.offset + offset, shape, strides, self.dtype)
 
-    def __setitem__(self, index: Any, value: npt.ArrayLike | Tensor) -> None:
+    def __setitem__(self, index: Any, value: npt.ArrayLike | Array) -> None:
         target = self[index]
-        if isinstance(value, Tensor):
+        if isinstance(value, Array):
             target.copy_from(value)
         else:
             target.write(value)
 
-    def reshape(self, *shape: int | tuple[int, ...]) -> Tensor:
+    def reshape(self, *shape: int | tuple[int, ...]) -> Array:
         """Returns a view with another shape; one length may be -1.
 
         Raises:
@@ -213,12 +213,12 @@ class Tensor(StridedView):
         """
         wanted: Any = shape[0] if len(shape) == 1 else shape
         if not self.contiguous:
-            raise ValueError(f"only a contiguous tensor is reshaped; strides are {self.strides}; use .copy().reshape()")
+            raise ValueError(f"only a contiguous array is reshaped; strides are {self.strides}; use .copy().reshape()")
         new = layout.reshaped(self.size, wanted)
         strides = layout.contiguous_strides(new, self.dtype.itemsize)
-        return Tensor(self.runtime, self.buffer, self.offset, new, strides, self.dtype)
+        return Array(self.runtime, self.buffer, self.offset, new, strides, self.dtype)
 
-    def transpose(self, *axes: int | tuple[int, ...]) -> Tensor:
+    def transpose(self, *axes: int | tuple[int, ...]) -> Array:
         """Returns a view with the axes in another order, by default reversed, as in numpy.
 
         Raises:
@@ -227,14 +227,14 @@ class Tensor(StridedView):
         wanted: Any = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
         order = layout.permutation(self.ndim, wanted or None)
         shape, strides = ([each[axis] for axis in order] for each in (self.shape, self.strides))
-        return Tensor(self.runtime, self.buffer, self.offset, tuple(shape), tuple(strides), self.dtype)
+        return Array(self.runtime, self.buffer, self.offset, tuple(shape), tuple(strides), self.dtype)
 
     @property
-    def T(self) -> Tensor:  # noqa: N802
+    def T(self) -> Array:  # noqa: N802
         """The view with all axes in reverse order."""
         return self.transpose()
 
-    def broadcast_to(self, shape: int | tuple[int, ...]) -> Tensor:
+    def broadcast_to(self, shape: int | tuple[int, ...]) -> Array:
         """Returns a view of this shape, in which elements are repeated by strides of 0; it cannot be written.
 
         Raises:
@@ -242,9 +242,9 @@ class Tensor(StridedView):
         """
         wanted = layout.lengths(shape)
         strides = layout.broadcast_strides(self.shape, self.strides, wanted)
-        return Tensor(self.runtime, self.buffer, self.offset, wanted, strides, self.dtype)
+        return Array(self.runtime, self.buffer, self.offset, wanted, strides, self.dtype)
 
-    def view(self, dtype: npt.DTypeLike) -> Tensor:
+    def view(self, dtype: npt.DTypeLike) -> Array:
         """Returns a view of the same bytes with another dtype; the length of the last axis changes with the item size.
 
         Raises:
@@ -259,7 +259,7 @@ class Tensor(StridedView):
                 )
             shape = (*shape[:-1], shape[-1] * self.dtype.itemsize // new.itemsize)
             strides = (*strides[:-1], new.itemsize)
-        return Tensor(self.runtime, self.buffer, self.offset, shape, strides, new)
+        return Array(self.runtime, self.buffer, self.offset, shape, strides, new)
 
     # -- Python's protocols --------------------------------------------------------------------------------------------
 
@@ -267,11 +267,11 @@ class Tensor(StridedView):
         """Returns the only element as a Python scalar. Waits for the work that writes it.
 
         Raises:
-            ValueError: the tensor has no element, or several.
+            ValueError: the array has no element, or several.
         """
         found = self.numpy()
         if found.size != 1:
-            raise ValueError(f"only a tensor of one element is a number; this one has shape {self.shape}; use .numpy()")
+            raise ValueError(f"only an array of one element is a number; this one has shape {self.shape}; use .numpy()")
         return found.item()
 
     def tolist(self) -> Any:
@@ -290,20 +290,20 @@ class Tensor(StridedView):
     def __index__(self) -> int:
         value = self.item()
         if not isinstance(value, int):
-            raise TypeError(f"only a tensor of integers is an index; its element is {value!r}")
+            raise TypeError(f"only an array of integers is an index; its element is {value!r}")
         return value
 
     def __len__(self) -> int:
         if not self.shape:
-            raise TypeError("a tensor of shape () has no length")
+            raise TypeError("an array of shape () has no length")
         return self.shape[0]
 
     def __iter__(self) -> Iterator[Any]:
         if not self.shape:
-            raise TypeError("a tensor of shape () cannot be iterated over; use .item()")
+            raise TypeError("an array of shape () cannot be iterated over; use .item()")
         return (self[i] for i in range(self.shape[0]))
 
-    # Without these methods, Python would compare tensors by identity.
+    # Without these methods, Python would compare arrays by identity.
 
     def __eq__(self, other: object) -> Any:
         if other is None:
@@ -324,11 +324,11 @@ class Tensor(StridedView):
 
     def __repr__(self) -> str:
         state = "closed" if self.closed else str(self.runtime.device)
-        return f"Tensor(shape={self.shape}, dtype={self.dtype}, {state})"
+        return f"Array(shape={self.shape}, dtype={self.dtype}, {state})"
 
 
-def _no_mathematics(operator: str, remedy: str = "compare tensors as .numpy(), or by `is`") -> TypeError:
-    return TypeError(f"a tensor holds data and has no `{operator}`; {remedy}")
+def _no_mathematics(operator: str, remedy: str = "compare arrays as .numpy(), or by `is`") -> TypeError:
+    return TypeError(f"an array holds data and has no `{operator}`; {remedy}")
 
 
 def _refused(operator: str, remedy: str) -> Callable[..., Any]:
@@ -346,12 +346,12 @@ _OPERATORS = {
 }  # fmt: skip
 for _name, _sign in _OPERATORS.items():
     for _prefix in ("",) if _sign[0] in "<>" and len(_name) == 2 else ("", "r"):
-        setattr(Tensor, f"__{_prefix}{_name}__", _refused(_sign, f'write vc.elementwise("x {_sign} y")(x, y)'))
+        setattr(Array, f"__{_prefix}{_name}__", _refused(_sign, f'write vc.elementwise("x {_sign} y")(x, y)'))
 for _name, _sign in {"neg": "-", "invert": "~", "abs": "abs"}.items():
     _expression = "abs(x)" if _sign == "abs" else f"{_sign}x"
-    setattr(Tensor, f"__{_name}__", _refused(_sign, f'write vc.elementwise("{_expression}")(x)'))
+    setattr(Array, f"__{_name}__", _refused(_sign, f'write vc.elementwise("{_expression}")(x)'))
 for _name in ("matmul", "rmatmul"):
-    setattr(Tensor, f"__{_name}__", _refused("@", "write a kernel that multiplies matrices"))
+    setattr(Array, f"__{_name}__", _refused("@", "write a kernel that multiplies matrices"))
 
 
 def _bytes_of(array: HostArray) -> npt.NDArray[np.uint8]:
@@ -369,9 +369,9 @@ def _converted(data: npt.ArrayLike, dtype: np.dtype[Any]) -> HostArray:
         limits = np.iinfo(dtype)
         low, high = int(source.min()), int(source.max())  # numpy 1 compares uint64 with int as floats
         if low < limits.min or high > limits.max:
-            raise ValueError(f"a tensor of {dtype} holds {limits.min} to {limits.max}; got {low} to {high}")
+            raise ValueError(f"an array of {dtype} holds {limits.min} to {limits.max}; got {low} to {high}")
     if not of_python and not np.can_cast(source.dtype, dtype, "same_kind"):
-        raise TypeError(f"the data is {source.dtype} and the tensor {dtype}; convert it with .astype({dtype.name!r})")
+        raise TypeError(f"the data is {source.dtype} and the array {dtype}; convert it with .astype({dtype.name!r})")
     return source.astype(dtype)
 
 
@@ -379,7 +379,7 @@ def _broadcast(source: HostArray, shape: layout.Shape) -> HostArray:
     try:
         return np.broadcast_to(source, shape)
     except ValueError:
-        raise ValueError(f"data of shape {source.shape} does not broadcast to the tensor's {shape}") from None
+        raise ValueError(f"data of shape {source.shape} does not broadcast to the array's {shape}") from None
 
 
 def host_array(data: npt.ArrayLike, dtype: npt.DTypeLike | None = None) -> HostArray:
@@ -396,7 +396,7 @@ def host_array(data: npt.ArrayLike, dtype: npt.DTypeLike | None = None) -> HostA
 def refuse_mask(data: Any) -> None:
     """Raises TypeError for a masked array: device memory has no place for the mask."""
     if isinstance(data, np.ndarray) and type(data) is not np.ndarray and isinstance(data, np.ma.MaskedArray):
-        raise TypeError("a masked array has a mask, which tensors lack; pass array.filled(value), or array.data")
+        raise TypeError("a masked array has a mask, which arrays lack; pass array.filled(value), or array.data")
 
 
 def _is_python(data: Any) -> bool:
@@ -406,16 +406,16 @@ def _is_python(data: Any) -> bool:
     return isinstance(data, (int, float)) and not isinstance(data, np.generic)
 
 
-def empty(context: Context, shape: int | tuple[int, ...], dtype: npt.DTypeLike) -> Tensor:
-    """Makes a tensor with arbitrary content; raises as `Runtime.empty`."""
+def empty(context: Context, shape: int | tuple[int, ...], dtype: npt.DTypeLike) -> Array:
+    """Makes an array with arbitrary content; raises as `Runtime.empty`."""
     context.require_open()
     return allocate(context, context.device.buffer, shape, dtype)
 
 
 def allocate(
     context: Context, buffer_of: Callable[[int], Buffer], shape: int | tuple[int, ...], dtype: npt.DTypeLike
-) -> Tensor:
-    """Makes a tensor on the buffer that `buffer_of(nbytes)` returns; raises as `Runtime.empty`."""
+) -> Array:
+    """Makes an array on the buffer that `buffer_of(nbytes)` returns; raises as `Runtime.empty`."""
     lengths = layout.lengths(shape)
     if min(lengths, default=0) < 0:
         raise ValueError(f"the lengths of a shape are not negative; got {lengths}")
@@ -424,9 +424,9 @@ def allocate(
     nbytes = row.numpy.itemsize
     for length in lengths:
         nbytes *= length
-    return Tensor(context, buffer_of(nbytes), 0, lengths, strides, row.numpy)
+    return Array(context, buffer_of(nbytes), 0, lengths, strides, row.numpy)
 
 
-def alias(tensor: Tensor) -> Tensor:
-    """Returns the same tensor as another object, which stays open when the first one is closed."""
-    return Tensor(tensor.runtime, tensor.buffer, tensor.offset, tensor.shape, tensor.strides, tensor.dtype)
+def alias(array: Array) -> Array:
+    """Returns the same array as another object, which stays open when the first one is closed."""
+    return Array(array.runtime, array.buffer, array.offset, array.shape, array.strides, array.dtype)

@@ -1,4 +1,4 @@
-"""What tensors refuse, and how: shapes, dtypes, closed ones, those of another runtime; and views that share memory."""
+"""What arrays refuse, and how: shapes, dtypes, closed ones, those of another runtime; and views that share memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import vkcompute as vc
 
 
 @pytest.mark.parametrize("dtype", ["complex64", "S3", "U1", "O", ">f4", "datetime64[s]", [("x", "f4")], "nonsense"])
-def test_dtypes_that_no_tensor_holds(gpu: vc.Runtime, dtype: object) -> None:
+def test_dtypes_that_no_array_holds(gpu: vc.Runtime, dtype: object) -> None:
     with pytest.raises(TypeError):
         gpu.empty(3, dtype)
 
@@ -40,29 +40,29 @@ def test_a_shape_is_one_argument(gpu: vc.Runtime) -> None:
 
 def test_full_has_the_dtype_of_its_value(gpu: vc.Runtime) -> None:
     for value in (7, 7.5, True, np.uint8(3), np.float64(2)):
-        assert gpu.full(3, value).dtype == gpu.tensor(value).dtype
+        assert gpu.full(3, value).dtype == gpu.array(value).dtype
     assert gpu.full(3, 7, np.uint8).dtype == np.uint8
 
 
 def test_masked_arrays_are_refused(gpu: vc.Runtime) -> None:
     masked = np.ma.array([1.0, 2.0], mask=[True, False])
-    for use in (gpu.tensor, gpu.zeros(2).write, partial(gpu.zeros(2).__setitem__, slice(2))):
-        with pytest.raises(TypeError, match=r"a masked array has a mask, which tensors lack; pass array\.filled"):
+    for use in (gpu.array, gpu.zeros(2).write, partial(gpu.zeros(2).__setitem__, slice(2))):
+        with pytest.raises(TypeError, match=r"a masked array has a mask, which arrays lack; pass array\.filled"):
             use(masked)
 
 
 @pytest.mark.parametrize("expression", ["x + y", "2 * x", "x @ y", "-x", "abs(x)", "x < 2", "x << 1", "x ** 2"])
-def test_tensors_have_no_operators(gpu: vc.Runtime, expression: str) -> None:
+def test_arrays_have_no_operators(gpu: vc.Runtime, expression: str) -> None:
     remedy = "write a kernel" if "@" in expression else r'write vc\.elementwise\("'
-    with pytest.raises(TypeError, match=f"a tensor holds data and has no `.*`; {remedy}"):
+    with pytest.raises(TypeError, match=f"an array holds data and has no `.*`; {remedy}"):
         eval(expression, {"x": gpu.zeros(3), "y": gpu.zeros(3)})
 
 
 def test_lengths_of_every_kind_of_int(gpu: vc.Runtime) -> None:
     for shape in (np.int64(3), [3], (np.uint8(3),), np.array([3])):
-        tensor = gpu.empty(shape)
-        assert tensor.shape == (3,)
-        assert type(tensor.shape[0]) is int
+        array = gpu.empty(shape)
+        assert array.shape == (3,)
+        assert type(array.shape[0]) is int
     assert gpu.empty(6).reshape(np.int64(6)).shape == (6,)
     assert gpu.empty(6).reshape([2, np.int64(3)]).shape == (2, 3)
 
@@ -75,81 +75,81 @@ def test_reshape_keeps_the_elements(gpu: vc.Runtime, shape: tuple[int, ...]) -> 
 
 def test_reshape_views_the_same_memory(gpu: vc.Runtime) -> None:
     data = np.arange(24, dtype=np.int32)
-    tensor = gpu.tensor(data)
+    array = gpu.array(data)
     for shape in ((4, 6), (2, -1), (1, 24, 1), -1):
-        assert same_bits(tensor.reshape(shape).numpy(), data.reshape(shape))
-    assert same_bits(tensor.reshape(2, 3, 4).numpy(), data.reshape(2, 3, 4))
-    tensor.reshape(4, 6)[1, 2] = -5
-    assert tensor.numpy()[8] == -5
-    part = tensor.reshape(4, 6)[1:3]
-    assert same_bits(part.reshape(-1).numpy(), tensor.numpy()[6:18])
+        assert same_bits(array.reshape(shape).numpy(), data.reshape(shape))
+    assert same_bits(array.reshape(2, 3, 4).numpy(), data.reshape(2, 3, 4))
+    array.reshape(4, 6)[1, 2] = -5
+    assert array.numpy()[8] == -5
+    part = array.reshape(4, 6)[1:3]
+    assert same_bits(part.reshape(-1).numpy(), array.numpy()[6:18])
     with pytest.raises(ValueError, match=r"\.copy\(\)\.reshape\(\)"):
-        tensor.reshape(4, 6)[:, 1:].reshape(-1)
+        array.reshape(4, 6)[:, 1:].reshape(-1)
 
 
 @pytest.mark.parametrize("of", DTYPES, ids=str)
 def test_view_of_every_dtype_as_every_other(gpu: vc.Runtime, of: np.dtype) -> None:
     data = random_bits((3, 16), of)
-    tensor = gpu.tensor(data)
+    array = gpu.array(data)
     for other in DTYPES:
-        assert tensor.view(other).numpy().tobytes() == data.view(other).tobytes()
-        assert tensor.view(other).shape == data.view(other).shape
-        assert tensor[1:, 8:].view(other).numpy().tobytes() == data[1:, 8:].view(other).tobytes()
+        assert array.view(other).numpy().tobytes() == data.view(other).tobytes()
+        assert array.view(other).shape == data.view(other).shape
+        assert array[1:, 8:].view(other).numpy().tobytes() == data[1:, 8:].view(other).tobytes()
 
 
 def test_view_errors(gpu: vc.Runtime) -> None:
-    tensor = gpu.empty((4, 6), np.int32)
-    for wrong in (tensor[:, :3].view, tensor[:, ::2].view, tensor.reshape(2, 3, 2, 2)[..., 0].view, tensor[0, 0].view):
+    array = gpu.empty((4, 6), np.int32)
+    for wrong in (array[:, :3].view, array[:, ::2].view, array.reshape(2, 3, 2, 2)[..., 0].view, array[0, 0].view):
         with pytest.raises(ValueError, match="last axis"):
             wrong(np.int64)
-    with pytest.raises(TypeError, match="a tensor's dtype must be one of"):
-        tensor.view(np.complex64)
+    with pytest.raises(TypeError, match="an array's dtype must be one of"):
+        array.view(np.complex64)
 
 
 def test_an_index_gives_views_only(gpu: vc.Runtime) -> None:
-    tensor = gpu.empty((4, 6))
+    array = gpu.empty((4, 6))
     for index in ([0, 1], np.array([True, False, True, True]), False, 1.5):
         with pytest.raises(TypeError, match="give views"):
-            tensor[index]
+            array[index]
     with pytest.raises(IndexError):
-        tensor[4]
-    assert [row.shape for row in tensor] == [(6,)] * 4, "it is iterated over as an array is"
+        array[4]
+    assert [row.shape for row in array] == [(6,)] * 4, "it is iterated over as an array is"
 
 
 def test_copies_are_of_fitting_shape_and_equal_dtype(gpu: vc.Runtime) -> None:
-    tensor = gpu.empty((2, 3))
+    array = gpu.empty((2, 3))
     with pytest.raises(ValueError, match=r"shape \(3, 2\) does not broadcast to \(2, 3\)"):
-        tensor.copy_from(gpu.empty((3, 2)))
+        array.copy_from(gpu.empty((3, 2)))
     with pytest.raises(TypeError, match="int32 into float32"):
-        tensor.copy_from(gpu.empty((2, 3), np.int32))
+        array.copy_from(gpu.empty((2, 3), np.int32))
     with pytest.raises(ValueError, match="share bytes"):
-        tensor[:, :2].copy_from(tensor[:, 1:])
-    with pytest.raises(TypeError, match="copy_from takes a tensor"):
-        tensor.copy_from(np.zeros((2, 3), np.float32))
+        array[:, :2].copy_from(array[:, 1:])
+    with pytest.raises(TypeError, match="copy_from takes an array"):
+        array.copy_from(np.zeros((2, 3), np.float32))
 
 
 def test_fill_takes_one_value_of_the_kind(gpu: vc.Runtime) -> None:
-    tensor = gpu.zeros(3, np.int32)
+    array = gpu.zeros(3, np.int32)
     with pytest.raises(ValueError, match="one value"):
-        tensor.fill([1, 2, 3])
-    assert tensor.fill(np.array(7)).numpy().tolist() == [7, 7, 7]
+        array.fill([1, 2, 3])
+    assert array.fill(np.array(7)).numpy().tolist() == [7, 7, 7]
     for wrong in ("x", None, object()):
         with pytest.raises((TypeError, ValueError)):
-            tensor.fill(wrong)
-    assert tensor.numpy().tolist() == [7, 7, 7]
+            array.fill(wrong)
+    assert array.numpy().tolist() == [7, 7, 7]
 
 
-def test_tensors_of_another_runtime() -> None:
+def test_arrays_of_another_runtime() -> None:
     with vc.Runtime() as one, vc.Runtime() as other:
         a, b = one.full(3, 1.0), other.full(3, 2.0)
         with pytest.raises(ValueError, match="another runtime"):
             a.copy_from(b)
         a.write(b)
         assert a.numpy().tolist() == [2, 2, 2]
-        assert other.tensor(a).numpy().tolist() == [2, 2, 2]
+        assert other.array(a).numpy().tolist() == [2, 2, 2]
 
 
-USES: dict[str, Callable[[vc.Tensor], object]] = {
+USES: dict[str, Callable[[vc.Array], object]] = {
     "numpy": lambda t: t.numpy(),
     "asarray": lambda t: np.asarray(t),
     "item": lambda t: t[0].item(),
@@ -164,30 +164,30 @@ USES: dict[str, Callable[[vc.Tensor], object]] = {
     "range": lambda t: t.range,
     "buffer": lambda t: t.buffer,
     "dlpack": lambda t: t.__dlpack__(),
-    "tensor": lambda t: t.runtime.tensor(t),
+    "array": lambda t: t.runtime.array(t),
 }
 
 
 @pytest.mark.parametrize("use", USES)
-def test_a_closed_tensor_says_so(gpu: vc.Runtime, use: str) -> None:
-    tensor = gpu.zeros(4)
-    view = tensor[2:]
-    tensor.close()
-    tensor.close()
-    assert tensor.closed
-    assert "closed" in repr(tensor)
+def test_a_closed_array_says_so(gpu: vc.Runtime, use: str) -> None:
+    array = gpu.zeros(4)
+    view = array[2:]
+    array.close()
+    array.close()
+    assert array.closed
+    assert "closed" in repr(array)
     with pytest.raises(vc.ClosedError, match=r"shape \(4,\) is closed"):
-        USES[use](tensor)
+        USES[use](array)
     assert view.numpy().tolist() == [0, 0], "a view keeps the memory"
 
 
 @pytest.mark.parametrize("use", USES)
-def test_a_tensor_of_a_closed_runtime_says_so(use: str) -> None:
+def test_a_array_of_a_closed_runtime_says_so(use: str) -> None:
     with vc.Runtime() as runtime:
-        tensor = runtime.zeros(4)
+        array = runtime.zeros(4)
     with pytest.raises(vc.ClosedError, match="this Runtime is closed"):
-        USES[use](tensor)
-    tensor.close()
+        USES[use](array)
+    array.close()
 
 
 def test_dlpack_shares_the_memory(gpu: vc.Runtime) -> None:
@@ -196,10 +196,10 @@ def test_dlpack_shares_the_memory(gpu: vc.Runtime) -> None:
     numpy_2 = int(np.__version__.split(".")[0]) >= 2
     for dtype in DTYPES if numpy_2 else DTYPES[1:]:  # numpy 1's DLPack has no bool
         data = random_bits((4, 6), dtype)
-        tensor = gpu.tensor(data)
-        view = np.from_dlpack(tensor[1:, ::2])
+        array = gpu.array(data)
+        view = np.from_dlpack(array[1:, ::2])
         assert same_bits(np.ascontiguousarray(view), np.ascontiguousarray(data[1:, ::2]))
-        tensor.fill(1)
+        array.fill(1)
         gpu.wait()
         assert same_bits(np.ascontiguousarray(view), np.ones((3, 3), dtype))
     assert np.from_dlpack(gpu.full((), 3.5)).item() == 3.5
@@ -224,13 +224,13 @@ def test_dlpack_keeps_the_memory_alive(gpu: vc.Runtime) -> None:
 def test_dlpack_waits_for_the_work(gpu: vc.Runtime) -> None:
     if not gpu.device.memory.unified:
         pytest.skip("the host does not see this device's memory")
-    tensor = gpu.zeros(1 << 20, np.int32)
+    array = gpu.zeros(1 << 20, np.int32)
     for i in range(20):
-        tensor.fill(i)
-    assert set(np.unique(np.from_dlpack(tensor)).tolist()) == {19}
+        array.fill(i)
+    assert set(np.unique(np.from_dlpack(array)).tolist()) == {19}
 
 
-def test_dlpack_of_a_staged_tensor_says_why_not(staged: vc.Runtime) -> None:
+def test_dlpack_of_a_staged_array_says_why_not(staged: vc.Runtime) -> None:
     with pytest.raises(BufferError, match="not host-visible"):
         np.from_dlpack(staged.zeros(3))
 
