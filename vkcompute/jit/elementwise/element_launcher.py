@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import combinations
 from operator import is_
-from types import FunctionType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,10 +27,9 @@ from vkcompute.jit.elementwise.dispatch import (
     window,
     windows,
 )
-from vkcompute.jit.elementwise.program import MOST_COST, Body, Program, Programs, cost, memory_type, result
+from vkcompute.jit.elementwise.program import MOST_COST, Body, Formula, Program, Programs, cost, memory_type, result
 from vkcompute.jit.elementwise.sharded import by_device, joined
 from vkcompute.jit.frontend.intrinsics import INTRINSICS
-from vkcompute.jit.frontend.source import Definition, parameters_of
 from vkcompute.jit.launching.launcher import is_exact, kind_of, pushed
 from vkcompute.jit.launching.plan import Plan, places
 from vkcompute.jit.library.ids import global_id
@@ -57,16 +55,16 @@ class Call(NamedTuple):
 
 
 class Arguments:
-    """Arguments of calls of a function.
+    """Arguments of calls of a formula.
 
     Attributes:
-        name: name of the function, for errors.
+        name: name of the formula, for errors.
         plan_key: first part of the keys of its plans.
     """
 
-    def __init__(self, function: FunctionType, name: str) -> None:
+    def __init__(self, formula: Formula, name: str) -> None:
         self.name, self.plan_key = name, object()
-        self._parameters = parameters_of(function)
+        self._parameters = formula.signature
         self._n = len(self._parameters.parameters)
 
     def bound(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -155,7 +153,7 @@ def _check_array(name: str, out: Any) -> None:
 
 
 def element_program(
-    definition: Definition,
+    formula: Formula,
     signature: Signature,
     masks: tuple[Mask, ...],
     wanted: tuple[str, ...],
@@ -173,10 +171,10 @@ def element_program(
         block: the elements of an invocation; a function that computes more than it loads gets one.
     """
     if block.size > 1:
-        made = _block_program(definition, signature, masks, wanted, block)
+        made = _block_program(formula, signature, masks, wanted, block)
         if made is not None:
             return made
-    body = Body(definition, signature, masks)
+    body = Body(formula, signature, masks)
     c = body.compiler(LOCAL_SIZE, real_of(signature))
     arguments = body.arguments(c)
     n_arrays = len(masks)
@@ -193,14 +191,14 @@ def element_program(
 
 
 def _block_program(
-    definition: Definition,
+    formula: Formula,
     signature: Signature,
     masks: tuple[Mask, ...],
     wanted: tuple[str, ...],
     block: Block,
 ) -> Program | None:
     """Builds the kernel that applies a function to blocks of elements; None if it is not limited by memory."""
-    body = Body(definition, signature, masks)
+    body = Body(formula, signature, masks)
     c = body.compiler(LOCAL_SIZE, real_of(signature))
     load = body.block_arguments(c, block)
     n = c.function.push("n_blocks", UINT32)
@@ -227,10 +225,9 @@ def _block_program(
 class ElementLauncher:
     """Applies a function to elements of arrays."""
 
-    def __init__(self, definition: Definition) -> None:
-        function = definition.function
-        self._arguments = Arguments(function, function.__name__)
-        self._programs = Programs(partial(element_program, definition), [function], "elements")
+    def __init__(self, formula: Formula) -> None:
+        self._arguments = Arguments(formula, formula.name)
+        self._programs = Programs(partial(element_program, formula), formula.functions, "elements", formula.text)
 
     def __call__(self, args: tuple[Any, ...], named: Mapping[str, Any], out: Any) -> Any:
         """Launches the function, and returns its result."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from types import FunctionType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from vkcompute.jit.elementwise.blocks import Block, BlockAccess
 from vkcompute.jit.elementwise.broadcasting import Mask, offsets
 from vkcompute.jit.elementwise.formula import known
 from vkcompute.jit.frontend.compiler import Compiler
-from vkcompute.jit.frontend.source import Definition, UnsupportedError
+from vkcompute.jit.frontend.source import Source, UnsupportedError
 from vkcompute.jit.frontend.values import ArrayValue, Kind, Number, describe
 
 MOST_COST = 100
@@ -77,8 +78,45 @@ class Programs:
         return Specialization(ir.lower(function, options.target), captured, iterations, limits=limits, **described)
 
 
+class Formula(Protocol):
+    """A function of numbers: a `Definition`, or an expression of arrays."""
+
+    @property
+    def name(self) -> str:
+        """The name, for kernels and errors."""
+
+    @property
+    def parameters(self) -> Sequence[str]:
+        """The names of the parameters."""
+
+    @property
+    def signature(self) -> inspect.Signature:
+        """The parameters with their defaults."""
+
+    @property
+    def functions(self) -> Sequence[FunctionType]:
+        """The functions of Python from which the formula is made."""
+
+    @property
+    def text(self) -> str:
+        """Everything else on which its kernels depend."""
+
+    @property
+    def sources(self) -> Mapping[FunctionType, Source]:
+        """The sources of the functions."""
+
+    def call(self, c: Compiler, args: Sequence[Any]) -> Any:
+        """Builds a call, and returns its value."""
+
+    def error(self, message: object) -> KernelError:
+        """Returns an error at the function."""
+
+    def too_deep(self) -> KernelError:
+        """Returns the error of a function that is nested too deeply."""
+
+
 class Body:
-    """A function that is compiled into a program.
+    """A formula that is compiled into a program.
 
     Args:
         signature: types of the arguments; arrays count as one-dimensional.
@@ -88,21 +126,21 @@ class Body:
         strided: as of `Specialization`.
     """
 
-    def __init__(self, definition: Definition, signature: Signature, masks: Sequence[Mask]) -> None:
-        self.function, self.source = definition.function, definition.source
+    def __init__(self, formula: Formula, signature: Signature, masks: Sequence[Mask]) -> None:
+        self.formula = formula
         self._signature, self._masks = signature, masks
         self.strided: list[tuple[int, int]] = []
 
     def compiler(self, local_size: int, real: Scalar) -> Compiler:
         """Returns a compiler for a new kernel."""
-        function = ir.Function(self.function.__name__, (local_size, 1, 1))
+        function = ir.Function(self.formula.name, (local_size, 1, 1))
         made = Compiler(function, real)
-        made.sources[self.function] = self.source
+        made.sources |= self.formula.sources
         return made
 
     def arguments(self, c: Compiler) -> list[Any]:
         """Declares bindings and push constants for the arguments, the lengths of the axes except the first, layouts."""
-        names = self.function.__code__.co_varnames
+        names = self.formula.parameters
         plain = [each[:2] if type(each) is tuple else each for each in self._signature]
         found = [argument(c, names[n], n, each) for n, each in enumerate(plain)]
         self._lengths = [c.function.push("length", UINT32) for _ in self._masks[0][1:]]
@@ -120,7 +158,7 @@ class Body:
 
         An array of one element, like a number, is repeated.
         """
-        names, masks = self.function.__code__.co_varnames, iter(self._masks)
+        names, masks = self.formula.parameters, iter(self._masks)
         found: list[Callable[[Value], Iterable[Any]]] = []
         for at, each in enumerate(self._signature):
             if type(each) is tuple and all(next(masks)):
@@ -152,11 +190,11 @@ class Body:
             KernelError: it does something that kernels do not support.
         """
         try:
-            return c.inline(self.function, list(args), {}, self.source.tree)
+            return self.formula.call(c, args)
         except UnsupportedError as error:
             raise self._error(error) from None
         except RecursionError:
-            raise self.source.too_deep() from None
+            raise self.formula.too_deep() from None
 
     def number(self, c: Compiler, value: Any) -> Scalar:
         """Returns the type of a result, which must be a number."""
@@ -174,7 +212,7 @@ class Body:
             raise self._error(error) from None
 
     def _error(self, message: object) -> KernelError:
-        return self.source.error(self.source.tree, message)
+        return self.formula.error(message)
 
 
 def _block(c: Compiler, access: BlockAccess, element: Scalar, number: Value) -> list[Number]:

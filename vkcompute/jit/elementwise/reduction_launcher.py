@@ -30,10 +30,9 @@ from vkcompute.jit.elementwise.dispatch import (
     windows,
 )
 from vkcompute.jit.elementwise.element_launcher import Arguments, ElementLauncher, check_out, layouts, values
-from vkcompute.jit.elementwise.program import Programs
+from vkcompute.jit.elementwise.program import Formula, Programs
 from vkcompute.jit.elementwise.sharded import by_device, joined
 from vkcompute.jit.elementwise.stages import IDENTITY, Stage, stage_program, stages
-from vkcompute.jit.frontend.source import Definition
 from vkcompute.jit.launching.launcher import is_exact
 from vkcompute.jit.launching.plan import places
 from vkcompute.runtime.graphs.aliasing import may_overlap
@@ -49,18 +48,19 @@ __tracebackhide__ = hides_calls
 class ReduceLauncher:
     """Reduces arrays, and keeps the programs of the stages."""
 
-    def __init__(self, combine: Definition, initial: Any, each: Definition | None) -> None:
+    def __init__(self, combine: Formula, initial: Any, each: Formula | None) -> None:
         self._combine, self._initial = combine, initial
-        self._arguments = Arguments((each or IDENTITY).function, combine.function.__name__)
+        self._arguments = Arguments(each or IDENTITY, combine.name)
         self._later = self._programs(IDENTITY)
         self._first = self._programs(each) if each else self._later
         self._copying = ElementLauncher(IDENTITY)
 
-    def _programs(self, each: Definition) -> Programs:
-        """Returns the programs of the stages that apply this function to the elements first."""
+    def _programs(self, each: Formula) -> Programs:
+        """Returns the programs of the stages that apply this formula to the elements first."""
         build = partial(stage_program, self._combine, self._initial, each)
-        functions = [self._combine.function, each.function]
-        return Programs(build, functions, "reduction", fingerprint.value(self._initial))
+        functions = [*self._combine.functions, *each.functions]
+        texts = self._combine.text, each.text, fingerprint.value(self._initial)
+        return Programs(build, functions, "reduction", *texts)
 
     def __call__(
         self,

@@ -14,10 +14,10 @@ from vkcompute.ir import INT32, SCALARS, UINT32, Scalar
 from vkcompute.jit.compilation.build import Signature
 from vkcompute.jit.elementwise.blocks import SINGLE, Block
 from vkcompute.jit.elementwise.broadcasting import Mask
-from vkcompute.jit.elementwise.program import MOST_COST, Body, Program, cost, result
+from vkcompute.jit.elementwise.program import MOST_COST, Body, Formula, Program, cost, result
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.intrinsics import Intrinsic
-from vkcompute.jit.frontend.source import Definition, definition_of, read
+from vkcompute.jit.frontend.source import definition_of, read
 from vkcompute.jit.frontend.values import Kind, Number, joined, started
 from vkcompute.jit.library.ids import global_id, group_id, local_id
 from vkcompute.jit.library.workgroup import barrier, shared
@@ -156,9 +156,9 @@ def stages(n_rows: int, n: int, n_columns: int, *, cooperative: bool) -> list[St
 
 
 def stage_program(
-    combine: Definition,
+    combine: Formula,
     initial: Any,
-    each: Definition,
+    each: Formula,
     real: Scalar,
     dtype: str | None,
     signature: Signature,
@@ -184,7 +184,7 @@ def stage_program(
     if block.size > 1 and _cost(body, pair, kind, real) > MOST_COST:
         block = SINGLE
     c = body.compiler(WIDTH, real)
-    c.sources |= _KERNELS | {IDENTITY.function: IDENTITY.source, combine.function: combine.source}
+    c.sources |= {**_KERNELS, **IDENTITY.sources, **combine.sources}
     load = body.block_arguments(c, block) if block.size > 1 else []
     arguments = [] if load else body.arguments(c)
     out = result(c, wanted or kind.name)
@@ -229,7 +229,7 @@ def stage_program(
 def _cost(body: Body, pair: Body, kind: Scalar, real: Scalar) -> float:
     """Returns the cost of an element and of combining it with another."""
     c = body.compiler(1, real)
-    c.sources[pair.function] = pair.source
+    c.sources |= pair.formula.sources
     element = body.typed(c, body.at(c, body.arguments(c), c.builder.builtin("global_id")), kind)
     pair.call(c, element, element)
     return cost(c.function)
@@ -238,7 +238,7 @@ def _cost(body: Body, pair: Body, kind: Scalar, real: Scalar) -> float:
 def _kind(body: Body, pair: Body, initial: Any, real: Scalar) -> Scalar:
     """Returns the common type of the elements, the initial value, and the results of combining them."""
     c = body.compiler(1, real)
-    c.sources[pair.function] = pair.source
+    c.sources |= pair.formula.sources
     some = c.builder.builtin("global_id")
     first = body.at(c, body.arguments(c), some)
     body.number(c, first)

@@ -83,6 +83,48 @@ class Definition:
     function: FunctionType
     source: Source
 
+    @property
+    def name(self) -> str:
+        """The function's name; the text of an expression."""
+        return self.function.__name__
+
+    @property
+    def signature(self) -> inspect.Signature:
+        """The parameters with their defaults."""
+        return parameters_of(self.function)
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The names of the parameters."""
+        return self.function.__code__.co_varnames[: self.function.__code__.co_argcount]
+
+    @property
+    def functions(self) -> tuple[FunctionType, ...]:
+        """The function."""
+        return (self.function,)
+
+    @property
+    def sources(self) -> dict[FunctionType, Source]:
+        """The source by the function."""
+        return {self.function: self.source}
+
+    @property
+    def text(self) -> str:
+        """Nothing else: kernels depend on the function alone."""
+        return ""
+
+    def call(self, c: Any, args: Sequence[Any]) -> Any:
+        """Compiles a call with `c`, and returns its value."""
+        return c.inline(self.function, list(args), {}, self.source.tree)
+
+    def error(self, message: object) -> KernelError:
+        """Returns an error at the function."""
+        return self.source.error(self.source.tree, message)
+
+    def too_deep(self) -> KernelError:
+        """Returns the error of a function that is nested too deeply."""
+        return self.source.too_deep()
+
 
 def definition_of(function: FunctionType, what: str = "a kernel", program: str | None = None) -> Definition:
     """Returns a function with its source.
