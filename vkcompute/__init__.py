@@ -58,8 +58,10 @@ from __future__ import annotations
 
 import importlib
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from vkcompute import array_namespace
 from vkcompute._version import __version__ as __version__
 from vkcompute.errors import ClosedError as ClosedError
 from vkcompute.errors import CompileError as CompileError
@@ -166,6 +168,7 @@ _LAZY = {  # module -> its names, imported on first use
     "pipelines.multiply": "multiply",
     "pipelines.multiply_files": "multiply_files",
 }
+array_namespace.register(partial(importlib.import_module, "vkcompute.numpy"))
 _HOMES = {name: home for home, names in _LAZY.items() for name in names.split()}
 _NAMESPACES = ("atomic", "random", "subgroup", "vector")
 

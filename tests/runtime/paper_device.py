@@ -98,6 +98,7 @@ class PaperBuffer:
 
     def __init__(self) -> None:
         self.history: Any = None
+        self.readers = None
         self.block = SimpleNamespace(handle=self)
         self.offset, self.address = 0, _NOWHERE
 

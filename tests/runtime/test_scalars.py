@@ -30,17 +30,6 @@ def test_many_elements_are_no_number(gpu: vc.Runtime, ask: type) -> None:
             ask(gpu.zeros(n))
 
 
-def test_comparisons_do_no_mathematics(gpu: vc.Runtime) -> None:
-    x, y = gpu.zeros(3), gpu.zeros(3)
-    for ask in (lambda: x == y, lambda: x != y, lambda: x == 1, lambda: 2.0 in x):
-        with pytest.raises(TypeError, match=r"compare arrays as \.numpy\(\)"):
-            ask()
-    assert (x == None) is False  # noqa: E711
-    assert (x != None) is True  # noqa: E711
-    assert x in {x: 1}
-    assert len({x, y}) == 2
-
-
 def test_iteration_gives_views(gpu: vc.Runtime) -> None:
     x = gpu.array(np.arange(6, dtype=np.int32).reshape(3, 2))
     assert [row.tolist() for row in x] == [[0, 1], [2, 3], [4, 5]]
@@ -52,12 +41,26 @@ def test_iteration_gives_views(gpu: vc.Runtime) -> None:
 
 
 @pytest.mark.parametrize("way", [pickle.dumps, copy.copy, copy.deepcopy])
-def test_arrays_and_runtimes_are_not_pickled(gpu: vc.Runtime, way: Callable[[object], object]) -> None:
+def test_runtimes_are_not_pickled(gpu: vc.Runtime, way: Callable[[object], object]) -> None:
     for whole in (gpu, gpu.device):
-        with pytest.raises(TypeError, match=r"a (Runtime|Device) lives.* cannot be pickled.* open a runtime in each"):
+        with pytest.raises(TypeError, match=r"(Runtime|Device) lives.* cannot be pickled.* open a runtime in each"):
             way(whole)
-    with pytest.raises(TypeError, match=r"cannot be pickled.*use \.numpy\(\)"):
-        way(gpu.zeros(3))
+
+
+def test_arrays_are_copied_and_pickled_out_of_band(gpu: vc.Runtime) -> None:
+    data = np.arange(12, dtype=np.int32).reshape(3, 4)
+    for x, expected in ((gpu.array(data), data), (gpu.array(data).T[1:], data.T[1:])):
+        for made in (copy.copy(x), copy.deepcopy(x), copy.deepcopy([x])[0]):
+            assert made.runtime is gpu
+            made.fill(0)
+            assert np.array_equal(x.numpy(), expected)
+        buffers: list[pickle.PickleBuffer] = []
+        text = pickle.dumps(x, protocol=5, buffer_callback=buffers.append)
+        assert len(text) < 300
+        assert sum(each.raw().nbytes for each in buffers) == expected.nbytes
+        loaded = pickle.loads(text, buffers=buffers)
+        assert (loaded.dtype, loaded.runtime) == (x.dtype, vc.default_runtime())
+        assert np.array_equal(loaded.numpy(), expected)
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from vkcompute.core.lifetime import live
 from vkcompute.core.memory import Allocation, MemoryPool
 
+_PRUNE_AFTER = 64
 PADDING = 64  # so that kernels may load and store whole vectors, of up to 64 bytes, at the end
 
 
@@ -20,11 +22,12 @@ class Buffer:
         nbytes: its size, a multiple of `PADDING`.
         address: the host address of byte 0, or 0 if it is not host-visible.
         history: the scheduler's access history of the buffer, or None.
+        readers: weak references to arrays that are still to be computed from the buffer, by id; or None.
     """
 
     __slots__ = (
         "__weakref__", "_allocations", "_open", "_pool", "address", "block", "device", "history", "nbytes", "offset",
-        "used_bytes",
+        "readers", "used_bytes",
     )  # fmt: skip
 
     def __init__(self, pool: MemoryPool, nbytes: int, use: str = "device") -> None:
@@ -49,6 +52,27 @@ class Buffer:
         visible = self.block.address and (use != "device" or pool.unified)
         self.address = self.block.address + self.offset if visible else 0
         self.history: Any = None
+        self.readers: dict[int, Any] | None = None
+
+    def add_reader(self, reader: Any) -> None:
+        """Registers an array that `reader()` gives, which is computed before the buffer is overwritten."""
+        if self.readers is None:
+            self.readers = {}
+        elif len(self.readers) % _PRUNE_AFTER == _PRUNE_AFTER - 1:
+            pending = {
+                key: each for key, each in self.readers.items() if (array := each()) is not None and array.is_pending
+            }
+            self.readers = pending
+        self.readers[id(reader())] = reader
+
+    def compute_readers(self) -> None:
+        """Computes the arrays that read the buffer; its content may then change."""
+        while self.readers:
+            key, reader = next(iter(self.readers.items()))
+            array = reader()
+            if array is not None:
+                array.compute()
+            self.readers.pop(key, None)
 
     def close(self) -> None:
         """Frees the range after its last use. A second call does nothing."""
@@ -61,3 +85,10 @@ class Buffer:
     def __del__(self) -> None:
         if hasattr(self, "_open"):  # else it was interrupted before the first statement
             self.close()
+
+
+def compute_readers(ranges: Iterable[tuple[Buffer, int, int]]) -> None:
+    """Computes the arrays that read the buffers of these ranges, which are to be overwritten."""
+    for each in ranges:
+        if each[0].readers:
+            each[0].compute_readers()

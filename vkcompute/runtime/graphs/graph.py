@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vkcompute.core.buffer import Buffer
+from vkcompute.core.buffer import Buffer, compute_readers
 from vkcompute.core.suballoc import assign_offsets
 from vkcompute.errors import ClosedError
 from vkcompute.runtime.graphs.aliasing import Apart, apart
@@ -61,6 +61,7 @@ class Graph:
         if self._state != "new":
             raise ValueError("a graph is recorded once; call runtime.record() for another")
         self.runtime.require_open()
+        self.runtime.compute_pending()
         current.begin(self, self.runtime.scheduler)
         with self.runtime.scheduler.device.lock:
             self.runtime.scheduler.n_recordings += 1
@@ -71,12 +72,19 @@ class Graph:
         if not self.recording:
             raise ValueError("this graph is not being recorded; use `with runtime.record() as graph:`")
         scheduler = self.runtime.scheduler
-        self.recording = False
-        current.end(self)
-        with scheduler.device.lock:
-            scheduler.n_recordings -= 1
-        if kind is not None or self._state == "closed":
-            self.close()
+        done = False
+        try:
+            if kind is None and self._state != "closed":
+                self.runtime.compute_pending()
+                done = True
+        finally:
+            self.recording = False
+            current.end(self)
+            with scheduler.device.lock:
+                scheduler.n_recordings -= 1
+            if not done:
+                self.close()
+        if not done:
             return
         try:
             with scheduler.device.lock:
@@ -135,6 +143,7 @@ class Graph:
 
     def add(self, task: Task) -> Future:
         """Records a task, after checks with the default inputs."""
+        compute_readers(task.writes)
         self._check(task)
         self._tasks.append(task.snapshot())
         return self._recorded()

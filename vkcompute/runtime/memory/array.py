@@ -1,4 +1,7 @@
-"""Arrays: strided views of device memory with transfers to and from the host. They do no mathematics."""
+"""Arrays: strided views of device memory with transfers to and from the host.
+
+Their mathematics is in the namespace of arrays, which is on a higher floor.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from vkcompute import dtypes
+from vkcompute.array_namespace import namespace
 from vkcompute.core.buffer import Buffer
-from vkcompute.core.lifetime import refuse_pickling
 from vkcompute.runtime.memory import layout
 from vkcompute.runtime.memory.context import Context
 from vkcompute.runtime.memory.downloads import settle
@@ -199,6 +202,9 @@ class Array(StridedView):
         return Array(self.runtime, self.buffer, self.offset + offset, shape, strides, self.dtype)
 
     def __setitem__(self, index: Any, value: npt.ArrayLike | Array) -> None:
+        if isinstance(value, Array) and (value.is_pending or value.dtype != self.dtype):
+            namespace().set_item(self, index, value)
+            return
         target = self[index]
         if isinstance(value, Array):
             target.copy_from(value)
@@ -303,55 +309,76 @@ class Array(StridedView):
             raise TypeError("an array of shape () cannot be iterated over; use .item()")
         return (self[i] for i in range(self.shape[0]))
 
-    # Without these methods, Python would compare arrays by identity.
-
-    def __eq__(self, other: object) -> Any:
-        if other is None:
-            return False
-        raise _no_mathematics("==")
-
-    def __ne__(self, other: object) -> Any:
-        if other is None:
-            return True
-        raise _no_mathematics("!=")
-
-    __hash__ = object.__hash__
+    __hash__ = None  # type: ignore[assignment]  # arrays are compared by element, as in numpy
 
     def __contains__(self, value: object) -> bool:
-        raise _no_mathematics("in")
+        return bool(namespace().any(namespace().equal(self, value)))
 
-    __reduce__ = refuse_pickling
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles the elements, out of band with protocol 5; loading makes an array of the default runtime."""
+        return _restored, (self.numpy(),)
+
+    def __copy__(self) -> Array:
+        return self.copy()
+
+    def __deepcopy__(self, _: object) -> Array:
+        return self.copy()
 
     def __repr__(self) -> str:
         state = "closed" if self.closed else str(self.runtime.device)
         return f"Array(shape={self.shape}, dtype={self.dtype}, {state})"
 
 
-def _no_mathematics(operator: str, remedy: str = "compare arrays as .numpy(), or by `is`") -> TypeError:
-    return TypeError(f"an array holds data and has no `{operator}`; {remedy}")
-
-
-def _refused(operator: str, remedy: str) -> Callable[..., Any]:
-    """A method that raises the error of an operator, for all of its operands."""
-
-    def refuse(*_: Any) -> Any:
-        raise _no_mathematics(operator, remedy)
-
-    return refuse
-
-
 _OPERATORS = {
-    "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**", "lshift": "<<",
-    "rshift": ">>", "and": "&", "or": "|", "xor": "^", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
+    "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "floordiv": "floor_divide",
+    "mod": "remainder", "pow": "power", "lshift": "left_shift", "rshift": "right_shift", "and": "bitwise_and",
+    "or": "bitwise_or", "xor": "bitwise_xor", "matmul": "matmul",
 }  # fmt: skip
-for _name, _sign in _OPERATORS.items():
-    for _prefix in ("",) if _sign[0] in "<>" and len(_name) == 2 else ("", "r"):
-        setattr(Array, f"__{_prefix}{_name}__", _refused(_sign, f'write vc.elementwise("x {_sign} y")(x, y)'))
-for _name, _sign in {"neg": "-", "invert": "~", "abs": "abs"}.items():
-    _expression = "abs(x)" if _sign == "abs" else f"{_sign}x"
-    setattr(Array, f"__{_name}__", _refused(_sign, f'write vc.elementwise("{_expression}")(x)'))
-for _name in ("matmul", "rmatmul"):
-    setattr(Array, f"__{_name}__", _refused("@", "write a kernel that multiplies matrices"))
+_COMPARISONS = {
+    "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal", "eq": "equal", "ne": "not_equal",
+}  # fmt: skip
+_UNARY = {"neg": "negative", "pos": "positive", "invert": "invert", "abs": "absolute"}
+_METHODS = (
+    "all", "any", "argmax", "argmin", "argsort", "astype", "clip", "compress", "cumprod", "cumsum", "diagonal", "dot",
+    "max", "mean", "min", "nonzero", "prod", "ravel", "repeat", "round", "searchsorted", "squeeze", "std", "sum",
+    "swapaxes", "take", "trace", "var",
+)  # fmt: skip
+
+
+def _operator(name: str, *, reflected: bool = False, inplace: bool = False) -> Callable[..., Any]:
+    """Returns the method of an operator, which the namespace of arrays computes."""
+
+    def method(self: Array, other: Any) -> Any:
+        return namespace().operate(name, self, other, reflected=reflected, inplace=inplace)
+
+    return method
+
+
+def _function(name: str) -> Callable[..., Any]:
+    """Returns a method that calls the function of this name in the namespace of arrays."""
+
+    def method(self: Array, *args: Any, **named: Any) -> Any:
+        return getattr(namespace(), name)(self, *args, **named)
+
+    method.__name__, method.__doc__ = name, f"Returns `vkcompute.numpy.{name}` of the array."
+    return method
+
+
+for _name, _meant in _OPERATORS.items():
+    setattr(Array, f"__{_name}__", _operator(_meant))
+    setattr(Array, f"__r{_name}__", _operator(_meant, reflected=True))
+    setattr(Array, f"__i{_name}__", _operator(_meant, inplace=True))
+for _name, _meant in _COMPARISONS.items():
+    setattr(Array, f"__{_name}__", _operator(_meant))
+for _name, _meant in _UNARY.items():
+    setattr(Array, f"__{_name}__", _function(_meant))
+for _name in _METHODS:
+    setattr(Array, _name, _function(_name))
+
+
+def _restored(host: HostArray) -> Any:
+    """Makes an array of the default runtime."""
+    return namespace().array(host)
 
 
 def _bytes_of(array: HostArray) -> npt.NDArray[np.uint8]:

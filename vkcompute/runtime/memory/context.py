@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Hashable
+from functools import partial
 from typing import Any, TypeVar
 
 from vkcompute.core.device import Device
@@ -22,6 +24,7 @@ class Context(Handle):
     Attributes:
         device: the device.
         plans: of repeated launches, by the launcher and by the places and types of the arguments.
+        pending: the arrays that are still to be computed, by id.
     """
 
     def __init__(self, device: Device, submit_limit_s: float | None) -> None:
@@ -31,6 +34,7 @@ class Context(Handle):
         self._cache: dict[Hashable, Any] = {}
         self._kernels: BoundedCache[Hashable, Any] = BoundedCache(_MAX_KERNELS)
         self.plans: BoundedCache[Hashable, Any] = BoundedCache(_MAX_PLANS)
+        self.pending: dict[int, weakref.ref[Any]] = {}
 
     def require_open(self) -> None:
         """Checks that the runtime can be used.
@@ -43,14 +47,28 @@ class Context(Handle):
         if self.device.loss is not None:
             raise again(self.device.loss)
 
+    def add_pending(self, array: Any) -> None:
+        """Registers an array that is still to be computed."""
+        key = id(array)
+        self.pending[key] = weakref.ref(array, partial(self.pending.pop, key))
+
+    def compute_pending(self) -> None:
+        """Computes all arrays that are still to be computed."""
+        for reference in list(self.pending.values()):
+            array = reference()
+            if array is not None:
+                array.compute()
+
     def flush(self) -> None:
         """Submits the work that has been launched; does not wait for it."""
         self.require_open()
+        self.compute_pending()
         self.scheduler.flush()
 
     def wait(self) -> None:
         """Waits for all work launched so far. Then the arrays that graphs read into are filled."""
         self.require_open()
+        self.compute_pending()
         self.transfers.finish()
         self.scheduler.wait()
 

@@ -65,6 +65,8 @@ class Transfers:
     def wait_for(self, where: Range, *, write: bool) -> None:
         """Waits until the host may read (or write) these bytes."""
         buffer, start, stop = where
+        if write and buffer.readers:
+            buffer.compute_readers()
         with self._scheduler.device.lock:
             history = self._scheduler.history(buffer)
             history.written = write or history.written

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -15,6 +15,16 @@ from vkcompute.runtime.memory.context import Context
 from vkcompute.runtime.scheduling.access_history import Range
 from vkcompute.runtime.scheduling.future import Future
 from vkcompute.runtime.scheduling.task import Offsets, copy_region, refuse_overlap
+
+_MEMORY = ("_buffer", "launch_key", "span")
+_View = TypeVar("_View", bound="StridedView")
+
+
+class Expression(Protocol):
+    """The work that computes an array when somebody needs its memory."""
+
+    def compute(self, array: Any) -> StridedView:
+        """Returns new memory with the elements of `array`, which holds the expression."""
 
 
 class StridedView:
@@ -31,8 +41,8 @@ class StridedView:
     """
 
     __slots__ = (
-        "__weakref__", "_buffer", "contiguous", "dtype", "launch_key", "nbytes", "offset", "runtime", "shape", "size",
-        "span", "strides",
+        "__weakref__", "_buffer", "_expression", "contiguous", "dtype", "launch_key", "nbytes", "offset", "runtime",
+        "shape", "size", "span", "strides",
     )  # fmt: skip
 
     def __init__(
@@ -44,6 +54,7 @@ class StridedView:
         strides: layout.Shape,
         dtype: np.dtype[Any],
     ) -> None:
+        self._expression: Expression | None = None
         self._buffer: Buffer | None = buffer
         self.runtime, self.offset = runtime, offset
         self.shape, self.strides, self.dtype = shape, strides, dtype
@@ -60,6 +71,44 @@ class StridedView:
         else:
             self.launch_key = (buffer.block.key, buffer.offset + offset, shape, dtype.char, strides)
             self.span = self.range
+
+    @classmethod
+    def lazy(
+        cls: type[_View], runtime: Context, shape: layout.Shape, dtype: np.dtype[Any], expression: Expression
+    ) -> _View:
+        """Makes an array whose memory is computed on first use."""
+        self = cls.__new__(cls)
+        self.runtime, self.offset, self.shape, self.dtype = runtime, 0, shape, dtype
+        self.size = math.prod(shape)
+        self.nbytes = self.size * dtype.itemsize
+        self.strides, self.contiguous = layout.contiguous_strides(shape, dtype.itemsize), True
+        self._expression = expression
+        runtime.add_pending(self)
+        return self
+
+    def __getattr__(self, name: str) -> Any:
+        """Computes the memory of a lazy array, whose slots for it are not set."""
+        if name not in _MEMORY:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+        self.compute()
+        return object.__getattribute__(self, name)
+
+    @property
+    def is_pending(self) -> bool:
+        """True if the memory is still to be computed."""
+        return self._expression is not None
+
+    def compute(self) -> None:
+        """Computes the memory of a lazy array; does nothing for others."""
+        if self._expression is None:
+            return
+        with self.runtime.scheduler.device.lock:
+            expression = self._expression
+            if expression is None:  # another thread has computed it
+                return
+            found = expression.compute(self)
+            self.launch_key, self.span, self._buffer = found.launch_key, found.span, found._buffer
+            self._expression = None
 
     @property
     def buffer(self) -> Buffer:
@@ -81,7 +130,7 @@ class StridedView:
     @property
     def closed(self) -> bool:
         """True once `close()` was called."""
-        return self._buffer is None
+        return self._expression is None and self._buffer is None
 
     @property
     def range(self) -> Range:
@@ -109,7 +158,9 @@ class StridedView:
 
     def close(self) -> None:
         """Releases the memory. It is freed after its last use, once no other view holds it."""
-        self._buffer = None
+        if self._expression is None and self._buffer is not None and self._buffer.readers:
+            self._buffer.compute_readers()
+        self._expression = self._buffer = None
         self.launch_key = self.span = None
 
 

@@ -43,6 +43,7 @@ class Placeholder(Buffer):
         self.offset, self.used_bytes = 0, nbytes
         self.nbytes = -(-max(nbytes, 1) // PADDING) * PADDING
         self.block = cast(Block, _NoBlock(what))
+        self.readers = None
 
     def __getattr__(self, _name: str) -> Any:
         if _name not in self.__slots__:  # those are missing if Ctrl-C interrupted the constructor

@@ -8,7 +8,7 @@ from sys import _getframe
 from threading import get_ident
 from typing import Any, Protocol
 
-from vkcompute.core.buffer import Buffer
+from vkcompute.core.buffer import Buffer, compute_readers
 from vkcompute.core.device import Device
 from vkcompute.core.queue import Point
 from vkcompute.runtime.scheduling import current
@@ -88,6 +88,9 @@ class Scheduler:
     ) -> Future:
         """Launches a kernel; `command` has the arguments of `Recorder.dispatch`."""
         cost, device = keep[2], self.device
+        for each in writes:
+            if each[0].readers:
+                each[0].compute_readers()
         if device.is_owned():  # as in `device.lock`, but twice as fast
             device.refuse_interruption(_getframe())
         else:
@@ -149,6 +152,7 @@ class Scheduler:
         if (recorder := self.recording()) is not None:
             return recorder.add(task)
         writes, reads = task.writes, task.reads
+        compute_readers(writes)
         with self.device.lock:
             all(buffer.block.handle for buffer in task.buffers)  # raises for placeholders
             target = self._begin(writes, reads, queue)
@@ -165,6 +169,7 @@ class Scheduler:
         Launches the tasks one by one if a run takes longer than a submit may, or if a profile is to measure each.
         """
         writes, reads, tasks, cost = recording.writes, recording.reads, recording.tasks, recording.cost
+        compute_readers(writes)
         with self.device.lock:
             self.callbacks.run()
             target = self._only or self.placement.choose(writes, reads, None, family)

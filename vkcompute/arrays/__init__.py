@@ -1,0 +1,1 @@
+"""Mathematics of arrays: lazy expressions, fusion, and the functions of `vkcompute.numpy`."""

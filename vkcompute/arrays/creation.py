@@ -1,0 +1,205 @@
+"""Functions that make arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from vkcompute.arrays.promotion import default_float, default_int
+from vkcompute.arrays.ufunc import apply, astype, where
+from vkcompute.runtime.memory.array import Array
+from vkcompute.runtime.runtime import Runtime, default_runtime, runtime_of
+
+Shape = int | tuple[int, ...]
+
+
+def on(device: Any) -> Runtime:
+    """Returns the runtime on which to make arrays: that of `device`, or the default one.
+
+    Raises:
+        TypeError: `device` is not a runtime, as `array.device` is.
+    """
+    if device is None:
+        return default_runtime()
+    if not isinstance(device, Runtime):
+        raise TypeError(f"device is a Runtime, as array.device is, or None; got {device!r}")
+    return device
+
+
+def _float(dtype: npt.DTypeLike | None) -> np.dtype[Any]:
+    return default_float() if dtype is None else np.dtype(dtype)
+
+
+def _of_value(runtime: Runtime, value: Any, dtype: npt.DTypeLike | None) -> np.dtype[Any]:
+    """Returns the dtype of a number, or the one that is given."""
+    if dtype is not None:
+        return np.dtype(dtype)
+    if isinstance(value, (bool, np.bool_)):
+        return np.dtype(np.bool_)
+    if isinstance(value, np.generic):
+        return value.dtype
+    return default_int(runtime) if isinstance(value, int) else default_float()
+
+
+def asarray(data: Any, dtype: npt.DTypeLike | None = None, *, device: Any = None, copy: bool | None = None) -> Array:
+    """Returns data as an array: `data` itself if it is one with this dtype.
+
+    Args:
+        data: an array, a number, nested sequences, a NumPy array, or an object with `__dlpack__`.
+        device: a runtime; by default that of `data`, or the default one.
+        copy: True for a new array; False to raise an error if one is needed; None to copy if one is needed.
+
+    Raises:
+        ValueError: `copy` is False, and a copy is needed.
+    """
+    if type(data) is Array:
+        runtime = runtime_of(data) if device is None else on(device)
+        same = runtime is data.runtime and (dtype is None or np.dtype(dtype) == data.dtype)
+        if same and not copy:
+            return data
+        if copy is False:
+            raise ValueError("another dtype or device needs a copy; pass copy=None, or True")
+        if runtime is not data.runtime:
+            return runtime.array(data.numpy(), dtype)
+        return data.copy() if same else astype(data, np.dtype(dtype))
+    if copy is False:
+        raise ValueError(f"{type(data).__name__} is copied to the device; pass copy=None, or True")
+    runtime = on(device)
+    if hasattr(data, "__dlpack__") and not isinstance(data, (np.ndarray, np.generic)):
+        data = np.from_dlpack(data)
+    if isinstance(data, (list, tuple)) and any(type(each) is Array for each in data):
+        data = [each.numpy() if type(each) is Array else each for each in data]
+    host = np.asarray(data)
+    if dtype is None and not isinstance(data, (np.ndarray, np.generic)):
+        dtype = {"f": default_float(), "i": default_int(runtime)}.get(host.dtype.kind)
+    return runtime.array(host, dtype)
+
+
+def array(data: Any, dtype: npt.DTypeLike | None = None, *, copy: bool | None = True, device: Any = None) -> Array:
+    """Returns a new array with the data; see `asarray`."""
+    return asarray(data, dtype, device=device, copy=copy)
+
+
+def from_dlpack(data: Any, *, device: Any = None, copy: bool | None = None) -> Array:
+    """Returns an array with the data of an object with `__dlpack__` in host memory, copied to the device."""
+    if copy is False and type(data) is not Array:
+        raise BufferError("data of the host is copied to the device; pass copy=None, or True")
+    return asarray(data, device=device, copy=copy)
+
+
+def empty(shape: Shape, dtype: npt.DTypeLike | None = None, *, device: Any = None) -> Array:
+    """Returns an array with arbitrary content."""
+    return on(device).empty(shape, _float(dtype))
+
+
+def zeros(shape: Shape, dtype: npt.DTypeLike | None = None, *, device: Any = None) -> Array:
+    """Returns an array of zeros."""
+    return on(device).zeros(shape, _float(dtype))
+
+
+def ones(shape: Shape, dtype: npt.DTypeLike | None = None, *, device: Any = None) -> Array:
+    """Returns an array of ones."""
+    return on(device).full(shape, 1, _float(dtype))
+
+
+def full(shape: Shape, fill_value: Any, dtype: npt.DTypeLike | None = None, *, device: Any = None) -> Array:
+    """Returns an array whose elements are all `fill_value`, by default of its dtype."""
+    runtime = on(device)
+    found = _of_value(runtime, fill_value, dtype)
+    return runtime.full(shape, np.asarray(fill_value).astype(found)[()], found)
+
+
+def empty_like(x: Array, dtype: npt.DTypeLike | None = None, *, device: Any = None) -> Array:
+    """Returns an array with arbitrary content, of the shape and dtype of another."""
+    return empty(x.shape, dtype or x.dtype, device=device or x.runtime)
+
+
+def zeros_like(x: Array, dtype: npt.DTypeLike | None = None, *, device: Any = None) -> Array:
+    """Returns an array of zeros, of the shape and dtype of another."""
+    return zeros(x.shape, dtype or x.dtype, device=device or x.runtime)
+
+
+def ones_like(x: Array, dtype: npt.DTypeLike | None = None, *, device: Any = None) -> Array:
+    """Returns an array of ones, of the shape and dtype of another."""
+    return ones(x.shape, dtype or x.dtype, device=device or x.runtime)
+
+
+def full_like(x: Array, fill_value: Any, dtype: npt.DTypeLike | None = None, *, device: Any = None) -> Array:
+    """Returns an array whose elements are all `fill_value`, of the shape and dtype of another."""
+    return full(x.shape, fill_value, dtype or x.dtype, device=device or x.runtime)
+
+
+def arange(
+    start: float, stop: float | None = None, step: float = 1, dtype: npt.DTypeLike | None = None, *, device: Any = None
+) -> Array:
+    """Returns evenly spaced numbers from `start`, or 0, up to `stop`, which is not among them."""
+    runtime = on(device)
+    first, last = (0, start) if stop is None else (start, stop)
+    whole = all(isinstance(each, (int, np.integer)) for each in (first, last, step))
+    found = np.dtype(dtype) if dtype is not None else default_int(runtime) if whole else default_float()
+    return runtime.array(np.arange(first, last, step).astype(found))
+
+
+def linspace(
+    start: float, stop: float, num: int = 50, dtype: npt.DTypeLike | None = None, *, device: Any = None,
+    endpoint: bool = True,
+) -> Array:  # fmt: skip
+    """Returns `num` evenly spaced numbers from `start` to `stop`, which is the last unless `endpoint` is False."""
+    return on(device).array(np.linspace(start, stop, num, endpoint).astype(_float(dtype)))
+
+
+def eye(
+    n_rows: int, n_cols: int | None = None, k: int = 0, dtype: npt.DTypeLike | None = None, *, device: Any = None
+) -> Array:
+    """Returns a matrix with ones on the `k`-th diagonal, and zeros elsewhere."""
+    return on(device).array(np.eye(n_rows, n_cols, k, dtype=_float(dtype)))
+
+
+def identity(n: int, dtype: npt.DTypeLike | None = None, *, device: Any = None) -> Array:
+    """Returns the identity matrix."""
+    return eye(n, dtype=dtype, device=device)
+
+
+def _triangle(x: Array, k: int, comparison: str) -> Array:
+    if x.ndim < 2:
+        raise ValueError(f"a triangle is part of a matrix; the array has {x.ndim} axes")
+    rows, columns = (np.arange(n, dtype=np.int32) for n in x.shape[-2:])
+    runtime = runtime_of(x)
+    difference = apply("subtract", runtime.array(columns), runtime.array(rows[:, None]))
+    return where(apply(comparison, difference, k), x, x.dtype.type(0))
+
+
+def tril(x: Array, k: int = 0) -> Array:
+    """Returns matrices with zeros above the `k`-th diagonal."""
+    return _triangle(x, k, "less_equal")
+
+
+def triu(x: Array, k: int = 0) -> Array:
+    """Returns matrices with zeros below the `k`-th diagonal."""
+    return _triangle(x, k, "greater_equal")
+
+
+def meshgrid(*arrays: Array, indexing: str = "xy") -> list[Array]:
+    """Returns coordinates of a grid: a view of each array, broadcast along the axes of the others.
+
+    Args:
+        indexing: "ij" for the order of the arrays; "xy" exchanges the first two axes.
+
+    Raises:
+        ValueError: `indexing` is another, or an array has several axes.
+    """
+    if indexing not in ("xy", "ij"):
+        raise ValueError(f'indexing is "xy" or "ij"; got {indexing!r}')
+    n, swap = len(arrays), indexing == "xy" and len(arrays) > 1
+    order = [1, 0, *range(2, n)] if swap else list(range(n))
+    shape = tuple([arrays[at].size for at in order])
+    return [each.reshape(tuple([-1 if order[at] == which else 1 for at in range(n)])).broadcast_to(shape).copy()
+            for which, each in enumerate(arrays)]  # fmt: skip
+
+
+def copy(x: Array | Sequence[Any]) -> Array:
+    """Returns a new array with the same elements."""
+    return asarray(x, copy=True)

@@ -1,0 +1,169 @@
+"""Lazy arrays: expressions, computed by one kernel when somebody needs the memory.
+
+An expression has operands: arrays, which may be lazy themselves, and NumPy scalars. When it is computed, the steps of
+its lazy operands become steps of the same kernel. A lazy operand that other expressions read, too, is computed first if
+computing it again would cost more than loading it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from vkcompute.jit.elementwise.element_launcher import ElementLauncher
+from vkcompute.jit.elementwise.expression import Expression, Step
+from vkcompute.runtime.bounded_cache import BoundedCache
+from vkcompute.runtime.graphs.graph import temporary
+from vkcompute.runtime.memory.array import Array
+
+MOST_STEPS = 48
+MOST_ARRAYS = 8
+_MOST_COST = 8  # of a step that is computed twice rather than loaded
+_ELEMENTARY = 24
+_CHEAP = {
+    "add", "subtract", "multiply", "negative", "maximum", "minimum", "bitwise_and", "bitwise_or", "bitwise_xor",
+    "invert", "less", "less_equal", "greater", "greater_equal", "equal", "not_equal", "logical_and", "logical_or",
+    "logical_xor", "logical_not", "isfinite", "isinf", "isnan", "signbit", "where", "astype", "absolute", "floor",
+    "ceil", "trunc", "rint", "square", "sign",
+}  # fmt: skip
+_launchers: BoundedCache[tuple[Step, ...], ElementLauncher] = BoundedCache(1024)
+
+
+def fuses() -> bool:
+    """True unless VKCOMPUTE_FUSE=0, which computes every operation at once, for debugging."""
+    return os.environ.get("VKCOMPUTE_FUSE", "1") != "0"
+
+
+class Lazy:
+    """An operation whose result is computed later.
+
+    Attributes:
+        operation, dtype: as of `Step`.
+        operands: arrays and NumPy scalars.
+        n_steps, n_arrays: of the kernel, at most.
+        cost: of computing an element, compared with an addition.
+        n_uses: the number of expressions that read the result.
+    """
+
+    __slots__ = ("cost", "dtype", "n_arrays", "n_steps", "n_uses", "operands", "operation")
+    cost: int
+    n_arrays: int
+    n_steps: int
+
+    def __init__(self, operation: str, dtype: str, operands: Sequence[Any]) -> None:
+        self.operation, self.dtype, self.operands = operation, dtype, operands
+        self.n_uses = 0
+        n_steps, n_arrays, cost = 1, 0, 1 if operation in _CHEAP else _ELEMENTARY
+        for each in operands:
+            if type(each) is Array:
+                expression: Any = each._expression
+                if type(expression) is Lazy:
+                    n_steps, n_arrays = n_steps + expression.n_steps, n_arrays + expression.n_arrays
+                    cost += expression.cost
+                    expression.n_uses += 1
+                else:
+                    n_arrays += 1
+        self.n_steps, self.n_arrays, self.cost = n_steps, n_arrays, cost
+
+    def compute(self, array: Array) -> Array:
+        """Computes the elements of `array`, in one launch."""
+        out = temporary(array.runtime, array.shape, array.dtype)
+        compute_into(array, out)
+        return out
+
+
+def make(operation: str, dtype: str, operands: Sequence[Any], shape: tuple[int, ...], result: np.dtype[Any]) -> Array:
+    """Makes the lazy result of an operation; computes some of its operands if the kernel would be too large."""
+    expression = Lazy(operation, dtype, operands)
+    if expression.n_steps > MOST_STEPS or expression.n_arrays > MOST_ARRAYS:
+        expression = _reduced(expression)
+    runtime = next(each.runtime for each in operands if type(each) is Array)
+    array = Array.lazy(runtime, shape, result, expression)
+    reference = runtime.pending[id(array)]
+    for each in operands:
+        if type(each) is Array and each._expression is None:
+            each.buffer.add_reader(reference)
+    if not fuses():
+        array.compute()
+    return array
+
+
+def _reduced(expression: Lazy) -> Lazy:
+    """Computes the largest lazy operands until the kernel of an expression is small enough."""
+    lazy = [each for each in expression.operands if type(each) is Array and type(each._expression) is Lazy]
+    for each in sorted(lazy, key=lambda each: -each._expression.n_steps):  # type: ignore[union-attr]
+        each.compute()
+        expression = Lazy(expression.operation, expression.dtype, expression.operands)
+        if expression.n_steps <= MOST_STEPS and expression.n_arrays <= MOST_ARRAYS:
+            break
+    return expression
+
+
+def compute_into(array: Array, out: Array) -> None:
+    """Computes the elements of a lazy array into `out`, of the same shape and dtype."""
+    steps, args = flattened(array)
+    launcher(steps, len(args))(tuple(args), {}, out)
+
+
+def launcher(steps: tuple[Step, ...], n: int) -> ElementLauncher:
+    """Returns the launcher of an expression with `n` parameters, made on first use."""
+    found = _launchers.get(steps)
+    if found is None:
+        found = _launchers[steps] = ElementLauncher(Expression(n, steps))
+    return found
+
+
+def flattened(root: Array) -> tuple[tuple[Step, ...], list[Any]]:
+    """Returns the steps of a lazy array, and their parameters: arrays in memory, and NumPy scalars."""
+    order = _ordered(root)
+    if any(each._expression.n_uses > 1 for each in order[:-1]):  # type: ignore[union-attr]
+        for each in _shared(order):
+            each.compute()
+        order = _ordered(root)
+    steps: list[Step] = []
+    parameters: list[Any] = []
+    places: dict[int, int] = {}
+    for array in order:
+        expression: Any = array._expression
+        operands = []
+        for each in expression.operands:
+            key = id(each)
+            at = places.get(key)
+            if at is None:
+                at = places[key] = len(parameters)
+                parameters.append(each)
+            operands.append(at)
+        steps.append(Step(expression.operation, expression.dtype, tuple(operands)))
+        places[id(array)] = -len(steps)
+    return tuple(steps), parameters
+
+
+def _ordered(root: Array) -> list[Array]:
+    """Returns the lazy arrays from which one is computed, itself last, each after its operands."""
+    found: dict[int, Array] = {}
+
+    def visit(array: Array) -> None:
+        for each in array._expression.operands:  # type: ignore[union-attr]
+            if type(each) is Array and type(each._expression) is Lazy and id(each) not in found:
+                visit(each)
+        found[id(array)] = array
+
+    visit(root)
+    return list(found.values())
+
+
+def _shared(order: Sequence[Array]) -> list[Array]:
+    """Returns the lazy arrays that other expressions read, too, and that cost more to compute than to load."""
+    uses: dict[int, int] = {}
+    for array in order:
+        for each in array._expression.operands:  # type: ignore[union-attr]
+            uses[id(each)] = uses.get(id(each), 0) + 1
+    found = []
+    for array in order[:-1]:
+        expression: Any = array._expression
+        if expression.n_uses > uses[id(array)] and expression.cost > _MOST_COST:
+            found.append(array)
+    return found

@@ -1,0 +1,187 @@
+"""Functions that arrange elements anew; views where NumPy gives views."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from vkcompute.arrays.promotion import common, kind_of
+from vkcompute.arrays.reductions import axes_of
+from vkcompute.arrays.ufunc import assign, placed
+from vkcompute.runtime.graphs.graph import temporary
+from vkcompute.runtime.memory.array import Array
+
+Shape = int | tuple[int, ...]
+
+
+def reshape(x: Array, shape: Shape, *, copy: bool | None = None) -> Array:
+    """Returns the elements in another shape; one length may be -1. A view, unless `x` is a view with gaps.
+
+    Args:
+        copy: True for a new array; False to raise an error if one is needed.
+    """
+    if copy is False and not x.contiguous:
+        raise ValueError(f"a view with strides {x.strides} is copied to be reshaped; pass copy=None, or True")
+    source = x.copy() if copy or not x.contiguous else x
+    return source.reshape(shape if isinstance(shape, tuple) else (shape,))
+
+
+def ravel(x: Array) -> Array:
+    """Returns the elements along one axis."""
+    return reshape(x, (-1,))
+
+
+def permute_dims(x: Array, axes: Sequence[int] | None = None) -> Array:
+    """Returns a view with the axes in another order, by default reversed."""
+    return x.transpose() if axes is None else x.transpose(tuple(axes))
+
+
+def matrix_transpose(x: Array) -> Array:
+    """Returns a view with the last two axes exchanged."""
+    if x.ndim < 2:
+        raise ValueError(f"a matrix has two axes; the array has {x.ndim}")
+    return swapaxes(x, -1, -2)
+
+
+def swapaxes(x: Array, axis1: int, axis2: int) -> Array:
+    """Returns a view with two axes exchanged."""
+    one, other = axes_of("swapaxes", x.ndim, axis1)[0], axes_of("swapaxes", x.ndim, axis2)[0]
+    order = list(range(x.ndim))
+    order[one], order[other] = other, one
+    return x.transpose(tuple(order))
+
+
+def moveaxis(x: Array, source: int | tuple[int, ...], destination: int | tuple[int, ...]) -> Array:
+    """Returns a view with axes moved to other places."""
+    origin, target = axes_of("moveaxis", x.ndim, source), axes_of("moveaxis", x.ndim, destination)
+    if len(origin) != len(target):
+        raise ValueError(f"moveaxis takes as many sources as destinations; got {source} and {destination}")
+    order = [at for at in range(x.ndim) if at not in origin]
+    for to, at in sorted(zip(target, origin, strict=True)):
+        order.insert(to, at)
+    return x.transpose(tuple(order))
+
+
+def expand_dims(x: Array, axis: int | tuple[int, ...] = 0) -> Array:
+    """Returns a view with new axes of length 1 at these places of the result."""
+    n = x.ndim + (len(axis) if isinstance(axis, tuple) else 1)
+    places = axes_of("expand_dims", n, axis)
+    return x[tuple([None if at in places else slice(None) for at in range(n)])]
+
+
+def squeeze(x: Array, axis: int | tuple[int, ...] | None = None) -> Array:
+    """Returns a view without these axes of length 1; without all such axes for None."""
+    places = [at for at, n in enumerate(x.shape) if n == 1] if axis is None else axes_of("squeeze", x.ndim, axis)
+    if any(x.shape[at] != 1 for at in places):
+        raise ValueError(f"axes of length 1 are squeezed; the shape is {x.shape}, and axis {axis}")
+    return x[tuple([0 if at in places else slice(None) for at in range(x.ndim)])]
+
+
+def flip(x: Array, axis: int | tuple[int, ...] | None = None) -> Array:
+    """Returns a view with the elements in reverse order along axes, by default all."""
+    places = axes_of("flip", x.ndim, axis)
+    return x[tuple([slice(None, None, -1 if at in places else 1) for at in range(x.ndim)])]
+
+
+def broadcast_to(x: Array, shape: Shape) -> Array:
+    """Returns a view of this shape, in which elements are repeated; it cannot be written."""
+    return x.broadcast_to(shape)
+
+
+def broadcast_shapes(*shapes: Shape) -> tuple[int, ...]:
+    """Returns the shape to which shapes broadcast."""
+    return np.broadcast_shapes(*shapes)
+
+
+def broadcast_arrays(*arrays: Array) -> list[Array]:
+    """Returns views of arrays in their broadcast shape."""
+    _, shape = placed("broadcast_arrays", arrays)
+    return [each if each.shape == shape else each.broadcast_to(shape) for each in arrays]
+
+
+def concat(arrays: Sequence[Array], /, *, axis: int | None = 0, dtype: npt.DTypeLike | None = None) -> Array:
+    """Returns arrays joined along an axis, or flattened ones for None, in their common dtype."""
+    given = [ravel(each) for each in arrays] if axis is None else list(arrays)
+    if not given:
+        raise ValueError("concat takes at least one array; got none")
+    context, _ = placed(
+        "concat", [each.reshape(-1)[:0] if type(each) is Array and each.contiguous else each for each in given]
+    )
+    (at,) = axes_of("concat", given[0].ndim, 0 if axis is None else axis)
+    shapes = [(*each.shape[:at], *each.shape[at + 1 :]) for each in given]
+    if any(each.ndim != given[0].ndim for each in given) or len(set(shapes)) > 1:
+        listed = ", ".join(str(each.shape) for each in given)
+        raise ValueError(f"arrays are joined along axis {at} if their other lengths are equal; got shapes {listed}")
+    found = np.dtype(dtype) if dtype is not None else common(context, [kind_of(each) for each in given])
+    n = sum(each.shape[at] for each in given)
+    out = temporary(context, (*given[0].shape[:at], n, *given[0].shape[at + 1 :]), found)
+    start = 0
+    for each in given:
+        stop = start + each.shape[at]
+        if each.size:
+            assign(out[(slice(None),) * at + (slice(start, stop),)], each)
+        start = stop
+    return out
+
+
+def stack(arrays: Sequence[Array], /, *, axis: int = 0) -> Array:
+    """Returns arrays of one shape joined along a new axis."""
+    if not arrays:
+        raise ValueError("stack takes at least one array; got none")
+    if len({each.shape for each in arrays}) > 1:
+        raise ValueError(f"arrays of one shape are stacked; got {', '.join(str(each.shape) for each in arrays)}")
+    return concat([expand_dims(each, axis) for each in arrays], axis=axis)
+
+
+def unstack(x: Array, /, *, axis: int = 0) -> tuple[Array, ...]:
+    """Returns views of the elements along an axis."""
+    (at,) = axes_of("unstack", x.ndim, axis)
+    return tuple([x[(slice(None),) * at + (k,)] for k in range(x.shape[at])])
+
+
+def roll(x: Array, shift: int | tuple[int, ...], axis: int | tuple[int, ...] | None = None) -> Array:
+    """Returns the elements moved along axes, those beyond the end to the start."""
+    if axis is None:
+        return roll(ravel(x), shift if isinstance(shift, int) else sum(shift), 0).reshape(x.shape)
+    axes = axis if isinstance(axis, tuple) else (axis,)
+    shifts = shift if isinstance(shift, tuple) else (shift,) * len(axes)
+    if len(axes) == 1 and len(shifts) > 1:
+        axes = axes * len(shifts)
+    if len(shifts) != len(axes):
+        raise ValueError(f"roll takes a shift per axis; got {shift} for {axis}")
+    for at, by in zip([axes_of("roll", x.ndim, each)[0] for each in axes], shifts, strict=True):
+        n = x.shape[at]
+        first = n - by % n if n else 0
+        if first not in (0, n):
+            before = (slice(None),) * at
+            parts = [x[before + (slice(first, None),)], x[before + (slice(None, first),)]]  # noqa: RUF005
+            x = concat(parts, axis=at)
+    return x.copy()
+
+
+def tile(x: Array, repetitions: int | tuple[int, ...]) -> Array:
+    """Returns the array repeated along its last axes, or along new first axes."""
+    counts = repetitions if isinstance(repetitions, tuple) else (repetitions,)
+    n = max(len(counts), x.ndim)
+    counts, shape = (1,) * (n - len(counts)) + counts, (1,) * (n - x.ndim) + x.shape
+    view = reshape(x, tuple([each for length in shape for each in (1, length)]))
+    view = view.broadcast_to(tuple([each for pair in zip(counts, shape, strict=True) for each in pair]))
+    return view.copy().reshape(tuple([a * b for a, b in zip(counts, shape, strict=True)]))
+
+
+def result_type(*operands: Any) -> np.dtype[Any]:
+    """Returns the dtype of the result of an operation of arrays, dtypes and Python numbers."""
+    context = next((each.runtime for each in operands if type(each) is Array), None)
+    kinds = [np.dtype(each) if isinstance(each, (np.dtype, type)) and each not in (bool, int, float) else each
+             for each in operands]  # fmt: skip
+    kinds = [each if isinstance(each, np.dtype) else kind_of(each) for each in kinds]
+    if context is None:
+        strong = [each for each in kinds if isinstance(each, np.dtype)]
+        if len(strong) == len(kinds):
+            return reduce(np.promote_types, strong)
+    from_device: Any = context
+    return common(from_device, kinds)

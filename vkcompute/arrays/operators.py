@@ -1,0 +1,44 @@
+"""The operators of arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from vkcompute.arrays.ufunc import apply, assign
+from vkcompute.runtime.memory.array import Array
+
+_COMPARISONS = {
+    "less": "greater", "less_equal": "greater_equal", "greater": "less", "greater_equal": "less_equal",
+    "equal": "equal", "not_equal": "not_equal",
+}  # fmt: skip
+
+
+def operate(name: str, array: Array, other: Any, *, reflected: bool = False, inplace: bool = False) -> Any:
+    """Returns the result of an operator; NotImplemented for an operand that is neither an array nor a number.
+
+    Args:
+        reflected: True if `array` is the right operand.
+        inplace: True to write the result into `array`, which keeps its dtype.
+    """
+    if type(other) is not Array and not isinstance(other, (bool, int, float, np.number, np.bool_)):
+        if name in _COMPARISONS and other is None:
+            return name == "not_equal"
+        if not isinstance(other, np.ndarray):
+            return NotImplemented
+    if name == "matmul":
+        raise TypeError("arrays have no matmul yet; write a kernel that multiplies matrices")
+    found = apply(name, other, array) if reflected else apply(name, array, other)
+    return assign(array, found, fresh=True) if inplace else found
+
+
+def set_item(array: Array, index: Any, value: Any) -> None:
+    """Writes a value, broadcast and converted within its kind, to the elements at an index."""
+    target = array[index]
+    if type(value) is Array:
+        assign(target, value)
+    elif np.ndim(value) == 0 and not isinstance(value, np.ndarray):
+        target.fill(value)
+    else:
+        target.write(value)

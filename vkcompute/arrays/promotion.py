@@ -1,0 +1,96 @@
+"""Dtypes of results: NumPy 2's promotion, with a default float and a default integer of a device.
+
+Where NumPy makes a float64 of integers (a division, a root, a Python float beside integers), the result has the default
+float. That is float32, as in PyTorch, or as `set_default_dtype` says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from vkcompute.dtypes import lookup
+from vkcompute.errors import MissingFeature
+from vkcompute.runtime.memory.context import Context
+
+DType = np.dtype[Any]
+BOOL = np.dtype(np.bool_)
+_PYTHON = (bool, int, float)
+_default_float: list[DType] = [np.dtype(np.float32)]
+
+
+def set_default_dtype(dtype: npt.DTypeLike) -> None:
+    """Sets the default float: float32, which it is at first, or float64.
+
+    Raises:
+        ValueError: it is another dtype.
+    """
+    found = np.dtype(dtype)
+    if found not in (np.float32, np.float64):
+        raise ValueError(f"the default dtype is float32 or float64; got {found}")
+    _default_float[0] = found
+
+
+def default_float() -> DType:
+    """Returns the dtype of Python floats and of functions that make floats of integers."""
+    return _default_float[0]
+
+
+def default_int(context: Context) -> DType:
+    """Returns the dtype of Python ints and of indices: int64, or int32 where the device lacks shaderInt64."""
+    return np.dtype(np.int64 if "shaderInt64" in context.device.features else np.int32)
+
+
+def kind_of(operand: Any) -> Any:
+    """Returns the dtype of an array or NumPy scalar; the type of a Python number.
+
+    Raises:
+        TypeError: it is none of these.
+    """
+    if type(operand) in _PYTHON:
+        return type(operand)
+    dtype = getattr(operand, "dtype", None)
+    if isinstance(operand, np.ndarray) or not isinstance(dtype, np.dtype):
+        remedy = "; make a device array of it, with gpu.array(data)" if hasattr(operand, "__len__") else ""
+        raise TypeError(f"operands are device arrays and numbers; got {type(operand).__name__}{remedy}")
+    return dtype
+
+
+def common(context: Context, kinds: Sequence[Any]) -> DType:
+    """Returns the common dtype of operands, given as by `kind_of`.
+
+    Python numbers adapt to arrays and NumPy scalars, unless these are of a lower kind: bool, integer, float.
+    """
+    strong = [each for each in kinds if isinstance(each, np.dtype)]
+    weak = [each for each in kinds if not isinstance(each, np.dtype)]
+    found = reduce(np.promote_types, strong) if strong else BOOL
+    if float in weak and found.kind in "biu":
+        return default_float()
+    if int in weak and found.kind == "b":
+        return default_int(context)
+    return found
+
+
+def floating(dtype: DType) -> DType:
+    """Returns a float dtype, or the default one for integers and bools."""
+    return dtype if dtype.kind == "f" else default_float()
+
+
+def require_dtype(context: Context, dtype: npt.DTypeLike, what: str) -> DType:
+    """Returns a dtype with which the device computes.
+
+    Raises:
+        MissingFeature: it has no such numbers; `what` needs them.
+    """
+    row = lookup(dtype)
+    missing = [each for each in row.features if each not in context.device.features]
+    if missing and row.name != "bool":
+        raise MissingFeature(
+            f"{what} computes with {row.name}, for which {context.device} lacks {' and '.join(missing)}; convert with "
+            f".astype(), or choose another device"
+        )
+    return row.numpy

@@ -1,0 +1,311 @@
+"""Reductions: sums, extremes and what is made of them.
+
+The elements of a lazy array are computed where they are reduced, by the same kernel.
+"""
+
+from __future__ import annotations
+
+import builtins
+import math
+from collections.abc import Sequence
+from operator import index
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from vkcompute.arrays import lazy
+from vkcompute.arrays.promotion import BOOL, default_float, default_int, kind_of, require_dtype
+from vkcompute.arrays.ufunc import apply, assign, astype, where
+from vkcompute.jit.elementwise.expression import Expression, Step
+from vkcompute.jit.elementwise.reduction_launcher import ReduceLauncher
+from vkcompute.runtime.bounded_cache import BoundedCache
+from vkcompute.runtime.graphs.graph import temporary
+from vkcompute.runtime.memory.array import Array
+from vkcompute.runtime.runtime import runtime_of
+
+Axis = int | tuple[int, ...] | None
+_launchers: BoundedCache[tuple[Any, ...], ReduceLauncher] = BoundedCache(1024)
+
+
+class Row(NamedTuple):
+    """An associative operation.
+
+    Attributes:
+        operation: of two elements.
+        identity: its neutral element for a dtype.
+    """
+
+    operation: str
+    identity: Any
+
+
+def _lowest(dtype: np.dtype[Any]) -> Any:
+    return -math.inf if dtype.kind == "f" else np.iinfo(dtype).min
+
+
+def _highest(dtype: np.dtype[Any]) -> Any:
+    return math.inf if dtype.kind == "f" else np.iinfo(dtype).max
+
+
+_ROWS = {
+    "add": Row("add", lambda _: 0),
+    "multiply": Row("multiply", lambda _: 1),
+    "maximum": Row("maximum", _lowest),
+    "minimum": Row("minimum", _highest),
+    "bitwise_and": Row("bitwise_and", lambda dtype: dtype.type(-1) if dtype.kind == "i" else np.iinfo(dtype).max),
+    "bitwise_or": Row("bitwise_or", lambda _: 0),
+    "bitwise_xor": Row("bitwise_xor", lambda _: 0),
+}
+
+
+class LazyReduction:
+    """A reduction whose result is computed later.
+
+    Attributes:
+        row: the name of its row in the table.
+        array: the array that is reduced.
+        axes: the axes that are reduced; a tuple.
+        dtype: the dtype in which elements are combined.
+    """
+
+    __slots__ = ("array", "axes", "dtype", "row")
+
+    def __init__(self, row: str, array: Array, axes: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+        self.row, self.array, self.axes, self.dtype = row, array, axes, dtype
+
+    def compute(self, array: Array) -> Array:
+        """Computes the elements of `array`."""
+        out = temporary(array.runtime, array.shape, array.dtype)
+        steps, args = lazy.flattened(self.array) if type(self.array._expression) is lazy.Lazy else ((), [self.array])
+        kept = out.ndim == self.array.ndim and bool(self.axes)
+        launcher = _launcher(self.row, self.dtype, steps, len(args))
+        launcher(tuple(args), {}, self.axes, out, kept, self.dtype)
+        return out
+
+
+def _launcher(row: str, dtype: np.dtype[Any], steps: tuple[Step, ...], n: int) -> ReduceLauncher:
+    key = row, dtype, steps
+    found = _launchers.get(key)
+    if found is None:
+        operation, identity = _ROWS[row]
+        combine = Expression(2, (Step(operation, dtype.name, (0, 1)),))
+        each = Expression(n, steps or (Step("astype", "", (0,)),))
+        found = _launchers[key] = ReduceLauncher(combine, dtype.type(identity(dtype)), each)
+    return found
+
+
+def reduce(row: str, array: Array, axis: Axis, dtype: np.dtype[Any], keepdims: bool) -> Array:
+    """Returns the lazy reduction of an array along axes, in a dtype.
+
+    Raises:
+        TypeError, ValueError: `axis` is not one, several or None; see `axes_of`.
+    """
+    axes = axes_of(row, array.ndim, axis)
+    dtype = require_dtype(array.runtime, dtype, row)
+    if array.dtype == BOOL:
+        array = astype(array, dtype)
+    else:
+        require_dtype(array.runtime, array.dtype, row)
+    shape = tuple([1 if at in axes else n for at, n in enumerate(array.shape) if keepdims or at not in axes])
+    found = Array.lazy(array.runtime, shape, dtype, LazyReduction(row, array, axes, dtype))
+    if not array.is_pending:
+        array.buffer.add_reader(array.runtime.pending[id(found)])
+    if not lazy.fuses():
+        found.compute()
+    return found
+
+
+def axes_of(name: str, ndim: int, axis: Axis) -> tuple[int, ...]:
+    """Returns axes, counted from 0; all for None.
+
+    Raises:
+        TypeError: `axis` is not an int, a tuple of ints or None.
+        ValueError: an axis is out of range, or repeated.
+    """
+    if axis is None:
+        return tuple(range(ndim))
+    try:
+        given = [index(each) for each in (axis if isinstance(axis, tuple) else (axis,))]
+    except TypeError:
+        raise TypeError(f"{name}: axis is an int, a tuple of ints, or None for all; got {axis!r}") from None
+    found = tuple([each + ndim if each < 0 else each for each in given])
+    for each in found:
+        if not 0 <= each < ndim:
+            raise np.exceptions.AxisError(f"{name}: an array of {ndim} axes has axes {-ndim} to {ndim - 1}; got {axis}")
+    if len(set(found)) < len(found):
+        raise ValueError(f"{name}: each axis is given once; got {axis!r}")
+    return found
+
+
+def _checked(name: str, array: Any) -> Array:
+    if type(array) is not Array:
+        kind_of(array)
+        raise TypeError(f"{name} takes a device array; got {type(array).__name__}; make one with gpu.array(x)")
+    return array
+
+
+def _accumulated(array: Array, dtype: npt.DTypeLike | None) -> np.dtype[Any]:
+    """The dtype of a sum or product: at least the default integer, as in NumPy."""
+    if dtype is not None:
+        return np.dtype(dtype)
+    if array.dtype.kind in "bi":
+        return np.promote_types(array.dtype, default_int(array.runtime))
+    if array.dtype.kind == "u":
+        default = np.dtype(f"uint{8 * default_int(array.runtime).itemsize}")
+        return np.promote_types(array.dtype, default)
+    return array.dtype
+
+
+def _given(found: Array, out: Array | None) -> Array:
+    return found if out is None else assign(out, found)
+
+
+def sum(
+    array: Array, axis: Axis = None, dtype: npt.DTypeLike | None = None, out: Array | None = None,
+    keepdims: bool = False,
+) -> Array:  # fmt: skip
+    """Returns the sum along axes. Bools and integers are summed in at least the default integer."""
+    array = _checked("sum", array)
+    return _given(reduce("add", array, axis, _accumulated(array, dtype), keepdims), out)
+
+
+def prod(
+    array: Array, axis: Axis = None, dtype: npt.DTypeLike | None = None, out: Array | None = None,
+    keepdims: bool = False,
+) -> Array:  # fmt: skip
+    """Returns the product along axes, in the dtype of a sum."""
+    array = _checked("prod", array)
+    return _given(reduce("multiply", array, axis, _accumulated(array, dtype), keepdims), out)
+
+
+def _extreme(row: str, name: str, array: Array, axis: Axis, out: Array | None, keepdims: bool) -> Array:
+    array = _checked(name, array)
+    if not all_axes_have_elements(array, axes_of(name, array.ndim, axis)):
+        raise ValueError(f"{name} of no elements; the array has shape {array.shape}")
+    if array.dtype == BOOL:
+        narrow = astype(array, np.int32)
+        return _given(astype(reduce(row, narrow, axis, narrow.dtype, keepdims), BOOL), out)
+    return _given(reduce(row, array, axis, array.dtype, keepdims), out)
+
+
+def all_axes_have_elements(array: Array, axes: Sequence[int]) -> bool:
+    """True if no axis has the length 0."""
+    return builtins.all(array.shape[at] > 0 for at in axes)
+
+
+def max(array: Array, axis: Axis = None, out: Array | None = None, keepdims: bool = False) -> Array:
+    """Returns the largest element along axes; NaN if there is one."""
+    return _extreme("maximum", "max", array, axis, out, keepdims)
+
+
+def min(array: Array, axis: Axis = None, out: Array | None = None, keepdims: bool = False) -> Array:
+    """Returns the smallest element along axes; NaN if there is one."""
+    return _extreme("minimum", "min", array, axis, out, keepdims)
+
+
+def _truth(row: str, name: str, array: Array, axis: Axis, out: Array | None, keepdims: bool) -> Array:
+    array = _checked(name, array)
+    counted = astype(astype(array, BOOL), np.int32)
+    return _given(astype(reduce(row, counted, axis, counted.dtype, keepdims), BOOL), out)
+
+
+def all(array: Array, axis: Axis = None, out: Array | None = None, keepdims: bool = False) -> Array:
+    """Returns True where all elements along axes are true, or there are none."""
+    return _truth("multiply", "all", array, axis, out, keepdims)
+
+
+def any(array: Array, axis: Axis = None, out: Array | None = None, keepdims: bool = False) -> Array:
+    """Returns True where an element along axes is true."""
+    return _truth("bitwise_or", "any", array, axis, out, keepdims)
+
+
+def count_nonzero(array: Array, axis: Axis = None, keepdims: bool = False) -> Array:
+    """Returns the number of elements along axes that are not zero, in the default integer."""
+    array = _checked("count_nonzero", array)
+    dtype = default_int(array.runtime)
+    return reduce("add", astype(astype(array, BOOL), dtype), axis, dtype, keepdims)
+
+
+def mean(
+    array: Array, axis: Axis = None, dtype: npt.DTypeLike | None = None, out: Array | None = None,
+    keepdims: bool = False,
+) -> Array:  # fmt: skip
+    """Returns the mean along axes, in the array's float dtype or the default one; NaN for no elements."""
+    array = _checked("mean", array)
+    found = np.dtype(dtype) if dtype is not None else array.dtype if array.dtype.kind == "f" else default_float()
+    n = math.prod([array.shape[at] for at in axes_of("mean", array.ndim, axis)])
+    wide = np.dtype(np.float32) if found == np.float16 else found
+    total = reduce("add", astype(array, wide) if array.dtype != wide else array, axis, wide, keepdims)
+    return _given(astype(apply("divide", total, wide.type(n)), found), out)
+
+
+def var(
+    array: Array, axis: Axis = None, dtype: npt.DTypeLike | None = None, out: Array | None = None, ddof: float = 0,
+    keepdims: bool = False, *, correction: float | None = None,
+) -> Array:  # fmt: skip
+    """Returns the variance along axes: the mean of squared differences from the mean, by n - ddof."""
+    array = _checked("var", array)
+    ddof = ddof if correction is None else correction
+    axes = axes_of("var", array.ndim, axis)
+    n = math.prod([array.shape[at] for at in axes])
+    centre = mean(array, axes, dtype, keepdims=True)
+    difference = apply("subtract", array, centre)
+    wide = np.dtype(np.float32) if difference.dtype == np.float16 else difference.dtype
+    difference = astype(difference, wide) if difference.dtype != wide else difference
+    total = reduce("add", apply("multiply", difference, difference), axes, wide, keepdims)
+    found = apply("divide", total, wide.type(builtins.max(n - ddof, 0)))
+    return _given(astype(found, centre.dtype) if found.dtype != centre.dtype else found, out)
+
+
+def std(
+    array: Array, axis: Axis = None, dtype: npt.DTypeLike | None = None, out: Array | None = None, ddof: float = 0,
+    keepdims: bool = False, *, correction: float | None = None,
+) -> Array:  # fmt: skip
+    """Returns the standard deviation along axes: the root of the variance."""
+    found = var(array, axis, dtype, None, ddof, keepdims, correction=correction)
+    return _given(apply("sqrt", found), out)
+
+
+def _place(name: str, row: str, array: Array, axis: int | None, keepdims: bool) -> Array:
+    """Returns the place of the first extreme, or NaN, along an axis or in the flattened array."""
+    array = _checked(name, array)
+    kept = (1,) * array.ndim if keepdims and axis is None else None
+    if axis is None:
+        array, axis = array.reshape(-1), 0
+    (at,) = axes_of(name, array.ndim, axis)
+    n = array.shape[at]
+    if not n:
+        raise ValueError(f"{name} of no elements; the array has shape {array.shape}")
+    array = astype(array, np.int32) if array.dtype == BOOL else array
+    array.compute()
+    best = reduce(row, array, at, array.dtype, True)
+    hit = apply("equal", array, best)
+    if array.dtype.kind == "f":
+        hit = apply("logical_or", hit, apply("isnan", array))
+    places = _counting(array, at, n)
+    found = reduce("minimum", where(hit, places, np.int32(n)), at, np.dtype(np.int32), keepdims)
+    found = astype(found, default_int(array.runtime))
+    return found if kept is None else found.reshape(kept)
+
+
+def _counting(array: Array, axis: int, n: int) -> Array:
+    """Returns 0 to n - 1 along an axis."""
+    shape = [1] * array.ndim
+    shape[axis] = n
+    return runtime_of(array).array(np.arange(n, dtype=np.int32).reshape(shape))
+
+
+def argmax(array: Array, axis: int | None = None, out: Array | None = None, keepdims: bool = False) -> Array:
+    """Returns the place of the first largest element along an axis, or in the flattened array."""
+    return _given(_place("argmax", "maximum", array, axis, keepdims), out)
+
+
+def argmin(array: Array, axis: int | None = None, out: Array | None = None, keepdims: bool = False) -> Array:
+    """Returns the place of the first smallest element along an axis, or in the flattened array."""
+    return _given(_place("argmin", "minimum", array, axis, keepdims), out)
+
+
+def ptp(array: Array, axis: Axis = None, keepdims: bool = False) -> Array:
+    """Returns the largest element less the smallest along axes."""
+    return apply("subtract", max(array, axis, keepdims=keepdims), min(array, axis, keepdims=keepdims))

@@ -1,0 +1,354 @@
+"""Elementwise functions of arrays, one row each: the rule of its dtypes, and NumPy's meaning."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from vkcompute.arrays import lazy
+from vkcompute.arrays.promotion import BOOL, common, default_float, default_int, floating, kind_of, require_dtype
+from vkcompute.runtime.memory.array import Array
+from vkcompute.runtime.memory.context import Context, cached
+
+
+class Types(NamedTuple):
+    """Dtypes of an operation.
+
+    Attributes:
+        operation: its name in the table of expressions.
+        operands: the dtype to which operands are converted; None for none.
+        result: the dtype of the result.
+    """
+
+    operation: str
+    operands: np.dtype[Any] | None
+    result: np.dtype[Any]
+
+
+Rule = Callable[[str, Context, Sequence[Any]], Types]
+
+
+def _numbers(name: str, context: Context, kinds: Sequence[Any]) -> Types:
+    """The common dtype; bools are no numbers."""
+    found = common(context, kinds)
+    if found.kind == "b":
+        raise TypeError(f"{name} takes numbers; got bools; use logical_xor, logical_not or where, or .astype()")
+    return Types(name, found, found)
+
+
+def _counted(name: str, context: Context, kinds: Sequence[Any]) -> Types:
+    """The common dtype; bools count as ints."""
+    found = common(context, kinds)
+    found = default_int(context) if found.kind == "b" else found
+    return Types(name, found, found)
+
+
+def _same(name: str, context: Context, kinds: Sequence[Any]) -> Types:
+    found = common(context, kinds)
+    return Types(name, found, found)
+
+
+def _rounded(name: str, context: Context, kinds: Sequence[Any]) -> Types:
+    """The dtype itself; integers and bools are whole."""
+    found = common(context, kinds)
+    return Types(name if found.kind == "f" else "astype", found, found)
+
+
+def _float(name: str, context: Context, kinds: Sequence[Any]) -> Types:
+    found = floating(common(context, kinds))
+    return Types(name, found, found)
+
+
+def _absolute(name: str, context: Context, kinds: Sequence[Any]) -> Types:
+    found = common(context, kinds)
+    return Types("astype" if found.kind in "bu" else name, found, found)
+
+
+def _comparison(name: str, context: Context, kinds: Sequence[Any]) -> Types:
+    """A bool; integers are compared by value, others in their common dtype."""
+    found = common(context, kinds)
+    typed = [each for each in kinds if isinstance(each, np.dtype)]
+    by_value = all(each.kind in "iu" for each in typed) and float not in kinds
+    return Types(name, None if by_value and len(typed) == len(kinds) else found, BOOL)
+
+
+def _tested(name: str, context: Context, kinds: Sequence[Any]) -> Types:
+    return Types(name, None, BOOL)
+
+
+def _bits(name: str, context: Context, kinds: Sequence[Any]) -> Types:
+    found = common(context, kinds)
+    if found.kind not in "biu":
+        raise TypeError(f"{name} takes integers and bools; got {found}; convert with .astype()")
+    return Types(name, found, found)
+
+
+def _integers(name: str, context: Context, kinds: Sequence[Any]) -> Types:
+    found = _bits(name, context, kinds).result
+    if found.kind == "b":
+        raise TypeError(f"{name} takes integers; got bools; convert with .astype()")
+    return Types(name, found, found)
+
+
+_FLOAT_BINARY = "divide", "arctan2", "hypot", "logaddexp", "logaddexp2", "copysign", "nextafter", "heaviside"
+_FLOAT_UNARY = (
+    "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctanh", "cos", "cosh", "sin", "sinh", "tan", "tanh", "exp",
+    "exp2", "expm1", "log", "log10", "log1p", "log2", "sqrt", "cbrt", "reciprocal", "deg2rad", "rad2deg", "sinc",
+    "spacing",
+)  # fmt: skip
+
+
+def _positive(name: str, context: Context, kinds: Sequence[Any]) -> Types:
+    return _numbers(name, context, kinds)._replace(operation="astype")
+
+
+RULES: dict[str, tuple[int, Rule]] = {
+    **dict.fromkeys(("add", "multiply", "maximum", "minimum", "fmax", "fmin"), (2, _same)),
+    "subtract": (2, _numbers),
+    **dict.fromkeys(("floor_divide", "remainder", "power", "fmod"), (2, _counted)),
+    **dict.fromkeys(("negative", "sign"), (1, _numbers)),
+    "square": (1, _counted),
+    "positive": (1, _positive),
+    "absolute": (1, _absolute),
+    **dict.fromkeys(_FLOAT_BINARY, (2, _float)),
+    **dict.fromkeys(_FLOAT_UNARY, (1, _float)),
+    **dict.fromkeys(("floor", "ceil", "trunc", "rint"), (1, _rounded)),
+    **dict.fromkeys(("less", "less_equal", "greater", "greater_equal", "equal", "not_equal"), (2, _comparison)),
+    **dict.fromkeys(("isfinite", "isinf", "isnan", "signbit", "logical_not"), (1, _tested)),
+    **dict.fromkeys(("logical_and", "logical_or", "logical_xor"), (2, _tested)),
+    **dict.fromkeys(("bitwise_and", "bitwise_or", "bitwise_xor"), (2, _bits)),
+    "invert": (1, _bits),
+    **dict.fromkeys(("left_shift", "right_shift", "gcd", "lcm"), (2, _integers)),
+}
+"""Function -> the number of its operands, and the rule of its dtypes."""
+
+
+def apply(name: str, *operands: Any) -> Array:
+    """Returns the lazy result of an elementwise function; shapes broadcast as in NumPy.
+
+    Raises:
+        TypeError: an operand is neither an array nor a number, or the function does not take its dtype.
+        ValueError: shapes do not broadcast, or the arrays are of several runtimes.
+        OverflowError: a Python int does not fit the integers of the other operand.
+        MissingFeature: the device lacks the dtype.
+    """
+    kinds = tuple([x.dtype if type(x) is Array else kind_of(x) for x in operands])
+    context, shape = placed(name, operands)
+    types: Types = _types(name, context, kinds)
+    if types.operands is None:
+        given = [x if type(x) is Array else np.asarray(x)[()] for x in operands]
+    elif name in _OUTSIDE and (constant := _outside(name, operands, types.operands)) is not None:
+        array = next(x for x in operands if type(x) is Array)
+        return apply("equal" if constant else "not_equal", array, array)
+    else:
+        given = [x if type(x) is Array else _scalar(name, x, types.operands) for x in operands]
+    dtype = "" if types.operands is None else types.operands.name
+    return lazy.make(types.operation, dtype, given, shape, types.result)
+
+
+def placed(name: str, operands: Sequence[Any]) -> tuple[Context, tuple[int, ...]]:
+    """Returns the runtime and the broadcast shape of operands.
+
+    Raises:
+        TypeError: there is no array.
+        ValueError: shapes do not broadcast, or the arrays are of several runtimes.
+    """
+    context: Context | None = None
+    shape: tuple[int, ...] = ()
+    for x in operands:
+        if type(x) is not Array:
+            continue
+        if context is None:
+            context, shape = x.runtime, x.shape
+            continue
+        if x.runtime is not context:
+            raise ValueError(
+                f"{name}: the arrays are on {context.device} and {x.runtime.device}, of two runtimes; copy one with "
+                "runtime.array(x)"
+            )
+        if x.shape != shape:
+            try:
+                shape = np.broadcast_shapes(shape, x.shape)
+            except ValueError:
+                listed = ", ".join(str(x.shape) for x in operands if type(x) is Array)
+                raise ValueError(
+                    f"{name}: lengths of axes, aligned from the last, must be equal or 1 to broadcast; got shapes "
+                    f"{listed}"
+                ) from None
+    if context is None:
+        raise TypeError(f"{name} takes a device array, on whose device it runs; got none; make one with gpu.array(x)")
+    return context, shape
+
+
+def _types(name: str, context: Context, kinds: tuple[Any, ...]) -> Types:
+    known: dict[Any, Types] = cached(context, "types of results", dict)
+    key = name, kinds, default_float()
+    found = known.get(key)
+    if found is None:
+        found = RULES[name][1](name, context, kinds)
+        for dtype in (found.operands, found.result, *[each for each in kinds if isinstance(each, np.dtype)]):
+            if dtype is not None:
+                require_dtype(context, dtype, name)
+        known[key] = found
+    return found
+
+
+def _scalar(name: str, value: Any, dtype: np.dtype[Any]) -> Any:
+    """Converts a number to a dtype.
+
+    Raises:
+        OverflowError: a Python int does not fit.
+    """
+    if type(value) is int and dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        if not limits.min <= value <= limits.max:
+            raise OverflowError(
+                f"{name}: {dtype} holds {limits.min} to {limits.max}; got {value}; convert the array with .astype()"
+            )
+    with np.errstate(all="ignore"):
+        return dtype.type(value)
+
+
+_OUTSIDE = {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"}
+
+
+def _outside(name: str, operands: Sequence[Any], dtype: np.dtype[Any]) -> bool | None:
+    """Returns the result of comparing integers with a Python int that their dtype does not hold; else None."""
+    if dtype.kind not in "iu":
+        return None
+    limits = np.iinfo(dtype)
+    for at, value in enumerate(operands):
+        if type(value) is int and not limits.min <= value <= limits.max:
+            number = [1, 1]
+            number[at] = 2 if value > limits.max else 0
+            return bool(getattr(np, name)(*number))
+    return None
+
+
+def astype(array: Array, dtype: npt.DTypeLike) -> Array:
+    """Returns the elements in another dtype, converted as NumPy does; a lazy copy for the same one."""
+    found = require_dtype(array.runtime, dtype, "astype")
+    require_dtype(array.runtime, array.dtype, "astype")
+    return lazy.make("astype", found.name, (array,), array.shape, found)
+
+
+def where(condition: Any, x: Any, y: Any) -> Array:
+    """Returns elements of `x` where `condition` is true, else of `y`.
+
+    Raises:
+        as `apply`.
+    """
+    context, shape = placed("where", (condition, x, y))
+    kinds = [kind_of(each) for each in (x, y)]
+    kind_of(condition)
+    dtype = common(context, kinds)
+    if all(not isinstance(each, np.dtype) for each in kinds):
+        dtype = default_float() if float in kinds else default_int(context) if int in kinds else BOOL
+    dtype = require_dtype(context, dtype, "where")
+    given = [
+        (each if each.dtype == dtype else astype(each, dtype)) if type(each) is Array else _scalar("where", each, dtype)
+        for each in (x, y)
+    ]
+    truth = condition if type(condition) is Array else np.bool_(condition)
+    return lazy.make("where", "", (truth, *given), shape, dtype)
+
+
+class Ufunc:
+    """A function that is applied to each element; shapes broadcast as in NumPy.
+
+    Attributes:
+        nin, nout: the numbers of operands and results.
+    """
+
+    nout = 1
+
+    def __init__(self, name: str, row: str, doc: str) -> None:
+        self.__name__ = self.__qualname__ = name
+        self.__doc__ = doc
+        self._row, self.nin = row, RULES[row][0]
+
+    def __call__(
+        self, *operands: Any, out: Array | None = None, where: Any = True, dtype: npt.DTypeLike | None = None
+    ) -> Array:
+        """Applies the function.
+
+        Args:
+            operands: arrays, at least one, and numbers.
+            out: an array for the result, of the broadcast shape.
+            where: a bool array; elements of `out` where it is false keep their value.
+            dtype: the dtype in which to compute, to which arrays are converted first.
+
+        Raises:
+            TypeError, ValueError, OverflowError, MissingFeature: as the operators of arrays.
+        """
+        if len(operands) != self.nin:
+            raise TypeError(f"{self.__name__} takes {self.nin} operands; got {len(operands)}")
+        if dtype is not None:
+            operands = tuple([astype(x, dtype) if type(x) is Array else x for x in operands])
+        found = apply(self._row, *operands)
+        if where is not True:
+            if out is None:
+                raise ValueError(f"{self.__name__}: where= needs out=, whose other elements keep their value")
+            found = _where(where, found, out)
+        return found if out is None else assign(out, found, fresh=True)
+
+    def __repr__(self) -> str:
+        return f"<vkcompute.numpy.{self.__name__}, a function of elements>"
+
+
+_where = where
+
+
+def assign(out: Array, value: Array, *, fresh: bool = False) -> Array:
+    """Writes an array, broadcast to its shape and converted within its kind, into `out`; returns `out`.
+
+    Args:
+        fresh: True if nobody else has `value`, so that it need not be computed for itself.
+
+    Raises:
+        TypeError: the dtype of `out` is of a lower kind.
+        ValueError: the shapes do not broadcast, or `out` is a view by `broadcast_to`.
+    """
+    if type(out) is not Array:
+        raise TypeError(f"out is a device array; got {type(out).__name__}")
+    out.refuse_broadcast()
+    if not np.can_cast(value.dtype, out.dtype, "same_kind"):
+        rule = f"the result is {value.dtype}, and the array that it is written to is {out.dtype}"
+        raise TypeError(f"{rule}; convert it with .astype({out.dtype.name!r})")
+    if value.shape != out.shape:
+        value, fresh = value.broadcast_to(out.shape), False
+    if value.dtype != out.dtype:
+        value, fresh = astype(value, out.dtype), True
+    out.compute()
+    if not value.is_pending:
+        out.copy_from(value)
+        return out
+    if fresh and out.buffer.readers:
+        out.buffer.readers.pop(id(value), None)
+    lazy.compute_into(value, out)
+    return out
+
+
+def clip(x: Array, min: Any = None, max: Any = None, out: Array | None = None) -> Array:
+    """Returns the elements, at least `min` and at most `max`; the dtype is the common one."""
+    found = x
+    if min is not None:
+        found = apply("maximum", found, min)
+    if max is not None:
+        found = apply("minimum", found, max)
+    found = astype(x, x.dtype) if found is x else found
+    return found if out is None else assign(out, found, fresh=True)
+
+
+def round(x: Array, decimals: int = 0, out: Array | None = None) -> Array:
+    """Returns the elements rounded to a number of decimals, halves to even."""
+    if decimals == 0 or x.dtype.kind != "f":
+        found = apply("rint", x)
+    else:
+        factor = x.dtype.type(10.0 ** abs(decimals))
+        one, other = ("multiply", "divide") if decimals > 0 else ("divide", "multiply")
+        found = apply(other, apply("rint", apply(one, x, factor)), factor)
+    return found if out is None else assign(out, found, fresh=True)

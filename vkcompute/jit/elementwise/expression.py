@@ -1,0 +1,163 @@
+"""Formulas that are given as steps, as array expressions are; `Definition` gives them as functions of Python."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, partial
+from types import FunctionType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from vkcompute.errors import KernelError
+from vkcompute.ir import BOOL, SCALARS
+from vkcompute.jit.frontend.compiler import Compiler
+from vkcompute.jit.frontend.intrinsics import INTRINSICS
+from vkcompute.jit.frontend.source import Source
+from vkcompute.jit.frontend.values import Kind, Number
+from vkcompute.jit.library import catalog  # noqa: F401
+
+_MAX_NAME = 60
+
+
+class Step(NamedTuple):
+    """One operation of an expression.
+
+    Attributes:
+        operation: its name in OPERATIONS.
+        dtype: name of the dtype to which the operands are converted; "" leaves them as they are.
+        operands: those from 0 on are parameters; -1 is the result of the first step, -2 that of the second.
+    """
+
+    operation: str
+    dtype: str
+    operands: tuple[int, ...]
+
+
+Emit = Callable[..., Any]
+
+
+def _binary(sign: str, of_bools: str, c: Compiler, x: Number, y: Number) -> Any:
+    """Applies an operator; for bools another one, or none, as NumPy does."""
+    return c.binary(of_bools if x.kind.type is BOOL else sign, x, y)
+
+
+def _remainder(sign: str, c: Compiler, x: Number, y: Number) -> Any:
+    """Returns an integer quotient or remainder; 0 for a division by 0, as NumPy does."""
+    found = c.binary(sign, x, y)
+    if x.kind.type.kind == "f":
+        return found
+    zero = c.builder.const(0, y.kind.type)
+    is_zero = c.builder.compute("eq", y.value, zero)
+    return Number(c.builder.select(is_zero, zero, found.value), found.kind)
+
+
+def _extreme(name: str, of_bools: str, c: Compiler, x: Number, y: Number) -> Any:
+    return c.binary(of_bools, x, y) if x.kind.type is BOOL else _call(name, c, x, y)
+
+
+def _call(name: str, c: Compiler, *args: Any) -> Any:
+    """Calls NumPy's function of this name as kernels do."""
+    return INTRINSICS[getattr(np, name)].emit(c, *args)
+
+
+def _where(c: Compiler, condition: Number, x: Number, y: Number) -> Any:
+    return c.where(condition, x, y)
+
+
+def _logical(sign: str, c: Compiler, *args: Any) -> Any:
+    return c.binary(sign, *[c.converted(each, BOOL) for each in args])
+
+
+def _test(name: str, c: Compiler, x: Number) -> Any:
+    """Tests a number; bools and integers are finite."""
+    if x.kind.type.kind != "f":
+        return Number(c.builder.const(name == "isfinite", BOOL), Kind(BOOL))
+    return _call(name, c, x)
+
+
+def _sign_bit(c: Compiler, x: Number) -> Any:
+    if x.kind.type.kind == "f":
+        return _call("signbit", c, x)
+    return c.compare("<", x, Number(c.builder.const(0, x.kind.type), x.kind))
+
+
+_COMPARISONS = {
+    "less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=", "equal": "==", "not_equal": "!=",
+}  # fmt: skip
+_FUNCTIONS = (
+    "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctanh", "arctan2", "cos", "cosh", "sin", "sinh", "tan",
+    "tanh", "exp", "exp2", "expm1", "log", "log10", "log1p", "log2", "sqrt", "cbrt", "square", "reciprocal", "hypot",
+    "logaddexp", "logaddexp2", "copysign", "nextafter", "spacing", "heaviside", "fmax", "fmin", "fmod", "floor", "ceil",
+    "trunc", "rint", "sign", "absolute", "deg2rad", "rad2deg", "sinc", "gcd", "lcm", "ldexp", "bitwise_count",
+    "left_shift", "right_shift",
+)  # fmt: skip
+OPERATIONS: Mapping[str, Emit] = {
+    **{name: partial(_call, name) for name in _FUNCTIONS},
+    **{name: lambda c, x, y, sign=sign: c.compare(sign, x, y) for name, sign in _COMPARISONS.items()},
+    **{name: partial(_test, name) for name in ("isfinite", "isinf", "isnan")},
+    "add": partial(_binary, "+", "|"),
+    "subtract": lambda c, x, y: c.binary("-", x, y),
+    "multiply": partial(_binary, "*", "&"),
+    "divide": lambda c, x, y: c.binary("/", x, y),
+    "floor_divide": partial(_remainder, "//"),
+    "remainder": partial(_remainder, "%"),
+    "power": lambda c, x, y: c.binary("**", x, y),
+    "negative": lambda c, x: c.unary("-", x),
+    "invert": lambda c, x: c.unary("not" if x.kind.type is BOOL else "~", x),
+    "maximum": partial(_extreme, "maximum", "|"),
+    "minimum": partial(_extreme, "minimum", "&"),
+    "bitwise_and": lambda c, x, y: c.binary("&", x, y),
+    "bitwise_or": lambda c, x, y: c.binary("|", x, y),
+    "bitwise_xor": lambda c, x, y: c.binary("^", x, y),
+    "logical_and": partial(_logical, "&"),
+    "logical_or": partial(_logical, "|"),
+    "logical_xor": partial(_logical, "^"),
+    "logical_not": lambda c, x: c.unary("not", x),
+    "signbit": _sign_bit,
+    "where": _where,
+    "astype": lambda c, x: x,
+}
+"""Operation -> function that builds it, given the compiler and typed numbers."""
+
+
+class Expression:
+    """A formula that is given as steps; its value is that of the last one.
+
+    Args:
+        n: the number of parameters.
+    """
+
+    def __init__(self, n: int, steps: Sequence[Step]) -> None:
+        self._steps = steps
+        self.parameters = tuple([f"x{at}" for at in range(n)])
+        self.name = "_".join([step.operation for step in steps])[:_MAX_NAME]
+        self.functions: tuple[FunctionType, ...] = ()
+        self.sources: dict[FunctionType, Source] = {}
+        self.text = repr([tuple(step) for step in steps])
+
+    @cached_property
+    def signature(self) -> inspect.Signature:
+        """The parameters."""
+        return inspect.Signature(
+            [inspect.Parameter(each, inspect.Parameter.POSITIONAL_ONLY) for each in self.parameters]
+        )
+
+    def call(self, c: Compiler, args: Sequence[Any]) -> Any:
+        """Builds the steps, and returns the value of the last one."""
+        results: list[Number] = []
+        for operation, dtype, operands in self._steps:
+            given = [args[at] if at >= 0 else results[-1 - at] for at in operands]
+            if dtype:
+                given = [c.converted(x, SCALARS[dtype]) for x in given]
+            results.append(OPERATIONS[operation](c, *given))
+        return results[-1]
+
+    def error(self, message: object) -> KernelError:
+        """Returns an error that names the operations."""
+        return KernelError(f"{self.name}: {message}")
+
+    def too_deep(self) -> KernelError:
+        """Returns the error of an expression that is nested too deeply."""
+        return self.error("this expression has too many steps; look at a part of it before")

@@ -1,0 +1,86 @@
+"""NumPy's interface on the device: `import vkcompute.numpy as vnp`."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as _np
+
+from vkcompute.arrays import reductions as _reductions
+from vkcompute.arrays.creation import arange as arange
+from vkcompute.arrays.creation import array as array
+from vkcompute.arrays.creation import asarray as asarray
+from vkcompute.arrays.creation import copy as copy
+from vkcompute.arrays.creation import empty as empty
+from vkcompute.arrays.creation import empty_like as empty_like
+from vkcompute.arrays.creation import eye as eye
+from vkcompute.arrays.creation import from_dlpack as from_dlpack
+from vkcompute.arrays.creation import full as full
+from vkcompute.arrays.creation import full_like as full_like
+from vkcompute.arrays.creation import identity as identity
+from vkcompute.arrays.creation import linspace as linspace
+from vkcompute.arrays.creation import meshgrid as meshgrid
+from vkcompute.arrays.creation import ones as ones
+from vkcompute.arrays.creation import ones_like as ones_like
+from vkcompute.arrays.creation import tril as tril
+from vkcompute.arrays.creation import triu as triu
+from vkcompute.arrays.creation import zeros as zeros
+from vkcompute.arrays.creation import zeros_like as zeros_like
+from vkcompute.arrays.manipulation import broadcast_arrays as broadcast_arrays
+from vkcompute.arrays.manipulation import broadcast_shapes as broadcast_shapes
+from vkcompute.arrays.manipulation import broadcast_to as broadcast_to
+from vkcompute.arrays.manipulation import concat as concat
+from vkcompute.arrays.manipulation import expand_dims as expand_dims
+from vkcompute.arrays.manipulation import flip as flip
+from vkcompute.arrays.manipulation import matrix_transpose as matrix_transpose
+from vkcompute.arrays.manipulation import moveaxis as moveaxis
+from vkcompute.arrays.manipulation import permute_dims as permute_dims
+from vkcompute.arrays.manipulation import ravel as ravel
+from vkcompute.arrays.manipulation import reshape as reshape
+from vkcompute.arrays.manipulation import result_type as result_type
+from vkcompute.arrays.manipulation import roll as roll
+from vkcompute.arrays.manipulation import squeeze as squeeze
+from vkcompute.arrays.manipulation import stack as stack
+from vkcompute.arrays.manipulation import swapaxes as swapaxes
+from vkcompute.arrays.manipulation import tile as tile
+from vkcompute.arrays.manipulation import unstack as unstack
+from vkcompute.arrays.operators import operate as operate
+from vkcompute.arrays.operators import set_item as set_item
+from vkcompute.arrays.promotion import set_default_dtype as set_default_dtype
+from vkcompute.arrays.ufunc import RULES as _RULES
+from vkcompute.arrays.ufunc import Ufunc as _Ufunc
+from vkcompute.arrays.ufunc import astype as astype
+from vkcompute.arrays.ufunc import clip as clip
+from vkcompute.arrays.ufunc import round as round
+from vkcompute.arrays.ufunc import where as where
+from vkcompute.runtime.memory.array import Array as Array
+
+_OTHER_NAMES = {
+    "acos": "arccos", "acosh": "arccosh", "asin": "arcsin", "asinh": "arcsinh", "atan": "arctan", "atanh": "arctanh",
+    "atan2": "arctan2", "abs": "absolute", "pow": "power", "true_divide": "divide", "mod": "remainder",
+    "bitwise_invert": "invert", "bitwise_not": "invert", "bitwise_left_shift": "left_shift",
+    "bitwise_right_shift": "right_shift", "degrees": "rad2deg", "radians": "deg2rad", "fabs": "absolute",
+}  # fmt: skip
+_REDUCTIONS = (
+    "all", "any", "argmax", "argmin", "count_nonzero", "max", "mean", "min", "prod", "ptp", "std", "sum", "var",
+)  # fmt: skip
+_DTYPES = (
+    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64",
+)  # fmt: skip
+
+for _name, _row in {**{each: each for each in _RULES}, **_OTHER_NAMES}.items():
+    globals()[_name] = _Ufunc(_name, _row, f"Computes NumPy's {_row} of each element.")
+for _name in _REDUCTIONS:
+    globals()[_name] = getattr(_reductions, _name)
+for _name in _DTYPES:
+    globals()[_name] = _np.dtype(_name).type if _name != "bool" else _np.bool_
+amax, amin, concatenate, transpose = _reductions.max, _reductions.min, concat, permute_dims
+bool_, ndarray = _np.bool_, Array
+e, pi, inf, nan, newaxis = math.e, math.pi, math.inf, math.nan, None
+iinfo, finfo = _np.iinfo, _np.finfo
+
+
+def __getattr__(name: str) -> Any:
+    rule = "is NumPy's, and not here yet; convert with .numpy(), and back with asarray" if hasattr(_np, name) else ""
+    raise AttributeError(f"vkcompute.numpy has no {name}" + (f", which {rule}" if rule else ""), name=name)
