@@ -21,7 +21,7 @@ void main() {{
 
 
 class _OnDevice:
-    """Two arrays, and an array for their product."""
+    """Two device arrays, and one for their product."""
 
     def __init__(self, runtime: vc.Runtime, a: Floats, b: Floats) -> None:
         self._runtime = runtime
@@ -54,7 +54,7 @@ class Naive(_OnDevice):
 
 
 class BuiltIn(_OnDevice):
-    """`vkcompute.multiply` of arrays."""
+    """`vkcompute.multiply` of device arrays."""
 
     def enqueue(self) -> None:
         """Launches the multiply."""

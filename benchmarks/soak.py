@@ -2,8 +2,8 @@
 
 python benchmarks/soak.py --minutes 10
 
-Each program works on a few arrays and on equal numpy arrays, drops arrays with pending work, and compares all of them
-at the end. After each round, with no work pending, the test counts open handles, device memory, and RssAnon (anonymous
+Each program works on device arrays and on equal NumPy arrays, drops some with pending work, and compares all at the
+end. After each round, with no work pending, the test counts open handles, device memory, and RssAnon (anonymous
 resident memory, on Linux). The status is 1 if a result is wrong, or if the last third of the rounds uses more than the
 second third. The first third is a warm-up.
 """
@@ -42,7 +42,7 @@ MIB = 1 << 20
 ROUNDS = 18
 # Allocators of the host and of software drivers keep memory per thread, so RssAnon varies.
 _RSS_FRACTION, _RSS_BYTES = 0.03, 4 * MIB
-_N_TENSORS, _STEPS, _MAX_LENGTH, _ALIGN = 4, 60, 60_000, 64
+_N_ARRAYS, _STEPS, _MAX_LENGTH, _ALIGN = 4, 60, 60_000, 64
 _SHADER = """
 layout(local_size_x = 64) in;
 layout(binding = 0) readonly buffer A { int a[]; };
@@ -56,16 +56,16 @@ void main() {
 
 
 class WrongResult(Exception):
-    """An array differs from the numpy array."""
+    """A device array differs from the NumPy array."""
 
 
 class Program:
-    """A random program of one thread: arrays, and numpy arrays with their expected content."""
+    """A random program of one thread: device arrays, and NumPy arrays with their expected content."""
 
     def __init__(self, runtime: vc.Runtime, seed: int) -> None:
         self._runtime, self._random, self._seed = runtime, random.Random(seed), seed
         self._kernel = runtime.kernel(vc.glsl(_SHADER))
-        lengths = [self._random.randrange(_ALIGN, _MAX_LENGTH) for _ in range(_N_TENSORS)]
+        lengths = [self._random.randrange(_ALIGN, _MAX_LENGTH) for _ in range(_N_ARRAYS)]
         self._arrays = [runtime.full(n, n, np.int32) for n in lengths]
         self._hosts = [np.full(n, n, np.int32) for n in lengths]
 
@@ -77,7 +77,7 @@ class Program:
         """
         for _ in range(_STEPS):
             self._random.choice(_STEP_KINDS)(self)
-        for number in range(_N_TENSORS):
+        for number in range(_N_ARRAYS):
             self._compare(number)
 
     def _compare(self, number: int) -> None:
@@ -88,7 +88,7 @@ class Program:
             )
 
     def _any_array(self) -> int:
-        return self._random.randrange(_N_TENSORS)
+        return self._random.randrange(_N_ARRAYS)
 
     def _window(self, number: int) -> slice:
         start = self._random.randrange(0, len(self._hosts[number]), _ALIGN)
@@ -97,7 +97,7 @@ class Program:
     def _launch(self) -> Work:
         """Launches the kernel on a window of one array and all of another."""
         (a, b), k, d = (
-            self._random.sample(range(_N_TENSORS), 2),
+            self._random.sample(range(_N_ARRAYS), 2),
             self._random.randint(-3, 3),
             self._random.randint(-9, 9),
         )
@@ -111,7 +111,7 @@ class Program:
 
     def _copy(self) -> Work:
         """Copies a range of an array to another."""
-        a, b = self._random.sample(range(_N_TENSORS), 2)
+        a, b = self._random.sample(range(_N_ARRAYS), 2)
         n = min(len(self._hosts[a]), len(self._hosts[b])) // 2
 
         def on_array() -> None:

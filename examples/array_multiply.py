@@ -1,4 +1,4 @@
-"""Multiplies two arrays on the GPU: host arrays in one line, arrays on the device, and a recorded graph.
+"""Multiplies two arrays on the GPU: host arrays in one line, device arrays, and a recorded graph.
 
 python examples/array_multiply.py
 """
@@ -15,12 +15,12 @@ assert np.array_equal(vc.multiply(a, b), a * b)
 print("vc.multiply(a, b)           equals numpy")
 
 with vc.Runtime() as gpu:
-    # 2. Arrays stay on the device. Launches are asynchronous; numpy() waits for the result.
+    # 2. Device arrays. Launches are asynchronous; numpy() waits for the result.
     x, y, out = gpu.array(a), gpu.array(b), gpu.empty(a.shape, a.dtype)
     vc.multiply(x, y, out)
     vc.multiply(out, y, out)
     assert np.array_equal(out.numpy(), a * b * b)
-    print("arrays, two launches       equal numpy")
+    print("device arrays, two launches equal numpy")
 
     # 3. A graph, recorded once and run three times. Each run multiplies `x` by 2.
     with gpu.record() as doubling:

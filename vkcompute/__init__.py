@@ -11,7 +11,7 @@
 Devices and memory
     Runtime(device=None)         an open device: arrays, kernels, graphs, streams, profiles
     default_runtime()            the runtime of functions that are given none
-    Array                       a typed array in device memory, as made by Runtime.array, empty, zeros and full
+    Array                        a typed array in device memory, as made by Runtime.array, empty, zeros and full
     DeviceGroup(devices=None)    several devices; the rows of an array are sharded over them
     Future                       the result of a launch, a copy or a graph, which completes later
     Graph                        recorded work that runs repeatedly, as made by Runtime.record
@@ -41,7 +41,7 @@ In kernels in Python
     float32x3, int32x2, ...      vectors of 2 to 4 float16, float32, float64, int32 or uint32
 
 Pipelines
-    multiply(a, b)               the elementwise product of arrays of any size, or of arrays
+    multiply(a, b)               the elementwise product of NumPy arrays of any size, or of device arrays
     multiply_files(a, b, out)    the same for .npy files
     LogisticRegression           a scikit-learn classifier that trains on the device
 

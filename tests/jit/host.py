@@ -1,4 +1,4 @@
-"""Arrays of the host with as much of an array's interface as the tests of kernels use."""
+"""NumPy arrays with as much of a device array's interface as the tests of kernels use."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ Shape = int | tuple[int, ...]
 
 
 class HostArray(np.ndarray[Any, Any]):
-    """An array that gives itself where an array would be downloaded."""
+    """A NumPy array that gives itself where a device array would be downloaded."""
 
     def numpy(self) -> np.ndarray[Any, Any]:
         return np.array(self)
 
 
 class SimulatedRuntime(AbstractContextManager["SimulatedRuntime", None]):
-    """Makes arrays as a runtime makes arrays."""
+    """Makes NumPy arrays as a runtime makes device arrays."""
 
     def __exit__(self, *error: object) -> None:
         """Nothing is open."""

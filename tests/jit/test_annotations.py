@@ -95,8 +95,8 @@ def test_what_does_not_fit(gpu: vc.Runtime, kernels: Any) -> None:
         ((x, matrix, x, 1), r"saxpy: y is annotated as float32\[:\]; got float32\[:, :\]"),
         ((x, 2.0, x, 1), r"saxpy: y is annotated as float32\[:\]; got 2.0; pass"),
         ((x, x, x, matrix), r"saxpy: a is annotated as a number, float32; got float32\[:, :\]; pass a number"),
-        ((x, x, x, "1"), "a kernel takes arrays and numbers; got str"),
-        (([1.0], x, x, 1), "got list for x; make an array of it"),
+        ((x, x, x, "1"), "a kernel takes device arrays and numbers; got str"),
+        (([1.0], x, x, 1), "got list for x; copy it to the device"),
     ]
     for arguments, message in wrong:
         with pytest.raises(TypeError, match=message):

@@ -63,7 +63,7 @@ def test_workers_that_are_spawned_compute_with_what_they_are_sent(tmp_path: Path
     script = tmp_path / "script.py"  # which workers import anew
     script.write_text(SENT)
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120, check=False)
-    message = "Array lives on its device and cannot be pickled or copied by copy.copy\n"
+    message = "an object of Array lives on its device and cannot be pickled or copied by copy.copy\n"
     assert (done.stdout, done.stderr) == (message, "")
 
 

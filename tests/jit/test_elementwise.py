@@ -327,7 +327,7 @@ REFUSED = [
     ("x & 0.5", "& takes integers; got float32 and a Python float", "x & 0.5"),
     ("x + {0: y}[0]", "a dict; use variables", "{0: y}"),
     ("x + y.real", "float32 has no attribute real that a kernel can use", "y.real"),
-    ("x[0] + y", "only arrays, shared arrays and tuples are indexed; got float32", "x[0]"),
+    ("x[0] + y", "only arrays, vectors and tuples are indexed; got float32", "x[0]"),
     ("x + sqrt(x, y)", "sqrt takes 1 argument; got 2", "sqrt"),
     ("x + min", "min is a function, and cannot be the name of an argument; rename the argument", "min"),
     ("x, (x, y)", "this must return a number; it returns a tuple of 2", "x, (x"),
@@ -366,11 +366,11 @@ def test_errors_of_calls(gpu: vc.Runtime) -> None:
     x = gpu.zeros((3, 4))
     sums = vc.elementwise("x + y")
     for error, message, args, options in [
-        (TypeError, "takes an array, on whose device it runs; got none", (1, 2), {}),
+        (TypeError, "takes a device array, on which it runs; got none", (1, 2), {}),
         (TypeError, "missing a required argument: 'y'", (x,), {}),
         (TypeError, "takes 2 by position; got 3; pass the others by name, as out=y", (x, 1, x), {}),
-        (TypeError, "takes arrays and numbers; got ndarray; make an array of it", (x, np.zeros(4)), {}),
-        (TypeError, "out is an array; got ndarray", (x, 1), {"out": np.zeros((3, 4))}),
+        (TypeError, "takes device arrays and numbers; got ndarray; copy it to the device", (x, np.zeros(4)), {}),
+        (TypeError, "out is a device array; got ndarray", (x, 1), {"out": np.zeros((3, 4))}),
         (TypeError, "returns float32, and out holds int32; convert", (x, 1), {"out": gpu.zeros((3, 4), np.int32)}),
         (TypeError, "returns 1 results; out has 2", (x, 1), {"out": (x, x)}),
         (ValueError, r"to broadcast; got shapes \(3, 4\), \(3,\)", (x, gpu.zeros(3)), {}),

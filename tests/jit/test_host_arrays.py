@@ -78,7 +78,7 @@ def test_one_warning_at_the_callers_line() -> None:
     assert [each.category for each in found] == [vc.HostCopyWarning]
     assert found[0].filename == __file__
     assert "saxpy is launched on NumPy arrays" in str(found[0].message)
-    assert "runtime.array(array)" in str(found[0].message)
+    assert "runtime.array(data)" in str(found[0].message)
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
         saxpy[1, 4](1.0, x=x, y=x)
@@ -139,7 +139,7 @@ def test_kernels_without_arrays(gpu: vc.Runtime, capsys: pytest.CaptureFixture[s
 
 def test_groups_take_their_own_arrays(gpu: vc.Runtime) -> None:
     group = vc.DeviceGroup([gpu])
-    with pytest.raises(TypeError, match=r"with arrays of a group, make arrays of NumPy arrays, by group\.array"):
+    with pytest.raises(TypeError, match=r"takes no NumPy array beside arrays of a group; pass group\.array"):
         saxpy(1.0, np.ones(4, np.float32), group.array(np.ones(4, np.float32)))
 
 

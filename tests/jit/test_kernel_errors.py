@@ -100,9 +100,9 @@ REFUSED = [
     ("y = two(i)", "two: missing a required argument: 'b'", "two(i)"),
     ("y = two(*i)", "* takes a tuple, a vector or a list; got int32", "*i"),
     ("y = wrong(i)", "& takes integers; got int32 and a Python float", "a & 0.5"),
-    ("y = table[i]", "table is an array from outside of the kernel; pass it as an array argument", "table"),
+    ("y = table[i]", "table is an array from outside of the kernel; pass it as an argument", "table"),
     ("x.y = i", "a kernel assigns to variables and to elements of arrays", "x.y"),
-    ("i[0] = 2", "only arrays, shared arrays and tuples are indexed; got int32", "i[0]"),
+    ("i[0] = 2", "only arrays, vectors and tuples are indexed; got int32", "i[0]"),
     ("x[i] = (1, 2)", "this takes numbers; got a tuple of 2", "x[i]"),
 ]  # fmt: skip
 
@@ -241,7 +241,7 @@ def test_kernels_of_unlimited_size_are_refused(gpu: vc.Runtime, monkeypatch: pyt
 
     x = gpu.zeros(1)
     with pytest.raises(
-        KernelError, match=r"has at most 4096 elements, as drivers take long .*; got 5000; pass it as a"
+        KernelError, match=r"has at most 4096 elements, as drivers take long .*; got 5000; pass the elements"
     ):
         table(x)
     monkeypatch.setattr("vkcompute.jit.frontend.context._MOST_NODES", 100)

@@ -316,7 +316,7 @@ REFUSED = {
     "h = [0] * 4; h[1, 2] = 1": "h takes 1 indices",
     "h = [0] * 4; g = h[1:3]": "only vectors and tuples have slices",
     "h = [0] * 4; a, b = h": "2 names take a tuple of 2; got a tuple of 4",
-    "h = [0] * 4; vc.atomic.add(h, 0, 1)": "takes arrays and shared arrays.*; got the list h",
+    "h = [0] * 4; vc.atomic.add(h, 0, 1)": "takes device arrays and shared arrays.*; got the list h",
     "h = [0] * 4\n    if n > 1: h = [1] * 4\n    out[0] = h[0]": "the list h .* on one path and the list h",
     "h = vc.local(n, vc.int32)": "the shape of a private array is positive ints.*; got a value that is known at the",
     "h = vc.local(4, int)": "the dtype of a private array is one of numpy's",

@@ -372,12 +372,12 @@ def test_the_call_is_pythons(gpu: vc.Runtime) -> None:
         ((x, x, x, 1, 2), {}, r"saxpy\(\): too many positional arguments"),
         ((x, x, x, 1), {"b": 2}, r"saxpy\(\): got an unexpected keyword argument 'b'"),
         ((x, x, x, 1), {"x": 2}, r"saxpy\(\): multiple values for argument 'x'"),
-        ((x, x, x, "1"), {}, "a kernel takes arrays and numbers; got str for a"),
-        ((x, x, x, None), {}, "a kernel takes arrays and numbers; got NoneType"),
-        ((x, x, [0.0] * 4, 1), {}, r"got list for out; make an array of it, with runtime.array\(data\)"),
-        ((x, x, np.zeros(4, complex), 1), {}, r"got an array of complex128 for out; convert it, as out\.astype"),
-        ((x, x, np.ma.zeros(4), 1), {}, "got MaskedArray for out; make an array of it"),
-        ((x, x, x, np.array(2.0)), {}, r"got ndarray for a; make an array .*, or pass the number, as a.item\(\)"),
+        ((x, x, x, "1"), {}, "a kernel takes device arrays and numbers; got str for a"),
+        ((x, x, x, None), {}, "a kernel takes device arrays and numbers; got NoneType"),
+        ((x, x, [0.0] * 4, 1), {}, r"got list for out; copy it to the device, by runtime.array\(data\)"),
+        ((x, x, np.zeros(4, complex), 1), {}, r"got a NumPy array of complex128 for out; convert it, as out\.astype"),
+        ((x, x, np.ma.zeros(4), 1), {}, "got MaskedArray for out; copy it to the device"),
+        ((x, x, x, np.array(2.0)), {}, r"got ndarray for a; copy it .*, or pass the number, as a.item\(\)"),
         ((x, x, x, 1j), {}, "got complex"),
     ]:
         with pytest.raises(TypeError, match=message):

@@ -289,7 +289,7 @@ def test_errors(gpu: vc.Runtime) -> None:
         (ValueError, "axis 2 of 2; axes count from 0", lambda: total(x, axis=2)),
         (ValueError, r"returns a result of shape \(4,\); out has \(\)", lambda: total(x, axis=0, out=gpu.zeros(()))),
         (TypeError, "float32, and out holds int32", lambda: total(x, out=gpu.zeros((), np.int32))),
-        (TypeError, "out is an array; got list", lambda: total(x, out=[])),
+        (TypeError, "out is a device array; got list", lambda: total(x, out=[])),
         (ValueError, "share memory", lambda: total(x, axis=0, out=gpu.zeros(1).broadcast_to(x.shape[1:]))),
         (vc.KernelError, r"& takes integers(?s:.*)a & b\n +\^", lambda: vc.reduce("a & b", 0)(x)),
         (vc.KernelError, "it returns a tuple of 2", lambda: vc.reduce(pair, 0)(x)),

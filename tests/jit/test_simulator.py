@@ -298,7 +298,7 @@ WRITES: list[Any] = [
 
 
 @pytest.mark.parametrize("write", WRITES)
-def test_what_else_writes_a_array_writes_all_of_it(gpu: vc.Runtime, write: Any) -> None:
+def test_what_else_writes_an_array_writes_all_of_it(gpu: vc.Runtime, write: Any) -> None:
     """For all that a simulation knows: others say no more than that they write."""
     x, y = gpu.full(6, 4.0), gpu.empty(6)
     halves.simulate[1, 2](x, y)
@@ -346,7 +346,7 @@ def test_what_a_simulation_takes() -> None:
     for args, error, message in [
         ((x, frozen), ValueError, "the kernel writes out, and the array given for it is read-only; copy it"),
         ((x, np.broadcast_to(x[:1], 8)), ValueError, "the array given for it is read-only; copy it"),
-        ((x, [0.0]), TypeError, "takes numpy arrays, arrays and numbers; got list for out"),
+        ((x, [0.0]), TypeError, "takes NumPy arrays, device arrays and numbers; got list for out"),
         ((x, x.astype(complex)), TypeError, "got an array of complex128 for out"),
         ((x, x.astype(">f4")), TypeError, "got an array of >f4"),
         ((x,), TypeError, r"halves\(\): missing a required argument: 'out'"),

@@ -42,7 +42,7 @@ def histogram(x, counts):
 
 @st.composite
 def views(draw: st.DrawFn, shape: tuple[int, ...], *, writable: bool) -> tuple[tuple[int, ...], Any]:
-    """A shape, and a function that takes a view of `shape` from an array or array of it."""
+    """A shape, and a function that takes a view of `shape` from a NumPy or device array of it."""
     order = draw(st.permutations(range(len(shape))))
     base, slices, repeated = [0] * len(shape), [], []
     for axis in order:

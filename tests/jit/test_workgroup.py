@@ -337,7 +337,7 @@ REFUSED = [
     ("y = vc.shared(2, bool); vc.atomic.or_(y, 0, 1)", "got the shared array y (bool, 1-D); make it", "vc.atomic.or_"),
     ("vc.atomic.compare_exchange(x, 0, 1, 2)", "exchange the index of an element", "vc.atomic.compare_exchange"),
     ("vc.atomic.add(c, 0)", "atomic.add takes 3 arguments; got 2", "vc.atomic.add"),
-    ("vc.atomic.add(c[0], 0, 1)", "only arrays, shared arrays and tuples are indexed; got int32", "vc.atomic.add"),
+    ("vc.atomic.add(c[0], 0, 1)", "only arrays, vectors and tuples are indexed; got int32", "vc.atomic.add"),
     ("vc.atomic.add(c, (0, 1), 1)", "c takes 1 indices, one per axis; got 2", "vc.atomic.add"),
 ]
 

@@ -38,7 +38,7 @@ INPUTS = (0, 1, 2)
 
 
 class Arrays(list):
-    """Arrays for the arrays, the number for the input `k`, and what was fetched, by its step."""
+    """NumPy arrays for the device arrays, the number for the input `k`, and what was fetched, by its step."""
 
     k = 0
 

@@ -80,7 +80,7 @@ def test_fill(rt: vc.Runtime, shape: tuple[int, ...], dtype: np.dtype, seed: int
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_fill_of_every_piece_of_a_array(rt: vc.Runtime, dtype: np.dtype) -> None:
+def test_fill_of_every_piece_of_an_array(rt: vc.Runtime, dtype: np.dtype) -> None:
     """Every start and stop modulo a word, at the array's own end too."""
     element = random_bits((), dtype, 1)[()]
     for length in (1, 5, 17, 18, 19, 35):
@@ -174,7 +174,7 @@ def test_writes_of_another_kind_are_refused(rt: vc.Runtime, dtype: type, data: o
     assert not array.numpy().any()
 
 
-def test_a_array_of_another_kind_is_refused(rt: vc.Runtime) -> None:
+def test_an_array_of_another_kind_is_refused(rt: vc.Runtime) -> None:
     with pytest.raises(TypeError, match="convert"):
         rt.zeros(3, np.int32).write(rt.zeros(3, np.float32))
 
@@ -214,7 +214,7 @@ def test_what_is_made_of_python_numbers(rt: vc.Runtime) -> None:
 
 
 @given(index=st.sampled_from([np.s_[:], np.s_[::2], np.s_[1:, ::-1], np.s_[:, 2:3], np.s_[:0]]), strided=st.booleans())
-def test_a_array_is_read_into_any_array(rt: vc.Runtime, index: Any, strided: bool) -> None:
+def test_an_array_is_read_into_any_array(rt: vc.Runtime, index: Any, strided: bool) -> None:
     host = random_bits((6, 5), np.dtype(np.int16), 1)
     with rt.array(host) as array:
         want = host[index]

@@ -47,7 +47,7 @@ def test_full_has_the_dtype_of_its_value(gpu: vc.Runtime) -> None:
 def test_masked_arrays_are_refused(gpu: vc.Runtime) -> None:
     masked = np.ma.array([1.0, 2.0], mask=[True, False])
     for use in (gpu.array, gpu.zeros(2).write, partial(gpu.zeros(2).__setitem__, slice(2))):
-        with pytest.raises(TypeError, match=r"a masked array has a mask, which arrays lack; pass array\.filled"):
+        with pytest.raises(TypeError, match=r"a masked array has a mask, which device arrays lack; pass x\.filled"):
             use(masked)
 
 
@@ -117,7 +117,7 @@ def test_copies_are_of_fitting_shape_and_equal_dtype(gpu: vc.Runtime) -> None:
         array.copy_from(gpu.empty((2, 3), np.int32))
     with pytest.raises(ValueError, match="share bytes"):
         array[:, :2].copy_from(array[:, 1:])
-    with pytest.raises(TypeError, match="copy_from takes an array"):
+    with pytest.raises(TypeError, match="copy_from takes a device array"):
         array.copy_from(np.zeros((2, 3), np.float32))
 
 
@@ -175,7 +175,7 @@ def test_a_closed_array_says_so(gpu: vc.Runtime, use: str) -> None:
 
 
 @pytest.mark.parametrize("use", USES)
-def test_a_array_of_a_closed_runtime_says_so(use: str) -> None:
+def test_an_array_of_a_closed_runtime_says_so(use: str) -> None:
     with vc.Runtime() as runtime:
         array = runtime.zeros(4)
     with pytest.raises(vc.ClosedError, match="this Runtime is closed"):

@@ -22,7 +22,7 @@ def indices() -> st.SearchStrategy[tuple[slice, slice]]:
 
 
 @given(source=indices(), target=indices())
-def test_copies_within_a_array(gpu: vc.Runtime, source: Any, target: Any) -> None:
+def test_copies_within_an_array(gpu: vc.Runtime, source: Any, target: Any) -> None:
     host = np.arange(42, dtype=np.int32).reshape(SHAPE)
     device = gpu.array(host)
     try:

@@ -364,7 +364,7 @@ def test_runs_until_a_flag_with_inputs_and_arrays(rt: vc.Runtime) -> None:
 def test_flags_that_are_none(rt: vc.Runtime) -> None:
     graph, runs, flag = counting(rt, 5)
     for wrong in (True, np.zeros(1), rt.zeros(1), rt.zeros(1, np.int64)):
-        with pytest.raises(TypeError, match="until is an array of"):
+        with pytest.raises(TypeError, match="until is a device array of"):
             graph.run(3, until=wrong)
     with pytest.raises(ValueError, match="one element"):
         graph.run(3, until=rt.zeros(2, np.bool_))

@@ -153,10 +153,10 @@ def test_inputs_are_held_until_others_take_their_place(rt: vc.Runtime, scale: vc
         ),
         (ValueError, "shape", lambda rt: {"x": rt.zeros((N, 1), np.int32)}),
         (TypeError, "'x' of this graph is int32; got uint32", lambda rt: {"x": rt.zeros(N, np.uint32)}),
-        (TypeError, "'x' of this graph is an array; got ndarray", lambda rt: {"x": np.zeros(N, np.int32)}),
+        (TypeError, "'x' of this graph is a device array; got ndarray", lambda rt: {"x": np.zeros(N, np.int32)}),
         (ValueError, r"contiguous.*\.copy\(\)", lambda rt: {"x": rt.zeros(2 * N, np.int32)[::2]}),
         (TypeError, "no input y: this graph's inputs are x, k", lambda rt: {"y": 1}),
-        (TypeError, "'k' of a graph is an array, or a number", lambda rt: {"k": rt.zeros(1)}),
+        (TypeError, "'k' of a graph is a device array, or a number", lambda rt: {"k": rt.zeros(1)}),
         (TypeError, "number", lambda rt: {"k": "3"}),
         (TypeError, "push constant k of .* is int32.*got 0.5", lambda rt: {"k": 0.5}),
         (ValueError, "push constant k of .* is int32.*got 4294967296", lambda rt: {"k": 1 << 32}),
@@ -190,7 +190,7 @@ def test_a_closed_input_and_one_of_another_runtime(rt: vc.Runtime, scale: vc.Ker
         rt.record(x=closed)
     with pytest.raises(ValueError, match="'times'"):
         rt.record(times=x)
-    with pytest.raises(TypeError, match="'f' of a graph is an array, or a number"):
+    with pytest.raises(TypeError, match="'f' of a graph is a device array, or a number"):
         rt.record(f=print)
     with pytest.raises(KeyError, match="inputs are x"):
         graph["z"]
@@ -205,7 +205,7 @@ def test_mistakes_are_found_where_they_are_made(rt: vc.Runtime, scale: vc.Kernel
             scale(graph["x"], 1, graph["k"])
         with pytest.raises(TypeError, match="takes 3 arrays"):
             add(graph["x"])
-        with pytest.raises(TypeError, match="takes an array; got int"):
+        with pytest.raises(TypeError, match="takes a device array; got int"):
             add(graph["x"], 3, graph["x"], 1)
         with pytest.raises(ValueError, match="grid"):
             scale(graph["x"], 1, 1, grid=1 << 40)

@@ -94,7 +94,7 @@ def test_vectors_at_the_end_stay_in_the_arrays_own_padding(gpu: vc.Runtime, n: i
         assert array.numpy().tolist() == [1 if end % 4 == 0 and i < end else 0 for i in range(n)]
 
 
-def test_what_is_known_of_a_array_is_not_taken_for_a_view_of_another() -> None:
+def test_what_is_known_of_an_array_is_not_taken_for_a_view_of_another() -> None:
     """The same bytes, first a whole array with padding behind it, then part of a longer one."""
     with vc.Runtime() as gpu:
         kernel = gpu.kernel(vc.glsl(VECTORS))
@@ -207,8 +207,8 @@ def test_arrays_without_elements(gpu: vc.Runtime) -> None:
 
 # What is passed for the second of ADD's arrays.
 WRONG: dict[str, tuple[Callable[[vc.Runtime], object], type[Exception], str]] = {
-    "array": (lambda gpu: np.zeros(100, np.int32), TypeError, "takes an array; got ndarray"),
-    "number": (lambda gpu: 1, TypeError, "takes an array; got int"),
+    "array": (lambda gpu: np.zeros(100, np.int32), TypeError, "takes a device array; got ndarray"),
+    "number": (lambda gpu: 1, TypeError, "takes a device array; got int"),
     "dtype": (lambda gpu: gpu.zeros(100), TypeError, r"int32; the array is float32; .*\.view"),
     "width": (
         lambda gpu: gpu.zeros(100, np.int8),
@@ -240,7 +240,7 @@ def test_types_are_not_checked_where_that_is_asked_for(gpu: vc.Runtime) -> None:
     assert x.numpy().tolist() == [2.0] * 4
 
 
-def test_a_array_of_another_runtime_or_a_closed_one(gpu: vc.Runtime) -> None:
+def test_an_array_of_another_runtime_or_a_closed_one(gpu: vc.Runtime) -> None:
     kernel = gpu.kernel(vc.glsl(SCALE))
     with vc.Runtime() as other:
         x = other.zeros(4, np.int32)

@@ -60,8 +60,8 @@ def forked_error(what: str, pid: int) -> ClosedError:
 def refuse_pickling(self: object) -> NoReturn:
     """The `__reduce__` of objects on a device: raises TypeError."""
     raise TypeError(
-        f"{type(self).__name__} lives on its device and cannot be pickled or copied by copy.copy; use .numpy(), "
-        ".copy() of arrays, and open a runtime in each process"
+        f"an object of {type(self).__name__} lives on its device and cannot be pickled or copied by copy.copy; use "
+        ".numpy(), .copy() of arrays, and open a runtime in each process"
     )
 
 

@@ -145,7 +145,7 @@ class PythonKernel(PythonLaunchable):
 
 
 class Simulation(PythonLaunchable):
-    """A kernel run by Python, on numpy arrays (without a driver) or arrays; launches are synchronous."""
+    """A kernel run by Python, on NumPy arrays (without a driver) or device arrays; launches are synchronous."""
 
     def __init__(self, definition: Definition, signature: inspect.Signature) -> None:
         from vkcompute.jit.simulator.launch import simulate  # not at import: seldom needed
@@ -259,7 +259,7 @@ def kernel(
     loses sums), except by atomic operations, or within a workgroup with a barrier in between.
 
     **Simulation.** `saxpy.simulate(x, y, out, 2.0)` and `saxpy.simulate[groups, local_size](…)` run the function in
-    Python, on numpy arrays or arrays, without Vulkan; VKCOMPUTE_SIMULATE=1 simulates all launches. Types and numbers
+    Python, on NumPy or device arrays, without Vulkan; VKCOMPUTE_SIMULATE=1 simulates all launches. Types and numbers
     are those of a device; `print`, `breakpoint()` and debuggers work. Undefined behaviour raises an error: an index out
     of bounds, a divergent barrier, a read of uninitialized memory, a race, an integer division by zero, a float cast
     that overflows. Workgroups and invocations run one after the other; subgroups have 16 lanes. vc.elementwise,

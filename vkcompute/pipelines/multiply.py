@@ -1,4 +1,4 @@
-"""The array multiply: c = a * b for every dtype that the device has, on arrays, a group's arrays, host arrays."""
+"""The array multiply: c = a * b for every dtype that the device has, on device arrays, a group's and the host's."""
 
 from __future__ import annotations
 
@@ -125,15 +125,15 @@ def multiply(
 ) -> Any:
     """Multiplies element by element on the device.
 
-    If `a` or `b` is an array, so is the result, and the launch is asynchronous. Arrays of a group are multiplied on
-    all of its devices at the same time. Host arrays of any size are streamed through the device in chunks; their
-    product is a numpy array.
+    If `a` or `b` is a device array, so is the result, and the launch is asynchronous. Arrays of a group are multiplied
+    on all of its devices at the same time. NumPy arrays of any size are streamed through the device in chunks; their
+    product is a NumPy array.
 
     Args:
         a, b: operands of one shape and dtype. One of them may be a scalar: a Python number, or an array of one
             element. An input of a graph cannot be a scalar operand, since a scalar is fixed when recorded.
         out: the destination, of the result's shape and dtype. It may overlap the inputs.
-        runtime: for host arrays; None means `default_runtime()`. Arrays are multiplied on their own runtime.
+        runtime: for NumPy arrays; None means `default_runtime()`. Device arrays are multiplied on their own runtime.
         chunk_bytes: bytes of one array per chunk.
         progress: called after each chunk.
 
@@ -145,7 +145,7 @@ def multiply(
     for operand in (a, b):
         if operand is None or isinstance(operand, (str, os.PathLike)):
             remedy = "" if operand is None else "; for .npy files use multiply_files(a, b, out)"
-            raise TypeError(f"arrays, arrays and numbers are multiplied; got {operand!r}{remedy}")
+            raise TypeError(f"arrays and numbers are multiplied; got {operand!r}{remedy}")
         refuse_mask(operand)
     if any(isinstance(operand, GroupArray) for operand in (a, b, out)):
         if runtime is not None:
@@ -153,10 +153,10 @@ def multiply(
         return _multiply_shards(a, b, out)
     if isinstance(a, Array) or isinstance(b, Array):
         if runtime not in (None, *(operand.runtime for operand in (a, b) if isinstance(operand, Array))):
-            raise ValueError("arrays are multiplied on their own runtime; omit `runtime`, or pass arrays")
+            raise ValueError("device arrays are multiplied on their own runtime; omit `runtime`, or pass NumPy arrays")
         return _multiply_arrays(a, b, out)
     if runtime is not None and not isinstance(runtime, Runtime):
-        raise TypeError(f"arrays are multiplied on one Runtime; got {type(runtime).__name__}")
+        raise TypeError(f"NumPy arrays are multiplied on one Runtime; got {type(runtime).__name__}")
     left, right, scalar = operands(a, b)
     result = _result(left, out)
     runtime = runtime or default_runtime()
@@ -243,7 +243,7 @@ def _multiply_arrays(left: Any, right: Any, out: Any) -> Array:
     if out is None:
         out = runtime_of(a).empty(a.shape, a.dtype)
     elif not isinstance(out, Array):
-        raise TypeError(f"arrays are multiplied into an array; out is {type(out).__name__}")
+        raise TypeError(f"device arrays are multiplied into a device array; out is {type(out).__name__}")
     _require_alike(out, a)
     target: Array = out
     if target.size:
@@ -271,7 +271,7 @@ def _multiply_shards(a: Any, b: Any, out: Any) -> GroupArray:
 
 
 def operands(a: Any, b: Any) -> tuple[Any, Any, np.generic | None]:
-    """Both operands as arrays or files, and the second's value in the first's dtype if it is a scalar (else None)."""
+    """Both operands as NumPy arrays or files; a scalar's value in the other's dtype, else None."""
     left, right = (each if isinstance(each, NpyFile) else np.asanyarray(each) for each in (a, b))
     if left.size == 1 and (left.ndim, False, _has_dtype(a)) < (right.ndim, right.size != 1, _has_dtype(b)):
         left, right, b = right, left, a
@@ -296,11 +296,11 @@ def _scalar(value: Any, dtype: np.dtype[Any]) -> np.generic:
         ValueError: an integer outside the dtype's range.
     """
     if isinstance(value, Parameter):
-        raise TypeError(f"a scalar is fixed when recorded; pass {value} to a kernel of your own, or use an array")
+        raise TypeError(f"a scalar is fixed when recorded; pass {value} to a kernel of your own, or use a device array")
     array = np.asarray(value)
     if array.size != 1:
-        rule = f"an array is multiplied by an array or a scalar; got an array of shape {array.shape}"
-        raise TypeError(f"{rule}; make an array of it, with runtime.array(array)")
+        rule = f"a device array is multiplied by another or by a scalar; got a NumPy array of shape {array.shape}"
+        raise TypeError(f"{rule}; copy it to the device, by runtime.array(data)")
     typed = _has_dtype(value)
     if typed and array.dtype != dtype:
         raise TypeError(f"the scalar is {array.dtype} and the array {dtype}; convert one with NumPy's astype")
@@ -329,7 +329,7 @@ def _result(like: HostArray, out: HostArray | Array | None) -> HostArray:
     if out is None:
         return np.empty(like.shape, like.dtype)
     if not isinstance(out, np.ndarray):
-        raise TypeError(f"arrays are multiplied into an array; out is {type(out).__name__}")
+        raise TypeError(f"NumPy arrays are multiplied into a NumPy array; out is {type(out).__name__}")
     _require_alike(out, like)
     if not out.flags.writeable:
         raise ValueError("out is read-only; pass a writeable array")

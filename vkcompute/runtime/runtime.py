@@ -117,7 +117,7 @@ class Runtime(Context):
         return empty(self, shape, dtype)
 
     def array(self, data: npt.ArrayLike | Array, dtype: npt.DTypeLike | None = None) -> Array:
-        """Returns an array with a copy of `data`: an array, nested sequences, or an array (of any runtime).
+        """Returns an array with a copy of `data`: a NumPy array, nested sequences, or a device array (of any runtime).
 
         The default dtype is that of the data. Python floats become float32, the default of `zeros`, and ints int64.
         """
@@ -177,7 +177,7 @@ class Runtime(Context):
                 `graph["x"]`; `graph.run(x=other)` runs with another array.
 
         Raises:
-            TypeError, ValueError: an input is neither an array nor a number or array of numbers, or not acceptable.
+            TypeError, ValueError: an input is no device array, number or NumPy array, or not acceptable.
         """
         return Graph(self, inputs)
 

@@ -149,7 +149,7 @@ class DeviceImage(DeviceChild):
         graph.close()
 
     def copy_from(self, source: Array | DeviceImage) -> Future:
-        """Adds a copy of a tensor of equal size, or of an image of equal extent, into this image to the graph."""
+        """Adds a copy of an array of equal size, or of an image of equal extent, into this image to the graph."""
         if isinstance(source, DeviceImage):
             region = vk.struct(
                 "VkImageCopy", srcSubresource=self._layers, dstSubresource=self._layers, extent=self._extent3d()
@@ -161,7 +161,7 @@ class DeviceImage(DeviceChild):
         return self._add("copy", (self.span,), (source.span,), "vkCmdCopyBufferToImage", *args)
 
     def copy_into(self, target: Array) -> Future:
-        """Adds a copy of this image into a tensor of equal size to the graph."""
+        """Adds a copy of this image into an array of equal size to the graph."""
         buffer, region = self._region(target)
         args = self._image, _GENERAL, buffer, 1, region
         return self._add("copy", (target.span,), (self.span,), "vkCmdCopyImageToBuffer", *args)

@@ -20,7 +20,7 @@ RES_INPUT, RES_OUTPUT, RES_UNIFORM, RES_BUFFER = "input", "output", "uniform", "
 RES_SAMPLER, RES_TEXTURE = "sampler", "texture"
 _UNSUPPORTED = {
     RES_OUTPUT: "an output; write to a buffer",
-    RES_UNIFORM: 'a uniform; write ("buffer", slot, Array(f32)), and bind a tensor',
+    RES_UNIFORM: 'a uniform; write ("buffer", slot, Array(f32)), and bind a device array',
     **dict.fromkeys((RES_SAMPLER, RES_TEXTURE), 'textures; write ("buffer", slot, Array(vec4)), and index it'),
 }
 _BUILTINS = {

@@ -68,7 +68,7 @@ class Matrix(ShaderType):
 
 @dataclass(frozen=True, slots=True, init=False)
 class Array(ShaderType):
-    """`Array(f32)`, with the length of the bound tensor, or `Array(100, f32)`.
+    """`Array(f32)`, with the length of the bound device array, or `Array(100, f32)`.
 
     Attributes:
         length: number of elements; 0 if unknown.

@@ -42,7 +42,7 @@ def group_of(args: Sequence[Any]) -> Any:
 
 
 def kind_of_array(array: Any) -> tuple[str, int]:
-    """Returns the part of a signature for an array or a host array: the character of its dtype, and ndim."""
+    """Returns the part of a signature for a device array or a host array: the character of its dtype, and ndim."""
     if array.size > MOST_ELEMENTS:
         rule = f"an array of a kernel in Python has at most {MOST_ELEMENTS} elements"
         raise ValueError(f"{rule}, the limit of int32; got {array.size}; pass parts of it")

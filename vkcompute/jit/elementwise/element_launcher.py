@@ -91,7 +91,7 @@ class Arguments:
         if not found:
             for arg in args:
                 kind_of(arg)  # its error has a remedy for arrays
-            raise TypeError(f"{self.name} takes an array, on whose device it runs; got none")
+            raise TypeError(f"{self.name} takes a device array, on which it runs; got none")
         return found
 
     def call(self, runtime: Runtime, args: tuple[Any, ...], outs: tuple[Array, ...] = ()) -> Call:
@@ -149,7 +149,7 @@ def check_out(name: str, out: Array, shape: tuple[int, ...], dtype: str) -> None
 
 def _check_array(name: str, out: Any) -> None:
     if type(out) is not Array:
-        raise TypeError(f"{name}: out is an array; got {type(out).__name__}")
+        raise TypeError(f"{name}: out is a device array; got {type(out).__name__}")
 
 
 def element_program(

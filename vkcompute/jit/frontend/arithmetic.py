@@ -192,7 +192,7 @@ class Arithmetic(Context):
         if len(values) > _MOST_SELECTED:
             raise UnsupportedError(
                 f"a tuple that is indexed by a variable has at most {_MOST_SELECTED} elements, as drivers take long to "
-                f"compile them; got {len(values)}; pass it as an array"
+                f"compile them; got {len(values)}; pass the elements in an array"
             )
         b, kind = self.builder, SCALARS[f"uint{element_of(index.type).bits}"]
         common, row = self.to_common_type(*values)

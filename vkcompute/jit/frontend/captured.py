@@ -84,7 +84,7 @@ class Captured:
                 kept = self._found[id(owner), item, key] = CapturedGlobal(table.look_up, key, table, owner)
             return kept.found
         if hasattr(found, "__array__") and not isinstance(found, (np.generic, type)):
-            raise UnsupportedError(f"{name} is an array from outside of the kernel; pass it as an array argument")
+            raise UnsupportedError(f"{name} is an array from outside of the kernel; pass it as an argument")
         module = owner if item else vars(owner) if isinstance(owner, ModuleType) else {}
         if str(module.get("__name__")).partition(".")[0] not in _STABLE:
             self._found[id(owner), item, key] = CapturedGlobal(lookup, key, found, owner)

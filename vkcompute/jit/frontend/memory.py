@@ -94,7 +94,7 @@ class MemoryAccess(Arithmetic):
         indices = index if isinstance(index, tuple) else (index,)
         if not isinstance(array, ArrayValue):
             remedy = "; make it a tuple" if isinstance(array, list) else ""
-            raise UnsupportedError(f"only arrays, shared arrays and tuples are indexed; got {describe(array)}{remedy}")
+            raise UnsupportedError(f"only arrays, vectors and tuples are indexed; got {describe(array)}{remedy}")
         if len(indices) != array.ndim:
             example = f"{array.name}[{', '.join('ijklmnopq'[: array.ndim]) or '()'}]"
             rule = f"{array.name} takes {array.ndim} indices, one per axis; got {len(indices)}"

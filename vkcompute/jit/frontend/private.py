@@ -46,7 +46,7 @@ class PrivateArrays(MemoryAccess):
         nbytes = math.prod(shape) * element.bits // 8
         if nbytes > _MOST_BYTES:
             raise UnsupportedError(
-                f"an array of {nbytes} bytes; no device has so much memory for each invocation; use an array"
+                f"a private array of {nbytes} bytes; no device has so much memory for each invocation; use an argument"
             )
         found = self._private.get(origin)
         if found is None or (found.element, found.shape, found.item) != (element, shape, item):

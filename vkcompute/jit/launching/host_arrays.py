@@ -24,7 +24,7 @@ _PACKAGE = __name__.partition(".")[0]
 
 
 def is_host_array(arg: Any) -> bool:
-    """True for a NumPy array with axes, of a type that arrays have."""
+    """True for a NumPy array with axes, of a dtype that device arrays have."""
     return type(arg) in _ARRAYS and arg.ndim > 0 and arg.dtype in dtypes.BY_NUMPY
 
 
@@ -32,7 +32,7 @@ class HostArrays:
     """The NumPy arrays among the arguments of one launch.
 
     Attributes:
-        args: the arguments, with an array for each array; the same array for an array that is given twice.
+        args: the arguments, with a device array for each NumPy array; one for a NumPy array that is given twice.
     """
 
     def __init__(self, name: str, runtime: Runtime, args: Sequence[Any]) -> None:
@@ -86,7 +86,7 @@ def _warn(name: str) -> None:
         frame, level = frame.f_back, level + 1
     warnings.warn(
         f"{name} is launched on NumPy arrays, which each launch copies to the device, and back where the kernel writes "
-        "them, and waits for; keep the data on the device, as runtime.array(array), and read the result by .numpy()",
+        "them, and waits for; keep the data on the device, as runtime.array(data), and read the result by .numpy()",
         HostCopyWarning,
         stacklevel=level,
     )

@@ -80,7 +80,7 @@ class Launcher:
         """Launches without a plan, and keeps one for launches with the same key."""
         if (group := group_of(args)) is not None:
             if any(map(is_host_array, args)):
-                raise TypeError(f"{self._name}: with arrays of a group, make arrays of NumPy arrays, by group.array")
+                raise TypeError(f"{self._name} takes no NumPy array beside arrays of a group; pass group.array(data)")
             return group.kernel(lambda *here: self(config, here, {}))(*args)
         groups, local, queue = config
         self._array_at = next((at for at, arg in enumerate(args) if type(arg) is Array), 0)
@@ -201,13 +201,13 @@ def kind_of(arg: Any, name: str = "") -> Any:
         return kind_of(arg.value, name)
     got, instead = kind.__name__, remedy(arg, name or "it")
     if isinstance(arg, (np.ndarray, list)):
-        instead = "; make an array of it, with runtime.array(data)"
+        instead = "; copy it to the device, by runtime.array(data)"
         if isinstance(arg, np.ndarray) and arg.dtype not in BY_NUMPY:
-            got, instead = f"an array of {arg.dtype}", f"; convert it, as {name or 'x'}.astype(np.float32)"
+            got, instead = f"a NumPy array of {arg.dtype}", f"; convert it, as {name or 'x'}.astype(np.float32)"
         elif np.ndim(arg) == 0:
             instead += f", or pass the number, as {name or 'x'}.item()"
     place = name and f" for {name}"
-    raise TypeError(f"a kernel takes arrays and numbers; got {got}{place}{instead}")
+    raise TypeError(f"a kernel takes device arrays and numbers; got {got}{place}{instead}")
 
 
 def pushed(arg: Any, what: int) -> Any:

@@ -12,7 +12,7 @@ from vkcompute.runtime.runtime import Runtime
 
 
 def table_on(runtime: Runtime, table: Table) -> Array:
-    """Returns a table's array, uploaded once; a graph that is recorded before that uploads its own."""
+    """Returns the device array of a table, uploaded once; a graph that is recorded before that uploads its own."""
     arrays = _arrays(runtime)
     found = arrays.get(table)
     if found is None:

@@ -1,4 +1,4 @@
-"""Atomic operations on elements of arrays and shared arrays: functions that have a value in kernels only."""
+"""Atomic operations on elements of device arrays and shared arrays: functions that have a value in kernels only."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _atomic(name: str, c: Compiler, array: Any, index: Any, *values: Any) -> Num
 def _check_atomic(name: str, public: str, array: ArrayValue) -> None:
     """Raises UnsupportedError for an operation that the elements of the array do not support."""
     if array.memory.private:
-        rule = f"{public} takes arrays and shared arrays, which other invocations access, too"
+        rule = f"{public} takes device arrays and shared arrays, which other invocations access, too"
         raise UnsupportedError(f"{rule}; got {describe(array)}; write h[i] += v")
     floats = name in ATOMICS and "f" in ATOMICS[name].opcodes
     takes = "float32, float64, " * floats + "int32, uint32, int64 and uint64"
@@ -54,8 +54,8 @@ def _check_atomic(name: str, public: str, array: ArrayValue) -> None:
 def add(array: Any, index: int | tuple[int, ...], value: Any) -> Any:
     """Atomically `array[index] += value`; returns the old element.
 
-    For all atomic operations, the array is an array or shared array of int32 or uint32, or of int64 or uint64 where the
-    device supports them. This one, min, max and exchange also take float32 and float64; without device support they
+    All atomic operations take a device array or shared array of int32 or uint32, or of int64 or uint64 where the device
+    supports them. This one, min, max and exchange also take float32 and float64; without device support they
     are a compare-exchange loop. The value is converted to the element's type; a float is not converted to an integer.
 
     Atomic operations do not order other accesses: that takes a barrier, a memory fence or another launch. The order in

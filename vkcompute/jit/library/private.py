@@ -57,7 +57,7 @@ def _items(c: Compiler, node: ast.List, times: ast.expr | None) -> _Items:
     if not isinstance(n, int) or n < 1 or not node.elts:
         got = "[]" if not node.elts else n if isinstance(n, int) else describe(n)
         rule = "the length of a list is positive, known at compile time and fixed"
-        raise UnsupportedError(f"{rule}; got {got}; write [0] * 8, or use an array")
+        raise UnsupportedError(f"{rule}; got {got}; write [0] * 8, or use a device array")
     rows = [display(each) for each in node.elts]
     if not any(rows):
         items = [item for each in node.elts for item in c.unpacked(each)]
@@ -79,7 +79,7 @@ EXPRESSIONS[ast.List] = EXPRESSIONS[ast.BinOp] = _list
 
 @intrinsic(_local, usage=": shape and dtype, as vc.local(8, vc.float32)")
 def local(shape: int | tuple[int, ...], dtype: Any) -> Any:
-    """Makes an array of the invocation's own, row-major and indexed as an array; its elements are 0.
+    """Makes a private array of the invocation, row-major and indexed as device arrays; its elements are 0.
 
         best = vc.local((2, 8), vc.float32)
 

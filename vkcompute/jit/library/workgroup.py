@@ -53,7 +53,7 @@ def layout(shape: Any, dtype: Any, what: str) -> tuple[Scalar, tuple[int, ...]]:
     nbytes = math.prod(map(int, lengths)) * element.bits // 8
     if what == "shared" and nbytes > _MOST_BYTES:
         raise UnsupportedError(
-            f"a shared array of {nbytes} bytes; no device has so much workgroup memory; use an array"
+            f"a shared array of {nbytes} bytes; no device has so much workgroup memory; use a device array"
         )
     return element, tuple(map(int, lengths))
 
@@ -83,7 +83,7 @@ def _barrier(c: Compiler) -> None:
 
 @intrinsic(_shared, usage=": shape and dtype, as vc.shared(8, vc.float32)")
 def shared(shape: int | tuple[int, ...], dtype: Any) -> Any:
-    """Makes an array shared by the invocations of a workgroup, row-major and indexed as an array; uninitialized.
+    """Makes an array shared by the invocations of a workgroup, row-major and indexed as device arrays; uninitialized.
 
         tile = vc.shared((16, 16), vc.float32)
 
@@ -95,7 +95,7 @@ def shared(shape: int | tuple[int, ...], dtype: Any) -> Any:
 
 @intrinsic(_barrier)
 def barrier() -> None:
-    """Waits for all invocations of the workgroup; makes their earlier writes to shared arrays and arrays visible.
+    """Waits for all invocations of the workgroup; makes their earlier writes to shared and device arrays visible.
 
     All invocations of a workgroup must reach it. In branches and loops it is accepted only where the conditions are
     proved to be uniform over a workgroup, and not after a return that only some invocations take.

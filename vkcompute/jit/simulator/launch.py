@@ -72,7 +72,7 @@ def simulate(
     args: tuple[Any, ...],
     named: Mapping[str, Any],
 ) -> Any:
-    """Runs a kernel on host arrays; arrays are downloaded before and uploaded afterwards.
+    """Runs a kernel on host arrays; device arrays are downloaded before and uploaded afterwards.
 
     Raises:
         KernelError: the function does something that kernels do not support, or that is undefined on a device.
@@ -93,25 +93,25 @@ def simulate(
 
 
 def _simulated(definition: Definition, given: list[Any], config: LaunchConfig) -> None:
-    """Downloads the arrays, runs the kernel, and uploads what it has written."""
-    # There are no arrays before their module is imported.
-    array = getattr(sys.modules.get("vkcompute.runtime.memory.array"), "Array", ())
-    marks = _marks([each for each in given if isinstance(each, array)])
-    arrays = _on_host(given, array)
+    """Downloads the device arrays, runs the kernel, and uploads what it has written."""
+    # There are no device arrays before their module is imported.
+    array_class = getattr(sys.modules.get("vkcompute.runtime.memory.array"), "Array", ())
+    marks = _marks([each for each in given if isinstance(each, array_class)])
+    arrays = _on_host(given, array_class)
     signature = tuple(map(_kind, arrays, definition.function.__code__.co_varnames))
     try:
         recorder = build(Recorder, definition, signature, CompileOptions(config.local_size))
     except KernelError as error:
         raise error.with_traceback(None) from None  # the message has the place; the compiler's calls say nothing
-    _check_limits(recorder.function, next((each for each in given if isinstance(each, array)), None))
+    _check_limits(recorder.function, next((each for each in given if isinstance(each, array_class)), None))
     groups, first = config.groups, recorder.first_assigned
     if groups is None:
         shape = None if first is None else arrays[first].shape
         function = recorder.function
         groups = grid_over(function.name, shape, function.local_size, axes_of_ids(function))
-    _run(recorder, arrays, groups, [_marked(each, marks) if isinstance(each, array) else None for each in given])
+    _run(recorder, arrays, groups, [_marked(each, marks) if isinstance(each, array_class) else None for each in given])
     for position in recorder.written:
-        if isinstance(given[position], array):
+        if isinstance(given[position], array_class):
             given[position].write(arrays[position])
             mark = marks.get(given[position].buffer)
             if mark is not None and not mark.all():
@@ -121,7 +121,7 @@ def _simulated(definition: Definition, given: list[Any], config: LaunchConfig) -
 def _check_limits(function: Function, array: Any) -> None:
     """Raises ValueError for a kernel that the array's device refuses; without one, a usual device."""
     limits = _USUAL_LIMITS if array is None else array.runtime.device.physical.limits
-    device = "a simulated device without an array" if array is None else array.runtime.device
+    device = "a simulated device" if array is None else array.runtime.device
     private = {op.memory for op in walk(function.body) if op.memory is not None and op.memory.private}
     shared, invocations = _nbytes(function.shared_memory), math.prod(function.local_size)
     for n, most, what in (
@@ -186,13 +186,13 @@ def _run(recorder: Recorder, arrays: list[Any], groups: Sizes, written: list[Any
         SIMULATED.reset(token)
 
 
-def _on_host(args: list[Any], array: Any) -> list[Any]:
-    """Returns the arguments with host arrays for arrays, which share memory as the arrays do.
+def _on_host(args: list[Any], array_class: Any) -> list[Any]:
+    """Returns the arguments with host arrays for device arrays, which share memory as those do.
 
     Raises:
         ValueError: a graph is being recorded.
     """
-    arrays = [each for each in args if isinstance(each, array)]
+    arrays = [each for each in args if isinstance(each, array_class)]
     for each in arrays:
         each.runtime.scheduler.refuse_recording(
             "a simulated launch", "launch it without gpu.record(), or set no VKCOMPUTE_SIMULATE"
@@ -201,13 +201,13 @@ def _on_host(args: list[Any], array: Any) -> list[Any]:
     for buffer in {each.buffer: each for each in arrays}:
         spans = [each.span for each in arrays if each.buffer is buffer]
         start, stop = min(low for _, low, _ in spans), max(high for *_, high in spans)
-        whole = array(arrays[0].runtime, buffer, start, (stop - start,), (1,), np.dtype(np.uint8))
+        whole = array_class(arrays[0].runtime, buffer, start, (stop - start,), (1,), np.dtype(np.uint8))
         memories[buffer] = start, whole.numpy()
-    return [_on_memory(each, *memories[each.buffer]) if isinstance(each, array) else each for each in args]
+    return [_on_memory(each, *memories[each.buffer]) if isinstance(each, array_class) else each for each in args]
 
 
 def _on_memory(array: Any, start: int, memory: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Returns an array's array on a copy of its buffer's bytes from `start` on."""
+    """Returns the NumPy array of a device array, on a copy of its buffer's bytes from `start` on."""
     found: np.ndarray[Any, Any] = np.ndarray(array.shape, array.dtype, memory.data, array.offset - start, array.strides)
     found.flags.writeable = not array.is_broadcast
     return found
@@ -219,9 +219,10 @@ def _kind(arg: Any, name: str) -> Any:
         return kind_of_array(arg)
     found = kind_of_number(arg)
     if found is None:
-        array = isinstance(arg, np.ndarray)
-        got = f"an array of {arg.dtype} for {name}" if array else f"{type(arg).__name__} for {name}{remedy(arg, name)}"
-        raise TypeError(f"a simulated kernel takes numpy arrays, arrays and numbers; got {got}")
+        got = f"{type(arg).__name__} for {name}{remedy(arg, name)}"
+        if isinstance(arg, np.ndarray):
+            got = f"an array of {arg.dtype} for {name}"
+        raise TypeError(f"a simulated kernel takes NumPy arrays, device arrays and numbers; got {got}")
     return found
 
 

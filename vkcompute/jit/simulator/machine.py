@@ -36,7 +36,7 @@ class Machine(Compiler):
     Attributes:
         stack: the call stack of the kernel.
         grid: the invocations.
-        memory: the elements of arrays and shared arrays.
+        memory: the elements of array arguments and shared arrays.
         counts: True if iterations of loops are counted, which subgroup operations need.
     """
 
@@ -164,7 +164,7 @@ class Machine(Compiler):
     # -- elements -----------------------------------------------------------------------------------------------------
 
     def shape(self, array: ArrayValue) -> tuple[int, ...]:
-        """Returns the shape of an array or shared array."""
+        """Returns the shape of an array argument or shared array."""
         return self._shapes[array.position] if array.shape is None else array.shape
 
     def contents(self, memory: Memory) -> np.ndarray[Any, Any]:
@@ -328,7 +328,7 @@ class SimulatedRow(Operators, Row):
 
 
 class SimulatedArray:
-    """An array or a shared array of a simulated kernel.
+    """An array argument or a shared array of a simulated kernel.
 
     Attributes:
         array: the compiler's value for it.
@@ -345,7 +345,7 @@ class SimulatedArray:
 
     @property
     def shape(self) -> tuple[Any, ...]:
-        """Lengths of the axes: int32 for an array, constants for a shared array."""
+        """Lengths of the axes: int32 for an argument, constants for a shared array."""
         return tuple(self._rules.simulated(self._rules.extent(self.array, axis)) for axis in range(self.array.ndim))
 
     @property

@@ -22,7 +22,7 @@ _UNWRITTEN = {
     False: "no invocation of the workgroup has written it; a shared array is uninitialized: write it first, and put "
     "vc.barrier() in between",
 }
-"""Error for an uninitialized element of an array (True) or of a shared array (False)."""
+"""Error for an uninitialized element of an array argument (True) or of a shared array (False)."""
 
 
 class Access(NamedTuple):
@@ -78,7 +78,7 @@ class AccessHistory:
 
 
 class Cells:
-    """The elements of an array or of a workgroup's shared array.
+    """The elements of an array argument or of a workgroup's shared array.
 
     Attributes:
         data: the elements; in order unless they are strided.
@@ -158,7 +158,7 @@ class Cells:
 
 
 class DeviceMemory:
-    """The cells of a launch, by memory: those of arrays, and those of the current workgroup's shared arrays."""
+    """The cells of a launch, by memory: those of arguments, and those of the current workgroup's shared arrays."""
 
     def __init__(self, grid: Grid) -> None:
         self._grid, self._history = grid, AccessHistory()

@@ -30,7 +30,7 @@ _MAX_RUNS = 100_000  # each run is a pointer in the submit, and a submit must no
 class Graph:
     """Records the work launched in `with runtime.record() as graph:`, to run it any number of times.
 
-    It records launches, copies, fills, `array.write(array)`, `array.read(array)`, and runs of other graphs. A run is
+    It records launches, copies, fills, `x.write(data)`, `x.read(out)`, and runs of other graphs. A run is
     ordered by the data that it accesses, like a launch. A graph keeps its arrays and kernels alive.
 
     Inputs are given as `with runtime.record(x=array, rate=0.1) as graph:` and named `graph["x"]` and `graph["rate"]`
@@ -269,9 +269,11 @@ class Graph:
     def _run_until(self, until: Array, times: int, every: int, inputs: Mapping[str, Any]) -> int:
         self.runtime.scheduler.refuse_recording("run(until=…) of a graph", "give the number of runs alone")
         if not isinstance(until, Array) or until.dtype.name not in ("bool", "int32", "uint32"):
-            raise TypeError(f"until is an array of bool, int32 or uint32; got {until!r}")
+            raise TypeError(f"until is a device array of bool, int32 or uint32; got {until!r}")
         if until.size != 1 or until.runtime is not self.runtime or isinstance(until.buffer, Placeholder):
-            raise ValueError(f"until is an array of one element in memory of {self.runtime.device}; got {until!r}")
+            raise ValueError(
+                f"until is a device array of one element in memory of {self.runtime.device}; got {until!r}"
+            )
         if not isinstance(every, int) or not isinstance(times, int) or min(times, every) < 1:
             raise ValueError(f"times and every are ints from 1; got times={times!r}, every={every!r}")
         made, pending = 0, deque[tuple[Future, Array]]()

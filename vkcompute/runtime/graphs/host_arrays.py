@@ -77,8 +77,8 @@ class HostArrays(Guarded):
     """The host arrays of one graph. A run holds the lock from its uploads to its launch.
 
     Attributes:
-        up, down: pairs of an array in staging memory and the array to upload or to fill.
-        reports: pairs of an array in staging memory, which launches write, and the function that reads it.
+        up, down: pairs of a staging array and the host array to upload or to fill.
+        reports: pairs of a staging array, which launches write, and the function that reads it.
         lists: all three.
     """
 
@@ -114,11 +114,11 @@ class HostArrays(Guarded):
         if feed_back or self._fills(arrays):
             raise ValueError(
                 "a graph that reads into an array cannot write from the same memory after it: runs copy such an array "
-                "when they are submitted; use copy_from() between arrays, or a second graph"
+                "when they are submitted; use copy_from() between device arrays, or a second graph"
             )
 
     def staged(self, pairs: list[tuple[Array, Any]], shape: tuple[int, ...], dtype: np.dtype[Any], host: Any) -> Array:
-        """Adds an array in staging memory for an array, or for the function that reads it."""
+        """Adds a staging array for a host array, or for the function that reads it."""
         what = "the staging memory of a graph"
         array = allocate(self._runtime, lambda n: Placeholder(self._owner, what, n), shape, dtype)
         pairs.append((array, host))

@@ -86,7 +86,7 @@ class Inputs:
         if isinstance(placeholder, Parameter):
             return _bits(name, value)
         if not isinstance(value, Array):
-            raise TypeError(f"the input {name!r} of this graph is an array; got {type(value).__name__}")
+            raise TypeError(f"the input {name!r} of this graph is a device array; got {type(value).__name__}")
         if value.buffer and not value.contiguous:  # `buffer` raises that it is closed
             raise ValueError(f"the input {name!r} is a contiguous array; strides are {value.strides}; pass a .copy()")
         if value.runtime is not self._runtime:
@@ -111,7 +111,7 @@ def _bits(name: str, value: Any) -> Any:
     array = np.asarray(value)
     if isinstance(value, Array) or array.dtype.kind not in "biuf":
         raise TypeError(
-            f"the input {name!r} of a graph is an array, or a number or array for push constants; got "
+            f"the input {name!r} of a graph is a device array, or a number or NumPy array for push constants; got "
             f"{type(value).__name__}"
         )
     return array.dtype.str, array.shape, array.tobytes()

@@ -47,7 +47,7 @@ class GroupArray:
         return np.concatenate([shard.numpy() for shard in self.shards])
 
     def write(self, data: npt.ArrayLike) -> None:
-        """Overwrites the array with one that broadcasts to its shape; raises as `Array.write`."""
+        """Overwrites the array with data that broadcasts to its shape; raises as `Array.write`."""
         if self.rows is None:
             for shard in self.shards:
                 shard.write(data)
@@ -58,7 +58,7 @@ class GroupArray:
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> HostArray:
         if copy is False:
-            raise ValueError("an array becomes a numpy array by copying; use np.asarray(array)")
+            raise ValueError("an array of a group becomes a NumPy array by copying; use np.asarray(x)")
         return self.numpy().astype(dtype or self.dtype, copy=False)
 
     def close(self) -> None:

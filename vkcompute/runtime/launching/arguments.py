@@ -36,7 +36,7 @@ def bound_range(
     """
     where = f"binding {binding.binding} ({binding.name or 'unnamed'}) of {kernel}"
     if not isinstance(array, Array):
-        raise TypeError(f"{where} takes an array; got {type(array).__name__}; make one with runtime.array(data)")
+        raise TypeError(f"{where} takes a device array; got {type(array).__name__}; make one with runtime.array(data)")
     buffer, device = array.buffer, runtime.device
     if array.runtime is not runtime:
         raise ValueError(f"{where}: the array belongs to another runtime ({array.runtime.device}); copy it here")

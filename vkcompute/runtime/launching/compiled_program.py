@@ -105,14 +105,17 @@ class CompiledProgram:
         push = interface.push_constants
         if push is not None:
             self._check_size(push.nbytes, "PushConstantsSize", "bytes of push constants", "pass the rest in an array")
-        shared, remedy = interface.workgroup_memory.effective(values), "make its shared arrays smaller, or use an array"
+        shared, remedy = (
+            interface.workgroup_memory.effective(values),
+            "make its shared arrays smaller, or use a device array",
+        )
         self._check_size(shared, "ComputeSharedMemorySize", "or more bytes of shared memory per workgroup", remedy)
         quirks = quirks_of(self._device.physical)
         private, most = interface.private_memory.effective(values), quirks.max_private_nbytes
         if private > most:
             raise ValueError(
                 f"{name} has {private} or more bytes of variables per invocation; {self._device} takes {most}; make "
-                "its arrays smaller, or use an array"
+                "its arrays smaller, or use a device array"
             )
         check_bindings(name, self._device, interface.bindings)
         if quirks.max_nesting is not None and exceeds_depth(self._program.spirv, quirks.max_nesting):

@@ -63,15 +63,15 @@ class Array(StridedView):
         latest in `Runtime.wait()` or when a later run, read or write uses the same memory. Do not change it before.
 
         Raises:
-            TypeError: `out` is not an array.
+            TypeError: `out` is not a NumPy array.
             ValueError: shape or dtype differ, or `out` is read-only.
         """
         if not isinstance(out, np.ndarray):
-            raise TypeError(f"an array is read into a numpy array; got {type(out).__name__}")
+            raise TypeError(f"a device array is read into a NumPy array; got {type(out).__name__}")
         if (out.shape, out.dtype) != (self.shape, self.dtype) or not out.flags.writeable:
             raise ValueError(
-                f"an array of shape {self.shape} and {self.dtype} is read into a writeable array of the same; got one "
-                f"of shape {out.shape} and {out.dtype}{'' if out.flags.writeable else ', read-only'}"
+                f"an array of shape {self.shape} and {self.dtype} is read into a writeable NumPy array of both; "
+                f"got one of shape {out.shape} and {out.dtype}{'' if out.flags.writeable else ', read-only'}"
             )
         if not self.size:
             return
@@ -138,12 +138,12 @@ class Array(StridedView):
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> HostArray:
         if copy is False:
-            raise ValueError("an array becomes a numpy array by copying; use np.asarray(array), or np.from_dlpack")
+            raise ValueError("a device array becomes a NumPy array by copying; use np.asarray(x), or np.from_dlpack")
         found = self.numpy()
         return found if dtype is None else found.astype(dtype, copy=False)
 
     def __dlpack__(self, **options: Any) -> Any:
-        """Exports the memory itself as a CPU array, for `np.from_dlpack(array)`. Waits for the work on it.
+        """Exports the memory itself as a CPU array, for `np.from_dlpack(x)`. Waits for the work on it.
 
         The memory stays valid as long as the exported array exists, even if the runtime is closed.
 
@@ -167,10 +167,12 @@ class Array(StridedView):
 
         Raises:
             ValueError: the shapes do not broadcast, the array is of another runtime, or the two overlap.
-            TypeError: the dtypes differ, or the other is not an array.
+            TypeError: the dtypes differ, or the other is not a device array.
         """
         if not isinstance(other, Array):
-            raise TypeError(f"copy_from takes an array; got {type(other).__name__}; use write() for data of the host")
+            raise TypeError(
+                f"copy_from takes a device array; got {type(other).__name__}; use write() for data of the host"
+            )
         return copy_view(other, self)
 
     def copy(self) -> Array:
@@ -410,9 +412,9 @@ def _broadcast(source: HostArray, shape: layout.Shape) -> HostArray:
 
 
 def host_array(data: npt.ArrayLike, dtype: npt.DTypeLike | None = None) -> HostArray:
-    """Returns `data` as an array. Without a dtype, Python floats become float32, the default of `zeros` and `empty`.
+    """Returns `data` as a NumPy array. Without a dtype, Python floats become float32, as in `zeros` and `empty`.
 
-    Arrays and numpy scalars keep their dtype, in lists too.
+    NumPy's arrays and scalars keep their dtype, in lists too.
     """
     settle(data)
     refuse_mask(data)
@@ -423,7 +425,7 @@ def host_array(data: npt.ArrayLike, dtype: npt.DTypeLike | None = None) -> HostA
 def refuse_mask(data: Any) -> None:
     """Raises TypeError for a masked array: device memory has no place for the mask."""
     if isinstance(data, np.ndarray) and type(data) is not np.ndarray and isinstance(data, np.ma.MaskedArray):
-        raise TypeError("a masked array has a mask, which arrays lack; pass array.filled(value), or array.data")
+        raise TypeError("a masked array has a mask, which device arrays lack; pass x.filled(value), or x.data")
 
 
 def _is_python(data: Any) -> bool:
