@@ -157,7 +157,32 @@ def after_late(k, f, out, real):
     real[i, 0], out[i, 0] = y / 2, h[1] + a
 
 
-KERNELS = assigned_in_expressions, unpacked, repeated, matched, after_loops, after_late
+def always_in_loop(k, n):
+    while n < 8:
+        while True:
+            return k[n] + 1
+        n += 1
+    return 0
+
+
+def always_in_else(k, n):
+    while n < 8:
+        for j in range(k[n]):
+            n += 1
+        else:
+            return n
+        n *= 3
+    return -1
+
+
+@vc.kernel
+def returns_on_all_paths(k, f, out, real):
+    i = vc.global_id(0)
+    out[i, 0] = always_in_loop(k, i)
+    out[i, 1] = always_in_else(k, i)
+
+
+KERNELS = assigned_in_expressions, unpacked, repeated, matched, after_loops, after_late, returns_on_all_paths
 
 
 def checked(gpu: Any, kernel: Any) -> None:

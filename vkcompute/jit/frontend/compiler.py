@@ -367,6 +367,8 @@ class Compiler(ControlFlow):
                 return
             if returned is not False and loops:
                 self._when(returned, self._break, partial(self._resume, False), each)
+                if not self.alive:  # it returns on all paths
+                    return
             elif returned is not False:
                 self._when(returned, partial(self._resume, True), partial(self._resume, False, rest), each)
                 return
