@@ -445,6 +445,25 @@ def test_what_is_never_compiled_is_never_run() -> None:
     assert out.tolist() == [0, 1, 2]
 
 
+DEPTH = 0
+
+
+def calling_itself(n):
+    return calling_itself(n - 1) if DEPTH else n
+
+
+@vc.kernel
+def calls_a_function_that_names_itself(out):
+    out[vc.global_id(0)] = calling_itself(3)
+
+
+def test_a_function_that_names_itself_where_it_is_not_compiled(gpu: vc.Runtime) -> None:
+    for launch in calls_a_function_that_names_itself, calls_a_function_that_names_itself.simulate:
+        out = gpu.zeros(2, np.int32)
+        launch[1, 2](out)
+        assert out.numpy().tolist() == [3, 3]
+
+
 class Pair:
     """Functions and constants of a class, with numpy's scalars."""
 

@@ -35,6 +35,8 @@ def rewritten(notes: Notes, machine: Machine) -> FunctionType:
             inner = rewriter.variants[each.co_name]
             machine.stack.add(each, inner.function, inner.source)
     defaults = tuple(map(machine.constant, function.__defaults__ or ()))
+    if function.__name__ in code.co_freevars:  # a global of this name, which is the function inside of `outer`
+        cells[function.__name__] = CellType(function.__globals__.get(function.__name__))
     closure = tuple([cells[name] for name in code.co_freevars])
     found = FunctionType(code, function.__globals__, function.__name__, defaults, closure)
     found.__kwdefaults__ = {name: machine.constant(each) for name, each in (function.__kwdefaults__ or {}).items()}
