@@ -36,6 +36,13 @@ def shift(x, out):
 
 
 @vc.kernel
+def scale(n, x, factor, out, start):
+    i = vc.global_id(0)
+    if i < n:
+        out[i] = x[i] * factor + start
+
+
+@vc.kernel
 def histogram(x, counts):
     vc.atomic.add(counts, x[vc.global_id(0)], 1)
 
@@ -134,6 +141,13 @@ def test_reductions_take_any_view(gpu: vc.Runtime, shape: tuple[int, ...], seed:
     assert np.array_equal(total(x, y, axis=axis).numpy(), d)
     total(x, y, axis=axis, out=out)
     assert np.array_equal(arrays[2].numpy(), hosts[2])
+
+
+def test_numbers_behind_views(gpu: vc.Runtime) -> None:
+    x, out = np.arange(20, dtype=np.float32), gpu.zeros(20)
+    for n in (7, 10):  # the second launch repeats the plan of the first
+        scale[1, 64](n, gpu.array(x)[1::2], 3, out[::-2], 5)
+        assert out.numpy()[::-2].tolist() == [*(x[1::2] * 3 + 5)[:n], *[0] * (10 - n)]
 
 
 def test_functions_of_views_in_a_graph(gpu: vc.Runtime) -> None:

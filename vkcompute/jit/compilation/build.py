@@ -67,6 +67,9 @@ def build(
     compiler.reports = Reports(compiler.function, compiler.builder)
     compiler.captured.takes_tables = True
     args = {names[n]: argument(compiler, names[n], n, each) for n, each in enumerate(signature)}
+    for each in args.values():
+        if isinstance(each, ArrayValue) and each.strided:
+            compiler.parameter(each, OFFSET)  # behind the numbers, as `Specialization.pushes` has them
     compiler.run(definition.function, definition.source, args)
     compiler.reports.put_last()
     first = compiler.first_assigned
@@ -105,10 +108,7 @@ def argument(compiler: Compiler, name: str, position: int, given: Any) -> ArrayV
     if type(given) is tuple:
         element = SCALARS[np.dtype(given[0]).name]
         memory = function.buffer(name, UINT8 if element is BOOL else element)
-        array = ArrayValue(name, position, element, given[1], memory, strided=len(given) > 2)
-        if array.strided:
-            compiler.parameter(array, OFFSET)
-        return array
+        return ArrayValue(name, position, element, given[1], memory, strided=len(given) > 2)
     if given is float:
         return Number(function.push(name, compiler.real), Kind(compiler.real, True))
     if given is int or isinstance(given, str):
