@@ -27,6 +27,11 @@ from vkcompute.arrays.creation import tril as tril
 from vkcompute.arrays.creation import triu as triu
 from vkcompute.arrays.creation import zeros as zeros
 from vkcompute.arrays.creation import zeros_like as zeros_like
+from vkcompute.arrays.inspection import can_cast as can_cast
+from vkcompute.arrays.inspection import finfo as finfo
+from vkcompute.arrays.inspection import iinfo as iinfo
+from vkcompute.arrays.inspection import isdtype as isdtype
+from vkcompute.arrays.inspection import namespace_info as namespace_info
 from vkcompute.arrays.manipulation import broadcast_arrays as broadcast_arrays
 from vkcompute.arrays.manipulation import broadcast_shapes as broadcast_shapes
 from vkcompute.arrays.manipulation import broadcast_to as broadcast_to
@@ -74,11 +79,11 @@ for _name, _row in {**{each: each for each in _RULES}, **_OTHER_NAMES}.items():
 for _name in _REDUCTIONS:
     globals()[_name] = getattr(_reductions, _name)
 for _name in _DTYPES:
-    globals()[_name] = _np.dtype(_name).type if _name != "bool" else _np.bool_
+    globals()[_name] = _np.dtype(_name)
 amax, amin, concatenate, transpose = _reductions.max, _reductions.min, concat, permute_dims
 bool_, ndarray = _np.bool_, Array
 e, pi, inf, nan, newaxis = math.e, math.pi, math.inf, math.nan, None
-iinfo, finfo = _np.iinfo, _np.finfo
+__array_api_version__, __array_namespace_info__ = "2024.12", namespace_info
 
 
 def __getattr__(name: str) -> Any:

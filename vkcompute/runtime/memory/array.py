@@ -238,6 +238,33 @@ class Array(StridedView):
         return Array(self.runtime, self.buffer, self.offset, tuple(shape), tuple(strides), self.dtype)
 
     @property
+    def device(self) -> Context:
+        """The runtime, as the Array API standard calls it."""
+        return self.runtime
+
+    def to_device(self, device: Context, /, *, stream: None = None) -> Array:
+        """Returns the array on another runtime; itself if it is there."""
+        found: Array = namespace().asarray(self, device=device)
+        return found
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        """Returns the module with the functions of arrays.
+
+        Raises:
+            ValueError: it does not have this version of the Array API standard.
+        """
+        found = namespace()
+        if api_version not in (None, "2021.12", "2022.12", "2023.12", found.__array_api_version__):
+            raise ValueError(f"the version of the Array API is {found.__array_api_version__}; got {api_version!r}")
+        return found
+
+    @property
+    def mT(self) -> Array:  # noqa: N802
+        """The view with the last two axes exchanged."""
+        found: Array = namespace().matrix_transpose(self)
+        return found
+
+    @property
     def T(self) -> Array:  # noqa: N802
         """The view with all axes in reverse order."""
         return self.transpose()

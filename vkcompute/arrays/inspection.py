@@ -1,0 +1,104 @@
+"""Information about dtypes and devices, as the Array API standard defines it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from vkcompute.arrays.creation import on
+from vkcompute.arrays.promotion import default_float, default_int, require_dtype
+from vkcompute.dtypes import TABLE
+from vkcompute.errors import MissingFeature
+from vkcompute.runtime.memory.array import Array
+from vkcompute.runtime.runtime import Runtime, default_runtime
+
+_KINDS = {
+    "bool": "b", "signed integer": "i", "unsigned integer": "u", "integral": "iu", "real floating": "f",
+    "complex floating": "c", "numeric": "iufc",
+}  # fmt: skip
+
+
+def isdtype(dtype: npt.DTypeLike, kind: Any) -> bool:
+    """Returns True if a dtype is of a kind.
+
+    Args:
+        kind: a dtype; "bool", "signed integer", "unsigned integer", "integral", "real floating", "complex floating" or
+            "numeric"; or a tuple of these.
+
+    Raises:
+        ValueError: the kind is unknown.
+    """
+    if isinstance(kind, tuple):
+        return any(isdtype(dtype, each) for each in kind)
+    if not isinstance(kind, str):
+        return np.dtype(dtype) == np.dtype(kind)
+    if kind not in _KINDS:
+        raise ValueError(f"a kind is a dtype, or one of {', '.join(_KINDS)}; got {kind!r}")
+    return bool(np.dtype(dtype).kind in _KINDS[kind])
+
+
+def can_cast(source: Array | npt.DTypeLike, to: npt.DTypeLike) -> bool:
+    """Returns True if a dtype, or that of an array, is converted to another one without loss, by promotion."""
+    dtype = source.dtype if type(source) is Array else np.dtype(source)
+    return bool(np.can_cast(dtype, to))
+
+
+class finfo:  # noqa: N801
+    """Limits of a float dtype, or of an array's: bits, eps, max, min, smallest_normal, dtype."""
+
+    def __init__(self, of: Array | npt.DTypeLike) -> None:
+        found = np.finfo(of.dtype if type(of) is Array else of)
+        self.bits, self.dtype = int(found.bits), found.dtype
+        self.eps, self.max, self.min = float(found.eps), float(found.max), float(found.min)
+        self.smallest_normal = self.tiny = float(found.smallest_normal)
+
+
+class iinfo:  # noqa: N801
+    """Limits of an integer dtype, or of an array's: bits, max, min, dtype."""
+
+    def __init__(self, of: Array | npt.DTypeLike) -> None:
+        found = np.iinfo(of.dtype if type(of) is Array else of)
+        self.bits, self.max, self.min, self.dtype = int(found.bits), int(found.max), int(found.min), found.dtype
+
+
+class NamespaceInfo:
+    """The answers of `__array_namespace_info__()`."""
+
+    def capabilities(self) -> dict[str, Any]:
+        """Returns what the namespace can do."""
+        return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": None}
+
+    def default_device(self) -> Runtime:
+        """Returns the default runtime."""
+        return default_runtime()
+
+    def devices(self) -> list[Runtime]:
+        """Returns the default runtime; others are opened by `vkcompute.Runtime`."""
+        return [default_runtime()]
+
+    def default_dtypes(self, *, device: Any = None) -> dict[str, np.dtype[Any]]:
+        """Returns the dtypes of Python numbers and of indices on a device."""
+        whole = default_int(on(device))
+        return {
+            "real floating": default_float(), "complex floating": np.dtype(np.complex64), "integral": whole,
+            "indexing": whole,
+        }  # fmt: skip
+
+    def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, np.dtype[Any]]:
+        """Returns the dtypes with which a device computes, by their names."""
+        found = {}
+        for row in TABLE:
+            try:
+                require_dtype(on(device), row.numpy, "dtypes")
+            except MissingFeature:
+                continue
+            if kind is None or isdtype(row.numpy, kind):
+                found[row.name] = row.numpy
+        return found
+
+
+def namespace_info() -> NamespaceInfo:
+    """Returns information about the namespace, by the Array API standard."""
+    return NamespaceInfo()
