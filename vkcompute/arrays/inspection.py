@@ -33,7 +33,7 @@ def isdtype(dtype: npt.DTypeLike, kind: Any) -> bool:
     if isinstance(kind, tuple):
         return any(isdtype(dtype, each) for each in kind)
     if not isinstance(kind, str):
-        return np.dtype(dtype) == np.dtype(kind)
+        return bool(np.dtype(dtype) == np.dtype(kind))
     if kind not in _KINDS:
         raise ValueError(f"a kind is a dtype, or one of {', '.join(_KINDS)}; got {kind!r}")
     return bool(np.dtype(dtype).kind in _KINDS[kind])

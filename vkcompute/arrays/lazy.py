@@ -21,6 +21,7 @@ from vkcompute.runtime.memory.array import Array
 
 MOST_STEPS = 48
 MOST_ARRAYS = 8
+MOST_SCALARS = 8
 _MOST_COST = 8  # of a step that is computed twice rather than loaded
 _ELEMENTARY = 24
 _CHEAP = {
@@ -43,30 +44,37 @@ class Lazy:
     Attributes:
         operation, dtype: as of `Step`.
         operands: arrays and NumPy scalars.
-        n_steps, n_arrays: of the kernel, at most.
+        n_steps, n_arrays, n_scalars: of the kernel, at most.
         cost: of computing an element, compared with an addition.
-        n_uses: the number of expressions that read the result.
+        readers: weak references to the lazy arrays that have the result as an operand, once per operand.
     """
 
-    __slots__ = ("cost", "dtype", "n_arrays", "n_steps", "n_uses", "operands", "operation")
+    __slots__ = ("cost", "dtype", "n_arrays", "n_scalars", "n_steps", "operands", "operation", "readers")
     cost: int
     n_arrays: int
+    n_scalars: int
     n_steps: int
 
     def __init__(self, operation: str, dtype: str, operands: Sequence[Any]) -> None:
         self.operation, self.dtype, self.operands = operation, dtype, operands
-        self.n_uses = 0
-        n_steps, n_arrays, cost = 1, 0, 1 if operation in _CHEAP else _ELEMENTARY
+        self.readers: list[Any] = []
+        n_steps, n_arrays, n_scalars, cost = 1, 0, 0, 1 if operation in _CHEAP else _ELEMENTARY
         for each in operands:
             if type(each) is Array:
                 expression: Any = each._expression
                 if type(expression) is Lazy:
                     n_steps, n_arrays = n_steps + expression.n_steps, n_arrays + expression.n_arrays
-                    cost += expression.cost
-                    expression.n_uses += 1
+                    n_scalars, cost = n_scalars + expression.n_scalars, cost + expression.cost
                 else:
                     n_arrays += 1
-        self.n_steps, self.n_arrays, self.cost = n_steps, n_arrays, cost
+            else:
+                n_scalars += 1
+        self.n_steps, self.n_arrays, self.n_scalars, self.cost = n_steps, n_arrays, n_scalars, cost
+
+    @property
+    def is_too_large(self) -> bool:
+        """True if a kernel should not compute all of it."""
+        return self.n_steps > MOST_STEPS or self.n_arrays > MOST_ARRAYS or self.n_scalars > MOST_SCALARS
 
     def compute(self, array: Array) -> Array:
         """Computes the elements of `array`, in one launch."""
@@ -78,14 +86,22 @@ class Lazy:
 def make(operation: str, dtype: str, operands: Sequence[Any], shape: tuple[int, ...], result: np.dtype[Any]) -> Array:
     """Makes the lazy result of an operation; computes some of its operands if the kernel would be too large."""
     expression = Lazy(operation, dtype, operands)
-    if expression.n_steps > MOST_STEPS or expression.n_arrays > MOST_ARRAYS:
+    if expression.is_too_large:
         expression = _reduced(expression)
     runtime = next(each.runtime for each in operands if type(each) is Array)
-    array = Array.lazy(runtime, shape, result, expression)
-    reference = runtime.pending[id(array)]
+    return pending(Array.lazy(runtime, shape, result, expression), operands)
+
+
+def pending(array: Array, operands: Sequence[Any]) -> Array:
+    """Registers a lazy array with its operands, which may not change before it is computed, and returns it."""
+    reference = array.runtime.pending[id(array)]
     for each in operands:
-        if type(each) is Array and each._expression is None:
-            each.buffer.add_reader(reference)
+        if type(each) is Array:
+            expression: Any = each._expression
+            if expression is None:
+                each.buffer.add_reader(reference)
+            else:
+                expression.readers.append(reference)
     if not fuses():
         array.compute()
     return array
@@ -97,7 +113,7 @@ def _reduced(expression: Lazy) -> Lazy:
     for each in sorted(lazy, key=lambda each: -each._expression.n_steps):  # type: ignore[union-attr]
         each.compute()
         expression = Lazy(expression.operation, expression.dtype, expression.operands)
-        if expression.n_steps <= MOST_STEPS and expression.n_arrays <= MOST_ARRAYS:
+        if not expression.is_too_large:
             break
     return expression
 
@@ -119,18 +135,18 @@ def launcher(steps: tuple[Step, ...], n: int) -> ElementLauncher:
 def flattened(root: Array) -> tuple[tuple[Step, ...], list[Any]]:
     """Returns the steps of a lazy array, and their parameters: arrays in memory, and NumPy scalars."""
     order = _ordered(root)
-    if any(each._expression.n_uses > 1 for each in order[:-1]):  # type: ignore[union-attr]
+    if any(len(each._expression.readers) > 1 for each in order[:-1]):  # type: ignore[union-attr]
         for each in _shared(order):
             each.compute()
         order = _ordered(root)
     steps: list[Step] = []
     parameters: list[Any] = []
-    places: dict[int, int] = {}
+    places: dict[Any, int] = {}
     for array in order:
         expression: Any = array._expression
         operands = []
         for each in expression.operands:
-            key = id(each)
+            key = id(each) if type(each) is Array else (each.dtype.char, each.tobytes())
             at = places.get(key)
             if at is None:
                 at = places[key] = len(parameters)
@@ -144,15 +160,17 @@ def flattened(root: Array) -> tuple[tuple[Step, ...], list[Any]]:
 def _ordered(root: Array) -> list[Array]:
     """Returns the lazy arrays from which one is computed, itself last, each after its operands."""
     found: dict[int, Array] = {}
-
-    def visit(array: Array) -> None:
-        for each in array._expression.operands:  # type: ignore[union-attr]
-            if type(each) is Array and type(each._expression) is Lazy and id(each) not in found:
-                visit(each)
-        found[id(array)] = array
-
-    visit(root)
+    _add(root, found)
     return list(found.values())
+
+
+def _add(array: Array, found: dict[int, Array]) -> None:
+    """Adds a lazy array after its operands. No closure does it, as a cycle would keep the arrays alive."""
+    expression: Any = array._expression
+    for each in expression.operands:
+        if type(each) is Array and type(each._expression) is Lazy and id(each) not in found:
+            _add(each, found)
+    found[id(array)] = array
 
 
 def _shared(order: Sequence[Array]) -> list[Array]:
@@ -164,6 +182,6 @@ def _shared(order: Sequence[Array]) -> list[Array]:
     found = []
     for array in order[:-1]:
         expression: Any = array._expression
-        if expression.n_uses > uses[id(array)] and expression.cost > _MOST_COST:
+        if expression.cost > _MOST_COST and sum(each() is not None for each in expression.readers) > uses[id(array)]:
             found.append(array)
     return found

@@ -67,12 +67,14 @@ class LazyReduction:
         array: the array that is reduced.
         axes: the axes that are reduced; a tuple.
         dtype: the dtype in which elements are combined.
+        readers: as of `Lazy`.
     """
 
-    __slots__ = ("array", "axes", "dtype", "row")
+    __slots__ = ("array", "axes", "dtype", "readers", "row")
 
     def __init__(self, row: str, array: Array, axes: tuple[int, ...], dtype: np.dtype[Any]) -> None:
         self.row, self.array, self.axes, self.dtype = row, array, axes, dtype
+        self.readers: list[Any] = []
 
     def compute(self, array: Array) -> Array:
         """Computes the elements of `array`."""
@@ -95,25 +97,15 @@ def _launcher(row: str, dtype: np.dtype[Any], steps: tuple[Step, ...], n: int) -
     return found
 
 
-def reduce(row: str, array: Array, axis: Axis, dtype: np.dtype[Any], keepdims: bool) -> Array:
-    """Returns the lazy reduction of an array along axes, in a dtype.
-
-    Raises:
-        TypeError, ValueError: `axis` is not one, several or None; see `axes_of`.
-    """
-    axes = axes_of(row, array.ndim, axis)
+def reduce(row: str, array: Array, axes: tuple[int, ...], dtype: np.dtype[Any], keepdims: bool) -> Array:
+    """Returns the lazy reduction of an array along axes, given as by `axes_of`, in a dtype."""
     dtype = require_dtype(array.runtime, dtype, row)
     if array.dtype == BOOL:
         array = astype(array, dtype)
     else:
         require_dtype(array.runtime, array.dtype, row)
     shape = tuple([1 if at in axes else n for at, n in enumerate(array.shape) if keepdims or at not in axes])
-    found = Array.lazy(array.runtime, shape, dtype, LazyReduction(row, array, axes, dtype))
-    if not array.is_pending:
-        array.buffer.add_reader(array.runtime.pending[id(found)])
-    if not lazy.fuses():
-        found.compute()
-    return found
+    return lazy.pending(Array.lazy(array.runtime, shape, dtype, LazyReduction(row, array, axes, dtype)), (array,))
 
 
 def axes_of(name: str, ndim: int, axis: Axis) -> tuple[int, ...]:
@@ -167,7 +159,7 @@ def sum(
 ) -> Array:  # fmt: skip
     """Returns the sum along axes. Bools and integers are summed in at least the default integer."""
     array = _checked("sum", array)
-    return _given(reduce("add", array, axis, _accumulated(array, dtype), keepdims), out)
+    return _given(reduce("add", array, axes_of("sum", array.ndim, axis), _accumulated(array, dtype), keepdims), out)
 
 
 def prod(
@@ -176,17 +168,20 @@ def prod(
 ) -> Array:  # fmt: skip
     """Returns the product along axes, in the dtype of a sum."""
     array = _checked("prod", array)
-    return _given(reduce("multiply", array, axis, _accumulated(array, dtype), keepdims), out)
+    return _given(
+        reduce("multiply", array, axes_of("prod", array.ndim, axis), _accumulated(array, dtype), keepdims), out
+    )
 
 
 def _extreme(row: str, name: str, array: Array, axis: Axis, out: Array | None, keepdims: bool) -> Array:
     array = _checked(name, array)
-    if not all_axes_have_elements(array, axes_of(name, array.ndim, axis)):
+    axes = axes_of(name, array.ndim, axis)
+    if not all_axes_have_elements(array, axes):
         raise ValueError(f"{name} of no elements; the array has shape {array.shape}")
     if array.dtype == BOOL:
         narrow = astype(array, np.int32)
-        return _given(astype(reduce(row, narrow, axis, narrow.dtype, keepdims), BOOL), out)
-    return _given(reduce(row, array, axis, array.dtype, keepdims), out)
+        return _given(astype(reduce(row, narrow, axes, narrow.dtype, keepdims), BOOL), out)
+    return _given(reduce(row, array, axes, array.dtype, keepdims), out)
 
 
 def all_axes_have_elements(array: Array, axes: Sequence[int]) -> bool:
@@ -206,8 +201,8 @@ def min(array: Array, axis: Axis = None, out: Array | None = None, keepdims: boo
 
 def _truth(row: str, name: str, array: Array, axis: Axis, out: Array | None, keepdims: bool) -> Array:
     array = _checked(name, array)
-    counted = astype(astype(array, BOOL), np.int32)
-    return _given(astype(reduce(row, counted, axis, counted.dtype, keepdims), BOOL), out)
+    axes, counted = axes_of(name, array.ndim, axis), astype(astype(array, BOOL), np.int32)
+    return _given(astype(reduce(row, counted, axes, counted.dtype, keepdims), BOOL), out)
 
 
 def all(array: Array, axis: Axis = None, out: Array | None = None, keepdims: bool = False) -> Array:
@@ -223,8 +218,8 @@ def any(array: Array, axis: Axis = None, out: Array | None = None, keepdims: boo
 def count_nonzero(array: Array, axis: Axis = None, keepdims: bool = False) -> Array:
     """Returns the number of elements along axes that are not zero, in the default integer."""
     array = _checked("count_nonzero", array)
-    dtype = default_int(array.runtime)
-    return reduce("add", astype(astype(array, BOOL), dtype), axis, dtype, keepdims)
+    axes, dtype = axes_of("count_nonzero", array.ndim, axis), default_int(array.runtime)
+    return reduce("add", astype(astype(array, BOOL), dtype), axes, dtype, keepdims)
 
 
 def mean(
@@ -234,9 +229,10 @@ def mean(
     """Returns the mean along axes, in the array's float dtype or the default one; NaN for no elements."""
     array = _checked("mean", array)
     found = np.dtype(dtype) if dtype is not None else array.dtype if array.dtype.kind == "f" else default_float()
-    n = math.prod([array.shape[at] for at in axes_of("mean", array.ndim, axis)])
+    axes = axes_of("mean", array.ndim, axis)
+    n = math.prod([array.shape[at] for at in axes])
     wide = np.dtype(np.float32) if found == np.float16 else found
-    total = reduce("add", astype(array, wide) if array.dtype != wide else array, axis, wide, keepdims)
+    total = reduce("add", astype(array, wide) if array.dtype != wide else array, axes, wide, keepdims)
     return _given(astype(apply("divide", total, wide.type(n)), found), out)
 
 
@@ -279,12 +275,12 @@ def _place(name: str, row: str, array: Array, axis: int | None, keepdims: bool) 
         raise ValueError(f"{name} of no elements; the array has shape {array.shape}")
     array = astype(array, np.int32) if array.dtype == BOOL else array
     array.compute()
-    best = reduce(row, array, at, array.dtype, True)
+    best = reduce(row, array, (at,), array.dtype, True)
     hit = apply("equal", array, best)
     if array.dtype.kind == "f":
         hit = apply("logical_or", hit, apply("isnan", array))
     places = _counting(array, at, n)
-    found = reduce("minimum", where(hit, places, np.int32(n)), at, np.dtype(np.int32), keepdims)
+    found = reduce("minimum", where(hit, places, np.int32(n)), (at,), np.dtype(np.int32), keepdims)
     found = astype(found, default_int(array.runtime))
     return found if kept is None else found.reshape(kept)
 

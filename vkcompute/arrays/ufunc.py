@@ -323,7 +323,7 @@ def assign(out: Array, value: Array, *, fresh: bool = False) -> Array:
     if value.dtype != out.dtype:
         value, fresh = astype(value, out.dtype), True
     out.compute()
-    if not value.is_pending:
+    if type(value._expression) is not lazy.Lazy:
         out.copy_from(value)
         return out
     if fresh and out.buffer.readers:

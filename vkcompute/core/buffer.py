@@ -68,10 +68,8 @@ class Buffer:
     def compute_readers(self) -> None:
         """Computes the arrays that read the buffer; its content may then change."""
         while self.readers:
-            key, reader = next(iter(self.readers.items()))
-            array = reader()
-            if array is not None:
-                array.compute()
+            key, reader = next(reversed(self.readers.items()))
+            compute(reader)
             self.readers.pop(key, None)
 
     def close(self) -> None:
@@ -85,6 +83,20 @@ class Buffer:
     def __del__(self) -> None:
         if hasattr(self, "_open"):  # else it was interrupted before the first statement
             self.close()
+
+
+def compute(reader: Any) -> None:
+    """Computes the array that `reader()` gives, after those that need it: it may be computed with them."""
+    array = reader()
+    expression = None if array is None else array.expression
+    if expression is None:
+        return
+    del array
+    for each in reversed(expression.readers):
+        compute(each)
+    array = reader()
+    if array is not None:
+        array.compute()
 
 
 def compute_readers(ranges: Iterable[tuple[Buffer, int, int]]) -> None:

@@ -53,6 +53,14 @@ def _remainder(sign: str, c: Compiler, x: Number, y: Number) -> Any:
     return Number(c.builder.select(is_zero, zero, found.value), found.kind)
 
 
+def _floor_divide(c: Compiler, x: Number, y: Number) -> Any:
+    """Returns the quotient rounded down; of infinite floats the quotient itself, as the Array API standard demands."""
+    if x.kind.type.kind != "f":
+        return _remainder("//", c, x, y)
+    infinite = c.binary("|", _call("isinf", c, x), _call("isinf", c, y))
+    return c.where(infinite, c.binary("/", x, y), c.binary("//", x, y))
+
+
 def _extreme(name: str, of_bools: str, c: Compiler, x: Number, y: Number) -> Any:
     return c.binary(of_bools, x, y) if x.kind.type is BOOL else _call(name, c, x, y)
 
@@ -101,7 +109,7 @@ OPERATIONS: Mapping[str, Emit] = {
     "subtract": lambda c, x, y: c.binary("-", x, y),
     "multiply": partial(_binary, "*", "&"),
     "divide": lambda c, x, y: c.binary("/", x, y),
-    "floor_divide": partial(_remainder, "//"),
+    "floor_divide": _floor_divide,
     "remainder": partial(_remainder, "%"),
     "power": lambda c, x, y: c.binary("**", x, y),
     "negative": lambda c, x: c.unary("-", x),

@@ -214,14 +214,14 @@ class Array(StridedView):
             target.write(value)
 
     def reshape(self, *shape: int | tuple[int, ...]) -> Array:
-        """Returns a view with another shape; one length may be -1.
+        """Returns a view with another shape; one length may be -1. Copies a view that is not contiguous.
 
         Raises:
-            ValueError: the shape has another number of elements, or this view is not contiguous (`.copy().reshape()`).
+            ValueError: the shape has another number of elements.
         """
         wanted: Any = shape[0] if len(shape) == 1 else shape
         if not self.contiguous:
-            raise ValueError(f"only a contiguous array is reshaped; strides are {self.strides}; use .copy().reshape()")
+            return self.copy().reshape(wanted)
         new = layout.reshaped(self.size, wanted)
         strides = layout.contiguous_strides(new, self.dtype.itemsize)
         return Array(self.runtime, self.buffer, self.offset, new, strides, self.dtype)

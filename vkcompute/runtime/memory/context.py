@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable
 from functools import partial
 from typing import Any, TypeVar
 
+from vkcompute.core.buffer import compute
 from vkcompute.core.device import Device
 from vkcompute.core.lifetime import Handle
 from vkcompute.errors import again
@@ -54,10 +55,8 @@ class Context(Handle):
 
     def compute_pending(self) -> None:
         """Computes all arrays that are still to be computed."""
-        for reference in list(self.pending.values()):
-            array = reference()
-            if array is not None:
-                array.compute()
+        for reference in reversed(list(self.pending.values())):
+            compute(reference)
 
     def flush(self) -> None:
         """Submits the work that has been launched; does not wait for it."""

@@ -21,7 +21,13 @@ _View = TypeVar("_View", bound="StridedView")
 
 
 class Expression(Protocol):
-    """The work that computes an array when somebody needs its memory."""
+    """The work that computes an array when somebody needs its memory.
+
+    Attributes:
+        readers: weak references to the arrays that are to be computed from the array.
+    """
+
+    readers: list[Any]
 
     def compute(self, array: Any) -> StridedView:
         """Returns new memory with the elements of `array`, which holds the expression."""
@@ -94,6 +100,11 @@ class StridedView:
         return object.__getattribute__(self, name)
 
     @property
+    def expression(self) -> Expression | None:
+        """The expression of a lazy array; None once the memory is computed."""
+        return self._expression
+
+    @property
     def is_pending(self) -> bool:
         """True if the memory is still to be computed."""
         return self._expression is not None
@@ -107,6 +118,9 @@ class StridedView:
             if expression is None:  # another thread has computed it
                 return
             found = expression.compute(self)
+            for reader in expression.readers:
+                if (array := reader()) is not None and array.is_pending:
+                    found.buffer.add_reader(reader)
             self.launch_key, self.span, self._buffer = found.launch_key, found.span, found._buffer
             self._expression = None
 
