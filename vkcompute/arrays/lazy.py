@@ -18,6 +18,7 @@ from vkcompute.jit.elementwise.expression import Expression, Step
 from vkcompute.runtime.bounded_cache import BoundedCache
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array
+from vkcompute.runtime.memory.context import Context
 
 MOST_STEPS = 48
 MOST_ARRAYS = 8
@@ -33,9 +34,8 @@ _CHEAP = {
 _launchers: BoundedCache[tuple[Step, ...], ElementLauncher] = BoundedCache(1024)
 
 
-def fuses() -> bool:
-    """True unless VKCOMPUTE_FUSE=0, which computes every operation at once, for debugging."""
-    return os.environ.get("VKCOMPUTE_FUSE", "1") != "0"
+fuses = os.environ.get("VKCOMPUTE_FUSE", "1") != "0"
+"""False to compute every operation at once, for debugging"""
 
 
 class Lazy:
@@ -83,26 +83,28 @@ class Lazy:
         return out
 
 
-def make(operation: str, dtype: str, operands: Sequence[Any], shape: tuple[int, ...], result: np.dtype[Any]) -> Array:
+def make(
+    operation: str, dtype: str, operands: Sequence[Any], shape: tuple[int, ...], result: np.dtype[Any], context: Context
+) -> Array:
     """Makes the lazy result of an operation; computes some of its operands if the kernel would be too large."""
     expression = Lazy(operation, dtype, operands)
     if expression.is_too_large:
         expression = _reduced(expression)
-    runtime = next(each.runtime for each in operands if type(each) is Array)
-    return pending(Array.lazy(runtime, shape, result, expression), operands)
+    return pending(Array.lazy(context, shape, result, expression), operands)
 
 
 def pending(array: Array, operands: Sequence[Any]) -> Array:
     """Registers a lazy array with its operands, which may not change before it is computed, and returns it."""
-    reference = array.runtime.pending[id(array)]
+    key = id(array)
+    reference = array.runtime.pending[key]
     for each in operands:
         if type(each) is Array:
             expression: Any = each._expression
-            if expression is None:
-                each.buffer.add_reader(reference)
-            else:
+            if expression is not None:
                 expression.readers.append(reference)
-    if not fuses():
+            else:
+                (each._buffer or each.buffer).add_reader(key, reference)
+    if not fuses:
         array.compute()
     return array
 

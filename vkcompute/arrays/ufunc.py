@@ -11,7 +11,7 @@ import numpy.typing as npt
 from vkcompute.arrays import lazy
 from vkcompute.arrays.promotion import BOOL, common, default_float, default_int, floating, kind_of, require_dtype
 from vkcompute.runtime.memory.array import Array
-from vkcompute.runtime.memory.context import Context, cached
+from vkcompute.runtime.memory.context import Context
 
 
 class Types(NamedTuple):
@@ -21,11 +21,13 @@ class Types(NamedTuple):
         operation: its name in the table of expressions.
         operands: the dtype to which operands are converted; None for none.
         result: the dtype of the result.
+        dtype: the name of `operands`, or "".
     """
 
     operation: str
     operands: np.dtype[Any] | None
     result: np.dtype[Any]
+    dtype: str = ""
 
 
 Rule = Callable[[str, Context, Sequence[Any]], Types]
@@ -135,18 +137,31 @@ def apply(name: str, *operands: Any) -> Array:
         OverflowError: a Python int does not fit the integers of the other operand.
         MissingFeature: the device lacks the dtype.
     """
-    kinds = tuple([x.dtype if type(x) is Array else kind_of(x) for x in operands])
-    context, shape = placed(name, operands)
-    types: Types = _types(name, context, kinds)
-    if types.operands is None:
-        given = [x if type(x) is Array else np.asarray(x)[()] for x in operands]
-    elif name in _OUTSIDE and (constant := _outside(name, operands, types.operands)) is not None:
-        array = next(x for x in operands if type(x) is Array)
-        return apply("equal" if constant else "not_equal", array, array)
-    else:
-        given = [x if type(x) is Array else _scalar(name, x, types.operands) for x in operands]
-    dtype = "" if types.operands is None else types.operands.name
-    return lazy.make(types.operation, dtype, given, shape, types.result)
+    key: list[Any] = [name, default_float().char]
+    context: Context | None = None
+    shape: tuple[int, ...] = ()
+    alike = True
+    for x in operands:
+        if type(x) is not Array:
+            key.append(type(x))
+            continue
+        key.append(x.dtype.char)
+        if context is None:
+            context, shape = x.runtime, x.shape
+        else:
+            alike = alike and x.runtime is context and x.shape == shape
+    if context is None or not alike:
+        context, shape = placed(name, operands)
+    place = tuple(key)
+    types: Types | None = context.types.get(place)
+    if types is None:
+        types = context.types[place] = _types(name, context, tuple([kind_of(x) for x in operands]))
+    given: tuple[Any, ...] | None = operands
+    if len(key) > 2 + sum([type(x) is Array for x in operands]):
+        given = _converted(name, operands, types)
+        if given is None:
+            return _constant(name, operands, types)
+    return lazy.make(types.operation, types.dtype, given, shape, types.result, context)
 
 
 def placed(name: str, operands: Sequence[Any]) -> tuple[Context, tuple[int, ...]]:
@@ -184,16 +199,37 @@ def placed(name: str, operands: Sequence[Any]) -> tuple[Context, tuple[int, ...]
 
 
 def _types(name: str, context: Context, kinds: tuple[Any, ...]) -> Types:
-    known: dict[Any, Types] = cached(context, "types of results", dict)
-    key = name, kinds, default_float()
-    found = known.get(key)
-    if found is None:
-        found = RULES[name][1](name, context, kinds)
-        for dtype in (found.operands, found.result, *[each for each in kinds if isinstance(each, np.dtype)]):
-            if dtype is not None:
-                require_dtype(context, dtype, name)
-        known[key] = found
-    return found
+    """Returns the dtypes of an operation; raises MissingFeature if the device lacks one."""
+    found = RULES[name][1](name, context, kinds)
+    for dtype in (found.operands, found.result, *[each for each in kinds if isinstance(each, np.dtype)]):
+        if dtype is not None:
+            require_dtype(context, dtype, name)
+    return found if found.operands is None else found._replace(dtype=found.operands.name)
+
+
+def _converted(name: str, operands: Sequence[Any], types: Types) -> tuple[Any, ...] | None:
+    """Returns the operands with NumPy scalars in place of numbers; None if a comparison has the same result for all."""
+    dtype = types.operands
+    if dtype is None:
+        return tuple([x if type(x) is Array else np.asarray(x)[()] for x in operands])
+    if name in _COMPARISONS and any(type(x) is int and not _holds(dtype, x) for x in operands):
+        return None
+    return tuple([x if type(x) is Array else _scalar(name, x, dtype) for x in operands])
+
+
+def _holds(dtype: np.dtype[Any], value: int) -> bool:
+    """True if integers of a dtype have this value; True for other dtypes."""
+    if dtype.kind not in "iu":
+        return True
+    limits = np.iinfo(dtype)
+    return bool(limits.min <= value <= limits.max)
+
+
+def _constant(name: str, operands: Sequence[Any], types: Types) -> Array:
+    """Returns the result of comparing integers with a Python int that their dtype does not hold."""
+    order = [x if type(x) is int else 0 for x in operands]
+    array = next(x for x in operands if type(x) is Array)
+    return apply("equal" if getattr(np, name)(*order) else "not_equal", array, array)
 
 
 def _scalar(name: str, value: Any, dtype: np.dtype[Any]) -> Any:
@@ -202,37 +238,26 @@ def _scalar(name: str, value: Any, dtype: np.dtype[Any]) -> Any:
     Raises:
         OverflowError: a Python int does not fit.
     """
-    if type(value) is int and dtype.kind in "iu":
+    if type(value) is int and not _holds(dtype, value):
         limits = np.iinfo(dtype)
-        if not limits.min <= value <= limits.max:
-            raise OverflowError(
-                f"{name}: {dtype} holds {limits.min} to {limits.max}; got {value}; convert the array with .astype()"
-            )
+        raise OverflowError(
+            f"{name}: {dtype} holds {limits.min} to {limits.max}; got {value}; convert the array with .astype()"
+        )
+    if type(value) is float and -_SMALL < value < _SMALL:
+        return dtype.type(value)
     with np.errstate(all="ignore"):
         return dtype.type(value)
 
 
-_OUTSIDE = {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"}
-
-
-def _outside(name: str, operands: Sequence[Any], dtype: np.dtype[Any]) -> bool | None:
-    """Returns the result of comparing integers with a Python int that their dtype does not hold; else None."""
-    if dtype.kind not in "iu":
-        return None
-    limits = np.iinfo(dtype)
-    for at, value in enumerate(operands):
-        if type(value) is int and not limits.min <= value <= limits.max:
-            number = [1, 1]
-            number[at] = 2 if value > limits.max else 0
-            return bool(getattr(np, name)(*number))
-    return None
+_SMALL = 6e4  # all floats hold it
+_COMPARISONS = {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"}
 
 
 def astype(array: Array, dtype: npt.DTypeLike) -> Array:
     """Returns the elements in another dtype, converted as NumPy does; a lazy copy for the same one."""
     found = require_dtype(array.runtime, dtype, "astype")
     require_dtype(array.runtime, array.dtype, "astype")
-    return lazy.make("astype", found.name, (array,), array.shape, found)
+    return lazy.make("astype", found.name, (array,), array.shape, found, array.runtime)
 
 
 def where(condition: Any, x: Any, y: Any) -> Array:
@@ -253,7 +278,7 @@ def where(condition: Any, x: Any, y: Any) -> Array:
         for each in (x, y)
     ]
     truth = condition if type(condition) is Array else np.bool_(condition)
-    return lazy.make("where", "", (truth, *given), shape, dtype)
+    return lazy.make("where", "", (truth, *given), shape, dtype, context)
 
 
 class Ufunc:

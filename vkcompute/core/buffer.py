@@ -54,8 +54,8 @@ class Buffer:
         self.history: Any = None
         self.readers: dict[int, Any] | None = None
 
-    def add_reader(self, reader: Any) -> None:
-        """Registers an array that `reader()` gives, which is computed before the buffer is overwritten."""
+    def add_reader(self, key: int, reader: Any) -> None:
+        """Registers an array that `reader()` gives, with its id, to be computed before the buffer is overwritten."""
         if self.readers is None:
             self.readers = {}
         elif len(self.readers) % _PRUNE_AFTER == _PRUNE_AFTER - 1:
@@ -63,7 +63,7 @@ class Buffer:
                 key: each for key, each in self.readers.items() if (array := each()) is not None and array.is_pending
             }
             self.readers = pending
-        self.readers[id(reader())] = reader
+        self.readers[key] = reader
 
     def compute_readers(self) -> None:
         """Computes the arrays that read the buffer; its content may then change."""

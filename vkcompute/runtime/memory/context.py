@@ -25,6 +25,7 @@ class Context(Handle):
     Attributes:
         device: the device.
         plans: of repeated launches, by the launcher and by the places and types of the arguments.
+        types: dtypes of the results of operations, by the operation and the dtypes of the operands.
         pending: the arrays that are still to be computed, by id.
     """
 
@@ -35,6 +36,7 @@ class Context(Handle):
         self._cache: dict[Hashable, Any] = {}
         self._kernels: BoundedCache[Hashable, Any] = BoundedCache(_MAX_KERNELS)
         self.plans: BoundedCache[Hashable, Any] = BoundedCache(_MAX_PLANS)
+        self.types: dict[Hashable, Any] = {}
         self.pending: dict[int, weakref.ref[Any]] = {}
 
     def require_open(self) -> None:

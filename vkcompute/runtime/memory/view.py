@@ -17,6 +17,7 @@ from vkcompute.runtime.scheduling.future import Future
 from vkcompute.runtime.scheduling.task import Offsets, copy_region, refuse_overlap
 
 _MEMORY = ("_buffer", "launch_key", "span")
+_SIZES = ("size", "nbytes", "strides")
 _View = TypeVar("_View", bound="StridedView")
 
 
@@ -84,19 +85,21 @@ class StridedView:
     ) -> _View:
         """Makes an array whose memory is computed on first use."""
         self = cls.__new__(cls)
-        self.runtime, self.offset, self.shape, self.dtype = runtime, 0, shape, dtype
-        self.size = math.prod(shape)
-        self.nbytes = self.size * dtype.itemsize
-        self.strides, self.contiguous = layout.contiguous_strides(shape, dtype.itemsize), True
+        self.runtime, self.offset, self.shape, self.dtype, self.contiguous = runtime, 0, shape, dtype, True
         self._expression = expression
         runtime.add_pending(self)
         return self
 
     def __getattr__(self, name: str) -> Any:
-        """Computes the memory of a lazy array, whose slots for it are not set."""
-        if name not in _MEMORY:
+        """Sets attributes of a lazy array that are not set at first: its sizes, or its memory, which is computed."""
+        if name in _SIZES:
+            self.size = math.prod(self.shape)
+            self.nbytes = self.size * self.dtype.itemsize
+            self.strides = layout.contiguous_strides(self.shape, self.dtype.itemsize)
+        elif name in _MEMORY:
+            self.compute()
+        else:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
-        self.compute()
         return object.__getattribute__(self, name)
 
     @property
@@ -120,7 +123,7 @@ class StridedView:
             found = expression.compute(self)
             for reader in expression.readers:
                 if (array := reader()) is not None and array.is_pending:
-                    found.buffer.add_reader(reader)
+                    found.buffer.add_reader(id(array), reader)
             self.launch_key, self.span, self._buffer = found.launch_key, found.span, found._buffer
             self._expression = None
 
