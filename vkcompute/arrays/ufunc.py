@@ -156,11 +156,12 @@ def apply(name: str, *operands: Any) -> Array:
     types: Types | None = context.types.get(place)
     if types is None:
         types = context.types[place] = _types(name, context, tuple([kind_of(x) for x in operands]))
-    given: tuple[Any, ...] | None = operands
+    given = operands
     if len(key) > 2 + sum([type(x) is Array for x in operands]):
-        given = _converted(name, operands, types)
-        if given is None:
+        converted = _converted(name, operands, types)
+        if converted is None:
             return _constant(name, operands, types)
+        given = converted
     return lazy.make(types.operation, types.dtype, given, shape, types.result, context)
 
 
