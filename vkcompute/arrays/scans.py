@@ -1,0 +1,181 @@
+"""Scans: cumulative sums, products, maxima and minima along an axis.
+
+A line is divided into parts, and an invocation takes a part, so no barrier is needed. One launch combines the elements
+of each part. Their results are scanned in the same way. A last launch scans each part, beginning with the result of the
+parts before it (G. E. Blelloch, Prefix Sums and Their Applications, 1990). The order of operations is always the same.
+A float sum has the rounding error of a blocked sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from vkcompute.arrays.lines import Lines, axis_of, contiguous, index_dtype, is_cpu, launch, lines_along
+from vkcompute.dtypes import lookup
+from vkcompute.jit.kernel import PythonKernel, kernel
+from vkcompute.jit.library.ids import global_id
+from vkcompute.runtime.graphs.graph import temporary
+from vkcompute.runtime.memory.array import Array, empty
+from vkcompute.runtime.memory.context import Context
+
+_CPU_PART, _GPU_PART = 256, 32
+"""Elements of a part."""
+_STEP = 8
+"""Elements that are combined per iteration."""
+
+
+class Operation(NamedTuple):
+    """An associative operation and its identity; None if the identity depends on the dtype."""
+
+    combine: Callable[[Any, Any], Any]
+    identity: Any
+
+
+OPERATIONS = {
+    "sum": Operation(lambda a, b: a + b, 0),
+    "prod": Operation(lambda a, b: a * b, 1),
+    "max": Operation(np.maximum, None),
+    "min": Operation(np.minimum, None),
+    "or": Operation(lambda a, b: a | b, False),
+    "and": Operation(lambda a, b: a & b, True),
+}
+_OF_BOOLS = {"sum": "or", "prod": "and", "max": "or", "min": "and"}
+
+
+class _Kernels(NamedTuple):
+    total: PythonKernel
+    scan: PythonKernel
+
+
+@cache
+def _kernels(operation: str) -> _Kernels:
+    """Makes the kernels of an operation."""
+    combine = OPERATIONS[operation].combine
+
+    @kernel
+    def total(x: Any, out: Any, n_items: int, n: int, n_columns: int, n_parts: int, length: int) -> None:
+        """Combines the elements of each part."""
+        i = global_id(0)
+        if i < n_items:
+            column, line = i % n_columns, i // n_columns
+            row, first = line // n_parts, line % n_parts * length
+            at, count = (row * n + first) * n_columns + column, min(length, n - first)
+            result = out.dtype.type(x[at])
+            at += n_columns
+            for _ in range(1, count - _STEP + 1, _STEP):
+                for k in range(_STEP):
+                    result = combine(result, out.dtype.type(x[at + k * n_columns]))
+                at += _STEP * n_columns
+            for _ in range((count - 1) % _STEP):
+                result = combine(result, out.dtype.type(x[at]))
+                at += n_columns
+            out[i] = result
+
+    @kernel
+    def scan(
+        x: Any, before: Any, out: Any, n_items: int, n: int, n_columns: int, n_parts: int, length: int, n_before: int
+    ) -> None:
+        """Scans each part, beginning with the result of the parts before it."""
+        i = global_id(0)
+        if i < n_items:
+            column, line = i % n_columns, i // n_columns
+            row, part = line // n_parts, line % n_parts
+            first = part * length
+            at, count = (row * n + first) * n_columns + column, min(length, n - first)
+            target = at + (row + 1) * n_before * n_columns
+            result = before.dtype.type(x[at])
+            if part > 0:
+                result = combine(before[i - n_columns], result)
+            out[target] = result
+            at += n_columns
+            target += n_columns
+            for _ in range(1, count - _STEP + 1, _STEP):
+                for k in range(_STEP):
+                    result = combine(result, before.dtype.type(x[at + k * n_columns]))
+                    out[target + k * n_columns] = result
+                at += _STEP * n_columns
+                target += _STEP * n_columns
+            for _ in range((count - 1) % _STEP):
+                result = combine(result, before.dtype.type(x[at]))
+                out[target] = result
+                at += n_columns
+                target += n_columns
+
+    return _Kernels(total, scan)
+
+
+def accumulated_dtype(runtime: Context, dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Returns the dtype of NumPy's sums of such elements: the default int for bools and narrow integers.
+
+    On a device without 64-bit integers, that is int32 or uint32.
+    """
+    default = index_dtype(runtime)
+    if dtype.kind == "b" or (dtype.kind == "i" and dtype.itemsize < default.itemsize):
+        return default
+    if dtype.kind == "u" and dtype.itemsize < default.itemsize:
+        return np.dtype(f"u{default.itemsize}")
+    return dtype
+
+
+def cumulative(
+    x: Array, operation: str, axis: int, dtype: npt.DTypeLike | None = None, *, include_initial: bool = False
+) -> Array:
+    """Returns the inclusive scan of an array along an axis.
+
+    Args:
+        operation: a key of OPERATIONS.
+        dtype: of the result; by default NumPy's for sums and products, and that of `x` for others.
+        include_initial: True to begin each line with the identity of the operation.
+
+    Raises:
+        TypeError, ValueError: as `axis_of`.
+    """
+    at = axis_of(axis, x.ndim)
+    default = accumulated_dtype(x.runtime, x.dtype) if operation in ("sum", "prod") else x.dtype
+    found = default if dtype is None else lookup(dtype).numpy
+    operation = _OF_BOOLS.get(operation, operation) if found.kind == "b" else operation
+    n_before = int(include_initial)
+    shape = (*x.shape[:at], x.shape[at] + n_before, *x.shape[at + 1 :])
+    out = empty(x.runtime, shape, found)
+    if include_initial and out.size:
+        first = out[(slice(None),) * at + (slice(0, 1),)]
+        initial = _initial(operation, found)
+        out.fill(initial) if not x.size else first.copy_from(_filled(x.runtime, first.shape, found, initial))
+    if x.size:
+        _scan(operation, contiguous(x), out, lines_along(x.shape, at), n_before)
+    return out
+
+
+def _filled(runtime: Context, shape: tuple[int, ...], dtype: np.dtype[Any], value: Any) -> Array:
+    return temporary(runtime, shape, dtype).fill(value)
+
+
+def _initial(operation: str, dtype: np.dtype[Any]) -> Any:
+    """Returns the identity of an operation for a dtype."""
+    if operation not in ("max", "min"):
+        return OPERATIONS[operation].identity
+    if dtype.kind == "f":
+        return -np.inf if operation == "max" else np.inf
+    info = np.iinfo(dtype)
+    return info.min if operation == "max" else info.max
+
+
+def _scan(operation: str, x: Array, out: Array, lines: Lines, n_before: int = 0) -> None:
+    """Scans contiguous lines into others, which have `n_before` elements before the first result."""
+    kernels, (n_rows, n, n_columns) = _kernels(operation), lines
+    length = _CPU_PART if is_cpu(x.runtime) else _GPU_PART
+    n_parts = -(-n // length)
+    n_items = n_rows * n_parts * n_columns
+    wide = np.dtype(np.float32) if out.dtype == np.float16 else out.dtype
+    before = temporary(x.runtime, n_items if n_parts > 1 else 1, wide)
+    x, out = x.reshape(-1), out.reshape(-1)
+    if n_parts > 1:
+        totals = temporary(x.runtime, n_items, wide)
+        launch(kernels.total, n_items, x, totals, n_items, n, n_columns, n_parts, length)
+        _scan(operation, totals, before, Lines(n_rows, n_parts, n_columns))
+    launch(kernels.scan, n_items, x, before, out, n_items, n, n_columns, n_parts, length, n_before)
