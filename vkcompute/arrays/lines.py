@@ -13,11 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from vkcompute.jit.elementwise.elementwise import Elementwise
-from vkcompute.jit.kernel import PythonKernel
+from vkcompute.jit.kernel import PythonKernel, kernel
+from vkcompute.jit.library.ids import global_id
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.context import Context
-from vkcompute.runtime.runtime import runtime_of
 
 LOCAL_SIZE = 64
 _identity = Elementwise("x")
@@ -62,9 +62,28 @@ def flat(x: Array) -> Array:
 def converted(x: Array, dtype: npt.DTypeLike) -> Array:
     """Returns a copy with elements of this dtype, as by NumPy's astype."""
     copy = temporary(x.runtime, x.shape, dtype)
-    if x.size:
-        _identity(x, out=copy)
+    copy_into(x, copy)
     return copy
+
+
+def copy_into(source: Array, out: Array) -> None:
+    """Copies elements to an array or a view of the same shape, converted to its dtype."""
+    if out.size:
+        _identity(source, out=out)
+
+
+@kernel
+def _count_up(out: Any, n_items: int) -> None:
+    i = global_id(0)
+    if i < n_items:
+        out[i] = i
+
+
+def count_up(runtime: Context, n: int) -> Array:
+    """Returns the int32 from 0 to `n` - 1."""
+    out = temporary(runtime, n, np.int32)
+    launch(_count_up, n, out, n)
+    return out
 
 
 def index_dtype(runtime: Context) -> np.dtype[Any]:
@@ -77,19 +96,7 @@ def is_cpu(runtime: Context) -> bool:
     return runtime.device.physical.kind == "cpu"
 
 
-def launch(kernel: PythonKernel, n_items: int, *args: Any) -> None:
+def launch(chosen: PythonKernel, n_items: int, *args: Any) -> None:
     """Launches a kernel with one invocation per item, rounded up to whole workgroups."""
     if n_items:
-        kernel[-(-n_items // LOCAL_SIZE), LOCAL_SIZE](*args)
-
-
-def same_runtime(*arrays: Array) -> Any:
-    """Returns the runtime of the arrays.
-
-    Raises:
-        ValueError: they belong to several.
-    """
-    runtimes = [runtime_of(each) for each in arrays]
-    if any(each is not runtimes[0] for each in runtimes):
-        raise ValueError("the arrays belong to several runtimes; copy through the host: runtime.array(x.numpy())")
-    return runtimes[0]
+        chosen[-(-n_items // LOCAL_SIZE), LOCAL_SIZE](*args)

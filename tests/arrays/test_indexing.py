@@ -1,0 +1,180 @@
+"""Advanced indexing beside NumPy's: reads and assignments, by arrays of integers and masks among slices."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from drawn_arrays import dtypes_of, seeds, values, viewed
+from hypothesis import given
+from hypothesis import strategies as st
+
+import vkcompute as vc
+from vkcompute.arrays import indexing
+from vkcompute.arrays.gather import take, take_along_axis
+from vkcompute.arrays.scatter import put, put_along_axis
+
+
+def masks(gpu: vc.Runtime) -> bool:
+    """True if the device computes with bools in memory."""
+    return bool(dtypes_of(gpu, "bool"))
+
+
+@st.composite
+def indices(draw: Any, shape: tuple[int, ...], with_masks: bool) -> tuple[Any, ...]:
+    """Draws an index with at least one array: ints, slices, None and an ellipsis between arrays and masks."""
+    common = draw(st.sampled_from([(), (1,), (3,), (2, 3), (0,)]))
+    rng = np.random.default_rng(draw(seeds()))
+    found: list[Any] = []
+    kinds = ["slice", "int", "array", "array", "none"] + ["mask"] * with_masks
+    for n in shape:
+        kind = draw(st.sampled_from(kinds))
+        if kind == "none":
+            found.append(None)
+            kind = "array"
+        if kind == "int" and n:
+            found.append(int(rng.integers(-n, n)))
+        elif kind == "mask" and len(common) == 1:
+            mask = np.zeros(n, bool)
+            mask[rng.permutation(n)[: common[0]]] = True
+            found.append(mask if mask.sum() in (1, common[0]) else slice(None))
+        elif kind == "array" and (n or 0 in common):
+            found.append(rng.integers(-n, max(n, 1), common) if n else np.zeros(common, int))
+        else:
+            found.append(slice(None, None, draw(st.sampled_from([1, -1, 2]))))
+    place = draw(st.integers(0, len(found)))
+    rest = draw(st.integers(0, len(found) - place))
+    if all(isinstance(each, slice) for each in found[place : place + rest]):
+        found[place : place + rest] = [Ellipsis]
+    if not any(isinstance(each, np.ndarray) for each in found):
+        found.append(True)
+    return tuple(found)
+
+
+def on_device(gpu: vc.Runtime, index: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Makes device arrays of every other array."""
+    wide = bool(dtypes_of(gpu, "int64"))
+    found: list[Any] = []
+    for place, each in enumerate(index):
+        if isinstance(each, np.ndarray) and place % 2:
+            each = gpu.array(each if wide or each.dtype == bool else each.astype(np.int32))
+        found.append(each)
+    return tuple(found)
+
+
+@given(data=st.data(), seed=seeds())
+def test_reads_and_assignments(gpu: vc.Runtime, data: Any, seed: int) -> None:
+    dtype = data.draw(st.sampled_from(dtypes_of(gpu, "int32 float32 float64 int8 float16")))
+    shape = tuple(data.draw(st.lists(st.integers(0, 7), min_size=1, max_size=4)))
+    rng = np.random.default_rng(seed)
+    x, array = viewed(data, gpu, values(rng, shape, dtype))
+    index = data.draw(indices(x.shape, masks(gpu)))
+    expected = x[index]
+    np.testing.assert_array_equal(indexing.get(array, on_device(gpu, index)).numpy(), expected)
+    some = values(rng, data.draw(st.sampled_from([expected.shape, expected.shape[1:], ()])), dtype)
+    x = x.copy()
+    x[index] = some
+    indexing.put(array, on_device(gpu, index), gpu.array(some))
+    np.testing.assert_array_equal(array.numpy(), x)
+
+
+@pytest.mark.parametrize("n", [1, 64, 5000])
+def test_of_repeated_indices_the_last_is_assigned(gpu: vc.Runtime, n: int) -> None:
+    rng = np.random.default_rng(n)
+    x, at, new = np.zeros((100, 2), np.int32), rng.integers(-100, 100, n), np.arange(2 * n, dtype=np.int32)
+    array = gpu.array(x)
+    x[at] = new.reshape(n, 2)
+    indexing.put(array, at, gpu.array(new.reshape(n, 2)))
+    np.testing.assert_array_equal(array.numpy(), x)
+
+
+def test_values_that_overlap_the_target(gpu: vc.Runtime) -> None:
+    x = np.arange(1000, dtype=np.int32)
+    array = gpu.array(x)
+    x[np.arange(1000)] = x[::-1].copy()
+    indexing.put(array, np.arange(1000), array[::-1])
+    np.testing.assert_array_equal(array.numpy(), x)
+
+
+@given(data=st.data(), seed=seeds())
+def test_take(gpu: vc.Runtime, data: Any, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    x, array = viewed(data, gpu, values(rng, data.draw(st.sampled_from([(7,), (3, 5), (2, 3, 4)])), "float32"))
+    axis, mode = (
+        data.draw(st.none() | st.integers(0, x.ndim - 1)),
+        data.draw(st.sampled_from(["raise", "wrap", "clip"])),
+    )
+    n = x.size if axis is None else x.shape[axis]
+    reach = n if mode == "raise" else 3 * n
+    kind = data.draw(st.sampled_from(dtypes_of(gpu, "int32 uint32 int8 uint64 int64")))
+    at = rng.integers(0 if kind[0] == "u" else -reach, reach, (2, 3)).astype(kind)
+    found = take(array, gpu.array(at), axis, mode).numpy()
+    np.testing.assert_array_equal(found, np.take(x, at.astype(np.int64), axis, mode=mode))
+
+
+@given(data=st.data(), seed=seeds())
+def test_along_an_axis(gpu: vc.Runtime, data: Any, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    x, array = viewed(data, gpu, values(rng, (3, 4, 5), "int32"))
+    axis = data.draw(st.integers(-3, 2))
+    shape = [n if at == axis % 3 else data.draw(st.sampled_from([1, n])) for at, n in enumerate(x.shape)]
+    shape[axis] = data.draw(st.integers(0, 6))
+    at = rng.integers(-x.shape[axis], x.shape[axis], shape).astype(np.int32)
+    found = take_along_axis(array, gpu.array(at), axis)
+    np.testing.assert_array_equal(found.numpy(), np.take_along_axis(x, at, axis))
+    x = x.copy()
+    np.put_along_axis(x, at, 7, axis)
+    put_along_axis(array, gpu.array(at), gpu.array(np.int32(7)), axis)
+    np.testing.assert_array_equal(array.numpy(), x)
+
+
+def test_put_repeats_values(gpu: vc.Runtime) -> None:
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    array = gpu.array(x)
+    np.put(x, [0, 5, -1, 5], [-1, -2, -3])
+    put(array, gpu.array(np.array([0, 5, -1, 5], np.int32)), gpu.array(np.array([-1, -2, -3], np.int32)))
+    np.testing.assert_array_equal(array.numpy(), x)
+
+
+@pytest.mark.parametrize("at", [[0, 4], [0, -5, 1], [2**31 - 1], [-(2**31)], [2**40]])
+def test_an_index_out_of_range_is_an_error_of_the_result(gpu: vc.Runtime, at: list[int]) -> None:
+    found = indexing.get(gpu.zeros((3, 4)), (slice(None), np.array(at)))
+    worst = max(at, key=lambda n: n - 3 if n > 0 else -4 - n)
+    clipped = min(worst, 2**31 - 1)
+    with pytest.raises(IndexError, match=rf"index {clipped} is out of bounds for axis 1 with size 4"):
+        found.numpy()
+
+
+def test_elements_with_an_index_out_of_range_are_not_assigned(gpu: vc.Runtime) -> None:
+    x = gpu.zeros(4, np.int32)
+    done = x[2:]
+    indexing.put(x, np.array([1, 9]), gpu.array(np.array([5, 6], np.int32)))
+    with pytest.raises(IndexError, match="index 9 is out of bounds for axis 0 with size 4"):
+        x.numpy()
+    done.fill(0)
+
+
+_WRONG = [
+    ((np.array([0]), np.array([0]), np.array([0])), "too many indices"),
+    ((np.array([0, 1]), np.array([0, 1, 2])), "could not be broadcast"),
+    ((np.array([0.5]),), "integer"),
+    ((3, np.array([0])), "index 3 is out of bounds for axis 0 with size 3"),
+    ((..., np.array([0]), ...), "single ellipsis"),
+    ((np.array([True, False]),), "boolean index did not match"),
+]
+
+
+@pytest.mark.parametrize(("index", "message"), _WRONG)
+def test_wrong_indices(gpu: vc.Runtime, index: Any, message: str) -> None:
+    with pytest.raises(IndexError, match=message):
+        indexing.get(gpu.zeros((3, 4)), index)
+    with pytest.raises(IndexError):
+        np.zeros((3, 4))[index]
+
+
+def test_many_axes(gpu: vc.Runtime) -> None:
+    x = np.arange(math.prod((2, 3, 2, 2, 3, 2)), dtype=np.int32).reshape(2, 3, 2, 2, 3, 2)
+    index = (slice(None), np.array([0, 2]), ..., np.array([[1], [2]]), 1)
+    np.testing.assert_array_equal(indexing.get(gpu.array(x), index).numpy(), x[index])

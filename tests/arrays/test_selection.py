@@ -1,0 +1,103 @@
+"""nonzero, masks, compress, counts, repeat and searchsorted beside NumPy's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from drawn_arrays import dtypes_of, seeds, shapes, values, viewed
+from hypothesis import given
+from hypothesis import strategies as st
+
+import vkcompute as vc
+from vkcompute.arrays.search import searchsorted
+from vkcompute.arrays.selection import compress, count_nonzero, flatnonzero, masked, nonzero, repeat
+
+
+@given(data=st.data(), shape=shapes(), seed=seeds())
+def test_nonzero(gpu: vc.Runtime, data: Any, shape: tuple[int, ...], seed: int) -> None:
+    dtype = data.draw(st.sampled_from(dtypes_of(gpu, "bool int32 float32 float16")))
+    x, array = viewed(data, gpu, values(np.random.default_rng(seed), shape, dtype))
+    for found, expected in zip(nonzero(array), np.nonzero(x), strict=True):
+        np.testing.assert_array_equal(found.numpy(), expected)
+    np.testing.assert_array_equal(flatnonzero(array).numpy(), np.flatnonzero(x))
+    axis = data.draw(st.none() | st.integers(0, x.ndim - 1))
+    np.testing.assert_array_equal(count_nonzero(array, axis).numpy(), np.count_nonzero(x, axis))
+
+
+@given(data=st.data(), shape=shapes(), seed=seeds())
+def test_masks(gpu: vc.Runtime, data: Any, shape: tuple[int, ...], seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    dtype = data.draw(st.sampled_from(dtypes_of(gpu, "int32 float32 float64 int8 bool")))
+    x, array = viewed(data, gpu, values(rng, shape, dtype))
+    mask = rng.random(x.shape) < rng.random()
+    chosen = gpu.array(mask if dtypes_of(gpu, "bool") else mask.astype(np.int32))
+    np.testing.assert_array_equal(masked(array, chosen).numpy(), x[mask])
+
+
+@pytest.mark.parametrize("n", [0, 1, 31, 32, 33, 256, 257, 70_000])
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+def test_sizes_of_masks(gpu: vc.Runtime, n: int, share: float) -> None:
+    rng = np.random.default_rng(n)
+    x, mask = rng.random(n, np.float32), rng.random(n) < share
+    found = masked(gpu.array(x), gpu.array(mask.astype(np.int32)))
+    np.testing.assert_array_equal(found.numpy(), x[mask])
+
+
+@given(data=st.data(), seed=seeds())
+def test_compress(gpu: vc.Runtime, data: Any, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    x, array = viewed(data, gpu, values(rng, (3, 5, 2), "int32"))
+    axis = data.draw(st.none() | st.integers(-3, 2))
+    n = x.size if axis is None else x.shape[axis]
+    condition = rng.integers(0, 2, data.draw(st.integers(0, n)), np.int32)
+    found = compress(gpu.array(condition), array, axis).numpy()
+    np.testing.assert_array_equal(found, np.compress(condition, x, axis))
+
+
+@given(data=st.data(), seed=seeds())
+def test_repeat(gpu: vc.Runtime, data: Any, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    x, array = viewed(data, gpu, values(rng, data.draw(st.sampled_from([(7,), (3, 4), (0, 2)])), "float32"))
+    axis = data.draw(st.none() | st.integers(0, x.ndim - 1))
+    n = x.size if axis is None else x.shape[axis]
+    times = data.draw(st.integers(0, 4))
+    np.testing.assert_array_equal(repeat(array, times, axis).numpy(), np.repeat(x, times, axis))
+    each = rng.integers(0, 4, data.draw(st.sampled_from([n, 1])), np.int32)
+    np.testing.assert_array_equal(repeat(array, gpu.array(each), axis).numpy(), np.repeat(x, each, axis))
+
+
+@given(data=st.data(), seed=seeds())
+def test_searchsorted(gpu: vc.Runtime, data: Any, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    kinds = st.sampled_from(dtypes_of(gpu, "int32 float32 uint32 int8 float64"))
+    x = values(rng, data.draw(st.sampled_from([0, 1, 2, 63, 1000])), data.draw(kinds))
+    wanted, given_values = viewed(data, gpu, values(rng, (11, 3), data.draw(st.just(x.dtype.name) | kinds)))
+    if np.result_type(x, wanted).name not in dtypes_of(gpu, "int32 float32 uint32 int8 float64 int64 int16"):
+        return
+    side, order = data.draw(st.sampled_from(["left", "right"])), np.argsort(x, kind="stable").astype(np.int32)
+    expected = np.searchsorted(x, wanted, side, order)
+    np.testing.assert_array_equal(searchsorted(gpu.array(x[order]), given_values, side).numpy(), expected)
+    found = searchsorted(gpu.array(x), given_values, side, gpu.array(order))
+    np.testing.assert_array_equal(found.numpy(), expected)
+
+
+def test_errors(gpu: vc.Runtime) -> None:
+    x, two = gpu.zeros((2, 3)), gpu.zeros(2, np.int32)
+    for call, message in [
+        (lambda: nonzero(gpu.zeros(())), "axes"),
+        (lambda: compress(gpu.zeros((1, 2)), x), "one axis"),
+        (lambda: repeat(x, -1), "negative"),
+        (lambda: repeat(x, gpu.array(np.array([1, -2], np.int32)), 0), "negative"),
+        (lambda: repeat(x, two, 1), r"one per element \(3\)"),
+        (lambda: searchsorted(x, two), "one axis"),
+        (lambda: searchsorted(two, two, "middle"), "'left' or 'right'"),
+        (lambda: searchsorted(two, two, sorter=gpu.zeros(3, np.int32)), "sorter"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            call()
+    with pytest.raises(IndexError, match="shape of the array"):
+        masked(x, two)
+    with pytest.raises(IndexError, match="index 4 is out of bounds for axis 0 with size 2"):
+        compress(gpu.array(np.array([0, 1, 0, 0, 1], np.int32)), x, 0).numpy()

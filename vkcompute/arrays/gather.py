@@ -1,0 +1,198 @@
+"""Gathering of elements by arrays of indices: `take`, `take_along_axis`.
+
+Elements are moved as bits: those of 8 bytes as two words, so that any device gathers them.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from vkcompute.arrays.lines import Lines, axis_of, contiguous, flat, launch, lines_along
+from vkcompute.jit.kernel import kernel
+from vkcompute.jit.launching.completion import Words, expect
+from vkcompute.jit.library import atomic
+from vkcompute.jit.library.ids import global_id
+from vkcompute.runtime.graphs.graph import temporary
+from vkcompute.runtime.memory.array import Array, empty
+from vkcompute.runtime.runtime import runtime_of
+
+_FAULT_WORDS = 64
+_MOST = 2**31 - 1
+_MODES = {"raise": 0, "wrap": 1, "clip": 2}
+
+
+@kernel
+def _wrap_signed(indices: Any, at: Any, faults: Any, n_items: int, n: int, is_combined: int, mode: int) -> None:
+    """Counts negative indices from 0, and combines them with those of the axes before.
+
+    The largest excess on each side goes to `faults`.
+    """
+    i = global_id(0)
+    if i < n_items:
+        found = indices[i]
+        if mode == 1:
+            found = found % n
+        elif mode == 2:
+            found = min(max(found, 0), n - 1)
+        if found < -n:
+            atomic.max(faults, 1, np.uint32(min(-n - found, _MOST)))
+        elif found >= n:
+            atomic.max(faults, 0, np.uint32(min(found - n + 1, _MOST)))
+        if found < -n or found >= n:
+            at[i] = -1
+        elif is_combined == 0 or at[i] >= 0:
+            at[i] = is_combined * at[i] * n + np.int32(found + n if found < 0 else found)
+
+
+@kernel
+def _wrap_unsigned(indices: Any, at: Any, faults: Any, n_items: int, n: int, is_combined: int, mode: int) -> None:
+    """As for signed indices."""
+    i = global_id(0)
+    if i < n_items:
+        found = indices[i]
+        limit = np.uint32(n)
+        if mode == 1:
+            found = found % limit
+        elif mode == 2 and found >= limit:
+            found = limit - np.uint32(1)
+        if found >= limit:
+            atomic.max(faults, 0, np.uint32(min(found - limit, np.uint32(_MOST - 1))) + np.uint32(1))
+            at[i] = -1
+        elif is_combined == 0 or at[i] >= 0:
+            at[i] = is_combined * at[i] * n + np.int32(found)
+
+
+def wrapped(indices: Array, n: int, axis: int = 0, mode: str = "raise", before: Array | None = None) -> Array:
+    """Returns indices along an axis of length `n` as int32, counted from 0, along one axis.
+
+    An index out of range fails the launch: the error is raised where its results are read. The index is -1 then, at
+    which `gather` reads any element, and `scatter` stores none.
+
+    Args:
+        indices: of any integer dtype.
+        axis: for the error.
+        mode: "raise", or "wrap" and "clip" as in NumPy's take.
+        before: indices along the axes before, which are combined to indices along all of these axes.
+
+    Raises:
+        IndexError: there are indices, but no elements; or later, an index is out of range.
+        TypeError: the indices are no integers.
+        ValueError: there is no such mode.
+    """
+    if indices.dtype.kind not in "iu":
+        raise IndexError(f"arrays used as indices must be of integer (or boolean) type; got {indices.dtype}")
+    if mode not in _MODES:
+        raise ValueError(f"mode is one of {', '.join(_MODES)}; got {mode!r}")
+    if indices.size and not n:
+        raise IndexError(f"cannot do a non-empty take from an axis without elements: axis {axis} has size 0")
+    chosen = _wrap_signed if indices.dtype.kind == "i" else _wrap_unsigned
+    found = temporary(indices.runtime, indices.size, np.int32) if before is None else before
+    indices = flat(indices)
+
+    def read(words: Words) -> Exception | None:
+        above, below = int(words[0]), int(words[1])
+        words[:2] = 0
+        worst = n - 1 + above if above else -n - below
+        return IndexError(f"index {worst} is out of bounds for axis {axis} with size {n}") if above or below else None
+
+    def run(faults: Array) -> Any:
+        groups = -(-indices.size // 64)
+        return chosen[groups, 64](indices, found, faults, indices.size, n, int(before is not None), _MODES[mode])
+
+    if indices.size:
+        expect(runtime_of(indices), _FAULT_WORDS, read, run)
+    return found
+
+
+@kernel
+def _gather(x: Any, at: Any, out: Any, n_items: int, n: int, n_indices: int, n_columns: int) -> None:
+    i = global_id(0)
+    if i < n_items:
+        column, line = i % n_columns, i // n_columns
+        out[i] = x[(line // n_indices * n + max(at[line % n_indices], 0)) * n_columns + column]
+
+
+@kernel
+def _gather_elements(x: Any, at: Any, out: Any, n_items: int) -> None:
+    i = global_id(0)
+    if i < n_items:
+        out[i] = x[max(at[i], 0)]
+
+
+@kernel
+def _along(at: Any, out: Any, n_items: int, n: int, n_indices: int, n_columns: int) -> None:
+    """Makes an index along an axis one of the whole array."""
+    i = global_id(0)
+    if i < n_items:
+        out[i] = (i // n_columns // n_indices * n + at[i]) * n_columns + i % n_columns if at[i] >= 0 else -1
+
+
+def words(x: Array) -> tuple[Array, int]:
+    """Returns contiguous elements along one axis, those of 8 bytes as words, and the number of words of one."""
+    if x.dtype.itemsize == 8:
+        return x.reshape(-1).view(np.uint32), 2
+    return x.reshape(-1).view(np.uint32) if x.dtype.itemsize == 4 else x.reshape(-1), 1
+
+
+def gather(x: Array, at: Array, lines: Lines, out: Array) -> Array:
+    """Stores the elements at indices along lines into `out`.
+
+    Args:
+        x: contiguous, of these lines.
+        at: int32, made by `wrapped`.
+        out: contiguous, of n_rows * indices * n_columns elements.
+    """
+    if not out.size:
+        return out
+    (source, n_words), (target, _) = words(x), words(out)
+    n_columns = lines.n_columns * n_words
+    if n_columns == 1 and lines.n_rows == 1:
+        launch(_gather_elements, target.size, source, at, target, target.size)
+    else:
+        launch(_gather, target.size, source, at, target, target.size, lines.n, at.size, n_columns)
+    return out
+
+
+def take(x: Array, indices: Array, axis: int | None = None, mode: str = "raise") -> Array:
+    """Returns the elements at these indices along an axis, as NumPy's take; without an axis, of the flattened array.
+
+    Raises:
+        IndexError, TypeError, ValueError: as `wrapped` and `axis_of`.
+    """
+    if axis is None:
+        x, axis = flat(x), 0
+    axis = axis_of(axis, x.ndim)
+    lines = lines_along(x.shape, axis)
+    at = wrapped(indices, lines.n, axis, mode)
+    out = empty(x.runtime, (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]), x.dtype)
+    return gather(contiguous(x), at, lines, out)
+
+
+def positions_along(shape: tuple[int, ...], indices: Array, axis: int) -> Array:
+    """Returns indices along an axis as indices of the flattened array of this shape, which has the other lengths."""
+    lines = lines_along(shape, axis)
+    at = wrapped(indices, lines.n, axis)
+    found = temporary(at.runtime, at.size, np.int32)
+    launch(_along, at.size, at, found, at.size, lines.n, indices.shape[axis], lines.n_columns)
+    return found
+
+
+def take_along_axis(x: Array, indices: Array, axis: int) -> Array:
+    """Returns the elements at indices along an axis, one per line, as NumPy's take_along_axis.
+
+    Raises:
+        IndexError: an index is out of range, or no integer.
+        ValueError: the numbers of axes differ, or the other lengths do not broadcast.
+    """
+    axis = axis_of(axis, x.ndim)
+    if indices.ndim != x.ndim:
+        raise ValueError(f"indices and array have the same number of axes; got {indices.ndim} and {x.ndim}")
+    others = [[1 if at == axis else n for at, n in enumerate(each.shape)] for each in (x, indices)]
+    common = np.broadcast_shapes(*map(tuple, others))
+    shapes = [(*common[:axis], each.shape[axis], *common[axis + 1 :]) for each in (x, indices)]
+    out = empty(x.runtime, shapes[1], x.dtype)
+    at = positions_along(shapes[0], indices.broadcast_to(shapes[1]), axis)
+    return gather(contiguous(x.broadcast_to(shapes[0])), at, Lines(1, prod(shapes[0]), 1), out)

@@ -1,0 +1,230 @@
+"""Indexing by arrays of integers and by masks, as NumPy's advanced indexing.
+
+The indexed axes of a view become adjacent, and their indices are combined to one index along all of them.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from operator import index as to_int
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from vkcompute.arrays.gather import gather, wrapped
+from vkcompute.arrays.lines import Lines, contiguous, count_up
+from vkcompute.arrays.scatter import prepared, scatter, write_back
+from vkcompute.arrays.selection import Selected, masked, nonzero
+from vkcompute.runtime.memory.array import Array, empty
+
+_GAP = object()
+"""Stands for an ellipsis without axes."""
+
+
+class _Part(NamedTuple):
+    """Indices along one axis of the view, or along none of length 1 where they are None.
+
+    Attributes:
+        axis: of the view.
+        original: axis of the array, for errors.
+    """
+
+    axis: int
+    indices: Array | None
+    original: int
+
+
+class _Plan(NamedTuple):
+    """The lines of a view that indices select from.
+
+    Attributes:
+        view: the array with the indexed axes adjacent.
+        at: indices along all of these.
+        lines: the lengths before, along and after them.
+        shape: of the result.
+    """
+
+    view: Array
+    at: Array
+    lines: Lines
+    shape: tuple[int, ...]
+
+
+def is_advanced(index: Any) -> bool:
+    """True if an index has arrays, lists or bools, so that the result is no view."""
+    parts = index if isinstance(index, tuple) else (index,)
+    return any(not (part is None or part is Ellipsis or isinstance(part, slice) or _is_int(part)) for part in parts)
+
+
+def get(x: Array, index: Any) -> Array:
+    """Returns the elements that an advanced index selects, as a new array: `x[index]` of NumPy.
+
+    It waits for the number of true elements of a mask. An index out of range fails the launch.
+
+    Raises:
+        IndexError: an index is no integer or bool, there are too many, or a mask has another shape.
+    """
+    if isinstance(index, Array) and index.dtype == bool and index.shape == x.shape:
+        return masked(x, index) if x.shape else masked(x.reshape(1), index.reshape(1))
+    plan = _planned(x, index)
+    return gather(contiguous(plan.view), plan.at, plan.lines, empty(x.runtime, plan.shape, x.dtype))
+
+
+def put(x: Array, index: Any, values: Array) -> None:
+    """Assigns values to the elements that an advanced index selects: `x[index] = values` of NumPy.
+
+    Raises:
+        IndexError: as `get`.
+        ValueError: the values do not broadcast to the selected elements, or `x` is a view by `broadcast_to`.
+    """
+    x.refuse_broadcast()
+    plan = _planned(x, index)
+    given = prepared(values, x, plan.shape)
+    target = contiguous(plan.view)
+    scatter(target, plan.at, plan.lines, given)
+    write_back(plan.view, target)
+
+
+def _planned(x: Array, index: Any) -> _Plan:
+    """Resolves an index with at least one array, list or bool."""
+    basic, parts, adjacent = _split(x, index if isinstance(index, tuple) else (index,))
+    view = x[basic]
+    axes = [part.axis for part in parts]
+    if not adjacent:
+        others = [axis for axis in range(view.ndim) if axis not in axes]
+        view, axes = view.transpose((*axes, *others)), list(range(len(axes)))
+    start, stop = axes[0], axes[-1] + 1
+    lengths = view.shape[start:stop]
+    found = [part.indices for part in parts if part.indices is not None]
+    try:
+        common = np.broadcast_shapes(*[each.shape for each in found])
+    except ValueError:
+        shapes = " ".join(str(each.shape) for each in found)
+        raise IndexError(f"shape mismatch: indexing arrays could not be broadcast together; got {shapes}") from None
+    at = _combined(parts, lengths, common)
+    lines = Lines(prod(view.shape[:start]), prod(lengths), prod(view.shape[stop:]))
+    return _Plan(view, at, lines, (*view.shape[:start], *common, *view.shape[stop:]))
+
+
+def _combined(parts: list[_Part], lengths: tuple[int, ...], common: tuple[int, ...]) -> Array:
+    """Returns indices along all indexed axes."""
+    at: Array | None = None
+    for part, n in zip(parts, lengths, strict=True):
+        if part.indices is not None:
+            at = wrapped(part.indices.broadcast_to(common), n, part.original, before=at)
+    assert at is not None
+    return at
+
+
+def _split(x: Array, index: tuple[Any, ...]) -> tuple[tuple[Any, ...], list[_Part], bool]:
+    """Returns the basic index, the advanced parts of the view that it gives, and whether these are adjacent.
+
+    In NumPy, an ellipsis separates them even if it stands for no axes.
+    """
+    gap: list[Any] = [_GAP]
+    items = [each for given in _expanded(x, index) for each in given or gap]
+    basic: list[Any] = []
+    parts: list[_Part] = []
+    places: list[int] = []
+    original = 0
+    for place, item in enumerate(items):
+        if item is _GAP:
+            continue
+        if item is None or isinstance(item, slice):
+            basic.append(item)
+            original += item is not None
+            continue
+        places.append(place)
+        if isinstance(item, bool):
+            parts.append(_Part(len(basic), count_up(x.runtime, int(item)), original))
+            basic.append(None)
+            continue
+        if isinstance(item, int):
+            n = x.shape[original]
+            if not -n <= item < n:
+                raise IndexError(f"index {item} is out of bounds for axis {original} with size {n}")
+            parts.append(_Part(len(basic), None, original))
+            basic.append(slice(item % n, item % n + 1))
+        else:
+            parts.append(_Part(len(basic), item, original))
+            basic.append(slice(None))
+        original += 1
+    return tuple(basic), parts, places == list(range(places[0], places[-1] + 1))
+
+
+def _is_int(item: Any) -> bool:
+    return isinstance(item, (int, np.integer)) and not isinstance(item, bool)
+
+
+def _expanded(x: Array, index: tuple[Any, ...]) -> list[list[Any]]:
+    """Returns the items of an index: slices for an ellipsis, an array per axis of a mask, device arrays of others."""
+    found = [_item(x, part) for part in index]
+    n_axes = sum(_n_axes(part) for part in found)
+    if n_axes > x.ndim:
+        raise IndexError(f"too many indices for array: array is {x.ndim}-dimensional, but {n_axes} were indexed")
+    ellipses = [place for place, part in enumerate(found) if part is Ellipsis]
+    if len(ellipses) > 1:
+        raise IndexError("an index can only have a single ellipsis ('...')")
+    if not ellipses:
+        ellipses, found = [len(found)], [*found, Ellipsis]
+    rest = [slice(None)] * (x.ndim - n_axes)
+    expanded: list[list[Any]] = []
+    axis = 0
+    for part in found:
+        if part is Ellipsis:
+            expanded.append(rest)
+            axis += len(rest)
+        elif isinstance(part, Array) and part.dtype == bool:
+            expanded.append(_of_mask(x, part, axis))
+            axis += part.ndim
+        else:
+            expanded.append([part])
+            axis += _n_axes(part)
+    return expanded
+
+
+def _n_axes(part: Any) -> int:
+    """Returns the number of axes that an item indexes."""
+    if isinstance(part, Array):
+        return part.ndim if part.dtype == bool else 1
+    return 0 if part is None or part is Ellipsis or isinstance(part, bool) else 1
+
+
+def _item(x: Array, part: Any) -> Any:
+    """Converts an item of an index to an int, a bool, a device array, or what basic indexing takes."""
+    if part is None or part is Ellipsis or isinstance(part, (slice, bool)):
+        return part
+    if isinstance(part, Array):
+        if part.runtime is not x.runtime:
+            raise ValueError("an index belongs to another runtime; copy through the host: runtime.array(index.numpy())")
+        return bool(part) if part.dtype == bool and not part.shape else part
+    if _is_int(part):
+        return to_int(part)
+    host = np.asarray(part)
+    if host.dtype == bool and not host.shape:
+        return bool(host)
+    if not host.size and not isinstance(part, np.ndarray):
+        host = host.astype(np.int32)
+    if host.dtype != bool and host.dtype.kind not in "iu":
+        raise IndexError(f"arrays used as indices must be of integer (or boolean) type; got {host.dtype}")
+    return x.runtime.array(_narrowed(host) if host.dtype.itemsize == 8 else host)  # type: ignore[attr-defined]
+
+
+def _narrowed(host: Any) -> Any:
+    """Returns indices as int32, so that any device takes them; those beyond stay beyond all axes."""
+    return np.clip(host, -(2**31), 2**31 - 1).astype(np.int32)
+
+
+def _of_mask(x: Array, mask: Array, axis: int) -> list[Array]:
+    """Returns the indices of the true elements of a mask along axes from this one.
+
+    Raises:
+        IndexError: the lengths differ.
+    """
+    for at, (n, length) in enumerate(zip(mask.shape, x.shape[axis:], strict=False)):
+        if n != length:
+            raise IndexError(
+                f"boolean index did not match indexed array along axis {axis + at}; size of axis is {length} but size "
+                f"of corresponding boolean axis is {n}"
+            )
+    return [Selected(mask).indices()] if mask.ndim == 1 else list(nonzero(mask))

@@ -1,0 +1,63 @@
+"""Binary search in sorted elements."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from vkcompute.arrays.gather import take
+from vkcompute.arrays.lines import converted, flat, index_dtype, launch
+from vkcompute.jit.kernel import kernel
+from vkcompute.jit.library.ids import global_id
+from vkcompute.runtime.memory.array import Array, empty
+
+
+def _precedes(a: Any, b: Any) -> Any:
+    """Returns True if a sorts before b; NaN is last."""
+    return a < b or (b != b and a == a)
+
+
+@kernel
+def _search(x: Any, values: Any, out: Any, n_items: int, n: int, is_right: int) -> None:
+    i = global_id(0)
+    if i < n_items:
+        value, low, high = values[i], 0, n
+        for _ in range(32):
+            if low < high:
+                middle = low + (high - low) // 2
+                here = x[middle]
+                is_before = not _precedes(value, here) if is_right == 1 else _precedes(here, value)
+                low, high = (middle + 1, high) if is_before else (low, middle)
+        out[i] = low
+
+
+def searchsorted(
+    x: Array, values: Array, side: str = "left", sorter: Array | None = None, *, dtype: np.dtype[Any] | None = None
+) -> Array:
+    """Returns the indices at which values are inserted into sorted elements, as NumPy's searchsorted.
+
+    Args:
+        side: "left" for the first such index, "right" for the last.
+        sorter: indices that sort `x`.
+        dtype: of the indices; that of `index_dtype` by default.
+
+    Raises:
+        ValueError: `x` has not one axis, `side` is another, or the sorter has another length.
+    """
+    if x.ndim != 1:
+        raise ValueError(f"searchsorted takes sorted elements along one axis; got the shape {x.shape}")
+    if side not in ("left", "right"):
+        raise ValueError(f"side is 'left' or 'right'; got {side!r}")
+    if sorter is not None:
+        if sorter.shape != x.shape:
+            raise ValueError(f"a sorter has one index per element; got the shape {sorter.shape} for {x.shape}")
+        x = take(x, sorter)
+    common = np.result_type(x.dtype, values.dtype)
+    given = [each if each.dtype == common else converted(each, common) for each in (x, values)]
+    out = empty(values.runtime, values.shape, dtype or index_dtype(values.runtime))
+    if not x.size:
+        return out.fill(0) if out.size else out
+    args = flat(given[0]), flat(given[1]), out.reshape(-1), out.size, x.size, int(side == "right")
+    launch(_search, out.size, *args)
+    return out

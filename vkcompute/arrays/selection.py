@@ -1,0 +1,201 @@
+"""Selection of elements by a condition: nonzero, compress, repeat.
+
+The size of a result depends on the data, so these functions wait for its computation.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from vkcompute.arrays.gather import gather, take, words
+from vkcompute.arrays.lines import Lines, axis_of, contiguous, copy_into, flat, index_dtype, is_cpu, launch, lines_along
+from vkcompute.arrays.scans import cumulative
+from vkcompute.arrays.search import searchsorted
+from vkcompute.jit.elementwise.elementwise import Elementwise
+from vkcompute.jit.elementwise.reduction import reduce
+from vkcompute.jit.kernel import kernel
+from vkcompute.jit.library.ids import global_id
+from vkcompute.runtime.graphs.graph import temporary
+from vkcompute.runtime.memory.array import Array, empty
+
+_CPU_PART, _GPU_PART = 256, 32
+"""Elements of a part, which one invocation selects from."""
+
+_unraveled = Elementwise("at // stride % length", "at, stride, length")
+_count = reduce("a + b", 0, map="1 if x != 0 else 0")
+_least = reduce("min(a, b)", 0)
+
+
+@kernel
+def _count_parts(mask: Any, counts: Any, n_items: int, n: int, length: int) -> None:
+    i = global_id(0)
+    if i < n_items:
+        first, count = i * length, 0
+        for k in range(min(length, n - first)):
+            count += 1 if mask[first + k] != 0 else 0
+        counts[i] = count
+
+
+@kernel
+def _select(mask: Any, starts: Any, x: Any, out: Any, n_items: int, n: int, length: int) -> None:
+    """Stores the elements of `x` at which the mask is true, those of each part from its start."""
+    i = global_id(0)
+    if i < n_items:
+        first, target = i * length, starts[i]
+        for k in range(min(length, n - first)):
+            if mask[first + k] != 0:
+                out[target] = x[first + k]
+                target += 1
+
+
+@kernel
+def _select_indices(mask: Any, starts: Any, out: Any, n_items: int, n: int, length: int) -> None:
+    """Stores the indices at which the mask is true."""
+    i = global_id(0)
+    if i < n_items:
+        first, target = i * length, starts[i]
+        for k in range(min(length, n - first)):
+            if mask[first + k] != 0:
+                out[target] = first + k
+                target += 1
+
+
+class Selected:
+    """The true elements of a mask, which are counted in parts.
+
+    Attributes:
+        count: number of true elements; the constructor waits for it.
+    """
+
+    def __init__(self, mask: Array) -> None:
+        self._mask, self.count = flat(mask), 0
+        self._length = _CPU_PART if is_cpu(mask.runtime) else _GPU_PART
+        self._n_parts = -(-mask.size // self._length)
+        if mask.size:
+            counts = temporary(mask.runtime, self._n_parts, np.int32)
+            launch(_count_parts, self._n_parts, self._mask, counts, self._n_parts, mask.size, self._length)
+            self._starts = cumulative(counts, "sum", 0, np.int32, include_initial=True)
+            self.count = int(self._starts[-1])
+
+    def indices(self) -> Array:
+        """Returns the indices of the true elements in row-major order, int32."""
+        out = empty(self._mask.runtime, self.count, np.int32)
+        if self.count:
+            args = self._mask, self._starts, out, self._n_parts, self._mask.size, self._length
+            launch(_select_indices, self._n_parts, *args)
+        return out
+
+    def elements(self, x: Array) -> Array:
+        """Returns the elements of an array with as many elements as the mask."""
+        out = empty(x.runtime, self.count, x.dtype)
+        if not self.count:
+            return out
+        (source, n_words), (target, _) = words(contiguous(x)), words(out)
+        if n_words > 1:
+            return gather(contiguous(x), self.indices(), Lines(1, x.size, 1), out)
+        args = self._mask, self._starts, source, target, self._n_parts, x.size, self._length
+        launch(_select, self._n_parts, *args)
+        return out
+
+
+def flatnonzero(x: Array) -> Array:
+    """Returns the indices of elements other than 0 in the flattened array."""
+    found = Selected(x).indices()
+    out = empty(x.runtime, found.shape, index_dtype(x.runtime))
+    copy_into(found, out)
+    return out
+
+
+def nonzero(x: Array) -> tuple[Array, ...]:
+    """Returns the indices of elements other than 0 in row-major order, an array per axis, as NumPy's nonzero.
+
+    Raises:
+        ValueError: the array has no axes.
+    """
+    if not x.shape:
+        raise ValueError("nonzero takes an array with axes; got one of shape (); reshape it to (1,)")
+    found, result = Selected(x).indices(), []
+    for axis, n in enumerate(x.shape):
+        out = empty(x.runtime, found.shape, index_dtype(x.runtime))
+        if found.size:
+            _unraveled(found, lines_along(x.shape, axis).n_columns, n, out=out)
+        result.append(out)
+    return tuple(result)
+
+
+def masked(x: Array, mask: Array) -> Array:
+    """Returns the elements at which a mask of the same shape is true, in row-major order, as `x[mask]` of NumPy."""
+    if mask.shape != x.shape:
+        raise IndexError(f"a mask has the shape of the array; got {mask.shape} for {x.shape}")
+    return Selected(mask).elements(x)
+
+
+def compress(condition: Array, x: Array, axis: int | None = None) -> Array:
+    """Returns the slices along an axis for which a condition is true, as NumPy's compress.
+
+    Raises:
+        ValueError: the condition has not one axis, or there is no such axis.
+        IndexError: a condition is true beyond the end of the axis.
+    """
+    if condition.ndim != 1:
+        raise ValueError(f"a condition has one axis; got the shape {condition.shape}")
+    return take(x, Selected(condition).indices(), axis)
+
+
+def count_nonzero(x: Array, axis: Any = None, *, keepdims: bool = False) -> Array:
+    """Returns the number of elements other than 0, in all or along axes; it does not wait."""
+    return _count(x, axis=axis, keepdims=keepdims, dtype=index_dtype(x.runtime))  # type: ignore[no-any-return]
+
+
+def repeat(x: Array, repeats: int | Array, axis: int | None = None) -> Array:
+    """Returns the array with each element repeated, as NumPy's repeat; waits only if `repeats` is an array.
+
+    Raises:
+        ValueError: a number is negative, or the numbers are not one per element.
+    """
+    if axis is None:
+        x, axis = flat(x), 0
+    axis = axis_of(axis, x.ndim)
+    n = x.shape[axis]
+    at = _repeated(repeats, n) if isinstance(repeats, Array) else _evenly(x, n, repeats)
+    out = empty(x.runtime, (*x.shape[:axis], at.size, *x.shape[axis + 1 :]), x.dtype)
+    return gather(contiguous(x), at, lines_along(x.shape, axis), out)
+
+
+@kernel
+def _quotients(out: Any, n_items: int, divisor: int) -> None:
+    i = global_id(0)
+    if i < n_items:
+        out[i] = i // divisor
+
+
+def _evenly(x: Array, n: int, repeats: int) -> Array:
+    if repeats < 0:
+        raise ValueError(f"repeats may not contain negative values; got {repeats}")
+    at = temporary(x.runtime, n * repeats, np.int32)
+    launch(_quotients, at.size, at, at.size, repeats)
+    return at
+
+
+def _repeated(repeats: Array, n: int) -> Array:
+    """Returns the indices of elements that are repeated these numbers of times."""
+    if repeats.ndim > 1 or repeats.size not in (1, n):
+        raise ValueError(f"repeats are one number, or one per element ({n}); got the shape {repeats.shape}")
+    if repeats.dtype.kind not in "iub":
+        raise TypeError(f"repeats are integers; got {repeats.dtype}")
+    counts = contiguous(repeats.broadcast_to((n,)))
+    if not n:
+        return temporary(repeats.runtime, 0, np.int32)
+    if int(_least(counts)) < 0:
+        raise ValueError("repeats may not contain negative values")
+    ends = cumulative(counts, "sum", 0, np.int32)
+    return searchsorted_counts(ends, int(ends[-1]))
+
+
+def searchsorted_counts(ends: Array, total: int) -> Array:
+    """Returns for each number below `total` the number of ends that are not greater."""
+    numbers = temporary(ends.runtime, total, np.int32)
+    launch(_quotients, total, numbers, total, 1)
+    return searchsorted(ends, numbers, "right", dtype=np.dtype(np.int32))
