@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute.arrays.lines import Lines, axis_of, contiguous, flat, launch, lines_along
+from vkcompute.arrays.lines import LOCAL_SIZE, Lines, axis_of, contiguous, flat, launch, lines_along
 from vkcompute.jit.kernel import kernel
 from vkcompute.jit.launching.completion import Words, expect
 from vkcompute.jit.library import atomic
@@ -21,6 +21,8 @@ from vkcompute.runtime.runtime import runtime_of
 
 _FAULT_WORDS = 64
 _MOST = 2**31 - 1
+_EACH = 8
+"""Indices per invocation, so that few of the slow atomic operations are needed."""
 _MODES = {"raise": 0, "wrap": 1, "clip": 2}
 
 
@@ -30,21 +32,28 @@ def _wrap_signed(indices: Any, at: Any, faults: Any, n_items: int, n: int, is_co
 
     The largest excess on each side goes to `faults`.
     """
+    n_threads = (n_items + _EACH - 1) // _EACH
     i = global_id(0)
-    if i < n_items:
-        found = indices[i]
-        if mode == 1:
-            found = found % n
-        elif mode == 2:
-            found = min(max(found, 0), n - 1)
-        if found < -n:
-            atomic.max(faults, 1, np.uint32(min(-n - found, _MOST)))
-        elif found >= n:
-            atomic.max(faults, 0, np.uint32(min(found - n + 1, _MOST)))
-        if found < -n or found >= n:
-            at[i] = -1
-        elif is_combined == 0 or at[i] >= 0:
-            at[i] = is_combined * at[i] * n + np.int32(found + n if found < 0 else found)
+    if i < n_threads:
+        above, below = np.uint32(0), np.uint32(0)
+        for k in range(_EACH):
+            j = min(i + k * n_threads, n_items - 1)
+            found = indices[j]
+            if mode == 1:
+                found = found % n
+            elif mode == 2:
+                found = min(max(found, 0), n - 1)
+            above = max(above, np.uint32(min(max(found - (n - 1), 0), _MOST)))
+            below = max(below, np.uint32(min(max(-n - found, 0), _MOST)))
+            place = np.int32(found + n if found < 0 else found)
+            is_right = -n <= found < n
+            if i + k * n_threads < n_items:
+                before = at[j] if is_combined == 1 else 0
+                at[j] = before * n + place if is_right and before >= 0 else -1
+        if above > 0:
+            atomic.max(faults, 0, above)
+        if below > 0:
+            atomic.max(faults, 1, below)
 
 
 @kernel
@@ -99,8 +108,11 @@ def wrapped(indices: Array, n: int, axis: int = 0, mode: str = "raise", before: 
         return IndexError(f"index {worst} is out of bounds for axis {axis} with size {n}") if above or below else None
 
     def run(faults: Array) -> Any:
-        groups = -(-indices.size // 64)
-        return chosen[groups, 64](indices, found, faults, indices.size, n, int(before is not None), _MODES[mode])
+        groups = -(-indices.size // LOCAL_SIZE)
+        groups = -(-groups // _EACH) if chosen is _wrap_signed else groups
+        return chosen[groups, LOCAL_SIZE](
+            indices, found, faults, indices.size, n, int(before is not None), _MODES[mode]
+        )
 
     if indices.size:
         expect(runtime_of(indices), _FAULT_WORDS, read, run)

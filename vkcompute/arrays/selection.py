@@ -5,7 +5,8 @@ The size of a result depends on the data, so these functions wait for its comput
 
 from __future__ import annotations
 
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,13 +16,15 @@ from vkcompute.arrays.scans import cumulative
 from vkcompute.arrays.search import searchsorted
 from vkcompute.jit.elementwise.elementwise import Elementwise
 from vkcompute.jit.elementwise.reduction import reduce
-from vkcompute.jit.kernel import kernel
+from vkcompute.jit.kernel import PythonKernel, kernel
 from vkcompute.jit.library.ids import global_id
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array, empty
 
-_CPU_PART, _GPU_PART = 256, 32
+_CPU_PART, _GPU_PART = 1024, 32
 """Elements of a part, which one invocation selects from."""
+_STEP = 4
+"""Elements that are selected per iteration."""
 
 _unraveled = Elementwise("at // stride % length", "at, stride, length")
 _count = reduce("a + b", 0, map="1 if x != 0 else 0")
@@ -38,28 +41,51 @@ def _count_parts(mask: Any, counts: Any, n_items: int, n: int, length: int) -> N
         counts[i] = count
 
 
-@kernel
-def _select(mask: Any, starts: Any, x: Any, out: Any, n_items: int, n: int, length: int) -> None:
-    """Stores the elements of `x` at which the mask is true, those of each part from its start."""
-    i = global_id(0)
-    if i < n_items:
-        first, target = i * length, starts[i]
-        for k in range(min(length, n - first)):
-            if mask[first + k] != 0:
-                out[target] = x[first + k]
-                target += 1
+class _Kernels(NamedTuple):
+    elements: PythonKernel
+    indices: PythonKernel
 
 
-@kernel
-def _select_indices(mask: Any, starts: Any, out: Any, n_items: int, n: int, length: int) -> None:
-    """Stores the indices at which the mask is true."""
-    i = global_id(0)
-    if i < n_items:
-        first, target = i * length, starts[i]
-        for k in range(min(length, n - first)):
-            if mask[first + k] != 0:
-                out[target] = first + k
-                target += 1
+@cache
+def _kernels(always_stores: bool) -> _Kernels:
+    """Makes the kernels that store what a mask selects, those of each part from its start.
+
+    The last selected value is stored again for elements that are not, where that takes less time than a branch.
+    """
+
+    @kernel
+    def elements(mask: Any, starts: Any, x: Any, out: Any, n_items: int, n: int, length: int) -> None:
+        i = global_id(0)
+        if i < n_items:
+            first, target, last = i * length, starts[i], starts[i + 1] - 1
+            if target <= last:
+                value, count = x[first], min(length, n - first)
+                for start in range(0, count, _STEP):
+                    for k in range(_STEP):
+                        at = first + min(start + k, count - 1)
+                        is_true, here = mask[at] != 0 and start + k < count, x[at]
+                        value = here if is_true else value
+                        if always_stores or is_true:
+                            out[min(target, last)] = value
+                        target += 1 if is_true else 0
+
+    @kernel
+    def indices(mask: Any, starts: Any, out: Any, n_items: int, n: int, length: int) -> None:
+        i = global_id(0)
+        if i < n_items:
+            first, target, last = i * length, starts[i], starts[i + 1] - 1
+            if target <= last:
+                value, count = first, min(length, n - first)
+                for start in range(0, count, _STEP):
+                    for k in range(_STEP):
+                        at = first + min(start + k, count - 1)
+                        is_true = mask[at] != 0 and start + k < count
+                        value = at if is_true else value
+                        if always_stores or is_true:
+                            out[min(target, last)] = value
+                        target += 1 if is_true else 0
+
+    return _Kernels(elements, indices)
 
 
 class Selected:
@@ -84,7 +110,7 @@ class Selected:
         out = empty(self._mask.runtime, self.count, np.int32)
         if self.count:
             args = self._mask, self._starts, out, self._n_parts, self._mask.size, self._length
-            launch(_select_indices, self._n_parts, *args)
+            launch(_kernels(is_cpu(out.runtime)).indices, self._n_parts, *args)
         return out
 
     def elements(self, x: Array) -> Array:
@@ -96,7 +122,7 @@ class Selected:
         if n_words > 1:
             return gather(contiguous(x), self.indices(), Lines(1, x.size, 1), out)
         args = self._mask, self._starts, source, target, self._n_parts, x.size, self._length
-        launch(_select, self._n_parts, *args)
+        launch(_kernels(is_cpu(out.runtime)).elements, self._n_parts, *args)
         return out
 
 
@@ -116,6 +142,8 @@ def nonzero(x: Array) -> tuple[Array, ...]:
     """
     if not x.shape:
         raise ValueError("nonzero takes an array with axes; got one of shape (); reshape it to (1,)")
+    if x.ndim == 1:
+        return (flatnonzero(x),)
     found, result = Selected(x).indices(), []
     for axis, n in enumerate(x.shape):
         out = empty(x.runtime, found.shape, index_dtype(x.runtime))

@@ -1,0 +1,114 @@
+"""Sorts beside NumPy's: dtypes, axes, views, special values, lengths at which methods change."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from drawn_arrays import dtypes_of, seeds, shapes, values, viewed
+from hypothesis import given
+from hypothesis import strategies as st
+
+import vkcompute as vc
+from vkcompute.arrays import radix
+from vkcompute.arrays.sorting import argsort, lexsort, sort, topk, unique
+
+_ALL = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64"
+
+
+def bits(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Returns the bits of the elements, which tell zeros of both signs apart."""
+    return np.ascontiguousarray(x).view(f"u{x.dtype.itemsize}")
+
+
+def descending(x: np.ndarray[Any, Any], axis: int) -> np.ndarray[Any, Any]:
+    """Returns the stable order from the largest on: that of the reversed array, reversed."""
+    n = x.shape[axis]
+    return n - 1 - np.flip(np.argsort(np.flip(x, axis), axis, kind="stable"), axis)
+
+
+@pytest.mark.parametrize("dtype", _ALL.split())
+@given(data=st.data(), shape=shapes(), seed=seeds())
+def test_sorts(gpu: vc.Runtime, dtype: str, data: Any, shape: tuple[int, ...], seed: int) -> None:
+    if not dtypes_of(gpu, dtype):
+        return
+    x, array = viewed(data, gpu, values(np.random.default_rng(seed), shape, dtype))
+    axis = data.draw(st.integers(-x.ndim, x.ndim - 1))
+    for down in (False, True):
+        expected = descending(x, axis) if down else np.argsort(x, axis, kind="stable")
+        np.testing.assert_array_equal(argsort(array, axis, descending=down).numpy(), expected)
+        found = sort(array, axis, descending=down).numpy()
+        np.testing.assert_array_equal(bits(found), bits(np.take_along_axis(x, expected, axis)))
+
+
+@pytest.mark.parametrize("on_cpu", [True, False])
+@pytest.mark.parametrize("n", [1, 2, 63, 64, 65, 256, 257, 1023, 1024, 1025, 5000])
+def test_lengths_where_methods_change(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch, n: int, on_cpu: bool) -> None:
+    monkeypatch.setattr(radix, "is_cpu", lambda runtime: on_cpu)
+    x = np.random.default_rng(n).integers(-(2**31), 2**31, (3, n)).astype(np.int32)
+    x[1] %= 3
+    np.testing.assert_array_equal(argsort(gpu.array(x)).numpy(), np.argsort(x, kind="stable"))
+
+
+def test_every_kind_of_float(gpu: vc.Runtime) -> None:
+    """Subnormals, both zeros, infinities, NaN of both signs."""
+    patterns = [0, 1, 0x7FFFFF, 0x800000, 0x3F800000, 0x7F7FFFFF, 0x7F800000, 0x7F800001, 0x7FC00000]
+    x = np.array(patterns + [each | 0x80000000 for each in patterns], np.uint32).view(np.float32)
+    x = np.random.default_rng(0).permutation(np.tile(x, 8))
+    order = np.argsort(x, kind="stable")
+    np.testing.assert_array_equal(argsort(gpu.array(x)).numpy(), order)
+    np.testing.assert_array_equal(bits(sort(gpu.array(x)).numpy()), bits(x[order]))
+
+
+@given(data=st.data(), seed=seeds())
+def test_topk(gpu: vc.Runtime, data: Any, seed: int) -> None:
+    x, array = viewed(data, gpu, values(np.random.default_rng(seed), (3, 90), "float32"))
+    axis, largest = data.draw(st.integers(-2, 1)), data.draw(st.booleans())
+    k = data.draw(st.integers(0, x.shape[axis]))
+    order = descending(x, axis) if largest else np.argsort(x, axis, kind="stable")
+    order = np.take(order, np.arange(k), axis)
+    found, indices = topk(array, k, axis, largest=largest)
+    np.testing.assert_array_equal(indices.numpy(), order)
+    np.testing.assert_array_equal(bits(found.numpy()), bits(np.take_along_axis(x, order, axis)))
+
+
+@given(data=st.data(), seed=seeds())
+def test_lexsort(gpu: vc.Runtime, data: Any, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    shape, axis = data.draw(st.sampled_from([((100,), 0), ((3, 40), 1), ((70, 2), 0), ((0, 3), 0)]))
+    names = data.draw(st.lists(st.sampled_from(dtypes_of(gpu, "int32 float32 float64 int8")), min_size=1, max_size=3))
+    keys = [values(rng, shape, name) for name in names]
+    found = lexsort([gpu.array(key) for key in keys], axis)
+    np.testing.assert_array_equal(found.numpy(), np.lexsort(keys, axis))
+
+
+@given(data=st.data(), shape=shapes(), seed=seeds(), equal_nan=st.booleans())
+def test_unique(gpu: vc.Runtime, data: Any, shape: tuple[int, ...], seed: int, equal_nan: bool) -> None:
+    dtype = data.draw(st.sampled_from(dtypes_of(gpu, "int32 float32 float64 uint8 bool")))
+    x, array = viewed(data, gpu, values(np.random.default_rng(seed), shape, dtype))
+    expected = np.unique(x, True, True, True, equal_nan=equal_nan)
+    for found, want in zip(unique(array, equal_nan=equal_nan), expected, strict=True):
+        np.testing.assert_array_equal(found.numpy().reshape(-1), want.reshape(-1))
+    found = unique(array)
+    assert found.inverse.shape == x.shape
+    np.testing.assert_array_equal(found.values.numpy()[found.inverse.numpy()] if x.size else x, x)
+
+
+def test_a_graph_records_a_sort(gpu: vc.Runtime) -> None:
+    x, out = gpu.zeros(3000), gpu.zeros(3000)
+    with gpu.record() as graph:
+        out.copy_from(sort(x))
+    new = np.random.default_rng(0).random(3000, np.float32)
+    x.write(new)
+    graph.run()
+    np.testing.assert_array_equal(out.numpy(), np.sort(new))
+
+
+def test_errors(gpu: vc.Runtime) -> None:
+    with pytest.raises(ValueError, match="axis 2 of an array of 2 axes"):
+        sort(gpu.zeros((2, 3)), 2)
+    with pytest.raises(ValueError, match="k from 0 to the length of the axis, 3; got 4"):
+        topk(gpu.zeros((2, 3)), 4)
+    with pytest.raises(ValueError, match="one shape"):
+        lexsort([gpu.zeros(2), gpu.zeros(3)])

@@ -1,0 +1,199 @@
+"""Stable sorting of rows by words of 32 bits, the lowest digit first.
+
+An invocation takes a part of a row in order. It counts the digits of its part, the counts are scanned in the order of
+digits and parts, and it stores its elements from these positions on (D. E. Knuth, The Art of Computer Programming 3,
+5.2.5). Short rows are sorted by counting the elements that precede each one.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from vkcompute.arrays.gather import gather
+from vkcompute.arrays.lines import Lines, converted, count_up, flat, is_cpu, launch
+from vkcompute.arrays.scans import cumulative
+from vkcompute.jit.kernel import kernel
+from vkcompute.jit.library.ids import global_id
+from vkcompute.runtime.graphs.graph import temporary
+from vkcompute.runtime.memory.array import Array
+
+SHORT = 64
+"""Length up to which a row is short."""
+_SIGN, _INFINITY = 0x80000000, 0x7F800000
+_INFINITY_HIGH = 0x7FF00000
+_UNSIGNED, _SIGNED, _FLOAT = 0, 1, 2
+
+
+class Word(NamedTuple):
+    """One word of the keys of all elements.
+
+    Attributes:
+        keys: uint32, along one axis.
+        n_bits: number of bits from the lowest on that differ.
+    """
+
+    keys: Array
+    n_bits: int
+
+
+def _flipped(key: Any, flip: Any) -> Any:
+    return ~key if flip == 1 else key
+
+
+@kernel
+def _encode(x: Any, keys: Any, n_items: int, form: int, flip: int) -> None:
+    """Makes keys in the order of numbers of 32 bits; zeros are equal, and so are NaN, the largest."""
+    i = global_id(0)
+    if i < n_items:
+        key, sign = x[i], np.uint32(_SIGN)
+        if form == _SIGNED:
+            key = key ^ sign
+        elif form == _FLOAT:
+            magnitude = key & np.uint32(_SIGN - 1)
+            if magnitude > np.uint32(_INFINITY):
+                key = ~np.uint32(0)
+            elif key >= sign and magnitude > np.uint32(0):
+                key = ~key
+            else:
+                key = magnitude | sign
+        keys[i] = _flipped(key, flip)
+
+
+@kernel
+def _encode_wide(x: Any, low_keys: Any, high_keys: Any, n_items: int, form: int, flip: int) -> None:
+    """Makes keys in the order of numbers of 64 bits, given as words, as `_encode`."""
+    i = global_id(0)
+    if i < n_items:
+        low, high, sign = x[2 * i], x[2 * i + 1], np.uint32(_SIGN)
+        if form == _SIGNED:
+            high = high ^ sign
+        elif form == _FLOAT:
+            magnitude, limit = high & np.uint32(_SIGN - 1), np.uint32(_INFINITY_HIGH)
+            is_zero = (magnitude | low) == np.uint32(0)
+            if magnitude > limit or (magnitude == limit and low > np.uint32(0)):
+                low = high = ~np.uint32(0)
+            elif high >= sign and not is_zero:
+                low, high = ~low, ~high
+            else:
+                high = magnitude | sign
+        low_keys[i] = _flipped(low, flip)
+        high_keys[i] = _flipped(high, flip)
+
+
+def words_of(x: Array, *, descending: bool = False) -> list[Word]:
+    """Returns the words of keys that sort as the elements do, in row-major order, the lowest first.
+
+    The order is NumPy's: NaN is the largest number, zeros of both signs are equal.
+    """
+    n_bits = {"b": 1}.get(x.dtype.kind, 8 * x.dtype.itemsize)
+    form = {"i": _SIGNED, "f": _FLOAT}.get(x.dtype.kind, _UNSIGNED)
+    if x.dtype.itemsize < 4:
+        if form == _SIGNED:
+            n_bits = 32
+        x = converted(x, {_SIGNED: np.int32, _FLOAT: np.float32, _UNSIGNED: np.uint32}[form])
+        n_bits = 32 if form == _FLOAT else n_bits
+    given = flat(x).view(np.uint32)
+    keys = [temporary(x.runtime, x.size, np.uint32) for _ in range(x.dtype.itemsize // 4)]
+    encode = _encode if len(keys) == 1 else _encode_wide
+    launch(encode, x.size, given, *keys, x.size, form, int(descending))
+    return [Word(each, min(n_bits, 32)) for each in keys]
+
+
+@kernel
+def _count(keys: Any, counts: Any, n_items: int, n: int, n_parts: int, length: int, n_digits: int, shift: int) -> None:
+    """Counts the digits of each part."""
+    i = global_id(0)
+    if i < n_items:
+        row, part = i // n_parts, i % n_parts
+        first, base = row * n + part * length, row * n_digits * n_parts + part
+        by, mask = np.uint32(shift), np.uint32(n_digits - 1)
+        for k in range(min(length, n - part * length)):
+            at = base + np.int32((keys[first + k] >> by) & mask) * n_parts
+            counts[at] += 1
+
+
+@kernel
+def _distribute(
+    keys: Any, order: Any, places: Any, new_keys: Any, new_order: Any,
+    n_items: int, n: int, n_parts: int, length: int, n_digits: int, shift: int, form: int,
+) -> None:  # fmt: skip
+    """Stores the elements of each part at their places.
+
+    Args:
+        form: 1 if the order is not known yet, 2 if the keys are not needed any more, 3 for both.
+    """
+    i = global_id(0)
+    if i < n_items:
+        row, part = i // n_parts, i % n_parts
+        first, base = row * n + part * length, row * n_digits * n_parts + part
+        by, mask = np.uint32(shift), np.uint32(n_digits - 1)
+        for k in range(min(length, n - part * length)):
+            key = keys[first + k]
+            at = base + np.int32((key >> by) & mask) * n_parts
+            place = places[at]
+            places[at] = place + 1
+            new_order[place] = first + k if form & 1 == 1 else order[first + k]
+            if form & 2 == 0:
+                new_keys[place] = key
+
+
+@kernel
+def _rank(keys: Any, order: Any, new_order: Any, n_items: int, n: int, form: int) -> None:
+    """Stores each element of a short row after those that precede it."""
+    i = global_id(0)
+    if i < n_items:
+        row, mine = i // n, keys[i]
+        place = row * n
+        for k in range(min(n, SHORT)):
+            other = keys[row * n + k]
+            place += 1 if other < mine or (other == mine and row * n + k < i) else 0
+        new_order[place] = i if form == 1 else order[i]
+
+
+def sort_rows(words: list[Word], n_rows: int, n: int, order: Array | None = None) -> Array:
+    """Returns the order of elements that sorts each row by these words, as indices of all elements, int32.
+
+    Elements with equal words keep their order.
+
+    Args:
+        words: of n_rows * n elements, the lowest first.
+        order: of the elements before, to sort by further words.
+    """
+    for word in words:
+        keys = word.keys if order is None else _gathered(word.keys, order)
+        sort = _sorted_short if n <= SHORT else _sorted_long
+        order = sort(keys, word.n_bits, n_rows, n, order)
+    assert order is not None
+    return order
+
+
+def _gathered(keys: Array, order: Array) -> Array:
+    return gather(keys, order, Lines(1, keys.size, 1), temporary(keys.runtime, order.size, np.uint32))
+
+
+def _sorted_short(keys: Array, n_bits: int, n_rows: int, n: int, order: Array | None) -> Array:
+    found = temporary(keys.runtime, keys.size, np.int32)
+    launch(_rank, keys.size, keys, found if order is None else order, found, keys.size, n, int(order is None))
+    return found
+
+
+def _sorted_long(keys: Array, n_bits: int, n_rows: int, n: int, order: Array | None) -> Array:
+    runtime = keys.runtime
+    length, digit_bits = (1024, 8 if n > 4 * SHORT else 4) if is_cpu(runtime) else (32, 4)
+    n_parts, n_digits = -(-n // length), 1 << digit_bits
+    n_items = n_rows * n_parts
+    layout = n_items, n, n_parts, length, n_digits
+    for shift in range(0, n_bits, digit_bits):
+        is_last = shift + digit_bits >= n_bits
+        counts = temporary(runtime, n_items * n_digits, np.int32).fill(0)
+        launch(_count, n_items, keys, counts, *layout, shift)
+        places = cumulative(counts, "sum", 0, np.int32, include_initial=True)
+        new_keys = keys if is_last else temporary(runtime, keys.size, np.uint32)
+        new_order = temporary(runtime, keys.size, np.int32)
+        form = int(order is None) + 2 * is_last
+        old = new_order if order is None else order
+        launch(_distribute, n_items, keys, old, places, new_keys, new_order, *layout, shift, form)
+        keys, order = new_keys, new_order
+    return count_up(runtime, keys.size) if order is None else order

@@ -1,0 +1,180 @@
+"""Sorting along an axis: sort, argsort, lexsort, topk, partition, and the family of unique.
+
+All sorts are stable. In ascending order NaN is last, as in NumPy, and in descending order first. Zeros of both signs
+are equal, and keep their order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from vkcompute.arrays.gather import gather
+from vkcompute.arrays.lines import Lines, axis_of, contiguous, copy_into, flat, index_dtype, launch
+from vkcompute.arrays.radix import Word, sort_rows, words_of
+from vkcompute.arrays.scans import cumulative
+from vkcompute.arrays.selection import Selected
+from vkcompute.jit.elementwise.elementwise import Elementwise
+from vkcompute.jit.kernel import kernel
+from vkcompute.jit.library.ids import global_id
+from vkcompute.runtime.graphs.graph import temporary
+from vkcompute.runtime.memory.array import Array, empty
+
+_in_row = Elementwise("at % n", "at, n")
+
+
+def _last(x: Array, axis: int) -> Array:
+    """Returns the view with an axis moved to the end."""
+    return x.transpose((*[at for at in range(x.ndim) if at != axis], axis))
+
+
+def _back(x: Array, axis: int) -> Array:
+    """Returns the array with the last axis moved to this place, contiguous."""
+    return contiguous(x.transpose((*range(axis), x.ndim - 1, *range(axis, x.ndim - 1))))
+
+
+def _order(x: Array, *, descending: bool) -> Array:
+    """Returns the order of each row along the last axis, as indices of all elements."""
+    n = x.shape[-1]
+    return sort_rows(words_of(x, descending=descending), x.size // n, n)
+
+
+def argsort(x: Array, axis: int = -1, *, descending: bool = False) -> Array:
+    """Returns the indices that sort an array along an axis; equal elements keep their order, in either direction.
+
+    Raises:
+        TypeError, ValueError: as `axis_of`.
+    """
+    return _indices(x, axis, x.shape[axis_of(axis, x.ndim)], descending=descending)
+
+
+def _indices(x: Array, axis: int, k: int, *, descending: bool) -> Array:
+    """Returns the first k of the indices that sort an array along an axis."""
+    axis = axis_of(axis, x.ndim)
+    moved = _last(x, axis)
+    if not x.size:
+        return _back(empty(x.runtime, (*moved.shape[:-1], k), index_dtype(x.runtime)), axis)
+    order = _order(moved, descending=descending).reshape(moved.shape)[..., :k]
+    out = empty(x.runtime, order.shape, index_dtype(x.runtime))
+    if out.size:
+        _in_row(order, moved.shape[-1], out=out)
+    return _back(out, axis)
+
+
+def sort(x: Array, axis: int | None = -1, *, descending: bool = False) -> Array:
+    """Returns a sorted copy along an axis; without an axis, of the flattened array.
+
+    Raises:
+        TypeError, ValueError: as `axis_of`.
+    """
+    if axis is None:
+        x, axis = flat(x), 0
+    axis = axis_of(axis, x.ndim)
+    moved = contiguous(_last(x, axis))
+    out = empty(x.runtime, moved.shape, x.dtype)
+    if x.size:
+        gather(moved, _order(moved, descending=descending), Lines(1, x.size, 1), out)
+    return _back(out, axis)
+
+
+def topk(x: Array, k: int, axis: int = -1, *, largest: bool = True) -> tuple[Array, Array]:
+    """Returns the k largest or smallest elements along an axis in order, and their indices; of equal ones the first.
+
+    NaN counts as the largest number.
+
+    Raises:
+        ValueError: there are fewer than k elements along the axis.
+    """
+    axis = axis_of(axis, x.ndim)
+    if not 0 <= k <= x.shape[axis]:
+        raise ValueError(f"topk takes k from 0 to the length of the axis, {x.shape[axis]}; got {k}")
+    moved = contiguous(_last(x, axis))
+    values = empty(x.runtime, (*moved.shape[:-1], k), x.dtype)
+    indices = empty(x.runtime, values.shape, index_dtype(x.runtime))
+    if values.size:
+        order = contiguous(_order(moved, descending=largest).reshape(moved.shape)[..., :k])
+        gather(moved, order.reshape(-1), Lines(1, x.size, 1), values)
+        _in_row(order, moved.shape[-1], out=indices)
+    return _back(values, axis), _back(indices, axis)
+
+
+def lexsort(keys: Sequence[Array], axis: int = -1) -> Array:
+    """Returns the indices that sort by several keys of one shape along an axis; the last key is the first criterion.
+
+    Raises:
+        ValueError: there are no keys, or their shapes differ.
+    """
+    if not keys or any(each.shape != keys[0].shape for each in keys):
+        raise ValueError(f"lexsort takes keys of one shape; got {[each.shape for each in keys]}")
+    axis = axis_of(axis, keys[0].ndim)
+    moved = [_last(each, axis) for each in keys]
+    out = empty(keys[0].runtime, moved[0].shape, index_dtype(keys[0].runtime))
+    if out.size:
+        n = out.shape[-1]
+        words: list[Word] = [word for each in moved for word in words_of(each)]
+        order = sort_rows(words, out.size // n, n)
+        _in_row(order.reshape(out.shape), n, out=out)
+    return _back(out, axis)
+
+
+class Unique(NamedTuple):
+    """The distinct elements in order, and for each its first index and its number; `inverse` rebuilds the array."""
+
+    values: Array
+    indices: Array
+    inverse: Array
+    counts: Array
+
+
+@kernel
+def _mark_first(x: Any, order: Any, marks: Any, n_items: int, equal_nan: int) -> None:
+    """Marks the first of equal elements in sorted order."""
+    i = global_id(0)
+    if i < n_items:
+        here, before = x[order[i]], x[order[max(i - 1, 0)]]
+        is_same = here == before or (equal_nan == 1 and here != here and before != before)
+        marks[i] = 1 if i == 0 or not is_same else 0
+
+
+@kernel
+def _number(order: Any, ranks: Any, inverse: Any, n_items: int) -> None:
+    i = global_id(0)
+    if i < n_items:
+        inverse[order[i]] = ranks[i] - 1
+
+
+@kernel
+def _count_runs(starts: Any, counts: Any, n_items: int, n: int) -> None:
+    i = global_id(0)
+    if i < n_items:
+        counts[i] = (starts[min(i + 1, n_items - 1)] if i + 1 < n_items else n) - starts[i]
+
+
+def unique(x: Array, *, equal_nan: bool = True) -> Unique:
+    """Returns the distinct elements of the flattened array in ascending order, as the standard's unique_all.
+
+    It waits for their number.
+
+    Args:
+        equal_nan: True to count all NaN as one, as NumPy; False to count each on its own, as the standard.
+    """
+    n, dtype = x.size, index_dtype(x.runtime)
+    if not n:
+        shapes = (0,), (0,), x.shape, (0,)
+        dtypes = x.dtype, dtype, dtype, dtype
+        return Unique(*[empty(x.runtime, *each) for each in zip(shapes, dtypes, strict=True)])
+    elements = flat(x)
+    order = sort_rows(words_of(elements), 1, n)
+    marks = temporary(x.runtime, n, np.int32)
+    launch(_mark_first, n, elements, order, marks, n, int(equal_nan))
+    inverse = empty(x.runtime, x.shape, dtype)
+    launch(_number, n, order, cumulative(marks, "sum", 0, np.int32), inverse.reshape(-1), n)
+    chosen = Selected(marks)
+    starts, firsts = chosen.indices(), chosen.elements(order)
+    values, indices, counts = [empty(x.runtime, chosen.count, each) for each in (x.dtype, dtype, dtype)]
+    gather(elements, firsts, Lines(1, n, 1), values)
+    copy_into(firsts, indices)
+    launch(_count_runs, chosen.count, starts, counts, chosen.count, n)
+    return Unique(values, indices, inverse, counts)
