@@ -90,6 +90,7 @@ def test_errors(gpu: vc.Runtime) -> None:
         (lambda: compress(gpu.zeros((1, 2)), x), "one axis"),
         (lambda: repeat(x, -1), "negative"),
         (lambda: repeat(x, gpu.array(np.array([1, -2], np.int32)), 0), "negative"),
+        (lambda: repeat(x, gpu.full(2, 2**31 - 1, np.int32), 0), "repeats give about 4,294,967,"),
         (lambda: repeat(x, two, 1), r"one per element \(3\)"),
         (lambda: searchsorted(x, two), "one axis"),
         (lambda: searchsorted(two, two, "middle"), "'left' or 'right'"),

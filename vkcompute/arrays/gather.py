@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute.arrays.lines import LOCAL_SIZE, Lines, axis_of, contiguous, flat, launch, lines_along
+from vkcompute.arrays.lines import Lines, axis_of, contiguous, flat, launch, lines_along
 from vkcompute.jit.kernel import kernel
 from vkcompute.jit.launching.completion import Words, expect
 from vkcompute.jit.library import atomic
@@ -43,8 +43,8 @@ def _wrap_signed(indices: Any, at: Any, faults: Any, n_items: int, n: int, is_co
                 found = found % n
             elif mode == 2:
                 found = min(max(found, 0), n - 1)
-            above = max(above, np.uint32(min(max(found - (n - 1), 0), _MOST)))
-            below = max(below, np.uint32(min(max(-n - found, 0), _MOST)))
+            above = max(above, np.uint32(min(found - (n - 1), _MOST) if found >= n else 0))
+            below = max(below, np.uint32(min(-n - found, _MOST) if found < -n else 0))
             place = np.int32(found + n if found < 0 else found)
             is_right = -n <= found < n
             if i + k * n_threads < n_items:
@@ -108,11 +108,9 @@ def wrapped(indices: Array, n: int, axis: int = 0, mode: str = "raise", before: 
         return IndexError(f"index {worst} is out of bounds for axis {axis} with size {n}") if above or below else None
 
     def run(faults: Array) -> Any:
-        groups = -(-indices.size // LOCAL_SIZE)
-        groups = -(-groups // _EACH) if chosen is _wrap_signed else groups
-        return chosen[groups, LOCAL_SIZE](
-            indices, found, faults, indices.size, n, int(before is not None), _MODES[mode]
-        )
+        n_items = -(-indices.size // _EACH) if chosen is _wrap_signed else indices.size
+        is_combined = int(before is not None)
+        return launch(chosen, n_items, indices, found, faults, indices.size, n, is_combined, _MODES[mode])
 
     if indices.size:
         expect(runtime_of(indices), _FAULT_WORDS, read, run)

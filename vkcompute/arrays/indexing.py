@@ -14,6 +14,7 @@ import numpy as np
 from vkcompute.arrays.gather import gather, wrapped
 from vkcompute.arrays.lines import Lines, contiguous, count_up
 from vkcompute.arrays.scatter import prepared, scatter, write_back
+from vkcompute.arrays.segments import scatter_add
 from vkcompute.arrays.selection import Selected, masked, nonzero
 from vkcompute.runtime.memory.array import Array, empty
 
@@ -82,6 +83,21 @@ def put(x: Array, index: Any, values: Array) -> None:
     given = prepared(values, x, plan.shape)
     target = contiguous(plan.view)
     scatter(target, plan.at, plan.lines, given)
+    write_back(plan.view, target)
+
+
+def add(x: Array, index: Any, values: Array) -> None:
+    """Adds values to the elements that an advanced index selects, each as often as it is selected: NumPy's `add.at`.
+
+    Raises:
+        IndexError, ValueError: as `put`.
+        TypeError: the elements are bools.
+    """
+    x.refuse_broadcast()
+    plan = _planned(x, index)
+    given = prepared(values, x, plan.shape)
+    target = contiguous(plan.view)
+    scatter_add(target, plan.at, plan.lines, given)
     write_back(plan.view, target)
 
 

@@ -20,6 +20,8 @@ from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.context import Context
 
 LOCAL_SIZE = 64
+_MOST_ITEMS = 2**31 - 2**16
+"""IDs of whole workgroups, in a wrapped grid too, do not exceed int32."""
 _identity = Elementwise("x")
 
 
@@ -96,7 +98,12 @@ def is_cpu(runtime: Context) -> bool:
     return runtime.device.physical.kind == "cpu"
 
 
-def launch(chosen: PythonKernel, n_items: int, *args: Any) -> None:
-    """Launches a kernel with one invocation per item, rounded up to whole workgroups."""
-    if n_items:
-        chosen[-(-n_items // LOCAL_SIZE), LOCAL_SIZE](*args)
+def launch(chosen: PythonKernel, n_items: int, *args: Any) -> Any:
+    """Launches a kernel with one invocation per item, rounded up to whole workgroups; returns the future, if any.
+
+    Raises:
+        ValueError: there are more items than the IDs of invocations, which are int32, can count.
+    """
+    if n_items > _MOST_ITEMS:
+        raise ValueError(f"{chosen.__name__.strip('_')} takes at most {_MOST_ITEMS:,} elements; got {n_items:,}")
+    return chosen[-(-n_items // LOCAL_SIZE), LOCAL_SIZE](*args) if n_items else None

@@ -14,6 +14,7 @@ from vkcompute.arrays.gather import gather, take, words
 from vkcompute.arrays.lines import Lines, axis_of, contiguous, copy_into, flat, index_dtype, is_cpu, launch, lines_along
 from vkcompute.arrays.scans import cumulative
 from vkcompute.arrays.search import searchsorted
+from vkcompute.jit.compilation.arguments import MOST_ELEMENTS
 from vkcompute.jit.elementwise.elementwise import Elementwise
 from vkcompute.jit.elementwise.reduction import reduce
 from vkcompute.jit.kernel import PythonKernel, kernel
@@ -29,6 +30,7 @@ _STEP = 4
 _unraveled = Elementwise("at // stride % length", "at, stride, length")
 _count = reduce("a + b", 0, map="1 if x != 0 else 0")
 _least = reduce("min(a, b)", 0)
+_about = reduce("a + b", 0.0)
 
 
 @kernel
@@ -216,8 +218,11 @@ def _repeated(repeats: Array, n: int) -> Array:
     counts = contiguous(repeats.broadcast_to((n,)))
     if not n:
         return temporary(repeats.runtime, 0, np.int32)
-    if int(_least(counts)) < 0:
+    if counts.dtype.kind == "i" and int(_least(counts)) < 0:
         raise ValueError("repeats may not contain negative values")
+    about = float(_about(counts))
+    if about > MOST_ELEMENTS * 0.999:
+        raise ValueError(f"an array has at most {MOST_ELEMENTS:,} elements; repeats give about {about:,.0f}")
     ends = cumulative(counts, "sum", 0, np.int32)
     return searchsorted_counts(ends, int(ends[-1]))
 

@@ -1,0 +1,76 @@
+"""Scatter-add and bincount beside NumPy's: dtypes, repeated indices, runs across parts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from drawn_arrays import dtypes_of, seeds, values, viewed
+from hypothesis import given
+from hypothesis import strategies as st
+
+import vkcompute as vc
+from vkcompute.arrays import indexing, segments
+from vkcompute.arrays.segments import bincount
+
+
+@given(data=st.data(), seed=seeds())
+def test_additions(gpu: vc.Runtime, data: Any, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    dtype = data.draw(st.sampled_from(dtypes_of(gpu, "int32 uint32 int64 int8 float32 float64")))
+    shape = data.draw(st.sampled_from([(5,), (4, 3), (2, 6, 3)]))
+    x, array = viewed(data, gpu, np.round(values(rng, shape, dtype, special=False)))
+    m = data.draw(st.sampled_from([0, 1, 7, 600]))
+    axis = data.draw(st.integers(0, x.ndim - 1))
+    at = rng.integers(-x.shape[axis], x.shape[axis], m)
+    index = (*[slice(None)] * axis, at)
+    new = rng.integers(-9 if dtype[0] != "u" else 0, 9, x[index].shape).astype(dtype)
+    x = x.copy()
+    np.add.at(x, index, new)
+    indexing.add(array, index, gpu.array(new))
+    np.testing.assert_array_equal(array.numpy(), x)
+
+
+@pytest.mark.parametrize("part", [32, 256])
+@pytest.mark.parametrize("n_bins", [1, 3, 1000])
+def test_sums_of_floats(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch, n_bins: int, part: int) -> None:
+    """Runs within a part, across two parts, and over many."""
+    monkeypatch.setattr(segments, "_CPU_PART", part)
+    rng = np.random.default_rng(n_bins)
+    at, new = rng.integers(0, n_bins, 20_000).astype(np.int32), rng.random(20_000, np.float32)
+    array = gpu.zeros(n_bins)
+    indexing.add(array, gpu.array(at), gpu.array(new))
+    np.testing.assert_allclose(array.numpy(), np.bincount(at, new, n_bins), rtol=300 * 2.0**-23)
+    again = gpu.zeros(n_bins)
+    indexing.add(again, gpu.array(at), gpu.array(new))
+    np.testing.assert_array_equal(array.numpy(), again.numpy())
+
+
+@given(data=st.data(), seed=seeds())
+def test_bincount(gpu: vc.Runtime, data: Any, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    dtype = data.draw(st.sampled_from(dtypes_of(gpu, "int32 uint32 int64 uint8")))
+    at = rng.integers(0, data.draw(st.sampled_from([1, 4, 200])), data.draw(st.sampled_from([0, 1, 3000]))).astype(
+        dtype
+    )
+    x, array = viewed(data, gpu, at)
+    minlength, weights = data.draw(st.sampled_from([0, 3, 300])), rng.integers(-5, 5, x.size).astype(np.float32)
+    np.testing.assert_array_equal(bincount(array, None, minlength).numpy(), np.bincount(x, None, minlength))
+    found = bincount(array, gpu.array(weights), minlength).numpy()
+    np.testing.assert_array_equal(found, np.bincount(x, weights, minlength))
+
+
+def test_errors(gpu: vc.Runtime) -> None:
+    with pytest.raises(TypeError, match="integers; got float32"):
+        bincount(gpu.zeros(3))
+    with pytest.raises(ValueError, match="no negative values"):
+        bincount(gpu.array(np.array([1, -1], np.int32)))
+    with pytest.raises(ValueError, match="one axis, and a weight per value"):
+        bincount(gpu.zeros(3, np.int32), gpu.zeros(4))
+    with pytest.raises(TypeError, match="bools are not summed"):
+        indexing.add(gpu.zeros(3, bool), [0], gpu.zeros(1, bool))
+    x = gpu.zeros(3)
+    indexing.add(x, [3], gpu.zeros(1))
+    with pytest.raises(IndexError, match="index 3 is out of bounds for axis 0 with size 3"):
+        x.numpy()
