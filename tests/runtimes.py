@@ -1,22 +1,33 @@
-"""Runtimes on emulated hardware: several queues, or staged transfers, on a device that needs neither; their dtypes."""
+"""Runtimes on emulated hardware: several queues, staged transfers or small limits; and their dtypes."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import vkcompute as vc
 from vkcompute.core.emulation import emulated
 
 
-def open_runtime(*, timelines: int | tuple[int, int] = 1, staging: bool = False, **options: Any) -> vc.Runtime:
-    """Opens a runtime with at least so many queues, or that stages every transfer; see `emulation.Emulation`.
+def open_runtime(
+    *,
+    timelines: int | tuple[int, int] = 1,
+    staging: bool = False,
+    limits: Mapping[str, Any] = MappingProxyType({}),
+    **options: Any,
+) -> vc.Runtime:
+    """Opens a runtime with at least so many queues, that stages every transfer, or with other limits.
+
+    See `emulation.Emulation`.
 
     Args:
         timelines: compute queues, or (compute, transfer) queues.
         staging: whether the host may not access device memory.
+        limits: in the place of the device's own.
         options: passed on to `vc.Runtime`.
     """
-    with emulated(timelines=timelines, staging=staging):
+    with emulated(timelines=timelines, staging=staging, limits=limits):
         return vc.Runtime(**options)
 
 

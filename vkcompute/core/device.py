@@ -6,6 +6,7 @@ import contextlib
 import weakref
 from collections.abc import Collection
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any
 
 from vkcompute.core import emulation, features, vk
@@ -43,6 +44,8 @@ class Device(LogicalDevice):
         robust: bool = False,
     ) -> None:
         emulated = emulation.current.get()
+        if emulated.limits:
+            physical = replace(physical, limits={**physical.limits, **emulated.limits})
         plan = plan or QueuePlan.default(physical, emulated.timelines)
         self.queues: list[Queue] = []
         self._lent: list[weakref.finalize[Any, Any]] = []

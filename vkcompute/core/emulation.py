@@ -1,11 +1,16 @@
-"""Emulated hardware: several queues, or memory that the host cannot access, on a device that has neither. For tests."""
+"""Emulated hardware, for tests: several queues, memory that the host cannot access, or small limits.
+
+The device itself need have none of them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,10 +21,12 @@ class Emulation:
         timelines: the fewest (compute, transfer) queues. Where the device has fewer, several share one of its compute
             queues, each with a timeline semaphore of its own: work is ordered between them as between real queues.
         staging: treats device memory as invisible to the host, so that every transfer is staged.
+        limits: members of VkPhysicalDeviceLimits by name, in the place of the device's own.
     """
 
     timelines: tuple[int, int] = (1, 0)
     staging: bool = False
+    limits: Mapping[str, Any] = field(default_factory=dict)
 
 
 NOTHING = Emulation()
@@ -28,10 +35,12 @@ current: ContextVar[Emulation] = ContextVar("emulation", default=NOTHING)
 
 
 @contextmanager
-def emulated(*, timelines: int | tuple[int, int] = 1, staging: bool = False) -> Iterator[None]:
+def emulated(
+    *, timelines: int | tuple[int, int] = 1, staging: bool = False, limits: Mapping[str, Any] = MappingProxyType({})
+) -> Iterator[None]:
     """Emulates hardware on the devices opened in the block; see `Emulation`. An int counts compute queues alone."""
     counts = (timelines, 0) if isinstance(timelines, int) else timelines
-    token = current.set(Emulation(counts, staging))
+    token = current.set(Emulation(counts, staging, limits))
     try:
         yield
     finally:
