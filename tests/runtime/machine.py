@@ -14,6 +14,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 import vkcompute as vc
+from vkcompute.runtime.scheduling.task import Update
 
 N_ARRAYS = 4
 ALIGN = 64  # elements: views start at multiples of it, 256 bytes, the most that a device may ask of a binding
@@ -179,6 +180,18 @@ def fills(draw: st.DrawFn) -> Step:
 
 
 @st.composite
+def updates(draw: st.DrawFn) -> Step:
+    """Bytes that are known when the task is launched, as those of a kernel's parameters."""
+    view, value = draw(slices().filter(lambda view: view.step == 1)), draw(SMALL)
+    data = np.full(view.length, value, np.int32).tobytes()
+    return Step(
+        f"update({view}, {value})",
+        lambda m: m.runtime.scheduler.launch(Update(view.of(m.arrays).range, data)),
+        lambda arrays: view.of(arrays).fill(value),
+    )
+
+
+@st.composite
 def writes(draw: st.DrawFn) -> Step:
     view, seed = draw(slices()), draw(st.integers(0, 99))
     data = np.random.default_rng(seed).integers(-9, 9, view.length, np.int32)
@@ -216,15 +229,14 @@ def replacements(draw: st.DrawFn) -> Step:
 
 
 def simple() -> st.SearchStrategy[Step]:
-    return st.one_of(adds(), scales(), splits(), copies(), fills(), writes(), reads())
+    return st.one_of(adds(), scales(), splits(), copies(), fills(), updates(), writes(), reads())
 
 
 @st.composite
 def recordings(draw: st.DrawFn) -> Step:
     """A graph of a few steps, run a few times, something else in between."""
-    inner = draw(
-        st.lists(st.one_of(adds(), scales(), splits(), copies(), fills()).filter(lambda s: s.recordable), max_size=5)
-    )
+    commands = st.one_of(adds(), scales(), splits(), copies(), fills(), updates())
+    inner = draw(st.lists(commands.filter(lambda s: s.recordable), max_size=5))
     between = draw(simple())
     times = draw(st.integers(1, 3))
 

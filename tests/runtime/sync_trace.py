@@ -91,6 +91,9 @@ class Trace:
     def vkCmdFillBuffer(self, handle: Any, target: Any, offset: int, size: int, _word: int) -> None:
         self._command(handle, Access("fill", [], [(number(target), offset, offset + size)]))
 
+    def vkCmdUpdateBuffer(self, handle: Any, target: Any, offset: int, size: int, _data: Any) -> None:
+        self._command(handle, Access("update", [], [(number(target), offset, offset + size)]))
+
     def vkCmdPipelineBarrier(self, handle: Any, _first: int, second: int, *_: Any) -> None:
         recording = self.recordings[number(handle)]
         if second == 0x4000:  # orders nothing on the device

@@ -15,6 +15,7 @@ _ONE_TIME, _SIMULTANEOUS = 0x1, 0x4
 _COMPUTE_BIND_POINT = 1
 _COMPUTE_STAGE = 0x20
 _GROWTH = 8
+_MAX_UPDATE_BYTES = 65_536  # VUID-vkCmdUpdateBuffer-dataSize-00037
 
 # Pipeline stages and accesses of kernels, copies and the host.
 _STAGE_COMPUTE, _STAGE_TRANSFER, _STAGE_HOST = 0x800, 0x1000, 0x4000
@@ -128,6 +129,12 @@ class Recorder:
     def copy(self, source: Any, target: Any, regions: Any, n_regions: int) -> None:
         """Copies regions (a VkBufferCopy array) between VkBuffers, or within one if they do not overlap."""
         self._copy(self.handle, source, target, n_regions, regions)
+
+    def update(self, target: Any, offset: int, data: bytes) -> None:
+        """Writes bytes, whose number is a multiple of 4; they are read before the call returns."""
+        for start in range(0, len(data), _MAX_UPDATE_BYTES):
+            part = data[start : start + _MAX_UPDATE_BYTES]
+            self._fn.vkCmdUpdateBuffer(self.handle, target, offset + start, len(part), part)
 
     def fill(self, target: Any, offset: int, nbytes: int, word: int) -> None:
         """Fills with a 32-bit word; offset and nbytes in bytes, multiples of 4."""

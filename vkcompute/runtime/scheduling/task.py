@@ -174,6 +174,24 @@ def refuse_overlap(sources: Offsets, targets: Offsets, nbytes: int) -> None:
         raise ValueError("source and target share bytes; copy through a third array: target.copy_from(source.copy())")
 
 
+class Update(Task):
+    """A write of bytes that are known when it is launched; their number, and the range, are multiples of 4."""
+
+    __slots__ = ("_data",)
+    name = "update"
+
+    def __init__(self, target: Range, data: bytes) -> None:
+        super().__init__((target,), ())
+        self._data = data
+
+    def rebased(self, buffer_map: BufferMap, values: Values) -> Task:
+        return Update(resolve(self.writes[0], buffer_map), self._data)
+
+    def record(self, recorder: Recorder) -> None:
+        buffer, start, _ = self.writes[0]
+        recorder.update(buffer.block.handle, buffer.offset + start, self._data)
+
+
 class Fill(Task):
     """A fill with a 32-bit word; start and stop of the range are multiples of 4."""
 
