@@ -256,22 +256,6 @@ def test_views_of_what_a_graph_is_given(gpu: vc.Runtime) -> None:
         assert np.array_equal(out.numpy(), array[start : start + 60][1:41:2] * 2 + 1)
 
 
-@vc.kernel
-def total_of(x, out):
-    s = 0
-    for each in x:
-        s += each
-    out[()] = s
-
-
-def test_arrays_larger_than_a_binding_name_the_limit(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(type(gpu.device), "max_binding_bytes", 256)
-    x, out = gpu.zeros(1000, np.int32), gpu.zeros((), np.int32)
-    with pytest.raises(ValueError, match=r"has 4000 bytes, .* binds at most 256; bind parts of it"):
-        total_of[1, 1](x[::3], out)
-    total_of[1, 1](x[960::3], out)
-
-
 def test_transpositions(gpu: vc.Runtime) -> None:
     array = np.arange(24, dtype=np.int32).reshape(2, 3, 4)
     x = gpu.array(array)

@@ -6,6 +6,7 @@ A front end builds a `Function` with a `Builder`, and gets SPIR-V from `lower(op
 from __future__ import annotations
 
 from vkcompute.errors import IrError
+from vkcompute.ir.array_bindings import bind_arrays
 from vkcompute.ir.atomics import ATOMICS
 from vkcompute.ir.builder import Builder, Loop
 from vkcompute.ir.divergence import axes_of_ids, divergent_barrier
@@ -14,7 +15,7 @@ from vkcompute.ir.function import Constant, Function, Value
 from vkcompute.ir.grid_wrapping import wrap_grid
 from vkcompute.ir.iterations import certain_excess, most_iterations
 from vkcompute.ir.loop_cuts import with_cut_detection
-from vkcompute.ir.memory import Memory
+from vkcompute.ir.memory import ArrayBindings, Memory, Pack, Split
 from vkcompute.ir.operations import OPERATIONS, Operation
 from vkcompute.ir.pipeline import lower, optimize
 from vkcompute.ir.printer import text
@@ -38,8 +39,8 @@ from vkcompute.ir.verifier import verify
 
 __all__ = [
     "ATOMICS", "BOOL", "FLOAT16", "FLOAT32", "FLOAT64", "INT16", "INT32", "INT64", "OPERATIONS", "SCALARS",
-    "SUBGROUP_OPERATIONS", "UINT32", "UINT64", "UINT8", "Builder", "Constant", "Function", "IrError", "Loop",
-    "Memory", "Operation", "Scalar", "Target", "Value", "axes_of_ids", "certain_excess", "divergent_barrier",
-    "emulate_float_atomics", "float_atomics", "lower", "most_iterations", "optimize", "text", "verify",
-    "with_cut_detection", "wrap_grid",
+    "SUBGROUP_OPERATIONS", "UINT32", "UINT64", "UINT8", "ArrayBindings", "Builder", "Constant", "Function", "IrError",
+    "Loop", "Memory", "Operation", "Pack", "Scalar", "Split", "Target", "Value", "axes_of_ids", "bind_arrays",
+    "certain_excess", "divergent_barrier", "emulate_float_atomics", "float_atomics", "lower", "most_iterations",
+    "optimize", "text", "verify", "with_cut_detection", "wrap_grid",
 ]  # fmt: skip

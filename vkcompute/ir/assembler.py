@@ -154,7 +154,7 @@ class Assembler:
         self.decorate(array, Decoration.ArrayStride, element.bits // 8)
         self.decorate(block, Decoration.Block)
         self._member(block, 0, name, 0)
-        result = self._bound(StorageClass.StorageBuffer, block, name, binding)
+        result = self.bound(StorageClass.StorageBuffer, block, name, binding)
         if decoration is not None:
             self.decorate(result, decoration)
         return result
@@ -162,7 +162,7 @@ class Assembler:
     def texel_buffer(self, name: str, binding: tuple[int, int]) -> int:
         """The id of a new uniform texel buffer at (set, binding), of four uint32 per texel."""
         self.require(Capability.SampledBuffer)
-        return self._bound(StorageClass.UniformConstant, self._texels(), name, binding)
+        return self.bound(StorageClass.UniformConstant, self._texels(), name, binding)
 
     def texel(self, variable: int, index: int) -> int:
         """The id of a texel, a vector of four uint32."""
@@ -175,15 +175,15 @@ class Assembler:
         whole, buffer, sampled, unknown = self.type(UINT32), Dim.Buffer, 1, ImageFormat.Unknown
         return self._declare(spv.OpTypeImage, whole, buffer, 0, 0, 0, sampled, unknown)
 
-    def _bound(self, storage: int, pointee: int, name: str, binding: tuple[int, int]) -> int:
+    def bound(self, storage: int, pointee: int, name: str, binding: tuple[int, int]) -> int:
         """The id of a new global variable at (set, binding)."""
         result = self.variable(storage, pointee, name)
         self.decorate(result, Decoration.DescriptorSet, binding[0])
         self.decorate(result, Decoration.Binding, binding[1])
         return result
 
-    def push_constants(self, members: Sequence[tuple[str, Scalar]]) -> int:
-        """The id of the block of push constants, each at the next multiple of its size."""
+    def parameters(self, members: Sequence[tuple[str, Scalar]]) -> tuple[int, int]:
+        """The id and the bytes of a block of parameters, each at the next multiple of its size."""
         block = self.id()
         types = [self.type(kind) for _, kind in members]
         self._globals += _instruction(spv.OpTypeStruct, block, *types)
@@ -194,7 +194,7 @@ class Assembler:
             offset = -(-offset // nbytes) * nbytes
             self._member(block, index, name, offset)
             offset += nbytes
-        return self.variable(StorageClass.PushConstant, block, "")
+        return block, offset
 
     def array_type(self, element: Scalar, length: int) -> int:
         """The id of the type of an array in workgroup or private memory."""

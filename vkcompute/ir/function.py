@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute.ir.memory import Memory
+from vkcompute.ir.memory import ArrayBindings, Memory
 from vkcompute.ir.operations import OPERATIONS
 from vkcompute.ir.types import Scalar, Type
 
@@ -124,6 +124,7 @@ class Function:
         pushes: push constants in order.
         shared_memory: workgroup memory.
         body: the operations of an invocation.
+        array_bindings: those of arrays, unless each has one of its own.
     """
 
     def __init__(self, name: str, local_size: tuple[int, int, int] = (64, 1, 1)) -> None:
@@ -132,6 +133,7 @@ class Function:
         self.shared_memory: list[Memory] = []
         self.pushes: list[Push] = []
         self.body = Region()
+        self.array_bindings: ArrayBindings | None = None
         self._constants: dict[tuple[Scalar, bytes], Constant] = {}
 
     def empty_copy(self) -> Function:

@@ -61,7 +61,7 @@ class _Lowering:
         loops = [op for op in ops if op.code == "loop" and not target.keeps_loop_results]
         self._guarded = {loop for loop in loops if _has_invariant_result(loop)}
         self._declare_memories(ops)
-        self._load_push_constants()
+        self._load_parameters(target.max_push_nbytes)
         self._load_builtins(ops)
         self._opaque = self._load_opaque() if self._guarded else 0
 
@@ -91,14 +91,23 @@ class _Lowering:
             variable = out.array(StorageClass.Function, memory.name, memory.element, memory.length or 0)
             self._memories[memory] = StorageClass.Function, variable
 
-    def _load_push_constants(self) -> None:
-        """Loads push constants in the entry block, which dominates all uses."""
-        out, pushes = self._out, self._function.pushes
-        if pushes:
-            block = out.push_constants([(push.name, element_of(push.type)) for push in pushes])
-            for index, push in enumerate(pushes):
-                pointer = self._pointer(StorageClass.PushConstant, push.type, block, out.uint(index))
-                self._ids[push] = out.value(spv.OpLoad, push.type, pointer)
+    def _load_parameters(self, max_push_nbytes: int) -> None:
+        """Loads the parameters in the entry block, which dominates all uses."""
+        out, function = self._out, self._function
+        if not function.pushes:
+            return
+        block, nbytes = out.parameters([(push.name, element_of(push.type)) for push in function.pushes])
+        storage, variable = StorageClass.PushConstant, 0
+        if nbytes <= max_push_nbytes:
+            variable = out.variable(storage, block, "")
+        else:
+            bound = [memory.binding or (0, number) for number, memory in enumerate(function.buffers)]
+            last_set, last = max(bound, default=(0, -1))
+            storage = StorageClass.Uniform
+            variable = out.bound(storage, block, "parameters", (last_set, last + 1))
+        for index, push in enumerate(function.pushes):
+            pointer = self._pointer(storage, push.type, variable, out.uint(index))
+            self._ids[push] = out.value(spv.OpLoad, push.type, pointer)
 
     def _load_builtins(self, ops: Sequence[Op]) -> None:
         """Loads builtins in the entry block."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from vkcompute.ir.types import UINT32, Scalar, Type, vector
 
@@ -41,3 +42,36 @@ class Memory:
     def type(self) -> Type:
         """The type of a value that is loaded or stored."""
         return self.element if self.lanes == 1 else vector(self.element, self.lanes)
+
+
+Split = tuple[int, int, int]
+"""Of an array that takes several bindings: its index, their number, and the power of two of elements in each."""
+
+
+class Pack(NamedTuple):
+    """Arrays that share a binding.
+
+    Attributes:
+        nbytes: of what an index selects.
+        members: (index of the array, True if the kernel writes it).
+    """
+
+    nbytes: int
+    members: tuple[tuple[int, bool], ...]
+
+
+class ArrayBindings(NamedTuple):
+    """The bindings of a kernel's arrays, unless each has one of its own.
+
+    They are those of the arrays that are in no pack, in order, and then the packs. The first index of each member of a
+    pack is a parameter, after all others.
+
+    Attributes:
+        n_arrays: their number.
+        splits: the arrays that take several bindings.
+        packs: those that share one.
+    """
+
+    n_arrays: int
+    splits: tuple[Split, ...]
+    packs: tuple[Pack, ...]

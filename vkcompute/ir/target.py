@@ -12,9 +12,16 @@ class Target:
     Attributes:
         keeps_loop_results: True if the compiler keeps a loop's result that is the same value at all breaks. Others get
             one more exit of the loop, which is never taken.
+        max_push_nbytes: the most bytes of push constants; Vulkan guarantees 128. Beyond them, all parameters are in a
+            uniform buffer, which is bound last.
+        max_storage_buffers: the most storage buffers that a kernel may bind; None for no limit.
+        cuts_loops: True if the driver ends loops early, and a kernel may need one more buffer to detect that.
     """
 
     keeps_loop_results: bool = False
+    max_push_nbytes: int = 128
+    max_storage_buffers: int | None = None
+    cuts_loops: bool = False
 
 
 ANY = Target()

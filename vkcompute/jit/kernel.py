@@ -97,6 +97,8 @@ class PythonKernel(PythonLaunchable):
     def spirv(self) -> bytes:
         """Returns the SPIR-V for arguments of the annotated types, on the default local size. Needs no device.
 
+        Numbers and shapes are push constants; beyond 128 bytes, a uniform buffer behind the arrays.
+
         Raises:
             KernelError: kernels do not support something that the function does with such arguments.
             TypeError: a parameter has no annotation of its type.
@@ -203,7 +205,8 @@ def kernel(
     and `vc.global_id(1)` along the one before. A kernel that reads ids along fewer axes, as one invocation per row
     does, needs an explicit grid.
 
-    **Arguments** are numbers, and arrays and views of fewer than 2**31 elements, indexed by one int per axis. A
+    **Arguments** are numbers, and arrays and views of fewer than 2**31 elements, indexed by one int per axis; a view
+    spans at most 2**32. There may be any number of arguments, and arrays larger than a binding of the device. A
     negative constant index counts from the end. An index out of bounds is undefined unless checked. A Python int is
     int32, or the first of uint32, int64, uint64 that holds it. A Python float is float32, or float64 if another
     argument is float64. Both are weak, as in NEP 50; an int that does not fit the type of its other operand is an

@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from functools import cache
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -313,7 +313,12 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_abandon_all)
 
 
-def runtime_of(holder: Array | Kernel) -> Runtime:
+class _Holder(Protocol):
+    @property
+    def runtime(self) -> Context: ...
+
+
+def runtime_of(holder: _Holder) -> Runtime:
     """The runtime of an array or of a kernel."""
     assert isinstance(holder.runtime, Runtime)
     return holder.runtime

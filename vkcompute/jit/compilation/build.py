@@ -40,6 +40,7 @@ class CompileOptions(NamedTuple):
         check_bounds: True to compare indices with the shape.
         fast_math: True to use the device's own functions of floats where it has them.
         target: of the module.
+        splits: the arrays that take several bindings.
     """
 
     local_size: tuple[int, int, int] | None = None
@@ -48,6 +49,7 @@ class CompileOptions(NamedTuple):
     check_bounds: bool = False
     fast_math: bool = False
     target: ir.Target = ANY
+    splits: tuple[ir.Split, ...] = ()
 
 
 DEFAULTS = CompileOptions()
@@ -92,6 +94,7 @@ def optimized(function: ir.Function, options: CompileOptions = DEFAULTS) -> ir.F
         ir.wrap_grid(function)
     if options.emulate_atomics:
         ir.emulate_float_atomics(function)
+    ir.bind_arrays(function, options.target, options.splits)
     marked = function if options.fast_math else without_contraction(function)
     return lower_math(ir.optimize(marked), fast=options.fast_math)
 

@@ -18,6 +18,7 @@ from typing import Any
 
 from vkcompute import disk
 from vkcompute.errors import KernelError, hides_calls
+from vkcompute.ir import ArrayBindings, Pack
 from vkcompute.jit.compilation import fingerprint
 from vkcompute.jit.compilation.specialization import Specialization
 from vkcompute.jit.frontend.captured import CapturedGlobal, lookup_in, with_functions
@@ -95,6 +96,9 @@ def _load(entry: Path, functions: Sequence[FunctionType]) -> Specialization | No
             captured.append(again)
         fields = {name: _frozen(each) for name, each in fields.items()}
         fields["sites"] = tuple([Site(*each) for each in fields["sites"]])
+        if (found := fields["array_bindings"]) is not None:
+            n_arrays, splits, packs = found
+            fields["array_bindings"] = ArrayBindings(n_arrays, splits, tuple([Pack(*each) for each in packs]))
         return Specialization(spirv, with_functions(captured), **fields)
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
         logger.debug("discarding the malformed cache entry %s: %r", entry, error)

@@ -45,6 +45,7 @@ class Specialization:
         single: True if that function returns a number, False for a tuple of numbers.
         block: the number of elements that an invocation computes, of a function of elements.
         n_ids: the number of axes along which a kernel reads ids; 0 if it reads none.
+        array_bindings: those of the arrays, unless each has one of its own.
     """
 
     spirv: bytes
@@ -63,6 +64,7 @@ class Specialization:
     single: bool = True
     block: int = 1
     n_ids: int = 0
+    array_bindings: ir.ArrayBindings | None = None
 
     @property
     def is_current(self) -> bool:
@@ -102,6 +104,7 @@ def specialize(definition: Definition, signature: Signature, options: CompileOpt
             tuple([(arrays.index(n), at) for at, (n, what) in enumerate(pushes) if what == OFFSET]),
             tuple(compiler.tables),
             n_ids=n_ids,
+            array_bindings=built.array_bindings,
         )
     except RecursionError:
         raise definition.source.too_deep() from None

@@ -53,12 +53,17 @@ def options_on(runtime: Runtime) -> CompileOptions:
 def windows(n: int, arrays: Sequence[Array]) -> list[tuple[int, int]]:
     """Returns (start, stop) of the windows of `n` elements: as many as a binding and int32 allow.
 
+    Of more arrays than the device binds, all of them fit one binding, which some share.
+
     If an array has neither `n` elements nor one, or is not contiguous, there is a single window; the launch checks the
     limits.
     """
     widest = max([array.dtype.itemsize for array in arrays])
     slack = _SLACK_BYTES if any(array.offset for array in arrays) else 0
-    most = min((arrays[0].runtime.device.max_binding_bytes - slack) // widest, MOST_ELEMENTS)
+    runtime = runtime_of(arrays[0])
+    n_bound = target_of(runtime).max_storage_buffers
+    n_sharing = len(arrays) if n_bound is not None and len(arrays) > n_bound else 1
+    most = min((runtime.device.max_binding_bytes - slack) // (widest * n_sharing), MOST_ELEMENTS)
     step = most // _STEP * _STEP
     if n <= most or not step or any(array.size not in (1, n) or not array.contiguous for array in arrays):
         step = max(n, 1)

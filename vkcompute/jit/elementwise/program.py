@@ -75,7 +75,8 @@ class Programs:
         captured = program.compiler.captured.all(without=known())  # the namespace of expressions does not change
         iterations, described = iterations_of(function), program._asdict()
         limits = tuple(sorted(described.pop("compiler").limits))
-        return Specialization(ir.lower(function, options.target), captured, iterations, limits=limits, **described)
+        described |= {"limits": limits, "array_bindings": function.array_bindings}
+        return Specialization(ir.lower(function, options.target), captured, iterations, **described)
 
 
 class Formula(Protocol):

@@ -12,8 +12,8 @@ import numpy as np
 
 from vkcompute import dtypes
 from vkcompute.errors import HostCopyWarning
+from vkcompute.jit.launching.spilling_kernel import AnyKernel
 from vkcompute.runtime.graphs.graph import temporary
-from vkcompute.runtime.launching.kernel import Kernel
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.layout import shares_memory
 from vkcompute.runtime.runtime import Runtime
@@ -46,7 +46,7 @@ class HostArrays:
         self.args = tuple([copies[_key(arg)] if is_host_array(arg) else arg for arg in args])
         _warn(name)
 
-    def check(self, kernel: Kernel) -> None:
+    def check(self, kernel: AnyKernel) -> None:
         """Checks the arrays that a kernel writes.
 
         Raises:
@@ -63,12 +63,12 @@ class HostArrays:
                     "array, or copies"
                 )
 
-    def read(self, kernel: Kernel) -> None:
+    def read(self, kernel: AnyKernel) -> None:
         """Copies the arrays back that a kernel writes. Waits for it."""
         for array, host in {id(array): (array, host) for array, host in self._results(kernel)}.values():
             array.read(host)
 
-    def _results(self, kernel: Kernel) -> list[tuple[Array, np.ndarray[Any, Any]]]:
+    def _results(self, kernel: AnyKernel) -> list[tuple[Array, np.ndarray[Any, Any]]]:
         arrays = [(arg, host) for arg, host in zip(self.args, self._arrays, strict=True) if type(arg) is Array]
         written = [arrays[at] for at in kernel.writes if at < len(arrays)]  # behind them is the buffer for reports
         return [(array, host) for array, host in written if host is not None]

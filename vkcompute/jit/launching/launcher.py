@@ -26,10 +26,10 @@ from vkcompute.jit.launching import report_reader
 from vkcompute.jit.launching.host_arrays import HostArrays, is_host_array
 from vkcompute.jit.launching.loops import Loops, on_device
 from vkcompute.jit.launching.plan import launch
+from vkcompute.jit.launching.spilling_kernel import AnyKernel, splits_of
 from vkcompute.jit.launching.tables import table_on
 from vkcompute.jit.launching.target import target_of
 from vkcompute.runtime.launching.arguments import first_index, needs_strides
-from vkcompute.runtime.launching.kernel import Kernel
 from vkcompute.runtime.launching.launch_config import LaunchConfig, Sizes, grid_over
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import Runtime, default_runtime, runtime_of
@@ -63,7 +63,7 @@ class Launcher:
             plan = None
         return (plan and plan.launch(args, config.queue)) or self._planned(key, config, args)
 
-    def kernel(self, config: LaunchConfig, named: Mapping[str, Any], args: tuple[Any, ...]) -> Kernel:
+    def kernel(self, config: LaunchConfig, named: Mapping[str, Any], args: tuple[Any, ...]) -> AnyKernel:
         """Returns the kernel that a launch with these arguments would run."""
         args = bound(self._name, self._parameters, args, named)
         if group_of(args) is not None:
@@ -114,13 +114,13 @@ class Launcher:
         local: tuple[int, int, int] | None,
         args: tuple[Any, ...],
         runtime: Runtime,
-    ) -> tuple[Specialization, Kernel, Loops | None, Sizes | None]:
+    ) -> tuple[Specialization, AnyKernel, Loops | None, Sizes | None]:
         """Returns the specialization and its grid, wrapped if it has more workgroups along x than the device allows.
 
         A grid of None is computed by the kernel.
         """
         most = runtime.device.physical.limits["maxComputeWorkGroupCount"][0]
-        options = self._options._replace(local_size=local, target=target_of(runtime))
+        options = self._options._replace(local_size=local, target=target_of(runtime), splits=splits_of(runtime, args))
         found, kernel, loops = self._specialization(signature, options, runtime)
         grid = groups or self._grid(found, args, most)
         if grid is None or len(grid) > 1 or grid[0] <= most:
@@ -131,14 +131,18 @@ class Launcher:
 
     def _grid(self, found: Specialization, args: tuple[Any, ...], most: int) -> Sizes | None:
         """Returns the default grid, one invocation per element of an array; None if the kernel computes the same."""
-        if found.linear is not None and args[found.linear].size <= most * found.local_size[0]:
+        if (
+            found.linear is not None
+            and found.array_bindings is None
+            and args[found.linear].size <= most * found.local_size[0]
+        ):
             return None
         shape = args[found.first].shape if found.first is not None else None
         return grid_over(self._name, shape, found.local_size, found.n_ids)
 
     def _reporting(
         self,
-        kernel: Kernel,
+        kernel: AnyKernel,
         loops: Loops | None,
         pushes: list[Any],
         grid: Any,
@@ -159,7 +163,7 @@ class Launcher:
 
     def _specialization(
         self, signature: Signature, options: CompileOptions, runtime: Runtime
-    ) -> tuple[Specialization, Kernel, Loops | None]:
+    ) -> tuple[Specialization, AnyKernel, Loops | None]:
         """Returns a specialization that the device supports, its kernel on the device, and its loops."""
         for emulate_atomics in (False, True):
             options = options._replace(emulate_atomics=emulate_atomics)

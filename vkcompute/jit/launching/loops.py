@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,8 @@ from vkcompute.ir.intervals import Interval
 from vkcompute.jit.compilation.specialization import MODEST, IterationBounds, Specialization
 from vkcompute.jit.frontend.context import LOOP
 from vkcompute.jit.launching import completion
+from vkcompute.jit.launching.spilling_kernel import AnyKernel, SpillingKernel, is_spilled
+from vkcompute.jit.launching.target import target_of
 from vkcompute.runtime.bounded_cache import BoundedCache
 from vkcompute.runtime.launching import program
 from vkcompute.runtime.launching.kernel import Kernel
@@ -29,34 +31,49 @@ _MAX_KNOWN = 1024
 _STATUS_WORDS = 64
 
 
+class _Arguments(NamedTuple):
+    """Properties of a kernel's arguments that its SPIR-V lacks; see `Specialization` and `SpillingKernel`."""
+
+    limits: tuple[tuple[int, str], ...]
+    strided: tuple[tuple[int, int], ...]
+    array_bindings: ir.ArrayBindings | None
+    elementwise: bool
+
+
 def on_device(
     runtime: Runtime, name: str, found: Specialization, make: Callable[[], ir.Function]
-) -> tuple[Kernel, Loops | None]:
+) -> tuple[AnyKernel, Loops | None]:
     """Returns the kernel of a specialization, and its loops; `make` gives the function that it was lowered from."""
+    arguments = _Arguments(found.limits, found.strided, found.array_bindings, bool(found.dtypes))
 
-    def loaded() -> tuple[Kernel, Loops | None]:
-        kernel = _kernel(runtime, name, found.spirv, found.limits, found.strided)
-        return kernel, _loops_of(kernel, found.iterations, make)
+    def loaded() -> tuple[AnyKernel, Loops | None]:
+        kernel = _kernel(runtime, name, found.spirv, arguments)
+        return kernel, _loops_of(kernel, arguments, found.iterations, make)
 
-    return kernel_of(runtime, (name, found.spirv, found.limits, found.strided), loaded)
+    return kernel_of(runtime, (name, found.spirv, arguments), loaded)
 
 
-def _kernel(
-    runtime: Runtime, name: str, spirv: bytes, limits: Sequence[tuple[int, str]], strided: tuple[tuple[int, int], ...]
-) -> Kernel:
+def _kernel(runtime: Runtime, name: str, spirv: bytes, arguments: _Arguments) -> AnyKernel:
     """Makes a kernel; the signature has checked its types, and memory may hold the bits of floats as integers."""
-    kernel = Kernel(runtime, program.load(spirv, name=name), (), check_types=False, strided=strided)
-    kernel.push.restrict(limits)
-    return kernel
+    loaded = program.load(spirv, name=name)
+    limits, strided, array_bindings, elementwise = arguments
+    if array_bindings is not None or is_spilled(loaded):
+        made: AnyKernel = SpillingKernel(runtime, loaded, array_bindings, strided, elementwise=elementwise)
+    else:
+        made = Kernel(runtime, loaded, (), check_types=False, strided=strided)
+    made.push.restrict(limits)
+    return made
 
 
-def _loops_of(kernel: Kernel, iterations: IterationBounds, make: Callable[[], ir.Function]) -> Loops | None:
+def _loops_of(
+    kernel: AnyKernel, arguments: _Arguments, iterations: IterationBounds, make: Callable[[], ir.Function]
+) -> Loops | None:
     """The loops of a kernel; None where its device never cuts them. `make` gives the function it was lowered from."""
     limit = quirks_of(kernel.runtime.device.physical).max_loop_iterations
     always, modest = iterations
     if limit is None or (always is not None and always <= limit):
         return None
-    return Loops(kernel, make, limit, modest is not None and modest <= limit)
+    return Loops(kernel, arguments, make, limit, modest is not None and modest <= limit)
 
 
 def _is_modest(push: Any) -> bool:
@@ -70,8 +87,11 @@ class Loops:
         modest: True if the kernel never exceeds the limit while all ints are less than MODEST.
     """
 
-    def __init__(self, kernel: Kernel, make: Callable[[], ir.Function], limit: int, modest: bool) -> None:
-        self._kernel, self._make, self._limit, self._modest = kernel, make, limit, modest
+    def __init__(
+        self, kernel: AnyKernel, arguments: _Arguments, make: Callable[[], ir.Function], limit: int, modest: bool
+    ) -> None:
+        self._kernel, self._arguments = kernel, arguments
+        self._make, self._limit, self._modest = make, limit, modest
         self._known: BoundedCache[tuple[Any, ...], tuple[bool, Op | None]] = BoundedCache(_MAX_KNOWN)
 
     def harmless(self, pushes: Sequence[Any], grid: Grid) -> bool:
@@ -118,7 +138,7 @@ class Loops:
         return found
 
     def _given(self, numbers: Sequence[int | None], grid: Grid) -> dict[object, Interval]:
-        pairs = zip(self._function.pushes, numbers, strict=True)
+        pairs = zip(self._function.pushes, numbers, strict=False)  # the starts of packed arrays follow
         given: dict[object, Interval] = {push: (number, number) for push, number in pairs if number is not None}
         for axis, (n, size) in enumerate(zip(grid, self._kernel.local_size, strict=True)):
             given["n_groups", axis] = n, n
@@ -131,12 +151,12 @@ class Loops:
         return self._make()
 
     @cached_property
-    def _detecting(self) -> tuple[Kernel, list[Op]]:
+    def _detecting(self) -> tuple[AnyKernel, list[Op]]:
         """The kernel that reports cut loops, and its loops."""
         function, loops = ir.with_cut_detection(self._function)
-        spirv = ir.lower(ir.optimize(function))
-        key = self._kernel.name, spirv, self._kernel.push.limits, tuple(self._kernel.strided.items())
         runtime = runtime_of(self._kernel)
+        spirv = ir.lower(ir.optimize(function), target_of(runtime))
+        key = self._kernel.name, spirv, self._arguments
         return kernel_of(runtime, ("detecting", *key), partial(_kernel, runtime, *key)), loops
 
     def _error(self, loop: Op) -> KernelError:

@@ -10,7 +10,8 @@ from typing import Any
 
 from vkcompute.jit.compilation.specialization import Specialization
 from vkcompute.jit.launching.loops import Loops
-from vkcompute.runtime.launching.kernel import Kernel, Launch
+from vkcompute.jit.launching.spilling_kernel import AnyKernel, SpillingKernel
+from vkcompute.runtime.launching.kernel import Launch
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import runtime_of
 from vkcompute.runtime.scheduling.future import Future
@@ -81,7 +82,7 @@ def _picker(at: list[int]) -> Callable[[Sequence[Any]], Sequence[Any]]:
 def launch(
     key: tuple[Any, ...] | None,
     found: Specialization,
-    placed: tuple[Kernel, Loops | None],
+    placed: tuple[AnyKernel, Loops | None],
     args: Sequence[Any],
     pushes: Sequence[Any],
     grid: Sequence[int] | None,
@@ -102,7 +103,7 @@ def launch(
         if not loops.harmless(pushes, grid):
             return loops.launch(arrays, pushes, grid, queue)
     runtime = runtime_of(kernel)
-    if key is None or runtime.scheduler.n_recordings:
+    if key is None or runtime.scheduler.n_recordings or isinstance(kernel, SpillingKernel):
         return kernel(*arrays, *pushes, grid=grid, queue=queue)
     command, writes, reads, keep = made = kernel.launch((*arrays, *pushes), {}, grid)
     runtime.plans[key] = Plan(found, args, pushes[len(args) - len(arrays) :], made, loops)

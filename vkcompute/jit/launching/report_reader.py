@@ -11,7 +11,7 @@ import numpy as np
 from vkcompute.errors import KernelError
 from vkcompute.jit.frontend.report import N_FAILED, N_HEADER, Site
 from vkcompute.jit.launching.completion import Words, expect
-from vkcompute.runtime.launching.kernel import Kernel
+from vkcompute.jit.launching.spilling_kernel import AnyKernel
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import runtime_of
 from vkcompute.runtime.scheduling.future import Future
@@ -20,7 +20,7 @@ _START = N_HEADER + N_FAILED  # first word of the printed records
 
 
 def launch(
-    kernel: Kernel,
+    kernel: AnyKernel,
     sites: Sequence[Site],
     print_limit: int,
     arrays: Sequence[Array],

@@ -10,4 +10,20 @@ from vkcompute.runtime.runtime import Runtime
 
 def target_of(runtime: Runtime) -> Target:
     """Returns the target for kernels on a runtime, made once."""
-    return cached(runtime, Target, lambda: Target(not quirks_of(runtime.device.physical).loses_loop_results))
+    return cached(runtime, Target, lambda: _target(runtime))
+
+
+def _target(runtime: Runtime) -> Target:
+    physical = runtime.device.physical
+    quirks, limits = quirks_of(physical), physical.limits
+    most = min(
+        limits["maxPerStageDescriptorStorageBuffers"],
+        limits["maxDescriptorSetStorageBuffers"],
+        limits["maxPerStageResources"] - 1,  # one for the parameters
+    )
+    return Target(
+        keeps_loop_results=not quirks.loses_loop_results,
+        max_push_nbytes=limits["maxPushConstantsSize"],
+        max_storage_buffers=most,
+        cuts_loops=quirks.max_loop_iterations is not None,
+    )

@@ -66,7 +66,7 @@ def _view_range(where: str, device: Device, binding: Binding, array: Array) -> B
             f"shape {array.shape}; pass a .copy()"
         )
     _, low, high = array.span
-    start = low - (array.buffer.offset + low) % _view_align(array)
+    start = low - binding_slack(array)
     largest = device.max_binding_bytes
     if high - start > largest:
         raise _too_large(where, high - start, device, largest)
@@ -103,7 +103,12 @@ def needs_strides(array: Array) -> bool:
 def first_index(array: Array) -> int:
     """The index of a view's first element in the range that is bound, in elements."""
     low: int = array.span[1]
-    return (array.offset - low + (array.buffer.offset + low) % _view_align(array)) // array.dtype.itemsize
+    return (array.offset - low + binding_slack(array)) // array.dtype.itemsize
+
+
+def binding_slack(array: Array) -> int:
+    """The bytes that are bound before the elements of a view."""
+    return int(array.buffer.offset + array.span[1]) % _view_align(array)
 
 
 def _bound_bytes(where: str, binding: Binding, array: Array) -> int:

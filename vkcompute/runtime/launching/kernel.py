@@ -234,9 +234,10 @@ class DeferredDispatch(Task):
         return DeferredDispatch(self._kernel, [alias(array) for array in self._arrays], self._values, grid)
 
     def rebased(self, buffer_map: BufferMap, values: Values) -> DeferredDispatch:
-        arrays = [_resolve_array(array, buffer_map) for array in self._arrays]
+        arrays = [on_memory(array, buffer_map) for array in self._arrays]
         given = [values.get(value, value) if isinstance(value, Parameter) else value for value in self._values]
-        for at, push in self._kernel.strided.items():  # its own buffer may begin elsewhere between aligned bytes
+        views = self._kernel.strided.items() if given else ()  # parameters in a buffer are written by another task
+        for at, push in views:  # its own buffer may begin elsewhere between aligned bytes
             given[push] = first_index(arrays[at])
         return DeferredDispatch(self._kernel, arrays, given, self._grid)
 
@@ -264,8 +265,8 @@ class DeferredDispatch(Task):
         return Dispatch((*kernel.program, sets.handles, push, len(push), grid), writes, reads, keep)
 
 
-def _resolve_array(array: Any, buffer_map: BufferMap) -> Any:
-    """The array that an array on a placeholder stands for; returns anything else unchanged."""
+def on_memory(array: Any, buffer_map: BufferMap) -> Any:
+    """Returns the array that an array on a placeholder stands for, and anything else unchanged."""
     place = buffer_map.get(array.buffer) if isinstance(array, Array) else None
     if place is None:
         return array

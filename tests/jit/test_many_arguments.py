@@ -1,0 +1,208 @@
+"""More numbers and arrays than push constants and bindings hold; also on a device with the least limits of Vulkan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from runtimes import open_runtime
+
+import vkcompute as vc
+from vkcompute.jit.kernel import PythonKernel
+
+LEAST = {"maxPushConstantsSize": 128, "maxPerStageDescriptorStorageBuffers": 4}
+N, N_ARRAYS = 130, 12
+GRID = (-(-N // 64),)
+
+
+@pytest.fixture(scope="module")
+def small() -> Iterator[vc.Runtime]:
+    with open_runtime(limits=LEAST) as runtime:
+        yield runtime
+
+
+def kernel_of(parameters: Sequence[str], lines: Sequence[str], **options: Any) -> PythonKernel:
+    """Makes a kernel from its text: one invocation per element of the first array."""
+    first, body = parameters[0], "\n        ".join(lines)
+    text = f"def made({', '.join(parameters)}):\n    i = vc.global_id(0)\n    if i < {first}.size:\n        {body}\n"
+    names: dict[str, Any] = {"vc": vc}
+    exec(text, names)
+    return vc.kernel(source=text, **options)(names["made"])
+
+
+PARTS = st.sampled_from(["whole", "column", "offset", "reversed"])
+ARRAYS = [f"a{k}" for k in range(N_ARRAYS)]
+LINES = [f"a0[i] = {' + '.join(f'{each}[i]' for each in ARRAYS)} + s", "a5[i] = a1[i]", "a3[i] += 1"]
+changed = kernel_of([*ARRAYS, "s"], LINES)
+
+
+def after(arrays: Sequence[np.ndarray[Any, Any]], s: float) -> list[np.ndarray[Any, Any]]:
+    """What `changed` makes of arrays."""
+    found = [each.copy() for each in arrays]
+    found[0][:], found[5][:], found[3][:] = sum(arrays) + s, arrays[1], arrays[3] + 1
+    return found
+
+
+def some(seed: int = 0, shape: int | tuple[int, ...] = N, dtype: str = "float32") -> list[np.ndarray[Any, Any]]:
+    rng = np.random.default_rng(seed)
+    return [rng.integers(0, 9, shape).astype(dtype) for _ in range(N_ARRAYS)]
+
+
+def assert_equal(found: Sequence[vc.Array], expected: Sequence[np.ndarray[Any, Any]]) -> None:
+    for at, (one, other) in enumerate(zip(found, expected, strict=True)):
+        np.testing.assert_array_equal(one.numpy(), other, err_msg=f"a{at}")
+
+
+def test_forty_arrays_and_two_hundred_numbers(gpu: vc.Runtime, small: vc.Runtime) -> None:
+    arrays, numbers = [f"a{k}" for k in range(40)], [f"s{k}" for k in range(200)]
+    terms = [f"t += {each}" for each in ([f"{each}[i]" for each in arrays] + numbers)]
+    total = kernel_of(["out", *arrays, *numbers], ["t = 0.0", *terms, "out[i] = t"])
+    host = np.arange(40 * N).reshape(40, N).astype(np.float32)
+    for runtime in (gpu, small):
+        outs, given = [runtime.empty(N) for _ in range(5)], runtime.array(host)
+        for k, out in enumerate(outs):  # in flight at the same time, each with its own numbers
+            total(out, *given, *[float(k)] * 200)
+        assert_equal(outs, [host.sum(axis=0) + 200 * k for k in range(5)])
+
+
+def test_each_launch_has_its_own_numbers() -> None:
+    """Also on several queues, and where the host does not see the device's memory."""
+    numbers = [f"s{k}" for k in range(40)]
+    total = kernel_of(["out", *numbers], [f"out[i] = {' + '.join(numbers)}"])
+    with open_runtime(limits=LEAST, timelines=3, staging=True) as runtime:
+        outs = [runtime.empty(N) for _ in range(100)]
+        for k, out in enumerate(outs):
+            total(out, *range(k, k + 40), queue=k % 3)
+        assert_equal(outs, [np.full(N, 40 * k + 780) for k in range(100)])
+
+
+@pytest.mark.parametrize("dtypes", [["float32"], ["int32", "float32", "uint32"], ["float32", "int32", "bool"]])
+def test_more_arrays_than_bindings(gpu: vc.Runtime, small: vc.Runtime, dtypes: list[str]) -> None:
+    if "bool" in dtypes and "storageBuffer8BitAccess" not in gpu.device.features:
+        pytest.skip("the device has no arrays of bools")
+    host = [each.astype(dtypes[k % len(dtypes)]) for k, each in enumerate(some())]
+    host[3] = host[3].astype("float32")
+    arrays = [small.array(each) for each in host]
+    for s in (1, 2):
+        changed(*arrays, s)
+        host = after(host, s)
+        assert_equal(arrays, host)
+
+
+@settings(max_examples=6)
+@given(st.integers(0, 99), st.lists(PARTS, min_size=N_ARRAYS, max_size=N_ARRAYS))
+def test_views_beyond_the_bindings(small: vc.Runtime, seed: int, kinds: list[str]) -> None:
+    def part(of: Any, kind: str) -> Any:
+        if kind == "column":
+            return of[:, 1]
+        start = 3 if kind == "offset" else 0
+        flat = of.reshape(-1)[start : start + N]
+        return flat[::-1] if kind == "reversed" else flat
+
+    whole = some(seed, (N, 3))
+    arrays = [small.array(each) for each in whole]
+    changed[GRID](*map(part, arrays, kinds), 3)
+    parts = [part(each, kind) for each, kind in zip(whole, kinds, strict=True)]
+    for each, result in zip(parts, after(parts, 3), strict=True):
+        each[:] = result
+    assert_equal(arrays, whole)
+
+
+def test_in_a_graph_with_inputs(small: vc.Runtime) -> None:
+    host, other = some(), np.arange(N + 64).astype(np.float32)
+    arrays, more = [small.array(each) for each in host], small.array(other)
+    with small.record(x=arrays[1], s=1.5) as graph:
+        changed(arrays[0], graph["x"], *arrays[2:], graph["s"])
+        between = [graph.empty(N) for _ in range(N_ARRAYS)]
+        for target, source in zip(between, arrays, strict=True):
+            target.copy_from(source)
+        changed(*between, graph["s"])
+        for target, source in zip(arrays, between, strict=True):
+            target.copy_from(source)
+    given = [({}, host[1], 1.5), ({"s": 4.0}, None, 4.0), ({"x": more[64:], "s": 2.0}, other[64:], 2.0)]
+    for inputs, x, s in given:
+        graph.run(**inputs)
+        x = host[1] if x is None else x
+        first = after([host[0], x, *host[2:]], s)
+        host = after([first[0], host[1], *first[2:]], s)
+        assert_equal(arrays, host)
+
+
+def test_reports_and_loops(small: vc.Runtime, capsys: pytest.CaptureFixture[str]) -> None:
+    checked = kernel_of([*ARRAYS, "k"], [*LINES[1:], "a0[i] = a7[i + k]"], check_bounds=True)
+    arrays = [small.array(each) for each in some()]
+    checked(*arrays, 0).result()
+    with pytest.raises(vc.KernelError, match=rf"index {N} is outside of a7.*invocation \({N - 1}, 0, 0\)"):
+        checked(*arrays, 1).result()
+    with pytest.raises(vc.KernelError, match="outside of a7"):
+        arrays[0].numpy()
+    printing = kernel_of([*ARRAYS, "s"], [*LINES, "if i == 3:", "    print(a7[i], s)"])
+    arrays = [small.array(each) for each in some()]
+    printing(*arrays, 2.5).result()
+    assert capsys.readouterr().out == f"{some()[7][3]} 2.5\n"
+    assert_equal(arrays, after(some(), 2.5))
+    counting = kernel_of([*ARRAYS, "s"], [*LINES, "while a2[i] < 20:", "    a2[i] += 1"])
+    arrays, expected = [small.array(each) for each in some()], after(some(), 1)
+    counting(*arrays, 1)
+    expected[2][:] = 20
+    assert_equal(arrays, expected)
+
+
+def test_the_same_array_twice(small: vc.Runtime) -> None:
+    """Copies of arrays that share memory would not see each other's changes."""
+    arrays, host = [small.array(each) for each in some()], some()
+    changed(*arrays[:-1], arrays[1], 1)
+    expected = after([*host[:-1], host[1]], 1)
+    assert_equal(arrays[:-1], expected[:-1])
+    with pytest.raises(ValueError, match=r"12 arrays, more than .* array 0 and array 11 share memory.*\.copy\(\)"):
+        changed(*arrays[:-1], arrays[0], 1)
+    with small.record(x=arrays[0]) as graph, pytest.raises(ValueError, match="share memory"):
+        changed(graph["x"], *arrays[1:-1], graph["x"], 1)
+
+
+def test_functions_of_elements_and_reductions(gpu: vc.Runtime, small: vc.Runtime) -> None:
+    names = [f"x{k}" for k in range(40)]
+    total, host = vc.elementwise(" + ".join(names)), np.arange(40 * 1000).reshape(40, 10, 100).astype(np.float32)
+    largest = vc.reduce("max(a, b)", 0, map=" + ".join(names))
+    for runtime in (gpu, small):
+        given = [runtime.array(each if k % 3 else each[:1]) for k, each in enumerate(host)]
+        expected = sum([each if k % 3 else each[:1] for k, each in enumerate(host)])
+        np.testing.assert_array_equal(total(*given).numpy(), expected)
+        np.testing.assert_array_equal(largest(*given, axis=0).numpy(), expected.max(axis=0))
+        total(*given, out=given[1])
+        np.testing.assert_array_equal(given[1].numpy(), expected)
+    with open_runtime(limits=LEAST | {"maxStorageBufferRange": 16 << 20}) as runtime:  # in windows
+        x = np.arange(600_000).astype(np.int32)
+        given = [runtime.array(x) for _ in range(9)]
+        function = " + ".join(names[:9])
+        np.testing.assert_array_equal(vc.elementwise(function)(*given).numpy(), 9 * x)
+        assert vc.reduce("a ^ b", 0, map=function)(*given).item() == np.bitwise_xor.reduce(9 * x)
+    several = vc.elementwise(", ".join(f"x + {k}" for k in range(10)))
+    for k, each in enumerate(several(small.array(host[0]))):
+        np.testing.assert_array_equal(each.numpy(), host[0] + k)
+
+
+def test_numpy_arrays_and_atomic_operations(small: vc.Runtime) -> None:
+    counts = [f"c{k}" for k in range(6)]
+    lines = [f"vc.atomic.add({each}, x[i] % {each}.size, {k})" for k, each in enumerate(counts)]
+    count = kernel_of(["x", *counts], lines)
+    x, found = np.arange(N, dtype=np.int32), [np.zeros(k + 1, np.int32) for k in range(6)]
+    with pytest.warns(vc.HostCopyWarning):
+        count[GRID](small.array(x), *found)
+    for k, each in enumerate(found):
+        assert each.tolist() == (k * np.bincount(x % (k + 1))).tolist()
+
+
+def test_limits_that_remain() -> None:
+    numbers = [f"s{k}" for k in range(20)]
+    total = kernel_of(["out", *numbers], [f"out[i] = {' + '.join(numbers)}"])
+    limits = LEAST | {"maxPushConstantsSize": 64, "maxUniformBufferRange": 64, "maxStorageBufferRange": 1024}
+    with open_runtime(limits=limits) as runtime:
+        with pytest.raises(ValueError, match=r"made has 84 bytes of numbers.*takes 64; pass numbers in an array"):
+            total(runtime.empty(N), *range(20))
+        with pytest.raises(ValueError, match=r"9 of them, 5184 bytes, share a binding of at most 1024; put several"):
+            changed(*[runtime.zeros(N) for _ in range(N_ARRAYS)], 1)

@@ -1,0 +1,132 @@
+"""Bindings of arrays beyond a device's limits: arrays that share a binding, and arrays that take several.
+
+Where a kernel has more buffers than the device binds, some become parts of one buffer. The launch copies these arrays
+to it and back. A buffer that is larger than a binding becomes several, and each access chooses one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from vkcompute.ir.builder import Builder
+from vkcompute.ir.function import Function, Op, Value, walk
+from vkcompute.ir.memory import ArrayBindings, Memory, Pack, Split
+from vkcompute.ir.rewriting import expand
+from vkcompute.ir.target import Target
+from vkcompute.ir.types import UINT32, Type, element_of, vector
+
+
+def bind_arrays(function: Function, target: Target, splits: Sequence[Split] = ()) -> Function:
+    """Splits buffers, and packs as many as the target requires, in place; sets `function.array_bindings`.
+
+    Arrays that the kernel only reads are packed first, those with atomic operations last.
+    """
+    arrays, accesses = [*function.buffers], [op for op in walk(function.body) if op.memory is not None]
+    written = {op.memory for op in accesses if op.operation.writes}
+    _split(function, {arrays[index]: (n, shift) for index, n, shift in splits})
+    packs = [
+        Pack(kind.bits // 8, tuple([(arrays.index(each), each in written) for each in members]))
+        for kind, members in _pack(function, arrays, accesses, target).items()
+    ]
+    if splits or packs:
+        function.array_bindings = ArrayBindings(len(arrays), tuple(splits), tuple(packs))
+    return function
+
+
+def _split(function: Function, splits: dict[Memory | None, tuple[int, int]]) -> None:
+    """Replaces each of these buffers by several: (their number, the power of two of elements in each)."""
+    parts: dict[Memory | None, list[Memory]] = {
+        memory: [Memory(memory.name, memory.element) for _ in range(splits[memory][0])]
+        for memory in function.buffers
+        if memory in splits
+    }
+    function.buffers = [each for memory in function.buffers for each in parts.get(memory, [memory])]
+
+    def access(b: Builder, op: Op) -> Value | None:
+        shift = b.const(splits[op.memory][1], UINT32)
+        index = b.cast(op.args[0], UINT32)
+        number = b.compute("shr", index, shift)
+        rest = b.compute("sub", index, b.compute("shl", number, shift))
+        return _access_among(b, op, parts[op.memory], 0, number, rest)
+
+    expand(function, lambda op: op.memory in parts, access)
+
+
+def _access_among(b: Builder, op: Op, parts: Sequence[Memory], first: int, number: Value, index: Value) -> Value | None:
+    """Builds an access to the part with a number; they are counted from `first`."""
+    if len(parts) == 1:
+        return _access(b, op, parts[0], index)
+    half = len(parts) // 2
+    branch = b.if_(b.compute("lt", number, b.const(first + half, UINT32)))
+    for region, chosen, start in ((branch.then, parts[:half], first), (branch.otherwise, parts[half:], first + half)):
+        with region:
+            found = _access_among(b, op, chosen, start, number, index)
+            b.yield_(*[] if found is None else [found])
+    return branch.results[0] if op.has_result else None
+
+
+def _pack(
+    function: Function, arrays: Sequence[Memory], accesses: Sequence[Op], target: Target
+) -> dict[Type, list[Memory]]:
+    """Packs the fewest buffers that the target requires; returns the members of the packs, by their types."""
+    atomic = {op.memory for op in accesses if op.code in ("atomic", "compare_exchange")}
+    written = {op.memory for op in accesses if op.operation.writes}
+    fixed = {op.memory for op in accesses if op.code == "length"}
+    free = [
+        memory for memory in reversed(function.buffers) if memory in arrays and not (memory.texels or memory in fixed)
+    ]
+    free.sort(key=lambda memory: (memory in atomic, memory in written))
+    types = {memory: memory.type if memory in atomic else _word(memory) for memory in free}
+    n_excess = _excess(function, target)
+    members: list[Memory] = []
+    while free and len(members) - len({types[each] for each in members}) < n_excess:
+        members.append(free.pop(0))
+    by_type: dict[Type, list[Memory]] = {}
+    for each in members:
+        by_type.setdefault(types[each], []).append(each)
+    found = {kind: group for kind, group in by_type.items() if len(group) > 1}
+    _replace(function, found)
+    return found
+
+
+def _excess(function: Function, target: Target) -> int:
+    """Returns the number of storage buffers that the target does not bind."""
+    n = sum(not memory.texels for memory in function.buffers)
+    loops = target.cuts_loops and any(op.code == "loop" for op in walk(function.body))
+    return 0 if target.max_storage_buffers is None else n + loops - target.max_storage_buffers
+
+
+def _word(memory: Memory) -> Type:
+    """Returns the type of a pack for a buffer: 32-bit elements of all types share one."""
+    if memory.element.bits != 32:
+        return memory.type
+    return UINT32 if memory.lanes == 1 else vector(UINT32, memory.lanes)
+
+
+def _replace(function: Function, packs: dict[Type, list[Memory]]) -> None:
+    """Replaces the members of packs by the packs, which become the last buffers."""
+    places: dict[Memory | None, tuple[Memory, Value]] = {}
+    for kind, members in packs.items():
+        lanes = members[0].lanes
+        pack = Memory("pack", element_of(kind), lanes=lanes)
+        for each in members:
+            places[each] = pack, function.push(f"{each.name}.start", UINT32)
+        function.buffers = [each for each in function.buffers if each not in members] + [pack]
+
+    def access(b: Builder, op: Op) -> Value | None:
+        pack, start = places[op.memory]
+        return _access(b, op, pack, b.compute("add", b.cast(op.args[0], UINT32), start))
+
+    expand(function, lambda op: op.memory in places, access)
+
+
+def _access(b: Builder, op: Op, memory: Memory, index: Value) -> Value | None:
+    """Builds an access to another memory, which may hold the bits as another type."""
+    if op.code == "load":
+        return b.bitcast(b.load(memory, index), op.type)
+    if op.code == "store":
+        b.store(memory, index, b.bitcast(op.args[1], memory.type))
+        return None
+    if op.code == "atomic":
+        return b.atomic(op.attribute[0], memory, index, op.args[1])
+    return b.compare_exchange(memory, index, *op.args[1:])

@@ -1,0 +1,301 @@
+"""Kernels whose parameters or arrays exceed the push constants or the bindings of a device."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from vkcompute.core.buffer import Buffer
+from vkcompute.ir import ArrayBindings, Pack, Split
+from vkcompute.runtime.graphs.graph import recording_graph, temporary
+from vkcompute.runtime.launching.arguments import binding_slack, first_index, needs_strides
+from vkcompute.runtime.launching.kernel import Kernel, on_memory
+from vkcompute.runtime.launching.program import Program
+from vkcompute.runtime.launching.push_constants import PushConstants
+from vkcompute.runtime.launching.statistics import KernelStatistics
+from vkcompute.runtime.memory.array import Array, alias
+from vkcompute.runtime.runtime import Runtime
+from vkcompute.runtime.scheduling.access_history import Range
+from vkcompute.runtime.scheduling.cost import Grid
+from vkcompute.runtime.scheduling.future import Future
+from vkcompute.runtime.scheduling.placeholders import Parameter
+from vkcompute.runtime.scheduling.task import Bindings, BufferMap, Task, Update, Values, copy_region, resolve
+from vkcompute.spirv.interface import Block
+
+_ALIGN = 64
+"""Of the members of a pack, in bytes. Kernels that load whole vectors may read up to the next member."""
+
+_MAX_SLACK = 256
+"""The largest alignment of bindings, in bytes."""
+
+
+class SpillingKernel:
+    """A kernel with parameters in a buffer, or with arrays that share a binding or take several.
+
+    A launch writes its parameters by a task of their own, to memory of their own. Arrays in a pack are copied to it
+    before the kernel runs, and those that it writes are copied back.
+
+    Args:
+        array_bindings: those of the arrays, unless each has one of its own.
+        strided: (index of the array, of the parameter with the index of its first element) for each that may be a view.
+        elementwise: True if each invocation reads an element before it writes it, and none that another writes.
+
+    Attributes:
+        n_arrays: the arguments: first this many arrays, then the parameters.
+        writes: indices of the arrays that it writes.
+        push: packs the parameters.
+    """
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        program: Program,
+        array_bindings: ArrayBindings | None,
+        strided: Sequence[tuple[int, int]],
+        *,
+        elementwise: bool = False,
+    ) -> None:
+        bindings = program.interface.bindings
+        block = bindings[-1].block if is_spilled(program) else None
+        n_bound = len(bindings) - (block is not None)
+        n_given, splits, self._packs = array_bindings or ArrayBindings(n_bound, (), ())
+        self._splits, self._elementwise = {index: (n, shift) for index, n, shift in splits}, elementwise
+        packed = {index: written for pack in self._packs for index, written in pack.members}
+        owners = [at for at in range(n_given) if at not in packed for _ in range(self._splits.get(at, (1,))[0])]
+        n_more = n_bound - len(owners) - len(self._packs)  # buffers for the host, after the packs
+        self.n_arrays, self._n_given, self._packed = n_given + n_more, n_given, packed
+        self.strided = dict(strided)
+        self._views = [(at, push) for at, push in strided if at not in packed and at not in self._splits]
+        bound = tuple([(owners.index(at), push) for at, push in self._views])
+        if splits:
+            self._check_number(runtime, program.name, len(owners) + len(self._packs) + n_more)
+        self._kernel = Kernel(runtime, program, (), check_types=False, strided=bound)
+        self.runtime, self.name, self.local_size = runtime, self._kernel.name, self._kernel.local_size
+        self._block, self.push = block, self._kernel.push
+        if block is not None:
+            self.push = self._parameters_of(block)
+        written = {owners[at] for at in self._kernel.writes if at < len(owners)}
+        self.writes = [at for at in range(n_given) if at in written or packed.get(at)]
+
+    def _check_number(self, runtime: Runtime, name: str, n_buffers: int) -> None:
+        device = runtime.device
+        most, nbytes = device.physical.limits["maxPerStageDescriptorStorageBuffers"], device.max_binding_bytes
+        if n_buffers > most:
+            raise ValueError(
+                f"{name} has {self._n_given} arrays that take {n_buffers} bindings of {nbytes} bytes each; {device} "
+                f"binds {most}; pass parts of the arrays"
+            )
+
+    def _parameters_of(self, block: Block) -> PushConstants:
+        device = self.runtime.device
+        most = device.physical.limits["maxUniformBufferRange"]
+        if block.nbytes > most:
+            raise ValueError(
+                f"{self.name} has {block.nbytes} bytes of numbers and shapes as arguments; {device} takes {most}; pass "
+                "numbers in an array"
+            )
+        return PushConstants(self.name, block)
+
+    def __call__(self, *args: Any, grid: int | Sequence[int] | None = None, queue: int | str | None = None) -> Future:
+        """Launches the kernel, as `Kernel.__call__`."""
+        arrays, values = args[: self.n_arrays], [*args[self.n_arrays :]]
+        self._check(arrays)
+        with self.runtime.scheduler.device.lock if self._packs else nullcontext():
+            packs = [_Filled(self.name, self.runtime, pack, arrays, self.strided) for pack in self._packs]
+            values += [start for pack in packs for start in pack.starts]
+            bound = [part for at in range(self._n_given) if at not in self._packed for part in self._parts(at, arrays)]
+            bound += [pack.memory for pack in packs] + [*arrays[self._n_given :]]
+            if self._block is not None:
+                views = [(arrays[at], push) for at, push in self._views]
+                bound, values = [*bound, self._parameters(self._block.nbytes, values, views)], []
+            future = self._kernel(*bound, *values, grid=grid, queue=queue)
+            for pack in packs:
+                pack.copy_back()
+        return future
+
+    def _parts(self, at: int, arrays: Sequence[Array]) -> list[Array]:
+        """Returns what is bound for an array: the array, or its parts."""
+        array = arrays[at]
+        if at not in self._splits:
+            return [array]
+        n, shift = self._splits[at]
+        buffer, low, high = array.span
+        low -= binding_slack(array) if at in self.strided else 0
+        itemsize, step = array.dtype.itemsize, array.dtype.itemsize << shift
+        sizes = [min(step, high - start) // itemsize for start in range(low, low + n * step, step)]
+        return [
+            Array(self.runtime, buffer, low + k * step, (max(size, 0),), (itemsize,), array.dtype)
+            for k, size in enumerate(sizes)
+        ]
+
+    def _parameters(self, nbytes: int, values: Sequence[Any], views: Sequence[tuple[Array, int]]) -> Array:
+        """Returns an array with the parameters of a launch."""
+        memory, scheduler = temporary(self.runtime, nbytes, np.uint8), self.runtime.scheduler
+        if scheduler.recording() is None:
+            scheduler.launch(Update(memory.range, self.push.pack(values, {})))
+        else:
+            scheduler.launch(_DeferredUpdate(memory.range, self.push, values, views))
+        return memory
+
+    def _check(self, arrays: Sequence[Array]) -> None:
+        """Raises ValueError if a copy of an array in a pack would not do."""
+        for at, written in self._packed.items():
+            if written:
+                arrays[at].refuse_broadcast()
+        if not self._packed or self._elementwise:
+            return
+        graph = recording_graph(self.runtime.scheduler)
+        writes, packed = {*self.writes}, self._packed.keys()
+        for one, other in _pairs(arrays[: self._n_given], everything=graph is not None):
+            if not (writes & {one, other} and packed & {one, other}):
+                continue
+            if arrays[one].overlaps(arrays[other]):
+                raise ValueError(
+                    f"{self.name} has {self._n_given} arrays, more than {self.runtime.device} binds, so that some are "
+                    f"copied; array {one} and array {other} share memory, and it writes one of them; pass a .copy()"
+                )
+            if graph is not None:
+                graph.require_apart(arrays[one], arrays[other], unless_same=False)
+
+    def grid(self, arrays: Sequence[Any], grid: int | Sequence[int] | None) -> Grid:
+        """Returns the grid of a launch, as `Kernel.grid`; for packed or split arrays it is given."""
+        return self._kernel.grid(arrays, grid)
+
+    def statistics(self) -> KernelStatistics:
+        """Returns how the driver compiled it, as `Kernel.statistics`."""
+        return self._kernel.statistics()
+
+    def assembly(self) -> str:
+        """Returns it in the device's assembly language, as `Kernel.assembly`."""
+        return self._kernel.assembly()
+
+
+AnyKernel = Kernel | SpillingKernel
+"""A kernel in Python on a device."""
+
+
+def is_spilled(program: Program) -> bool:
+    """True for a kernel in Python whose parameters are in a buffer."""
+    bindings = program.interface.bindings
+    return bool(bindings) and bindings[-1].kind == "uniform_buffer"
+
+
+def splits_of(runtime: Runtime, args: Sequence[Any]) -> tuple[Split, ...]:
+    """Returns the arrays among the arguments of a launch that take several bindings.
+
+    Raises:
+        ValueError: the elements of a view are too far apart for indices of 32 bits.
+    """
+    most, arrays = runtime.device.max_binding_bytes, [arg for arg in args if type(arg) is Array]
+    large = [(at, each) for at, each in enumerate(arrays) if each.span[2] - each.span[1] + _MAX_SLACK > most]
+    sized = [(at, each.dtype.itemsize, each.span[2] - each.span[1] + _slack(each)) for at, each in large]
+    if too_far := [n for _, size, n in sized if n > size << 32]:
+        raise ValueError(
+            f"a view in a kernel in Python spans at most 2**32 elements; got one of {max(too_far)} bytes; pass parts "
+            "of it, or a .copy()"
+        )
+    step = 1 << most.bit_length() - 1
+    return tuple([(at, -(-n // step), (step // size).bit_length() - 1) for at, size, n in sized if n > most])
+
+
+def _slack(array: Array) -> int:
+    """Returns the bytes that a kernel binds before the elements of an array."""
+    return binding_slack(array) if needs_strides(array) else 0
+
+
+def _pairs(arrays: Sequence[Array], *, everything: bool) -> list[tuple[int, int]]:
+    """Returns the pairs of arrays on one buffer whose ranges follow each other without a gap, or all pairs."""
+    if everything:
+        return [*combinations(range(len(arrays)), 2)]
+    ranges = sorted(
+        [(id(buffer), start, stop, at) for at, (buffer, start, stop) in enumerate(each.span for each in arrays)]
+    )
+    found = []
+    for n, (buffer, _, stop, at) in enumerate(ranges):
+        for its, start, _, other in ranges[n + 1 :]:
+            if its != buffer or start >= stop:
+                break
+            found.append((at, other))
+    return found
+
+
+class _Filled:
+    """A pack, filled with its members for one launch.
+
+    Attributes:
+        memory: its elements.
+        starts: per member, the index of its first element.
+    """
+
+    def __init__(
+        self, name: str, runtime: Runtime, pack: Pack, arrays: Sequence[Array], strided: dict[int, int]
+    ) -> None:
+        self._written = [(arrays[at], written) for at, written in pack.members]
+        places: dict[tuple[Buffer, int, int], int] = {}
+        nbytes = 0
+        for array, _ in self._written:
+            if array.span not in places:
+                places[array.span] = nbytes
+                nbytes += -(-(array.span[2] - array.span[1]) // _ALIGN) * _ALIGN
+        most = runtime.device.max_binding_bytes
+        if nbytes > most:
+            raise ValueError(
+                f"{name} has more arrays than {runtime.device} binds, and {len(pack.members)} of them, {nbytes} bytes, "
+                f"share a binding of at most {most}; put several in one array"
+            )
+        self._places = [places[array.span] for array, _ in self._written]
+        slacks = [binding_slack(arrays[at]) if at in strided else 0 for at, _ in pack.members]
+        starts = zip(self._places, slacks, strict=True)
+        self.starts = [(place - slack) // pack.nbytes & 0xFFFFFFFF for place, slack in starts]
+        self.memory = temporary(runtime, max(nbytes, _ALIGN), np.uint8)
+        target = self.memory.buffer
+        for source, place in places.items():
+            buffer, start, stop = source
+            if stop > start:
+                region = copy_region(buffer, start, target, place, stop - start)
+                runtime.scheduler.copy(region, 1, source, (target, place, place + stop - start))
+
+    def copy_back(self) -> None:
+        """Copies the members back that the kernel writes."""
+        for (array, written), place in zip(self._written, self._places, strict=True):
+            if written:
+                start = place + array.offset - array.span[1]
+                buffer = self.memory.buffer
+                array.copy_from(Array(array.runtime, buffer, start, array.shape, array.strides, array.dtype))
+
+
+class _DeferredUpdate(Task):
+    """The parameters of a launch in a graph, which depend on its inputs: on numbers, and on where a view begins."""
+
+    __slots__ = ("_push", "_values", "_views")
+
+    def __init__(
+        self, target: Range, push: PushConstants, values: Sequence[Any], views: Sequence[tuple[Array, int]]
+    ) -> None:
+        super().__init__((target,), ())
+        self._push, self._values, self._views = push, values, views
+
+    @property
+    def buffers(self) -> Sequence[Buffer]:
+        return [self.writes[0][0], *[array.buffer for array, _ in self._views]]
+
+    def snapshot(self) -> _DeferredUpdate:
+        views = [(alias(array), push) for array, push in self._views]
+        return _DeferredUpdate(self.writes[0], self._push, self._values, views)
+
+    def rebased(self, buffer_map: BufferMap, values: Values) -> _DeferredUpdate:
+        given = [values.get(value, value) if isinstance(value, Parameter) else value for value in self._values]
+        views = [(on_memory(array, buffer_map), push) for array, push in self._views]
+        for array, push in views:
+            given[push] = first_index(array)
+        return _DeferredUpdate(resolve(self.writes[0], buffer_map), self._push, given, views)
+
+    def check(self) -> None:
+        self._push.pack(self._values, {})
+
+    def resolved(self, buffer_map: BufferMap, bindings: Bindings) -> Task:
+        return Update(resolve(self.writes[0], buffer_map), self._push.pack(self._values, {}))
