@@ -34,26 +34,15 @@ def unit(x: Array) -> Array:
     return np.where(np.isinf(x), abs(x), np.spacing(np.where(last, abs(x) / 2, abs(x))) * (1 + last)).astype(x.dtype)
 
 
-def after(x: Array, y: Array) -> Array:
-    """numpy's, which of float16 has the other zero for equal ones."""
-    return np.where(x == y, y, np.nextafter(x, y))
-
-
-def spacing(x: Array) -> Array:
-    """numpy's, which of negative float16 has that of the number before."""
-    found = np.spacing(abs(x))
-    return np.where(x < 0, -found, found)
-
-
 OF_ONE = {
     np.signbit: np.signbit, np.frexp: np.frexp, math.frexp: np.frexp, np.modf: np.modf, math.modf: np.modf,
-    math.ulp: unit, np.spacing: spacing, np.fix: np.trunc,
+    math.ulp: unit, np.spacing: np.spacing, np.fix: np.trunc,
     np.rad2deg: np.rad2deg, np.deg2rad: np.deg2rad, np.positive: np.positive, np.reciprocal: np.reciprocal,
     np.sign: np.sign, np.fabs: np.fabs, math.fabs: np.fabs,
 }  # fmt: skip
 OF_TWO = {
-    math.copysign: np.copysign, np.nextafter: after, math.nextafter: after, np.heaviside: np.heaviside,
-    np.fmin: np.fmin, np.fmax: np.fmax, np.isclose: np.isclose, np.maximum: np.maximum, np.minimum: np.minimum,
+    math.copysign: np.copysign, np.nextafter: np.nextafter, math.nextafter: np.nextafter,
+    np.heaviside: np.heaviside, np.fmin: np.fmin, np.fmax: np.fmax, np.isclose: np.isclose, np.maximum: np.maximum, np.minimum: np.minimum,
     math.remainder: lambda x, y: each(math.remainder, x, y), math.isclose: lambda x, y: each(math.isclose, x, y),
 }  # fmt: skip
 EITHER_ZERO = {np.fmin, np.fmax, np.minimum, np.maximum, np.sign}

@@ -31,6 +31,8 @@ from vkcompute.jit.library import standard
 from vkcompute.jit.library.coefficients import Double, Single
 
 _FORMATS = {16: standard.Half, 32: Single, 64: Double}
+_OF_HALF = {standard.nextafter: standard.half_nextafter, standard.spacing: standard.half_spacing}
+"""Functions that differ in numpy for float16."""
 
 
 def _floats(c: Compiler, *args: Any) -> list[Number]:
@@ -205,7 +207,9 @@ def _of_floats(definition: Any, c: Compiler, *args: Any) -> Any:
 def _of_bits(definition: Any, c: Compiler, *args: Any) -> Any:
     """Inlines a function of the bits of floats, which takes the constants of their format as its last argument."""
     numbers = _floats(c, *args)
-    return c.call(definition, *numbers, _FORMATS[numbers[0].kind.type.bits])
+    kind = numbers[0].kind.type
+    definition = _OF_HALF.get(definition, definition) if kind is FLOAT16 else definition
+    return c.call(definition, *numbers, _FORMATS[kind.bits])
 
 
 def _ldexp(c: Compiler, x: Any, n: Any) -> Any:

@@ -125,6 +125,17 @@ def spacing(x: Any, form: Any) -> Any:
     return np.where(np.isinf(x), form.real(math.nan), np.where(x == 0, unit, signed(unit, x, form)))
 
 
+def half_nextafter(x: Any, y: Any, form: Any) -> Any:
+    """`nextafter` as numpy has it for float16: x, not y, where they are equal, as -0.0 and 0.0 are."""
+    return np.where(x == y, x, nextafter(x, y, form))
+
+
+def half_spacing(x: Any, form: Any) -> Any:
+    """`spacing` as numpy has it for float16: the distance to the next number above x, also below 0."""
+    below = (x < 0) & np.logical_not(np.isinf(x))
+    return np.where(below, ulp(number(bits(x) - form.uint(below)), form), spacing(x, form))
+
+
 def isclose(a: Any, b: Any, *, rel_tol: Any = 1e-9, abs_tol: Any = 0.0) -> Any:
     """math.isclose."""
     far = np.isinf(a) | np.isinf(b)
