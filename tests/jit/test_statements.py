@@ -182,6 +182,43 @@ def returns_on_all_paths(k, f, out, real):
     out[i, 1] = always_in_else(k, i)
 
 
+@vc.kernel
+def counted_by_uint32(bounds, out):
+    i = vc.global_id(0)
+    start, stop = bounds[i, 0], bounds[i, 1]
+    n = np.uint32(0)
+    for j in range(stop):
+        n += np.uint32(j) + 1
+        if j > 1:
+            break
+    out[i, 0] = n
+    for j in range(start, stop):
+        out[i, 1] = j
+        if j - start > 2:
+            break
+    for j in range(stop, start, -3_000_000):
+        out[i, 2] = j
+        if stop - j > 8_000_000:
+            break
+    for j in range(vc.int32(start & 7) - 9, stop, start & 3 | 1):
+        out[i, 3] = vc.uint32(j)
+        if j > 0:
+            break
+
+
+def test_ranges_of_uint32_count_by_their_values(gpu: vc.Runtime) -> None:
+    bounds = np.array([[0, 2**31], [2**31, 4_000_000_000], [3_000_000_000, 3_000_000_002], [5, 2], [7, 7]], np.uint32)
+    out = gpu.full((5, 4), 77, np.uint32)
+    counted_by_uint32[1, 5](gpu.array(bounds), out)
+    expected = []
+    for start, stop in bounds.tolist():
+        up, down = range(start, stop)[:4], range(stop, start, -3_000_000)[:4]
+        mixed = [j for j in range((start & 7) - 9, stop, start & 3 | 1)[:20] if j < (start & 3 | 1) + 1]
+        last = [row[-1] % 2**32 if row else 77 for row in (up, down, mixed)]
+        expected.append([sum(j + 1 for j in range(stop)[:3]), *last])
+    assert out.numpy().tolist() == expected
+
+
 KERNELS = assigned_in_expressions, unpacked, repeated, matched, after_loops, after_late, returns_on_all_paths
 
 

@@ -14,7 +14,7 @@ from functools import reduce
 from typing import Any
 
 from vkcompute import ir
-from vkcompute.ir import INT32, INT64, SCALARS, Scalar, Value
+from vkcompute.ir import BOOL, INT32, INT64, SCALARS, Scalar, Value
 from vkcompute.ir.builder import Mark
 from vkcompute.jit.frontend.context import LOOP
 from vkcompute.jit.frontend.private import PrivateArrays
@@ -138,7 +138,7 @@ class ControlFlow(PrivateArrays):
     def counted(self, args: Sequence[Any]) -> tuple[Number, Number, Number]:
         """Returns start, number of iterations and step of `range(*args)`.
 
-        They are int32 and uint32, or have 64 bits if an argument has.
+        They are int32 and uint32, or have 64 bits if an argument has. A start and a step are unsigned if the start is.
         """
         if not 1 <= len(args) <= 3:
             raise UnsupportedError(f"range takes 1 to 3 integers by position; got {len(args)}")
@@ -149,21 +149,31 @@ class ControlFlow(PrivateArrays):
         if len(args) == 3 and args[2] == 0 and is_python(args[2]):
             raise UnsupportedError("the step of a range is not 0")
         kind = INT64 if any(each.type.bits == 64 for each in kinds) else INT32
-        start, stop, step = (0, args[0], 1) if len(args) == 1 else (*args, 1)[:3]
-        numbers = [self.converted(each, kind) for each in (start, stop, step)]
-        return numbers[0], self._n_iterations(kind, *[each.value for each in numbers]), numbers[2]
+        unsigned = SCALARS[f"u{kind}"]
+        start, stop, step = [
+            self.converted(each, unsigned if self.kind(each).type is unsigned and not is_python(each) else kind)
+            for each in ((0, args[0], 1) if len(args) == 1 else (*args, 1)[:3])
+        ]
+        count = self._n_iterations(unsigned, start, stop, step)
+        return start, count, self.converted(step, start.kind.type)
 
-    def _n_iterations(self, kind: Scalar, start: Value, stop: Value, step: Value) -> Number:
-        """Returns the length of a range, 0 for a step of 0; unsigned, since a range may exceed the signed type."""
-        b, unsigned = self.builder, SCALARS[f"u{kind}"]
-        zero, one = b.const(0, kind), b.const(1, kind)
-        up, down = b.compute("gt", step, zero), b.compute("lt", step, zero)
-        before, after = b.select(up, start, stop), b.select(up, stop, start)
-        size = b.select(up, step, b.select(down, b.compute("sub", zero, step), one))
-        span = b.bitcast(b.compute("sub", b.compute("sub", after, before), one), unsigned)
-        count = b.compute("add", b.compute("div", span, b.bitcast(size, unsigned)), b.const(1, unsigned))
-        runs = b.compute("and", b.compute("lt", before, after), b.compute("ne", step, zero))
-        return Number(b.select(runs, count, b.const(0, unsigned)), Kind(unsigned))
+    def _n_iterations(self, unsigned: Scalar, start: Number, stop: Number, step: Number) -> Number:
+        """Returns the length of a range by the values of its bounds, 0 for a step of 0."""
+        b = self.builder
+        first, end, size = [b.cast(each.value, unsigned) for each in (start, stop, step)]
+        zero, one = b.const(0, unsigned), b.const(1, unsigned)
+        up, down = self._is_less(0, step), self._is_less(step, 0)
+        before, after = b.select(up, first, end), b.select(up, end, first)
+        size = b.select(up, size, b.select(down, b.compute("sub", zero, size), one))
+        span = b.compute("sub", b.compute("sub", after, before), one)
+        count = b.compute("add", b.compute("div", span, size), one)
+        forward, backward = self._is_less(start, stop), self._is_less(stop, start)
+        runs = b.select(up, forward, b.compute("and", down, backward))
+        return Number(b.select(runs, count, zero), Kind(unsigned))
+
+    def _is_less(self, one: Any, other: Any) -> Value:
+        """Compares integers by value."""
+        return self.cast(self.compare("<", one, other), BOOL)
 
     def _assigned_by_all(self, names: Collection[str], edges: list[Edge]) -> dict[str, Any]:
         """Returns the types of the variables that have a value at the end of each iteration."""
