@@ -412,3 +412,25 @@ def test_graphs_with_an_input_that_loops_count_to(gpu: vc.Runtime) -> None:
         else:
             graph.run(n=n)
             assert np.array_equal(out.numpy(), counted(n, 20))
+
+
+@vc.kernel
+def left_at(x, limits, out):
+    i = vc.global_id(0)
+    n = 0
+    while True:
+        value = x[n] * 10
+        n += 1
+        if n > limits[i]:
+            break
+    out[i] = value
+
+
+def test_each_lane_has_the_results_of_its_own_last_iteration(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel without detection, which a driver without a limit runs: all breaks pass the value of the body."""
+    gpu._kernels.clear()
+    monkeypatch.setattr(loops, "quirks_of", lambda physical: replace(quirks_of(physical), max_loop_iterations=None))
+    limits, x = np.arange(64, dtype=np.int32) * 29 % 60, np.arange(3, 103, dtype=np.int32)
+    out = gpu.zeros(64, np.int32)
+    left_at[1, 64](gpu.array(x), gpu.array(limits), out)
+    assert out.numpy().tolist() == (10 * x[limits]).tolist()
