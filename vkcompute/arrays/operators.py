@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from vkcompute.arrays.products import matmul
 from vkcompute.arrays.ufunc import apply, assign
 from vkcompute.runtime.memory.array import Array
 
@@ -28,7 +29,7 @@ def operate(name: str, array: Array, other: Any, *, reflected: bool = False, inp
         if not isinstance(other, np.ndarray):
             return NotImplemented
     if name == "matmul":
-        raise TypeError("arrays have no matmul yet; write a kernel that multiplies matrices")
+        return matmul(*((other, array) if reflected else (array, other)), out=array if inplace else None)
     found = apply(name, other, array) if reflected else apply(name, array, other)
     return assign(array, found, fresh=True) if inplace else found
 

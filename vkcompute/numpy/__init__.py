@@ -27,6 +27,7 @@ from vkcompute.arrays.creation import tril as tril
 from vkcompute.arrays.creation import triu as triu
 from vkcompute.arrays.creation import zeros as zeros
 from vkcompute.arrays.creation import zeros_like as zeros_like
+from vkcompute.arrays.einsum import einsum as einsum
 from vkcompute.arrays.inspection import can_cast as can_cast
 from vkcompute.arrays.inspection import finfo as finfo
 from vkcompute.arrays.inspection import iinfo as iinfo
@@ -52,6 +53,17 @@ from vkcompute.arrays.manipulation import tile as tile
 from vkcompute.arrays.manipulation import unstack as unstack
 from vkcompute.arrays.operators import operate as operate
 from vkcompute.arrays.operators import set_item as set_item
+from vkcompute.arrays.products import cross as cross
+from vkcompute.arrays.products import diagonal as diagonal
+from vkcompute.arrays.products import dot as dot
+from vkcompute.arrays.products import inner as inner
+from vkcompute.arrays.products import kron as kron
+from vkcompute.arrays.products import matmul as matmul
+from vkcompute.arrays.products import outer as outer
+from vkcompute.arrays.products import tensordot as tensordot
+from vkcompute.arrays.products import trace as trace
+from vkcompute.arrays.products import vdot as vdot
+from vkcompute.arrays.products import vecdot as vecdot
 from vkcompute.arrays.promotion import set_default_dtype as set_default_dtype
 from vkcompute.arrays.ufunc import RULES as _RULES
 from vkcompute.arrays.ufunc import Ufunc as _Ufunc

@@ -1,0 +1,113 @@
+"""Contractions: sums of products over labelled axes, as of einsum."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from vkcompute.arrays.matrix_product import stacked_product
+from vkcompute.arrays.reductions import reduce
+from vkcompute.arrays.ufunc import apply, astype
+from vkcompute.runtime.memory.array import Array
+
+Label = int | str
+
+
+class Term(NamedTuple):
+    """An array, and the labels of its axes."""
+
+    array: Array
+    labels: tuple[Label, ...]
+
+    @property
+    def lengths(self) -> dict[Label, int]:
+        """The length of each labelled axis."""
+        return dict(zip(self.labels, self.array.shape, strict=True))
+
+
+def strided(x: Array, shape: Sequence[int], strides: Sequence[int], offset: int = 0) -> Array:
+    """Returns a view of an array that has elements; the offset is counted in bytes."""
+    return Array(x.runtime, x.buffer, x.offset + offset, tuple(shape), tuple(strides), x.dtype)
+
+
+def grouped(x: Array, counts: Sequence[int]) -> Array:
+    """Returns an array whose axes are groups of those of `x`: a view if strides allow it, else a copy."""
+    shape, strides, at = [], [], 0
+    for n in counts:
+        lengths, steps = x.shape[at : at + n], x.strides[at : at + n]
+        shape.append(math.prod(lengths))
+        strides.append(_common_step(lengths, steps))
+        at += n
+    if x.size and None not in strides:
+        return strided(x, shape, [each or 0 for each in strides])
+    return astype(x, x.dtype).reshape(tuple(shape))
+
+
+def _common_step(lengths: Sequence[int], strides: Sequence[int]) -> int | None:
+    """Returns the stride of several axes as one, in bytes; None if they have none."""
+    used = [(n, step) for n, step in zip(lengths, strides, strict=True) if n > 1]
+    for (_, step), (n, inner) in pairwise(used):
+        if step != n * inner:
+            return None
+    return used[-1][1] if used else 0
+
+
+def aligned(term: Term, labels: Sequence[Label]) -> Array:
+    """Returns a view with the axes in another order; of length 1 where the term lacks the label."""
+    if term.labels == tuple(labels):
+        return term.array
+    x, places = term.array, {label: at for at, label in enumerate(term.labels)}
+    strides = [x.strides[places[each]] if each in places else 0 for each in labels]
+    return strided(x, [x.shape[places[each]] if each in places else 1 for each in labels], strides)
+
+
+def summed(term: Term, kept: Collection[Label]) -> Term:
+    """Returns a term summed over all axes whose labels are not kept, in its dtype."""
+    axes = tuple([at for at, each in enumerate(term.labels) if each not in kept])
+    if not axes:
+        return term
+    labels = tuple([each for each in term.labels if each in kept])
+    return Term(reduce("add", term.array, axes, term.array.dtype, False), labels)
+
+
+def contract(one: Term, other: Term, kept: Collection[Label]) -> Term:
+    """Returns the product of two terms, summed over the axes whose labels are not kept.
+
+    Args:
+        one, other: arrays with elements, of one dtype; axes with one label have one length.
+    """
+    one = summed(one, {*kept, *other.labels})
+    other = summed(other, {*kept, *one.labels})
+    shared = [each for each in one.labels if each in other.labels]
+    stacked, inner = [each for each in shared if each in kept], [each for each in shared if each not in kept]
+    left = [each for each in one.labels if each not in shared]
+    right = [each for each in other.labels if each not in shared]
+    lengths = {**one.lengths, **other.lengths}
+    if _is_product(inner, left, right, lengths):
+        order = [*stacked, *left, *inner], [*stacked, *inner, *right]
+        counts = [len(stacked), len(left), len(inner)], [len(stacked), len(inner), len(right)]
+        a, b = (grouped(aligned(term, each), n) for term, each, n in zip((one, other), order, counts, strict=True))
+        labels = (*stacked, *left, *right)
+        return Term(product(a, b).reshape(tuple([lengths[each] for each in labels])), labels)
+    order_of_all = (*stacked, *left, *right, *inner)
+    found = apply("multiply", aligned(one, order_of_all), aligned(other, order_of_all))
+    return summed(Term(found, order_of_all), kept)
+
+
+def _is_product(
+    inner: Sequence[Label], left: Sequence[Label], right: Sequence[Label], lengths: dict[Label, int]
+) -> bool:
+    """True for a product of matrices; products with vectors are as fast as sums of elementwise products."""
+    rows, columns = (math.prod([lengths[each] for each in labels]) for labels in (left, right))
+    return bool(inner) and rows > 1 and columns > 1
+
+
+def product(a: Array, b: Array) -> Array:
+    """Returns the products of stacked matrices, of shape (n, rows, columns)."""
+    parts = stacked_product(a, b)
+    n, n_parts, rows, columns = parts.shape
+    if n_parts > 1:
+        return reduce("add", parts, 1, parts.dtype, False)
+    return parts.reshape((n, rows, columns))

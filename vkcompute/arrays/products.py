@@ -1,0 +1,286 @@
+"""Products of matrices, vectors and arrays of more axes.
+
+Integers are multiplied in at least 32 bits, and float16 in float32; results are converted back. Sums of float32 and
+float64 are in the dtype itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from operator import index
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from vkcompute.arrays.contraction import Term, contract, strided, summed
+from vkcompute.arrays.manipulation import moveaxis, ravel, reshape, stack
+from vkcompute.arrays.promotion import common, kind_of, require_dtype
+from vkcompute.arrays.reductions import axes_of, sum
+from vkcompute.arrays.ufunc import apply, assign, astype
+from vkcompute.runtime.graphs.graph import temporary
+from vkcompute.runtime.memory.array import Array
+
+Axes = int | tuple[int | Sequence[int], int | Sequence[int]]
+_WORKING = {"b": np.int32, "i": np.int32, "u": np.uint32, "f": np.float32}
+
+
+def taken(name: str, *arrays: Any) -> np.dtype[Any]:
+    """Returns the common dtype of arrays.
+
+    Raises:
+        TypeError: one is not a device array.
+        ValueError: they are of several runtimes.
+        MissingFeature: the device lacks a dtype.
+    """
+    for each in arrays:
+        if type(each) is not Array:
+            kind_of(each)
+            raise TypeError(f"{name} takes device arrays; got {type(each).__name__}; make one with gpu.array(x)")
+        if each.runtime is not arrays[0].runtime:
+            one, other = arrays[0].runtime.device, each.runtime.device
+            raise ValueError(f"{name}: the arrays are on {one} and {other}; copy one with runtime.array(x)")
+        require_dtype(each.runtime, each.dtype, name)
+    return common(arrays[0].runtime, [each.dtype for each in arrays])
+
+
+def working(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Returns the dtype in which products are added: of at least 32 bits."""
+    return dtype if dtype.itemsize >= 4 else np.dtype(_WORKING[dtype.kind])
+
+
+def converted(x: Array, dtype: np.dtype[Any]) -> Array:
+    """Returns an array in a dtype: itself if it has it."""
+    return x if x.dtype == dtype else astype(x, dtype)
+
+
+def zeros(x: Array, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """Returns zeros on the device of `x`: sums of no products."""
+    return temporary(x.runtime, shape, dtype).fill(dtype.type(0))
+
+
+def _with_out(function: Callable[..., Array]) -> Callable[..., Array]:
+    """Adds the keyword `out`: an array for the result, of its shape."""
+
+    @wraps(function)
+    def found(*args: Any, out: Array | None = None, **named: Any) -> Array:
+        result = function(*args, **named)
+        if out is None:
+            return result
+        if type(out) is Array and out.shape != result.shape:
+            raise ValueError(f"{function.__name__}: the result has shape {result.shape}, and out {out.shape}")
+        return assign(out, result)
+
+    return found
+
+
+@_with_out
+def matmul(x1: Array, x2: Array) -> Array:
+    """Returns the matrix product: a vector is a row on the left, a column on the right; other axes broadcast.
+
+    Raises:
+        TypeError: an operand is not a device array.
+        ValueError: an operand has no axes, the lengths differ, or the other axes do not broadcast.
+    """
+    dtype = taken("matmul", x1, x2)
+    if not x1.ndim or not x2.ndim:
+        raise ValueError(f"matmul takes vectors and matrices; got shapes {x1.shape} and {x2.shape}; use multiply")
+    inner = x2.shape[-2] if x2.ndim > 1 else x2.shape[0]
+    if x1.shape[-1] != inner:
+        raise ValueError(
+            f"matmul: the last axis of the first operand is as long as the first of the second matrix; got "
+            f"{x1.shape[-1]} and {inner}, of shapes {x1.shape} and {x2.shape}"
+        )
+    row, column = ("row",) if x1.ndim > 1 else (), ("column",) if x2.ndim > 1 else ()
+    stacks = x1.shape[:-2], x2.shape[:-2]
+    batch = _broadcast(stacks, f"matmul: shapes {x1.shape} and {x2.shape}")
+    labels = tuple(range(-len(batch), 0))
+    terms = [(x1, (*labels[len(labels) - len(stacks[0]) :], *row, "inner")),
+             (x2, (*labels[len(labels) - len(stacks[1]) :], "inner", *column))]  # fmt: skip
+    return total(terms, (*labels, *row, *column), dtype)
+
+
+def _broadcast(shapes: Sequence[tuple[int, ...]], what: str) -> tuple[int, ...]:
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        raise ValueError(f"{what} have stacks of matrices that do not broadcast: {shapes[0]} and {shapes[1]}") from None
+
+
+def total(terms: Sequence[tuple[Array, tuple[Any, ...]]], labels: tuple[Any, ...], dtype: np.dtype[Any]) -> Array:
+    """Returns the product of arrays, summed over the axes whose labels are not among `labels`.
+
+    Args:
+        terms: arrays and the labels of their axes; lengths of one label are equal, or 1 to broadcast.
+        labels: of the axes of the result.
+        dtype: of the result.
+    """
+    lengths: dict[Any, int] = {}
+    for x, names in terms:
+        for name, n in zip(names, x.shape, strict=True):
+            lengths[name] = n if lengths.get(name, 1) == 1 else lengths[name]
+    shape = tuple([lengths[each] for each in labels])
+    if 0 in lengths.values():
+        return zeros(terms[0][0], shape, dtype)
+    found = [_term(converted(x, working(dtype)), names, lengths) for x, names in terms]
+    while len(found) > 1:
+        one, other, *rest = found
+        kept = {*labels, *[name for each in rest for name in each.labels]}
+        found = [contract(one, other, kept), *rest]
+    last = summed(found[0], labels)
+    result = last.array
+    if last.labels != labels:
+        places = {label: at for at, label in enumerate(last.labels)}
+        strides = [result.strides[places[each]] if each in places else 0 for each in labels]
+        result = strided(result, shape, strides)
+    return converted(result, dtype)
+
+
+def _term(x: Array, names: tuple[Any, ...], lengths: dict[Any, int]) -> Term:
+    """Returns a term without axes that broadcast; axes with one label become their diagonal."""
+    distinct = list(dict.fromkeys(names))
+    kept = [each for each in distinct if all(
+        x.shape[at] == lengths[each] for at, name in enumerate(names) if name == each)]  # fmt: skip
+    if kept == list(names):
+        return Term(x, names)
+    strides = [np.sum([x.strides[at] for at, name in enumerate(names) if name == each], dtype=int) for each in kept]
+    return Term(strided(x, [lengths[each] for each in kept], [int(each) for each in strides]), tuple(kept))
+
+
+@_with_out
+def dot(a: Array, b: Array) -> Array:
+    """Returns the sum of products over the last axis of `a` and the last but one of `b`, or its only axis.
+
+    Raises:
+        as `matmul`.
+    """
+    dtype = taken("dot", a, b)
+    if not a.ndim or not b.ndim:
+        return apply("multiply", a, b)
+    return _over(("dot", a, b), (a.ndim - 1,), (max(b.ndim - 2, 0),), dtype)
+
+
+def _over(given: tuple[str, Array, Array], left: tuple[int, ...], right: tuple[int, ...], dtype: Any) -> Array:
+    """Returns the sum of products over axes of two arrays: the other axes of the first, then of the second."""
+    name, a, b = given
+    lengths = [a.shape[at] for at in left], [b.shape[at] for at in right]
+    if lengths[0] != lengths[1]:
+        raise ValueError(
+            f"{name}: axes {left} of shape {a.shape} and {right} of {b.shape} are as long as each other; got "
+            f"{lengths[0]} and {lengths[1]}"
+        )
+    labels = tuple(range(a.ndim)), [a.ndim + at for at in range(b.ndim)]
+    for one, other in zip(left, right, strict=True):
+        labels[1][other] = one
+    kept = [at for at in labels[0] if at not in left], [at for at in labels[1] if at >= a.ndim]
+    return total([(a, labels[0]), (b, tuple(labels[1]))], (*kept[0], *kept[1]), dtype)
+
+
+def inner(a: Array, b: Array) -> Array:
+    """Returns the sum of products over the last axes of both arrays."""
+    dtype = taken("inner", a, b)
+    if not a.ndim or not b.ndim:
+        return apply("multiply", a, b)
+    return _over(("inner", a, b), (a.ndim - 1,), (b.ndim - 1,), dtype)
+
+
+def vdot(a: Array, b: Array) -> Array:
+    """Returns the sum of products of the elements of both arrays, flattened."""
+    taken("vdot", a, b)
+    return inner(ravel(a), ravel(b))
+
+
+@_with_out
+def outer(a: Array, b: Array) -> Array:
+    """Returns the products of all elements of `a`, one per row, with all of `b`."""
+    taken("outer", a, b)
+    return apply("multiply", reshape(a, (-1, 1)) if a.size else a.reshape((0, 1)), ravel(b))
+
+
+def tensordot(a: Array, b: Array, axes: Axes = 2) -> Array:
+    """Returns the sum of products over several axes.
+
+    Args:
+        axes: the number of last axes of `a` and of first axes of `b`; or the axes of both.
+
+    Raises:
+        TypeError: an operand is not a device array.
+        ValueError: the axes are no pairs of equal length, or out of range.
+    """
+    dtype = taken("tensordot", a, b)
+    if isinstance(axes, (int, np.integer)):
+        n = index(axes)
+        if not 0 <= n <= min(a.ndim, b.ndim):
+            raise ValueError(f"tensordot sums over 0 to {min(a.ndim, b.ndim)} axes; got {n}")
+        return _over(("tensordot", a, b), tuple(range(a.ndim - n, a.ndim)), tuple(range(n)), dtype)
+    left, right = (
+        axes_of("tensordot", x.ndim, tuple(np.atleast_1d(np.asarray(each, int)).tolist()))
+        for x, each in zip((a, b), axes, strict=True)
+    )
+    if len(left) != len(right):
+        raise ValueError(f"tensordot takes as many axes of the first array as of the second; got {axes}")
+    return _over(("tensordot", a, b), left, right, dtype)
+
+
+def vecdot(x1: Array, x2: Array, *, axis: int = -1) -> Array:
+    """Returns the sum of products over an axis, which is as long in both arrays; the others broadcast."""
+    dtype = taken("vecdot", x1, x2)
+    (one,), (other,) = (axes_of("vecdot", x.ndim, axis) for x in (x1, x2))
+    if x1.shape[one] != x2.shape[other]:
+        raise ValueError(f"vecdot: axis {axis} is as long in both arrays; got shapes {x1.shape} and {x2.shape}")
+    a, b = moveaxis(x1, one, -1), moveaxis(x2, other, -1)
+    _broadcast((a.shape, b.shape), "vecdot: the arrays")
+    labels = [tuple(range(-x.ndim, 0)) for x in (a, b)]
+    return total([(a, labels[0]), (b, labels[1])], tuple(range(-max(a.ndim, b.ndim), -1)), dtype)
+
+
+def kron(a: Array, b: Array) -> Array:
+    """Returns the Kronecker product: a copy of `b` per element of `a`, multiplied by it."""
+    taken("kron", a, b)
+    n = max(a.ndim, b.ndim)
+    shapes = [(1,) * (n - x.ndim) + x.shape for x in (a, b)]
+    left = reshape(a, tuple([each for length in shapes[0] for each in (length, 1)]))
+    right = reshape(b, tuple([each for length in shapes[1] for each in (1, length)]))
+    return apply("multiply", left, right).reshape(tuple([p * q for p, q in zip(*shapes, strict=True)]))
+
+
+def cross(a: Array, b: Array, axis: int = -1) -> Array:
+    """Returns the vector products of vectors of 3 elements along an axis; the other axes broadcast."""
+    taken("cross", a, b)
+    lengths = [x.shape[axes_of("cross", x.ndim, axis)[0]] for x in (a, b)]
+    if lengths != [3, 3]:
+        raise ValueError(
+            f"cross takes vectors of 3 elements; along axis {axis} there are {lengths[0]} and {lengths[1]}"
+        )
+    x, y = ([moveaxis(each, axis, 0)[k] for k in range(3)] for each in (a, b))
+    parts = [apply("subtract", apply("multiply", x[j], y[k]), apply("multiply", x[k], y[j]))
+             for j, k in ((1, 2), (2, 0), (0, 1))]  # fmt: skip
+    return moveaxis(stack(parts), 0, axis)
+
+
+def diagonal(x: Array, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
+    """Returns a view of the diagonals of matrices, along a new last axis.
+
+    Args:
+        offset: of the diagonal above the main one, if positive; below it, if negative.
+        axis1, axis2: the axes of the rows and of the columns.
+    """
+    taken("diagonal", x)
+    if x.ndim < 2:
+        raise ValueError(f"a diagonal is part of a matrix; the array has {x.ndim} axes")
+    rows, columns = axes_of("diagonal", x.ndim, (axis1, axis2))
+    n = max(min(x.shape[rows] - max(-offset, 0), x.shape[columns] - max(offset, 0)), 0)
+    others = [at for at in range(x.ndim) if at not in (rows, columns)]
+    shape = (*[x.shape[at] for at in others], n)
+    if 0 in shape:
+        return zeros(x, shape, x.dtype)
+    strides = [*[x.strides[at] for at in others], x.strides[rows] + x.strides[columns]]
+    start = offset * x.strides[columns] if offset > 0 else -offset * x.strides[rows]
+    return strided(x, shape, strides, start)
+
+
+@_with_out
+def trace(x: Array, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: npt.DTypeLike | None = None) -> Array:
+    """Returns the sums of the diagonals of matrices, in the dtype of a sum."""
+    return sum(diagonal(x, offset, axis1, axis2), -1, dtype)
