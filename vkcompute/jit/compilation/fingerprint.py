@@ -18,7 +18,7 @@ import numpy as np
 
 from vkcompute import ir
 from vkcompute._version import __version__
-from vkcompute.jit.frontend.source import PROGRAM, code_parts
+from vkcompute.jit.frontend.source import PROGRAM, Definition, code_parts
 from vkcompute.jit.frontend.values import PLAIN, is_named, plain_text
 from vkcompute.jit.library.vector import VectorType
 
@@ -38,6 +38,8 @@ def value(found: Any) -> str | None:
         return f"module {found.__name__}"
     if isinstance(found, FunctionType) and not str(found.__module__).startswith(_OWN):
         return function(found)
+    if isinstance(definition := getattr(found, "definition", None), Definition):  # compiled where it is called
+        return function(definition.function)
     if isinstance(found, type) and is_named(found):
         return None  # its fields may change
     if isinstance(found, (type, np.ufunc, FunctionType, BuiltinFunctionType, VectorType)):
@@ -90,11 +92,16 @@ def compiler() -> str | None:
 
     It has the size and the time of every file of ir/ and jit/, subfolders included.
     """
+    return files(*_FOLDERS)
+
+
+def files(*folders: Path) -> str | None:
+    """Returns a text with the versions, and the size and the time of every file in folders of this package."""
     try:
-        files = sorted((path.relative_to(root.parent), path.stat()) for root in _FOLDERS for path in root.rglob("*.py"))
+        found = sorted((path.relative_to(root.parent), path.stat()) for root in folders for path in root.rglob("*.py"))
     except OSError:
         return None
-    if not files:  # pathlib gives no files for a folder that does not exist
+    if not found:  # pathlib gives no files for a folder that does not exist
         return None
-    texts = [f"{name} {info.st_size} {info.st_mtime_ns}" for name, info in files]
+    texts = [f"{name} {info.st_size} {info.st_mtime_ns}" for name, info in found]
     return " ".join((__version__, sys.version, np.__version__, *texts))

@@ -46,6 +46,7 @@ class Specialization:
         block: the number of elements that an invocation computes, of a function of elements.
         n_ids: the number of axes along which a kernel reads ids; 0 if it reads none.
         array_bindings: those of the arrays, unless each has one of its own.
+        aliases: arrays that are bound once more, after the others, for wide accesses of a block program.
     """
 
     spirv: bytes
@@ -65,6 +66,7 @@ class Specialization:
     block: int = 1
     n_ids: int = 0
     array_bindings: ir.ArrayBindings | None = None
+    aliases: tuple[int, ...] = ()
 
     @property
     def is_current(self) -> bool:

@@ -361,7 +361,7 @@ class Compiler(ControlFlow):
             tail = inlined and not loops and isinstance(each, ast.If) and not each.orelse and returns(each.body)
             if tail and isinstance(each, ast.If):  # the rest becomes the else of `if …: return`, without a second test
                 each, rest = ast.copy_location(ast.If(each.test, each.body, list(rest)), each), []
-            self.located(partial(_STATEMENTS.get(type(each), Compiler._unsupported), self), each)
+            self.statement(each)
             returned = self.env.get(RETURNED, False)
             if not self.alive or tail or (returned is True and not loops):
                 return
@@ -372,6 +372,10 @@ class Compiler(ControlFlow):
             elif returned is not False:
                 self._when(returned, partial(self._resume, True), partial(self._resume, False, rest), each)
                 return
+
+    def statement(self, node: ast.stmt) -> None:
+        """Compiles a statement."""
+        self.located(partial(_STATEMENTS.get(type(node), Compiler._unsupported), self), node)
 
     def _resume(self, returned: bool, statements: Sequence[ast.stmt] = ()) -> None:
         """Compiles statements where RETURNED is known."""
