@@ -23,7 +23,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("compilers", "glsl"),
     ("core",),
     ("runtime",),
-    ("jit",),
+    ("jit", "tile"),
     ("arrays", "numpy"),
     ("pipelines",),
     ("compat", "cli"),

@@ -1,0 +1,26 @@
+"""Programs run on the device and interpreted. Every module that they are compiled to is verified."""
+
+from __future__ import annotations
+
+import pytest
+
+import vkcompute
+from vkcompute import ir
+
+
+@pytest.fixture(params=["device", pytest.param("interpreted", marks=pytest.mark.pure)])
+def machine(request: pytest.FixtureRequest) -> vkcompute.Runtime | None:
+    """The runtime under test, or None for the interpreter."""
+    found: vkcompute.Runtime | None = request.getfixturevalue("gpu") if request.param == "device" else None
+    return found
+
+
+@pytest.fixture(autouse=True)
+def _verified(monkeypatch: pytest.MonkeyPatch) -> None:
+    lower = ir.lower
+
+    def checked(function: ir.Function, *target: ir.Target) -> bytes:
+        ir.verify(function)
+        return lower(function, *target)
+
+    monkeypatch.setattr(ir, "lower", checked)

@@ -1,0 +1,141 @@
+"""Errors of block programs, at compile time and with the place in the source."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import vkcompute.compat.triton as triton
+import vkcompute.compat.triton.language as tl
+from vkcompute import KernelError
+from vkcompute.compat.triton import JITFunction
+
+pytestmark = pytest.mark.pure
+
+
+@triton.jit
+def odd_length(x_ptr, N: tl.constexpr):
+    tl.store(x_ptr + tl.arange(0, N), 0)
+
+
+@triton.jit
+def unknown_length(x_ptr, n):
+    tl.store(x_ptr + tl.arange(0, n), 0)
+
+
+@triton.jit
+def shapes_differ(x_ptr):
+    tl.store(x_ptr + tl.arange(0, 8), tl.arange(0, 8) + tl.arange(0, 4))
+
+
+@triton.jit
+def block_condition(x_ptr):
+    if tl.arange(0, 8) < 4:
+        tl.store(x_ptr, 0)
+
+
+@triton.jit
+def carried_type(x_ptr):
+    total = 0.0
+    for _ in range(3):
+        total += tl.load(x_ptr + tl.arange(0, 8))
+    tl.store(x_ptr, total)
+
+
+@triton.jit
+def indexed(x_ptr):
+    tl.store(x_ptr, x_ptr[0])
+
+
+@triton.jit
+def floor_division(x_ptr):
+    tl.store(x_ptr, tl.load(x_ptr) // 2.0)
+
+
+@triton.jit
+def unknown_function(x_ptr):
+    tl.store(x_ptr, tl.topological_sort(x_ptr))
+
+
+@triton.jit
+def python_function(x_ptr):
+    tl.store(x_ptr, np.sin(tl.load(x_ptr)))
+
+
+@triton.jit
+def int_exponential(x_ptr):
+    tl.store(x_ptr, tl.exp(tl.arange(0, 1)))
+
+
+@triton.jit
+def wrong_mask(x_ptr):
+    tl.store(x_ptr + tl.arange(0, 8), 0, mask=tl.arange(0, 16) < 4)
+
+
+@triton.jit
+def wrong_dot(x_ptr):
+    a = tl.zeros((8, 16), tl.float32)
+    tl.store(x_ptr + tl.arange(0, 8), tl.dot(a, a))
+
+
+@triton.jit
+def static_failure(x_ptr, N: tl.constexpr):
+    tl.static_assert(N % 4 == 0, "N is a multiple of 4")
+
+
+@pytest.mark.parametrize(
+    ("program", "args", "message", "text"),
+    [
+        (odd_length, (100,), "powers of two; got 100", "tl.arange(0, N)"),
+        (unknown_length, (8,), "known at compile time", "tl.arange(0, n)"),
+        (shapes_differ, (), "shapes [8] and [4] do not broadcast", "tl.arange(0, 8) + tl.arange(0, 4)"),
+        (block_condition, (), "has no truth value", "if tl.arange(0, 8) < 4:"),
+        (carried_type, (), "give it one shape and type", "total += tl.load"),
+        (indexed, (), "a pointer is not indexed", "x_ptr[0]"),
+        (floor_division, (), "// takes integers", "tl.load(x_ptr) // 2.0"),
+        (unknown_function, (), "has no attribute topological_sort", "tl.topological_sort"),
+        (python_function, (), "np.sin cannot be called", "np.sin"),
+        (int_exponential, (), "tl.exp takes floats", "tl.exp(tl.arange(0, 1))"),
+        (wrong_mask, (), "mask of a store has the shape of the pointer, [8]; got [16]", "tl.store("),
+        (wrong_dot, (), "(m, k) and (k, n)", "tl.dot(a, a)"),
+        (static_failure, (6,), "static assertion failed: N is a multiple of 4", "tl.static_assert"),
+    ],
+)
+def test_compile_errors(program: JITFunction, args: tuple[Any, ...], message: str, text: str) -> None:
+    with pytest.raises(KernelError) as caught:
+        program.interpret[(1,)](np.zeros(64, np.float32), *args)
+    first, line, caret = str(caught.value).split("\n")[:3]
+    assert message in first
+    assert text in line
+    assert caret.strip() == "^"
+
+
+@triton.jit
+def beyond(x_ptr, n):
+    offsets = tl.program_id(0) * 8 + tl.arange(0, 8)
+    tl.store(x_ptr + offsets, tl.load(x_ptr + offsets, offsets < n), offsets < n)
+
+
+def test_the_interpreter_checks_bounds() -> None:
+    x = np.zeros(12, np.float32)
+    beyond.interpret[(2,)](x, 12)
+    with pytest.raises(KernelError, match=r"program \(1, 0, 0\) accesses element 12 of x_ptr, which has 12"):
+        beyond.interpret[(2,)](x, 13)
+
+
+def test_wrong_launches() -> None:
+    x = np.zeros(8, np.float32)
+    with pytest.raises(TypeError, match="missing a required argument: 'n'"):
+        beyond[(1,)](x)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'm'"):
+        beyond[(1,)](x, m=3)
+    with pytest.raises(ValueError, match="1 to 3 numbers of programs"):
+        beyond[(1, 1, 1, 1)](x, 8)
+    with pytest.raises(ValueError, match="num_warps is a power of two; got 3"):
+        beyond[(1,)](x, 8, num_warps=3)
+    with pytest.raises(RuntimeError, match="launched on a grid"):
+        beyond(x, 8)
+    with pytest.raises(KernelError, match="outside of one"):
+        tl.arange(0, 8)

@@ -1,0 +1,62 @@
+"""Layouts: arithmetic on the bits of elements, without a driver."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vkcompute.tile.layout import Layout, blocked, broadcast_bits, permuted_bits, without_axis
+
+pytestmark = pytest.mark.pure
+
+
+def elements(layout: Layout) -> np.ndarray:
+    """The element that each invocation holds in each register."""
+    found = np.zeros((1 << len(layout.threads), layout.n_registers), int)
+    for thread in range(found.shape[0]):
+        own = sum(1 << bit for at, bit in enumerate(layout.threads) if bit is not None and thread >> at & 1)
+        found[thread] = [own | layout.element(register) for register in range(layout.n_registers)]
+    return found
+
+
+@given(st.integers(0, 10), st.integers(0, 8), st.integers(0, 3))
+def test_a_blocked_layout_holds_each_element(n_bits: int, n_threads: int, adjacent: int) -> None:
+    layout = blocked(n_bits, n_threads, adjacent)
+    held = elements(layout)
+    owners = held[[thread for thread in range(len(held)) if not thread & layout.duplicates]]
+    assert sorted(owners.ravel()) == list(range(1 << n_bits))
+    if n_bits >= n_threads + adjacent and adjacent:
+        assert (np.diff(held[:, : 1 << adjacent], axis=1) == 1).all()
+
+
+SHAPES = st.lists(st.integers(0, 3), min_size=1, max_size=3).map(lambda logs: tuple(1 << n for n in logs))
+
+
+@given(SHAPES, st.data())
+def test_operands_of_changes_of_shape(shape: tuple[int, ...], data: st.DataObject) -> None:
+    numbers = np.arange(np.prod(shape)).reshape(shape)
+    order = data.draw(st.permutations(range(len(shape))))
+    check(numbers.transpose(order).ravel(), permuted_bits(shape, order))
+    wide = tuple(data.draw(st.sampled_from([2, 4])) if n == 1 else n for n in shape)
+    check(np.broadcast_to(numbers, wide).ravel(), broadcast_bits(shape, wide))
+
+
+def check(sources: np.ndarray, bits: list[int | None]) -> None:
+    """Compares the operand's layout and registers with the element of the operand for each of the result."""
+    n_bits = len(bits)
+    layout = blocked(n_bits, 2)
+    held = elements(layout.mapped(bits))
+    wanted = sources[elements(layout)]
+    np.testing.assert_array_equal(held[:, list(layout.sources(bits))], wanted)
+
+
+@given(SHAPES, st.data())
+def test_reduced_axes_leave_the_bits_of_the_others(shape: tuple[int, ...], data: st.DataObject) -> None:
+    axis = data.draw(st.integers(0, len(shape) - 1))
+    bits = without_axis(shape, axis)
+    rest = np.arange(np.prod(shape) // shape[axis]).reshape(*shape[:axis], 1, *shape[axis + 1 :])
+    wanted = np.broadcast_to(rest, shape).ravel()
+    for number, found in enumerate(wanted):
+        assert found == sum(1 << bit for at, bit in enumerate(bits) if bit is not None and number >> at & 1)

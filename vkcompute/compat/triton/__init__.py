@@ -1,0 +1,24 @@
+"""Triton's interface: block programs in Python, on any device.
+
+    import vkcompute.compat.triton as triton
+    import vkcompute.compat.triton.language as tl
+
+No driver is loaded before the first launch.
+"""
+
+from __future__ import annotations
+
+from vkcompute.compat.triton import language
+from vkcompute.compat.triton.program import JITFunction, jit
+
+__all__ = ["JITFunction", "cdiv", "jit", "language", "next_power_of_2"]
+
+
+def cdiv(x: int, y: int) -> int:
+    """Returns x / y rounded up."""
+    return -(-x // y)
+
+
+def next_power_of_2(n: int) -> int:
+    """Returns the least power of two that is not below `n`."""
+    return 1 << max(n - 1, 0).bit_length()

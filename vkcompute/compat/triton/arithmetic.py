@@ -1,0 +1,241 @@
+"""Operators on scalars and blocks, with the promotion of Triton.
+
+The rules are those of `triton/language/semantic.py`. A Python number takes the type of the other operand unless its
+kind is a greater one (bool, integer, float). Of two types the wider wins, floats before integers, and of integers of
+one width the unsigned one. Integer division truncates, and the remainder has the sign of the dividend.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from vkcompute.compat.triton.types import OF_SCALAR, Pointer
+from vkcompute.ir import BOOL, FLOAT16, FLOAT32, FLOAT64, INT32, Scalar, Value
+from vkcompute.ir.types import Type, element_of
+from vkcompute.jit.frontend.compiler import Compiler
+from vkcompute.jit.frontend.source import UnsupportedError
+from vkcompute.jit.frontend.values import Kind, Number, describe, fits, int_type_of, is_named
+from vkcompute.tile import Block, Builder, shape_of
+
+_PLAIN = {"+": "add", "-": "sub", "*": "mul", "/": "div", "//": "div", "%": "rem", "&": "and", "|": "or", "^": "xor"}
+_SHIFTS = {"<<": "shl", ">>": "shr"}
+_COMPARISONS = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
+_RANKS = {"b": 0, "i": 1, "u": 1, "f": 2}
+_CONSTANTS = bool, int, float
+
+
+class BlockArithmetic(Compiler):
+    """Types and operators of scalars and blocks.
+
+    Attributes:
+        builder: of the function of blocks.
+    """
+
+    builder: Builder
+
+    # -- types --------------------------------------------------------------------------------------------------------
+
+    def element_type(self, value: Any) -> Scalar:
+        """Returns the type of the elements of a number or block."""
+        if isinstance(value, Pointer):
+            raise UnsupportedError(f"this takes numbers; got {told(value)}; load its elements, as tl.load(pointer)")
+        return element_of(self.kind(value).type)
+
+    def shape(self, value: Any) -> tuple[int, ...]:
+        """Returns the shape of a value, () for a scalar."""
+        if isinstance(value, Pointer):
+            value = value.offset
+        return shape_of(value.kind.type) if isinstance(value, Number) else ()
+
+    def number(self, value: Value) -> Number:
+        """Returns a value with its type."""
+        return Number(value, Kind(value.type))  # type: ignore[arg-type]
+
+    def cast(self, value: Any, target: Type) -> Value:
+        """Converts a scalar or block; a scalar is repeated for the type of a block.
+
+        Raises:
+            UnsupportedError: an int constant does not fit.
+        """
+        element = element_of(target)
+        if isinstance(value, Number):
+            found = self.builder.cast(value.value, element)
+        else:
+            if isinstance(value, int) and element.kind in "iu" and not fits(int(value), element):
+                raise UnsupportedError(f"{value} does not fit {OF_SCALAR[element]}; convert the other operand")
+            found = self.builder.const(value, element)
+        return self.builder.broadcast(found, target.shape) if isinstance(target, Block) else found
+
+    def common_shape(self, *values: Any) -> tuple[int, ...]:
+        """Returns the shape to which values broadcast, as numpy's."""
+        shapes = [self.shape(value) for value in values]
+        try:
+            return tuple(int(n) for n in np.broadcast_shapes(*shapes))
+        except ValueError:
+            got = " and ".join(str(list(shape)) for shape in shapes if shape)
+            raise UnsupportedError(
+                f"blocks of shapes {got} do not broadcast; write x[:, None] to add an axis"
+            ) from None
+
+    def spread(self, value: Value, shape: tuple[int, ...]) -> Value:
+        """Repeats a scalar or block to a shape, with new axes in front."""
+        before = shape_of(value.type)
+        if before and len(before) < len(shape):
+            value = self.builder.reshape(value, (*[1] * (len(shape) - len(before)), *before))
+        return self.builder.broadcast(value, shape) if shape else value
+
+    def alike(self, element: Scalar, *values: Any) -> list[Value]:
+        """Converts values to a type, and repeats them to their common shape."""
+        shape = self.common_shape(*values)
+        return [self.spread(self.cast(value, element), shape) for value in values]
+
+    def joined(self, one: Any, other: Any) -> Any:
+        """Returns the type of a variable that has either type, depending on the path taken."""
+        if isinstance(one, tuple) and isinstance(other, tuple) and type(one) is type(other) and is_named(type(one)):
+            return type(one)(*[self.joined(*pair) for pair in zip(one, other, strict=True)])
+        if isinstance(one, Kind) and isinstance(other, Kind):
+            kinds = [each.type for each in (one, other)]
+            if kinds[0] is kinds[1]:
+                return Kind(one.type, one.weak and other.weak)
+            if any(isinstance(each, Block) for each in kinds):
+                raise UnsupportedError(
+                    f"{told(one)} on one path and {told(other)} on another; give it one shape and type, as by "
+                    "tl.zeros(shape, dtype) and x.to(dtype)"
+                )
+        return super().joined(one, other)
+
+    def common_type(self, *values: Any, sign: str = "") -> Any:
+        """Returns the common type of the elements of two or more values."""
+        found, is_plain = self._own_type(values[0]), not isinstance(values[0], Number)
+        for value in values[1:]:
+            other, plain = self._own_type(value), not isinstance(value, Number)
+            found = self._promoted(found, is_plain, other, plain, sign)
+            is_plain = is_plain and plain
+        return Kind(found)
+
+    def _own_type(self, value: Any) -> Scalar:
+        if isinstance(value, Number):
+            return element_of(value.kind.type)
+        if type(value) not in _CONSTANTS:
+            return self.element_type(value)
+        return BOOL if type(value) is bool else FLOAT32 if type(value) is float else int_type_of(value)
+
+    def _promoted(self, one: Scalar, one_plain: bool, other: Scalar, other_plain: bool, sign: str) -> Scalar:
+        divides = sign in ("/", "%")
+        if one_plain != other_plain:
+            plain, typed = (one, other) if one_plain else (other, one)
+            if _RANKS[plain.kind] <= _RANKS[typed.kind]:
+                return FLOAT32 if typed is FLOAT16 and divides else typed
+        if "f" in (one.kind, other.kind):
+            for wide in (FLOAT64, FLOAT32):
+                if wide in (one, other):
+                    return wide
+            return FLOAT32 if divides else FLOAT16
+        if (
+            sign in ("//", "%")
+            and one.kind != other.kind
+            and "b" not in (one.kind, other.kind)
+            and not (one_plain or other_plain)
+        ):
+            raise UnsupportedError(
+                f"{sign} of {OF_SCALAR[one]} and {OF_SCALAR[other]}, one of them signed; write x.to(tl.uint32)"
+            )
+        widths = [1 if each is BOOL else each.bits for each in (one, other)]
+        if widths[0] == widths[1]:
+            return one if one.kind == "u" else other
+        return one if widths[0] > widths[1] else other
+
+    # -- operators ----------------------------------------------------------------------------------------------------
+
+    def binary(self, sign: str, one: Any, other: Any) -> Any:
+        """Returns `one sign other`."""
+        if isinstance(one, Pointer) or isinstance(other, Pointer):
+            return self._moved(sign, one, other)
+        if not isinstance(one, Number) and not isinstance(other, Number):
+            return super().binary(sign, one, other)
+        if sign in _SHIFTS:
+            return self._shifted(sign, one, other)
+        if sign not in _PLAIN:
+            remedy = "write tl.dot(a, b)" if sign == "@" else "write x * x, or tl.exp2(y * tl.log2(x))"
+            raise UnsupportedError(f"blocks have no {sign}; {remedy}")
+        kind = self.common_type(one, other, sign=sign)
+        allowed = "iub" if sign in ("&", "|", "^") else "iu" if sign == "//" else "iuf"
+        self.demand_kind(allowed, kind, sign, one, other)
+        if sign in ("//", "%") and not isinstance(other, Number) and other == 0:
+            raise UnsupportedError("division by zero; integers have no infinity: change the divisor")
+        target = FLOAT32 if sign == "/" and kind.type.kind != "f" else kind.type
+        return self.number(self.builder.compute(_PLAIN[sign], *self.alike(target, one, other)))
+
+    def demand_kind(self, allowed: str, kind: Kind, sign: str, *operands: Any) -> None:
+        """Raises UnsupportedError unless the type of the operands is of an allowed kind."""
+        if kind.type.kind not in allowed:
+            got = " and ".join(map(told, operands))
+            raise UnsupportedError(f"{sign} takes {'numbers' if 'f' in allowed else 'integers'}; got {got}")
+
+    def _shifted(self, sign: str, one: Any, other: Any) -> Number:
+        kind = self.common_type(one, other)
+        self.demand_kind("iu", kind, sign, one, other)
+        return self.number(self.builder.compute(_SHIFTS[sign], *self.alike(kind.type, one, other)))
+
+    def _moved(self, sign: str, one: Any, other: Any) -> Pointer:
+        """Adds an offset to a pointer, or subtracts it."""
+        pointer, offset = (one, other) if isinstance(one, Pointer) else (other, one)
+        if isinstance(offset, Pointer) or sign not in ("+", "-") or (sign == "-" and pointer is other):
+            raise UnsupportedError(f"a pointer takes + and - of an offset; got {told(one)} {sign} {told(other)}")
+        if self.element_type(offset).kind not in "iub":
+            raise UnsupportedError(f"the offset of a pointer is an integer; got {told(offset)}; write // for /")
+        if not self.shape(offset):
+            return pointer._replace(base=self.binary(sign, pointer.base, self._index(offset)))
+        before = pointer.offset if pointer.offset is not None else 0
+        moved = self.binary(sign, before, self._index(offset)) if before or sign == "-" else self._index(offset)
+        return pointer._replace(offset=moved)
+
+    def _index(self, offset: Any) -> Any:
+        """Returns an offset as int32, in which arrays are indexed."""
+        if not isinstance(offset, Number):
+            return int(offset)
+        return offset if element_of(offset.kind.type) is INT32 else self.number(self.cast(offset, INT32))
+
+    def compare(self, sign: str, one: Any, other: Any) -> Any:
+        """Returns `one sign other`."""
+        numbers = isinstance(one, Number) or isinstance(other, Number)
+        if not numbers or sign not in _COMPARISONS:
+            return super().compare(sign, one, other)
+        for each in (one, other):
+            self.element_type(each)
+        kind = self.common_type(one, other)
+        target = INT32 if kind.type is BOOL and sign not in ("==", "!=") else kind.type
+        return self.number(self.builder.compute(_COMPARISONS[sign], *self.alike(target, one, other)))
+
+    def unary(self, sign: str, value: Any) -> Any:
+        """Returns `sign value`."""
+        if not isinstance(value, Number) or sign == "not":
+            return super().unary(sign, value)
+        kind = self.kind(value)
+        self.demand_kind("iub" if sign == "~" else "iuf", kind, sign, value)
+        if sign == "+":
+            return value
+        if sign == "-" and kind.type.kind == "u":
+            return self.binary("-", 0, value)
+        return self.number(self.builder.compute("not" if sign == "~" else "neg", value.value))
+
+    def truth(self, value: Any) -> Value | bool:
+        """Returns the truth of a scalar: a device value, or a constant."""
+        if isinstance(value, Number) and isinstance(value.kind.type, Block):
+            raise UnsupportedError(
+                f"{told(value)} has no truth value; combine conditions with & and |, choose with tl.where, or reduce "
+                "it, as tl.max(mask, 0)"
+            )
+        return super().truth(value)
+
+
+def told(value: Any) -> str:
+    """Describes a value or its type, for error messages."""
+    if isinstance(value, Pointer):
+        return f"a pointer to {value.array.name}"
+    kind = value.kind if isinstance(value, Number) else value
+    if isinstance(kind, Kind) and isinstance(kind.type, Block):
+        return f"a block of {OF_SCALAR[kind.type.element]}{list(kind.type.shape)}"
+    return describe(value)

@@ -1,0 +1,172 @@
+"""Compiles block programs for the types of their arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from vkcompute import ir, tile
+from vkcompute.compat.triton.compiler import BlockCompiler
+from vkcompute.compat.triton.types import Pointer
+from vkcompute.ir import BOOL, FLOAT32, INT32, SCALARS, UINT8, UINT32, Memory, Value
+from vkcompute.jit.compilation.build import CompileOptions, optimized
+from vkcompute.jit.compilation.specialization import TRUTH, VALUE, Specialization, iterations_of
+from vkcompute.jit.frontend.memory import OFFSET
+from vkcompute.jit.frontend.source import Definition, UnsupportedError
+from vkcompute.jit.frontend.values import ArrayValue, Kind, Number
+from vkcompute.tile.simplification import remove_invariants
+
+DIVISOR = 16
+"""The divisor of ints that programs are specialized for, as in Triton."""
+FOLDERS = Path(tile.__file__).parent, Path(__file__).parent
+"""Folders of the compiler of block programs, beside those of the compiler of kernels."""
+
+
+class ArrayType(NamedTuple):
+    """An array argument in a signature.
+
+    Attributes:
+        character: of its dtype.
+        is_view: True if it has an offset that is a push constant.
+        is_wide: True if wide accesses fit it.
+    """
+
+    character: str
+    is_view: bool
+    is_wide: bool
+
+
+class IntType(NamedTuple):
+    """A Python int in a signature.
+
+    Attributes:
+        name: of its dtype.
+        divisor: `DIVISOR` or 1.
+    """
+
+    name: str
+    divisor: int
+
+
+class BlockOptions(NamedTuple):
+    """Options of a block program's compilation.
+
+    Attributes:
+        n_warps: invocations of a workgroup are at most 32 times as many.
+        target: for layouts and lowering.
+        compilation: of the kernel in `ir/`.
+    """
+
+    n_warps: int
+    target: tile.Target
+    compilation: CompileOptions
+
+
+class Built(NamedTuple):
+    """A block program in the form of `tile/`.
+
+    Attributes:
+        memories: of the array arguments, by position.
+        numbers: push constants of the others, by position.
+        wide: the memories that wide accesses fit.
+    """
+
+    compiler: BlockCompiler
+    memories: dict[int, Memory]
+    numbers: dict[int, Value]
+    divisors: dict[Any, int]
+    wide: list[Memory]
+
+
+def build(definition: Definition, constants: Mapping[int, Any], signature: Mapping[int, Any]) -> Built:
+    """Builds a program for constants and types, both by the position of the argument.
+
+    Raises:
+        KernelError: the function does something that block programs do not support.
+    """
+    code = definition.function.__code__
+    names = code.co_varnames
+    compiler = BlockCompiler(ir.Function(definition.function.__name__))
+    args: dict[str, Any] = {names[at]: value for at, value in constants.items()}
+    built = Built(compiler, {}, {}, {}, [])
+    for at, kind in signature.items():
+        if not isinstance(kind, ArrayType):
+            args[names[at]] = _number(built, names[at], at, kind)
+    for at, kind in signature.items():
+        if isinstance(kind, ArrayType):
+            args[names[at]] = _pointer(built, names[at], at, kind)
+    ordered = {name: args[name] for name in names[: code.co_argcount]}
+    try:
+        compiler.run(definition.function, definition.source, ordered)
+    except RecursionError:
+        raise definition.source.too_deep() from None
+    remove_invariants(compiler.function)
+    return built
+
+
+def _number(built: Built, name: str, at: int, kind: Any) -> Number:
+    compiler, function = built.compiler, built.compiler.function
+    if isinstance(kind, IntType):
+        push = function.push(name, SCALARS[kind.name])
+        built.divisors[push] = kind.divisor
+        built.numbers[at] = push
+        return Number(push, Kind(push.type))  # type: ignore[arg-type]
+    target = BOOL if kind is bool else FLOAT32 if kind is float else SCALARS[np.dtype(kind).name]
+    stored = target if target.bits >= 32 else {"f": FLOAT32, "i": INT32}.get(target.kind, UINT32)
+    built.numbers[at] = function.push(name, stored)
+    return compiler.number(compiler.builder.cast(built.numbers[at], target))
+
+
+def _pointer(built: Built, name: str, at: int, kind: ArrayType) -> Pointer:
+    compiler, element = built.compiler, SCALARS[np.dtype(kind.character).name]
+    memory = compiler.function.buffer(name, UINT8 if element is BOOL else element)
+    built.memories[at] = memory
+    if kind.is_wide:
+        built.wide.append(memory)
+    array = ArrayValue(name, at, element, 1, memory, strided=kind.is_view)
+    if not kind.is_view:
+        return Pointer(array, 0)
+    first = compiler.builder.bitcast(compiler.parameter(array, OFFSET), INT32)
+    return Pointer(array, compiler.number(first))
+
+
+def lowered(definition: Definition, built: Built, options: BlockOptions) -> tile.Lowered:
+    """Lowers a program to a kernel in `ir/`, optimized.
+
+    Raises:
+        KernelError: an operation needs more than the device has.
+    """
+    function = built.compiler.function
+    try:
+        found = tile.lower(function, options.target, n_warps=options.n_warps, divisors=built.divisors, wide=built.wide)
+    except UnsupportedError as error:
+        raise definition.source.error(definition.source.tree, error) from None
+    return found._replace(function=optimized(found.function, options.compilation))
+
+
+def specialize(
+    definition: Definition, constants: Mapping[int, Any], signature: Mapping[int, Any], options: BlockOptions
+) -> Specialization:
+    """Compiles a program.
+
+    Raises:
+        KernelError: the function does something that block programs do not support.
+    """
+    built = build(definition, constants, signature)
+    kernel = lowered(definition, built, options)
+    compiler, arrays = built.compiler, list(built.memories)
+    scalars = [(at, TRUTH if signature[at] in (bool, np.bool_) else VALUE) for at in built.numbers]
+    pushes = (*scalars, *compiler.extents)
+    return Specialization(
+        ir.lower(kernel.function, options.compilation.target),
+        compiler.captured.all(),
+        iterations_of(kernel.function),
+        pushes,
+        local_size=kernel.function.local_size,
+        features=tuple(sorted(ir.float_atomics(kernel.function))),
+        strided=tuple([(arrays.index(at), n) for n, (at, what) in enumerate(pushes) if what == OFFSET]),
+        aliases=kernel.aliases,
+    )

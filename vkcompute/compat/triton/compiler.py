@@ -1,0 +1,227 @@
+"""The compiler of block programs: that of kernels in Python, with blocks and pointers among its values."""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Callable
+from functools import partial
+from types import FunctionType
+from typing import Any
+
+from vkcompute import ir, tile
+from vkcompute.compat.triton.arithmetic import BlockArithmetic, told
+from vkcompute.compat.triton.functions import METHODS, BlockFunction
+from vkcompute.compat.triton.types import OF_SCALAR, Constexpr, Dtype, Pointer, PointerType
+from vkcompute.errors import KernelError
+from vkcompute.jit.frontend.compiler import EXPRESSIONS
+from vkcompute.jit.frontend.intrinsics import folded
+from vkcompute.jit.frontend.source import Definition, UnsupportedError
+from vkcompute.jit.frontend.values import Number, is_static
+
+
+class Method:
+    """A method of a value, to be called."""
+
+    def __init__(self, function: BlockFunction, owner: Any) -> None:
+        self.function, self.owner = function, owner
+
+
+class StaticRange:
+    """The marker `tl.static_range`, whose loops are unrolled; `tl.range` is the other."""
+
+    def __init__(self, name: str) -> None:
+        self.__name__ = name
+
+
+class BlockCompiler(BlockArithmetic):
+    """Compiles block programs."""
+
+    def __init__(self, function: ir.Function) -> None:
+        super().__init__(function, ir.FLOAT32)
+        self.builder = tile.Builder(function)
+
+    def value(self, node: ast.expr) -> Any:
+        """Evaluates an expression.
+
+        Raises:
+            KernelError: block programs do not support it.
+        """
+        handler = _EXPRESSIONS.get(type(node))
+        found = super().value(node) if handler is None else self.located(partial(handler, self), node)
+        return found.value if isinstance(found, Constexpr) else found
+
+    def place(self) -> KernelError:
+        """Returns an error at the current place, with "\\0" for its message."""
+        return self.error(self.node, "\0")
+
+    # -- attributes and subscripts ------------------------------------------------------------------------------------
+
+    def _block_attribute(self, node: ast.Attribute) -> Any:
+        base, name = self.value(node.value), node.attr
+        if isinstance(base, Number):
+            return self._of_block(base, name)
+        if isinstance(base, Pointer):
+            if name in ("dtype", "type"):
+                return PointerType(OF_SCALAR[base.array.element])
+            if name == "shape":
+                return self.shape(base)
+            raise UnsupportedError(f"{told(base)} has no attribute {name}; it has dtype and shape")
+        if isinstance(base, PointerType):
+            return base.element_ty if name == "element_ty" else getattr(base, name)
+        if isinstance(base, Dtype):
+            return base if name == "scalar" else getattr(base, name)
+        return EXPRESSIONS[ast.Attribute](self, _evaluated(node, base))
+
+    def _of_block(self, base: Number, name: str) -> Any:
+        if name in ("dtype", "type"):
+            return OF_SCALAR[self.element_type(base)]
+        if name == "shape":
+            return self.shape(base)
+        if name == "numel":
+            return base.value.type.n if isinstance(base.value.type, tile.Block) else 1
+        if name == "T":
+            return METHODS["trans"].expand(self, [base], {})
+        if name in METHODS:
+            return Method(METHODS[name], base)
+        raise UnsupportedError(f"{told(base)} has no attribute {name}; it has dtype, shape, T and {', '.join(METHODS)}")
+
+    def _block_subscript(self, node: ast.Subscript) -> Any:
+        base = self.value(node.value)
+        if isinstance(base, Number):
+            return self._with_axes(base, self.value(node.slice))
+        if isinstance(base, Pointer):
+            raise UnsupportedError("a pointer is not indexed; write tl.load(pointer + offsets)")
+        return EXPRESSIONS[ast.Subscript](self, _evaluated(node, base))
+
+    def _with_axes(self, base: Number, index: Any) -> Number:
+        """Inserts axes of length 1 where the index has None."""
+        entries, shape = index if isinstance(index, tuple) else (index,), list(self.shape(base))
+        found: list[int] = []
+        for each in entries:
+            if each is None:
+                found.append(1)
+            elif isinstance(each, slice) and each == slice(None) and shape:
+                found.append(shape.pop(0))
+            else:
+                raise UnsupportedError(
+                    f"a block takes : and None in brackets; got {told(each)}; use masks and tl.where"
+                )
+        return self.number(self.builder.reshape(self._as_block(base), (*found, *shape)))
+
+    def _as_block(self, base: Number) -> Any:
+        return base.value if self.shape(base) else self.builder.full(base.value, (1,))
+
+    # -- calls --------------------------------------------------------------------------------------------------------
+
+    def _block_call(self, node: ast.Call) -> Any:
+        function = self.value(node.func)
+        args = [item for each in node.args for item in self.unpacked(each)]
+        if any(each.arg is None for each in node.keywords):
+            raise UnsupportedError("not supported in block programs: unpacking with **; name each argument")
+        named = {each.arg or "": self.value(each.value) for each in node.keywords}
+        if isinstance(function, Method):
+            args, function = [function.owner, *args], function.function
+        if isinstance(function, BlockFunction):
+            with self.builder.at(_Place(self, node)):
+                return function.expand(self, args, named)
+        if isinstance(definition := getattr(function, "definition", None), Definition):
+            self.sources[definition.function] = definition.source
+            return self.inline(definition.function, args, named, node)
+        if isinstance(function, FunctionType):
+            return self.inline(function, args, named, node)
+        return self._python(function, args, named, ast.unparse(node.func))
+
+    def _python(self, function: Any, args: list[Any], named: dict[str, Any], name: str) -> Any:
+        """Calls a function of Python on constants; min and max take scalars and blocks, too."""
+        if function in (min, max) and len(args) > 1 and not is_static(tuple(args)):
+            kind = self.common_type(*args)
+            found, *rest = self.alike(kind.type, *args)
+            for each in rest:
+                found = self.builder.compute(function.__name__, found, each)
+            return self.number(found)
+        if function in _CONSTANT_FUNCTIONS and is_static(tuple(args)) and not named:
+            return folded(function, args)
+        if function in _CONSTANT_FUNCTIONS:
+            raise UnsupportedError(f"{name} takes constants in block programs; use functions of tl and x.to(dtype)")
+        raise UnsupportedError(
+            f"{name} cannot be called in a block program; call functions of tl, those made by triton.jit, and "
+            "functions written in Python"
+        )
+
+    # -- statements ---------------------------------------------------------------------------------------------------
+
+    def annotated(self, node: ast.AnnAssign, kind: Any, value: Any) -> Any:
+        """Returns the value of an annotated variable, which is a constant for tl.constexpr."""
+        if kind is not Constexpr:
+            return value
+        if not is_static(value):
+            raise UnsupportedError(f"a constexpr is known at compile time; got {told(value)}")
+        return value
+
+    def statement(self, node: ast.stmt) -> None:
+        """Compiles a statement; loops over tl.static_range are unrolled."""
+        function = self.value(node.iter.func) if isinstance(node, ast.For) and isinstance(node.iter, ast.Call) else None
+        if isinstance(function, StaticRange) and function.__name__ == "static_range" and isinstance(node, ast.For):
+            self.located(self._unroll, node)
+        else:
+            super().statement(node)
+
+    def _unroll(self, node: ast.For) -> None:
+        if any(isinstance(each, (ast.Break, ast.Continue, ast.Return)) for each in ast.walk(node)):
+            raise UnsupportedError("a loop over tl.static_range has no break, continue or return; write range")
+        call = node.iter
+        args = [self.value(each) for each in call.args] if isinstance(call, ast.Call) else []
+        wrong = [told(each) for each in args if type(each) is not int]
+        if wrong or not isinstance(node.target, ast.Name):
+            raise UnsupportedError(f"tl.static_range takes constants; got {', '.join(wrong)}")
+        for each in range(*args):
+            self.env[node.target.id] = each
+            self._block(node.body)
+
+    def _range(self, node: ast.expr) -> tuple[Number, Number, Number]:
+        """Evaluates the range of a for loop, Python's or `tl.range`, whose hints for pipelining have no effect."""
+        function = self.value(node.func) if isinstance(node, ast.Call) else None
+        if isinstance(node, ast.Call) and isinstance(function, StaticRange):
+            return self.counted([self.value(each) for each in node.args])
+        return super()._range(node)
+
+
+class _Known(ast.expr):
+    """An expression whose value is known."""
+
+    def __init__(self, found: Any) -> None:
+        super().__init__()
+        self.found = found
+
+
+def _evaluated(node: Any, base: Any) -> Any:
+    """Returns a copy of an attribute or subscript whose operand is replaced by its value, to evaluate it once."""
+    known = ast.copy_location(_Known(base), node)
+    fields = {name: getattr(node, name) for name in node._fields} | {"value": known}
+    return ast.copy_location(type(node)(**fields), node)
+
+
+class _Place:
+    """A place in the source, whose error is made only if it is needed."""
+
+    def __init__(self, compiler: BlockCompiler, node: ast.AST) -> None:
+        self._compiler, self._node, self._frames = compiler, node, list(compiler.frames)
+
+    def __str__(self) -> str:
+        """The error at this place, with "\\0" for its message."""
+        compiler = self._compiler
+        before, compiler.frames = compiler.frames, self._frames
+        try:
+            return str(compiler.error(self._node, "\0"))
+        finally:
+            compiler.frames = before
+
+
+_CONSTANT_FUNCTIONS = [min, max, abs, int, float, bool, len, round, pow, math.log, math.log2, math.sqrt, math.ceil]
+_EXPRESSIONS: dict[type[ast.AST], Callable[[BlockCompiler, Any], Any]] = {
+    ast.Attribute: BlockCompiler._block_attribute,
+    ast.Subscript: BlockCompiler._block_subscript,
+    ast.Call: BlockCompiler._block_call,
+    _Known: lambda _, node: node.found,
+}

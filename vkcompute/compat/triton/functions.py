@@ -1,0 +1,62 @@
+"""Functions of the block language: each is expanded by the compiler where a program calls it."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from vkcompute.errors import KernelError
+from vkcompute.jit.frontend.source import UnsupportedError
+
+METHODS: dict[str, BlockFunction] = {}
+"""Functions that are also methods of blocks, by name."""
+
+
+class BlockFunction:
+    """A function of the block language.
+
+    Args:
+        emit: builds the call, given the compiler and the arguments.
+    """
+
+    __name__: str
+
+    def __init__(self, emit: Callable[..., Any]) -> None:
+        functools.update_wrapper(self, emit)
+        parameters = list(inspect.signature(emit).parameters.values())[1:]
+        self.__signature__ = inspect.Signature(parameters)
+        self.emit = emit
+
+    def expand(self, compiler: Any, args: list[Any], named: dict[str, Any]) -> Any:
+        """Builds a call.
+
+        Raises:
+            UnsupportedError: the arguments do not fit.
+        """
+        try:
+            bound = self.__signature__.bind(*args, **named)
+        except TypeError as error:
+            raise UnsupportedError(f"tl.{self.__name__}: {error}") from None
+        return self.emit(compiler, *bound.args, **bound.kwargs)
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        """Raises the error for a call outside of a program."""
+        raise KernelError(
+            f"tl.{self.__name__} has a value in a function that triton.jit compiles; it was called outside of one"
+        )
+
+    def __repr__(self) -> str:
+        return f"<function tl.{self.__name__}>"
+
+
+def block_function(emit: Callable[..., Any]) -> BlockFunction:
+    """Makes a function of the block language from one that builds its calls."""
+    return BlockFunction(emit)
+
+
+def method(function: BlockFunction) -> BlockFunction:
+    """Makes a function also a method of blocks."""
+    METHODS[function.__name__] = function
+    return function

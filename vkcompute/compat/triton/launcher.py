@@ -1,0 +1,293 @@
+"""Launches of block programs: on the device of their arrays, or interpreted."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from vkcompute.compat.triton.build import (
+    DIVISOR,
+    FOLDERS,
+    ArrayType,
+    BlockOptions,
+    IntType,
+    build,
+    lowered,
+    specialize,
+)
+from vkcompute.compat.triton.types import Constexpr
+from vkcompute.errors import hides_calls
+from vkcompute.ir import Function
+from vkcompute.jit.compilation import fingerprint
+from vkcompute.jit.compilation.arguments import bound, group_of, kind_of_number
+from vkcompute.jit.compilation.build import CompileOptions
+from vkcompute.jit.compilation.cache import Specializations
+from vkcompute.jit.compilation.specialization import TRUTH, VALUE, Specialization
+from vkcompute.jit.elementwise.blocks import Block as Words
+from vkcompute.jit.elementwise.blocks import block_of, fits
+from vkcompute.jit.frontend.source import Definition
+from vkcompute.jit.launching.host_arrays import HostArrays, is_host_array
+from vkcompute.jit.launching.launcher import kind_of, pushed
+from vkcompute.jit.launching.loops import Loops, on_device
+from vkcompute.jit.launching.plan import launch
+from vkcompute.jit.launching.target import target_of
+from vkcompute.runtime.bounded_cache import BoundedCache
+from vkcompute.runtime.launching.arguments import needs_strides
+from vkcompute.runtime.launching.kernel import Kernel
+from vkcompute.runtime.memory.array import Array
+from vkcompute.runtime.memory.context import cached
+from vkcompute.runtime.runtime import Runtime, default_runtime, runtime_of
+from vkcompute.tile import Target, interpret
+from vkcompute.tile.access import ADJACENT
+
+__tracebackhide__ = hides_calls
+
+OPTIONS = {"num_warps": 4, "num_stages": 2, "num_ctas": 1, "maxnreg": None}
+"""Keywords of a launch; only num_warps has an effect, on the size of a workgroup."""
+_MAX_ORDERS = 1024
+_WORDS = Words(ADJACENT)
+
+
+class BlockLauncher:
+    """Launches a block program, and keeps its specializations."""
+
+    def __init__(self, definition: Definition, parameters: inspect.Signature) -> None:
+        self._definition, self._parameters = definition, parameters
+        self.name, names = definition.function.__name__, list(parameters.parameters)
+        self._names, self._n = names, len(names)
+        self._constexprs = [_is_constexpr(each) for each in parameters.parameters.values()]
+        self._plan_key = object()
+        self._programs: dict[tuple[Any, ...], Specializations] = {}
+        self._orders: BoundedCache[tuple[Any, ...], tuple[int, ...]] = BoundedCache(_MAX_ORDERS)
+
+    def __call__(self, grid: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        """Launches the program on a grid: a tuple, or a function of the arguments by name."""
+        if _is_set("TRITON_INTERPRET") or _is_set("VKCOMPUTE_SIMULATE"):
+            return self.interpret(grid, args, named)
+        args, n_warps = self._bound(args, named)
+        sizes = grid_of(self.name, grid, self._names, args)
+        if 0 in sizes:
+            return None
+        key = self._plan_key, sizes, n_warps, *map(_place, args, self._constexprs)
+        order = self._orders.get(key)
+        if order is not None:
+            given = [args[at] for at in order]
+            plan = next(arg for arg in given if type(arg) is Array).runtime.plans.get(key)
+            if plan is not None and (future := plan.launch(given, None)) is not None:
+                return future
+        return self._planned(key, sizes, n_warps, args)
+
+    def _bound(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[tuple[Any, ...], int]:
+        """Returns the arguments in the order of the parameters, and the number of warps."""
+        options = {name: named.pop(name) for name in OPTIONS if name in named and name not in self._names}
+        if named or len(args) != self._n:
+            args = bound(self.name, self._parameters, args, named)
+        return args, n_warps_of(options)
+
+    def _planned(self, key: tuple[Any, ...], grid: tuple[int, ...], n_warps: int, args: tuple[Any, ...]) -> Any:
+        """Launches without a plan, and keeps one for launches with the same key."""
+        if group_of(args) is not None:
+            raise TypeError(f"{self.name} runs on one device; pass the shards of a group's arrays, as x.shards[0]")
+        arrays = [arg for arg in args if type(arg) is Array]
+        runtime = runtime_of(arrays[0]) if arrays else default_runtime()
+        hosts = HostArrays(self.name, runtime, args) if any(map(is_host_array, args)) else None
+        args = args if hosts is None else hosts.args
+        found, kernel, loops, grid = self._on_grid(grid, n_warps, args, runtime)
+        if hosts is not None:
+            hosts.check(kernel)
+        at_arrays = [at for at, arg in enumerate(args) if type(arg) is Array]
+        numbers = [at for at, what in found.pushes if what in (VALUE, TRUTH)]
+        order = (*at_arrays, *numbers, *[at_arrays[each] for each in found.aliases])
+        pushes = [pushed(args[at], what) for at, what in found.pushes]
+        exact = hosts is None and at_arrays and not any(_is_inexact(args[at]) for at in numbers)
+        future = launch(key if exact else None, found, (kernel, loops), [args[at] for at in order], pushes, grid)
+        if exact:
+            self._orders[key] = order
+        if hosts is not None:
+            hosts.read(kernel)
+        return future
+
+    def _on_grid(
+        self, grid: tuple[int, ...], n_warps: int, args: tuple[Any, ...], runtime: Runtime
+    ) -> tuple[Specialization, Kernel, Loops | None, tuple[int, ...]]:
+        """Returns the specialization and its grid, wrapped if it has more programs along x than the device allows."""
+        most = runtime.device.physical.limits["maxComputeWorkGroupCount"][0]
+        is_wrapped = len(grid) == 1 and grid[0] > most
+        if is_wrapped:
+            n_rows = -(-grid[0] // most)
+            grid = -(-grid[0] // n_rows), n_rows
+        constants, signature = self.typed(args)
+        for emulate_atomics in (False, True):
+            compilation = CompileOptions(
+                grid_wrapped=is_wrapped, emulate_atomics=emulate_atomics, target=target_of(runtime)
+            )
+            options = BlockOptions(n_warps, block_target(runtime), compilation)
+            found = self._specializations(constants).find(
+                (tuple(signature.items()), options), partial(self._made, constants)
+            )
+            if runtime.device.features.issuperset(found.features):
+                break
+
+        def make() -> Function:
+            return lowered(self._definition, build(self._definition, constants, signature), options).function
+
+        kernel, loops = on_device(runtime, self.name, found, make)
+        return found, kernel, loops, grid
+
+    def _made(self, constants: Mapping[int, Any], signature: Any, options: BlockOptions) -> Specialization:
+        return specialize(self._definition, constants, dict(signature), options)
+
+    def _specializations(self, constants: Mapping[int, Any]) -> Specializations:
+        """Returns the specializations for constants: their texts are a part of the key on disk."""
+        key = tuple([(at, type(value), value) for at, value in constants.items()])
+        if key not in self._programs:
+            texts = [fingerprint.value(value) for value in constants.values()]
+            text = None if None in texts else repr([*zip(constants, texts, strict=True)])
+            functions = [self._definition.function]
+            self._programs[key] = Specializations(functions, "blocks", fingerprint.files(*FOLDERS), text)
+        return self._programs[key]
+
+    def typed(self, args: Sequence[Any]) -> tuple[dict[int, Any], dict[int, Any]]:
+        """Returns the constants among the arguments, and the types of the others, by position."""
+        constants: dict[int, Any] = {}
+        signature: dict[int, Any] = {}
+        for at, (arg, constexpr) in enumerate(zip(args, self._constexprs, strict=True)):
+            if constexpr or arg is None or isinstance(arg, Constexpr) or (type(arg) is int and arg == 1):
+                constants[at] = arg.value if isinstance(arg, Constexpr) else arg
+            else:
+                signature[at] = _type_of(arg, self._names[at])
+        return constants, signature
+
+    def kernel(self, grid: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Kernel:
+        """Returns the kernel that a launch would run."""
+        args, n_warps = self._bound(args, named)
+        arrays = [arg for arg in args if type(arg) is Array]
+        runtime = runtime_of(arrays[0]) if arrays else default_runtime()
+        return self._on_grid(grid_of(self.name, grid, self._names, args), n_warps, args, runtime)[1]
+
+    # -- interpreter --------------------------------------------------------------------------------------------------
+
+    def interpret(self, grid: Any, args: tuple[Any, ...], named: dict[str, Any]) -> None:
+        """Runs the program by numpy, on copies of the arrays that are written back.
+
+        Raises:
+            KernelError: it accesses an element outside of an array.
+        """
+        args, _ = self._bound(args, named)
+        sizes = grid_of(self.name, grid, self._names, args)
+        hosts = {at: _elements(arg) for at, arg in enumerate(args) if type(arg) is Array or is_host_array(arg)}
+        stand_ins = [hosts.get(at, arg) for at, arg in enumerate(args)]
+        constants, signature = self.typed(stand_ins)
+        built = build(self._definition, constants, signature)
+        memories = {memory: hosts[at] for at, memory in built.memories.items()}
+        pushes = {push: args[at] for at, push in built.numbers.items()}
+        interpret(built.compiler.function, memories, pushes, sizes)  # type: ignore[arg-type]
+        for at, array in hosts.items():
+            if at in built.compiler.written:
+                _write_back(args[at], array)
+
+
+def _elements(array: Any) -> np.ndarray[Any, Any]:
+    """Returns a copy of the elements from an array's first on, as a program sees them."""
+    host = array.numpy() if type(array) is Array else array
+    if not host.flags.c_contiguous and type(array) is not Array:
+        raise ValueError("an interpreted program takes contiguous NumPy arrays; pass a copy")
+    stored = np.uint8 if host.dtype == np.bool_ else host.dtype
+    found: np.ndarray[Any, Any] = np.ascontiguousarray(host).reshape(-1).view(stored).copy()
+    return found
+
+
+def _write_back(array: Any, elements: np.ndarray[Any, Any]) -> None:
+    found = elements.view(array.dtype).reshape(array.shape)
+    if type(array) is Array:
+        array.write(found)
+    else:
+        array[...] = found
+
+
+def _is_constexpr(parameter: inspect.Parameter) -> bool:
+    """True for a parameter annotated as tl.constexpr, by the object or its name."""
+    annotation = parameter.annotation
+    return annotation is Constexpr or (isinstance(annotation, str) and "constexpr" in annotation)
+
+
+def _type_of(arg: Any, name: str) -> Any:
+    """Returns the part of a signature for an argument."""
+    if type(arg) is Array:
+        is_view = needs_strides(arg)
+        return ArrayType(arg.dtype.char, is_view, not is_view and arg.contiguous and fits(arg, _WORDS))
+    if isinstance(arg, np.ndarray) and arg.ndim:
+        return ArrayType(arg.dtype.char, False, False)
+    kind = kind_of_number(arg)
+    if kind is int or isinstance(kind, str):
+        return IntType(kind if isinstance(kind, str) else "int32", DIVISOR if arg % DIVISOR == 0 else 1)
+    return kind if kind is not None else kind_of(arg, name)
+
+
+def _place(arg: Any, constexpr: bool) -> Any:
+    """Returns the part of a plan's key for an argument."""
+    kind = type(arg)
+    if kind is Array:
+        return arg.launch_key
+    if constexpr or kind is Constexpr:
+        return kind, arg
+    if kind is int:
+        return kind, 1 if arg == 1 else arg % DIVISOR == 0, -0x80000000 <= arg <= 0x7FFFFFFF
+    return kind
+
+
+def _is_inexact(arg: Any) -> bool:
+    """True for a number that a plan cannot pack again."""
+    return isinstance(arg, np.bool_) or (type(arg) is int and not -0x80000000 <= arg <= 0x7FFFFFFF)
+
+
+def grid_of(name: str, grid: Any, names: Sequence[str], args: Sequence[Any]) -> tuple[int, ...]:
+    """Returns a grid, of 1 to 3 axes.
+
+    Raises:
+        TypeError, ValueError: it is none.
+    """
+    found = grid(dict(zip(names, args, strict=True))) if callable(grid) else grid
+    sizes = tuple(found) if isinstance(found, (tuple, list)) else (found,)
+    if not 1 <= len(sizes) <= 3 or not all(isinstance(each, (int, np.integer)) and each >= 0 for each in sizes):
+        raise ValueError(f"the grid of {name} is 1 to 3 numbers of programs, not negative; got {found!r}")
+    sizes = tuple(map(int, sizes))
+    while len(sizes) > 1 and sizes[-1] == 1:
+        sizes = sizes[:-1]
+    return sizes
+
+
+def n_warps_of(options: Mapping[str, Any]) -> int:
+    """Returns the number of warps of a launch. Raises ValueError if it is no power of two."""
+    n = options.get("num_warps", OPTIONS["num_warps"])
+    if type(n) is not int or n < 1 or n & (n - 1):
+        raise ValueError(f"num_warps is a power of two; got {n!r}")
+    return n
+
+
+def block_target(runtime: Runtime) -> Target:
+    """Returns the target of block programs on a device."""
+    return cached(runtime, Target, partial(_target, runtime))
+
+
+def _target(runtime: Runtime) -> Target:
+    physical = runtime.device.physical
+    limits, properties = physical.limits, physical.properties
+    sizes = [properties.get(name, physical.subgroup_size) for name in ("minSubgroupSize", "maxSubgroupSize")]
+    can_shuffle = "shuffle" in physical.subgroup_operations and sizes[0] == sizes[1]
+    most = min(limits["maxComputeWorkGroupInvocations"], limits["maxComputeWorkGroupSize"][0])
+    return Target(
+        physical.subgroup_size if can_shuffle else 1,
+        1 << most.bit_length() - 1,
+        limits["maxComputeSharedMemorySize"],
+        block_of(runtime, [4]).texels,
+    )
+
+
+def _is_set(switch: str) -> bool:
+    return os.environ.get(switch, "").lower() in ("1", "true", "yes", "on")

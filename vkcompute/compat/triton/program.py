@@ -1,0 +1,108 @@
+"""`triton.jit`: block programs in Python."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from functools import cached_property, partial
+from types import FunctionType
+from typing import TYPE_CHECKING, Any
+
+from vkcompute.errors import hides_calls
+from vkcompute.jit.frontend.source import definition_of, parameters_of
+
+if TYPE_CHECKING:
+    from vkcompute.compat.triton.launcher import BlockLauncher
+    from vkcompute.runtime.launching.kernel import Kernel
+
+__tracebackhide__ = hides_calls
+
+
+class JITFunction:
+    """A function made by `jit`: `kernel[grid](x, y, BLOCK=1024)` launches it, and other programs may call it.
+
+    Attributes:
+        definition: the function and its source.
+        arg_names: names of its parameters.
+    """
+
+    __name__: str
+
+    def __init__(self, function: FunctionType) -> None:
+        functools.update_wrapper(self, function)
+        self.fn, self.definition = function, definition_of(function, "a block program")
+        self._signature = parameters_of(function)
+        self.arg_names = list(self._signature.parameters)
+
+    @cached_property
+    def launcher(self) -> BlockLauncher:
+        """Its launches. It loads the driver's package."""
+        from vkcompute.compat.triton.launcher import BlockLauncher  # not at import: it loads the driver
+
+        return BlockLauncher(self.definition, self._signature)
+
+    def __getitem__(self, grid: Any) -> Callable[..., Any]:
+        """Returns a function that launches the program on a grid: a tuple, or a function of the arguments by name."""
+        return partial(self.run, grid=grid)
+
+    def run(self, *args: Any, grid: Any, **named: Any) -> Any:
+        """Launches the program; returns a `Future`."""
+        return self.launcher(grid, args, named)
+
+    def kernel(self, *args: Any, grid: Any, **named: Any) -> Kernel:
+        """Returns the kernel that a launch would run, for its statistics and assembly."""
+        return self.launcher.kernel(grid, args, named)
+
+    @property
+    def interpret(self) -> Interpretation:
+        """The program run by numpy, with bounds checked: `program.interpret[grid](…)`.
+
+        With TRITON_INTERPRET=1 or VKCOMPUTE_SIMULATE=1 all launches are.
+        """
+        return Interpretation(self)
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        """Raises the error for a call outside of a program."""
+        raise RuntimeError(
+            f"{self.__name__} is launched on a grid, as {self.__name__}[grid](…); other programs call it"
+        )
+
+    def __repr__(self) -> str:
+        return f"<block program {self.__name__}>"
+
+
+class Interpretation:
+    """Interpreted launches of a program, on NumPy arrays (without a driver) or arrays."""
+
+    def __init__(self, program: JITFunction) -> None:
+        self._program = program
+
+    def __getitem__(self, grid: Any) -> Callable[..., None]:
+        """Returns a function that runs the program on a grid."""
+        return partial(self._run, grid)
+
+    def _run(self, grid: Any, *args: Any, **named: Any) -> None:
+        self._program.launcher.interpret(grid, args, named)
+
+
+def jit(function: Callable[..., Any] | None = None, **options: Any) -> Any:
+    """Makes a block program of a Python function, which is launched on a grid:
+
+        @triton.jit
+        def add(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
+            offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+            mask = offsets < n
+            tl.store(out_ptr + offsets, tl.load(x_ptr + offsets, mask) + tl.load(y_ptr + offsets, mask), mask)
+
+        add[lambda meta: (triton.cdiv(n, meta["BLOCK"]),)](x, y, out, n, BLOCK=1024)
+
+    Arguments are arrays, whose pointers the program gets, NumPy arrays, numbers and None.
+
+    Raises:
+        KernelError: there is no source; or, at a launch, the program does something that is not supported.
+    """
+    if function is None:
+        return partial(jit, **options)
+    if not isinstance(function, FunctionType):
+        raise TypeError(f"triton.jit takes a function written in Python; got {type(function).__name__}")
+    return JITFunction(function)

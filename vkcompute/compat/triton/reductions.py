@@ -1,0 +1,238 @@
+"""Functions of the block language along an axis: reductions and scans."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from vkcompute.compat.triton.arithmetic import told
+from vkcompute.compat.triton.compiler import BlockCompiler
+from vkcompute.compat.triton.functions import block_function, method
+from vkcompute.compat.triton.types import scalar_of
+from vkcompute.ir import BOOL, INT32, UINT32, Scalar, Value
+from vkcompute.ir.types import element_of
+from vkcompute.jit.frontend.source import UnsupportedError
+from vkcompute.jit.frontend.values import Number
+from vkcompute.tile import shape_of
+
+_Combine = Callable[[BlockCompiler, Sequence[Value], Sequence[Value]], Sequence[Value]]
+
+
+def _along(c: BlockCompiler, input: Any, axis: Any) -> tuple[Value, int]:
+    """Returns a block and an axis of it, the first of the flat block for None."""
+    shape = c.shape(input)
+    if not shape:
+        raise UnsupportedError(f"this takes a block; got {told(input)}")
+    if axis is None:
+        return c.builder.reshape(input.value, (int(np.prod(shape)),)), 0
+    if type(axis) is not int or not -len(shape) <= axis < len(shape):
+        raise UnsupportedError(f"an axis of {told(input)} is {-len(shape)} to {len(shape) - 1}; got {told(axis)}")
+    return input.value, axis % len(shape)
+
+
+def _kept(c: BlockCompiler, found: Value, input: Any, axis: Any, keep_dims: Any) -> Number:
+    """Returns a result, with axes of length 1 in place of the reduced ones."""
+    if keep_dims:
+        shape = c.shape(input)
+        kept = (
+            (1,) * len(shape)
+            if axis is None
+            else tuple(1 if n == axis % len(shape) else s for n, s in enumerate(shape))
+        )
+        found = c.builder.reshape(found if shape_of(found.type) else c.builder.full(found, (1,)), kept)
+    return c.number(found)
+
+
+def _plain(code: str) -> _Combine:
+    return lambda c, one, other: [c.builder.compute(code, one[0], other[0])]
+
+
+def _extreme(code: str) -> _Combine:
+    """The greater or lesser number; a NaN is left out."""
+
+    def combine(c: BlockCompiler, one: Sequence[Value], other: Sequence[Value]) -> Sequence[Value]:
+        b, (x,), (y,) = c.builder, one, other
+        if element_of(x.type).kind != "f":
+            return [b.compute(code, x, y)]
+        before = b.compute("gt" if code == "max" else "lt", x, y)
+        return [b.select(b.compute("or", before, b.compute("isnan", y)), x, y)]
+
+    return combine
+
+
+def _promoted(kind: Scalar) -> Scalar:
+    """Returns the type in which sums are computed: int32 or uint32 for narrower integers and bools."""
+    if kind.kind in "iub" and kind.bits < 32:
+        return INT32 if kind.kind == "i" else UINT32
+    return kind
+
+
+def _reduced(c: BlockCompiler, input: Any, axis: Any, keep_dims: Any, combine: _Combine, wide: Any = None) -> Number:
+    value, at = _along(c, input, axis)
+    kind = element_of(value.type)
+    value = c.builder.cast(value, wide or _promoted(kind))
+    (found,) = c.builder.reduce([value], at, lambda one, other: combine(c, one, other))
+    return _kept(c, found, input, axis, keep_dims)
+
+
+@method
+@block_function
+def sum(c: BlockCompiler, input: Any, axis: Any = None, keep_dims: Any = False, dtype: Any = None) -> Any:
+    """The sums along an axis, or of all elements; of integers below 32 bits as int32 or uint32."""
+    wide = None if dtype is None else scalar_of(dtype)
+    return _reduced(c, input, axis, keep_dims, _plain("add"), wide)
+
+
+@method
+@block_function
+def xor_sum(c: BlockCompiler, input: Any, axis: Any = None, keep_dims: Any = False) -> Any:
+    """The exclusive or of integers along an axis."""
+    if c.element_type(input).kind not in "iub":
+        raise UnsupportedError(f"tl.xor_sum takes integers; got {told(input)}")
+    return _reduced(c, input, axis, keep_dims, _plain("xor"))
+
+
+def _indexed(greater: bool, left: bool) -> _Combine:
+    """Combines pairs of a number and its index: the first of equal numbers, and numbers before NaN."""
+
+    def combine(c: BlockCompiler, one: Sequence[Value], other: Sequence[Value]) -> Sequence[Value]:
+        b, (x, i), (y, j) = c.builder, one, other
+        wins = b.compute("gt" if greater else "lt", x, y)
+        loses = b.compute("gt" if greater else "lt", y, x)
+        if element_of(x.type).kind == "f":
+            x_nan, y_nan = b.compute("isnan", x), b.compute("isnan", y)
+            wins = b.compute("or", wins, b.compute("and", y_nan, b.compute("not", x_nan)))
+            loses = b.compute("or", loses, b.compute("and", x_nan, b.compute("not", y_nan)))
+        earlier = b.compute("lt" if left else "gt", i, j)
+        first = b.compute("or", wins, b.compute("and", b.compute("not", loses), earlier))
+        return [b.select(first, x, y), b.select(first, i, j)]
+
+    return combine
+
+
+def _with_index(
+    c: BlockCompiler, input: Any, axis: Any, keep_dims: Any, *, greater: bool, left: bool
+) -> tuple[Any, Any]:
+    value, at = _along(c, input, axis)
+    shape = shape_of(value.type)
+    value = c.builder.cast(value, _promoted(element_of(value.type)))
+    index = c.builder.arange(0, shape[at])
+    index = c.builder.reshape(index, tuple(n if axis_ == at else 1 for axis_, n in enumerate(shape)))
+    index = c.builder.broadcast(index, shape)
+    combine = _indexed(greater, left)
+    found = c.builder.reduce([value, index], at, lambda one, other: combine(c, one, other))
+    one, other = (_kept(c, each, input, axis, keep_dims) for each in found)
+    return one, other
+
+
+def _extremes(name: str, *, greater: bool) -> Any:
+    def emit(
+        c: BlockCompiler,
+        input: Any,
+        axis: Any = None,
+        return_indices: Any = False,
+        return_indices_tie_break_left: Any = True,
+        keep_dims: Any = False,
+    ) -> Any:
+        if return_indices:
+            left = bool(return_indices_tie_break_left)
+            return _with_index(c, input, axis, keep_dims, greater=greater, left=left)
+        return _reduced(c, input, axis, keep_dims, _extreme(name))
+
+    emit.__name__, emit.__doc__ = name, f"The {name}imum along an axis, and perhaps its index; NaN is left out."
+    return method(block_function(emit))
+
+
+def _positions(name: str, *, greater: bool) -> Any:
+    def emit(c: BlockCompiler, input: Any, axis: Any, tie_break_left: Any = True, keep_dims: Any = False) -> Any:
+        return _with_index(c, input, axis, keep_dims, greater=greater, left=bool(tie_break_left))[1]
+
+    emit.__name__, emit.__doc__ = (
+        name,
+        f"The index of the {name[3:]}imum along an axis, of the first if several are equal.",
+    )
+    return method(block_function(emit))
+
+
+max, min = (_extremes(name, greater=name == "max") for name in ("max", "min"))
+argmax, argmin = (_positions(name, greater=name == "argmax") for name in ("argmax", "argmin"))
+
+
+def _user_function(
+    c: BlockCompiler, function: Any, n: int
+) -> Callable[[Sequence[Value], Sequence[Value]], list[Value]]:
+    """Returns a combining function made of the program's own."""
+    definition = getattr(function, "definition", None)
+    target = definition.function if definition is not None else function
+    if definition is not None:
+        c.sources[target] = definition.source
+
+    def combine(one: Sequence[Value], other: Sequence[Value]) -> list[Value]:
+        args = [c.number(each) for each in (*one, *other)]
+        expand = getattr(function, "expand", None)
+        found = expand(c, args, {}) if expand is not None else c.inline(target, args, {}, c.node)
+        results = found if isinstance(found, tuple) else (found,)
+        if len(results) != n:
+            raise UnsupportedError(f"the function returns {n} values, as many as it combines; got {len(results)}")
+        return [c.cast(each, element_of(of.type)) for each, of in zip(results, one, strict=True)]
+
+    return combine
+
+
+def _several(input: Any) -> tuple[Any, ...]:
+    return tuple(input) if isinstance(input, (tuple, list)) else (input,)
+
+
+@method
+@block_function
+def reduce(c: BlockCompiler, input: Any, axis: Any, combine_fn: Any, keep_dims: Any = False) -> Any:
+    """Combines the elements of a block, or of a tuple of blocks, along an axis by an associative function."""
+    inputs = _several(input)
+    pairs = [_along(c, each, axis) for each in inputs]
+    combine = _user_function(c, combine_fn, len(inputs))
+    found = c.builder.reduce([value for value, _ in pairs], pairs[0][1], combine, ordered=True)
+    results = tuple([_kept(c, each, inputs[0], axis, keep_dims) for each in found])
+    return results if isinstance(input, (tuple, list)) else results[0]
+
+
+@method
+@block_function
+def associative_scan(c: BlockCompiler, input: Any, axis: Any, combine_fn: Any, reverse: Any = False) -> Any:
+    """Combines each element with those before it along an axis by an associative function."""
+    inputs = _several(input)
+    pairs = [_along(c, each, axis) for each in inputs]
+    combine = _user_function(c, combine_fn, len(inputs))
+    found = c.builder.scan([value for value, _ in pairs], pairs[0][1], combine, reverse=bool(reverse))
+    results = tuple(map(c.number, found))
+    return results if isinstance(input, (tuple, list)) else results[0]
+
+
+def _scan(name: str, code: str, what: str) -> Any:
+    def emit(c: BlockCompiler, input: Any, axis: Any = 0, reverse: Any = False, dtype: Any = None) -> Any:
+        value, at = _along(c, input, axis)
+        kind = element_of(value.type)
+        wide = scalar_of(dtype) if dtype is not None else INT32 if kind is BOOL else kind
+        value = c.builder.cast(value, wide)
+        combine = _plain(code)
+        (found,) = c.builder.scan([value], at, lambda one, other: combine(c, one, other), reverse=bool(reverse))
+        return c.number(found)
+
+    emit.__name__, emit.__doc__ = name, f"The {what} of the elements up to each one along an axis."
+    return method(block_function(emit))
+
+
+cumsum, cumprod = _scan("cumsum", "add", "sum"), _scan("cumprod", "mul", "product")
+
+
+@method
+@block_function
+def softmax(c: BlockCompiler, x: Any, dim: Any = None, keep_dims: Any = False, ieee_rounding: Any = False) -> Any:
+    """The exponentials along an axis, the first by default, divided by their sum."""
+    axis = 0 if dim is None else dim
+    if c.element_type(x).kind != "f":
+        raise UnsupportedError(f"tl.softmax takes floats; got {told(x)}")
+    largest = _reduced(c, x, axis, True, _extreme("max"))
+    powers = c.number(c.builder.compute("exp", c.binary("-", x, largest).value))
+    return c.binary("/", powers, _reduced(c, powers, axis, True, _plain("add")))

@@ -1,0 +1,100 @@
+"""The types of the block language: dtypes, compile-time constants and pointers."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from vkcompute.ir import BOOL, SCALARS, Scalar
+from vkcompute.jit.frontend.source import UnsupportedError
+from vkcompute.jit.frontend.values import ArrayValue
+
+_NAMES = {
+    "int1": "bool",
+    **{f"int{bits}": f"int{bits}" for bits in (8, 16, 32, 64)},
+    **{f"uint{bits}": f"uint{bits}" for bits in (8, 16, 32, 64)},
+    **{f"float{bits}": f"float{bits}" for bits in (16, 32, 64)},
+}
+_SHORT = {"i": "int", "u": "uint", "f": "fp"}
+
+
+class Dtype(NamedTuple):
+    """The type of the elements of a block or array.
+
+    Attributes:
+        name: as in Triton: "float32", "int1".
+    """
+
+    name: str
+
+    @property
+    def scalar_type(self) -> Scalar:
+        """The type in `ir/`."""
+        return SCALARS[_NAMES[self.name]]
+
+    @property
+    def primitive_bitwidth(self) -> int:
+        """Bits of a number, 1 for int1."""
+        return 1 if self.scalar_type is BOOL else self.scalar_type.bits
+
+    def is_floating(self) -> bool:
+        """True for floats."""
+        return self.scalar_type.kind == "f"
+
+    def is_int(self) -> bool:
+        """True for integers, int1 included."""
+        return not self.is_floating()
+
+    def __str__(self) -> str:
+        kind = self.scalar_type
+        return "int1" if kind is BOOL else f"{_SHORT[kind.kind]}{kind.bits}"
+
+
+DTYPES = {name: Dtype(name) for name in _NAMES}
+"""The dtypes by name."""
+OF_SCALAR = {dtype.scalar_type: dtype for dtype in DTYPES.values()}
+
+
+class PointerType(NamedTuple):
+    """The type of a pointer, of which programs ask `element_ty`."""
+
+    element_ty: Dtype
+
+    def is_ptr(self) -> bool:
+        """True."""
+        return True
+
+
+class Constexpr:
+    """A compile-time constant: the annotation of a parameter, or a global that programs may use.
+
+    Attributes:
+        value: the constant.
+    """
+
+    def __init__(self, value: Any) -> None:
+        self.value: Any = value.value if isinstance(value, Constexpr) else value
+
+    def __repr__(self) -> str:
+        return f"constexpr[{self.value}]"
+
+
+class Pointer(NamedTuple):
+    """Places in an array: the scalar `base` plus, for a block of pointers, the block `offset`.
+
+    The parts are kept apart, as most loops advance the scalar only.
+    """
+
+    array: ArrayValue
+    base: Any
+    offset: Any = None
+
+
+def scalar_of(dtype: Any) -> Scalar:
+    """Returns the type in `ir/` of a dtype that a program names.
+
+    Raises:
+        UnsupportedError: it is none.
+    """
+    if isinstance(dtype, Dtype):
+        return dtype.scalar_type
+    raise UnsupportedError(f"a dtype is one of tl's, as tl.float32; got {dtype!r}")

@@ -1,0 +1,190 @@
+"""Loads, stores and atomic operations of the elements that an invocation holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from functools import partial, reduce
+
+from vkcompute.ir import INT32, UINT32, Builder, Memory, Value
+from vkcompute.ir.function import Op
+from vkcompute.jit.elementwise.blocks import Block as Words
+from vkcompute.jit.elementwise.blocks import BlockAccess
+from vkcompute.tile.contiguity import Offsets
+from vkcompute.tile.exchange import Exchange, first_element, owner
+from vkcompute.tile.layout import Layout
+
+ADJACENT = 4
+"""Elements that one wide access loads or stores."""
+
+
+class Accesses:
+    """Builds accesses to buffers, wide ones where adjacent registers have adjacent offsets.
+
+    Attributes:
+        aliases: the buffers of the wide accesses, in the order of their bindings, which follow the others.
+        pending: the accesses since the last barrier: (offsets, layout) -> True if one of them writes.
+    """
+
+    def __init__(
+        self,
+        builder: Builder,
+        thread: Value,
+        divisors: dict[Value, int],
+        wide: Collection[Memory],
+        exchange: Exchange,
+        *,
+        texels: bool,
+    ) -> None:
+        self._b, self._thread, self._wide, self._exchange = builder, thread, wide, exchange
+        self._offsets, self._texels = Offsets(divisors), texels
+        self._loaders: dict[Memory, BlockAccess] = {}
+        self._storers: dict[Memory, BlockAccess] = {}
+        self.aliases: list[Memory] = []
+        self.pending: dict[tuple[Value, Layout | None], bool] = {}
+        exchange.on_barrier = self.forget
+
+    def forget(self) -> None:
+        """Notes a barrier: accesses before it are ordered before all that follow."""
+        self.pending = {}
+
+    def first_element(self, layout: Layout) -> Value:
+        """Returns the bits of an element's number that the invocation's number gives."""
+        return first_element(self._b, self._thread, layout)
+
+    def _order(self, op: Op, layout: Layout | None, *, writes: bool) -> None:
+        """Builds a barrier if an earlier access of another invocation may be to the same element.
+
+        Accesses at the same offsets in the same layout are the same invocation's, if it alone holds its elements.
+        """
+        key = op.args[0], layout
+        alone = layout is not None and not layout.duplicates
+        if any((writes or wrote) and not (other == key and alone) for other, wrote in self.pending.items()):
+            self._exchange.barrier()
+        self.pending[key] = writes or self.pending.get(key, False)
+
+    # -- loads --------------------------------------------------------------------------------------------------------
+
+    def load(self, op: Op, layout: Layout | None, args: Sequence[list[Value]]) -> list[Value]:
+        """Returns the elements at offsets; args are offsets and, with a mask, the mask and the other values."""
+        self._order(op, layout, writes=False)
+        memory, offsets = op.attribute.memory, args[0]
+        found: list[Value] = []
+        for at in self._groups(memory, offsets):
+            mask = args[1][at] if len(args) > 1 else None
+            elements = self._group(memory, offsets[at], mask)
+            if mask is not None:
+                elements = [self._b.select(*row) for row in zip(mask, elements, args[2][at], strict=True)]
+            found += elements
+        return found
+
+    def _group(self, memory: Memory, offsets: list[Value], mask: list[Value] | None) -> list[Value]:
+        """Loads adjacent elements by a wide access, or one element; where the mask is False, the first of all."""
+        b = self._b
+        if len(offsets) == 1:
+            return [b.load(memory, self._inside(offsets[0], None if mask is None else mask[0]))]
+        any_ = None if mask is None else reduce(lambda x, y: x if x is y else b.compute("or", x, y), mask)
+        number = b.compute("shr", b.cast(self._inside(offsets[0], any_), UINT32), b.const(2, UINT32))
+        return self._access(self._loaders, memory, is_result=False).load(b, number)
+
+    def _inside(self, offset: Value, mask: Value | None) -> Value:
+        return offset if mask is None else self._b.select(mask, offset, self._b.const(0, INT32))
+
+    def _groups(self, memory: Memory, offsets: Sequence[Value]) -> list[slice]:
+        """Returns the slices of the registers that one access covers."""
+        if memory not in self._wide:
+            return [slice(at, at + 1) for at in range(len(offsets))]
+        found = []
+        for first in range(0, len(offsets), ADJACENT):
+            group = offsets[first : first + ADJACENT]
+            is_wide = len(group) == ADJACENT and self._offsets.adjacent(group)
+            step = ADJACENT if is_wide else 1
+            found += [slice(at, at + step) for at in range(first, min(first + ADJACENT, len(offsets)), step)]
+        return found
+
+    def _access(self, known: dict[Memory, BlockAccess], memory: Memory, *, is_result: bool) -> BlockAccess:
+        if memory not in known:
+            words = Words(ADJACENT, "uint32", self._texels)
+            known[memory] = BlockAccess(
+                self._b.function, f"{memory.name} wide", memory.element, words, is_result=is_result
+            )
+            self.aliases.append(memory)
+        return known[memory]
+
+    # -- stores -------------------------------------------------------------------------------------------------------
+
+    def store(self, op: Op, layout: Layout | None, args: Sequence[list[Value]]) -> None:
+        """Stores elements; args are offsets, values and perhaps the mask."""
+        self._order(op, layout, writes=True)
+        memory, offsets = op.attribute.memory, args[0]
+
+        def build() -> None:
+            for at in self._groups(memory, offsets):
+                mask = args[2][at] if len(args) > 2 else None
+                self._store_group(memory, offsets[at], args[1][at], mask)
+
+        self._under(owner(self._b, self._thread, layout), build)
+
+    def _store_group(self, memory: Memory, offsets: list[Value], values: list[Value], mask: list[Value] | None) -> None:
+        b = self._b
+
+        def single() -> None:
+            for n, (offset, value) in enumerate(zip(offsets, values, strict=True)):
+                self._under(mask[n] if mask else None, partial(b.store, memory, offset, value))
+
+        if len(offsets) == 1:
+            single()
+            return
+
+        def whole() -> None:
+            number = b.compute("shr", b.cast(offsets[0], UINT32), b.const(2, UINT32))
+            self._access(self._storers, memory, is_result=True).store(b, number, values)
+
+        if mask is None or all(each is mask[0] for each in mask):
+            self._under(mask[0] if mask else None, whole)
+            return
+        branch = b.if_(reduce(lambda x, y: b.compute("and", x, y), mask))
+        with branch.then:
+            whole()
+        with branch.otherwise:
+            single()
+
+    def _under(self, condition: Value | None, build: Callable[[], object]) -> None:
+        """Builds what is done where a condition holds."""
+        if condition is None:
+            build()
+            return
+        with self._b.if_(condition).then:
+            build()
+
+    # -- atomic operations --------------------------------------------------------------------------------------------
+
+    def atomic(self, op: Op, layout: Layout | None, args: Sequence[list[Value]]) -> list[Value]:
+        """Combines elements atomically, each once; returns the values before to all holders of the element."""
+        access, b = op.attribute, self._b
+        self._order(op, layout, writes=True)
+        alone = owner(b, self._thread, layout)
+        mask = args[-1] if access.masked else [None] * len(args[0])
+        values = args[1:-1] if access.masked else args[1:]
+        found = []
+        for n, offset in enumerate(args[0]):
+            row = [column[n] for column in values]
+            conditions = [each for each in (alone, mask[n]) if each is not None]
+            found.append(self._atomic(access, offset, row, conditions))
+        return found if alone is None else self._exchange.shared_by_all(found, layout)
+
+    def _atomic(self, access: object, offset: Value, row: Sequence[Value], conditions: Sequence[Value]) -> Value:
+        b, memory, name = self._b, access.memory, access.name  # type: ignore[attr-defined]
+
+        def perform() -> Value:
+            if name == "compare_exchange":
+                return b.compare_exchange(memory, offset, row[0], row[1])
+            return b.atomic(name, memory, offset, row[0])
+
+        if not conditions:
+            return perform()
+        branch = b.if_(reduce(lambda x, y: b.compute("and", x, y), conditions))
+        with branch.then:
+            b.yield_(perform())
+        with branch.otherwise:
+            b.yield_(b.const(0, memory.element))
+        return branch.results[0]

@@ -1,0 +1,204 @@
+"""Builds a function of blocks operation by operation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from vkcompute import ir
+from vkcompute.errors import IrError
+from vkcompute.ir import INT32, Memory, Value
+from vkcompute.ir.function import Param, Region, Result
+from vkcompute.ir.types import Type, element_of
+from vkcompute.tile.operations import BlockOp, elementwise_type
+from vkcompute.tile.types import Block, block, shape_of, typed
+
+Combine = Callable[[Sequence[Value], Sequence[Value]], Sequence[Value]]
+"""Combines two tuples of scalars to one."""
+
+
+class Access(NamedTuple):
+    """The attribute of a load or store.
+
+    Attributes:
+        memory: the array.
+        masked: True if there is a mask.
+        name: of an atomic operation (ir/atomics.py), or "compare_exchange".
+    """
+
+    memory: Memory
+    masked: bool = False
+    name: str = ""
+
+
+class Along(NamedTuple):
+    """The attribute of a reduction or scan.
+
+    Attributes:
+        axis: along which elements are combined.
+        reverse: True for a scan from the end.
+        ordered: True for a reduction by a function that is not known to be commutative.
+    """
+
+    axis: int
+    reverse: bool = False
+    ordered: bool = False
+
+
+class Builder(ir.Builder):
+    """Appends operations on scalars and blocks; an operation of `ir/` applies to each element of blocks."""
+
+    @property
+    def reachable(self) -> bool:
+        """True if control can reach the next operation to be appended."""
+        ops = self.checkpoint()[0].ops
+        return bool(ops and ops[-1].code in ("reduce", "scan")) or super().reachable
+
+    # -- elements -----------------------------------------------------------------------------------------------------
+
+    def full(self, value: Value, shape: tuple[int, ...]) -> Value:
+        """A block whose elements are all this scalar."""
+        return self._block("splat", (value,), block(element_of(value.type), shape)) if shape else value
+
+    def arange(self, start: int, stop: int) -> Value:
+        """The ints from `start` to before `stop`, int32."""
+        found = self._block("arange", (), block(INT32, (stop - start,)))
+        return self.compute("add", found, self.full(self.const(start, INT32), (stop - start,))) if start else found
+
+    def select(self, condition: Value, one: Value, other: Value) -> Value:
+        """`one` where the condition is True, else `other`."""
+        if isinstance(one.type, Block) and not isinstance(condition.type, Block):
+            condition = self.full(condition, one.type.shape)
+        return super().select(condition, one, other)
+
+    def cast(self, value: Value, kind: Type) -> Value:
+        """Converts the elements; a scalar kind keeps the shape of a block."""
+        return super().cast(value, typed(element_of(kind), shape_of(value.type)))
+
+    def bitcast(self, value: Value, kind: Type) -> Value:
+        """The same bits as another type; a scalar kind keeps the shape of a block."""
+        return super().bitcast(value, typed(element_of(kind), shape_of(value.type)))
+
+    # -- shapes -------------------------------------------------------------------------------------------------------
+
+    def reshape(self, value: Value, shape: tuple[int, ...]) -> Value:
+        """The same elements, in row-major order, in another shape."""
+        return self._shaped("reshape", value, shape)
+
+    def broadcast(self, value: Value, shape: tuple[int, ...]) -> Value:
+        """Repeats a scalar, or a block with as many axes along those of length 1."""
+        if not isinstance(value.type, Block):
+            return self.full(value, shape)
+        alike = len(value.type.shape) == len(shape) and all(
+            one in (1, other) for one, other in zip(value.type.shape, shape, strict=False)
+        )
+        if not alike:
+            raise IrError(f"a block of shape {value.type.shape} does not broadcast to {shape}")
+        return self._shaped("broadcast", value, shape)
+
+    def permute(self, value: Value, order: tuple[int, ...]) -> Value:
+        """Reorders the axes."""
+        before = shape_of(value.type)
+        if order == tuple(range(len(before))):
+            return value
+        kind = block(element_of(value.type), tuple([before[axis] for axis in order]))
+        return self._add(BlockOp("permute", kind, (value,), order, (), self._loc))
+
+    def _shaped(self, code: str, value: Value, shape: tuple[int, ...]) -> Value:
+        if shape_of(value.type) == shape:
+            return value
+        return self._block(code, (value,), block(element_of(value.type), shape))
+
+    # -- memory -------------------------------------------------------------------------------------------------------
+
+    def load_block(
+        self, memory: Memory, offsets: Value, mask: Value | None = None, other: Value | None = None
+    ) -> Value:
+        """Reads the elements at offsets, those under a mask; `other`, or 0, elsewhere."""
+        shape = shape_of(offsets.type)
+        given = () if mask is None else (mask, other or self.full(self.const(0, memory.element), shape))
+        kind = typed(memory.element, shape)
+        return self._add(
+            BlockOp("load_block", kind, (offsets, *given), Access(memory, mask is not None), (), self._loc)
+        )
+
+    def store_block(self, memory: Memory, offsets: Value, value: Value, mask: Value | None = None) -> None:
+        """Writes elements at offsets, those under a mask."""
+        args = (offsets, value) if mask is None else (offsets, value, mask)
+        self._add(BlockOp("store_block", None, args, Access(memory, mask is not None), (), self._loc))
+
+    def atomic_block(
+        self, name: str, memory: Memory, offsets: Value, values: Sequence[Value], mask: Value | None = None
+    ) -> Value:
+        """Combines elements atomically; returns the values before, 0 where the mask is False."""
+        args = (offsets, *values) if mask is None else (offsets, *values, mask)
+        kind = typed(memory.element, shape_of(offsets.type))
+        return self._add(BlockOp("atomic_block", kind, args, Access(memory, mask is not None, name), (), self._loc))
+
+    # -- along axes ---------------------------------------------------------------------------------------------------
+
+    def reduce(
+        self, values: Sequence[Value], axis: int, combine: Combine, *, ordered: bool = False
+    ) -> tuple[Value, ...]:
+        """Combines the elements along an axis, which is removed, by an associative function.
+
+        Args:
+            ordered: True to combine elements in their order, as needed by a function that is not commutative.
+        """
+        shape = shape_of(values[0].type)
+        rest = (*shape[:axis], *shape[axis + 1 :])
+        return self._along("reduce", values, rest, Along(axis, ordered=ordered), combine)
+
+    def scan(self, values: Sequence[Value], axis: int, combine: Combine, *, reverse: bool = False) -> tuple[Value, ...]:
+        """Combines each element with those before it along an axis, by an associative function."""
+        return self._along("scan", values, shape_of(values[0].type), Along(axis, reverse), combine)
+
+    def _along(
+        self, code: str, values: Sequence[Value], shape: tuple[int, ...], along: Along, combine: Combine
+    ) -> tuple[Value, ...]:
+        region = Region()
+        op = BlockOp(code, None, tuple(values), along, (region,), self._loc)
+        kinds = [element_of(value.type) for value in values]
+        op.params = tuple(Param(kind) for kind in (*kinds, *kinds))
+        with self.into(region):
+            found = combine(op.params[: len(kinds)], op.params[len(kinds) :])
+            if [each.type for each in found] != kinds:
+                got = ", ".join(str(each.type) for each in found)
+                raise IrError(
+                    f"the function of a {code} returns what it takes, {', '.join(map(str, kinds))}; got {got}"
+                )
+            self.yield_(*found)
+        op.results = tuple(Result(typed(kind, shape)) for kind in kinds)
+        self._add(op)
+        return op.results
+
+    def dot(self, one: Value, other: Value, start: Value) -> Value:
+        """The matrix product of blocks (m, k) and (k, n), added to a block (m, n) of the type of the sums."""
+        m, k = shape_of(one.type)
+        n = shape_of(other.type)[1]
+        if shape_of(other.type)[0] != k or shape_of(start.type) != (m, n):
+            raise IrError(f"dot takes (m, k), (k, n) and (m, n); got {one.type}, {other.type} and {start.type}")
+        return self._add(BlockOp("dot", start.type, (one, other, start), None, (), self._loc))
+
+    # -- internals ----------------------------------------------------------------------------------------------------
+
+    def _block(self, code: str, args: tuple[Value, ...], kind: Block) -> Value:
+        return self._add(BlockOp(code, kind, args, kind, (), self._loc))
+
+    def _value(self, code: str, args: Sequence[Value], attribute: Any = None) -> Value:
+        kinds = [value.type for value in args]
+        if not any(isinstance(kind, Block) for kind in kinds):
+            return super()._value(code, args, attribute)
+        kind = elementwise_type(code, kinds, attribute)
+        folded = self._folded(code, args, attribute)
+        if folded is not None:
+            return self.full(folded, shape_of(kind))
+        return self._add(BlockOp(code, kind, tuple(args), attribute, (), self._loc))
+
+    def _folded(self, code: str, args: Sequence[Value], attribute: Any) -> Value | None:
+        """Returns the scalar of which all elements are the result, if all operands are such."""
+        scalars = [value.args[0] for value in args if isinstance(value, BlockOp) and value.code == "splat"]
+        if len(scalars) < len(args):
+            return None
+        of = element_of(attribute) if isinstance(attribute, Block) else attribute
+        return super()._value(code, scalars, of)

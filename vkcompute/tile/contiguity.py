@@ -1,0 +1,114 @@
+"""Polynomials of offsets, which show where several of them are adjacent and aligned."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from vkcompute.ir import INT32, UINT32, Constant, Value
+from vkcompute.ir.function import Op
+
+Polynomial = dict[tuple[Value, ...], int]
+"""Monomial -> coefficient modulo 2**32. A monomial is a product of values, in order of their identity."""
+
+_MOST_TERMS = 12
+_MOST_FACTORS = 3
+
+
+class Offsets:
+    """The polynomials of 32-bit integers.
+
+    Args:
+        divisors: known divisors of values, powers of two.
+    """
+
+    def __init__(self, divisors: Mapping[Value, int]) -> None:
+        self._divisors = divisors
+        self._known: dict[Value, Polynomial] = {}
+
+    def adjacent(self, values: Sequence[Value]) -> bool:
+        """True if offsets count upwards by one, from a multiple of their number."""
+        first, n = self.polynomial(values[0]), len(values)
+        if any(self._divisor_of(each, factor) % n for each, factor in first.items()):
+            return False
+        return all(self._difference(self.polynomial(value), first) == {(): at} for at, value in enumerate(values) if at)
+
+    def _difference(self, one: Polynomial, other: Polynomial) -> Polynomial:
+        return _sum(one, {each: -factor for each, factor in other.items()})
+
+    def polynomial(self, value: Value) -> Polynomial:
+        """Returns a value as a sum of products of other values."""
+        if value not in self._known:
+            found = self._polynomial(value)
+            self._known[value] = {(value,): 1} if found is None or len(found) > _MOST_TERMS else found
+        return self._known[value]
+
+    def _polynomial(self, value: Value) -> Polynomial | None:
+        if value.type not in (INT32, UINT32):
+            return None
+        if isinstance(value, Constant):
+            number = int(value.value) & 0xFFFFFFFF
+            return {(): number} if number else {}
+        if not isinstance(value, Op):
+            return None
+        args = value.args
+        if value.code == "add":
+            return _sum(*map(self.polynomial, args))
+        if value.code == "sub":
+            return self._difference(*map(self.polynomial, args))
+        if value.code == "mul":
+            return _product(*map(self.polynomial, args))
+        if value.code == "shl" and isinstance(args[1], Constant):
+            return _product(self.polynomial(args[0]), {(): 1 << (int(args[1].value) & 31)})
+        if value.code in ("bitcast", "cast") and args[0].type in (INT32, UINT32):
+            return self.polynomial(args[0])
+        return None
+
+    def _divisor_of(self, monomial: tuple[Value, ...], factor: int) -> int:
+        return math.prod([divisor(each, self._divisors) for each in monomial]) * (factor & -factor or 1 << 32)
+
+
+def _sum(one: Polynomial, other: Polynomial) -> Polynomial:
+    found = dict(one)
+    for each, factor in other.items():
+        found[each] = (found.get(each, 0) + factor) & 0xFFFFFFFF
+    return {each: factor for each, factor in found.items() if factor}
+
+
+def _product(one: Polynomial, other: Polynomial) -> Polynomial | None:
+    found: Polynomial = {}
+    for a, x in one.items():
+        for b, y in other.items():
+            each = tuple(sorted((*a, *b), key=id))
+            if len(each) > _MOST_FACTORS:
+                return None
+            found = _sum(found, {each: x * y})
+    return found
+
+
+def divisor(value: Value, known: Mapping[Value, int]) -> int:
+    """Returns a power of two that divides an integer; 1 << 32 for 0."""
+    if value in known:
+        return known[value]
+    if isinstance(value, Constant):
+        number = int(value.value)
+        return number & -number or 1 << 32
+    if not isinstance(value, Op):
+        return 1
+    return _divisor_of_operation(value, known)
+
+
+def _divisor_of_operation(op: Op, known: Mapping[Value, int]) -> int:
+    if op.code in ("add", "sub", "min", "max"):
+        return math.gcd(*[divisor(each, known) for each in op.args])
+    if op.code == "mul":
+        return min(math.prod([divisor(each, known) for each in op.args]), 1 << 32)
+    if op.code == "shl" and isinstance(op.args[1], Constant):
+        return min(divisor(op.args[0], known) << (int(op.args[1].value) & 31), 1 << 32)
+    if op.code == "and":
+        return max(divisor(each, known) for each in op.args)
+    if op.code == "select":
+        return math.gcd(*[divisor(each, known) for each in op.args[1:]])
+    if op.code in ("bitcast", "cast") and op.args[0].type in (INT32, UINT32):
+        return divisor(op.args[0], known)
+    return 1

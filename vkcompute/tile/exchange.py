@@ -1,0 +1,290 @@
+"""Exchanges between the invocations of a workgroup: reductions, scans and changes of layout."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from vkcompute.ir import FLOAT32, INT32, UINT32, Builder, Memory, Scalar, Value
+from vkcompute.ir.types import element_of
+from vkcompute.jit.frontend.source import UnsupportedError
+from vkcompute.tile.layout import Layout
+
+Row = Sequence[Value]
+"""The numbers at one place of several blocks that are reduced together."""
+Combine = Callable[[Row, Row], list[Value]]
+
+
+class Exchange:
+    """Builds exchanges. Within a subgroup they are shuffles, beyond it they pass through workgroup memory.
+
+    Attributes:
+        in_use: True if other invocations may still read the workgroup memory.
+        on_barrier: is called for each barrier.
+    """
+
+    def __init__(self, builder: Builder, thread: Value, n_lanes: int, shared_nbytes: int) -> None:
+        self._b, self._thread, self._lanes, self._shared_nbytes = builder, thread, n_lanes, shared_nbytes
+        self._memories: dict[tuple[Scalar, int], Memory] = {}
+        self.in_use = False
+        self.on_barrier: Callable[[], None] = lambda: None
+
+    def barrier(self) -> None:
+        """Waits for all invocations; all that they have written is visible."""
+        self._b.barrier()
+        self.in_use = False
+        self.on_barrier()
+
+    def _begin(self) -> None:
+        """Waits for the reads of the exchange before."""
+        if self.in_use:
+            self.barrier()
+
+    def _end(self) -> None:
+        """Makes the written numbers visible; they are read until the next exchange."""
+        self.barrier()
+        self.in_use = True
+
+    def from_lane(self, value: Value, lane: int) -> Value:
+        """Returns the value of one lane of the subgroup."""
+        return self._b.subgroup("shuffle", value, self._b.const(lane, UINT32))
+
+    # -- reductions ---------------------------------------------------------------------------------------------------
+
+    def reduced(
+        self, rows: Sequence[Row], layout: Layout, bits: Sequence[int | None], combine: Combine, *, ordered: bool
+    ) -> list[Row]:
+        """Combines the elements along the bits that are None; all invocations get the results that they hold.
+
+        First in registers, then between lanes, then between subgroups; if `ordered`, adjacent elements first, as needed
+        by a function that is not commutative.
+        """
+        along = [bit for bit, kept in enumerate(bits) if kept is None]
+        found, registers, threads = list(rows), list(layout.registers), layout.threads
+        if not ordered:
+            along.sort(key=lambda bit: 0 if bit in registers else 1 + threads.index(bit))
+        while along:
+            bit = along.pop(0)
+            if bit in registers:
+                at = registers.index(bit)
+                found = [combine(found[n], found[n | 1 << at]) for n in range(len(found)) if not n >> at & 1]
+                del registers[at]
+            elif threads.index(bit) < self._lanes:
+                found = [self._with_lane(row, threads.index(bit), combine, ordered=ordered) for row in found]
+            else:
+                groups = [threads.index(bit)]
+                while along and along[0] not in registers and threads.index(along[0]) >= self._lanes:
+                    groups.append(threads.index(along.pop(0)))
+                found = self._over_groups(found, groups, combine)
+        return found
+
+    def _with_lane(self, row: Row, at: int, combine: Combine, *, ordered: bool) -> Row:
+        """Combines the numbers of two lanes whose numbers differ in one bit."""
+        b = self._b
+        there = [b.subgroup("shuffle_xor", each, b.const(1 << at, UINT32)) for each in row]
+        if not ordered:
+            return combine(row, there)
+        is_second = self._has_bit(at)
+        pairs = list(zip(row, there, strict=True))
+        return combine(
+            [b.select(is_second, its, mine) for mine, its in pairs],
+            [b.select(is_second, mine, its) for mine, its in pairs],
+        )
+
+    def _has_bit(self, at: int) -> Value:
+        """Returns a condition on a bit of the invocation's number."""
+        b = self._b
+        return b.compute("ne", b.compute("and", self._thread, b.const(1 << at, INT32)), b.const(0, INT32))
+
+    def _over_groups(self, rows: Sequence[Row], bits: Sequence[int], combine: Combine) -> list[Row]:
+        """Combines the numbers of the subgroups that differ in these bits of an invocation's number."""
+        n_threads = self._b.function.local_size[0]
+        parts = self._passed(rows, n_threads)
+        mask = sum(1 << at for at in bits)
+        first = self._b.compute("and", self._thread, self._b.const(~mask, INT32))
+        found = []
+        for n in range(len(rows)):
+            combined: Row | None = None
+            for number in range(1 << len(bits)):
+                offset = n * n_threads + sum(1 << at for k, at in enumerate(bits) if number >> k & 1)
+                row = parts(self._b.compute("add", first, self._b.const(offset, INT32)))
+                combined = row if combined is None else combine(combined, row)
+            found.append(combined or ())
+        return found
+
+    def _passed(self, rows: Sequence[Row], n_threads: int) -> Callable[[Value], Row]:
+        """Writes the numbers of all invocations to workgroup memory; returns a function that reads them by index."""
+        b = self._b
+        kinds = [element_of(each.type) for each in rows[0]]
+        memories = [self._memory(kind, len(rows) * n_threads, copy) for copy, kind in enumerate(kinds)]
+        self._begin()
+        for n, row in enumerate(rows):
+            at = b.compute("add", self._thread, b.const(n * n_threads, INT32))
+            for each, memory in zip(row, memories, strict=True):
+                b.store(memory, at, b.cast(each, memory.element))
+        self._end()
+        return lambda at: [b.cast(b.load(memory, at), kind) for memory, kind in zip(memories, kinds, strict=True)]
+
+    def _memory(self, kind: Scalar, n: int, copy: int = 0) -> Memory:
+        """Returns workgroup memory for numbers of a type; each `copy` is another one."""
+        stored = kind if kind.bits >= 32 else {"f": FLOAT32, "i": INT32}.get(kind.kind, UINT32)
+        key = stored, copy
+        found = self._memories.get(key)
+        if found is None or (found.length or 0) < n:
+            used = sum((each.length or 0) * each.element.bits // 8 for each in self._b.function.shared_memory)
+            if used + n * stored.bits // 8 > self._shared_nbytes:
+                raise UnsupportedError(
+                    f"this exchanges {n} numbers of {stored.bits // 8} bytes between the invocations, and "
+                    f"{self._shared_nbytes - used} of {self._shared_nbytes} bytes of workgroup memory are left; use "
+                    "smaller blocks"
+                )
+            found = self._memories[key] = self._b.function.shared(f"exchange {stored} {copy} {n}", stored, n)
+        return found
+
+    def shared_by_all(self, registers: Sequence[Value], layout: Layout | None) -> list[Value]:
+        """Returns the numbers of the owners of elements to all invocations that hold the same; of a scalar, to all."""
+        b = self._b
+        mask = b.function.local_size[0] - 1 if layout is None else layout.duplicates
+        read = self._passed([[each] for each in registers], b.function.local_size[0])
+        own = b.compute("and", self._thread, b.const(~mask, INT32))
+        n_threads = b.function.local_size[0]
+        return [read(b.compute("add", own, b.const(n * n_threads, INT32)))[0] for n in range(len(registers))]
+
+    # -- scans --------------------------------------------------------------------------------------------------------
+
+    def scanned(
+        self, rows: Sequence[Row], layout: Layout, along: Sequence[int], combine: Combine, *, reverse: bool
+    ) -> list[Row]:
+        """Combines each element with all before it along these bits, in log2(n) steps; with those after it if reverse.
+
+        Step k combines the last element of the lower half of each run of 2**(k + 1) with its upper half.
+        """
+        found = list(rows)
+        for bit in along:
+            done = [each for each in along if each < bit]
+            found = self._scan_step(found, layout, bit, done, combine, reverse=reverse)
+        return found
+
+    def _scan_step(
+        self, rows: list[Row], layout: Layout, bit: int, done: Sequence[int], combine: Combine, *, reverse: bool
+    ) -> list[Row]:
+        """Adds the total of one half of each run to the other half."""
+        b, up = self._b, 0 if reverse else 1
+        low = [at for at, each in enumerate(layout.registers) if each in done]
+        fixed = sum(1 << at for at in low)
+        last = 0 if reverse else fixed
+        register = layout.registers.index(bit) if bit in layout.registers else None
+        threads = [at for at, each in enumerate(layout.threads) if each in done]
+        mine = None if register is not None else layout.threads.index(bit)
+        source: Value = b.const(0, INT32)
+        if threads or mine is not None:
+            cleared = sum(1 << at for at in threads) | (0 if mine is None else 1 << mine)
+            wanted = (0 if reverse else sum(1 << at for at in threads)) | (
+                0 if mine is None or not reverse else 1 << mine
+            )
+            kept = b.compute("and", self._thread, b.const(~cleared, INT32))
+            source = b.compute("or", kept, b.const(wanted, INT32))
+        totals = {n: rows[n] for n in range(len(rows)) if n & fixed == last}
+        if register is not None:
+            totals = {n: row for n, row in totals.items() if n >> register & 1 != up}
+        within = all(at < self._lanes for at in (*threads, mine or 0))
+        moved = self._fetched(totals, source, within=within) if threads or mine is not None else totals
+        found = list(rows)
+        for n, row in enumerate(rows):
+            if register is not None and n >> register & 1 != up:
+                continue
+            key = n & ~fixed | last
+            total = moved[key if register is None else key ^ 1 << register]
+            combined = combine(total, row)
+            if mine is None:
+                found[n] = combined
+                continue
+            inside = self._has_bit(mine)
+            if reverse:
+                inside = b.compute("not", inside)
+            found[n] = [b.select(inside, new, old) for new, old in zip(combined, row, strict=True)]
+        return found
+
+    def _fetched(self, rows: dict[int, Row], source: Value, *, within: bool) -> dict[int, Row]:
+        """Returns the numbers that another invocation holds, each at the same place; `within` the same subgroup."""
+        b, n_threads = self._b, self._b.function.local_size[0]
+        if within:
+            lane = b.cast(b.compute("and", source, b.const((1 << self._lanes) - 1, INT32)), UINT32)
+            return {n: [b.subgroup("shuffle", each, lane) for each in row] for n, row in rows.items()}
+        read = self._passed(list(rows.values()), n_threads)
+        return {n: read(b.compute("add", source, b.const(at * n_threads, INT32))) for at, n in enumerate(rows)}
+
+    # -- layouts ------------------------------------------------------------------------------------------------------
+
+    def converted(self, registers: list[Value], layout: Layout, wanted: Layout) -> list[Value]:
+        """Returns the numbers of a block in another layout."""
+        if layout == wanted:
+            return registers
+        if all(one is None or one == other for one, other in zip(layout.threads, wanted.threads, strict=True)):
+            return self._selected(registers, layout, wanted)
+        return self._through_memory(registers, layout, wanted)
+
+    def _selected(self, registers: list[Value], layout: Layout, wanted: Layout) -> list[Value]:
+        """Selects among the numbers that an invocation holds itself."""
+        b, found = self._b, dict(enumerate(registers))
+        for at, (one, other) in enumerate(zip(layout.threads, wanted.threads, strict=True)):
+            if one == other or other is None:
+                continue
+            bit = 1 << layout.registers.index(other)
+            is_set = self._has_bit(at)
+            found = {n: b.select(is_set, found[n | bit], each) for n, each in found.items() if not n & bit}
+        places = {layout.element(n): each for n, each in found.items()}
+        return [places[wanted.element(n)] for n in range(wanted.n_registers)]
+
+    def _through_memory(self, registers: list[Value], layout: Layout, wanted: Layout) -> list[Value]:
+        """Writes the block to workgroup memory, and reads it in another layout."""
+        b, kind = self._b, element_of(registers[0].type)
+        n_bits = 1 + max([*layout.registers, *[bit for bit in layout.threads if bit is not None]], default=-1)
+        memory = self._memory(kind, 1 << n_bits)
+        self._begin()
+        with_owner(b, self._thread, layout, lambda: self._write(memory, registers, layout))
+        self._end()
+        first = first_element(b, self._thread, wanted)
+        return [
+            b.cast(b.load(memory, b.compute("add", first, b.const(wanted.element(n), INT32))), kind)
+            for n in range(wanted.n_registers)
+        ]
+
+    def _write(self, memory: Memory, registers: Sequence[Value], layout: Layout) -> None:
+        b, first = self._b, first_element(self._b, self._thread, layout)
+        for n, each in enumerate(registers):
+            at = b.compute("add", first, b.const(layout.element(n), INT32))
+            b.store(memory, at, b.cast(each, memory.element))
+
+
+def first_element(b: Builder, thread: Value, layout: Layout) -> Value:
+    """Returns the bits of an element's number that the invocation's number gives, int32."""
+    found: Value = b.const(0, INT32)
+    for at, bit, n in layout.runs():
+        part = thread if at == 0 else b.compute("shr", thread, b.const(at, INT32))
+        if at + n < len(layout.threads):
+            part = b.compute("and", part, b.const((1 << n) - 1, INT32))
+        part = part if bit == 0 else b.compute("shl", part, b.const(bit, INT32))
+        found = b.compute("add", found, part)
+    return found
+
+
+def owner(b: Builder, thread: Value, layout: Layout | None) -> Value | None:
+    """Returns a condition that holds for one of the invocations that hold the same elements; None if each has its own.
+
+    A scalar, with no layout, is held by all.
+    """
+    n_threads = b.function.local_size[0]
+    mask = n_threads - 1 if layout is None else layout.duplicates
+    if not mask:
+        return None
+    return b.compute("eq", b.compute("and", thread, b.const(mask, INT32)), b.const(0, INT32))
+
+
+def with_owner(b: Builder, thread: Value, layout: Layout | None, build: Callable[[], None]) -> None:
+    """Builds what one of the invocations that hold the same elements does."""
+    condition = owner(b, thread, layout)
+    if condition is None:
+        build()
+        return
+    with b.if_(condition).then:
+        build()

@@ -1,0 +1,232 @@
+"""Executes a function of blocks by numpy, one program after the other, with bounds checked."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from vkcompute.errors import KernelError
+from vkcompute.ir import Constant, Function, Memory, Value
+from vkcompute.ir.function import Op, Push, Region
+from vkcompute.ir.types import element_of
+from vkcompute.tile.types import shape_of
+
+_ATOMICS: dict[str, Callable[[Any, Any], Any]] = {
+    "add": np.add,
+    "min": np.minimum,
+    "max": np.maximum,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+    "exchange": lambda _, new: new,
+}
+
+
+class _Exit(Exception):
+    """A break or continue of a loop, with the values that it passes, or the end of the program."""
+
+    def __init__(self, code: str, loop: Op | None = None, values: Sequence[Any] = ()) -> None:
+        super().__init__(code)
+        self.code, self.loop, self.values = code, loop, values
+
+
+def interpret(
+    function: Function,
+    arrays: Mapping[Memory, np.ndarray[Any, Any]],
+    pushes: Mapping[Push, Any],
+    grid: Sequence[int],
+) -> None:
+    """Runs all programs of a grid in order, x fastest.
+
+    Args:
+        arrays: the flat elements of each buffer; those that the function writes are changed.
+        pushes: the values of the push constants.
+
+    Raises:
+        KernelError: an element outside of its array is accessed where the mask is True.
+    """
+    sizes = (*grid, 1, 1)[:3]
+    for z, y, x in itertools.product(*[range(n) for n in reversed(sizes)]):
+        machine = _Machine(arrays, pushes, (x, y, z), sizes)
+        try:
+            with np.errstate(all="ignore"):
+                machine.region(function.body)
+        except _Exit:
+            continue
+
+
+class _Machine:
+    """The state of one program."""
+
+    def __init__(
+        self,
+        arrays: Mapping[Memory, np.ndarray[Any, Any]],
+        pushes: Mapping[Push, Any],
+        program: tuple[int, ...],
+        sizes: tuple[int, ...],
+    ) -> None:
+        self._arrays, self._program = arrays, program
+        self._builtins = {"group_id": program, "n_groups": sizes}
+        self._values: dict[Value, Any] = {push: _as(push, value) for push, value in pushes.items()}
+
+    def value(self, value: Value) -> Any:
+        """Returns a value: a numpy scalar or array."""
+        return value.value if isinstance(value, Constant) else self._values[value]
+
+    def region(self, region: Region) -> list[Any]:
+        """Executes a region, and returns what it yields."""
+        for op in region.ops:
+            if op.code == "yield":
+                return [self.value(each) for each in op.args]
+            if op.code in ("break", "continue", "return"):
+                loop = op.attribute if isinstance(op.attribute, Op) else None
+                raise _Exit(op.code, loop, [self.value(each) for each in op.args])
+            self._execute(op)
+        return []
+
+    def _execute(self, op: Op) -> None:
+        step = _STEPS.get(op.code)
+        if step is not None:
+            step(self, op)
+            return
+        args = [self.value(each) for each in op.args]
+        found = _COMPUTED[op.code](op, args) if op.code in _COMPUTED else self._evaluated(op, args)
+        self._values[op] = np.asarray(found).astype(element_of(op.type).numpy)[()]
+
+    def _evaluated(self, op: Op, args: list[Any]) -> Any:
+        if op.code == "builtin":
+            name, axis = op.attribute
+            return self._builtins[name][axis]
+        if op.code == "cast":
+            return args[0].astype(element_of(op.type).numpy)
+        evaluate = op.operation.evaluate
+        if evaluate is None:
+            raise NotImplementedError(op.code)
+        if element_of(op.args[0].type).kind != "f" and op.code in ("div", "rem", "mod"):
+            args = [args[0], np.where(args[1] == 0, args[1].dtype.type(1), args[1])]
+        return evaluate(args, op.attribute)
+
+    # -- control flow -------------------------------------------------------------------------------------------------
+
+    def _if(self, op: Op) -> None:
+        found = self.region(op.regions[0 if self.value(op.args[0]) else 1])
+        self._values.update(zip(op.results, found, strict=True))
+
+    def _loop(self, op: Op) -> None:
+        carried = [self.value(each) for each in op.args]
+        while True:
+            self._values.update(zip(op.params, carried, strict=True))
+            try:
+                carried = self.region(op.regions[0])
+            except _Exit as end:
+                if end.loop is not op:
+                    raise
+                carried = list(end.values)
+                if end.code == "break":
+                    self._values.update(zip(op.results, carried, strict=True))
+                    return
+
+    # -- memory -------------------------------------------------------------------------------------------------------
+
+    def _places(self, op: Op, mask: Any) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+        """Returns the array, the offsets and the mask, and checks the offsets under it."""
+        array, offsets = self._arrays[op.attribute.memory], np.asarray(self.value(op.args[0]))
+        inside = np.broadcast_to(True if mask is None else mask, offsets.shape)
+        wrong = inside & ((offsets < 0) | (offsets >= array.size))
+        if wrong.any():
+            first = int(offsets[wrong].flat[0])
+            place = str(op.loc) if op.loc is not None else ""
+            message = (
+                f"program {self._program} accesses element {first} of {op.attribute.memory.name}, which has "
+                f"{array.size}; mask it, as mask=offsets < n"
+            )
+            raise KernelError(place.replace("\0", message) if "\0" in place else message)
+        return array, np.where(inside, offsets, 0), inside
+
+    def _load(self, op: Op) -> None:
+        masked = op.attribute.masked
+        array, offsets, inside = self._places(op, self.value(op.args[1]) if masked else None)
+        found = array[offsets] if array.size else np.zeros(offsets.shape, array.dtype)
+        self._values[op] = np.where(inside, found, self.value(op.args[2]))[()] if masked else found[()]
+
+    def _store(self, op: Op) -> None:
+        array, offsets, inside = self._places(op, self.value(op.args[2]) if op.attribute.masked else None)
+        values = np.broadcast_to(self.value(op.args[1]), offsets.shape)
+        array[offsets[inside]] = values[inside]
+
+    def _atomic(self, op: Op) -> None:
+        access = op.attribute
+        array, offsets, inside = self._places(op, self.value(op.args[-1]) if access.masked else None)
+        operands = [
+            np.broadcast_to(self.value(each), offsets.shape) for each in op.args[1 : -1 if access.masked else None]
+        ]
+        found = np.zeros(offsets.shape, array.dtype)
+        for at in np.ndindex(offsets.shape):
+            if not inside[at]:
+                continue
+            place, before = offsets[at], array[offsets[at]]
+            found[at] = before
+            if access.name == "compare_exchange":
+                array[place] = operands[1][at] if before == operands[0][at] else before
+            else:
+                array[place] = _ATOMICS[access.name](before, operands[0][at])
+        self._values[op] = found[()]
+
+    # -- along axes ---------------------------------------------------------------------------------------------------
+
+    def _combined(self, op: Op, one: Sequence[Any], other: Sequence[Any]) -> list[Any]:
+        self._values.update(zip(op.params, (*one, *other), strict=True))
+        return self.region(op.regions[0])
+
+    def _reduce(self, op: Op) -> None:
+        """Combines halves, so that sums round as little as on a device."""
+        rows = [np.moveaxis(np.asarray(self.value(each)), op.attribute.axis, 0) for each in op.args]
+        while len(rows[0]) > 1:
+            rows = self._combined(op, [row[::2] for row in rows], [row[1::2] for row in rows])
+        self._values.update(zip(op.results, [row[0][()] for row in rows], strict=True))
+
+    def _scan(self, op: Op) -> None:
+        axis, reverse, _ = op.attribute
+        rows = [np.moveaxis(np.asarray(self.value(each)), axis, 0) for each in op.args]
+        if reverse:
+            rows = [row[::-1] for row in rows]
+        done = [[row[0] for row in rows]]
+        for at in range(1, len(rows[0])):
+            done.append(self._combined(op, done[-1], [row[at] for row in rows]))
+        for n, result in enumerate(op.results):
+            found = np.stack([each[n] for each in done])
+            self._values[result] = np.moveaxis(found[::-1] if reverse else found, 0, axis)
+
+
+def _as(push: Push, value: Any) -> Any:
+    return element_of(push.type).numpy.type(value)
+
+
+def _dot(op: Op, args: list[Any]) -> Any:
+    kind = element_of(op.type).numpy
+    wide = np.float64 if kind.kind == "f" else kind
+    return (args[0].astype(wide) @ args[1].astype(wide) + args[2]).astype(kind)
+
+
+_COMPUTED: dict[str, Callable[[Op, list[Any]], Any]] = {
+    "arange": lambda op, _: np.arange(math.prod(shape_of(op.type))),
+    "splat": lambda op, args: np.broadcast_to(args[0], shape_of(op.type)),
+    "reshape": lambda op, args: np.reshape(args[0], shape_of(op.type)),
+    "broadcast": lambda op, args: np.broadcast_to(args[0], shape_of(op.type)),
+    "permute": lambda op, args: np.transpose(args[0], op.attribute),
+    "select": lambda _, args: np.where(*args),
+    "dot": _dot,
+}
+_STEPS: dict[str, Callable[[_Machine, Op], None]] = {
+    "if": _Machine._if,
+    "loop": _Machine._loop,
+    "load_block": _Machine._load,
+    "store_block": _Machine._store,
+    "atomic_block": _Machine._atomic,
+    "reduce": _Machine._reduce,
+    "scan": _Machine._scan,
+}

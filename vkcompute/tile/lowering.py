@@ -1,0 +1,346 @@
+"""Lowers a function of blocks to a kernel in `ir/`: each block becomes the numbers that an invocation holds."""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Callable, Collection, Mapping, MutableMapping, Sequence
+from typing import NamedTuple
+
+from vkcompute import ir
+from vkcompute.ir import INT32, UINT32, Constant, Memory, Value
+from vkcompute.ir.function import Function, Op, Param, Region, Result, back_edges, walk
+from vkcompute.ir.types import element_of
+from vkcompute.tile.access import Accesses
+from vkcompute.tile.contiguity import divisor
+from vkcompute.tile.exchange import Exchange
+from vkcompute.tile.layout import Layout, log2, without_axis
+from vkcompute.tile.placement import Placement, operands, source_bits
+from vkcompute.tile.target import Target
+from vkcompute.tile.types import Block, shape_of
+
+
+class Lowered(NamedTuple):
+    """A kernel.
+
+    Attributes:
+        function: the kernel in `ir/`.
+        aliases: for each of the buffers after those of the block program, which of these it is bound to once more.
+    """
+
+    function: Function
+    aliases: tuple[int, ...]
+
+
+def lower(
+    function: Function,
+    target: Target,
+    *,
+    n_warps: int = 4,
+    divisors: Mapping[Value, int] | None = None,
+    wide: Collection[Memory] = (),
+) -> Lowered:
+    """Lowers a function of blocks.
+
+    Args:
+        n_warps: the invocations of a workgroup are at most 32 times as many.
+        divisors: powers of two that divide push constants.
+        wide: the buffers that are padded to whole blocks of adjacent elements, and begin at an aligned byte.
+    """
+    return _Lowering(function, target, n_warps, _with_params(function, divisors or {}), wide).run()
+
+
+def _with_params(function: Function, divisors: Mapping[Value, int]) -> dict[Value, int]:
+    """Returns the divisors of push constants, and of the loop-carried numbers."""
+    known: dict[Value, int] = {**divisors}
+    loops = [op for op in walk(function.body) if op.code == "loop"]
+    known |= {param: 1 << 32 for op in loops for param in op.params}
+    changed = True
+    while changed:
+        changed = False
+        for op in loops:
+            for at, param in enumerate(op.params):
+                sources = [op.args[at], *[end.args[at] for end in back_edges(op)]]
+                least = min([divisor(each, known) for each in sources])
+                changed, known[param] = changed or least < known[param], min(least, known[param])
+    return known
+
+
+class _Lowering:
+    """The lowering of one function."""
+
+    def __init__(
+        self, function: Function, target: Target, n_warps: int, divisors: dict[Value, int], wide: Collection[Memory]
+    ) -> None:
+        self._function, self._placement = function, Placement(function, target, n_warps)
+        made = Function(function.name, (1 << self._placement.n_threads, 1, 1))
+        made.buffers, made.pushes = [*function.buffers], [*function.pushes]
+        self._b, self._divisors = ir.Builder(made), divisors
+        self._made, self._scalars = made, dict[Value, Value](zip(made.pushes, made.pushes, strict=True))
+        self._blocks: dict[tuple[Value, Layout], list[Value]] = {}
+        self._loops: dict[Op, ir.Loop] = {}
+        self._thread = self._thread_number(target.subgroup_size)
+        self._exchange = Exchange(self._b, self._thread, self._placement.lanes, target.shared_nbytes)
+        self._accesses = Accesses(self._b, self._thread, divisors, wide, self._exchange, texels=target.texels)
+
+    def run(self) -> Lowered:
+        """Returns the kernel."""
+        self._region(self._function.body, None)
+        originals = self._function.buffers
+        return Lowered(self._made, tuple([originals.index(each) for each in self._accesses.aliases]))
+
+    def _thread_number(self, subgroup_size: int) -> Value:
+        """Returns the invocation's number in its workgroup, whose low bits are its lane, int32.
+
+        Vulkan leaves open how local indices are distributed to subgroups. Subgroups are full, as their size divides the
+        workgroup's.
+        """
+        b = self._b
+        if subgroup_size == 1:
+            return b.cast(b.builtin("local_index"), INT32)
+        first = b.compute("mul", b.builtin("subgroup_id"), b.const(subgroup_size, UINT32))
+        return b.cast(b.compute("add", first, b.builtin("subgroup_local_id")), INT32)
+
+    # -- values -------------------------------------------------------------------------------------------------------
+
+    def _scalar(self, value: Value) -> Value:
+        if isinstance(value, Constant):
+            return self._b.const(value.value, element_of(value.type))
+        return self._scalars[value]
+
+    def _registers(self, value: Value, layout: Layout) -> list[Value]:
+        return self._blocks[value, layout]
+
+    def _flat(self, sources: Sequence[Value], targets: Sequence[Value]) -> list[Value]:
+        """Returns the numbers that are passed to loop-carried values or results."""
+        found: list[Value] = []
+        for source, target in zip(sources, targets, strict=True):
+            if isinstance(target.type, Block):
+                for layout in self._placement.layouts.get(target, ()):
+                    found += self._registers(source, layout)
+            else:
+                found.append(self._scalar(source))
+        return found
+
+    def _bind(self, targets: Sequence[Param | Result], values: Sequence[Value]) -> None:
+        """Notes the numbers of loop-carried values or results, in the order of `_flat`."""
+        at = 0
+        for target in targets:
+            if not isinstance(target.type, Block):
+                self._scalars[target] = values[at]
+                if target in self._divisors:
+                    self._divisors[values[at]] = self._divisors[target]
+                at += 1
+                continue
+            for layout in self._placement.layouts.get(target, ()):
+                self._blocks[target, layout] = list(values[at : at + layout.n_registers])
+                at += layout.n_registers
+
+    # -- control flow -------------------------------------------------------------------------------------------------
+
+    def _region(self, region: Region, owner: Op | None) -> None:
+        for op in region.ops:
+            with self._b.at(op.loc):
+                if op.code == "yield":
+                    targets = () if owner is None else owner.params if owner.code == "loop" else owner.results
+                    self._b.yield_(*(self._flat(op.args, targets) if targets else ()))
+                elif op.code in _STEPS:
+                    _STEPS[op.code](self, op)
+                elif op.has_result and isinstance(op.type, Block):
+                    self._elements(op)
+                else:
+                    self._b.copy(op, self._scalars)
+
+    def _if(self, op: Op) -> None:
+        branch = self._b.if_(self._scalar(op.args[0]))
+        pending = self._accesses.pending
+        ends = []
+        for inner, region in zip((branch.then, branch.otherwise), op.regions, strict=True):
+            self._accesses.pending = dict(pending)
+            with inner:
+                self._region(region, op)
+            ends.append(self._accesses.pending)
+        keys = {*ends[0], *ends[1]}
+        self._accesses.pending = {key: any(end.get(key, False) for end in ends) for key in keys}
+        self._bind(op.results, branch.results)
+
+    def _loop(self, op: Op) -> None:
+        loop = self._loops[op] = self._b.loop(*self._flat(op.args, op.params))
+        with loop.body:
+            self._bind(op.params, loop.params)
+            accesses = {each.operation.writes for each in walk(op.regions[0]) if each.code in _MEMORY}
+            self._exchange.in_use = True
+            if True in accesses:
+                self._exchange.barrier()  # between the accesses of one iteration and of the next
+            self._region(op.regions[0], op)
+        self._exchange.in_use = True
+        self._bind(op.results, loop.results)
+        if accesses:
+            self._accesses.pending[op, None] = True in accesses
+
+    def _break(self, op: Op) -> None:
+        loop = op.attribute
+        self._b.break_(self._loops[loop], *self._flat(op.args, loop.results))
+
+    def _continue(self, op: Op) -> None:
+        loop = op.attribute
+        self._b.continue_(self._loops[loop], *self._flat(op.args, loop.params))
+
+    # -- elements -----------------------------------------------------------------------------------------------------
+
+    def _elements(self, op: Op) -> None:
+        """Computes a block in each of its layouts."""
+        for layout in self._placement.layouts.get(op, ()):
+            self._blocks[op, layout] = _ELEMENTS.get(op.code, _Lowering._computed)(self, op, layout)
+
+    def _computed(self, op: Op, layout: Layout) -> list[Value]:
+        """Applies an operation to each element that the invocation holds."""
+        columns = [self._registers(each, layout) for each in op.args]
+        kind = element_of(op.type)
+        if op.code == "cast":
+            return [self._b.cast(each, kind) for each in columns[0]]
+        if op.code == "bitcast":
+            return [self._b.bitcast(each, kind) for each in columns[0]]
+        return [self._b.compute(op.code, *row) for row in _rows(columns)]
+
+    def _arange(self, op: Op, layout: Layout) -> list[Value]:
+        b, first = self._b, self._accesses.first_element(layout)
+        return [
+            b.compute("add", first, b.const(layout.element(register), INT32)) for register in range(layout.n_registers)
+        ]
+
+    def _splat(self, op: Op, layout: Layout) -> list[Value]:
+        return [self._scalar(op.args[0])] * layout.n_registers
+
+    def _shape(self, op: Op, layout: Layout) -> list[Value]:
+        bits = source_bits(op)
+        given = self._registers(op.args[0], layout.mapped(bits))
+        return [given[at] for at in layout.sources(bits)]
+
+    # -- memory -------------------------------------------------------------------------------------------------------
+
+    def _load(self, op: Op) -> None:
+        if not isinstance(op.type, Block):
+            self._scalars[op] = self._accesses.load(op, None, [[self._scalar(each)] for each in op.args])[0]
+            return
+        for layout in self._placement.layouts.get(op, ()):
+            args = [self._registers(each, layout) for each in op.args]
+            self._blocks[op, layout] = self._accesses.load(op, layout, args)
+
+    def _store(self, op: Op) -> None:
+        own = self._placement.own.get(op)
+        self._accesses.store(op, own, self._arguments(op, own))
+
+    def _atomic(self, op: Op) -> None:
+        own = self._placement.own.get(op)
+        found = self._accesses.atomic(op, own, self._arguments(op, own))
+        if own is None:
+            self._scalars[op] = found[0]
+        else:
+            self._deliver(op, own, found)
+
+    def _arguments(self, op: Op, own: Layout | None) -> list[list[Value]]:
+        if own is None:
+            return [[self._scalar(each)] for each in op.args]
+        return [self._registers(each, own) for each in op.args]
+
+    # -- along axes ---------------------------------------------------------------------------------------------------
+
+    def _combine(self, op: Op) -> Callable[[Sequence[Value], Sequence[Value]], list[Value]]:
+        """Returns the function by which a reduction combines."""
+        *ops, end = op.regions[0].ops
+
+        def combine(one: Sequence[Value], other: Sequence[Value]) -> list[Value]:
+            env: MutableMapping[Value, Value] = ChainMap({}, self._scalars)
+            env.update(zip(op.params, (*one, *other), strict=True))
+            for each in ops:
+                self._b.copy(each, env)  # type: ignore[arg-type]
+            return [env.get(value, value) for value in end.args]
+
+        return combine
+
+    def _reduce(self, op: Op) -> None:
+        own, shape = self._placement.own[op], shape_of(op.args[0].type)
+        bits = without_axis(shape, op.attribute.axis)
+        rows = list(zip(*[self._registers(each, own) for each in op.args], strict=True))
+        found = self._exchange.reduced(rows, own, bits, self._combine(op), ordered=op.attribute.ordered)
+        for at, result in enumerate(op.results):
+            column = [row[at] for row in found]
+            if isinstance(result.type, Block):
+                self._deliver(result, own.mapped(bits), column)
+            else:
+                self._scalars[result] = column[0]
+
+    def _scan(self, op: Op) -> None:
+        own, shape = self._placement.own[op], shape_of(op.args[0].type)
+        along = [bit for bit, kept in enumerate(without_axis(shape, op.attribute.axis)) if kept is None]
+        rows = list(zip(*[self._registers(each, own) for each in op.args], strict=True))
+        found = self._exchange.scanned(rows, own, along, self._combine(op), reverse=op.attribute.reverse)
+        for at, result in enumerate(op.results):
+            self._deliver(result, own, [row[at] for row in found])
+
+    def _deliver(self, value: Value, layout: Layout, registers: list[Value]) -> None:
+        """Notes the numbers of a block, and exchanges them for those of the other layouts in which it is needed."""
+        for wanted in self._placement.layouts.get(value, ()):
+            self._blocks[value, wanted] = self._exchange.converted(registers, layout, wanted)
+
+    # -- products -----------------------------------------------------------------------------------------------------
+
+    def _dot(self, op: Op) -> None:
+        """Adds the products of the rows and columns that an invocation holds, one index of the inner axis at a time."""
+        own = self._placement.own[op]
+        one, other = operands(op, own, self._placement.lanes)
+        n_inner, n_columns = map(log2, shape_of(op.args[1].type))
+        kind, inner = element_of(op.type), range(1 << n_inner)
+        sums = self._registers(op.args[2], own)
+        rows, columns = ({each.element(at): at for at in range(each.n_registers)} for each in (one, other))
+        left, right = self._registers(op.args[0], one), self._registers(op.args[1], other)
+        places = [own.element(at) for at in range(own.n_registers)]
+        below, low = (1 << n_columns) - 1, [bit for bit in one.threads if bit is not None and bit < n_inner]
+        shared = sum(1 << bit for bit in low)
+        for k in inner:
+            lane = sum(1 << one.threads.index(bit) for bit in low if k >> bit & 1)
+            factors = {}
+            for row in dict.fromkeys(place >> n_columns for place in places):
+                found = left[rows[row << n_inner | k & ~shared]]
+                factors[row] = self._b.cast(self._exchange.from_lane(found, lane) if low else found, kind)
+            along = {at: self._b.cast(right[columns[k << n_columns | at]], kind) for at in {p & below for p in places}}
+            sums = (
+                [
+                    self._b.compute("fma", factors[place >> n_columns], along[place & below], each)
+                    for place, each in zip(places, sums, strict=True)
+                ]
+                if kind.kind == "f"
+                else [
+                    self._b.compute(
+                        "add", self._b.compute("mul", factors[place >> n_columns], along[place & below]), each
+                    )
+                    for place, each in zip(places, sums, strict=True)
+                ]
+            )
+        self._deliver(op, own, sums)
+
+
+def _rows(columns: Sequence[Sequence[Value]]) -> list[tuple[Value, ...]]:
+    return list(zip(*columns, strict=True))
+
+
+_MEMORY = "load_block", "store_block", "atomic_block"
+_STEPS: dict[str, Callable[[_Lowering, Op], None]] = {
+    "if": _Lowering._if,
+    "loop": _Lowering._loop,
+    "break": _Lowering._break,
+    "continue": _Lowering._continue,
+    "load_block": _Lowering._load,
+    "store_block": _Lowering._store,
+    "atomic_block": _Lowering._atomic,
+    "reduce": _Lowering._reduce,
+    "scan": _Lowering._scan,
+    "dot": _Lowering._dot,
+}
+_ELEMENTS: dict[str, Callable[[_Lowering, Op, Layout], list[Value]]] = {
+    "arange": _Lowering._arange,
+    "splat": _Lowering._splat,
+    "reshape": _Lowering._shape,
+    "broadcast": _Lowering._shape,
+    "permute": _Lowering._shape,
+}

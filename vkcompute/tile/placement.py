@@ -1,0 +1,205 @@
+"""Layout choice: the layouts in which each value of a block program is computed.
+
+Stores, reductions and products have a layout of their own. All else is computed in the layouts in which it is needed,
+in several if need be: a load or an index costs less than an exchange between invocations.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from vkcompute.ir import Function, Value
+from vkcompute.ir.function import Op, Param, Result, back_edges, exits, walk
+from vkcompute.tile.layout import Layout, blocked, broadcast_bits, log2, permuted_bits, without_axis
+from vkcompute.tile.target import Target
+from vkcompute.tile.types import Block, shape_of
+
+_ACCUMULATORS = 6  # log2 of the sums of a product that an invocation holds
+_ADJACENT = 2  # log2 of the adjacent elements that it loads and stores together
+
+
+class Placement:
+    """The layouts of the values of a function.
+
+    Attributes:
+        n_threads: log2 of the invocations of a workgroup.
+        layouts: the layouts of each block.
+        own: the layout in which an operation reads its operands: of a reduction or scan, a store, an atomic
+            operation, and of the sums of a product.
+    """
+
+    def __init__(self, function: Function, target: Target, n_warps: int) -> None:
+        self._target, ops = target, list(walk(function.body))
+        self.lanes = log2(target.subgroup_size)
+        self.n_threads = self._size(ops, n_warps)
+        self.layouts: dict[Value, list[Layout]] = {}
+        self.own: dict[Op, Layout] = {}
+        self.owners = {
+            each: (op, at) for op in ops for group in (op.params, op.results) for at, each in enumerate(group)
+        }
+        self._natural: dict[Value, Layout | None] = {}
+        for op in ops:
+            self._root(op)
+
+    def _size(self, ops: Sequence[Op], n_warps: int) -> int:
+        """Returns log2 of the invocations: as many as `n_warps` warps of 32, or fewer for small blocks."""
+        most = log2(self._target.max_invocations)
+        bits = [_bits(value) for op in ops for value in (op, *op.results, *op.args) if _is_block(value)]
+        products = [_bits(op) for op in ops if op.code == "dot"]
+        wanted = (
+            max(products) - _ACCUMULATORS if products else min(log2(32 * n_warps), max(bits, default=0) - _ADJACENT)
+        )
+        return min(max(wanted, self.lanes), most)
+
+    def _root(self, op: Op) -> None:
+        """Demands the operands of an operation that has a layout of its own."""
+        if op.code in ("store_block", "atomic_block"):
+            value = op.args[1]
+            if _is_block(value):
+                self.own[op] = self._anchor(value)
+                self._demand(self.own[op], *op.args)
+        elif op.code in ("reduce", "scan"):
+            self.own[op] = self._anchor(op.args[0])
+            self._demand(self.own[op], *op.args)
+        elif op.code == "dot":
+            self.own[op] = self._product(op)
+            one, other = operands(op, self.own[op], self.lanes)
+            self._demand(one, op.args[0])
+            self._demand(other, op.args[1])
+            self._demand(self.own[op], op.args[2])
+
+    def result(self, op: Op) -> Layout:
+        """Returns the layout in which an operation with a layout of its own computes its results."""
+        if op.code != "reduce":
+            return self.own[op]
+        return self.own[op].mapped(without_axis(shape_of(op.args[0].type), op.attribute.axis))
+
+    def canonical(self, value: Value) -> Layout:
+        """Returns the layout for wide accesses to a block of this size."""
+        return blocked(_bits(value), self.n_threads, _ADJACENT)
+
+    # -- demands ------------------------------------------------------------------------------------------------------
+
+    def _demand(self, layout: Layout, *values: Value) -> None:
+        for value in values:
+            if not _is_block(value) or layout in (known := self.layouts.setdefault(value, [])):
+                continue
+            known.append(layout)
+            self._demand_operands(value, layout)
+
+    def _demand_operands(self, value: Value, layout: Layout) -> None:
+        """Demands what a value in a layout is computed from."""
+        if isinstance(value, (Param, Result)):
+            op, at = self.owners[value]
+            if op.code in ("if", "loop"):
+                sources = [end.args[at] for end in (back_edges(op) if isinstance(value, Param) else exits(op))]
+                self._demand(layout, *sources, *([op.args[at]] if isinstance(value, Param) else []))
+        elif isinstance(value, Op) and value not in self.own and value.code not in ("atomic_block", "dot", "scan"):
+            self._demand(layout.mapped(source_bits(value)) if value.code in _SHAPES else layout, *value.args)
+
+    # -- natural layouts ----------------------------------------------------------------------------------------------
+
+    def _anchor(self, value: Value) -> Layout:
+        return self._natural_layout(value) or self.canonical(value)
+
+    def _natural_layout(self, value: Value) -> Layout | None:
+        """Returns the layout in which a value is computed anyway; None if it can be computed in any."""
+        if value not in self._natural:
+            self._natural[value] = None  # while it is being found, for loops
+            self._natural[value] = self._found(value)
+        return self._natural[value]
+
+    def _found(self, value: Value) -> Layout | None:
+        if isinstance(value, (Param, Result)) and value in self.owners:
+            op, at = self.owners[value]
+            if op.code == "reduce":
+                own = self._anchor(op.args[0])
+                return own.mapped(without_axis(shape_of(op.args[0].type), op.attribute.axis))
+            if op.code == "scan":
+                return self._anchor(op.args[0])
+            ends = list(back_edges(op) if isinstance(value, Param) else exits(op))
+            return self._first([*[end.args[at] for end in ends], *([op.args[at]] if isinstance(value, Param) else [])])
+        if not isinstance(value, Op) or not _is_block(value):
+            return None
+        if value.code == "dot":
+            return self._product(value)
+        if value.code in ("load_block", "splat", "arange", "broadcast", "atomic_block"):
+            return None
+        if value.code == "permute":
+            before = self._natural_layout(value.args[0])
+            inverse = {bit: at for at, bit in enumerate(source_bits(value))}
+            return before and before.mapped([inverse[bit] for bit in range(len(inverse))])
+        return self._first(value.args)
+
+    def _first(self, values: Sequence[Value]) -> Layout | None:
+        found = (self._natural_layout(value) for value in values if _is_block(value))
+        return next((each for each in found if each is not None), None)
+
+    def _product(self, op: Op) -> Layout:
+        """Returns the layout of the sums of a product: lanes along a row of the result, registers in both axes.
+
+        So a lane reads its own columns of the second operand, and all lanes the same rows of the first.
+        """
+        n_rows, n_columns = map(log2, shape_of(op.type))
+        columns, rows = list(range(n_columns)), list(range(n_columns, n_columns + n_rows))
+        own, columns = columns[:_ADJACENT], columns[_ADJACENT:]
+        lanes, columns = columns[: self.lanes], columns[self.lanes :]
+        n_more = self.lanes - len(lanes)
+        lanes, rows = [*lanes, *rows[len(rows) - n_more :]], rows[: len(rows) - n_more] if n_more else rows
+        n_groups = self.n_threads - self.lanes
+        n_own = max(len(rows) + len(columns) - n_groups, 0)
+        first = columns[: min(max(_ACCUMULATORS // 2 - len(own), 0), n_own)]
+        more = [*rows, *columns[len(first) :]][: n_own - len(first)]
+        rest = [bit for bit in (*columns, *rows) if bit not in (*first, *more)]
+        threads: list[int | None] = [*lanes, *[None] * (self.lanes - len(lanes)), *rest]
+        return Layout((*own, *first, *more), (*threads, *[None] * (self.n_threads - len(threads))))
+
+
+_SHAPES = "reshape", "broadcast", "permute"
+
+
+def source_bits(op: Op) -> list[int | None]:
+    """Returns for each bit of an element the bit in the operand of a change of shape."""
+    before, after = shape_of(op.args[0].type), shape_of(op.type)
+    if op.code == "permute":
+        return permuted_bits(before, op.attribute)
+    if op.code == "broadcast":
+        return broadcast_bits(before, after)
+    return list(range(log2(math.prod(after))))
+
+
+def operands(op: Op, sums: Layout, n_lanes: int) -> tuple[Layout, Layout]:
+    """Returns the layouts of the operands of a product whose sums have this layout.
+
+    Each invocation holds all of the columns that it needs of the second operand. Where the lanes of a subgroup need the
+    same rows of the first, they share them: the bits of the inner axis are held by lanes.
+    """
+    n_inner, n_columns = map(log2, shape_of(op.args[1].type))
+
+    def row(bit: int | None) -> int | None:
+        return None if bit is None or bit < n_columns else bit - n_columns + n_inner
+
+    def column(bit: int | None) -> int | None:
+        return None if bit is None or bit >= n_columns else bit
+
+    inner = list(range(n_inner))
+    threads = [row(bit) for bit in sums.threads]
+    if all(bit is None for bit in threads[:n_lanes]):
+        shared = inner[_ADJACENT : _ADJACENT + n_lanes]
+        threads[: len(shared)] = shared
+        inner = [bit for bit in inner if bit not in shared]
+    rows = [row(bit) for bit in sums.registers if bit >= n_columns]
+    columns = [bit for bit in sums.registers if bit < n_columns]
+    one = Layout((*inner[:_ADJACENT], *[bit for bit in rows if bit is not None], *inner[_ADJACENT:]), tuple(threads))
+    below = [n_columns + bit for bit in range(n_inner)]
+    other = Layout((*columns, *below), tuple([column(bit) for bit in sums.threads]))
+    return one, other
+
+
+def _is_block(value: Value) -> bool:
+    return isinstance(value, (Op, Param, Result)) and isinstance(getattr(value, "type", None), Block)
+
+
+def _bits(value: Value) -> int:
+    return log2(math.prod(shape_of(value.type)))

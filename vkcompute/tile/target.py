@@ -1,0 +1,21 @@
+"""Targets: what is known of the device for which a block program is lowered."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Target(NamedTuple):
+    """The properties of a device that layouts and lowering depend on; the default is right on all devices.
+
+    Attributes:
+        subgroup_size: lanes that can shuffle; 1 if the device has no shuffles, or subgroups of several sizes.
+        max_invocations: the most invocations of a workgroup.
+        shared_nbytes: workgroup memory.
+        texels: True if loads are fastest through texel buffers.
+    """
+
+    subgroup_size: int = 1
+    max_invocations: int = 128
+    shared_nbytes: int = 16384
+    texels: bool = False
