@@ -89,7 +89,12 @@ def test_pages_without_samples_to_run_have_none() -> None:
 
 
 CONTRIBUTOR_PAGES = ("CONTRIBUTING.md", "docs/architecture.md", "docs/changing.md")
-FOLDERS = (ROOT, ROOT / "vkcompute", ROOT / "vkcompute/jit/frontend")  # that paths on these pages begin in
+FOLDERS = (
+    ROOT,
+    ROOT / "vkcompute",
+    ROOT / "vkcompute/jit/frontend",
+    ROOT / "vkcompute/tile",
+)  # that paths on these pages begin in
 ELSEWHERE = frozenset({"cc"})  # names on these pages that other projects define
 
 

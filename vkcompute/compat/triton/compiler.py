@@ -130,6 +130,8 @@ class BlockCompiler(BlockArithmetic):
             return self.inline(definition.function, args, named, node)
         if isinstance(function, FunctionType):
             return self.inline(function, args, named, node)
+        if isinstance(getattr(function, "__self__", None), (Dtype, PointerType)):
+            return function(*args, **named)
         return self._python(function, args, named, ast.unparse(node.func))
 
     def _python(self, function: Any, args: list[Any], named: dict[str, Any], name: str) -> Any:
