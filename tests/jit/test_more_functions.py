@@ -42,7 +42,8 @@ OF_ONE = {
 }  # fmt: skip
 OF_TWO = {
     math.copysign: np.copysign, np.nextafter: np.nextafter, math.nextafter: np.nextafter,
-    np.heaviside: np.heaviside, np.fmin: np.fmin, np.fmax: np.fmax, np.isclose: np.isclose, np.maximum: np.maximum, np.minimum: np.minimum,
+    np.heaviside: np.heaviside, np.fmin: np.fmin, np.fmax: np.fmax, np.isclose: np.isclose,
+    np.maximum: np.maximum, np.minimum: np.minimum,
     math.remainder: lambda x, y: each(math.remainder, x, y), math.isclose: lambda x, y: each(math.isclose, x, y),
 }  # fmt: skip
 EITHER_ZERO = {np.fmin, np.fmax, np.minimum, np.maximum, np.sign}

@@ -76,8 +76,10 @@ def test_reshape_views_the_same_memory(gpu: vc.Runtime) -> None:
     assert array.numpy()[8] == -5
     part = array.reshape(4, 6)[1:3]
     assert same_bits(part.reshape(-1).numpy(), array.numpy()[6:18])
-    with pytest.raises(ValueError, match=r"\.copy\(\)\.reshape\(\)"):
-        array.reshape(4, 6)[:, 1:].reshape(-1)
+    copied = array.reshape(4, 6)[:, 1:].reshape(-1)
+    assert same_bits(copied.numpy(), array.numpy().reshape(4, 6)[:, 1:].reshape(-1))
+    copied.fill(0)
+    assert array.numpy()[7] == 7
 
 
 @pytest.mark.parametrize("of", DTYPES, ids=str)
@@ -99,13 +101,11 @@ def test_view_errors(gpu: vc.Runtime) -> None:
         array.view(np.complex64)
 
 
-def test_an_index_gives_views_only(gpu: vc.Runtime) -> None:
+def test_errors_of_indices(gpu: vc.Runtime) -> None:
     array = gpu.empty((4, 6))
-    for index in ([0, 1], np.array([True, False, True, True]), False, 1.5):
-        with pytest.raises(TypeError, match="give views"):
+    for index in (4, 1.5, "a", np.array([0.5])):
+        with pytest.raises(IndexError):
             array[index]
-    with pytest.raises(IndexError):
-        array[4]
     assert [row.shape for row in array] == [(6,)] * 4, "it is iterated over as an array is"
 
 

@@ -109,5 +109,5 @@ def product(a: Array, b: Array) -> Array:
     parts = stacked_product(a, b)
     n, n_parts, rows, columns = parts.shape
     if n_parts > 1:
-        return reduce("add", parts, 1, parts.dtype, False)
+        return reduce("add", parts, (1,), parts.dtype, False)
     return parts.reshape((n, rows, columns))

@@ -51,12 +51,6 @@ class _Plan(NamedTuple):
     shape: tuple[int, ...]
 
 
-def is_advanced(index: Any) -> bool:
-    """True if an index has arrays, lists or bools, so that the result is no view."""
-    parts = index if isinstance(index, tuple) else (index,)
-    return any(not (part is None or part is Ellipsis or isinstance(part, slice) or _is_int(part)) for part in parts)
-
-
 def get(x: Array, index: Any) -> Array:
     """Returns the elements that an advanced index selects, as a new array: `x[index]` of NumPy.
 

@@ -6,9 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from vkcompute.arrays import indexing
 from vkcompute.arrays.products import matmul
 from vkcompute.arrays.ufunc import apply, assign
 from vkcompute.runtime.memory.array import Array
+from vkcompute.runtime.memory.layout import is_basic
+from vkcompute.runtime.runtime import runtime_of
 
 _COMPARISONS = {
     "less": "greater", "less_equal": "greater_equal", "greater": "less", "greater_equal": "less_equal",
@@ -34,8 +37,17 @@ def operate(name: str, array: Array, other: Any, *, reflected: bool = False, inp
     return assign(array, found, fresh=True) if inplace else found
 
 
+def get_item(array: Array, index: Any) -> Array:
+    """Returns the elements that an index with arrays, lists or bools selects, as a new array."""
+    return indexing.get(array, index)
+
+
 def set_item(array: Array, index: Any, value: Any) -> None:
     """Writes a value, broadcast and converted within its kind, to the elements at an index."""
+    if not is_basic(index):
+        values = value if type(value) is Array else runtime_of(array).array(np.asarray(value, array.dtype))
+        indexing.put(array, index, values)
+        return
     target = array[index]
     if type(value) is Array:
         assign(target, value)

@@ -35,6 +35,7 @@ from vkcompute.jit.launching.host_arrays import HostArrays, is_host_array
 from vkcompute.jit.launching.launcher import kind_of, pushed
 from vkcompute.jit.launching.loops import Loops, on_device
 from vkcompute.jit.launching.plan import launch
+from vkcompute.jit.launching.spilling_kernel import SpillingKernel
 from vkcompute.jit.launching.target import target_of
 from vkcompute.runtime.bounded_cache import BoundedCache
 from vkcompute.runtime.launching.arguments import needs_strides
@@ -114,7 +115,7 @@ class BlockLauncher:
 
     def _on_grid(
         self, grid: tuple[int, ...], n_warps: int, args: tuple[Any, ...], runtime: Runtime
-    ) -> tuple[Specialization, Kernel, Loops | None, tuple[int, ...]]:
+    ) -> tuple[Specialization, Kernel | SpillingKernel, Loops | None, tuple[int, ...]]:
         """Returns the specialization and its grid, wrapped if it has more programs along x than the device allows."""
         most = runtime.device.physical.limits["maxComputeWorkGroupCount"][0]
         is_wrapped = len(grid) == 1 and grid[0] > most
@@ -163,7 +164,7 @@ class BlockLauncher:
                 signature[at] = _type_of(arg, self._names[at])
         return constants, signature
 
-    def kernel(self, grid: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Kernel:
+    def kernel(self, grid: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Kernel | SpillingKernel:
         """Returns the kernel that a launch would run."""
         args, n_warps = self._bound(args, named)
         arrays = [arg for arg in args if type(arg) is Array]

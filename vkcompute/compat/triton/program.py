@@ -13,7 +13,8 @@ from vkcompute.jit.frontend.source import definition_of, parameters_of
 
 if TYPE_CHECKING:
     from vkcompute.compat.triton.launcher import BlockLauncher
-    from vkcompute.runtime.launching.kernel import Kernel
+    from vkcompute.jit.launching.spilling_kernel import SpillingKernel
+from vkcompute.runtime.launching.kernel import Kernel
 
 __tracebackhide__ = hides_calls
 
@@ -49,7 +50,7 @@ class JITFunction:
         """Launches the program; returns a `Future`."""
         return self.launcher(grid, args, named)
 
-    def kernel(self, *args: Any, grid: Any, **named: Any) -> Kernel:
+    def kernel(self, *args: Any, grid: Any, **named: Any) -> Kernel | SpillingKernel:
         """Returns the kernel that a launch would run, for its statistics and assembly."""
         return self.launcher.kernel(grid, args, named)
 

@@ -198,13 +198,17 @@ class Array(StridedView):
     # -- views --------------------------------------------------------------------------------------------------------
 
     def __getitem__(self, index: Any) -> Array:
+        if not layout.is_basic(index):
+            found: Array = namespace().get_item(self, index)
+            return found
         shape, strides, offset = layout.view(self.shape, self.strides, self.dtype, index)
         if 0 in shape and self.buffer:  # it has no bytes to share, but a kernel must be able to bind it
             return empty(self.runtime, shape, self.dtype)
         return Array(self.runtime, self.buffer, self.offset + offset, shape, strides, self.dtype)
 
     def __setitem__(self, index: Any, value: npt.ArrayLike | Array) -> None:
-        if isinstance(value, Array) and (value.is_pending or value.dtype != self.dtype):
+        lazy = isinstance(value, Array) and (value.is_pending or value.dtype != self.dtype)
+        if lazy or not layout.is_basic(index):
             namespace().set_item(self, index, value)
             return
         target = self[index]

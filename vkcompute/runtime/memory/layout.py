@@ -52,23 +52,24 @@ def view(shape: Shape, strides: Shape, dtype: np.dtype[Any], index: Any) -> tupl
     """Shape, strides and offset in bytes of `array[index]`, computed by numpy on an array that owns no memory.
 
     Raises:
-        TypeError: the index is not basic (ints, slices, `...`, None): only basic indexing gives views.
         IndexError: as in numpy.
     """
     key = index if isinstance(index, tuple) else (index,)
-    for part in key:
-        basic = part is None or part is Ellipsis or isinstance(part, (int, np.integer, slice))
-        if not basic or isinstance(part, bool):  # a bool is a mask in numpy
-            raise TypeError(
-                f"an array is indexed by ints, slices, ... and None, which give views; got {type(part).__name__}; "
-                "for anything else index its .numpy()"
-            )
     if Ellipsis not in key:
         key = (*key, Ellipsis)  # with it, numpy returns an array even for a single element
     anchor = np.zeros(1, dtype)
     # numpy computes addresses of basic views without access to the memory.
     found = np.lib.stride_tricks.as_strided(anchor, shape, strides, writeable=False)[key]
     return found.shape, found.strides, address(found) - address(anchor)
+
+
+def is_basic(index: Any) -> bool:
+    """Returns True if an index gives a view: ints, slices, `...` and None; a bool is a mask in numpy."""
+    parts = index if isinstance(index, tuple) else (index,)
+    return all(
+        part is None or part is Ellipsis or (isinstance(part, (int, np.integer, slice)) and not isinstance(part, bool))
+        for part in parts
+    )
 
 
 def address(array: npt.NDArray[Any]) -> int:

@@ -1,0 +1,195 @@
+"""The functions of the Array API standard, and NumPy's of the same kind, that algorithms on the device compute."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from vkcompute.arrays import gather, scans, search, selection, sorting
+from vkcompute.arrays.manipulation import concat, ravel, stack
+from vkcompute.arrays.promotion import common, default_int, kind_of
+from vkcompute.arrays.reductions import axes_of
+from vkcompute.arrays.ufunc import apply, assign
+from vkcompute.runtime.memory.array import Array
+
+
+class UniqueCounts(NamedTuple):
+    """The distinct elements in order, and how often each occurs."""
+
+    values: Array
+    counts: Array
+
+
+class UniqueInverse(NamedTuple):
+    """The distinct elements in order, and the number of each element among them."""
+
+    values: Array
+    inverse_indices: Array
+
+
+class UniqueAll(NamedTuple):
+    """The distinct elements in order, the index of the first of each, the number of each element, and the counts."""
+
+    values: Array
+    indices: Array
+    inverse_indices: Array
+    counts: Array
+
+
+def _cumulative(
+    name: str, operation: str, x: Array, axis: int | None, dtype: npt.DTypeLike | None, include_initial: bool
+) -> Array:
+    if axis is None:
+        if x.ndim != 1:
+            raise ValueError(f"{name} of an array of {x.ndim} axes needs axis=; got None")
+        axis = 0
+    return scans.cumulative(x, operation, axes_of(name, x.ndim, axis)[0], dtype, include_initial=include_initial)
+
+
+def cumulative_sum(
+    x: Array, /, *, axis: int | None = None, dtype: npt.DTypeLike | None = None, include_initial: bool = False
+) -> Array:
+    """Returns the sums of the elements up to each along an axis, which an array of one axis need not name.
+
+    Args:
+        include_initial: True to begin with 0.
+    """
+    return _cumulative("cumulative_sum", "sum", x, axis, dtype, include_initial)
+
+
+def cumulative_prod(
+    x: Array, /, *, axis: int | None = None, dtype: npt.DTypeLike | None = None, include_initial: bool = False
+) -> Array:
+    """Returns the products of the elements up to each along an axis, which an array of one axis need not name.
+
+    Args:
+        include_initial: True to begin with 1.
+    """
+    return _cumulative("cumulative_prod", "prod", x, axis, dtype, include_initial)
+
+
+def _flat_or_along(
+    name: str, operation: str, x: Array, axis: int | None, dtype: npt.DTypeLike | None, out: Array | None
+) -> Array:
+    x, axis = (ravel(x), 0) if axis is None else (x, axis)
+    found = scans.cumulative(x, operation, axes_of(name, x.ndim, axis)[0], dtype)
+    return found if out is None else assign(out, found)
+
+
+def cumsum(x: Array, axis: int | None = None, dtype: npt.DTypeLike | None = None, out: Array | None = None) -> Array:
+    """Returns the sums of the elements up to each along an axis, or of the flattened array."""
+    return _flat_or_along("cumsum", "sum", x, axis, dtype, out)
+
+
+def cumprod(x: Array, axis: int | None = None, dtype: npt.DTypeLike | None = None, out: Array | None = None) -> Array:
+    """Returns the products of the elements up to each along an axis, or of the flattened array."""
+    return _flat_or_along("cumprod", "prod", x, axis, dtype, out)
+
+
+def sort(x: Array, /, axis: int | None = -1, *, descending: bool = False, stable: bool = True) -> Array:
+    """Returns the elements in order along an axis, or of the flattened array for None; NaN last. Always stable."""
+    return sorting.sort(x, axis, descending=descending)
+
+
+def argsort(x: Array, /, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Array:
+    """Returns the indices of the elements in order along an axis; NaN last. Always stable."""
+    return sorting.argsort(x, axis, descending=descending)
+
+
+def unique_all(x: Array, /) -> UniqueAll:
+    """Returns the distinct elements, their first indices, the inverse and the counts; each NaN is distinct."""
+    return UniqueAll(*sorting.unique(x, equal_nan=False))
+
+
+def unique_counts(x: Array, /) -> UniqueCounts:
+    """Returns the distinct elements and their counts; each NaN is distinct."""
+    found = sorting.unique(x, equal_nan=False)
+    return UniqueCounts(found.values, found.counts)
+
+
+def unique_inverse(x: Array, /) -> UniqueInverse:
+    """Returns the distinct elements and the number of each element among them; each NaN is distinct."""
+    found = sorting.unique(x, equal_nan=False)
+    return UniqueInverse(found.values, found.inverse)
+
+
+def unique_values(x: Array, /) -> Array:
+    """Returns the distinct elements in order; each NaN is distinct."""
+    return sorting.unique(x, equal_nan=False).values
+
+
+def unique(
+    x: Array, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False
+) -> Array | tuple[Array, ...]:
+    """Returns the distinct elements in order, and what else is asked for, as NumPy does: all NaN are one."""
+    found = sorting.unique(x)
+    asked = [(return_index, found.indices), (return_inverse, found.inverse), (return_counts, found.counts)]
+    more = [each for is_asked, each in asked if is_asked]
+    return (found.values, *more) if more else found.values
+
+
+def nonzero(x: Array, /) -> tuple[Array, ...]:
+    """Returns the indices of the elements that are not zero, one array per axis; waits for their number."""
+    if not x.ndim:
+        raise ValueError("nonzero takes an array of one axis or more; got a number; use .reshape(1)")
+    return selection.nonzero(x)
+
+
+def argwhere(x: Array) -> Array:
+    """Returns the indices of the elements that are not zero, one row each; waits for their number."""
+    return stack(nonzero(x), axis=1)
+
+
+def searchsorted(x1: Array, x2: Any, /, side: str = "left", sorter: Array | None = None) -> Array:
+    """Returns the indices at which the elements of `x2` are inserted into the sorted `x1`."""
+    values = x2 if type(x2) is Array else x1.runtime.array(np.asarray(x2, x1.dtype))  # type: ignore[attr-defined]
+    return search.searchsorted(x1, values, side, sorter)
+
+
+def take(x: Array, indices: Any, /, axis: int | None = None) -> Array:
+    """Returns the elements at indices along an axis; an array of one axis need not name it."""
+    return gather.take(x, _indices(x, indices), axis)
+
+
+def take_along_axis(x: Array, indices: Array, /, axis: int = -1) -> Array:
+    """Returns the elements at indices along an axis, one index per line."""
+    return gather.take_along_axis(x, indices, axis)
+
+
+def _indices(x: Array, indices: Any) -> Array:
+    if type(indices) is Array:
+        return indices
+    found: Array = x.runtime.array(np.asarray(indices, default_int(x.runtime)))  # type: ignore[attr-defined]
+    return found
+
+
+def repeat(x: Array, repeats: Any, /, axis: int | None = None) -> Array:
+    """Returns each element repeated along an axis, or of the flattened array."""
+    return selection.repeat(x, repeats if isinstance(repeats, int) else _indices(x, repeats), axis)
+
+
+def diff(
+    x: Array, /, n: int = 1, axis: int = -1, *, prepend: Array | None = None, append: Array | None = None
+) -> Array:
+    """Returns the n-th differences of neighbours along an axis; of bools, whether they differ.
+
+    Args:
+        prepend, append: arrays that are joined to `x` first.
+
+    Raises:
+        ValueError: `n` is negative.
+    """
+    if n < 0:
+        raise ValueError(f"the order of a difference is 0 or more; got {n}")
+    (at,) = axes_of("diff", x.ndim, axis)
+    parts = [each for each in (prepend, x, append) if each is not None]
+    if len(parts) > 1:
+        dtype = common(x.runtime, [kind_of(each) for each in parts])
+        x = concat(parts, axis=at, dtype=dtype)
+    for _ in range(n):
+        whole = (slice(None),) * at
+        later, earlier = x[whole + (slice(1, None),)], x[whole + (slice(None, -1),)]  # noqa: RUF005
+        x = apply("not_equal" if x.dtype == np.bool_ else "subtract", later, earlier)
+    return x
