@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from vkcompute.arrays.promotion import default_float, default_int
-from vkcompute.arrays.ufunc import apply, astype, where
+from vkcompute.arrays.ufunc import apply, where
+from vkcompute.arrays.ufunc import astype as _astype
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import Runtime, default_runtime, runtime_of
 
@@ -64,7 +65,7 @@ def asarray(data: Any, dtype: npt.DTypeLike | None = None, *, device: Any = None
             raise ValueError("another dtype or device needs a copy; pass copy=None, or True")
         if runtime is not data.runtime:
             return runtime.array(data.numpy(), dtype)
-        return data.copy() if same else astype(data, np.dtype(dtype))
+        return data.copy() if same else _astype(data, np.dtype(dtype))
     if copy is False:
         raise ValueError(f"{type(data).__name__} is copied to the device; pass copy=None, or True")
     runtime = on(device)
@@ -81,6 +82,17 @@ def asarray(data: Any, dtype: npt.DTypeLike | None = None, *, device: Any = None
 def array(data: Any, dtype: npt.DTypeLike | None = None, *, copy: bool | None = True, device: Any = None) -> Array:
     """Returns a new array with the data; see `asarray`."""
     return asarray(data, dtype, device=device, copy=copy)
+
+
+def astype(x: Array, dtype: npt.DTypeLike, /, *, copy: bool = True, device: Any = None) -> Array:
+    """Returns the elements in another dtype, converted as NumPy does.
+
+    Args:
+        copy: False to return `x` itself if it has this dtype.
+        device: a runtime; by default that of `x`.
+    """
+    x = x if device is None else asarray(x, device=device)
+    return x if not copy and x.dtype == np.dtype(dtype) else _astype(x, dtype)
 
 
 def from_dlpack(data: Any, *, device: Any = None, copy: bool | None = None) -> Array:

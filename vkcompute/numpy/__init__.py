@@ -11,6 +11,7 @@ from vkcompute.arrays import reductions as _reductions
 from vkcompute.arrays.creation import arange as arange
 from vkcompute.arrays.creation import array as array
 from vkcompute.arrays.creation import asarray as asarray
+from vkcompute.arrays.creation import astype as astype
 from vkcompute.arrays.creation import copy as copy
 from vkcompute.arrays.creation import empty as empty
 from vkcompute.arrays.creation import empty_like as empty_like
@@ -86,7 +87,6 @@ from vkcompute.arrays.standard import unique_inverse as unique_inverse
 from vkcompute.arrays.standard import unique_values as unique_values
 from vkcompute.arrays.ufunc import RULES as _RULES
 from vkcompute.arrays.ufunc import Ufunc as _Ufunc
-from vkcompute.arrays.ufunc import astype as astype
 from vkcompute.arrays.ufunc import clip as clip
 from vkcompute.arrays.ufunc import round as round
 from vkcompute.arrays.ufunc import where as where

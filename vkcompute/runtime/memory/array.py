@@ -142,7 +142,14 @@ class Array(StridedView):
         found = self.numpy()
         return found if dtype is None else found.astype(dtype, copy=False)
 
-    def __dlpack__(self, **options: Any) -> Any:
+    def __dlpack__(
+        self,
+        *,
+        stream: None = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
         """Exports the memory itself as a CPU array, for `np.from_dlpack(x)`. Waits for the work on it.
 
         The memory stays valid as long as the exported array exists, even if the runtime is closed.
@@ -155,7 +162,9 @@ class Array(StridedView):
         memory = self.runtime.transfers.lend(buffer, start, stop - start)
         if memory is None:
             raise BufferError(f"the memory of {self.runtime.device} is not host-visible; use .numpy(), which copies")
-        return self._strided(memory).__dlpack__(**options)
+        options = {"stream": stream, "max_version": max_version, "dl_device": dl_device, "copy": copy}
+        given: Any = {name: each for name, each in options.items() if each is not None}
+        return self._strided(memory).__dlpack__(**given)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return (1, 0)  # kDLCPU
