@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from vkcompute.core.buffer_view import TEXEL_BYTES
 from vkcompute.core.quirks import quirks_of
-from vkcompute.ir import SCALARS, UINT32, UINT64, Builder, Function, Memory, Scalar, Value
+from vkcompute.ir import BOOL, SCALARS, UINT32, UINT64, Builder, Function, Memory, Scalar, Value
 from vkcompute.ir.types import vector
 from vkcompute.jit.elementwise.broadcasting import Mask
 from vkcompute.runtime.memory.array import Array
@@ -144,7 +144,12 @@ def _elements(b: Builder, words: Sequence[Value], kind: Scalar) -> list[Value]:
         return [b.bitcast(b.vector(*words[at : at + 2]), kind) for at in range(0, len(words), 2)]
     if kind.bits == 32:
         return [b.bitcast(word, kind) for word in words]
-    narrow, starts = SCALARS[f"uint{kind.bits}"], range(0, 32, kind.bits)
+    starts = range(0, 32, kind.bits)
+    if kind is BOOL:  # without types of 8 bits, which a device may lack
+        masks = [b.const(0xFF << start, UINT32) for start in starts]
+        zero = b.const(0, UINT32)
+        return [b.compute("ne", b.compute("and", word, mask), zero) for word in words for mask in masks]
+    narrow = SCALARS[f"uint{kind.bits}"]
     parts = [b.compute("shr", word, b.const(start, UINT32)) for word in words for start in starts]
     return [b.bitcast(b.cast(part, narrow), kind) for part in parts]
 
@@ -160,7 +165,7 @@ def _words(b: Builder, elements: Sequence[Value]) -> list[Value]:
     for at in range(0, len(elements), n):
         word: Value = b.const(0, UINT32)
         for k, each in enumerate(elements[at : at + n]):
-            part = b.cast(b.bitcast(each, narrow), UINT32)
+            part = b.cast(each if kind is BOOL else b.bitcast(each, narrow), UINT32)
             word = b.compute("or", word, b.compute("shl", part, b.const(k * kind.bits, UINT32)))
         found.append(word)
     return found

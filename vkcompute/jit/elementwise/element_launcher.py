@@ -27,7 +27,7 @@ from vkcompute.jit.elementwise.dispatch import (
     window,
     windows,
 )
-from vkcompute.jit.elementwise.program import MOST_COST, Body, Formula, Program, Programs, cost, memory_type, result
+from vkcompute.jit.elementwise.program import MOST_COST, Body, Formula, Program, Programs, cost, result
 from vkcompute.jit.elementwise.sharded import by_device, joined
 from vkcompute.jit.frontend.intrinsics import INTRINSICS
 from vkcompute.jit.launching.launcher import is_exact, kind_of, pushed
@@ -215,10 +215,8 @@ def _block_program(
         dtypes = wanted or tuple([body.number(c, column[0]).name for column in columns])
         for dtype, column in zip(dtypes, columns, strict=True):
             kind = SCALARS[dtype]
-            out = BlockAccess(c.function, "out", memory_type(kind), block, is_result=True)
-            out.store(
-                c.builder, number, [c.builder.cast(body.typed(c, each, kind).value, out.element) for each in column]
-            )
+            out = BlockAccess(c.function, "out", kind, block, is_result=True)
+            out.store(c.builder, number, [body.typed(c, each, kind).value for each in column])
     return Program(c, dtypes, single, block.size)
 
 

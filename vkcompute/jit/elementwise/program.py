@@ -164,7 +164,7 @@ class Body:
         for at, each in enumerate(self._signature):
             if type(each) is tuple and all(next(masks)):
                 element = SCALARS[np.dtype(each[0]).name]
-                access = BlockAccess(c.function, names[at], memory_type(element), block)
+                access = BlockAccess(c.function, names[at], element, block)
                 found.append(partial(_block, c, access, element))
                 continue
             repeated = argument(c, names[at], at, each)
@@ -217,7 +217,7 @@ class Body:
 
 
 def _block(c: Compiler, access: BlockAccess, element: Scalar, number: Value) -> list[Number]:
-    return [Number(c.builder.cast(each, element), Kind(element)) for each in access.load(c.builder, number)]
+    return [Number(each, Kind(element)) for each in access.load(c.builder, number)]
 
 
 def _repeated(c: Compiler, given: Any, n: int, _: Value) -> list[Any]:
