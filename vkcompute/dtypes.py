@@ -20,7 +20,8 @@ class DType:
         name: numpy's name.
         numpy: the numpy dtype, native byte order.
         element: numpy's name of the scalar type that a kernel's binding declares for such elements.
-        features: Vulkan feature names that a kernel with elements of this type needs.
+        features: Vulkan feature names that a kernel with elements of this type needs; none for bools, which kernels in
+            Python access by words where they must.
     """
 
     name: str
@@ -34,7 +35,7 @@ def _row(name: str, *features: str, element: str = "") -> DType:
 
 
 TABLE: tuple[DType, ...] = (
-    _row("bool", "shaderInt8", "storageBuffer8BitAccess", element="uint8"),
+    _row("bool", element="uint8"),
     _row("int8", "shaderInt8", "storageBuffer8BitAccess"),
     _row("int16", "shaderInt16", "storageBuffer16BitAccess"),
     _row("int32"),

@@ -60,8 +60,10 @@ REFUSED: dict[str, Callable[[Made], Any]] = {
 def test_the_builder_refuses(made: Made, message: str) -> None:
     with pytest.raises(ir.IrError, match=message):
         REFUSED[message](made)
-    with pytest.raises(TypeError, match="memory holds numbers"):
-        made.function.buffer("flags", ir.BOOL)
+    with pytest.raises(TypeError, match="bools are accessed one by one; got 4 lanes"):
+        made.function.buffer("flags", ir.BOOL, lanes=4)
+    with pytest.raises(ir.IrError, match="of numbers only"):
+        made.b.length(made.function.buffer("flags", ir.BOOL))
     with pytest.raises(TypeError, match="4 or 8 bytes"):
         made.function.push("small", ir.INT16)
 

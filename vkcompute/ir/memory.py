@@ -13,6 +13,7 @@ class Memory:
     """An array in a buffer, in workgroup memory, or private to an invocation.
 
     Attributes:
+        element: the type of the elements; a bool takes a byte of a buffer (ir/bools.py).
         length: elements of workgroup or private memory; None for a buffer, whose length is known at run time only.
         binding: descriptor set and binding of a buffer; None for set 0 and the buffer's position in the function.
         lanes: adjacent elements that an index selects together, as a vector; 1 for a scalar.
@@ -21,7 +22,7 @@ class Memory:
             element before it reads it, in each iteration.
 
     Raises:
-        TypeError: the element type is bool, which has no layout in memory, or no texel has this type.
+        TypeError: a vector of bools, or no texel has this type.
     """
 
     name: str
@@ -33,8 +34,8 @@ class Memory:
     private: bool = False
 
     def __post_init__(self) -> None:
-        if self.element.kind == "b":
-            raise TypeError(f"{self.name}: memory holds numbers; got {self.element}; store a bool as uint8")
+        if self.element.kind == "b" and self.lanes > 1:
+            raise TypeError(f"{self.name}: bools are accessed one by one; got {self.lanes} lanes; pack them in words")
         if self.texels and (self.element is not UINT32 or self.lanes != 4):
             raise TypeError(f"{self.name}: a texel is a vector of four uint32; got {self.lanes} of {self.element}")
 

@@ -156,7 +156,8 @@ def _is_index(kind: Type) -> bool:
 def _length(operation: Operation, operands: list[Type], memory: Any) -> Type:
     _demand(isinstance(memory, Memory), operation.name, operands, f"works on a memory, not {memory!r}")
     _demand(not operands, operation.name, operands, "takes no index")
-    _demand(not memory.texels, operation.name, [memory.type], "knows storage buffers and workgroup memory only")
+    counted = not memory.texels and memory.element is not BOOL
+    _demand(counted, operation.name, [memory.type], "knows storage buffers and workgroup memory of numbers only")
     return UINT32
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from vkcompute.ir.array_fills import expand_fills
+from vkcompute.ir.bools import expand_bools
 from vkcompute.ir.branch_folding import fold_branches
 from vkcompute.ir.common_subexpressions import eliminate_common_subexpressions
 from vkcompute.ir.dead_code import eliminate_dead_code
@@ -42,7 +43,7 @@ def optimize(function: Function) -> Function:
 
 def lower(function: Function, target: Target = ANY) -> bytes:
     """The SPIR-V 1.3 module of a valid function; its entry point is "main"."""
-    return to_spirv(run(LEGALIZATIONS, function), target)
+    return to_spirv(expand_bools(run(LEGALIZATIONS, function), target), target)
 
 
 def run(passes: tuple[Pass, ...], function: Function) -> Function:

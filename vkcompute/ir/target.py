@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The properties of a device that lowering depends on; the default is right on all devices.
+    """The properties of a device that lowering depends on.
 
     Attributes:
         keeps_loop_results: True if the compiler keeps a loop's result that is the same value at all breaks. Others get
@@ -16,13 +16,15 @@ class Target:
             uniform buffer, which is bound last.
         max_storage_buffers: the most storage buffers that a kernel may bind; None for no limit.
         cuts_loops: True if the driver ends loops early, and a kernel may need one more buffer to detect that.
+        byte_storage: True if kernels can load and store single bytes. Others access bools by words (ir/bools.py).
     """
 
     keeps_loop_results: bool = False
     max_push_nbytes: int = 128
     max_storage_buffers: int | None = None
     cuts_loops: bool = False
+    byte_storage: bool = True
 
 
 ANY = Target()
-"""The target of modules that run on any device."""
+"""The target of modules that run on any device with the features that their types need."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from vkcompute import ir
 from vkcompute.errors import KernelError
-from vkcompute.ir import BOOL, FLOAT32, FLOAT64, INT32, SCALARS, UINT8, UINT32, Scalar
+from vkcompute.ir import BOOL, FLOAT32, FLOAT64, INT32, SCALARS, UINT32, Scalar
 from vkcompute.ir.target import ANY
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.memory import OFFSET
@@ -110,8 +110,7 @@ def argument(compiler: Compiler, name: str, position: int, given: Any) -> ArrayV
     function = compiler.function
     if type(given) is tuple:
         element = SCALARS[np.dtype(given[0]).name]
-        memory = function.buffer(name, UINT8 if element is BOOL else element)
-        return ArrayValue(name, position, element, given[1], memory, strided=len(given) > 2)
+        return ArrayValue(name, position, element, given[1], function.buffer(name, element), strided=len(given) > 2)
     if given is float:
         return Number(function.push(name, compiler.real), Kind(compiler.real, True))
     if given is int or isinstance(given, str):

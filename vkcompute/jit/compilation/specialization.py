@@ -34,13 +34,14 @@ class Specialization:
         pushes: the sources of the push constants, in order: (argument; axis, VALUE, TRUTH or SIZE; for a view also
             OFFSET, the index of its first element, or STRIDE + axis).
         first: the argument whose shape gives the default grid: the first array that is assigned to.
-        linear: the same, if it has at most one axis and the module writes no array before it.
+        linear: the same, if it has at most one axis and no bools in words, and the module writes no array before it.
         local_size: invocations per workgroup.
         features: Vulkan features that its atomic operations on floats need.
         sites: the places that report; if there are any, the buffer for reports is bound after the arrays.
         limits: (index of a push constant, dtype) for each int argument that must fit a narrower type.
         tables: the constant tables, bound after the arrays.
         strided: (index of the array, of the push constant with its OFFSET) for each array that may be any view.
+        in_words: indices of the arrays of bools whose bytes are accessed by words.
         dtypes: names of the dtypes of the results, of a function of elements.
         single: True if that function returns a number, False for a tuple of numbers.
         block: the number of elements that an invocation computes, of a function of elements.
@@ -60,6 +61,7 @@ class Specialization:
     sites: tuple[Site, ...] = ()
     limits: tuple[tuple[int, str], ...] = ()
     strided: tuple[tuple[int, int], ...] = ()
+    in_words: tuple[int, ...] = ()
     tables: tuple[Table, ...] = ()
     dtypes: tuple[str, ...] = ()
     single: bool = True
@@ -89,21 +91,24 @@ def specialize(definition: Definition, signature: Signature, options: CompileOpt
             for n, each in enumerate(signature)
             if type(each) is not tuple
         ]
-        linear = first if first == min(compiler.written, default=None) else None
         arrays = [n for n, each in enumerate(signature) if type(each) is tuple]
-        pushes = (*scalars, *compiler.extents)
+        pushes, in_words = (*scalars, *compiler.extents), ir.bools_in_words(built, options.target)
+        linear = first if first is not None and first == min(compiler.written) and signature[first][1] < 2 else None
+        if linear is not None and arrays.index(linear) in in_words:
+            linear = None
         return Specialization(
             ir.lower(built, options.target),
             compiler.captured.all(),
             iterations_of(built),
             pushes,
             first,
-            linear if linear is not None and signature[linear][1] < 2 else None,
+            linear,
             built.local_size,
             tuple(sorted(ir.float_atomics(built))),
             tuple(compiler.reports.sites if compiler.reports is not None else ()),
             tuple(sorted(compiler.limits)),
             tuple([(arrays.index(n), at) for at, (n, what) in enumerate(pushes) if what == OFFSET]),
+            in_words,
             tuple(compiler.tables),
             n_ids=n_ids,
             array_bindings=built.array_bindings,

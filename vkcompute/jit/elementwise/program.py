@@ -13,7 +13,7 @@ import numpy as np
 
 from vkcompute import ir
 from vkcompute.errors import KernelError, hides_calls
-from vkcompute.ir import BOOL, SCALARS, UINT8, UINT32, Scalar, Value
+from vkcompute.ir import SCALARS, UINT32, Scalar, Value
 from vkcompute.ir.function import walk
 from vkcompute.jit.compilation.build import Signature, argument, optimized
 from vkcompute.jit.compilation.cache import Specializations
@@ -75,7 +75,8 @@ class Programs:
         captured = program.compiler.captured.all(without=known())  # the namespace of expressions does not change
         iterations, described = iterations_of(function), program._asdict()
         limits = tuple(sorted(described.pop("compiler").limits))
-        described |= {"limits": limits, "array_bindings": function.array_bindings}
+        in_words = ir.bools_in_words(function, options.target)
+        described |= {"limits": limits, "array_bindings": function.array_bindings, "in_words": in_words}
         return Specialization(ir.lower(function, options.target), captured, iterations, **described)
 
 
@@ -224,15 +225,10 @@ def _repeated(c: Compiler, given: Any, n: int, _: Value) -> list[Any]:
     return [c.load(given, c.builder.const(0, UINT32)) if isinstance(given, ArrayValue) else given] * n
 
 
-def memory_type(element: Scalar) -> Scalar:
-    """Returns the type of elements in memory."""
-    return UINT8 if element is BOOL else element
-
-
 def result(c: Compiler, dtype: str) -> ArrayValue:
     """Declares the next binding, for a result."""
     element = SCALARS[dtype]
-    return ArrayValue("out", -1, element, 1, c.function.buffer("out", memory_type(element)))
+    return ArrayValue("out", -1, element, 1, c.function.buffer("out", element))
 
 
 def cost(function: ir.Function) -> float:

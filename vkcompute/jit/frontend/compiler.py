@@ -18,7 +18,7 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from vkcompute.errors import KernelError
-from vkcompute.ir import BOOL, SCALARS, UINT8, Constant, Value
+from vkcompute.ir import BOOL, SCALARS, Constant, Value
 from vkcompute.jit.frontend.captured import Table, suggestion
 from vkcompute.jit.frontend.context import Frame
 from vkcompute.jit.frontend.control import RESULT, RETURNED, Build, ControlFlow, LoopEdges
@@ -245,7 +245,7 @@ class Compiler(ControlFlow):
         """Returns a constant table, with a buffer of its own."""
         if table not in self.tables:
             element = SCALARS[table.array.dtype.name]
-            memory = self.function.buffer(name, UINT8 if element is BOOL else element)
+            memory = self.function.buffer(name, element)
             shape = table.array.shape
             self.tables[table] = ArrayValue(name, -1, element, len(shape), memory, shape, constant=True)
         return self.tables[table]

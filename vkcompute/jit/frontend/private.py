@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from vkcompute.ir import BOOL, INT32, UINT32, Memory, Scalar, Value
+from vkcompute.ir import INT32, Memory, Scalar, Value
 from vkcompute.jit.frontend.context import LOOP
 from vkcompute.jit.frontend.memory import MemoryAccess
 from vkcompute.jit.frontend.source import UnsupportedError
@@ -50,7 +50,7 @@ class PrivateArrays(MemoryAccess):
             )
         found = self._private.get(origin)
         if found is None or (found.element, found.shape, found.item) != (element, shape, item):
-            memory = Memory(name, UINT32 if element is BOOL else element, math.prod(shape), private=True)
+            memory = Memory(name, element, math.prod(shape), private=True)
             made = ArrayValue(name, -1, element, len(shape), memory, shape, item=item, origin=origin)
             found = self._private[origin] = made
         return found

@@ -69,7 +69,7 @@ class ArrayValue:
 
     Attributes:
         position: index of the kernel's parameter; -1 for other arrays.
-        element: type of the elements; bools are stored as uint8.
+        element: type of the elements.
         shape: shape of a shared or private array; None for an argument, whose shape is a launch parameter.
         strided: True for an array that may be any view: its offset and strides are launch parameters.
         constant: True for a table from outside of the kernel.

@@ -37,6 +37,7 @@ class _Arguments(NamedTuple):
     limits: tuple[tuple[int, str], ...]
     strided: tuple[tuple[int, int], ...]
     array_bindings: ir.ArrayBindings | None
+    in_words: tuple[int, ...]
     elementwise: bool
 
 
@@ -44,7 +45,7 @@ def on_device(
     runtime: Runtime, name: str, found: Specialization, make: Callable[[], ir.Function]
 ) -> tuple[AnyKernel, Loops | None]:
     """Returns the kernel of a specialization, and its loops; `make` gives the function that it was lowered from."""
-    arguments = _Arguments(found.limits, found.strided, found.array_bindings, bool(found.dtypes))
+    arguments = _Arguments(found.limits, found.strided, found.array_bindings, found.in_words, bool(found.dtypes))
 
     def loaded() -> tuple[AnyKernel, Loops | None]:
         kernel = _kernel(runtime, name, found.spirv, arguments)
@@ -56,11 +57,11 @@ def on_device(
 def _kernel(runtime: Runtime, name: str, spirv: bytes, arguments: _Arguments) -> AnyKernel:
     """Makes a kernel; the signature has checked its types, and memory may hold the bits of floats as integers."""
     loaded = program.load(spirv, name=name)
-    limits, strided, array_bindings, elementwise = arguments
+    limits, strided, array_bindings, in_words, elementwise = arguments
     if array_bindings is not None or is_spilled(loaded):
-        made: AnyKernel = SpillingKernel(runtime, loaded, array_bindings, strided, elementwise=elementwise)
+        made: AnyKernel = SpillingKernel(runtime, loaded, array_bindings, strided, in_words, elementwise=elementwise)
     else:
-        made = Kernel(runtime, loaded, (), check_types=False, strided=strided)
+        made = Kernel(runtime, loaded, (), check_types=False, strided=strided, in_words=in_words)
     made.push.restrict(limits)
     return made
 

@@ -42,6 +42,7 @@ class SpillingKernel:
     Args:
         array_bindings: those of the arrays, unless each has one of its own.
         strided: (index of the array, of the parameter with the index of its first element) for each that may be a view.
+        in_words: indices of the bindings whose bytes it accesses by words.
         elementwise: True if each invocation reads an element before it writes it, and none that another writes.
 
     Attributes:
@@ -56,6 +57,7 @@ class SpillingKernel:
         program: Program,
         array_bindings: ArrayBindings | None,
         strided: Sequence[tuple[int, int]],
+        in_words: tuple[int, ...] = (),
         *,
         elementwise: bool = False,
     ) -> None:
@@ -73,7 +75,7 @@ class SpillingKernel:
         bound = tuple([(owners.index(at), push) for at, push in self._views])
         if splits:
             self._check_number(runtime, program.name, len(owners) + len(self._packs) + n_more)
-        self._kernel = Kernel(runtime, program, (), check_types=False, strided=bound)
+        self._kernel = Kernel(runtime, program, (), check_types=False, strided=bound, in_words=in_words)
         self.runtime, self.name, self.local_size = runtime, self._kernel.name, self._kernel.local_size
         self._block, self.push = block, self._kernel.push
         if block is not None:

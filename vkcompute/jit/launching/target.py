@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from vkcompute.core.quirks import quirks_of
+from vkcompute.dtypes import BY_NUMPY
 from vkcompute.ir import Target
 from vkcompute.runtime.memory.context import cached
 from vkcompute.runtime.runtime import Runtime
@@ -26,4 +29,5 @@ def _target(runtime: Runtime) -> Target:
         max_push_nbytes=limits["maxPushConstantsSize"],
         max_storage_buffers=most,
         cuts_loops=quirks.max_loop_iterations is not None,
+        byte_storage=runtime.device.features.issuperset(BY_NUMPY[np.dtype(np.uint8)].features),
     )

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute.ir import BOOL, SCALARS, UINT8, Scalar
+from vkcompute.ir import SCALARS, Scalar
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.intrinsics import intrinsic
 from vkcompute.jit.frontend.source import UnsupportedError
@@ -31,7 +31,7 @@ def _shared(c: Compiler, shape: Any, dtype: Any) -> ArrayValue:
             "calls; make the array there, and pass it on"
         )
     element, lengths = layout(shape, dtype, "shared")
-    memory = c.function.shared(assigned_name(c, "shared"), UINT8 if element is BOOL else element, math.prod(lengths))
+    memory = c.function.shared(assigned_name(c, "shared"), element, math.prod(lengths))
     return ArrayValue(memory.name, -1, element, len(lengths), memory, lengths)
 
 

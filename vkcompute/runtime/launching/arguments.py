@@ -17,17 +17,27 @@ from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.context import Context
 from vkcompute.spirv.interface import Binding
 
+_WORD_BYTES = 4
 Bound = tuple[Buffer, int, int]
 """the range of a binding: (buffer, offset in it, nbytes)"""
 
 
 def bound_range(
-    kernel: str, runtime: Context, binding: Binding, array: Any, *, check_type: bool, strided: bool = False
+    kernel: str,
+    runtime: Context,
+    binding: Binding,
+    array: Any,
+    *,
+    check_type: bool,
+    strided: bool = False,
+    in_words: bool = False,
 ) -> Bound:
     """Checks an array for a binding of a kernel, and returns the range to bind.
 
     Args:
         strided: True if the kernel takes a view: its strides, and the offset in the range, as `first_index` gives it.
+        in_words: True if the kernel accesses bytes by words: whole words are bound, which it leaves as they are but
+            for the bytes of the array.
 
     Raises:
         TypeError: not an array, or one of another dtype than the binding's.
@@ -41,13 +51,16 @@ def bound_range(
     if array.runtime is not runtime:
         raise ValueError(f"{where}: the array belongs to another runtime ({array.runtime.device}); copy it here")
     if strided:
-        return _view_range(where, device, binding, array)
+        return _view_range(where, device, binding, array, in_words)
     if not array.contiguous:
         raise ValueError(f"{where} takes a contiguous array; its strides are {array.strides}; pass a .copy()")
     if check_type:
         _check_element(where, binding, array)
-    nbytes = _bound_bytes(where, binding, array)
     largest, align = _limits(device, binding)
+    if in_words:
+        nbytes, align = _round_up(max(array.nbytes, 1)), max(align, _WORD_BYTES)
+    else:
+        nbytes = _bound_bytes(where, binding, array)
     if nbytes > largest:
         raise _too_large(where, nbytes, device, largest)
     if (buffer.offset + array.offset) % align:
@@ -58,7 +71,7 @@ def bound_range(
     return buffer, array.offset, nbytes
 
 
-def _view_range(where: str, device: Device, binding: Binding, array: Array) -> Bound:
+def _view_range(where: str, device: Device, binding: Binding, array: Array, in_words: bool) -> Bound:
     """Returns the range of a view from the last aligned byte before its elements."""
     if binding.writes and array.is_broadcast:
         raise ValueError(
@@ -67,15 +80,31 @@ def _view_range(where: str, device: Device, binding: Binding, array: Array) -> B
         )
     _, low, high = array.span
     start = low - binding_slack(array)
+    high = _round_up(high) if in_words else high
     largest = device.max_binding_bytes
     if high - start > largest:
         raise _too_large(where, high - start, device, largest)
     return array.buffer, start, high - start
 
 
-def _view_align(array: Array) -> int:
+def whole_words(span: Bound) -> Bound:
+    """The range of whole words that contains a range (buffer, start, stop); it may end in the buffer's padding."""
+    buffer, start, stop = span
+    return buffer, start // _WORD_BYTES * _WORD_BYTES, _round_up(stop)
+
+
+def _round_up(nbytes: int) -> int:
+    return -(-nbytes // _WORD_BYTES) * _WORD_BYTES
+
+
+def _align(array: Array) -> int:
+    """The alignment of what kernels in Python bind: blocks of narrow elements are words, on every device."""
     align: int = array.runtime.device.physical.limits["minStorageBufferOffsetAlignment"]
-    return max(align, array.dtype.itemsize)  # both are powers of two
+    return max(align, _WORD_BYTES)
+
+
+def _view_align(array: Array) -> int:
+    return max(_align(array), array.dtype.itemsize)  # both are powers of two
 
 
 def _too_large(where: str, nbytes: int, device: Device, largest: int) -> ValueError:
@@ -88,8 +117,7 @@ def needs_strides(array: Array) -> bool:
     Raises:
         ValueError: its elements are not at multiples of their size, as in a `view` of bytes with another dtype.
     """
-    align = array.runtime.device.physical.limits["minStorageBufferOffsetAlignment"]
-    if array.contiguous and not (array.buffer.offset + array.offset) % align:
+    if array.contiguous and not (array.buffer.offset + array.offset) % _align(array):
         return False
     itemsize = array.dtype.itemsize
     if array.offset % itemsize or any(step % itemsize for step in array.strides):

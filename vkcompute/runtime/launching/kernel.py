@@ -8,7 +8,7 @@ from typing import Any, cast
 from vkcompute.core.buffer import Buffer
 from vkcompute.core.descriptors import DescriptorSets
 from vkcompute.core.memory import Block
-from vkcompute.runtime.launching.arguments import Bound, bound_range, first_index
+from vkcompute.runtime.launching.arguments import Bound, bound_range, first_index, whole_words
 from vkcompute.runtime.launching.compiled_program import KINDS, CompiledProgram
 from vkcompute.runtime.launching.grid import Grids
 from vkcompute.runtime.launching.launch_config import DEFAULT, Launchable, LaunchConfig, take_keywords
@@ -39,9 +39,12 @@ class Kernel(Launchable):
         program: handles of the pipeline and of its layout, and the number of descriptor sets.
         costs: of its launches.
         strided: index of each array that may be any view -> the push constant with the index of its first element.
+        in_words: indices of the arrays whose bytes it accesses by words.
+        shares_words: True if it writes bytes of words whose other bytes may belong to other arrays.
         kinds: the supported kinds of bindings.
 
-    `launch`, `packed`, `bound`, `sets`, `program`, `push`, `costs` and `strided` are internal and may change.
+    `launch`, `packed`, `bound`, `ranges`, `sets`, `program`, `push`, `costs`, `strided`, `in_words` and `shares_words`
+    are internal and may change.
     """
 
     kinds: tuple[str, ...] = KINDS
@@ -54,11 +57,12 @@ class Kernel(Launchable):
         *,
         check_types: bool = True,
         strided: Sequence[tuple[int, int]] = (),
+        in_words: tuple[int, ...] = (),
     ) -> None:
         interface = program.interface
         device = runtime.device
         self.runtime, self.name, self.bindings = runtime, program.name, interface.bindings
-        self._check_types, self.strided = check_types, dict(strided)
+        self._check_types, self.strided, self.in_words = check_types, dict(strided), in_words
         limit_s = runtime.scheduler.submit_limit_s
         compiled = CompiledProgram(device, program, special, self.kinds, divided=limit_s is not None)
         self._compiled, self.local_size = compiled, compiled.local_size
@@ -68,6 +72,7 @@ class Kernel(Launchable):
         self.n_arrays = len(self.bindings)
         self.writes = [i for i, binding in enumerate(self.bindings) if binding.writes]
         self.reads = [i for i, binding in enumerate(self.bindings) if binding.reads]
+        self.shares_words = not set(in_words).isdisjoint(self.writes)
         self._grids = Grids(self.name, device, self.local_size, self.bindings)
         self._plans, self._plan_key = runtime.plans, object()  # the cache must not keep the kernel alive
 
@@ -125,8 +130,10 @@ class Kernel(Launchable):
             chosen = self.grid(arrays, grid)
             cost = self.costs.of(chosen)
         push = self.packed(args[self.n_arrays :], named)
-        writes = [arrays[i].span for i in self.writes]
-        reads = [arrays[i].span for i in self.reads]
+        if self.shares_words:
+            writes, reads = self.ranges(arrays)
+        else:
+            writes, reads = [arrays[i].span for i in self.writes], [arrays[i].span for i in self.reads]
         return (*self.program, sets.handles, push, len(push), chosen), writes, reads, (self, sets, cost)
 
     def _record(
@@ -191,12 +198,23 @@ class Kernel(Launchable):
         if len(arrays) < self.n_arrays:
             names = ", ".join(binding.name or f"binding {binding.binding}" for binding in self.bindings)
             raise TypeError(f"{self.name} takes {self.n_arrays} arrays ({names}); got {len(arrays)}")
-        return [
-            bound_range(
-                self.name, self.runtime, binding, array, check_type=self._check_types, strided=at in self.strided
+        found = []
+        for at, (binding, array) in enumerate(zip(self.bindings, arrays, strict=True)):
+            strided, in_words = at in self.strided, at in self.in_words
+            types = self._check_types
+            found.append(
+                bound_range(
+                    self.name, self.runtime, binding, array, check_type=types, strided=strided, in_words=in_words
+                )
             )
-            for at, (binding, array) in enumerate(zip(self.bindings, arrays, strict=True))
-        ]
+        return found
+
+    def ranges(self, arrays: Sequence[Any]) -> tuple[list[Range], list[Range]]:
+        """The bytes that a launch writes and reads; of arrays whose words it shares with others, whole words."""
+        spans = [array.span for array in arrays]
+        for i in self.in_words if self.shares_words else ():
+            spans[i] = whole_words(spans[i])
+        return [spans[i] for i in self.writes], [spans[i] for i in self.reads]
 
     def sets(self, ranges: Sequence[tuple[Block, int, int]]) -> DescriptorSets:
         """Makes descriptor sets for ranges (block, offset in it, nbytes). Requires the device's lock."""
@@ -254,9 +272,7 @@ class DeferredDispatch(Task):
                 # Temporaries are checked as separate buffers, before they share memory.
                 base, start, _ = resolve((buffer, offset, offset), buffer_map)
                 ranges.append((base.block, base.offset + start, nbytes))
-            writes, reads = (
-                [resolve(arrays[i].span, buffer_map) for i in which] for which in (kernel.writes, kernel.reads)
-            )
+            writes, reads = ([resolve(each, buffer_map) for each in ranges] for ranges in kernel.ranges(arrays))
             bindings[key] = kernel.sets(ranges), writes, reads
         sets, writes, reads = bindings[key]
         push = kernel.packed(self._values, {})
