@@ -39,6 +39,7 @@ BENCHMARKS = (
     "overlap",
     "devices",
     "python_kernels",
+    "algorithms",
     "kompute",
 )
 Results = list[tuple[Case, list[Row]]]

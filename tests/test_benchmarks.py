@@ -46,7 +46,17 @@ def _run(*options: str, **env: str) -> subprocess.CompletedProcess[str]:
 
 
 # Of one device; the programs of Kompute, and of two devices, have runs of their own.
-_MEASURED = "multiply", "launch", "scheduling", "start", "logistic", "streaming", "overlap", "python_kernels"
+_MEASURED = (
+    "multiply",
+    "launch",
+    "scheduling",
+    "start",
+    "logistic",
+    "streaming",
+    "overlap",
+    "python_kernels",
+    "algorithms",
+)
 
 
 @pytest.fixture(scope="module")

@@ -42,10 +42,11 @@ def test_sorts(gpu: vc.Runtime, dtype: str, data: Any, shape: tuple[int, ...], s
         np.testing.assert_array_equal(bits(found), bits(np.take_along_axis(x, expected, axis)))
 
 
-@pytest.mark.parametrize("on_cpu", [True, False])
+@pytest.mark.parametrize("parts", ["of a GPU", "short", "long"])
 @pytest.mark.parametrize("n", [1, 2, 63, 64, 65, 256, 257, 1023, 1024, 1025, 5000])
-def test_lengths_where_methods_change(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch, n: int, on_cpu: bool) -> None:
-    monkeypatch.setattr(radix, "is_cpu", lambda runtime: on_cpu)
+def test_lengths_where_methods_change(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch, n: int, parts: str) -> None:
+    monkeypatch.setattr(radix, "is_cpu", lambda runtime: parts != "of a GPU")
+    monkeypatch.setattr(radix, "part_length", lambda n, longest: longest if parts == "long" else 32)
     x = np.random.default_rng(n).integers(-(2**31), 2**31, (3, n)).astype(np.int32)
     x[1] %= 3
     np.testing.assert_array_equal(argsort(gpu.array(x)).numpy(), np.argsort(x, kind="stable"))

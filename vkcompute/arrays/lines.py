@@ -22,6 +22,7 @@ from vkcompute.runtime.memory.context import Context
 LOCAL_SIZE = 64
 _MOST_ITEMS = 2**31 - 2**16
 """IDs of whole workgroups, in a wrapped grid too, do not exceed int32."""
+_CPU_PARTS, _SHORTEST_PART = 512, 32
 _identity = Elementwise("x")
 
 
@@ -96,6 +97,11 @@ def index_dtype(runtime: Context) -> np.dtype[Any]:
 def is_cpu(runtime: Context) -> bool:
     """True if the device is a CPU: few invocations, each with much work, are fastest there."""
     return runtime.device.physical.kind == "cpu"
+
+
+def part_length(n: int, longest: int) -> int:
+    """Returns the number of elements that an invocation on a CPU takes of `n`: few enough that all lanes have work."""
+    return min(longest, max(_SHORTEST_PART, n // _CPU_PARTS))
 
 
 def launch(chosen: PythonKernel, n_items: int, *args: Any) -> Any:

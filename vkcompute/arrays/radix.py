@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from vkcompute.arrays.gather import gather
-from vkcompute.arrays.lines import Lines, converted, count_up, flat, is_cpu, launch
+from vkcompute.arrays.lines import Lines, converted, count_up, flat, is_cpu, launch, part_length
 from vkcompute.arrays.scans import cumulative
 from vkcompute.jit.kernel import kernel
 from vkcompute.jit.library.ids import global_id
@@ -181,7 +181,7 @@ def _sorted_short(keys: Array, n_bits: int, n_rows: int, n: int, order: Array | 
 
 def _sorted_long(keys: Array, n_bits: int, n_rows: int, n: int, order: Array | None) -> Array:
     runtime = keys.runtime
-    length, digit_bits = (1024, 8 if n > 4 * SHORT else 4) if is_cpu(runtime) else (32, 4)
+    length, digit_bits = (part_length(n_rows * n, 1024), 8 if n > 4 * SHORT else 4) if is_cpu(runtime) else (32, 4)
     n_parts, n_digits = -(-n // length), 1 << digit_bits
     n_items = n_rows * n_parts
     layout = n_items, n, n_parts, length, n_digits

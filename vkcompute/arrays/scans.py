@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from vkcompute.arrays.lines import Lines, axis_of, contiguous, index_dtype, is_cpu, launch, lines_along
+from vkcompute.arrays.lines import Lines, axis_of, contiguous, index_dtype, is_cpu, launch, lines_along, part_length
 from vkcompute.dtypes import lookup
 from vkcompute.jit.kernel import PythonKernel, kernel
 from vkcompute.jit.library.ids import global_id
@@ -145,14 +145,13 @@ def cumulative(
     if include_initial and out.size:
         first = out[(slice(None),) * at + (slice(0, 1),)]
         initial = _initial(operation, found)
-        out.fill(initial) if not x.size else first.copy_from(_filled(x.runtime, first.shape, found, initial))
+        if not x.size or first.contiguous:
+            (first if x.size else out).fill(initial)
+        else:
+            first.copy_from(temporary(x.runtime, first.shape, found).fill(initial))
     if x.size:
         _scan(operation, contiguous(x), out, lines_along(x.shape, at), n_before)
     return out
-
-
-def _filled(runtime: Context, shape: tuple[int, ...], dtype: np.dtype[Any], value: Any) -> Array:
-    return temporary(runtime, shape, dtype).fill(value)
 
 
 def _initial(operation: str, dtype: np.dtype[Any]) -> Any:
@@ -168,7 +167,7 @@ def _initial(operation: str, dtype: np.dtype[Any]) -> Any:
 def _scan(operation: str, x: Array, out: Array, lines: Lines, n_before: int = 0) -> None:
     """Scans contiguous lines into others, which have `n_before` elements before the first result."""
     kernels, (n_rows, n, n_columns) = _kernels(operation), lines
-    length = _CPU_PART if is_cpu(x.runtime) else _GPU_PART
+    length = part_length(n_rows * n * n_columns, _CPU_PART) if is_cpu(x.runtime) else _GPU_PART
     n_parts = -(-n // length)
     n_items = n_rows * n_parts * n_columns
     wide = np.dtype(np.float32) if out.dtype == np.float16 else out.dtype

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from vkcompute.arrays.gather import gather
-from vkcompute.arrays.lines import Lines, converted, copy_into, count_up, flat, index_dtype, is_cpu, launch
+from vkcompute.arrays.lines import Lines, converted, copy_into, count_up, flat, index_dtype, is_cpu, launch, part_length
 from vkcompute.arrays.radix import sort_rows, words_of
 from vkcompute.jit.elementwise.reduction import reduce
 from vkcompute.jit.kernel import kernel
@@ -103,7 +103,7 @@ def scatter_add(x: Array, at: Array, lines: Lines, values: Array) -> None:
 
 def _add_sorted(x: Array, keys: Array, order: Array, values: Array, lines: Lines) -> None:
     """Adds the values in this order, in which their keys are sorted."""
-    length = _CPU_PART if is_cpu(x.runtime) else _GPU_PART
+    length = part_length(keys.size, _CPU_PART) if is_cpu(x.runtime) else _GPU_PART
     n_parts = -(-keys.size // length)
     is_last = n_parts == 1
     n_lines = lines.n_rows * lines.n_columns

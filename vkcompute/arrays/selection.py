@@ -11,7 +11,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from vkcompute.arrays.gather import gather, take, words
-from vkcompute.arrays.lines import Lines, axis_of, contiguous, copy_into, flat, index_dtype, is_cpu, launch, lines_along
+from vkcompute.arrays.lines import (
+    Lines,
+    axis_of,
+    contiguous,
+    copy_into,
+    flat,
+    index_dtype,
+    is_cpu,
+    launch,
+    lines_along,
+    part_length,
+)
 from vkcompute.arrays.scans import cumulative
 from vkcompute.arrays.search import searchsorted
 from vkcompute.jit.compilation.arguments import MOST_ELEMENTS
@@ -99,7 +110,7 @@ class Selected:
 
     def __init__(self, mask: Array) -> None:
         self._mask, self.count = flat(mask), 0
-        self._length = _CPU_PART if is_cpu(mask.runtime) else _GPU_PART
+        self._length = part_length(mask.size, _CPU_PART) if is_cpu(mask.runtime) else _GPU_PART
         self._n_parts = -(-mask.size // self._length)
         if mask.size:
             counts = temporary(mask.runtime, self._n_parts, np.int32)

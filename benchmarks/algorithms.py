@@ -1,0 +1,103 @@
+"""Algorithms on arrays that are resident on the device, compared with NumPy's: scans, selection, sorting."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+from context import Cases, Context, count_of
+from measure import Case, HostArray, Local
+from peers.work import Blocking
+
+import vkcompute as vc
+from vkcompute.arrays import indexing, scans, selection, sorting
+
+TITLE = "algorithms on arrays"
+
+
+def cases(context: Context) -> Cases:
+    """Each algorithm on float32; masks where the device has bools."""
+    full = context.sizes.small >= 1 << 20
+    n, m = (10_000_000, 1_000_000) if full else (5000, 3000)
+    x, few = _random(n), _random(m)
+    at = np.random.default_rng(1).integers(0, n, m, np.int32)
+    yield _case(context, "cumsum", n, partial(np.cumsum, dtype=np.float32), _summed, x, exact=_exact)
+    if "shaderInt8" in context.runtime.device.features:
+        yield _case(context, "mask", n, lambda x, mask: x[mask], selection.masked, x, x > 0.5)
+        yield _case(context, "nonzero", n, lambda mask: np.nonzero(mask)[0], selection.flatnonzero, x > 0.5)
+    yield _case(context, "take", m, lambda x, at: x[at], indexing.get, x, at)
+    yield _case(context, "sort", m, np.sort, sorting.sort, few)
+    yield _case(context, "argsort", m, partial(np.argsort, kind="stable"), sorting.argsort, few)
+    yield _case(context, "unique", m, np.unique, lambda x: sorting.unique(x).values, few)
+
+
+def _summed(x: Any) -> Any:
+    return scans.cumulative(x, "sum", 0)
+
+
+def _exact(x: HostArray) -> HostArray:
+    """Returns the sums rounded once; NumPy's own are off by 1e-3 at the end."""
+    return np.cumsum(x, dtype=np.float64).astype(np.float32)
+
+
+@cache
+def _random(n: int) -> HostArray:
+    return np.random.default_rng(0).random(n, np.float32)
+
+
+def _case(
+    context: Context,
+    name: str,
+    n: int,
+    theirs: Callable[..., HostArray],
+    ours: Callable[..., Any],
+    *given: HostArray,
+    exact: Callable[..., HostArray] | None = None,
+) -> Case:
+    """Makes a case; the result is NumPy's, or that of `exact` within 1e-5."""
+    numpys, expected = cache(partial(theirs, *given)), cache(partial(exact or theirs, *given))
+    wide = _wide(context, expected)
+    programs = [
+        Local("numpy", partial(OfNumPy, theirs, given), numpys),
+        Local("vkcompute", partial(OnDevice, context.runtime, ours, given), wide, tolerance=1e-5 if exact else 0.0),
+    ]
+    return Case(f"algorithms.{name}", f"{name}, {count_of(n)} elements", "numpy", programs)
+
+
+def _wide(context: Context, expected: Callable[[], HostArray]) -> Callable[[], HostArray]:
+    """Returns the results with the device's widest integers."""
+    narrow = "shaderInt64" not in context.runtime.device.features
+    return lambda: expected().astype(np.int32) if narrow and expected().dtype == np.int64 else expected()
+
+
+class OfNumPy(Blocking):
+    """NumPy's function."""
+
+    def __init__(self, function: Callable[..., HostArray], given: Any) -> None:
+        self._function, self._given = function, given
+
+    def enqueue(self) -> None:
+        self._out = self._function(*self._given)
+
+    def result(self) -> HostArray:
+        return self._out
+
+
+class OnDevice:
+    """The algorithm on arrays of the device."""
+
+    def __init__(self, runtime: vc.Runtime, function: Callable[..., Any], given: Any) -> None:
+        self._runtime, self._function = runtime, function
+        self._given = [runtime.array(each) for each in given]
+
+    def enqueue(self) -> None:
+        self._out = self._function(*self._given)
+
+    def wait(self) -> None:
+        self._runtime.wait()
+
+    def result(self) -> HostArray:
+        found: HostArray = self._out.numpy()
+        return found
