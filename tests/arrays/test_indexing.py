@@ -178,3 +178,21 @@ def test_many_axes(gpu: vc.Runtime) -> None:
     x = np.arange(math.prod((2, 3, 2, 2, 3, 2)), dtype=np.int32).reshape(2, 3, 2, 2, 3, 2)
     index = (slice(None), np.array([0, 2]), ..., np.array([[1], [2]]), 1)
     np.testing.assert_array_equal(indexing.get(gpu.array(x), index).numpy(), x[index])
+
+
+def test_a_graph_records_reads_and_assignments(gpu: vc.Runtime) -> None:
+    """Each run checks the indices that it finds."""
+    x, at, out = gpu.array(np.arange(5.0, dtype=np.float32)), gpu.zeros(3, np.int32), gpu.zeros(3)
+    with gpu.record() as graph:
+        out.copy_from(indexing.get(x, at))
+        indexing.put(x, at, gpu.zeros(1))
+    for new in ([4, 0, 4], [1, -2, 2]):
+        before = x.numpy()
+        at.write(np.array(new, np.int32))
+        graph.run()
+        assert out.tolist() == before[new].tolist()
+        before[new] = 0
+        assert x.tolist() == before.tolist()
+    at.write(np.array([0, 5, 0], np.int32))
+    with pytest.raises(IndexError, match="index 5 is out of bounds for axis 0 with size 5"):
+        graph.run()

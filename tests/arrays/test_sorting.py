@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 import vkcompute as vc
 from vkcompute.arrays import radix
-from vkcompute.arrays.sorting import argsort, lexsort, sort, topk, unique
+from vkcompute.arrays.sorting import argpartition, argsort, lexsort, median, partition, sort, topk, unique
 
 _ALL = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64"
 
@@ -96,6 +97,25 @@ def test_unique(gpu: vc.Runtime, data: Any, shape: tuple[int, ...], seed: int, e
     np.testing.assert_array_equal(found.values.numpy()[found.inverse.numpy()] if x.size else x, x)
 
 
+@given(data=st.data(), shape=shapes(max_dims=3), seed=seeds())
+def test_medians_and_partitions(gpu: vc.Runtime, data: Any, shape: tuple[int, ...], seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    dtype = data.draw(st.sampled_from(dtypes_of(gpu, "float32 int32")))
+    x, array = viewed(data, gpu, values(rng, shape, dtype, special=data.draw(st.booleans())))
+    axis = data.draw(st.integers(-x.ndim, x.ndim - 1))
+    wide = x if x.dtype.kind == "f" else x.astype(median(array).dtype)
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        np.testing.assert_array_equal(median(array, axis).numpy(), np.median(wide, axis))
+        np.testing.assert_array_equal(median(array).numpy(), np.median(wide))
+    if n := x.shape[axis]:
+        k = data.draw(st.integers(-n, n - 1))
+        found = partition(array, k, axis).numpy()
+        np.testing.assert_array_equal(np.take(found, k, axis), np.take(np.partition(x, k, axis), k, axis))
+        order = argpartition(array, [k], axis).numpy()
+        np.testing.assert_array_equal(np.take_along_axis(x, order, axis), found)
+
+
 def test_a_graph_records_a_sort(gpu: vc.Runtime) -> None:
     x, out = gpu.zeros(3000), gpu.zeros(3000)
     with gpu.record() as graph:
@@ -111,5 +131,7 @@ def test_errors(gpu: vc.Runtime) -> None:
         sort(gpu.zeros((2, 3)), 2)
     with pytest.raises(ValueError, match="k from 0 to the length of the axis, 3; got 4"):
         topk(gpu.zeros((2, 3)), 4)
+    with pytest.raises(ValueError, match="kth is a place among the 3 elements of an axis; got 3"):
+        partition(gpu.zeros((2, 3)), 3)
     with pytest.raises(ValueError, match="one shape"):
         lexsort([gpu.zeros(2), gpu.zeros(3)])

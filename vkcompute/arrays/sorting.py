@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from vkcompute.arrays.gather import gather
-from vkcompute.arrays.lines import Lines, axis_of, contiguous, copy_into, flat, index_dtype, launch
+from vkcompute.arrays.lines import Lines, axis_of, contiguous, converted, copy_into, flat, index_dtype, launch
 from vkcompute.arrays.radix import Word, sort_rows, words_of
 from vkcompute.arrays.scans import cumulative
 from vkcompute.arrays.selection import Selected
@@ -23,6 +23,7 @@ from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array, empty
 
 _in_row = Elementwise("at % n", "at, n")
+_middle = Elementwise("last if last != last else low if low == high else (low + high) / 2", "low, high, last")
 
 
 def _last(x: Array, axis: int) -> Array:
@@ -98,6 +99,53 @@ def topk(x: Array, k: int, axis: int = -1, *, largest: bool = True) -> tuple[Arr
         gather(moved, order.reshape(-1), Lines(1, x.size, 1), values)
         _in_row(order, moved.shape[-1], out=indices)
     return _back(values, axis), _back(indices, axis)
+
+
+def partition(x: Array, kth: int | Sequence[int], axis: int | None = -1) -> Array:
+    """Returns a copy in which the elements at these places are as in sorted order: a sorted copy.
+
+    Raises:
+        ValueError: there is no such axis, or no such place.
+    """
+    _check_places(x, kth, axis)
+    return sort(x, axis)
+
+
+def argpartition(x: Array, kth: int | Sequence[int], axis: int = -1) -> Array:
+    """Returns indices that give what `partition` gives: those that sort. Raises as `partition`."""
+    _check_places(x, kth, axis)
+    return argsort(x, axis)
+
+
+def _check_places(x: Array, kth: int | Sequence[int], axis: int | None) -> None:
+    n = x.size if axis is None else x.shape[axis_of(axis, x.ndim)]
+    for each in [kth] if isinstance(kth, int) else kth:
+        if not -n <= each < n:
+            raise ValueError(f"kth is a place among the {n} elements of an axis; got {each}")
+
+
+def median(x: Array, axis: int | None = None) -> Array:
+    """Returns the medians along an axis, or of all elements; NaN where an element is NaN, or where there are none.
+
+    That of integers is float64, or float32 on a device without it.
+
+    Raises:
+        TypeError, ValueError: as `axis_of`.
+    """
+    if axis is None:
+        x, axis = flat(x), 0
+    if x.dtype.kind != "f":
+        wide = "shaderFloat64" in x.runtime.device.features
+        x = converted(x, np.float64 if wide else np.float32)
+    axis = axis_of(axis, x.ndim)
+    shape, n = x.shape[:axis] + x.shape[axis + 1 :], x.shape[axis]
+    out = empty(x.runtime, shape, x.dtype)
+    if not n:
+        return out.fill(np.nan) if out.size else out
+    if out.size:
+        rows = sort(_last(x, axis))
+        _middle(rows[..., (n - 1) // 2], rows[..., n // 2], rows[..., n - 1], out=out)
+    return out
 
 
 def lexsort(keys: Sequence[Array], axis: int = -1) -> Array:
