@@ -47,10 +47,20 @@ def test_sorts(gpu: vc.Runtime, dtype: str, data: Any, shape: tuple[int, ...], s
 @pytest.mark.parametrize("n", [1, 2, 63, 64, 65, 256, 257, 1023, 1024, 1025, 5000])
 def test_lengths_where_methods_change(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch, n: int, parts: str) -> None:
     monkeypatch.setattr(radix, "is_cpu", lambda runtime: parts != "of a GPU")
+    monkeypatch.setattr(radix, "_MOST_MERGED", 0)
+    monkeypatch.setattr(radix, "_LONGEST_MERGED", 64)
     monkeypatch.setattr(radix, "part_length", lambda n, longest: longest if parts == "long" else 32)
     x = np.random.default_rng(n).integers(-(2**31), 2**31, (3, n)).astype(np.int32)
     x[1] %= 3
     np.testing.assert_array_equal(argsort(gpu.array(x)).numpy(), np.argsort(x, kind="stable"))
+
+
+@pytest.mark.parametrize("n", [1, 63, 64, 65, 127, 128, 129, 192, 193, 1000, 1025])
+def test_blocks_are_merged(gpu: vc.Runtime, n: int) -> None:
+    x = np.random.default_rng(n).integers(0, 2**32, (3, n), np.uint32)
+    x[1] %= 5
+    np.testing.assert_array_equal(argsort(gpu.array(x)).numpy(), np.argsort(x, kind="stable"))
+    np.testing.assert_array_equal(lexsort([gpu.array(x), gpu.array(x % 3)]).numpy(), np.lexsort([x, x % 3]))
 
 
 def test_every_kind_of_float(gpu: vc.Runtime) -> None:
