@@ -2,7 +2,7 @@
 
 A length with the prime factors 2, 3, 5 and 7 takes a launch per factor, by Stockham's algorithm, which needs no
 reordering (C. Van Loan, Computational Frameworks for the Fast Fourier Transform, 1992, 1.7). Other transforms become a
-cyclic convolution (L. I. Bluestein, A linear filtering approach to the computation of discrete Fourier transform, 1970).
+cyclic convolution (L. I. Bluestein, A linear filtering approach to the computation of the DFT, 1970).
 """
 
 from __future__ import annotations
