@@ -90,6 +90,7 @@ from vkcompute.arrays.ufunc import Ufunc as _Ufunc
 from vkcompute.arrays.ufunc import clip as clip
 from vkcompute.arrays.ufunc import round as round
 from vkcompute.arrays.ufunc import where as where
+from vkcompute.numpy import linalg as linalg
 from vkcompute.runtime.memory.array import Array as Array
 
 _OTHER_NAMES = {

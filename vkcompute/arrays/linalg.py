@@ -1,0 +1,386 @@
+"""Linear algebra.
+
+Products, norms of vectors, powers, and those norms of matrices that need no singular values are computed on the device.
+Decompositions, and the functions that are made of them, are computed by LAPACK on the host: `numpy.linalg` gets a copy,
+and its result is copied to the device. Integers become the default float, and float16 is computed in float32.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numpy.linalg import LinAlgError as LinAlgError
+
+from vkcompute.arrays import creation, products, reductions
+from vkcompute.arrays.einsum import einsum
+from vkcompute.arrays.manipulation import expand_dims, moveaxis
+from vkcompute.arrays.promotion import default_int, floating
+from vkcompute.arrays.ufunc import apply, astype
+from vkcompute.runtime.memory.array import Array, HostArray
+
+Axis = int | tuple[int, ...] | None
+
+
+class EigResult(NamedTuple):
+    """Eigenvalues, and the eigenvectors as columns."""
+
+    eigenvalues: Array
+    eigenvectors: Array
+
+
+class EighResult(NamedTuple):
+    """Eigenvalues in ascending order, and orthonormal eigenvectors as columns."""
+
+    eigenvalues: Array
+    eigenvectors: Array
+
+
+class QRResult(NamedTuple):
+    """An orthonormal and an upper triangular factor."""
+
+    Q: Array
+    R: Array
+
+
+class SlogdetResult(NamedTuple):
+    """The sign of a determinant, and the logarithm of its absolute value."""
+
+    sign: Array
+    logabsdet: Array
+
+
+class SVDResult(NamedTuple):
+    """Left singular vectors as columns, singular values in descending order, right singular vectors as rows."""
+
+    U: Array
+    S: Array
+    Vh: Array
+
+
+class LstsqResult(NamedTuple):
+    """A least-squares solution, its squared residuals, and the rank and singular values of the matrix."""
+
+    x: Array
+    residuals: Array
+    rank: Array
+    s: Array
+
+
+# -- by LAPACK, on the host --------------------------------------------------------------------------------------------
+
+
+def _by_lapack(name: str, function: Callable[..., Any], *arrays: Any, least: int = 2) -> list[Array]:
+    """Returns the results of a function of NumPy arrays, as device arrays in the dtype of the operands.
+
+    Args:
+        function: gets the arrays in float32 or float64 (complex64 or complex128); returns one array or several.
+        least: the number of axes that the first array has at least.
+
+    Raises:
+        TypeError: an operand is not a device array.
+        LinAlgError: as numpy's.
+    """
+    dtype = products.taken(name, *arrays)
+    dtype = dtype if dtype.kind == "c" else floating(dtype)
+    if arrays[0].ndim < least:
+        raise LinAlgError(f"{name} takes matrices, with two axes or more; got shape {arrays[0].shape}")
+    found = function(*[each.numpy().astype(products.working(dtype), copy=False) for each in arrays])
+    results = found if isinstance(found, tuple) else (found,)
+    runtime = arrays[0].runtime
+    return [runtime.array(_in_kind(np.asarray(each), dtype, default_int(runtime))) for each in results]
+
+
+def _in_kind(host: HostArray, dtype: np.dtype[Any], integer: np.dtype[Any]) -> HostArray:
+    """Converts results to a dtype of their kind: real parts of complex matrices stay real."""
+    if host.dtype.kind in "iu":
+        return host.astype(integer)
+    if host.dtype.kind == dtype.kind:
+        return host.astype(dtype)
+    return host.astype(f"{'f' if host.dtype.kind == 'f' else 'c'}{host.dtype.itemsize}")
+
+
+def _of_square(name: str, x: Array) -> None:
+    if type(x) is Array and (x.ndim < 2 or x.shape[-1] != x.shape[-2]):
+        raise LinAlgError(f"{name} takes square matrices; got shape {x.shape}")
+
+
+def cholesky(x: Array, /, *, upper: bool = False) -> Array:
+    """Returns the lower, or upper, triangular factor of positive definite matrices. On the host.
+
+    Raises:
+        LinAlgError: a matrix is not positive definite, or not square.
+    """
+    _of_square("cholesky", x)
+
+    def factor(a: HostArray) -> HostArray:
+        return np.linalg.cholesky(a.swapaxes(-1, -2)).swapaxes(-1, -2) if upper else np.linalg.cholesky(a)
+
+    return _by_lapack("cholesky", factor, x)[0]
+
+
+def det(x: Array, /) -> Array:
+    """Returns the determinants of square matrices. On the host."""
+    _of_square("det", x)
+    return _by_lapack("det", np.linalg.det, x)[0]
+
+
+def slogdet(x: Array, /) -> SlogdetResult:
+    """Returns signs and logarithms of the absolute values of determinants. On the host."""
+    _of_square("slogdet", x)
+    return SlogdetResult(*_by_lapack("slogdet", lambda a: tuple(np.linalg.slogdet(a)), x))
+
+
+def inv(x: Array, /) -> Array:
+    """Returns the inverses of square matrices. On the host.
+
+    Raises:
+        LinAlgError: a matrix is singular, or not square.
+    """
+    _of_square("inv", x)
+    return _by_lapack("inv", np.linalg.inv, x)[0]
+
+
+def solve(x1: Array, x2: Array, /) -> Array:
+    """Returns the solutions of linear equations, for one vector, or for the columns of matrices. On the host.
+
+    Args:
+        x1: square matrices of coefficients.
+        x2: a vector, or matrices; stacks broadcast.
+
+    Raises:
+        LinAlgError: a matrix is singular, or not square.
+    """
+    _of_square("solve", x1)
+
+    def solved(a: HostArray, b: HostArray) -> HostArray:
+        return np.linalg.solve(a, b[:, None])[..., 0] if b.ndim == 1 else np.linalg.solve(a, b)
+
+    return _by_lapack("solve", solved, x1, x2)[0]
+
+
+def lstsq(a: Array, b: Array, rcond: float | None = None) -> LstsqResult:
+    """Returns the solution of least squares, and of least norm among several. On the host."""
+    return LstsqResult(*_by_lapack("lstsq", lambda x, y: np.linalg.lstsq(x, y, rcond), a, b))
+
+
+def eigh(x: Array, /, UPLO: Literal["L", "U"] = "L") -> EighResult:  # noqa: N803
+    """Returns eigenvalues and eigenvectors of symmetric matrices, of which one triangle is read. On the host."""
+    _of_square("eigh", x)
+    return EighResult(*_by_lapack("eigh", lambda a: tuple(np.linalg.eigh(a, UPLO)), x))
+
+
+def eigvalsh(x: Array, /, UPLO: Literal["L", "U"] = "L") -> Array:  # noqa: N803
+    """Returns eigenvalues of symmetric matrices, in ascending order. On the host."""
+    _of_square("eigvalsh", x)
+    return _by_lapack("eigvalsh", lambda a: np.linalg.eigvalsh(a, UPLO), x)[0]
+
+
+def eig(x: Array, /) -> EigResult:
+    """Returns eigenvalues and eigenvectors of square matrices; complex, unless all are real. On the host."""
+    _of_square("eig", x)
+    return EigResult(*_by_lapack("eig", lambda a: tuple(np.linalg.eig(a)), x))
+
+
+def eigvals(x: Array, /) -> Array:
+    """Returns eigenvalues of square matrices; complex, unless all are real. On the host."""
+    _of_square("eigvals", x)
+    return _by_lapack("eigvals", np.linalg.eigvals, x)[0]
+
+
+def qr(x: Array, /, *, mode: Literal["reduced", "complete"] = "reduced") -> QRResult:
+    """Returns an orthonormal and an upper triangular factor. On the host.
+
+    Args:
+        mode: "reduced", or "complete" for a square `Q`.
+    """
+    if mode not in ("reduced", "complete"):
+        raise ValueError(f'the mode of qr is "reduced" or "complete"; got {mode!r}')
+    return QRResult(*_by_lapack("qr", lambda a: tuple(np.linalg.qr(a, mode)), x))
+
+
+def svd(x: Array, /, *, full_matrices: bool = True) -> SVDResult:
+    """Returns singular values and vectors; square matrices of vectors unless `full_matrices` is False. On the host."""
+    return SVDResult(*_by_lapack("svd", lambda a: tuple(np.linalg.svd(a, full_matrices)), x))
+
+
+def svdvals(x: Array, /) -> Array:
+    """Returns singular values, in descending order. On the host."""
+    return _by_lapack("svdvals", lambda a: np.linalg.svd(a, compute_uv=False), x)[0]
+
+
+def _relative(a: HostArray, rtol: Any) -> HostArray:
+    """Returns the tolerance of singular values, relative to the largest one."""
+    if rtol is None:
+        return np.asarray(max(a.shape[-2:]) * np.finfo(a.dtype).eps, a.real.dtype)
+    return np.asarray(rtol.numpy() if type(rtol) is Array else rtol)
+
+
+def matrix_rank(x: Array, /, *, rtol: float | Array | None = None) -> Array:
+    """Returns the number of singular values above `rtol` times the largest one. On the host.
+
+    Args:
+        rtol: by default the longer side of the matrix, times the epsilon of its dtype.
+    """
+
+    def rank(a: HostArray) -> Any:
+        found = np.linalg.svd(a, compute_uv=False)
+        largest = found.max(axis=-1, keepdims=True, initial=0)
+        return np.asarray(found > largest * _relative(a, rtol)[..., None]).sum(axis=-1)
+
+    return _by_lapack("matrix_rank", rank, x)[0]
+
+
+def pinv(x: Array, /, *, rtol: float | Array | None = None) -> Array:
+    """Returns the Moore-Penrose pseudo-inverses of matrices; `rtol` is that of `matrix_rank`. On the host."""
+    return _by_lapack("pinv", lambda a: np.linalg.pinv(a, _relative(a, rtol)), x)[0]
+
+
+def cond(x: Array, p: Any = None) -> Array:
+    """Returns the condition numbers of matrices, in a norm; by default the ratio of singular values. On the host."""
+    return _by_lapack("cond", lambda a: np.linalg.cond(a, p), x)[0]
+
+
+# -- on the device -----------------------------------------------------------------------------------------------------
+
+
+def _real(name: str, x: Array) -> Array:
+    """Returns the absolute values, in at least 32 bits."""
+    products.taken(name, x)
+    dtype = products.working(floating(x.dtype)) if x.dtype.kind != "c" else x.dtype
+    return apply("absolute", products.converted(x, dtype))
+
+
+def _result_of(x: Array, found: Array) -> Array:
+    dtype = floating(x.dtype) if x.dtype.kind != "c" else found.dtype
+    return products.converted(found, dtype)
+
+
+def vector_norm(x: Array, /, *, axis: Axis = None, keepdims: bool = False, ord: float = 2) -> Array:
+    """Returns the norms of vectors: of all elements, or of those along axes.
+
+    Args:
+        ord: p for (sum |x|**p)**(1/p); `math.inf` and -`math.inf` for the largest and the smallest absolute value; 0
+            for the number of non-zero elements.
+    """
+    size = _real("vector_norm", x)
+    if ord in (math.inf, -math.inf):
+        extreme = reductions.max if ord > 0 else reductions.min
+        return _result_of(x, extreme(size, axis, keepdims=keepdims))
+    if ord == 0:
+        return _result_of(x, astype(reductions.count_nonzero(size, axis, keepdims), size.dtype))
+    if ord == 1:
+        return _result_of(x, reductions.sum(size, axis, keepdims=keepdims))
+    if ord == 2:
+        total = reductions.sum(apply("multiply", size, size), axis, keepdims=keepdims)
+        return _result_of(x, apply("sqrt", total))
+    total = reductions.sum(apply("power", size, size.dtype.type(ord)), axis, keepdims=keepdims)
+    return _result_of(x, apply("power", total, size.dtype.type(1 / ord)))
+
+
+_BY_SUMS = {1: -2, -1: -2, math.inf: -1, -math.inf: -1}
+
+
+def matrix_norm(x: Array, /, *, keepdims: bool = False, ord: Any = "fro") -> Array:
+    """Returns the norms of matrices.
+
+    Args:
+        ord: "fro" for the root of squares; 1 and -1 for the largest and the smallest sum of a column, `math.inf` and
+            -`math.inf` for those of a row. 2, -2 and "nuc" give the largest and the smallest singular value, and the
+            sum of all; these are computed on the host.
+    """
+    products.taken("matrix_norm", x)
+    if x.ndim < 2:
+        raise ValueError(f"matrix_norm takes matrices, with two axes or more; got shape {x.shape}")
+    if ord in ("fro", None):
+        return vector_norm(x, axis=(x.ndim - 2, x.ndim - 1), keepdims=keepdims)
+    if ord in _BY_SUMS:
+        totals = reductions.sum(_real("matrix_norm", x), _BY_SUMS[ord], keepdims=True)
+        found = (reductions.max if ord > 0 else reductions.min)(totals, -3 - _BY_SUMS[ord], keepdims=True)
+    elif ord in (2, -2, "nuc"):
+        values = svdvals(x)
+        values = expand_dims(values, -1) if values.size else values.reshape((*values.shape, 1))
+        if ord == "nuc":
+            found = reductions.sum(values, -2, keepdims=True)
+        else:
+            found = (reductions.max if ord > 0 else reductions.min)(values, -2, keepdims=True)
+    else:
+        raise ValueError(f'the order of matrix_norm is "fro", "nuc", 1, -1, 2, -2, inf or -inf; got {ord!r}')
+    found = _result_of(x, found)
+    return found if keepdims else found.reshape(found.shape[:-2])
+
+
+def norm(x: Array, ord: Any = None, axis: Axis = None, keepdims: bool = False) -> Array:
+    """Returns norms as `numpy.linalg.norm`: of a vector or matrix; along one axis, of vectors; along two, of matrices.
+
+    Args:
+        ord: that of `vector_norm` or `matrix_norm`; None for the root of all squares.
+    """
+    products.taken("norm", x)
+    axes = reductions.axes_of("norm", x.ndim, axis)
+    if ord is None or len(axes) == 1:
+        return vector_norm(x, axis=axes, keepdims=keepdims, ord=2 if ord is None else ord)
+    if len(axes) != 2:
+        raise ValueError(f"norms with an order are of one axis or two; got axis {axis} of shape {x.shape}")
+    found = matrix_norm(moveaxis(x, axes, (-2, -1)), ord=ord)
+    if not keepdims:
+        return found
+    return found.reshape(tuple([1 if at in axes else n for at, n in enumerate(x.shape)]))
+
+
+def matrix_power(x: Array, n: int, /) -> Array:
+    """Returns square matrices multiplied with themselves; for a negative `n` their inverses.
+
+    Raises:
+        LinAlgError: the matrices are not square, or singular.
+    """
+    products.taken("matrix_power", x)
+    _of_square("matrix_power", x)
+    if n == 0:
+        one = creation.eye(x.shape[-1], dtype=x.dtype, device=x.runtime)
+        return one.broadcast_to(x.shape).copy() if x.size else creation.zeros_like(x)
+    square = inv(x) if n < 0 else x.copy()
+    found, left = square, abs(n) - 1
+    while left:
+        if left & 1:
+            found = products.matmul(found, square)
+        left >>= 1
+        if left:
+            square = products.matmul(square, square)
+    return found
+
+
+def multi_dot(arrays: Sequence[Array]) -> Array:
+    """Returns the product of two or more matrices, in the order that needs least work; the ends may be vectors."""
+    if len(arrays) < 2:
+        raise ValueError(f"multi_dot takes two matrices or more; got {len(arrays)}")
+    products.taken("multi_dot", *arrays)
+    ends = {0, len(arrays) - 1}
+    for at, each in enumerate(arrays):
+        if each.ndim != 2 and not (each.ndim == 1 and at in ends):
+            raise LinAlgError(f"multi_dot takes matrices, and vectors at the ends; got shape {each.shape} at {at}")
+    labels = [[at, at + 1] for at in range(len(arrays))]
+    labels[0], labels[-1] = labels[0][2 - arrays[0].ndim :], labels[-1][: arrays[-1].ndim]
+    result = [each for each in (0, len(arrays)) if each in (labels[0][0], labels[-1][-1])]
+    return einsum(*[each for pair in zip(arrays, labels, strict=True) for each in pair], result)
+
+
+def diagonal(x: Array, /, *, offset: int = 0) -> Array:
+    """Returns a view of the diagonals of matrices: of the last two axes."""
+    return products.diagonal(x, offset, -2, -1)
+
+
+def trace(x: Array, /, *, offset: int = 0, dtype: npt.DTypeLike | None = None) -> Array:
+    """Returns the sums of the diagonals of matrices: of the last two axes."""
+    return products.trace(x, offset, -2, -1, dtype)
+
+
+def outer(x1: Array, x2: Array, /) -> Array:
+    """Returns the products of all elements of a vector, one per row, with all of another."""
+    products.taken("outer", x1, x2)
+    if (x1.ndim, x2.ndim) != (1, 1):
+        raise ValueError(f"outer takes vectors; got shapes {x1.shape} and {x2.shape}")
+    return products.outer(x1, x2)
