@@ -9,7 +9,7 @@ RUN = .venv/bin/python
 SUITE = $(RUN) scripts/run_tests.py $(addprefix --driver ,$(DRIVER)) $(addprefix --require ,$(REQUIRE))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fuzz lint bench amd soak interrupts mutations damage shaders clean distclean
+.PHONY: help demo test fuzz lint bench amd soak interrupts mutations damage programs shaders clean distclean
 
 help:  ## list these goals
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
@@ -56,6 +56,10 @@ mutations:  ## damaged SPIR-V on the software drivers: kills none
 damage:  ## 100,000 damaged files of each kind for the readers
 	@$(SETUP) test
 	@$(RUN) scripts/damage.py $(ARGS)
+
+programs:  ## 10,000 random kernels per driver, against Python and Numba
+	@$(SETUP) test
+	@$(RUN) benchmarks/programs.py $(ARGS)
 
 shaders:  ## compile shaders/*.comp
 	@$(SETUP) bench
