@@ -124,6 +124,23 @@ def matched(k, f, out, real):
 
 
 @vc.kernel
+def assigned_in_guards(k, f, out, real):
+    i = vc.global_id(0)
+    m, n = np.int32(9), np.int32(9)
+    match k[i] & 7:
+        case m if (m := k[7 - i]) > 1:
+            out[i, 0] = m
+    match k[i] & 3:
+        case 1:
+            out[i, 1] = n
+        case 0 | 2 as n if n < k[i] and (n := k[i] + 1) > 4:
+            out[i, 2] = n
+        case _ if (n := n + 1) > 3:
+            out[i, 3] = n
+    out[i, 4], out[i, 5] = m, n
+
+
+@vc.kernel
 def after_loops(k, f, out, real):
     i = vc.global_id(0)
     for j in range(5):
@@ -219,7 +236,10 @@ def test_ranges_of_uint32_count_by_their_values(gpu: vc.Runtime) -> None:
     assert out.numpy().tolist() == expected
 
 
-KERNELS = assigned_in_expressions, unpacked, repeated, matched, after_loops, after_late, returns_on_all_paths
+KERNELS = (
+    assigned_in_expressions, unpacked, repeated, matched, assigned_in_guards, after_loops, after_late,
+    returns_on_all_paths,
+)  # fmt: skip
 
 
 def checked(gpu: Any, kernel: Any) -> None:

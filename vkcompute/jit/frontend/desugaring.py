@@ -51,6 +51,7 @@ class _Statements(ast.NodeTransformer):
                 stored = [ast.NamedExpr(each.targets[0], each.value) for each in assignments]  # type: ignore[arg-type]
                 guard = ast.Subscript(ast.Tuple([*stored, case.guard], ast.Load()), _number(-1), ast.Load())
                 matches = ast.BoolOp(ast.And(), [matches, guard])
+                assignments = []  # the guard may have assigned the names anew
             rest = [ast.If(matches, [*assignments, *case.body], rest)]
             _placed(rest[0], case.pattern)
         subject = ast.copy_location(ast.Assign([ast.Name(name, ast.Store())], node.subject), node)
