@@ -230,6 +230,24 @@ def test_values_of_loops_that_are_left_in_the_middle(gpu: vc.Runtime, limits: li
         assert found == [x[limit] * 10, inner, inner * 100 + k]
 
 
+@vc.kernel
+def left_early(x, limits, out):
+    i, n = vc.global_id(0), 0
+    while True:
+        value = x[n] * 10
+        n += 1
+        if n > limits[i] & 7:
+            break
+    out[i] = value
+
+
+def test_values_of_a_loop_with_a_known_end(gpu: vc.Runtime) -> None:
+    """lavapipe takes this kernel without detection of cut loops."""
+    x, limits, out = np.arange(3, 11, dtype=np.int32), np.arange(64, dtype=np.int32), gpu.zeros(64, np.int32)
+    left_early[1](gpu.array(x), gpu.array(limits), out)
+    assert out.numpy().tolist() == (x[limits & 7] * 10).tolist()
+
+
 @vc.function
 def clamped(v, low, high=5):
     return min(max(v, low), high)

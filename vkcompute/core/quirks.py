@@ -78,7 +78,8 @@ _TABLE: tuple[tuple[str, tuple[float, float], dict[str, Any]], ...] = (
     ("VK_DRIVER_ID_GOOGLE_SWIFTSHADER", _EVERY, {"wrong_conversions": ("uint32 to float32",)}),
     # Storage buffers are always checked. SwiftShader takes 9 to 14 % longer for kernels that mostly load and store.
     ("VK_DRIVER_ID_MESA_LLVMPIPE", _EVERY, {"checks_are_free": True}),
-    # They replace the phi of the result by the value itself, which the lanes that are left in the loop change.
+    # They replace the phi of the result by the value itself, which the lanes that are left in the loop change. Seen on
+    # lavapipe 22.3.6, for kernels in GLSL, too; other versions are taken to do the same.
     ("VK_DRIVER_ID_GOOGLE_SWIFTSHADER", _EVERY, {"loses_loop_results": True}),
     ("VK_DRIVER_ID_MESA_LLVMPIPE", _EVERY, {"loses_loop_results": True}),
     # With a second branch to load rows, never taken, training on 100 features took 1.5 times as long.
