@@ -83,6 +83,7 @@ def test_what_a_version_does(info: str, limit: int | None, flushes: bool) -> Non
         texel_loads=True,
         scalar_loads=True,
         max_loop_iterations=limit,
+        loses_loop_results=True,
         flushes_float64=flushes,
         survives_forks=True,
         wrong_conversions=("int32 to int64", "float64 to float16"),

@@ -333,8 +333,8 @@ _EFFECTS: dict[str, Callable[[_Lowering, Op, list[int]], None]] = {
 def _has_invariant_result(loop: Op) -> bool:
     """True if all breaks of a loop pass the same value of its body as a result.
 
-    SwiftShader and lavapipe replace the phi of such a result by the value, and then all lanes get that of the last one
-    to leave. A further exit, which is never taken, prevents this.
+    Drivers for CPUs replace the phi of such a result by the value: then all lanes get that of the last one to leave. A
+    further exit, which is never taken, prevents this.
     """
     ends = list(exits(loop))
     passed = [{end.args[index] for end in ends} for index in range(len(loop.results))]
