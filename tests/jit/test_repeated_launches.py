@@ -227,6 +227,23 @@ def test_changing_constants_do_not_accumulate_kernels(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.device_only
+def test_new_results_have_the_type_of_the_function(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call before had another type, or converted its result in the place of the new one."""
+    with vc.Runtime() as runtime:  # whose memory no other test has divided: new arrays take the places of freed ones
+        x = runtime.array(np.ones(4, np.int32))
+        for value, wanted in ((1, np.int32), (0.5, np.float32), (1, np.int32), (0.5, np.float32)):
+            monkeypatch.setitem(globals(), "BIAS", value)
+            outs = [runtime.zeros(4) for _ in range(8)]
+            for out in outs:
+                assert (biased(x, 2, out=out).numpy() == 2 + value).all()
+            del out, outs
+            runtime.device.collect(wait=True)
+            found = [biased(x, 2) for _ in range(12)]
+            assert {each.dtype for each in found} == {np.dtype(wanted)}
+            assert all((each.numpy() == 2 + value).all() for each in found)
+
+
+@pytest.mark.device_only
 def test_plans_keep_no_function_alive(gpu: vc.Runtime) -> None:
     class Settings:
         SCALE = 2

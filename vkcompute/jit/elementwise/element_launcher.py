@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import combinations
@@ -14,7 +15,7 @@ from vkcompute.errors import hides_calls
 from vkcompute.ir import SCALARS, UINT32
 from vkcompute.jit.compilation.arguments import bound, group_of
 from vkcompute.jit.compilation.build import Signature, real_of
-from vkcompute.jit.compilation.specialization import TRUTH, VALUE
+from vkcompute.jit.compilation.specialization import TRUTH, VALUE, Specialization
 from vkcompute.jit.elementwise.blocks import SINGLE, Block, BlockAccess, blocks_of, fits
 from vkcompute.jit.elementwise.broadcasting import Broadcast, Mask, broadcast
 from vkcompute.jit.elementwise.dispatch import (
@@ -226,39 +227,70 @@ class ElementLauncher:
     def __init__(self, formula: Formula) -> None:
         self._arguments = Arguments(formula, formula.name)
         self._programs = Programs(partial(element_program, formula), formula.functions, "elements", formula.text)
+        self._results_key = object()
 
     def __call__(self, args: tuple[Any, ...], named: Mapping[str, Any], out: Any) -> Any:
         """Launches the function, and returns its result."""
         args = self._arguments.bound(args, named)
-        outs = out if isinstance(out, tuple) else () if out is None else (out,)
-        if outs and (plan := self._repeated(args, outs)) is not None:
+        like = None
+        if out is None:
+            outs, like = self._new_results(args)
+        else:
+            outs = out if isinstance(out, tuple) else (out,)
+        if outs and (plan := self._repeated(args, outs, like)) is not None:
             return outs[0] if plan.single else outs
         if group_of(args) is not None:
             return self._sharded(args, out)
         arrays = self._arguments.arrays(args)
         runtime = runtime_of(arrays[0])
-        call = self._arguments.call(runtime, args, outs)
+        given = () if out is None else outs
+        call = self._arguments.call(runtime, args, given)
         signature, broadcast, _ = call
         masks = broadcast.masks[: len(arrays)]
-        block = SINGLE if broadcast.strides else blocks_of(runtime, masks, arrays, outs)
+        block = SINGLE if broadcast.strides else blocks_of(runtime, masks, arrays, given)
         found = self._programs.find((signature, masks, (), (), block, options_on(runtime)))
-        if out is None:
-            outs = tuple([runtime.empty(broadcast.shape, dtype) for dtype in found.dtypes])
-            if self._repeated(args, outs) is None:
-                self._launch(args, outs, call, masks, (), block)
-        else:
+        wanted: tuple[str, ...] = ()
+        if out is not None:
             wanted = self._checked(outs, broadcast.shape, found.dtypes)
-            self._launch(args, outs, call, masks, wanted, block)
+        elif found is not like:
+            outs = tuple([runtime.empty(broadcast.shape, dtype) for dtype in found.dtypes])
+            results = [(each.shape, each.strides, each.dtype, each.nbytes) for each in outs]
+            results_key = self._results_key, *places(args)
+            runtime.plans[results_key] = weakref.ref(found), results
+        self._launch(args, outs, call, masks, wanted, block)
         return outs[0] if found.single else outs
 
-    def _repeated(self, args: tuple[Any, ...], outs: tuple[Any, ...]) -> Plan | None:
-        """Repeats a launch by its plan, and returns that; None if there is none."""
+    def _new_results(self, args: tuple[Any, ...]) -> tuple[tuple[Array, ...], Specialization | None]:
+        """Returns new arrays like the results of the last call with such arguments, and its specialization.
+
+        Before that, there are none.
+        """
+        runtime = next((arg.runtime for arg in args if type(arg) is Array), None)
+        known = None if runtime is None else runtime.plans.get((self._results_key, *places(args)))
+        if runtime is None or known is None or (like := known[0]()) is None:
+            return (), None
+        made = [
+            Array(runtime, runtime.device.buffer(nbytes), 0, shape, strides, dtype)
+            for shape, strides, dtype, nbytes in known[1]
+        ]
+        return tuple(made), like
+
+    def _repeated(
+        self, args: tuple[Any, ...], outs: tuple[Any, ...], like: Specialization | None = None
+    ) -> Plan | None:
+        """Repeats a launch by its plan, and returns that; None if there is none.
+
+        Args:
+            like: the specialization whose results `outs` are; another plan may have converted its own.
+        """
         bound = *args, *outs
         try:
             plan: Plan | None = outs[0].runtime.plans.get((self._arguments.plan_key, *places(bound)))
         except AttributeError:  # an array of a group, or an error
             return None
-        return plan if plan is not None and plan.launch(bound, None) else None
+        if plan is None or (like is not None and plan.found() is not like):
+            return None
+        return plan if plan.launch(bound, None) else None
 
     def _checked(self, outs: tuple[Any, ...], shape: tuple[int, ...], dtypes: tuple[str, ...]) -> tuple[str, ...]:
         """Checks arrays for results of these dtypes, and returns theirs; () if they are the same."""

@@ -23,12 +23,13 @@ class Plan:
     It refers weakly to the kernel and its specialization: a plan keeps neither of them, nor captured objects, alive.
 
     Attributes:
+        found: a weak reference to the specialization.
         single: that of the specialization.
     """
 
     __slots__ = (
-        "_command", "_cost", "_extents", "_found", "_grid", "_harmless", "_kernel", "_pack", "_reads_at", "_sets",
-        "_shares_words", "_values", "_writes_at", "single",
+        "_command", "_cost", "_extents", "_grid", "_harmless", "_kernel", "_pack", "_reads_at", "_sets",
+        "_shares_words", "_values", "_writes_at", "found", "single",
     )  # fmt: skip
 
     def __init__(
@@ -41,12 +42,12 @@ class Plan:
         self._writes_at, self._reads_at = ([arrays[i] for i in which] for which in (kernel.writes, kernel.reads))
         self._shares_words = kernel.shares_words
         self._values = _picker([at for at, arg in enumerate(args) if type(arg) is not Array])
-        self._extents, self._found, self.single = extents, weakref.ref(found), found.single
+        self._extents, self.found, self.single = extents, weakref.ref(found), found.single
         self._harmless = weakref.WeakMethod(loops.harmless) if loops is not None else None
 
     def launch(self, args: Sequence[Any], queue: int | str | None) -> Future | None:
         """Launches, unless a captured global has changed or a graph is being recorded: then returns None."""
-        kernel, found = self._kernel(), self._found()
+        kernel, found = self._kernel(), self.found()
         if kernel is None or found is None or (scheduler := kernel.runtime.scheduler).n_recordings:
             return None
         try:
