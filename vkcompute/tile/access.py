@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from functools import partial, reduce
+from typing import Any
 
 from vkcompute.ir import INT32, UINT32, Builder, Memory, Value
 from vkcompute.ir.function import Op
@@ -15,6 +16,30 @@ from vkcompute.tile.layout import Layout
 
 ADJACENT = 4
 """Elements that one wide access loads or stores."""
+
+
+class LazyRegisters(Sequence[Value]):
+    """Registers that are loaded by groups, each when one of it is first asked for.
+
+    Args:
+        load: loads a group.
+        groups: the slices that are loaded together, in order.
+    """
+
+    def __init__(self, load: Callable[[slice], list[Value]], groups: Sequence[slice]) -> None:
+        self._load, self._groups = load, [group for group in groups for _ in range(group.start, group.stop)]
+        self._known: dict[int, Value] = {}
+
+    def __len__(self) -> int:
+        return len(self._groups)
+
+    def __getitem__(self, at: Any) -> Any:
+        if at >= len(self._groups):
+            raise IndexError(at)
+        if at not in self._known:
+            group = self._groups[at]
+            self._known.update(zip(range(group.start, group.stop), self._load(group), strict=True))
+        return self._known[at]
 
 
 class Accesses:
@@ -29,14 +54,14 @@ class Accesses:
         self,
         builder: Builder,
         thread: Value,
-        divisors: dict[Value, int],
+        offsets: Offsets,
         wide: Collection[Memory],
         exchange: Exchange,
         *,
         texels: bool,
     ) -> None:
         self._b, self._thread, self._wide, self._exchange = builder, thread, wide, exchange
-        self._offsets, self._texels = Offsets(divisors), texels
+        self._offsets, self._texels = offsets, texels
         self._loaders: dict[Memory, BlockAccess] = {}
         self._storers: dict[Memory, BlockAccess] = {}
         self.aliases: list[Memory] = []
@@ -64,18 +89,23 @@ class Accesses:
 
     # -- loads --------------------------------------------------------------------------------------------------------
 
-    def load(self, op: Op, layout: Layout | None, args: Sequence[list[Value]]) -> list[Value]:
+    def load(self, op: Op, layout: Layout | None, args: Sequence[list[Value]]) -> Sequence[Value]:
         """Returns the elements at offsets; args are offsets and, with a mask, the mask and the other values."""
+        return [*self.lazy_load(op, layout, args)]
+
+    def lazy_load(self, op: Op, layout: Layout | None, args: Sequence[list[Value]]) -> LazyRegisters:
+        """Returns elements that are loaded where they are first asked for."""
         self._order(op, layout, writes=False)
         memory, offsets = op.attribute.memory, args[0]
-        found: list[Value] = []
-        for at in self._groups(memory, offsets):
+
+        def load(at: slice) -> list[Value]:
             mask = args[1][at] if len(args) > 1 else None
             elements = self._group(memory, offsets[at], mask)
-            if mask is not None:
-                elements = [self._b.select(*row) for row in zip(mask, elements, args[2][at], strict=True)]
-            found += elements
-        return found
+            if mask is None:
+                return elements
+            return [self._b.select(*row) for row in zip(mask, elements, args[2][at], strict=True)]
+
+        return LazyRegisters(load, self._groups(memory, offsets))
 
     def _group(self, memory: Memory, offsets: list[Value], mask: list[Value] | None) -> list[Value]:
         """Loads adjacent elements by a wide access, or one element; where the mask is False, the first of all."""

@@ -180,6 +180,10 @@ class Builder(ir.Builder):
             raise IrError(f"dot takes (m, k), (k, n) and (m, n); got {one.type}, {other.type} and {start.type}")
         return self._add(BlockOp("dot", start.type, (one, other, start), None, (), self._loc))
 
+    def assume_natural(self, value: Value) -> None:
+        """States that an integer is not negative; the program is undefined where it is."""
+        self._add(BlockOp("assume", None, (value,), None, (), self._loc))
+
     # -- internals ----------------------------------------------------------------------------------------------------
 
     def _block(self, code: str, args: tuple[Value, ...], kind: Block) -> Value:

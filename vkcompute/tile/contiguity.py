@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, MutableMapping, Sequence
+from typing import Any
 
 from vkcompute.ir import INT32, UINT32, Constant, Value
 from vkcompute.ir.function import Op
@@ -20,10 +21,13 @@ class Offsets:
 
     Args:
         divisors: known divisors of values, powers of two.
+        naturals: values that are known not to be negative.
     """
 
-    def __init__(self, divisors: Mapping[Value, int]) -> None:
-        self._divisors = divisors
+    def __init__(self, divisors: MutableMapping[Value, int], naturals: Collection[Value]) -> None:
+        self._divisors, self._naturals = divisors, naturals
+        self._remainders: dict[tuple[Any, ...], Value] = {}
+        self._parts: dict[Value, Value] = {}
         self._known: dict[Value, Polynomial] = {}
 
     def adjacent(self, values: Sequence[Value]) -> bool:
@@ -60,9 +64,30 @@ class Offsets:
             return _product(*map(self.polynomial, args))
         if value.code == "shl" and isinstance(args[1], Constant):
             return _product(self.polynomial(args[0]), {(): 1 << (int(args[1].value) & 31)})
+        if value.code == "rem":
+            return self._remainder(value)
         if value.code in ("bitcast", "cast") and args[0].type in (INT32, UINT32):
             return self.polynomial(args[0])
         return None
+
+    def _remainder(self, op: Op) -> Polynomial | None:
+        """Returns (x + c) % n as x % n + c, where x >= 0 and n are multiples of a power of two that exceeds c."""
+        dividend, n = op.args
+        found = self.polynomial(dividend)
+        constant, rest = found.get((), 0), {each: factor for each, factor in found.items() if each}
+        step = math.gcd(divisor(n, self._divisors), *[self._divisor_of(*each) for each in rest.items()])
+        if not natural(dividend, self._naturals):
+            return None
+        key = n, tuple(sorted((tuple(map(id, each)), factor) for each, factor in rest.items())), constant // step
+        first = self._remainders.setdefault(key, op)
+        return _sum(self._whole(first, step), {(): constant % step})
+
+    def _whole(self, op: Value, step: int) -> Polynomial:
+        """Returns the part of a remainder that is a multiple of a step, as a value of its own."""
+        if op not in self._parts:
+            part = self._parts[op] = Value(op.type)
+            self._divisors[part] = step
+        return {(self._parts[op],): 1}
 
     def _divisor_of(self, monomial: tuple[Value, ...], factor: int) -> int:
         return math.prod([divisor(each, self._divisors) for each in monomial]) * (factor & -factor or 1 << 32)
@@ -84,6 +109,25 @@ def _product(one: Polynomial, other: Polynomial) -> Polynomial | None:
                 return None
             found = _sum(found, {each: x * y})
     return found
+
+
+def natural(value: Value, known: Collection[Value]) -> bool:
+    """True if an integer is not negative, unless it has overflowed."""
+    if value in known or value.type.kind == "u":  # type: ignore[union-attr]
+        return True
+    if isinstance(value, Constant):
+        return int(value.value) >= 0
+    if not isinstance(value, Op):
+        return False
+    if value.code in ("add", "mul", "div", "min"):
+        return all(natural(each, known) for each in value.args)
+    if value.code in ("rem", "shl", "shr"):
+        return natural(value.args[0], known)
+    if value.code in ("and", "max"):
+        return any(natural(each, known) for each in value.args)
+    if value.code == "select":
+        return all(natural(each, known) for each in value.args[1:])
+    return value.code in ("cast", "bitcast") and isinstance(value.args[0], Op) and value.args[0].code == "builtin"
 
 
 def divisor(value: Value, known: Mapping[Value, int]) -> int:

@@ -139,12 +139,11 @@ class _Machine:
         wrong = inside & ((offsets < 0) | (offsets >= array.size))
         if wrong.any():
             first = int(offsets[wrong].flat[0])
-            place = str(op.loc) if op.loc is not None else ""
             message = (
                 f"program {self._program} accesses element {first} of {op.attribute.memory.name}, which has "
                 f"{array.size}; mask it, as mask=offsets < n"
             )
-            raise KernelError(place.replace("\0", message) if "\0" in place else message)
+            raise _failed(op, message)
         return array, np.where(inside, offsets, 0), inside
 
     def _load(self, op: Op) -> None:
@@ -221,6 +220,19 @@ _COMPUTED: dict[str, Callable[[Op, list[Any]], Any]] = {
     "select": lambda _, args: np.where(*args),
     "dot": _dot,
 }
+
+
+def _assume(machine: _Machine, op: Op) -> None:
+    """Checks an assumption."""
+    if machine.value(op.args[0]) < 0:
+        raise _failed(op, f"it is assumed not to be negative, and is {machine.value(op.args[0])}")
+
+
+def _failed(op: Op, message: str) -> KernelError:
+    place = str(op.loc) if op.loc is not None else ""
+    return KernelError(place.replace("\0", message) if "\0" in place else message)
+
+
 _STEPS: dict[str, Callable[[_Machine, Op], None]] = {
     "if": _Machine._if,
     "loop": _Machine._loop,
@@ -229,4 +241,5 @@ _STEPS: dict[str, Callable[[_Machine, Op], None]] = {
     "atomic_block": _Machine._atomic,
     "reduce": _Machine._reduce,
     "scan": _Machine._scan,
+    "assume": _assume,
 }

@@ -11,7 +11,7 @@ from vkcompute.ir import INT32, UINT32, Constant, Memory, Value
 from vkcompute.ir.function import Function, Op, Param, Region, Result, back_edges, walk
 from vkcompute.ir.types import element_of
 from vkcompute.tile.access import Accesses
-from vkcompute.tile.contiguity import divisor
+from vkcompute.tile.contiguity import Offsets, divisor
 from vkcompute.tile.exchange import Exchange
 from vkcompute.tile.layout import Layout, log2, without_axis
 from vkcompute.tile.placement import Placement, operands, source_bits
@@ -76,11 +76,13 @@ class _Lowering:
         made.buffers, made.pushes = [*function.buffers], [*function.pushes]
         self._b, self._divisors = ir.Builder(made), divisors
         self._made, self._scalars = made, dict[Value, Value](zip(made.pushes, made.pushes, strict=True))
-        self._blocks: dict[tuple[Value, Layout], list[Value]] = {}
+        self._blocks: dict[tuple[Value, Layout], Sequence[Value]] = {}
         self._loops: dict[Op, ir.Loop] = {}
         self._thread = self._thread_number(target.subgroup_size)
         self._exchange = Exchange(self._b, self._thread, self._placement.lanes, target.shared_nbytes)
-        self._accesses = Accesses(self._b, self._thread, divisors, wide, self._exchange, texels=target.texels)
+        self._naturals = {self._thread}
+        offsets = Offsets(divisors, self._naturals)
+        self._accesses = Accesses(self._b, self._thread, offsets, wide, self._exchange, texels=target.texels)
 
     def run(self) -> Lowered:
         """Returns the kernel."""
@@ -107,7 +109,7 @@ class _Lowering:
             return self._b.const(value.value, element_of(value.type))
         return self._scalars[value]
 
-    def _registers(self, value: Value, layout: Layout) -> list[Value]:
+    def _registers(self, value: Value, layout: Layout) -> Sequence[Value]:
         return self._blocks[value, layout]
 
     def _flat(self, sources: Sequence[Value], targets: Sequence[Value]) -> list[Value]:
@@ -143,6 +145,8 @@ class _Lowering:
                 if op.code == "yield":
                     targets = () if owner is None else owner.params if owner.code == "loop" else owner.results
                     self._b.yield_(*(self._flat(op.args, targets) if targets else ()))
+                elif op.code == "assume":
+                    self._naturals.add(self._scalar(op.args[0]))
                 elif op.code in _STEPS:
                     _STEPS[op.code](self, op)
                 elif op.has_result and isinstance(op.type, Block):
@@ -222,9 +226,10 @@ class _Lowering:
         if not isinstance(op.type, Block):
             self._scalars[op] = self._accesses.load(op, None, [[self._scalar(each)] for each in op.args])[0]
             return
+        load = self._accesses.lazy_load if op in self._placement.lazy else self._accesses.load
         for layout in self._placement.layouts.get(op, ()):
-            args = [self._registers(each, layout) for each in op.args]
-            self._blocks[op, layout] = self._accesses.load(op, layout, args)
+            args = [list(self._registers(each, layout)) for each in op.args]
+            self._blocks[op, layout] = load(op, layout, args)
 
     def _store(self, op: Op) -> None:
         own = self._placement.own.get(op)
@@ -241,7 +246,7 @@ class _Lowering:
     def _arguments(self, op: Op, own: Layout | None) -> list[list[Value]]:
         if own is None:
             return [[self._scalar(each)] for each in op.args]
-        return [self._registers(each, own) for each in op.args]
+        return [list(self._registers(each, own)) for each in op.args]
 
     # -- along axes ---------------------------------------------------------------------------------------------------
 
@@ -291,7 +296,7 @@ class _Lowering:
         one, other = operands(op, own, self._placement.lanes)
         n_inner, n_columns = map(log2, shape_of(op.args[1].type))
         kind, inner = element_of(op.type), range(1 << n_inner)
-        sums = self._registers(op.args[2], own)
+        sums = list(self._registers(op.args[2], own))
         rows, columns = ({each.element(at): at for at in range(each.n_registers)} for each in (one, other))
         left, right = self._registers(op.args[0], one), self._registers(op.args[1], other)
         places = [own.element(at) for at in range(own.n_registers)]

@@ -36,6 +36,7 @@ BLOCK_OPERATIONS = {
         _row("reduce"),
         _row("scan"),
         _row("dot"),
+        _row("assume", effect=True),  # its operand is not negative
     )
 }
 """Operations on blocks."""

@@ -7,6 +7,7 @@ in several if need be: a load or an index costs less than an exchange between in
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 
 from vkcompute.ir import Function, Value
@@ -27,6 +28,7 @@ class Placement:
         layouts: the layouts of each block.
         own: the layout in which an operation reads its operands: of a reduction or scan, a store, an atomic
             operation, and of the sums of a product.
+        lazy: the loads whose elements only a product needs, which loads them one after the other.
     """
 
     def __init__(self, function: Function, target: Target, n_warps: int) -> None:
@@ -41,6 +43,7 @@ class Placement:
         self._natural: dict[Value, Layout | None] = {}
         for op in ops:
             self._root(op)
+        self.lazy = _lazy_loads(function, ops)
 
     def _size(self, ops: Sequence[Op], n_warps: int) -> int:
         """Returns log2 of the invocations: as many as `n_warps` warps of 32, or fewer for small blocks."""
@@ -154,6 +157,22 @@ class Placement:
         rest = [bit for bit in (*columns, *rows) if bit not in (*first, *more)]
         threads: list[int | None] = [*lanes, *[None] * (self.lanes - len(lanes)), *rest]
         return Layout((*own, *first, *more), (*threads, *[None] * (self.n_threads - len(threads))))
+
+
+def _lazy_loads(function: Function, ops: Sequence[Op]) -> set[Op]:
+    """Returns the loads that only one product uses, in the same region and with no write in between."""
+    n_uses = Counter(value for op in ops for value in op.args)
+    found = set[Op]()
+    for region in [function.body, *[region for op in ops for region in op.regions]]:
+        pending: set[Value] = set()
+        for op in region.ops:
+            if op.regions or op.operation.writes:
+                pending.clear()
+            elif op.code == "load_block" and n_uses[op] == 1:
+                pending.add(op)
+            elif op.code == "dot":
+                found.update(each for each in op.args[:2] if isinstance(each, Op) and each in pending)
+    return found
 
 
 _SHAPES = "reshape", "broadcast", "permute"

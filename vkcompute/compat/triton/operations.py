@@ -10,7 +10,8 @@ from vkcompute.compat.triton.arithmetic import BlockArithmetic, told
 from vkcompute.compat.triton.compiler import BlockCompiler
 from vkcompute.compat.triton.functions import block_function, method
 from vkcompute.compat.triton.types import OF_SCALAR, Pointer, scalar_of
-from vkcompute.ir import BOOL, FLOAT16, FLOAT32, INT32, UINT32, Scalar, Value
+from vkcompute.ir import BOOL, FLOAT16, FLOAT32, INT32, UINT32, Constant, Scalar, Value
+from vkcompute.ir.function import Op
 from vkcompute.ir.types import element_of
 from vkcompute.jit.frontend.source import UnsupportedError
 from vkcompute.jit.frontend.values import Number
@@ -490,7 +491,14 @@ multiple_of, max_contiguous, max_constancy = (
 
 @block_function
 def assume(c: BlockCompiler, cond: Any) -> None:
-    """States a condition; it has no effect here."""
+    """States a condition. That a scalar is not negative helps to find adjacent offsets behind a remainder."""
+    comparison = cond.value if isinstance(cond, Number) else None
+    if isinstance(comparison, Op) and comparison.code in ("ge", "gt"):
+        value, least = comparison.args
+        if not isinstance(least, Constant):
+            return
+        if isinstance(value.type, Scalar) and value.type.kind == "i" and int(least.value) >= 0:
+            c.builder.assume_natural(value)
 
 
 @block_function
