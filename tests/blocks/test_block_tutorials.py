@@ -157,3 +157,227 @@ def test_matrix_multiplication(machine: vkcompute.Runtime | None, transposed: bo
     error = np.sqrt(k) * F32_EPSILON * (abs(a).astype(np.float64) @ abs(b.T if transposed else b))
     wanted = np.where(wanted >= 0, wanted, 0.01 * wanted) if activation else wanted
     assert (abs(found - wanted) <= error).all()
+
+
+@triton.jit
+def seeded_dropout(x_ptr, output_ptr, n_elements, p, seed, BLOCK_SIZE: tl.constexpr):
+    pid = tl.program_id(axis=0)
+    block_start = pid * BLOCK_SIZE
+    offsets = block_start + tl.arange(0, BLOCK_SIZE)
+    mask = offsets < n_elements
+    x = tl.load(x_ptr + offsets, mask=mask)
+    random = tl.rand(seed, offsets)
+    x_keep = random > p
+    output = tl.where(x_keep, x / (1 - p), 0.0)
+    tl.store(output_ptr + offsets, output, mask=mask)
+
+
+def philox(seed: int, counters: np.ndarray) -> np.ndarray:
+    """The first word of Philox 4x32-10 for each counter."""
+    x = [counters.astype(np.uint64), *[np.zeros(counters.shape, np.uint64)] * 3]
+    key, low = [seed & 0xFFFFFFFF, seed >> 32 & 0xFFFFFFFF], np.uint64(0xFFFFFFFF)
+    for _ in range(10):
+        one, other = (np.uint64(factor) * word for factor, word in zip((0xD2511F53, 0xCD9E8D57), x[::2], strict=True))
+        high = [(product >> np.uint64(32)) for product in (other, one)]
+        x = [high[0] ^ x[1] ^ np.uint64(key[0]), other & low, high[1] ^ x[3] ^ np.uint64(key[1]), one & low]
+        key = [key[0] + 0x9E3779B9 & 0xFFFFFFFF, key[1] + 0xBB67AE85 & 0xFFFFFFFF]
+    return x[0].astype(np.uint32)
+
+
+@pytest.mark.parametrize("seed", [123, -5])
+def test_low_memory_dropout(machine: vkcompute.Runtime | None, seed: int) -> None:
+    x = np.random.default_rng(5).normal(0, 1, 1000).astype(np.float32)
+    _, found = run(machine, seeded_dropout, (4,), (x, np.zeros_like(x), 1000, 0.4, seed), BLOCK_SIZE=256)
+    words = philox(seed, np.arange(1000)).view(np.int32)
+    uniform = np.where(words < 0, ~words, words).astype(np.float32) * np.float32(4.6566127342e-10)
+    kept = uniform > np.float32(0.4)
+    np.testing.assert_allclose(found, np.where(kept, x / np.float32(0.6), 0), rtol=4 * F32_EPSILON)
+    assert 500 < kept.sum() < 700
+
+
+@triton.jit
+def layer_norm_forward(X, Y, W, B, Mean, Rstd, stride, N, eps, BLOCK_SIZE: tl.constexpr):
+    row = tl.program_id(0)
+    Y += row * stride
+    X += row * stride
+    mean = 0
+    _mean = tl.zeros([BLOCK_SIZE], dtype=tl.float32)
+    for off in range(0, N, BLOCK_SIZE):
+        cols = off + tl.arange(0, BLOCK_SIZE)
+        a = tl.load(X + cols, mask=cols < N, other=0.0).to(tl.float32)
+        _mean += a
+    mean = tl.sum(_mean, axis=0) / N
+    _var = tl.zeros([BLOCK_SIZE], dtype=tl.float32)
+    for off in range(0, N, BLOCK_SIZE):
+        cols = off + tl.arange(0, BLOCK_SIZE)
+        x = tl.load(X + cols, mask=cols < N, other=0.0).to(tl.float32)
+        x = tl.where(cols < N, x - mean, 0.0)
+        _var += x * x
+    var = tl.sum(_var, axis=0) / N
+    rstd = 1 / tl.sqrt(var + eps)
+    tl.store(Mean + row, mean)
+    tl.store(Rstd + row, rstd)
+    for off in range(0, N, BLOCK_SIZE):
+        cols = off + tl.arange(0, BLOCK_SIZE)
+        mask = cols < N
+        w = tl.load(W + cols, mask=mask)
+        b = tl.load(B + cols, mask=mask)
+        x = tl.load(X + cols, mask=mask, other=0.0).to(tl.float32)
+        x_hat = (x - mean) * rstd
+        y = x_hat * w + b
+        tl.store(Y + cols, y, mask=mask)
+
+
+@triton.jit
+def layer_norm_backward_dx(
+    DX, DY, DW, DB, X, W, Mean, Rstd, Lock, stride, N, GROUP_SIZE_M: tl.constexpr, BLOCK_SIZE_N: tl.constexpr
+):
+    row = tl.program_id(0)
+    cols = tl.arange(0, BLOCK_SIZE_N)
+    mask = cols < N
+    X += row * stride
+    DY += row * stride
+    DX += row * stride
+    lock_id = row % GROUP_SIZE_M
+    Lock += lock_id
+    Count = Lock + GROUP_SIZE_M
+    DW = DW + lock_id * N + cols
+    DB = DB + lock_id * N + cols
+    x = tl.load(X + cols, mask=mask, other=0).to(tl.float32)
+    dy = tl.load(DY + cols, mask=mask, other=0).to(tl.float32)
+    w = tl.load(W + cols, mask=mask).to(tl.float32)
+    mean = tl.load(Mean + row)
+    rstd = tl.load(Rstd + row)
+    xhat = (x - mean) * rstd
+    wdy = w * dy
+    xhat = tl.where(mask, xhat, 0.0)
+    wdy = tl.where(mask, wdy, 0.0)
+    c1 = tl.sum(xhat * wdy, axis=0) / N
+    c2 = tl.sum(wdy, axis=0) / N
+    dx = (wdy - (xhat * c1 + c2)) * rstd
+    tl.store(DX + cols, dx, mask=mask)
+    partial_dw = (dy * xhat).to(w.dtype)
+    partial_db = (dy).to(w.dtype)
+    while tl.atomic_cas(Lock, 0, 1) == 1:
+        pass
+    count = tl.load(Count)
+    if count == 0:
+        tl.atomic_xchg(Count, 1)
+    else:
+        partial_dw += tl.load(DW, mask=mask)
+        partial_db += tl.load(DB, mask=mask)
+    tl.store(DW, partial_dw, mask=mask)
+    tl.store(DB, partial_db, mask=mask)
+    tl.debug_barrier()
+    tl.atomic_xchg(Lock, 0)
+
+
+@triton.jit
+def layer_norm_backward_dwdb(DW, DB, FINAL_DW, FINAL_DB, M, N, BLOCK_SIZE_M: tl.constexpr, BLOCK_SIZE_N: tl.constexpr):
+    pid = tl.program_id(0)
+    cols = pid * BLOCK_SIZE_N + tl.arange(0, BLOCK_SIZE_N)
+    dw = tl.zeros((BLOCK_SIZE_M, BLOCK_SIZE_N), dtype=tl.float32)
+    db = tl.zeros((BLOCK_SIZE_M, BLOCK_SIZE_N), dtype=tl.float32)
+    for i in range(0, M, BLOCK_SIZE_M):
+        rows = i + tl.arange(0, BLOCK_SIZE_M)
+        mask = (rows[:, None] < M) & (cols[None, :] < N)
+        offs = rows[:, None] * N + cols[None, :]
+        dw += tl.load(DW + offs, mask=mask, other=0.0)
+        db += tl.load(DB + offs, mask=mask, other=0.0)
+    sum_dw = tl.sum(dw, axis=0)
+    sum_db = tl.sum(db, axis=0)
+    tl.store(FINAL_DW + cols, sum_dw, mask=cols < N)
+    tl.store(FINAL_DB + cols, sum_db, mask=cols < N)
+
+
+def test_layer_norm(machine: vkcompute.Runtime | None) -> None:
+    m, n, group = 24, 100, 4
+    random = np.random.default_rng(6)
+    x, dy = (random.normal(0, 1, (m, n)).astype(np.float32) for _ in range(2))
+    w, b = (random.normal(0, 1, n).astype(np.float32) for _ in range(2))
+    rows = np.zeros(m, np.float32)
+    given = x, np.zeros_like(x), w, b, rows, rows, n, n, 1e-5
+    _, y, _, _, mean, rstd = run(machine, layer_norm_forward, (m,), given, BLOCK_SIZE=64)
+    centred = x.astype(np.float64) - x.mean(1, keepdims=True, dtype=np.float64)
+    scale = 1 / np.sqrt((centred**2).mean(1, keepdims=True) + 1e-5)
+    hat = centred * scale
+    np.testing.assert_allclose(y, hat * w + b, rtol=1e-5, atol=1e-5)
+    parts = np.zeros((group, n), np.float32)
+    given_back = np.zeros_like(x), dy, parts, parts, x, w, mean, rstd, np.zeros(2 * group, np.int32), n, n
+    dx, _, dw, db, *_ = run(machine, layer_norm_backward_dx, (m,), given_back, GROUP_SIZE_M=group, BLOCK_SIZE_N=128)
+    wdy = w * dy
+    wanted = (wdy - (hat * (hat * wdy).mean(1, keepdims=True) + wdy.mean(1, keepdims=True))) * scale
+    np.testing.assert_allclose(dx, wanted, rtol=1e-4, atol=1e-5)
+    zeros = np.zeros(n, np.float32)
+    named = {"BLOCK_SIZE_M": 4, "BLOCK_SIZE_N": 64}
+    *_, dw, db = run(machine, layer_norm_backward_dwdb, (2,), (dw, db, zeros, zeros, group, n), **named)
+    np.testing.assert_allclose(dw, (dy * hat).sum(0), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(db, dy.sum(0), rtol=1e-4, atol=1e-4)
+
+
+@triton.jit
+def attention_inner(acc, l_i, m_i, q, K, V, start_m, qk_scale, stride_kn, stride_vk,
+                    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, HEAD_DIM: tl.constexpr, STAGE: tl.constexpr,
+                    offs_m: tl.constexpr, offs_n: tl.constexpr, N_CTX: tl.constexpr):  # fmt: skip
+    if STAGE == 1:
+        lo, hi = 0, start_m * BLOCK_M
+    elif STAGE == 2:
+        lo, hi = start_m * BLOCK_M, (start_m + 1) * BLOCK_M
+    else:
+        lo, hi = 0, N_CTX
+    offs_d = tl.arange(0, HEAD_DIM)
+    for start_n in range(lo, hi, BLOCK_N):
+        k = tl.load(K + (start_n + offs_n)[None, :] * stride_kn + offs_d[:, None])
+        qk = tl.dot(q, k)
+        if STAGE == 2:
+            mask = offs_m[:, None] >= (start_n + offs_n[None, :])
+            qk = qk * qk_scale + tl.where(mask, 0, -1.0e6)
+            m_ij = tl.maximum(m_i, tl.max(qk, 1))
+            qk -= m_ij[:, None]
+        else:
+            m_ij = tl.maximum(m_i, tl.max(qk, 1) * qk_scale)
+            qk = qk * qk_scale - m_ij[:, None]
+        p = tl.math.exp2(qk)
+        l_ij = tl.sum(p, 1)
+        alpha = tl.math.exp2(m_i - m_ij)
+        l_i = l_i * alpha + l_ij
+        acc = acc * alpha[:, None]
+        v = tl.load(V + (start_n + offs_n)[:, None] * stride_vk + offs_d[None, :])
+        acc = tl.dot(p, v, acc)
+        m_i = m_ij
+    return acc, l_i, m_i
+
+
+@triton.jit
+def attention_forward(Q, K, V, Out, sm_scale, stride, N_CTX: tl.constexpr,
+                      BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, HEAD_DIM: tl.constexpr,
+                      STAGE: tl.constexpr):  # fmt: skip
+    start_m = tl.program_id(0)
+    offs_m = start_m * BLOCK_M + tl.arange(0, BLOCK_M)
+    offs_n = tl.arange(0, BLOCK_N)
+    offs_d = tl.arange(0, HEAD_DIM)
+    m_i = tl.zeros([BLOCK_M], dtype=tl.float32) - float("inf")
+    l_i = tl.zeros([BLOCK_M], dtype=tl.float32) + 1.0
+    acc = tl.zeros([BLOCK_M, HEAD_DIM], dtype=tl.float32)
+    qk_scale = sm_scale * 1.44269504
+    q = tl.load(Q + offs_m[:, None] * stride + offs_d[None, :])
+    if STAGE & 1:
+        acc, l_i, m_i = attention_inner(acc, l_i, m_i, q, K, V, start_m, qk_scale, stride, stride,
+                                        BLOCK_M, BLOCK_N, HEAD_DIM, 4 - STAGE, offs_m, offs_n, N_CTX)  # fmt: skip
+    if STAGE & 2:
+        acc, l_i, m_i = attention_inner(acc, l_i, m_i, q, K, V, start_m, qk_scale, stride, stride,
+                                        BLOCK_M, BLOCK_N, HEAD_DIM, 2, offs_m, offs_n, N_CTX)  # fmt: skip
+    acc = acc / l_i[:, None]
+    tl.store(Out + offs_m[:, None] * stride + offs_d[None, :], acc)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_fused_attention(machine: vkcompute.Runtime | None, causal: bool) -> None:
+    n, d = 16, 8
+    random = np.random.default_rng(7)
+    q, k, v = (random.normal(0, 1, (n, d)).astype(np.float32) for _ in range(3))
+    given = q, k, v, np.zeros_like(q), 0.5, d, n, 8, 8, d, 3 if causal else 1
+    *_, found = run(machine, attention_forward, (n // 8,), given)
+    scores = 0.5 * q.astype(np.float64) @ k.T
+    scores = np.where(np.tril(np.ones((n, n), bool)), scores, -np.inf) if causal else scores
+    np.testing.assert_allclose(found, softmax(scores) @ v, rtol=1e-5, atol=1e-5)

@@ -18,16 +18,20 @@ ADJACENT = 4
 """Elements that one wide access loads or stores."""
 
 
+Group = tuple[int, ...]
+"""Registers that one access covers, in the order of their offsets."""
+
+
 class LazyRegisters(Sequence[Value]):
     """Registers that are loaded by groups, each when one of it is first asked for.
 
     Args:
         load: loads a group.
-        groups: the slices that are loaded together, in order.
+        groups: the registers that are loaded together; each is in one group.
     """
 
-    def __init__(self, load: Callable[[slice], list[Value]], groups: Sequence[slice]) -> None:
-        self._load, self._groups = load, [group for group in groups for _ in range(group.start, group.stop)]
+    def __init__(self, load: Callable[[Group], list[Value]], groups: Sequence[Group]) -> None:
+        self._load, self._groups = load, {at: group for group in groups for at in group}
         self._known: dict[int, Value] = {}
 
     def __len__(self) -> int:
@@ -38,7 +42,7 @@ class LazyRegisters(Sequence[Value]):
             raise IndexError(at)
         if at not in self._known:
             group = self._groups[at]
-            self._known.update(zip(range(group.start, group.stop), self._load(group), strict=True))
+            self._known.update(zip(group, self._load(group), strict=True))
         return self._known[at]
 
 
@@ -98,12 +102,13 @@ class Accesses:
         self._order(op, layout, writes=False)
         memory, offsets = op.attribute.memory, args[0]
 
-        def load(at: slice) -> list[Value]:
-            mask = args[1][at] if len(args) > 1 else None
-            elements = self._group(memory, offsets[at], mask)
+        def load(group: Group) -> list[Value]:
+            mask = [args[1][at] for at in group] if len(args) > 1 else None
+            elements = self._group(memory, [offsets[at] for at in group], mask)
             if mask is None:
                 return elements
-            return [self._b.select(*row) for row in zip(mask, elements, args[2][at], strict=True)]
+            others = [args[2][at] for at in group]
+            return [self._b.select(*row) for row in zip(mask, elements, others, strict=True)]
 
         return LazyRegisters(load, self._groups(memory, offsets))
 
@@ -119,16 +124,21 @@ class Accesses:
     def _inside(self, offset: Value, mask: Value | None) -> Value:
         return offset if mask is None else self._b.select(mask, offset, self._b.const(0, INT32))
 
-    def _groups(self, memory: Memory, offsets: Sequence[Value]) -> list[slice]:
-        """Returns the slices of the registers that one access covers."""
-        if memory not in self._wide:
-            return [slice(at, at + 1) for at in range(len(offsets))]
-        found = []
-        for first in range(0, len(offsets), ADJACENT):
-            group = offsets[first : first + ADJACENT]
-            is_wide = len(group) == ADJACENT and self._offsets.adjacent(group)
-            step = ADJACENT if is_wide else 1
-            found += [slice(at, at + step) for at in range(first, min(first + ADJACENT, len(offsets)), step)]
+    def _groups(self, memory: Memory, offsets: Sequence[Value]) -> list[Group]:
+        """Returns the registers that one access covers: those that differ in two bits of their numbers, or single ones.
+
+        Along the first of these bits offsets differ by one, along the other by two.
+        """
+        steps = self._offsets.steps(offsets) if memory in self._wide else {}
+        if not {1, 2} <= steps.keys():
+            return [(at,) for at in range(len(offsets))]
+        found: list[Group] = []
+        for at in range(len(offsets)):
+            if at & (steps[1] | steps[2]):
+                continue
+            group = at, at | steps[1], at | steps[2], at | steps[1] | steps[2]
+            is_wide = self._offsets.adjacent([offsets[each] for each in group])
+            found += [group] if is_wide else [(each,) for each in group]
         return found
 
     def _access(self, known: dict[Memory, BlockAccess], memory: Memory, *, is_result: bool) -> BlockAccess:
@@ -148,9 +158,9 @@ class Accesses:
         memory, offsets = op.attribute.memory, args[0]
 
         def build() -> None:
-            for at in self._groups(memory, offsets):
-                mask = args[2][at] if len(args) > 2 else None
-                self._store_group(memory, offsets[at], args[1][at], mask)
+            for group in self._groups(memory, offsets):
+                columns = [[column[at] for at in group] for column in args]
+                self._store_group(memory, columns[0], columns[1], columns[2] if len(args) > 2 else None)
 
         self._under(owner(self._b, self._thread, layout), build)
 
@@ -189,8 +199,13 @@ class Accesses:
     # -- atomic operations --------------------------------------------------------------------------------------------
 
     def atomic(self, op: Op, layout: Layout | None, args: Sequence[list[Value]]) -> list[Value]:
-        """Combines elements atomically, each once; returns the values before to all holders of the element."""
+        """Combines elements atomically, each once; returns the values before to all holders of the element.
+
+        An operation on a scalar may be that of a lock, so accesses before and after it are ordered for other programs.
+        """
         access, b = op.attribute, self._b
+        if layout is None:
+            b.fence()
         self._order(op, layout, writes=True)
         alone = owner(b, self._thread, layout)
         mask = args[-1] if access.masked else [None] * len(args[0])
@@ -200,7 +215,10 @@ class Accesses:
             row = [column[n] for column in values]
             conditions = [each for each in (alone, mask[n]) if each is not None]
             found.append(self._atomic(access, offset, row, conditions))
-        return found if alone is None else self._exchange.shared_by_all(found, layout)
+        found = found if alone is None else self._exchange.shared_by_all(found, layout)
+        if layout is None:
+            b.fence()
+        return found
 
     def _atomic(self, access: object, offset: Value, row: Sequence[Value], conditions: Sequence[Value]) -> Value:
         b, memory, name = self._b, access.memory, access.name  # type: ignore[attr-defined]

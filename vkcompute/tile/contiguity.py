@@ -37,6 +37,15 @@ class Offsets:
             return False
         return all(self._difference(self.polynomial(value), first) == {(): at} for at, value in enumerate(values) if at)
 
+    def steps(self, values: Sequence[Value]) -> dict[int, int]:
+        """Returns for constant differences of the offsets along a bit of their number the bit, as a mask."""
+        found: dict[int, int] = {}
+        for at in reversed(range(len(values).bit_length() - 1)):
+            difference = self._difference(*map(self.polynomial, (values[1 << at], values[0])))
+            if difference.keys() == {()}:
+                found[difference[()]] = 1 << at
+        return found
+
     def _difference(self, one: Polynomial, other: Polynomial) -> Polynomial:
         return _sum(one, {each: -factor for each, factor in other.items()})
 

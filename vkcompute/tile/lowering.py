@@ -117,7 +117,7 @@ class _Lowering:
         found: list[Value] = []
         for source, target in zip(sources, targets, strict=True):
             if isinstance(target.type, Block):
-                for layout in self._placement.layouts.get(target, ()):
+                for layout in self._placement.computed(target):
                     found += self._registers(source, layout)
             else:
                 found.append(self._scalar(source))
@@ -133,9 +133,13 @@ class _Lowering:
                     self._divisors[values[at]] = self._divisors[target]
                 at += 1
                 continue
-            for layout in self._placement.layouts.get(target, ()):
+            for layout in self._placement.computed(target):
                 self._blocks[target, layout] = list(values[at : at + layout.n_registers])
                 at += layout.n_registers
+        for target in targets:
+            if target in self._placement.homes:
+                home = self._placement.homes[target]
+                self._deliver(target, home, list(self._registers(target, home)))
 
     # -- control flow -------------------------------------------------------------------------------------------------
 
@@ -193,8 +197,11 @@ class _Lowering:
 
     def _elements(self, op: Op) -> None:
         """Computes a block in each of its layouts."""
-        for layout in self._placement.layouts.get(op, ()):
+        for layout in self._placement.computed(op):
             self._blocks[op, layout] = _ELEMENTS.get(op.code, _Lowering._computed)(self, op, layout)
+        if op in self._placement.homes:
+            home = self._placement.homes[op]
+            self._deliver(op, home, list(self._registers(op, home)))
 
     def _computed(self, op: Op, layout: Layout) -> list[Value]:
         """Applies an operation to each element that the invocation holds."""

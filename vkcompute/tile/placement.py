@@ -1,7 +1,8 @@
 """Layout choice: the layouts in which each value of a block program is computed.
 
-Stores, reductions and products have a layout of their own. All else is computed in the layouts in which it is needed,
-in several if need be: a load or an index costs less than an exchange between invocations.
+Stores, reductions and products have a layout of their own. What is computed from their results has that layout, too,
+and is exchanged between invocations where another one is needed. All else is computed in the layouts in which it is
+needed, in several if need be: a load or an index costs less than an exchange.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ class Placement:
     Attributes:
         n_threads: log2 of the invocations of a workgroup.
         layouts: the layouts of each block.
+        homes: the layout in which a block is computed that is exchanged for other layouts.
         own: the layout in which an operation reads its operands: of a reduction or scan, a store, an atomic
             operation, and of the sums of a product.
         lazy: the loads whose elements only a product needs, which loads them one after the other.
@@ -37,6 +39,7 @@ class Placement:
         self.n_threads = self._size(ops, n_warps)
         self.layouts: dict[Value, list[Layout]] = {}
         self.own: dict[Op, Layout] = {}
+        self.homes: dict[Value, Layout] = {}
         self.owners = {
             each: (op, at) for op in ops for group in (op.params, op.results) for at, each in enumerate(group)
         }
@@ -72,11 +75,9 @@ class Placement:
             self._demand(other, op.args[1])
             self._demand(self.own[op], op.args[2])
 
-    def result(self, op: Op) -> Layout:
-        """Returns the layout in which an operation with a layout of its own computes its results."""
-        if op.code != "reduce":
-            return self.own[op]
-        return self.own[op].mapped(without_axis(shape_of(op.args[0].type), op.attribute.axis))
+    def computed(self, value: Value) -> list[Layout]:
+        """Returns the layouts in which a value is computed; exchanges give the others."""
+        return [self.homes[value]] if value in self.homes else self.layouts.get(value, [])
 
     def canonical(self, value: Value) -> Layout:
         """Returns the layout for wide accesses to a block of this size."""
@@ -89,7 +90,12 @@ class Placement:
             if not _is_block(value) or layout in (known := self.layouts.setdefault(value, [])):
                 continue
             known.append(layout)
-            self._demand_operands(value, layout)
+            home = self._natural_layout(value)
+            if home in (None, layout):
+                self._demand_operands(value, layout)
+            else:
+                self.homes[value] = home
+                self._demand(home, value)
 
     def _demand_operands(self, value: Value, layout: Layout) -> None:
         """Demands what a value in a layout is computed from."""

@@ -55,6 +55,10 @@ class BlockCompiler(BlockArithmetic):
         """Returns an error at the current place, with "\\0" for its message."""
         return self.error(self.node, "\0")
 
+    def _list(self, node: ast.List) -> tuple[Any, ...]:
+        """Returns a list, which programs use for shapes only, as a tuple."""
+        return tuple([item for each in node.elts for item in self.unpacked(each)])
+
     # -- attributes and subscripts ------------------------------------------------------------------------------------
 
     def _block_attribute(self, node: ast.Attribute) -> Any:
@@ -225,5 +229,6 @@ _EXPRESSIONS: dict[type[ast.AST], Callable[[BlockCompiler, Any], Any]] = {
     ast.Attribute: BlockCompiler._block_attribute,
     ast.Subscript: BlockCompiler._block_subscript,
     ast.Call: BlockCompiler._block_call,
+    ast.List: BlockCompiler._list,
     _Known: lambda _, node: node.found,
 }

@@ -2,11 +2,29 @@
 
 from __future__ import annotations
 
-from vkcompute.compat.triton import types
+from vkcompute.compat.triton import math, types
 from vkcompute.compat.triton.compiler import StaticRange
+from vkcompute.compat.triton.math import (
+    abs,
+    cdiv,
+    ceil,
+    cos,
+    div_rn,
+    erf,
+    exp,
+    exp2,
+    floor,
+    fma,
+    log,
+    log2,
+    rsqrt,
+    sin,
+    sqrt,
+    sqrt_rn,
+    umulhi,
+)
 from vkcompute.compat.triton.operations import (
     PropagateNan,
-    abs,
     arange,
     assume,
     atomic_add,
@@ -20,13 +38,10 @@ from vkcompute.compat.triton.operations import (
     broadcast,
     broadcast_to,
     cast,
-    cdiv,
     clamp,
     debug_barrier,
-    div_rn,
     dot,
     expand_dims,
-    fma,
     full,
     load,
     max_constancy,
@@ -38,19 +53,18 @@ from vkcompute.compat.triton.operations import (
     permute,
     program_id,
     ravel,
-    real_function,
     reshape,
     sigmoid,
     static_assert,
     static_print,
     store,
     trans,
-    umulhi,
     view,
     where,
     zeros,
     zeros_like,
 )
+from vkcompute.compat.triton.random import rand, rand4x, randint, randint4x, randn, randn4x
 from vkcompute.compat.triton.reductions import (
     argmax,
     argmin,
@@ -71,11 +85,11 @@ __all__ = [
     "atomic_cas", "atomic_max", "atomic_min", "atomic_or", "atomic_xchg", "atomic_xor", "broadcast", "broadcast_to",
     "cast", "cdiv", "ceil", "clamp", "constexpr", "cos", "cumprod", "cumsum", "debug_barrier", "div_rn", "dot",
     "dtype", "erf", "exp", "exp2", "expand_dims", "float16", "float32", "float64", "floor", "fma", "full", "int1",
-    "int16", "int32", "int64", "int8", "load", "log", "log2", "max", "max_constancy", "max_contiguous", "maximum",
-    "min", "minimum", "multiple_of", "num_programs", "permute", "program_id", "range", "ravel", "reduce", "reshape",
-    "rsqrt", "sigmoid", "sin", "softmax", "sqrt", "sqrt_rn", "static_assert", "static_print", "static_range",
-    "store", "sum", "trans", "uint16", "uint32", "uint64", "uint8", "umulhi", "view", "where", "xor_sum", "zeros",
-    "zeros_like",
+    "int16", "int32", "int64", "int8", "load", "log", "log2", "math", "max", "max_constancy", "max_contiguous",
+    "maximum", "min", "minimum", "multiple_of", "num_programs", "permute", "program_id", "rand", "rand4x",
+    "randint", "randint4x", "randn", "randn4x", "range", "ravel", "reduce", "reshape", "rsqrt", "sigmoid", "sin",
+    "softmax", "sqrt", "sqrt_rn", "static_assert", "static_print", "static_range", "store", "sum", "trans",
+    "uint16", "uint32", "uint64", "uint8", "umulhi", "view", "where", "xor_sum", "zeros", "zeros_like",
 ]  # fmt: skip
 
 constexpr, dtype = types.Constexpr, types.Dtype
@@ -83,8 +97,3 @@ range, static_range = StaticRange("range"), StaticRange("static_range")
 int1, int8, int16, int32, int64 = (DTYPES[f"int{bits}"] for bits in (1, 8, 16, 32, 64))
 uint8, uint16, uint32, uint64 = (DTYPES[f"uint{bits}"] for bits in (8, 16, 32, 64))
 float16, float32, float64 = (DTYPES[f"float{bits}"] for bits in (16, 32, 64))
-exp, exp2, log, log2, sin, cos, sqrt, rsqrt, floor, ceil, erf = (
-    real_function(name)
-    for name in ("exp", "exp2", "log", "log2", "sin", "cos", "sqrt", "rsqrt", "floor", "ceil", "erf")
-)
-sqrt_rn = real_function("sqrt_rn", "sqrt")
