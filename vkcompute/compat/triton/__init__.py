@@ -8,10 +8,13 @@ No driver is loaded before the first launch.
 
 from __future__ import annotations
 
-from vkcompute.compat.triton import language
+from vkcompute.compat.triton import language, testing
 from vkcompute.compat.triton.program import JITFunction, jit
+from vkcompute.compat.triton.tuning import Config, autotune, heuristics
 
-__all__ = ["JITFunction", "cdiv", "jit", "language", "next_power_of_2"]
+__all__ = [
+    "Config", "JITFunction", "autotune", "cdiv", "heuristics", "jit", "language", "next_power_of_2", "testing",
+]  # fmt: skip
 
 
 def cdiv(x: int, y: int) -> int:

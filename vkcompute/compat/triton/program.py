@@ -8,6 +8,7 @@ from functools import cached_property, partial
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
+from vkcompute.compat.triton.launched import Launched
 from vkcompute.errors import hides_calls
 from vkcompute.jit.frontend.source import definition_of, parameters_of
 
@@ -19,15 +20,13 @@ from vkcompute.runtime.launching.kernel import Kernel
 __tracebackhide__ = hides_calls
 
 
-class JITFunction:
+class JITFunction(Launched):
     """A function made by `jit`: `kernel[grid](x, y, BLOCK=1024)` launches it, and other programs may call it.
 
     Attributes:
+        fn: the function.
         definition: the function and its source.
-        arg_names: names of its parameters.
     """
-
-    __name__: str
 
     def __init__(self, function: FunctionType) -> None:
         functools.update_wrapper(self, function)
@@ -41,10 +40,6 @@ class JITFunction:
         from vkcompute.compat.triton.launcher import BlockLauncher  # not at import: it loads the driver
 
         return BlockLauncher(self.definition, self._signature)
-
-    def __getitem__(self, grid: Any) -> Callable[..., Any]:
-        """Returns a function that launches the program on a grid: a tuple, or a function of the arguments by name."""
-        return partial(self.run, grid=grid)
 
     def run(self, *args: Any, grid: Any, **named: Any) -> Any:
         """Launches the program; returns a `Future`."""
