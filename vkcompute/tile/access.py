@@ -8,8 +8,8 @@ from typing import Any
 
 from vkcompute.ir import INT32, UINT32, Builder, Memory, Value
 from vkcompute.ir.function import Op
-from vkcompute.jit.elementwise.blocks import Block as Words
-from vkcompute.jit.elementwise.blocks import BlockAccess
+from vkcompute.jit.elementwise.block_access import Block as Words
+from vkcompute.jit.elementwise.block_access import BlockAccess
 from vkcompute.tile.contiguity import Offsets
 from vkcompute.tile.exchange import Exchange, first_element, owner
 from vkcompute.tile.layout import Layout

@@ -28,7 +28,7 @@ from vkcompute.jit.compilation.arguments import bound, group_of, kind_of_number
 from vkcompute.jit.compilation.build import CompileOptions
 from vkcompute.jit.compilation.cache import Specializations
 from vkcompute.jit.compilation.specialization import TRUTH, VALUE, Specialization
-from vkcompute.jit.elementwise.blocks import Block as Words
+from vkcompute.jit.elementwise.block_access import Block as Words
 from vkcompute.jit.elementwise.blocks import block_of, fits
 from vkcompute.jit.frontend.source import Definition
 from vkcompute.jit.launching.host_arrays import HostArrays, is_host_array

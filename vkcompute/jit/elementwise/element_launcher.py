@@ -16,7 +16,8 @@ from vkcompute.ir import SCALARS, UINT32
 from vkcompute.jit.compilation.arguments import bound, group_of
 from vkcompute.jit.compilation.build import Signature, real_of
 from vkcompute.jit.compilation.specialization import TRUTH, VALUE, Specialization
-from vkcompute.jit.elementwise.blocks import SINGLE, Block, BlockAccess, blocks_of, fits
+from vkcompute.jit.elementwise.block_access import SINGLE, Block, BlockAccess
+from vkcompute.jit.elementwise.blocks import blocks_of, fits
 from vkcompute.jit.elementwise.broadcasting import Broadcast, Mask, broadcast
 from vkcompute.jit.elementwise.dispatch import (
     axis_to_halve,

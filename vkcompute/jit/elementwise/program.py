@@ -18,7 +18,7 @@ from vkcompute.ir.function import walk
 from vkcompute.jit.compilation.build import Signature, argument, optimized
 from vkcompute.jit.compilation.cache import Specializations
 from vkcompute.jit.compilation.specialization import Specialization, iterations_of
-from vkcompute.jit.elementwise.blocks import Block, BlockAccess
+from vkcompute.jit.elementwise.block_access import Block, BlockAccess
 from vkcompute.jit.elementwise.broadcasting import Mask, offsets
 from vkcompute.jit.elementwise.formula import known
 from vkcompute.jit.frontend.compiler import Compiler

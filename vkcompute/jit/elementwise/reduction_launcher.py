@@ -17,7 +17,8 @@ from vkcompute.errors import hides_calls
 from vkcompute.jit.compilation import fingerprint
 from vkcompute.jit.compilation.arguments import MOST_ELEMENTS, group_of
 from vkcompute.jit.compilation.build import Signature, real_of
-from vkcompute.jit.elementwise.blocks import SINGLE, Block, blocks_of
+from vkcompute.jit.elementwise.block_access import SINGLE, Block
+from vkcompute.jit.elementwise.blocks import blocks_of
 from vkcompute.jit.elementwise.broadcasting import Mask
 from vkcompute.jit.elementwise.dispatch import (
     axis_to_halve,

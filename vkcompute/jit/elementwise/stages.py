@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, cast
 
 from vkcompute.ir import INT32, SCALARS, UINT32, Scalar
 from vkcompute.jit.compilation.build import Signature
-from vkcompute.jit.elementwise.blocks import SINGLE, Block
+from vkcompute.jit.elementwise.block_access import SINGLE, Block
 from vkcompute.jit.elementwise.broadcasting import Mask
 from vkcompute.jit.elementwise.program import MOST_COST, Body, Formula, Program, cost, result
 from vkcompute.jit.frontend.compiler import Compiler

@@ -1,0 +1,110 @@
+"""Blocks of adjacent elements, which an invocation loads and stores by wide accesses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from vkcompute.ir import BOOL, SCALARS, UINT32, UINT64, Builder, Function, Memory, Scalar, Value
+from vkcompute.ir.types import vector
+
+_TEXEL_BITS = 128
+
+
+class Block(NamedTuple):
+    """The number of adjacent elements per invocation, and how they are accessed.
+
+    Attributes:
+        word: the type of the words that are loaded and stored.
+        texels: True to load blocks of whole texels through texel buffers.
+    """
+
+    size: int = 1
+    word: str = "uint32"
+    texels: bool = False
+
+
+SINGLE = Block()
+
+
+class BlockAccess:
+    """Loads and stores of the blocks of an array.
+
+    Args:
+        element: the type of the array's elements in memory.
+        is_result: True for an array that is stored.
+    """
+
+    def __init__(
+        self, function: Function, name: str, element: Scalar, block: Block, *, is_result: bool = False
+    ) -> None:
+        n_bits = element.bits * block.size
+        texels = block.texels and not is_result and n_bits % _TEXEL_BITS == 0
+        word = UINT32 if texels or n_bits < SCALARS[block.word].bits else SCALARS[block.word]
+        self._lanes = min(n_bits // word.bits, 4)
+        self._n = n_bits // word.bits // self._lanes
+        self.element = element
+        self.memory: Memory = function.buffer(name, word, lanes=self._lanes, texels=texels)
+
+    def load(self, b: Builder, number: Value) -> list[Value]:
+        """Loads the elements of a block."""
+        words: list[Value] = []
+        for each in self._indices(b, number):
+            found = b.load(self.memory, each)
+            lanes = [found] if self._lanes == 1 else [b.extract(found, lane) for lane in range(self._lanes)]
+            words += [word for lane in lanes for word in _halves(b, lane)]
+        return _elements(b, words, self.element)
+
+    def store(self, b: Builder, number: Value, elements: Sequence[Value]) -> None:
+        """Stores the elements of a block."""
+        words = _words(b, elements)
+        if self.memory.element is UINT64:
+            words = [b.bitcast(b.vector(*words[at : at + 2]), UINT64) for at in range(0, len(words), 2)]
+        for k, each in enumerate(self._indices(b, number)):
+            lanes = words[k * self._lanes : (k + 1) * self._lanes]
+            b.store(self.memory, each, lanes[0] if self._lanes == 1 else b.vector(*lanes))
+
+    def _indices(self, b: Builder, number: Value) -> list[Value]:
+        first = b.compute("mul", number, b.const(self._n, UINT32))
+        return [b.compute("add", first, b.const(k, UINT32)) for k in range(self._n)]
+
+
+def _halves(b: Builder, word: Value) -> list[Value]:
+    """Returns a word of 32 bits, or both halves of one of 64."""
+    if word.type is UINT32:
+        return [word]
+    halves = b.bitcast(word, vector(UINT32, 2))
+    return [b.extract(halves, 0), b.extract(halves, 1)]
+
+
+def _elements(b: Builder, words: Sequence[Value], kind: Scalar) -> list[Value]:
+    """Returns the elements in words of 32 bits."""
+    if kind.bits == 64:
+        return [b.bitcast(b.vector(*words[at : at + 2]), kind) for at in range(0, len(words), 2)]
+    if kind.bits == 32:
+        return [b.bitcast(word, kind) for word in words]
+    starts = range(0, 32, kind.bits)
+    if kind is BOOL:  # without types of 8 bits, which a device may lack
+        masks = [b.const(0xFF << start, UINT32) for start in starts]
+        zero = b.const(0, UINT32)
+        return [b.compute("ne", b.compute("and", word, mask), zero) for word in words for mask in masks]
+    narrow = SCALARS[f"uint{kind.bits}"]
+    parts = [b.compute("shr", word, b.const(start, UINT32)) for word in words for start in starts]
+    return [b.bitcast(b.cast(part, narrow), kind) for part in parts]
+
+
+def _words(b: Builder, elements: Sequence[Value]) -> list[Value]:
+    """Returns elements as words of 32 bits."""
+    kind = elements[0].type
+    if kind.bits == 64:
+        return [half for each in elements for half in _halves(b, each)]
+    if kind.bits == 32:
+        return [b.bitcast(each, UINT32) for each in elements]
+    n, narrow, found = 32 // kind.bits, SCALARS[f"uint{kind.bits}"], []
+    for at in range(0, len(elements), n):
+        word: Value = b.const(0, UINT32)
+        for k, each in enumerate(elements[at : at + n]):
+            part = b.cast(each if kind is BOOL else b.bitcast(each, narrow), UINT32)
+            word = b.compute("or", word, b.compute("shl", part, b.const(k * kind.bits, UINT32)))
+        found.append(word)
+    return found
