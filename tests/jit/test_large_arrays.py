@@ -125,6 +125,11 @@ def test_arrays_beyond_indices_of_32_bits(gpu: vc.Runtime) -> None:
         ends[1, 1](graph.empty((1 << 32) + 2, np.int32)[:: (1 << 32) + 1], gpu.zeros(2, np.int32))
 
 
+def test_large_arrays_of_another_runtime(gpu: vc.Runtime, small: vc.Runtime) -> None:
+    with pytest.raises(ValueError, match="the array belongs to another runtime"):
+        mirrored(small.zeros(N), gpu.zeros(N), 1)
+
+
 def test_more_bindings_than_the_device_has(small: vc.Runtime) -> None:
     most = small.device.physical.limits["maxPerStageDescriptorStorageBuffers"]
     x = small.zeros(most * MOST // 4)

@@ -40,6 +40,9 @@ LINES = [f"a0[i] = {' + '.join(f'{each}[i]' for each in ARRAYS)} + s", "a5[i] = 
 changed = kernel_of([*ARRAYS, "s"], LINES)
 
 
+every = kernel_of(ARRAYS, [f"{each}[i] += 1" for each in ARRAYS])
+
+
 def after(arrays: Sequence[np.ndarray[Any, Any]], s: float) -> list[np.ndarray[Any, Any]]:
     """What `changed` makes of arrays."""
     found = [each.copy() for each in arrays]
@@ -162,6 +165,17 @@ def test_the_same_array_twice(small: vc.Runtime) -> None:
         changed(*arrays[:-1], arrays[0], 1)
     with small.record(x=arrays[0]) as graph, pytest.raises(ValueError, match="share memory"):
         changed(graph["x"], *arrays[1:-1], graph["x"], 1)
+
+
+def test_arrays_that_cannot_be_copied(gpu: vc.Runtime, small: vc.Runtime) -> None:
+    arrays = [small.zeros(N) for _ in range(N_ARRAYS)]
+    with pytest.raises(ValueError, match="array 9 of made: the array belongs to another runtime"):
+        changed(*arrays[:9], gpu.zeros(N), *arrays[10:], 1)
+    with pytest.raises(ValueError, match=r"share memory.*\.copy\(\)"):
+        every(*arrays[:9], small.zeros(1).broadcast_to(N), *arrays[10:])
+    arrays[9].close()
+    with pytest.raises(vc.ClosedError):
+        changed(*arrays, 1)
 
 
 def test_functions_of_elements_and_reductions(gpu: vc.Runtime, small: vc.Runtime) -> None:

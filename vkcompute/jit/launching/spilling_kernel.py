@@ -12,7 +12,7 @@ import numpy as np
 from vkcompute.core.buffer import Buffer
 from vkcompute.ir import ArrayBindings, Pack, Split
 from vkcompute.runtime.graphs.graph import recording_graph, temporary
-from vkcompute.runtime.launching.arguments import binding_slack, first_index, needs_strides
+from vkcompute.runtime.launching.arguments import binding_slack, first_index, needs_strides, require_same_runtime
 from vkcompute.runtime.launching.kernel import Kernel, on_memory
 from vkcompute.runtime.launching.program import Program
 from vkcompute.runtime.launching.push_constants import PushConstants
@@ -130,7 +130,7 @@ class SpillingKernel:
         itemsize, step = array.dtype.itemsize, array.dtype.itemsize << shift
         sizes = [min(step, high - start) // itemsize for start in range(low, low + n * step, step)]
         return [
-            Array(self.runtime, buffer, low + k * step, (max(size, 0),), (itemsize,), array.dtype)
+            Array(array.runtime, buffer, low + k * step, (max(size, 0),), (itemsize,), array.dtype)
             for k, size in enumerate(sizes)
         ]
 
@@ -144,8 +144,9 @@ class SpillingKernel:
         return memory
 
     def _check(self, arrays: Sequence[Array]) -> None:
-        """Raises ValueError if a copy of an array in a pack would not do."""
+        """Raises ValueError if an array in a pack is another runtime's, or a copy of it would not do."""
         for at, written in self._packed.items():
+            require_same_runtime(f"array {at} of {self.name}", self.runtime, arrays[at])
             if written:
                 arrays[at].refuse_broadcast()
         if not self._packed or self._elementwise:

@@ -48,8 +48,7 @@ def bound_range(
     if not isinstance(array, Array):
         raise TypeError(f"{where} takes a device array; got {type(array).__name__}; make one with runtime.array(data)")
     buffer, device = array.buffer, runtime.device
-    if array.runtime is not runtime:
-        raise ValueError(f"{where}: the array belongs to another runtime ({array.runtime.device}); copy it here")
+    require_same_runtime(where, runtime, array)
     if strided:
         return _view_range(where, device, binding, array, in_words)
     if not array.contiguous:
@@ -69,6 +68,12 @@ def bound_range(
             f"{align}; pass a .copy()"
         )
     return buffer, array.offset, nbytes
+
+
+def require_same_runtime(where: str, runtime: Context, array: Array) -> None:
+    """Raises ValueError if an array is another runtime's."""
+    if array.runtime is not runtime:
+        raise ValueError(f"{where}: the array belongs to another runtime ({array.runtime.device}); copy it here")
 
 
 def _view_range(where: str, device: Device, binding: Binding, array: Array, in_words: bool) -> Bound:
