@@ -130,6 +130,19 @@ def test_along_an_axis(gpu: vc.Runtime, data: Any, seed: int) -> None:
     np.testing.assert_array_equal(array.numpy(), x)
 
 
+@given(data=st.data(), seed=seeds())
+def test_a_value_by_a_mask(gpu: vc.Runtime, data: Any, seed: int) -> None:
+    if not masks(gpu):
+        return
+    rng = np.random.default_rng(seed)
+    x, array = viewed(data, gpu, values(rng, data.draw(st.sampled_from([(0,), (9,), (4, 5)])), "float32"))
+    mask, value = rng.random(x.shape) < 0.5, rng.standard_normal(data.draw(st.sampled_from([(), (1,)])))
+    x = x.copy()
+    x[mask] = value
+    indexing.put(array, gpu.array(mask), gpu.array(value.astype(np.float32)))
+    np.testing.assert_array_equal(array.numpy(), x.astype(np.float32))
+
+
 def test_put_repeats_values(gpu: vc.Runtime) -> None:
     x = np.arange(12, dtype=np.float32).reshape(3, 4)
     array = gpu.array(x)
@@ -196,3 +209,12 @@ def test_a_graph_records_reads_and_assignments(gpu: vc.Runtime) -> None:
     at.write(np.array([0, 5, 0], np.int32))
     with pytest.raises(IndexError, match="index 5 is out of bounds for axis 0 with size 5"):
         graph.run()
+
+
+def test_bools_without_axes(gpu: vc.Runtime) -> None:
+    x = gpu.zeros((), np.int32)
+    assert indexing.get(x, True).shape == (1,)
+    assert indexing.get(x, False).shape == (0,)
+    indexing.put(x, True, gpu.array(np.int32(3)))
+    indexing.put(x, False, gpu.array(np.int32(4)))
+    assert x.item() == 3

@@ -16,8 +16,10 @@ from vkcompute.arrays.lines import Lines, contiguous, count_up
 from vkcompute.arrays.scatter import prepared, scatter, write_back
 from vkcompute.arrays.segments import scatter_add
 from vkcompute.arrays.selection import Selected, masked, nonzero
+from vkcompute.jit.elementwise.elementwise import Elementwise
 from vkcompute.runtime.memory.array import Array, empty
 
+_chosen = Elementwise("value if chosen else x", "chosen, value, x")
 _GAP = object()
 """Stands for an ellipsis without axes."""
 
@@ -68,11 +70,17 @@ def get(x: Array, index: Any) -> Array:
 def put(x: Array, index: Any, values: Array) -> None:
     """Assigns values to the elements that an advanced index selects: `x[index] = values` of NumPy.
 
+    It waits for the number of true elements of a mask, unless one value is assigned by a mask of the array's shape.
+
     Raises:
         IndexError: as `get`.
         ValueError: the values do not broadcast to the selected elements, or `x` is a view by `broadcast_to`.
     """
     x.refuse_broadcast()
+    if isinstance(index, Array) and index.dtype == bool and index.shape == x.shape and values.size == 1:
+        if x.size:
+            _chosen(index, prepared(values, x, ()), x, out=x)
+        return
     plan = _planned(x, index)
     given = prepared(values, x, plan.shape)
     target = contiguous(plan.view)
