@@ -89,7 +89,6 @@ def test_what_a_version_does(info: str, limit: int | None, flushes: bool) -> Non
         wrong_conversions=("int32 to int64", "float64 to float16"),
         max_nesting=80,
         checks_are_free=True,
-        loses_loop_results=True,
     )
 
 
