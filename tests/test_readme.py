@@ -36,11 +36,13 @@ def run_blocks(path: Path, names: dict[str, Any]) -> int:
 def test_python_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
-    assert run_blocks(ROOT / "README.md", names) == 6
+    assert run_blocks(ROOT / "README.md", names) == 7
     assert np.array_equal(names["c"], names["a"] * names["b"])
     assert names["model"].score(names["X_test"], names["y_test"]) > 0.95
     assert (tmp_path / "model.npz").exists()
     assert "multiply float32" in names["profile"].table()
+    names.pop("vc").default_runtime().close()
+    names.clear()
 
 
 def test_the_page_on_scheduling(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clean_handles: None) -> None:
@@ -94,6 +96,7 @@ FOLDERS = (
     ROOT / "vkcompute",
     ROOT / "vkcompute/jit/frontend",
     ROOT / "vkcompute/tile",
+    ROOT / "vkcompute/arrays",
 )  # that paths on these pages begin in
 ELSEWHERE = frozenset({"cc"})  # names on these pages that other projects define
 
