@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -75,3 +76,28 @@ def test_measurements() -> None:
     assert 0 <= low <= high
     with pytest.raises(ValueError, match="return_mode"):
         triton.testing.do_bench(lambda: None, return_mode="average")
+
+
+NO_DRIVER = """
+import sys
+import numpy as np
+import vkcompute.compat.triton as triton
+import vkcompute.compat.triton.language as tl
+
+@triton.jit
+def program(x_ptr):
+    tl.store(x_ptr + tl.arange(0, 4), tl.arange(0, 4))
+
+x = np.zeros(4, np.int32)
+program[(1,)](x)
+print(x, [name for name in sys.modules if name == "vulkan"])
+"""
+
+
+@pytest.mark.pure
+def test_the_interpreter_loads_no_driver(run_python: Any, tmp_path: Path) -> None:
+    file = tmp_path / "program.py"
+    file.write_text(NO_DRIVER)
+    env = {**os.environ, "TRITON_INTERPRET": "1"}
+    done = run_python(f"import runpy; runpy.run_path({str(file)!r})", env=env)
+    assert done.stdout == "[0 1 2 3] []\n", done.stderr

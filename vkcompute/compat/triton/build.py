@@ -11,7 +11,8 @@ import numpy as np
 from vkcompute import ir, tile
 from vkcompute.compat.triton.compiler import BlockCompiler
 from vkcompute.compat.triton.types import Pointer
-from vkcompute.ir import BOOL, FLOAT32, INT32, SCALARS, UINT8, UINT32, Memory, Value
+from vkcompute.ir import BOOL, FLOAT32, INT32, SCALARS, UINT8, UINT32, Memory
+from vkcompute.ir.function import Push
 from vkcompute.jit.compilation.build import CompileOptions, optimized
 from vkcompute.jit.compilation.specialization import TRUTH, VALUE, Specialization, iterations_of
 from vkcompute.jit.frontend.memory import OFFSET
@@ -76,7 +77,7 @@ class Built(NamedTuple):
 
     compiler: BlockCompiler
     memories: dict[int, Memory]
-    numbers: dict[int, Value]
+    numbers: dict[int, Push]
     divisors: dict[Any, int]
     wide: list[Memory]
 

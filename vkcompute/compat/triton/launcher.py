@@ -1,30 +1,21 @@
-"""Launches of block programs: on the device of their arrays, or interpreted."""
+"""Launches of block programs on the device of their arrays."""
 
 from __future__ import annotations
 
 import inspect
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from vkcompute.compat.triton.build import (
-    DIVISOR,
-    FOLDERS,
-    ArrayType,
-    BlockOptions,
-    IntType,
-    build,
-    lowered,
-    specialize,
-)
+from vkcompute.compat.triton.arguments import Parameters
+from vkcompute.compat.triton.build import DIVISOR, FOLDERS, ArrayType, BlockOptions, build, lowered, specialize
 from vkcompute.compat.triton.types import Constexpr
 from vkcompute.errors import hides_calls
 from vkcompute.ir import Function
 from vkcompute.jit.compilation import fingerprint
-from vkcompute.jit.compilation.arguments import bound, group_of, kind_of_number
+from vkcompute.jit.compilation.arguments import group_of, kind_of_array
 from vkcompute.jit.compilation.build import CompileOptions
 from vkcompute.jit.compilation.cache import Specializations
 from vkcompute.jit.compilation.specialization import TRUTH, VALUE, Specialization
@@ -32,7 +23,7 @@ from vkcompute.jit.elementwise.block_access import Block as Words
 from vkcompute.jit.elementwise.blocks import block_of, fits
 from vkcompute.jit.frontend.source import Definition
 from vkcompute.jit.launching.host_arrays import HostArrays, is_host_array
-from vkcompute.jit.launching.launcher import kind_of, pushed
+from vkcompute.jit.launching.launcher import pushed
 from vkcompute.jit.launching.loops import Loops, on_device
 from vkcompute.jit.launching.plan import launch
 from vkcompute.jit.launching.spilling_kernel import SpillingKernel
@@ -43,13 +34,11 @@ from vkcompute.runtime.launching.kernel import Kernel
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.context import cached
 from vkcompute.runtime.runtime import Runtime, default_runtime, runtime_of
-from vkcompute.tile import Target, interpret
+from vkcompute.tile import Target
 from vkcompute.tile.access import ADJACENT
 
 __tracebackhide__ = hides_calls
 
-OPTIONS = {"num_warps": 4, "num_stages": 2, "num_ctas": 1, "maxnreg": None}
-"""Keywords of a launch; only num_warps has an effect, on the size of a workgroup."""
 _MAX_ORDERS = 1024
 _WORDS = Words(ADJACENT)
 
@@ -58,23 +47,19 @@ class BlockLauncher:
     """Launches a block program, and keeps its specializations."""
 
     def __init__(self, definition: Definition, parameters: inspect.Signature) -> None:
-        self._definition, self._parameters = definition, parameters
-        self.name, names = definition.function.__name__, list(parameters.parameters)
-        self._names, self._n = names, len(names)
-        self._constexprs = [_is_constexpr(each) for each in parameters.parameters.values()]
+        self._definition, self.name = definition, definition.function.__name__
+        self._parameters = Parameters(self.name, parameters)
         self._plan_key = object()
         self._programs: dict[tuple[Any, ...], Specializations] = {}
         self._orders: BoundedCache[tuple[Any, ...], tuple[int, ...]] = BoundedCache(_MAX_ORDERS)
 
     def __call__(self, grid: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """Launches the program on a grid: a tuple, or a function of the arguments by name."""
-        if _is_set("TRITON_INTERPRET") or _is_set("VKCOMPUTE_SIMULATE"):
-            return self.interpret(grid, args, named)
-        args, n_warps = self._bound(args, named)
-        sizes = grid_of(self.name, grid, self._names, args)
+        args, n_warps = self._parameters.bound(args, named)
+        sizes = self._parameters.grid(grid, args)
         if 0 in sizes:
             return None
-        key = self._plan_key, sizes, n_warps, *map(_place, args, self._constexprs)
+        key = self._plan_key, sizes, n_warps, *map(_place, args, self._parameters.constexprs)
         order = self._orders.get(key)
         if order is not None:
             given = [args[at] for at in order]
@@ -82,13 +67,6 @@ class BlockLauncher:
             if plan is not None and (future := plan.launch(given, None)) is not None:
                 return future
         return self._planned(key, sizes, n_warps, args)
-
-    def _bound(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[tuple[Any, ...], int]:
-        """Returns the arguments in the order of the parameters, and the number of warps."""
-        options = {name: named.pop(name) for name in OPTIONS if name in named and name not in self._names}
-        if named or len(args) != self._n:
-            args = bound(self.name, self._parameters, args, named)
-        return args, n_warps_of(options)
 
     def _planned(self, key: tuple[Any, ...], grid: tuple[int, ...], n_warps: int, args: tuple[Any, ...]) -> Any:
         """Launches without a plan, and keeps one for launches with the same key."""
@@ -122,7 +100,7 @@ class BlockLauncher:
         if is_wrapped:
             n_rows = -(-grid[0] // most)
             grid = -(-grid[0] // n_rows), n_rows
-        constants, signature = self.typed(args)
+        constants, signature = self._parameters.typed(args, _array_type)
         for emulate_atomics in (False, True):
             compilation = CompileOptions(
                 grid_wrapped=is_wrapped, emulate_atomics=emulate_atomics, target=target_of(runtime)
@@ -153,81 +131,20 @@ class BlockLauncher:
             self._programs[key] = Specializations(functions, "blocks", fingerprint.files(*FOLDERS), text)
         return self._programs[key]
 
-    def typed(self, args: Sequence[Any]) -> tuple[dict[int, Any], dict[int, Any]]:
-        """Returns the constants among the arguments, and the types of the others, by position."""
-        constants: dict[int, Any] = {}
-        signature: dict[int, Any] = {}
-        for at, (arg, constexpr) in enumerate(zip(args, self._constexprs, strict=True)):
-            if constexpr or arg is None or isinstance(arg, Constexpr) or (type(arg) is int and arg == 1):
-                constants[at] = arg.value if isinstance(arg, Constexpr) else arg
-            else:
-                signature[at] = _type_of(arg, self._names[at])
-        return constants, signature
-
     def kernel(self, grid: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Kernel | SpillingKernel:
         """Returns the kernel that a launch would run."""
-        args, n_warps = self._bound(args, named)
+        args, n_warps = self._parameters.bound(args, named)
         arrays = [arg for arg in args if type(arg) is Array]
         runtime = runtime_of(arrays[0]) if arrays else default_runtime()
-        return self._on_grid(grid_of(self.name, grid, self._names, args), n_warps, args, runtime)[1]
-
-    # -- interpreter --------------------------------------------------------------------------------------------------
-
-    def interpret(self, grid: Any, args: tuple[Any, ...], named: dict[str, Any]) -> None:
-        """Runs the program by numpy, on copies of the arrays that are written back.
-
-        Raises:
-            KernelError: it accesses an element outside of an array.
-        """
-        args, _ = self._bound(args, named)
-        sizes = grid_of(self.name, grid, self._names, args)
-        hosts = {at: _elements(arg) for at, arg in enumerate(args) if type(arg) is Array or is_host_array(arg)}
-        stand_ins = [hosts.get(at, arg) for at, arg in enumerate(args)]
-        constants, signature = self.typed(stand_ins)
-        built = build(self._definition, constants, signature)
-        memories = {memory: hosts[at] for at, memory in built.memories.items()}
-        pushes = {push: args[at] for at, push in built.numbers.items()}
-        interpret(built.compiler.function, memories, pushes, sizes)  # type: ignore[arg-type]
-        for at, array in hosts.items():
-            if at in built.compiler.written:
-                _write_back(args[at], array)
+        return self._on_grid(self._parameters.grid(grid, args), n_warps, args, runtime)[1]
 
 
-def _elements(array: Any) -> np.ndarray[Any, Any]:
-    """Returns a copy of the elements from an array's first on, as a program sees them."""
-    host = array.numpy() if type(array) is Array else array
-    if not host.flags.c_contiguous and type(array) is not Array:
-        raise ValueError("an interpreted program takes contiguous NumPy arrays; pass a copy")
-    stored = np.uint8 if host.dtype == np.bool_ else host.dtype
-    found: np.ndarray[Any, Any] = np.ascontiguousarray(host).reshape(-1).view(stored).copy()
-    return found
-
-
-def _write_back(array: Any, elements: np.ndarray[Any, Any]) -> None:
-    found = elements.view(array.dtype).reshape(array.shape)
-    if type(array) is Array:
-        array.write(found)
-    else:
-        array[...] = found
-
-
-def _is_constexpr(parameter: inspect.Parameter) -> bool:
-    """True for a parameter annotated as tl.constexpr, by the object or its name."""
-    annotation = parameter.annotation
-    return annotation is Constexpr or (isinstance(annotation, str) and "constexpr" in annotation)
-
-
-def _type_of(arg: Any, name: str) -> Any:
-    """Returns the part of a signature for an argument."""
-    if type(arg) is Array:
-        is_view = needs_strides(arg)
-        return ArrayType(arg.dtype.char, is_view, not is_view and arg.contiguous and fits(arg, _WORDS))
-    if isinstance(arg, np.ndarray) and arg.ndim:
-        return ArrayType(arg.dtype.char, False, False)
-    kind = kind_of_number(arg)
-    if kind is int or isinstance(kind, str):
-        return IntType(kind if isinstance(kind, str) else "int32", DIVISOR if arg % DIVISOR == 0 else 1)
-    return kind if kind is not None else kind_of(arg, name)
+def _array_type(arg: Any) -> ArrayType | None:
+    """Returns the part of a signature for an array; None for all else."""
+    if type(arg) is not Array:
+        return None
+    is_view = needs_strides(arg)
+    return ArrayType(kind_of_array(arg)[0], is_view, not is_view and arg.contiguous and fits(arg, _WORDS))
 
 
 def _place(arg: Any, constexpr: bool) -> Any:
@@ -247,30 +164,6 @@ def _is_inexact(arg: Any) -> bool:
     return isinstance(arg, np.bool_) or (type(arg) is int and not -0x80000000 <= arg <= 0x7FFFFFFF)
 
 
-def grid_of(name: str, grid: Any, names: Sequence[str], args: Sequence[Any]) -> tuple[int, ...]:
-    """Returns a grid, of 1 to 3 axes.
-
-    Raises:
-        TypeError, ValueError: it is none.
-    """
-    found = grid(dict(zip(names, args, strict=True))) if callable(grid) else grid
-    sizes = tuple(found) if isinstance(found, (tuple, list)) else (found,)
-    if not 1 <= len(sizes) <= 3 or not all(isinstance(each, (int, np.integer)) and each >= 0 for each in sizes):
-        raise ValueError(f"the grid of {name} is 1 to 3 numbers of programs, not negative; got {found!r}")
-    sizes = tuple(map(int, sizes))
-    while len(sizes) > 1 and sizes[-1] == 1:
-        sizes = sizes[:-1]
-    return sizes
-
-
-def n_warps_of(options: Mapping[str, Any]) -> int:
-    """Returns the number of warps of a launch. Raises ValueError if it is no power of two."""
-    n = options.get("num_warps", OPTIONS["num_warps"])
-    if type(n) is not int or n < 1 or n & (n - 1):
-        raise ValueError(f"num_warps is a power of two; got {n!r}")
-    return n
-
-
 def block_target(runtime: Runtime) -> Target:
     """Returns the target of block programs on a device."""
     return cached(runtime, Target, partial(_target, runtime))
@@ -288,7 +181,3 @@ def _target(runtime: Runtime) -> Target:
         limits["maxComputeSharedMemorySize"],
         block_of(runtime, [4]).texels,
     )
-
-
-def _is_set(switch: str) -> bool:
-    return os.environ.get(switch, "").lower() in ("1", "true", "yes", "on")

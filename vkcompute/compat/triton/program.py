@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable
 from functools import cached_property, partial
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
+from vkcompute.compat.triton import interpretation
 from vkcompute.compat.triton.launched import Launched
 from vkcompute.errors import hides_calls
 from vkcompute.jit.frontend.source import definition_of, parameters_of
@@ -19,6 +21,9 @@ from vkcompute.runtime.launching.kernel import Kernel
 
 __tracebackhide__ = hides_calls
 
+_SWITCHES = "TRITON_INTERPRET", "VKCOMPUTE_SIMULATE"
+_ON = "1", "true", "yes", "on"
+
 
 class JITFunction(Launched):
     """A function made by `jit`: `kernel[grid](x, y, BLOCK=1024)` launches it, and other programs may call it.
@@ -26,23 +31,26 @@ class JITFunction(Launched):
     Attributes:
         fn: the function.
         definition: the function and its source.
+        signature: its parameters.
     """
 
     def __init__(self, function: FunctionType) -> None:
         functools.update_wrapper(self, function)
         self.fn, self.definition = function, definition_of(function, "a block program")
-        self._signature = parameters_of(function)
-        self.arg_names = list(self._signature.parameters)
+        self.signature = parameters_of(function)
+        self.arg_names = list(self.signature.parameters)
 
     @cached_property
     def launcher(self) -> BlockLauncher:
         """Its launches. It loads the driver's package."""
         from vkcompute.compat.triton.launcher import BlockLauncher  # not at import: it loads the driver
 
-        return BlockLauncher(self.definition, self._signature)
+        return BlockLauncher(self.definition, self.signature)
 
     def run(self, *args: Any, grid: Any, **named: Any) -> Any:
-        """Launches the program; returns a `Future`."""
+        """Launches the program; returns a `Future`. With an empty grid, or interpreted, it returns None."""
+        if any(os.environ.get(switch, "").lower() in _ON for switch in _SWITCHES):
+            return self.interpret[grid](*args, **named)
         return self.launcher(grid, args, named)
 
     def kernel(self, *args: Any, grid: Any, **named: Any) -> Kernel | SpillingKernel:
@@ -78,7 +86,7 @@ class Interpretation:
         return partial(self._run, grid)
 
     def _run(self, grid: Any, *args: Any, **named: Any) -> None:
-        self._program.launcher.interpret(grid, args, named)
+        interpretation.run(self._program.definition, self._program.signature, grid, args, named)
 
 
 def jit(function: Callable[..., Any] | None = None, **options: Any) -> Any:

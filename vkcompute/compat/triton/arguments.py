@@ -1,0 +1,96 @@
+"""Arguments of launches: their order, the grid and the options."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from vkcompute.compat.triton.build import DIVISOR, IntType
+from vkcompute.compat.triton.types import Constexpr
+from vkcompute.jit.compilation.arguments import bound, kind_of_number, remedy
+
+OPTIONS = {"num_warps": 4, "num_stages": 2, "num_ctas": 1, "maxnreg": None}
+"""Keywords of a launch; only num_warps has an effect, on the size of a workgroup."""
+
+
+class Parameters:
+    """The parameters of a program.
+
+    Attributes:
+        name: of the program, for errors.
+        names: of the parameters.
+        constexprs: for each, True if it is annotated as tl.constexpr.
+    """
+
+    def __init__(self, name: str, signature: inspect.Signature) -> None:
+        self.name, self._signature, self.names = name, signature, list(signature.parameters)
+        self.constexprs = [_is_constexpr(each) for each in signature.parameters.values()]
+
+    def bound(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[tuple[Any, ...], int]:
+        """Returns the arguments in the order of the parameters, and the number of warps."""
+        options = {name: named.pop(name) for name in OPTIONS if name in named and name not in self.names}
+        if named or len(args) != len(self.names):
+            args = bound(self.name, self._signature, args, named)
+        return args, _n_warps_of(options)
+
+    def typed(self, args: Sequence[Any], array_type: Any) -> tuple[dict[int, Any], dict[int, Any]]:
+        """Returns the constants among the arguments, and the types of the others, by position.
+
+        Args:
+            array_type: returns the type of an array, and None for all else.
+        """
+        constants: dict[int, Any] = {}
+        signature: dict[int, Any] = {}
+        for at, (arg, constexpr) in enumerate(zip(args, self.constexprs, strict=True)):
+            if constexpr or arg is None or isinstance(arg, Constexpr) or (type(arg) is int and arg == 1):
+                constants[at] = arg.value if isinstance(arg, Constexpr) else arg
+            else:
+                signature[at] = array_type(arg) or _number_type(arg, self.names[at])
+        return constants, signature
+
+    def grid(self, grid: Any, args: Sequence[Any]) -> tuple[int, ...]:
+        """Returns a grid, of 1 to 3 axes.
+
+        Raises:
+            TypeError, ValueError: it is none.
+        """
+        found = grid(dict(zip(self.names, args, strict=True))) if callable(grid) else grid
+        sizes = tuple(found) if isinstance(found, (tuple, list)) else (found,)
+        if not 1 <= len(sizes) <= 3 or not all(isinstance(each, (int, np.integer)) and each >= 0 for each in sizes):
+            raise ValueError(f"the grid of {self.name} is 1 to 3 numbers of programs, not negative; got {found!r}")
+        sizes = tuple(map(int, sizes))
+        while len(sizes) > 1 and sizes[-1] == 1:
+            sizes = sizes[:-1]
+        return sizes
+
+
+def _number_type(arg: Any, name: str) -> Any:
+    """Returns the part of a signature for a number.
+
+    Raises:
+        TypeError: it is none.
+    """
+    kind = kind_of_number(arg)
+    if kind is int or isinstance(kind, str):
+        return IntType(kind if isinstance(kind, str) else "int32", DIVISOR if arg % DIVISOR == 0 else 1)
+    if kind is None:
+        got = f"an array of {arg.dtype}" if isinstance(arg, np.ndarray) else type(arg).__name__
+        raise TypeError(f"a block program takes arrays and numbers; got {got} for {name}{remedy(arg, name)}")
+    return kind
+
+
+def _is_constexpr(parameter: inspect.Parameter) -> bool:
+    """True for a parameter annotated as tl.constexpr, by the object or its name."""
+    annotation = parameter.annotation
+    return annotation is Constexpr or (isinstance(annotation, str) and "constexpr" in annotation)
+
+
+def _n_warps_of(options: Mapping[str, Any]) -> int:
+    """Returns the number of warps of a launch. Raises ValueError if it is no power of two."""
+    n = options.get("num_warps", OPTIONS["num_warps"])
+    if type(n) is not int or n < 1 or n & (n - 1):
+        raise ValueError(f"num_warps is a power of two; got {n!r}")
+    return n

@@ -1,0 +1,67 @@
+"""Interpreted launches: a block program run by numpy. They need no driver."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+
+from vkcompute import dtypes
+from vkcompute.compat.triton.arguments import Parameters
+from vkcompute.compat.triton.build import ArrayType, build
+from vkcompute.errors import hides_calls
+from vkcompute.jit.frontend.source import Definition
+from vkcompute.tile import interpret
+
+__tracebackhide__ = hides_calls
+
+
+def run(definition: Definition, signature: inspect.Signature, grid: Any, args: Any, named: dict[str, Any]) -> None:
+    """Runs a program on copies of its arrays, which are written back.
+
+    Raises:
+        KernelError: it does something that is not supported, or accesses an element outside of an array.
+    """
+    parameters = Parameters(definition.function.__name__, signature)
+    args, _ = parameters.bound(args, named)
+    sizes = parameters.grid(grid, args)
+    hosts = {at: _elements(arg) for at, arg in enumerate(args) if _is_array(arg)}
+    constants, types = parameters.typed(args, _array_type)
+    built = build(definition, constants, types)
+    memories = {memory: hosts[at] for at, memory in built.memories.items()}
+    pushes = {push: args[at] for at, push in built.numbers.items()}
+    interpret(built.compiler.function, memories, pushes, sizes)
+    for at in built.compiler.written:
+        _write_back(args[at], hosts[at])
+
+
+def _is_array(arg: Any) -> bool:
+    """True for a NumPy array with axes, and for an array."""
+    return hasattr(arg, "launch_key") or (isinstance(arg, np.ndarray) and arg.ndim > 0 and arg.dtype in dtypes.BY_NUMPY)
+
+
+def _array_type(arg: Any) -> ArrayType | None:
+    return ArrayType(arg.dtype.char, False, False) if _is_array(arg) else None
+
+
+def _elements(array: Any) -> np.ndarray[Any, Any]:
+    """Returns a copy of the elements that a program sees, of bools as bytes.
+
+    Raises:
+        ValueError: they are not contiguous, as a program's offsets take them to be.
+    """
+    host = array if isinstance(array, np.ndarray) else array.numpy()
+    if not (host.flags.c_contiguous and getattr(array, "contiguous", True)):
+        raise ValueError("an interpreted program takes contiguous arrays; pass a copy")
+    stored = np.uint8 if host.dtype == np.bool_ else host.dtype
+    found: np.ndarray[Any, Any] = host.reshape(-1).view(stored).copy()
+    return found
+
+
+def _write_back(array: Any, elements: np.ndarray[Any, Any]) -> None:
+    found = elements.view(array.dtype).reshape(array.shape)
+    if isinstance(array, np.ndarray):
+        array[...] = found
+    else:
+        array.write(found)
