@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from programs import run
+from block_programs import run
 
 import vkcompute
 import vkcompute.compat.triton as triton

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from programs import run
+from block_programs import run
 
 import vkcompute
 import vkcompute.compat.triton as triton
