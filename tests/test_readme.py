@@ -64,6 +64,15 @@ def test_the_page_on_the_language_of_kernels(
     names["gpu"].close()
 
 
+def test_the_page_on_block_programs(capsys: pytest.CaptureFixture[str]) -> None:
+    names: dict[str, Any] = {"__name__": "blocks.md"}
+    assert run_blocks(ROOT / "docs/blocks.md", names) > 10
+    shown = capsys.readouterr().out.splitlines()
+    assert [line for line in shown if line in ("True", "False")] == ["True"] * 6
+    assert "x is fp32" in shown
+    names.clear()
+
+
 def test_the_page_for_those_who_come_from_kompute(clean_handles: None) -> None:
     names: dict[str, Any] = {"__name__": "kompute.md"}
     assert run_blocks(ROOT / "docs/kompute.md", names) == 4
@@ -87,7 +96,7 @@ def test_every_statement_on_the_language_of_kernels_has_an_example() -> None:
 @pytest.mark.pure
 def test_pages_without_samples_to_run_have_none() -> None:
     with_samples = {path.name for path in (ROOT / "docs").glob("*.md") if "```python" in path.read_text("utf-8")}
-    assert with_samples == {"scheduling.md", "kernels.md", "kompute.md"}
+    assert with_samples == {"scheduling.md", "kernels.md", "kompute.md", "blocks.md"}
 
 
 CONTRIBUTOR_PAGES = ("CONTRIBUTING.md", "docs/architecture.md", "docs/changing.md")
