@@ -231,6 +231,32 @@ def test_views_and_numpy_arrays(gpu: vkcompute.Runtime) -> None:
 
 
 @triton.jit
+def copied(x_ptr, y_ptr, N: tl.constexpr):
+    at = tl.arange(0, N)
+    tl.store(y_ptr + at, tl.load(x_ptr + at))
+
+
+def test_arguments_that_overlap(gpu: vkcompute.Runtime) -> None:
+    x = np.arange(1100, dtype=np.int32)
+    array = gpu.array(x)
+    copied[(1,)](array[:1024], array[3:1027], N=1024)
+    x[3:1027] = x[:1024].copy()
+    np.testing.assert_array_equal(array.numpy(), x)
+    with pytest.raises(ValueError, match="overlap"):
+        copied.interpret[(1,)](x[:1024], x[3:1027], 1024)
+    twice = np.arange(16, dtype=np.int32)
+    in_place_of_two.interpret[(1,)](twice, twice)
+    np.testing.assert_array_equal(twice, np.arange(16) + 2)
+
+
+@triton.jit
+def in_place_of_two(x_ptr, y_ptr):
+    at = tl.arange(0, 16)
+    tl.store(x_ptr + at, tl.load(x_ptr + at) + 1)
+    tl.store(y_ptr + at, tl.load(y_ptr + at) + 1)
+
+
+@triton.jit
 def types(a_ptr, b_ptr, out_ptr, i, f, flag, OUT: tl.constexpr):
     a, b = tl.load(a_ptr + tl.arange(0, 8)), tl.load(b_ptr + tl.arange(0, 8))
     tl.static_assert((a + b).dtype == OUT)

@@ -51,7 +51,7 @@ class Accesses:
 
     Attributes:
         aliases: the buffers of the wide accesses, in the order of their bindings, which follow the others.
-        pending: the accesses since the last barrier: (offsets, layout) -> True if one of them writes.
+        pending: the accesses since the last barrier: (buffer, offsets, layout) -> True if one of them writes.
     """
 
     def __init__(
@@ -63,13 +63,15 @@ class Accesses:
         exchange: Exchange,
         *,
         texels: bool,
+        overlapping: bool,
     ) -> None:
         self._b, self._thread, self._wide, self._exchange = builder, thread, wide, exchange
         self._offsets, self._texels = offsets, texels
         self._loaders: dict[Memory, BlockAccess] = {}
         self._storers: dict[Memory, BlockAccess] = {}
         self.aliases: list[Memory] = []
-        self.pending: dict[tuple[Value, Layout | None], bool] = {}
+        self.pending: dict[tuple[Memory | None, Value, Layout | None], bool] = {}
+        self._overlapping = overlapping
         exchange.on_barrier = self.forget
 
     def forget(self) -> None:
@@ -83,9 +85,10 @@ class Accesses:
     def _order(self, op: Op, layout: Layout | None, *, writes: bool) -> None:
         """Builds a barrier if an earlier access of another invocation may be to the same element.
 
-        Accesses at the same offsets in the same layout are the same invocation's, if it alone holds its elements.
+        Accesses at the same offsets in the same layout are the same invocation's, if it alone holds its elements. That
+        holds for different buffers, too, unless these overlap in another way than being the same.
         """
-        key = op.args[0], layout
+        key = op.attribute.memory if self._overlapping else None, op.args[0], layout
         alone = layout is not None and not layout.duplicates
         if any((writes or wrote) and not (other == key and alone) for other, wrote in self.pending.items()):
             self._exchange.barrier()

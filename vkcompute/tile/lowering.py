@@ -38,6 +38,7 @@ def lower(
     n_warps: int = 4,
     divisors: Mapping[Value, int] | None = None,
     wide: Collection[Memory] = (),
+    overlapping: bool = False,
 ) -> Lowered:
     """Lowers a function of blocks.
 
@@ -45,8 +46,10 @@ def lower(
         n_warps: the invocations of a workgroup are at most 32 times as many.
         divisors: powers of two that divide push constants.
         wide: the buffers that are padded to whole blocks of adjacent elements, and begin at an aligned byte.
+        overlapping: True if buffers may overlap without being the same.
     """
-    return _Lowering(function, target, n_warps, _with_params(function, divisors or {}), wide).run()
+    known = _with_params(function, divisors or {})
+    return _Lowering(function, target, n_warps, known, wide, overlapping=overlapping).run()
 
 
 def _with_params(function: Function, divisors: Mapping[Value, int]) -> dict[Value, int]:
@@ -69,7 +72,14 @@ class _Lowering:
     """The lowering of one function."""
 
     def __init__(
-        self, function: Function, target: Target, n_warps: int, divisors: dict[Value, int], wide: Collection[Memory]
+        self,
+        function: Function,
+        target: Target,
+        n_warps: int,
+        divisors: dict[Value, int],
+        wide: Collection[Memory],
+        *,
+        overlapping: bool,
     ) -> None:
         self._function, self._placement = function, Placement(function, target, n_warps)
         made = Function(function.name, (1 << self._placement.n_threads, 1, 1))
@@ -82,7 +92,9 @@ class _Lowering:
         self._exchange = Exchange(self._b, self._thread, self._placement.lanes, target.shared_nbytes)
         self._naturals = {self._thread}
         offsets = Offsets(divisors, self._naturals)
-        self._accesses = Accesses(self._b, self._thread, offsets, wide, self._exchange, texels=target.texels)
+        self._accesses = Accesses(
+            self._b, self._thread, offsets, wide, self._exchange, texels=target.texels, overlapping=overlapping
+        )
 
     def run(self) -> Lowered:
         """Returns the kernel."""
@@ -183,7 +195,7 @@ class _Lowering:
         self._exchange.in_use = True
         self._bind(op.results, loop.results)
         if accesses:
-            self._accesses.pending[op, None] = True in accesses
+            self._accesses.pending[None, op, None] = True in accesses
 
     def _break(self, op: Op) -> None:
         loop = op.attribute

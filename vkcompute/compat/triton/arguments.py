@@ -78,7 +78,8 @@ def _number_type(arg: Any, name: str) -> Any:
         return IntType(kind if isinstance(kind, str) else "int32", DIVISOR if arg % DIVISOR == 0 else 1)
     if kind is None:
         got = f"an array of {arg.dtype}" if isinstance(arg, np.ndarray) else type(arg).__name__
-        raise TypeError(f"a block program takes arrays and numbers; got {got} for {name}{remedy(arg, name)}")
+        instead = "; make an array of it, with runtime.array(data)" if np.ndim(arg) else remedy(arg, name)
+        raise TypeError(f"a block program takes arrays and numbers; got {got} for {name}{instead}")
     return kind
 
 

@@ -59,11 +59,13 @@ class BlockOptions(NamedTuple):
         n_warps: invocations of a workgroup are at most 32 times as many.
         target: for layouts and lowering.
         compilation: of the kernel in `ir/`.
+        overlapping: True if arrays overlap without being the same.
     """
 
     n_warps: int
     target: tile.Target
     compilation: CompileOptions
+    overlapping: bool = False
 
 
 class Built(NamedTuple):
@@ -142,7 +144,14 @@ def lowered(definition: Definition, built: Built, options: BlockOptions) -> tile
     """
     function = built.compiler.function
     try:
-        found = tile.lower(function, options.target, n_warps=options.n_warps, divisors=built.divisors, wide=built.wide)
+        found = tile.lower(
+            function,
+            options.target,
+            n_warps=options.n_warps,
+            divisors=built.divisors,
+            wide=built.wide,
+            overlapping=options.overlapping,
+        )
     except UnsupportedError as error:
         raise definition.source.error(definition.source.tree, error) from None
     return found._replace(function=optimized(found.function, options.compilation))

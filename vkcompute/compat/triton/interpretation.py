@@ -26,7 +26,7 @@ def run(definition: Definition, signature: inspect.Signature, grid: Any, args: A
     parameters = Parameters(definition.function.__name__, signature)
     args, _ = parameters.bound(args, named)
     sizes = parameters.grid(grid, args)
-    hosts = {at: _elements(arg) for at, arg in enumerate(args) if _is_array(arg)}
+    hosts = _hosts(args)
     constants, types = parameters.typed(args, _array_type)
     built = build(definition, constants, types)
     memories = {memory: hosts[at] for at, memory in built.memories.items()}
@@ -39,6 +39,31 @@ def run(definition: Definition, signature: inspect.Signature, grid: Any, args: A
 def _is_array(arg: Any) -> bool:
     """True for a NumPy array with axes, and for an array."""
     return hasattr(arg, "launch_key") or (isinstance(arg, np.ndarray) and arg.ndim > 0 and arg.dtype in dtypes.BY_NUMPY)
+
+
+def _hosts(args: tuple[Any, ...]) -> dict[int, np.ndarray[Any, Any]]:
+    """Returns the elements of the arrays among the arguments, once for an array that is given twice.
+
+    Raises:
+        ValueError: two arrays overlap without being the same.
+    """
+    found: dict[int, np.ndarray[Any, Any]] = {}
+    known: dict[Any, int] = {}
+    for at, arg in enumerate(args):
+        if not _is_array(arg):
+            continue
+        key = arg.__array_interface__["data"] if isinstance(arg, np.ndarray) else arg.launch_key
+        first = known.setdefault((key, arg.shape, arg.dtype), at)
+        found[at] = found[first] if first in found else _elements(arg)
+        if any(_overlap(arg, args[other]) for other in known.values() if other != first):
+            raise ValueError("two arguments of an interpreted program overlap; pass the same array, or copies")
+    return found
+
+
+def _overlap(one: Any, other: Any) -> bool:
+    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
+        return isinstance(one, np.ndarray) and isinstance(other, np.ndarray) and np.may_share_memory(one, other)
+    return bool(one.overlaps(other))
 
 
 def _array_type(arg: Any) -> ArrayType | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping
 from functools import partial
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -105,7 +106,7 @@ class BlockLauncher:
             compilation = CompileOptions(
                 grid_wrapped=is_wrapped, emulate_atomics=emulate_atomics, target=target_of(runtime)
             )
-            options = BlockOptions(n_warps, block_target(runtime), compilation)
+            options = BlockOptions(n_warps, block_target(runtime), compilation, _overlap(args))
             found = self._specializations(constants).find(
                 (tuple(signature.items()), options), partial(self._made, constants)
             )
@@ -145,6 +146,12 @@ def _array_type(arg: Any) -> ArrayType | None:
         return None
     is_view = needs_strides(arg)
     return ArrayType(kind_of_array(arg)[0], is_view, not is_view and arg.contiguous and fits(arg, _WORDS))
+
+
+def _overlap(args: tuple[Any, ...]) -> bool:
+    """True if two arrays overlap without being the same."""
+    pairs = combinations([arg for arg in args if type(arg) is Array], 2)
+    return any(one.overlaps(other) and one.launch_key != other.launch_key for one, other in pairs)
 
 
 def _place(arg: Any, constexpr: bool) -> Any:
