@@ -103,7 +103,9 @@ def broadcast_arrays(*arrays: Array) -> list[Array]:
     return [each if each.shape == shape else each.broadcast_to(shape) for each in arrays]
 
 
-def concat(arrays: Sequence[Array], /, *, axis: int | None = 0, dtype: npt.DTypeLike | None = None) -> Array:
+def concat(
+    arrays: Sequence[Array], /, axis: int | None = 0, out: Array | None = None, *, dtype: npt.DTypeLike | None = None
+) -> Array:
     """Returns arrays joined along an axis, or flattened ones for None, in their common dtype."""
     given = [ravel(each) for each in arrays] if axis is None else list(arrays)
     if not given:
@@ -118,23 +120,23 @@ def concat(arrays: Sequence[Array], /, *, axis: int | None = 0, dtype: npt.DType
         raise ValueError(f"arrays are joined along axis {at} if their other lengths are equal; got shapes {listed}")
     found = np.dtype(dtype) if dtype is not None else common(context, [kind_of(each) for each in given])
     n = sum(each.shape[at] for each in given)
-    out = temporary(context, (*given[0].shape[:at], n, *given[0].shape[at + 1 :]), found)
+    joined = temporary(context, (*given[0].shape[:at], n, *given[0].shape[at + 1 :]), found)
     start = 0
     for each in given:
         stop = start + each.shape[at]
         if each.size:
-            assign(out[(slice(None),) * at + (slice(start, stop),)], each)
+            assign(joined[(slice(None),) * at + (slice(start, stop),)], each)
         start = stop
-    return out
+    return joined if out is None else assign(out, joined)
 
 
-def stack(arrays: Sequence[Array], /, *, axis: int = 0) -> Array:
+def stack(arrays: Sequence[Array], /, axis: int = 0, out: Array | None = None) -> Array:
     """Returns arrays of one shape joined along a new axis."""
     if not arrays:
         raise ValueError("stack takes at least one array; got none")
     if len({each.shape for each in arrays}) > 1:
         raise ValueError(f"arrays of one shape are stacked; got {', '.join(str(each.shape) for each in arrays)}")
-    return concat([expand_dims(each, axis) for each in arrays], axis=axis)
+    return concat([expand_dims(each, axis) for each in arrays], axis, out)
 
 
 def unstack(x: Array, /, *, axis: int = 0) -> tuple[Array, ...]:

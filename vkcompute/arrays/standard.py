@@ -88,13 +88,18 @@ def cumprod(x: Array, axis: int | None = None, dtype: npt.DTypeLike | None = Non
     return _flat_or_along("cumprod", "prod", x, axis, dtype, out)
 
 
-def sort(x: Array, /, axis: int | None = -1, *, descending: bool = False, stable: bool = True) -> Array:
+def sort(
+    x: Array, /, axis: int | None = -1, kind: str | None = None, *, descending: bool = False, stable: bool = True
+) -> Array:
     """Returns the elements in order along an axis, or of the flattened array for None; NaN last. Always stable."""
     return sorting.sort(x, axis, descending=descending)
 
 
-def argsort(x: Array, /, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Array:
-    """Returns the indices of the elements in order along an axis; NaN last. Always stable."""
+def argsort(
+    x: Array, /, axis: int | None = -1, kind: str | None = None, *, descending: bool = False, stable: bool = True
+) -> Array:
+    """Returns the indices of the elements in order along an axis, or of the flattened array; NaN last; stable."""
+    x, axis = (ravel(x), 0) if axis is None else (x, axis)
     return sorting.argsort(x, axis, descending=descending)
 
 
@@ -170,9 +175,7 @@ def repeat(x: Array, repeats: Any, /, axis: int | None = None) -> Array:
     return selection.repeat(x, repeats if isinstance(repeats, int) else _indices(x, repeats), axis)
 
 
-def diff(
-    x: Array, /, n: int = 1, axis: int = -1, *, prepend: Array | None = None, append: Array | None = None
-) -> Array:
+def diff(x: Array, /, n: int = 1, axis: int = -1, prepend: Array | None = None, append: Array | None = None) -> Array:
     """Returns the n-th differences of neighbours along an axis; of bools, whether they differ.
 
     Args:

@@ -67,6 +67,8 @@ from vkcompute.arrays.products import trace as trace
 from vkcompute.arrays.products import vdot as vdot
 from vkcompute.arrays.products import vecdot as vecdot
 from vkcompute.arrays.promotion import set_default_dtype as set_default_dtype
+from vkcompute.arrays.protocols import array_function as array_function
+from vkcompute.arrays.protocols import array_ufunc as array_ufunc
 from vkcompute.arrays.standard import argsort as argsort
 from vkcompute.arrays.standard import argwhere as argwhere
 from vkcompute.arrays.standard import cumprod as cumprod

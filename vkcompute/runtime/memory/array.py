@@ -17,6 +17,7 @@ from vkcompute.core.buffer import Buffer
 from vkcompute.runtime.memory import layout
 from vkcompute.runtime.memory.context import Context
 from vkcompute.runtime.memory.downloads import settle
+from vkcompute.runtime.memory.printing import representation, text
 from vkcompute.runtime.memory.view import StridedView, copy_view, fill_view
 from vkcompute.runtime.scheduling.future import Future
 
@@ -366,9 +367,37 @@ class Array(StridedView):
     def __deepcopy__(self, _: object) -> Array:
         return self.copy()
 
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **named: Any) -> Any:
+        """Runs NumPy's function of elements on the device; raises TypeError for one that is not there."""
+        return namespace().array_ufunc(ufunc, method, inputs, named)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, named: Any) -> Any:
+        """Runs NumPy's function on the device; raises TypeError for one that is not there."""
+        return namespace().array_function(function, types, args, named)
+
+    def __round__(self, decimals: int | None = None) -> Any:
+        found = namespace().round(self, decimals or 0)
+        return int(found) if decimals is None and not self.shape else found
+
+    def __divmod__(self, other: Any) -> Any:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> Any:
+        return other // self, other % self
+
+    def __format__(self, spec: str) -> str:
+        """Formats the only element of an array of shape () as a number; other arrays without a format as text."""
+        if spec and self.shape:
+            raise TypeError(
+                f"one number has a format; got {spec!r} for an array of shape {self.shape}; use an element, or .numpy()"
+            )
+        return format(self.item(), spec) if spec else str(self)
+
+    def __str__(self) -> str:
+        return text(self)
+
     def __repr__(self) -> str:
-        state = "closed" if self.closed else str(self.runtime.device)
-        return f"Array(shape={self.shape}, dtype={self.dtype}, {state})"
+        return representation(self)
 
 
 _OPERATORS = {

@@ -1,0 +1,56 @@
+"""Arrays as text, as NumPy prints them; of a long array, only the elements that are shown are downloaded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+
+def text(array: Any) -> str:
+    """Returns the elements of an array as `str` of a NumPy array."""
+    return _without_elements(array) or (_formatted(array, " ", "") if array.ndim else str(array.numpy()[()]))
+
+
+def representation(array: Any) -> str:
+    """Returns the elements, the dtype and the device of an array."""
+    start = "array("
+    elements = _without_elements(array)
+    if elements:
+        return elements
+    shape = f"shape={array.shape}, " if not array.size and array.shape != (0,) else ""
+    device = array.runtime.device.physical.name
+    return f"{start}{_formatted(array, ', ', start)}, {shape}dtype={array.dtype}, on {device})"
+
+
+def _without_elements(array: Any) -> str:
+    """Returns the text of an array whose elements cannot be read now; "" for others."""
+    if array.closed or array.runtime.closed:
+        state = "closed"
+    elif array.runtime.scheduler.recording() is not None:
+        state = "in the graph that is recorded"
+    else:
+        return ""
+    return f"array(shape={array.shape}, dtype={array.dtype}, {state})"
+
+
+def _formatted(array: Any, separator: str, prefix: str) -> str:
+    options = np.get_printoptions()
+    edge = options["edgeitems"]
+    if array.size <= options["threshold"]:
+        return np.array2string(array.numpy(), separator=separator, prefix=prefix)
+    return np.array2string(_edges(array, edge), separator=separator, prefix=prefix, threshold=0, edgeitems=edge)
+
+
+def _edges(array: Any, edge: int, axis: int = 0) -> npt.NDArray[Any]:
+    """Returns the first and last elements along each axis, and one between them, which is abbreviated."""
+    if axis == array.ndim:
+        found: npt.NDArray[Any] = array.copy().numpy()
+        return found
+    n = array.shape[axis]
+    whole = (slice(None),) * axis
+    if n <= 2 * edge + 1:
+        return _edges(array, edge, axis + 1)
+    parts = [array[whole + (each,)] for each in (slice(0, edge + 1), slice(n - edge, n))]  # noqa: RUF005
+    return np.concatenate([_edges(each, edge, axis + 1) for each in parts], axis)
