@@ -110,7 +110,10 @@ def test_no_driver(vk_done: Callable[..., Done]) -> None:
     nowhere = {"VK_ICD_FILENAMES": "/nonexistent.json", "VK_DRIVER_FILES": "/nonexistent.json"}
     done = vk_done("info", env=nowhere)
     files = "VK_DRIVER_FILES=/nonexistent.json and VK_ICD_FILENAMES=/nonexistent.json"
-    assert f"finds no driver; {files} restricts the choice: correct or unset it" in done.error()
+    assert (
+        f"finds no driver; /nonexistent.json does not exist; {files} restricts the choice: correct or unset it"
+        in done.error()
+    )
     assert done.out == ""
 
 

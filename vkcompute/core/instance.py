@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from typing import Any
 
-from vkcompute.core import validation, vk
+from vkcompute.core import manifests, validation, vk
 from vkcompute.core.lifetime import Deletion, Handle, run_deletions
 from vkcompute.errors import MissingFeature, NoDevice, VulkanError
+
+logger = logging.getLogger(__name__)
 
 _API_VERSION = 1 << 22 | 3 << 12  # 1.3
 _PORTABILITY_BIT = 0x1  # VK_INSTANCE_CREATE_ENUMERATE_PORTABILITY_BIT_KHR
@@ -26,7 +29,8 @@ DRIVER_SELECTORS = "VK_DRIVER_FILES", "VK_ICD_FILENAMES", "VK_LOADER_DRIVERS_SEL
 def remedy_without_driver() -> str:
     """The remedy where there is no driver or device: to correct a variable that hides it, or to install one."""
     given = " and ".join(f"{name}={os.environ[name]}" for name in DRIVER_SELECTORS if os.environ.get(name))
-    return f"{given} restricts the choice: correct or unset it, or {_INSTALL}" if given else _INSTALL
+    remedy = f"{given} restricts the choice: correct or unset it, or {_INSTALL}" if given else _INSTALL
+    return "; ".join([*[f"{each.path} {each.problem}" for each in manifests.find() if each.problem], remedy])
 
 
 def layers() -> list[str]:
@@ -56,19 +60,37 @@ class Instance(Handle):
         self.validation = validation.mode_from_environment()
         self._users: list[list[Deletion]] = []
         self._deletions: list[Deletion] = []
-        info = self._create_info()
-        pointer = vk.ffi.new("VkInstance*")
         try:
-            vk.check(vk.lib.vkCreateInstance(info, vk.NULL, pointer), "vkCreateInstance")
+            self.handle: Any = self._create()
         except VulkanError as error:
-            if error.result == "VK_ERROR_INCOMPATIBLE_DRIVER":
-                raise NoDevice(f"the Vulkan loader finds no driver; {remedy_without_driver()}") from error
-            raise
-        self.handle: Any = pointer[0]
+            self.handle = self._create_without_broken_manifests(error)
         self._deletions.append((vk.lib.vkDestroyInstance, self.handle, vk.NULL))
         self._opened()
         if self.validation != "off":
             self._create_messenger()
+
+    def _create(self) -> Any:
+        pointer = vk.ffi.new("VkInstance*")
+        vk.check(vk.lib.vkCreateInstance(self._create_info(), vk.NULL, pointer), "vkCreateInstance")
+        return pointer[0]
+
+    def _create_without_broken_manifests(self, error: VulkanError) -> Any:
+        """Creates the VkInstance after an error by the other drivers, which this process selects from then on.
+
+        If a manifest is not JSON, a loader of Vulkan 1.3.239 says that memory runs out, and takes no driver.
+        """
+        found = manifests.find()
+        broken, usable = ([each for each in found if bool(each.problem) is wrong] for wrong in (True, False))
+        exhausted = error.result == "VK_ERROR_OUT_OF_HOST_MEMORY" and bool(broken)
+        if exhausted and usable:
+            for each in broken:
+                logger.warning("the driver manifest %s %s; it is left out", each.path, each.problem)
+            selected = os.pathsep.join(str(each.path) for each in usable)
+            os.environ.update(dict.fromkeys(manifests.SELECTED_BY, selected))
+            return self._create()
+        if exhausted or error.result == "VK_ERROR_INCOMPATIBLE_DRIVER":
+            raise NoDevice(f"the Vulkan loader finds no driver; {remedy_without_driver()}") from error
+        raise error
 
     def _create_info(self) -> Any:
         offered = extensions()
