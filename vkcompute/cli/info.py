@@ -41,23 +41,23 @@ def run(args: argparse.Namespace) -> int:
     with Instance() as instance:
         devices = enumerate_devices(instance)
         if devices:
-            verdicts = _verdicts(devices, args.device or environment or None)
-            terminal.write(_json(verdicts) if args.json else _text(verdicts))
+            found = verdicts(devices, args.device or environment or None)
+            terminal.write(_json(found) if args.json else _text(found))
         choose(devices, args.device or None, environment=environment)  # raises NoDevice with the reasons
     return 0
 
 
-def _verdicts(devices: list[PhysicalDevice], wanted: str | None) -> Verdicts:
+def verdicts(devices: list[PhysicalDevice], wanted: str | None = None) -> Verdicts:
     """Each device with the reasons against it; the chosen one has none."""
     from vkcompute.core.physical import choose, reasons_against
 
-    verdicts = [(device, reasons_against(device, wanted)) for device in devices]
-    if any(not reasons for _, reasons in verdicts):
+    found = [(device, reasons_against(device, wanted)) for device in devices]
+    if any(not reasons for _, reasons in found):
         chosen = choose(devices, wanted)
-        for device, reasons in verdicts:
+        for device, reasons in found:
             if device is not chosen and not reasons:
                 reasons.append(_behind(device, chosen))
-    return verdicts
+    return found
 
 
 def _behind(device: PhysicalDevice, chosen: PhysicalDevice) -> str:

@@ -1,0 +1,140 @@
+"""`vkcompute doctor`: what it finds on this machine, on broken ones, and on machines on paper."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import CompletedProcess
+from typing import Any
+
+import pytest
+from cli_done import Done
+
+import vkcompute
+from vkcompute.cli import checkup, doctor
+from vkcompute.cli.checkup import FAILED, NOTE, OK
+
+Run = Callable[..., Done]
+CPU = {"index": 0, "name": "llvmpipe", "kind": "cpu", "usable": True, "vulkan": "1.3.0", "reasons": [], "lacks": []}
+GPU = CPU | {"name": "Iris", "kind": "integrated", "lacks": ["float64"]}
+EQUAL = [{"trial": "transfer", "equal": True}, {"trial": "multiply", "equal": True}]
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[checkup.Finding]]:
+    """The findings on a machine with these devices, on which computations end like this."""
+
+    def findings(devices: list[Any], trials: list[Any] = EQUAL, status: int = 0, said: str = "") -> list[Any]:
+        def run(*arguments: str) -> CompletedProcess[str]:
+            lines, code = (trials, status) if arguments[2:] else ([{"layers": []}, *devices], 0)
+            return CompletedProcess(arguments, code, "".join(json.dumps(each) + "\n" for each in lines), said)
+
+        monkeypatch.setattr(checkup, "_python", run)
+        return list(checkup.devices())
+
+    return findings
+
+
+def test_this_machine_works(vk_done: Run, gpu: vkcompute.Runtime) -> None:
+    done = vk_done("doctor")
+    assert done.status == 0, done.out
+    assert done.out.endswith("Whew. That worked.\n")
+    lines = [line for line in done.out.splitlines() if gpu.device.name in line]
+    assert ", chosen" in lines[0]
+    assert "transfer, multiply, kernel in Python, reduction: equal to NumPy" in done.out
+    assert done.err == ""
+
+
+@pytest.mark.parametrize("content", [None, "", '{"ICD": {"libr', '{"ICD": {"library_path": "/no/driver.so"}}'])
+def test_broken_manifests_alone_and_beside_a_good_one(vk_done: Run, tmp_path: Path, content: str | None) -> None:
+    broken = tmp_path / "broken.json"
+    if content is not None:
+        broken.write_text(content)
+    done = vk_done("info", env={"VK_DRIVER_FILES": str(broken)})
+    assert done.status == 2
+    assert f"{broken} " in done.error()
+    assert f"VK_DRIVER_FILES={broken}" in done.error()
+    good = os.environ.get("VK_DRIVER_FILES") or os.environ.get("VK_ICD_FILENAMES")
+    if good:
+        done = vk_done("info", env={"VK_DRIVER_FILES": os.pathsep.join([str(broken), good])})
+        assert done.status == 0, done.err
+
+
+@pytest.mark.pure
+def test_failures_as_text_and_as_json(vk: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("VK_DRIVER_FILES", str(tmp_path / "none.json"))
+    monkeypatch.setattr(doctor, "CHECKS", (checkup.packages, lambda: checkup.manifests(os.environ)))
+    done = vk("doctor", "--json")
+    assert done.status == 2
+    found = json.loads(done.out)
+    assert not found["works"]
+    [failed] = [each for each in found["findings"] if each["mark"] == FAILED]
+    assert failed["text"] == f"{tmp_path / 'none.json'} does not exist"
+    assert "VK_DRIVER_FILES" in failed["remedy"]
+    done = vk("doctor")
+    assert done.status == 2
+    assert done.out.endswith("\n1 check failed; the remedies are above.\n")
+    assert f"FAILED driver manifest {failed['text']}\n       remedy:         {failed['remedy']}\n" in done.out
+
+
+@pytest.mark.pure
+def test_a_library_that_does_not_load(tmp_path: Path) -> None:
+    (tmp_path / "lib.so").write_text("no library")
+    manifest = tmp_path / "driver.json"
+    manifest.write_text(json.dumps({"ICD": {"library_path": "./lib.so"}}))
+    [found] = checkup.manifests({"VK_ICD_FILENAMES": str(manifest)})
+    assert found.mark == FAILED
+    assert f"{manifest} names a library that does not load: " in found.text
+
+
+@pytest.mark.pure
+def test_devices_on_paper(machine: Callable[..., list[checkup.Finding]]) -> None:
+    *_, device, trials = machine([CPU])
+    assert (device.mark, device.remedy[:9]) == (NOTE, "for a GPU"), "a CPU in place of a GPU is told"
+    assert trials.text == "transfer, multiply: equal to NumPy"
+    behind = CPU | {"index": 1, "reasons": ["a device of kind integrated is preferred to cpu"]}
+    found = machine([GPU, behind])
+    assert all(each.mark == OK for each in found)
+    assert "chosen; kernels take no float64" in found[1].text
+    assert "not chosen: a device of kind integrated" in found[3].text
+    [*_, failed] = machine([GPU | {"reasons": ["name without 'RTX'"]}])
+    assert (failed.mark, failed.remedy) == (FAILED, "correct or unset VKCOMPUTE_DEVICE")
+    assert [each.mark for each in machine([])] == [OK, FAILED]
+
+
+@pytest.mark.pure
+def test_wrong_results_and_crashes_on_paper(machine: Callable[..., list[checkup.Finding]]) -> None:
+    wrong = [{"trial": "transfer", "equal": True}, {"trial": "reduction", "equal": False}]
+    [*_, failed] = machine([GPU], wrong)
+    assert (failed.mark, failed.text) == (FAILED, "reduction: the result differs from NumPy's")
+    [*_, failed] = machine([GPU], EQUAL[:1], status=-11)
+    assert (failed.mark, failed.text) == (FAILED, "a computation failed: the process ended with status -11")
+    said = machine([GPU], said="ERROR: loader_scanned_icd_add: Could not load libx.so\nERROR: loader: no\n")
+    assert [each.text for each in said if each.subject == "loader says"][1] == "ERROR: loader: no"
+
+
+@pytest.mark.pure
+def test_a_machine_without_a_loader(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(name: str) -> None:
+        raise OSError(f"{name}: cannot open shared object file")
+
+    monkeypatch.setattr(checkup.ctypes, "CDLL", fail)
+    [found] = checkup.loader()
+    assert found.mark == FAILED
+    assert "apt install libvulkan1" in found.remedy
+
+
+@pytest.mark.pure
+def test_files_that_the_user_may_not_open(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(checkup.sys, "platform", "linux")
+    assert [each.mark for each in checkup.permissions(tmp_path)] == [NOTE]
+    (tmp_path / "renderD128").touch()
+    assert [each.mark for each in checkup.permissions(tmp_path)] == [OK]
+    monkeypatch.setattr(checkup.os, "access", lambda *_: False)
+    [found] = checkup.permissions(tmp_path)
+    assert (found.mark, "usermod -aG render" in found.remedy) == (FAILED, True)
+    monkeypatch.setenv("VKCOMPUTE_CACHE_DIR", str(tmp_path / "cache"))
+    [found] = checkup.cache()
+    assert found.text == f"{tmp_path / 'cache'} cannot be written: each process compiles anew"

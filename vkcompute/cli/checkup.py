@@ -1,0 +1,255 @@
+"""The checks of `vkcompute doctor`: generators of findings, which need neither a loader nor a driver to run."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from vkcompute import disk
+from vkcompute._version import __version__
+from vkcompute.cli import terminal
+from vkcompute.compilers import discovery
+from vkcompute.core.manifests import SELECTED_BY, Manifest, find
+from vkcompute.errors import NoCompiler
+
+OK, NOTE, FAILED = "ok", "note", "FAILED"
+_TIMEOUT_S = 120
+_LOADER_ERRORS = "ERROR", "[Vulkan Loader] ERROR"
+_DRIVER = "the GPU vendor's driver, or a software one (Debian and Ubuntu: `apt install mesa-vulkan-drivers`)"
+_LOADERS = {"win32": ("vulkan-1.dll",), "darwin": ("libvulkan.dylib", "libvulkan.1.dylib", "libMoltenVK.dylib")}
+_VARIABLES = (
+    *SELECTED_BY, "VK_ADD_DRIVER_FILES", "VK_LOADER_DRIVERS_SELECT", "VK_LOADER_DRIVERS_DISABLE", "VK_LAYER_PATH",
+    "VK_INSTANCE_LAYERS", "VK_LOADER_LAYERS_ENABLE", "LD_LIBRARY_PATH", "MESA_VK_DEVICE_SELECT",
+    "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES", "VKCOMPUTE_DEVICE",
+    "VKCOMPUTE_VALIDATION", "VKCOMPUTE_SIMULATE", "VKCOMPUTE_CHECK_BOUNDS", "VKCOMPUTE_GLSLC", "VKCOMPUTE_CACHE_DIR",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """An outcome of a check.
+
+    Attributes:
+        mark: OK, NOTE or FAILED.
+        subject: the thing that was checked.
+        text: the outcome.
+        remedy: the way to correct it; empty if there is nothing to correct.
+    """
+
+    mark: str
+    subject: str
+    text: str
+    remedy: str = ""
+
+
+def packages() -> Iterator[Finding]:
+    """Versions of Python and of the packages."""
+    yield Finding(OK, "Python", f"{platform.python_version()} on {platform.platform()}")
+    yield Finding(OK, "vkcompute", __version__)
+    yield from map(_package, ("numpy", "vulkan"))
+
+
+def _package(name: str) -> Finding:
+    try:
+        return Finding(OK, name, version(name))
+    except PackageNotFoundError:
+        return Finding(FAILED, name, "is not installed", f"pip install {name}")
+
+
+def loader() -> Iterator[Finding]:
+    """The Vulkan loader and its version."""
+    names = _LOADERS.get(sys.platform, ("libvulkan.so.1", "libvulkan.so"))
+    for name in names:
+        try:
+            library = ctypes.CDLL(name)
+            number = ctypes.c_uint32()
+            library.vkEnumerateInstanceVersion(ctypes.byref(number))
+        except (OSError, AttributeError):
+            continue
+        found = number.value
+        text = f"{_path_of(name)}, Vulkan {found >> 22}.{found >> 12 & 0x3FF}.{found & 0xFFF}"
+        yield Finding(OK, "loader", text)
+        return
+    remedy = "install it: `apt install libvulkan1`, `dnf install vulkan-loader`, `brew install vulkan-loader`, or with "
+    yield Finding(FAILED, "loader", f"none of {', '.join(names)} can be loaded", remedy + _DRIVER)
+
+
+def _path_of(name: str) -> str:
+    """Returns the file of a loaded library, where the system tells it."""
+    try:
+        lines = Path("/proc/self/maps").read_text().splitlines()
+    except OSError:
+        return name
+    stem = name.partition(".so")[0]
+    return next((line.split()[-1] for line in lines if Path(line.split()[-1]).name.startswith(stem)), name)
+
+
+def variables(environ: Mapping[str, str] = os.environ) -> Iterator[Finding]:
+    """Environment variables that change the choice of drivers, devices or tools."""
+    given = [name for name in _VARIABLES if environ.get(name)]
+    for name in given:
+        yield Finding(NOTE, name, environ[name])
+    if not given:
+        yield Finding(OK, "environment", "no variable changes the choice of drivers, devices or tools")
+
+
+def manifests(environ: Mapping[str, str] = os.environ) -> Iterator[Finding]:
+    """The drivers' manifests, and whether their libraries load."""
+    name = next((name for name in SELECTED_BY if environ.get(name)), "")
+    given = f"correct or unset {name}" if name else ""
+    found = find(environ)
+    problems = [each.problem or _refusal(each) for each in found]
+    mark = FAILED if all(problems) else NOTE  # the loader takes the others
+    for each, problem in zip(found, problems, strict=True):
+        if problem:
+            remedy = f"{given}, or correct the file" if given else "reinstall the driver, or remove the file"
+            yield Finding(mark, "driver manifest", f"{each.path} {problem}", remedy)
+        else:
+            yield Finding(OK, "driver manifest", f"{each.path}: {each.library}")
+    if not found and sys.platform == "win32":
+        yield Finding(NOTE, "driver manifest", "drivers are listed in the registry, which is not examined")
+    elif not found:
+        where = f"{name}={environ[name]} names none" if name else "there is none in the folders that the loader reads"
+        yield Finding(FAILED, "driver manifest", where, given or f"install {_DRIVER}")
+
+
+def _refusal(manifest: Manifest) -> str:
+    """Returns the reason why a driver's library cannot be loaded; empty if it can."""
+    done = _python("-c", "import ctypes, sys; ctypes.CDLL(sys.argv[1])", manifest.library)
+    if done.returncode == 0:
+        return ""
+    return f"names a library that does not load: {_last_line(done.stderr) or f'status {done.returncode}'}"
+
+
+def permissions(folder: Path = Path("/dev/dri")) -> Iterator[Finding]:
+    """Access to the GPUs' device files on Linux."""
+    if sys.platform != "linux":
+        return
+    nodes = sorted(folder.glob("renderD*"))
+    if not nodes:
+        text = "there is no /dev/dri/renderD*: no GPU, or the container or virtual machine does not pass one on"
+        yield Finding(NOTE, "permissions", text)
+    for node in nodes:
+        if os.access(node, os.R_OK | os.W_OK):
+            yield Finding(OK, "permissions", f"{node} can be opened")
+        else:
+            remedy = "add the user to the node's group, as `sudo usermod -aG render $USER`, and log in again"
+            yield Finding(FAILED, "permissions", f"{node} belongs to a group that this user is not in", remedy)
+
+
+def containers(environ: Mapping[str, str] = os.environ) -> Iterator[Finding]:
+    """NVIDIA's driver in a container: its capabilities, and the library on which its Vulkan driver depends."""
+    if sys.platform != "linux" or not Path("/dev/nvidiactl").exists():
+        return
+    inside = any(Path(mark).exists() for mark in ("/.dockerenv", "/run/.containerenv"))
+    given = environ.get("NVIDIA_DRIVER_CAPABILITIES", "")
+    if inside and not {"all", "graphics"}.intersection(given.split(",")):
+        remedy = "start the container with NVIDIA_DRIVER_CAPABILITIES=compute,utility,graphics"
+        yield Finding(FAILED, "container", "the NVIDIA runtime leaves its Vulkan driver out", remedy)
+    try:
+        ctypes.CDLL("libEGL.so.1")
+        yield Finding(OK, "libEGL", "is installed, which NVIDIA's Vulkan driver needs")
+    except OSError:
+        remedy = "install it (Debian and Ubuntu: `apt install libegl1`)"
+        yield Finding(FAILED, "libEGL", "is missing, which NVIDIA's Vulkan driver needs", remedy)
+
+
+def compilers() -> Iterator[Finding]:
+    """The GLSL compiler, which only kernels in GLSL need."""
+    try:
+        yield Finding(OK, "GLSL compiler", discovery.find().path)
+    except NoCompiler:
+        text = "none, which only kernels in GLSL need"
+        yield Finding(NOTE, "GLSL compiler", text, "install one, as `apt install glslang-tools`")
+
+
+def cache() -> Iterator[Finding]:
+    """The cache folder: its place and size, and whether it can be written."""
+    folder = disk.cache_folder()
+    nearest = next(each for each in (folder, *folder.parents) if each.exists())
+    if not os.access(nearest, os.W_OK | os.X_OK):
+        remedy = "make it writable, or set VKCOMPUTE_CACHE_DIR to a folder that is"
+        yield Finding(FAILED, "cache", f"{folder} cannot be written: each process compiles anew", remedy)
+        return
+    size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+    yield Finding(OK, "cache", f"{folder}, {terminal.nbytes(size)}")
+
+
+def devices() -> Iterator[Finding]:
+    """The layers, the devices, the one that is chosen, and computations on each, compared with NumPy."""
+    listing = _python("-m", "vkcompute.cli.trial")
+    said = [line.strip() for line in listing.stderr.splitlines() if line.startswith(_LOADER_ERRORS)]
+    yield from [Finding(NOTE, "loader says", line) for line in dict.fromkeys(said)]
+    if listing.returncode:
+        text = _last_line(listing.stderr) or f"the process ended with status {listing.returncode}"
+        yield Finding(FAILED, "devices", text, "correct what failed above")
+        return
+    head, *found = _json_lines(listing.stdout)
+    yield Finding(OK, "layers", ", ".join(head["layers"]) or "none")
+    if not found:
+        yield Finding(FAILED, "devices", "the drivers have none", f"install {_DRIVER}")
+    for device in found:
+        yield from _device(device)
+    if found and not any(not device["reasons"] for device in found):
+        yield Finding(FAILED, "choice", "no device is chosen", "correct or unset VKCOMPUTE_DEVICE")
+
+
+def _device(device: Mapping[str, Any]) -> Iterator[Finding]:
+    subject = f"device {device['index']}"
+    choice = f"not chosen: {', '.join(device['reasons'])}" if device["reasons"] else "chosen"
+    text = f"{device['name']} ({device['kind']}), Vulkan {device['vulkan']}, {choice}"
+    if not device["usable"]:
+        yield Finding(NOTE, subject, text)
+        return
+    slow = device["kind"] == "cpu" and not device["reasons"]
+    lacks = f"; kernels take no {', '.join(device['lacks'])}" if device["lacks"] else ""
+    remedy = f"for a GPU, install {_DRIVER.partition(',')[0]}" if slow else ""
+    yield Finding(NOTE if slow else OK, subject, text + lacks, remedy)
+    done = _python("-m", "vkcompute.cli.trial", str(device["index"]))
+    trials = list(_json_lines(done.stdout))
+    for trial in trials:
+        if not trial["equal"]:
+            remedy = "update the driver; choose another device by VKCOMPUTE_DEVICE until then"
+            yield Finding(FAILED, subject, f"{trial['trial']}: the result differs from NumPy's", remedy)
+    if done.returncode:
+        text = _last_line(done.stderr) or f"the process ended with status {done.returncode}"
+        yield Finding(FAILED, subject, f"a computation failed: {text}", "update the driver")
+    elif all(trial["equal"] for trial in trials):
+        names = ", ".join(trial["trial"] for trial in trials)
+        yield Finding(OK, subject, f"{names}: equal to NumPy")
+
+
+def _python(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Runs Python in a process of its own, with this package, and with the loader's errors on stderr."""
+    path = os.pathsep.join(filter(None, [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH")]))
+    environ = os.environ | {"PYTHONPATH": path, "VK_LOADER_DEBUG": os.environ.get("VK_LOADER_DEBUG", "error")}
+    command = [sys.executable, *arguments]
+    try:
+        return subprocess.run(
+            command, capture_output=True, text=True, errors="replace", timeout=_TIMEOUT_S, env=environ, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return subprocess.CompletedProcess(command, 1, "", f"no answer within {_TIMEOUT_S} s")
+
+
+def _json_lines(text: str) -> Iterator[dict[str, Any]]:
+    return (json.loads(line) for line in text.splitlines() if line.startswith("{"))
+
+
+def _last_line(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1].removeprefix("vkcompute.errors.") if lines else ""
+
+
+CHECKS: tuple[Callable[[], Iterator[Finding]], ...] = (
+    packages, loader, variables, manifests, permissions, containers, devices, compilers, cache,
+)  # fmt: skip

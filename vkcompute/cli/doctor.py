@@ -1,0 +1,50 @@
+"""`vkcompute doctor`: checks everything that a launch depends on, from the loader to results on each device."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import Counter
+from dataclasses import asdict
+
+from vkcompute.cli import terminal
+from vkcompute.cli.checkup import CHECKS, FAILED, Finding
+from vkcompute.cli.options import Commands, Parser
+from vkcompute.cli.stderr import BAD_INPUT, one_line
+
+_MARK_COLUMNS, _SUBJECT_COLUMNS = 7, 16
+
+
+def add_parser(commands: Commands) -> None:
+    """Adds the command's parser."""
+    text = (
+        "Checks packages, the Vulkan loader, driver manifests, permissions and devices, computes on each device and "
+        "compares with NumPy. Each failure has a remedy."
+    )
+    parser: Parser = commands.add_parser("doctor", help="find out why something does not work", description=text)
+    parser.add_argument("--json", action="store_true", help="write the findings as JSON")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Runs the command. Returns 0 if nothing has failed."""
+    found = []
+    for check in CHECKS:
+        for finding in check():
+            found.append(finding)
+            if not args.json:
+                _write(finding)
+    n_failed = Counter(each.mark for each in found)[FAILED]
+    if args.json:
+        terminal.write(json.dumps({"works": not n_failed, "findings": [asdict(each) for each in found]}, indent=2))
+    else:
+        failed = f"{terminal.count(n_failed, 'check')} failed; the remedies are above."
+        terminal.write(f"\n{failed if n_failed else 'Whew. That worked.'}")
+    return BAD_INPUT if n_failed else 0
+
+
+def _write(finding: Finding) -> None:
+    """Prints a finding on one line, which can be searched and pasted, and its remedy on another."""
+    terminal.write(f"{finding.mark:{_MARK_COLUMNS}}{finding.subject:{_SUBJECT_COLUMNS}}{one_line(finding.text)}")
+    if finding.remedy:
+        terminal.write(f"{'':{_MARK_COLUMNS}}{'remedy:':{_SUBJECT_COLUMNS}}{finding.remedy}")
