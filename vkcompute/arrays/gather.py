@@ -121,8 +121,9 @@ def wrapped(indices: Array, n: int, axis: int = 0, mode: str = "raise", before: 
 def _gather(x: Any, at: Any, out: Any, n_items: int, n: int, n_indices: int, n_columns: int) -> None:
     i = global_id(0)
     if i < n_items:
-        column, line = i % n_columns, i // n_columns
-        out[i] = x[(line // n_indices * n + max(at[line % n_indices], 0)) * n_columns + column]
+        line = i // n_columns
+        row = line // n_indices
+        out[i] = x[(row * n + max(at[line - row * n_indices], 0)) * n_columns + i - line * n_columns]
 
 
 @kernel

@@ -32,11 +32,12 @@ def _scatter(
 ) -> None:
     i = global_id(0)
     if i < n_items:
-        column, line = i % n_columns, i // n_columns
-        which = line % n_indices
+        line = i // n_columns
+        row = line // n_indices
+        which = line - row * n_indices
         target = at[which]
         if target >= 0 and winners[max(target, 0)] == which + 1:
-            out[(line // n_indices * n + target) * n_columns + column] = values[i]
+            out[(row * n + target) * n_columns + i - line * n_columns] = values[i]
 
 
 def scatter(x: Array, at: Array, lines: Lines, values: Array) -> None:
