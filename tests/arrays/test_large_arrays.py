@@ -1,0 +1,53 @@
+"""Arrays larger than a binding: the right result, or an error that names the limit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import vkcompute as vc
+from vkcompute.arrays import fft, gather, indexing, scans, segments, selection, sorting
+
+LIMIT = 4096
+_X = np.random.default_rng(0).standard_normal(3000).astype(np.float32)
+_AT = np.random.default_rng(1).integers(0, 3000, 50).astype(np.int32)
+_ALGORITHMS: dict[str, tuple[Callable[[Any, Any], Any], Any]] = {
+    "scan": (lambda x, at: scans.cumulative(x, "max", 0), np.maximum.accumulate(_X)),
+    "take": (lambda x, at: gather.take(x, at), _X[_AT]),
+    "nonzero": (lambda x, at: selection.flatnonzero(x), np.arange(3000)),
+    "count": (lambda x, at: selection.count_nonzero(x), np.int64(3000)),
+    "repeat": (lambda x, at: selection.repeat(x, 2), np.repeat(_X, 2)),
+    "sort": (lambda x, at: sorting.sort(x), np.sort(_X)),
+    "sort rows": (lambda x, at: sorting.sort(x.reshape(300, 10)), np.sort(_X.reshape(300, 10))),
+    "unique": (lambda x, at: sorting.unique(x).values, np.unique(_X)),
+    "fft": (lambda x, at: fft.rfft(x), ()),
+    "bincount": (lambda x, at: segments.bincount(at, None, 3000), np.bincount(_AT, None, 3000)),
+}
+
+
+@pytest.mark.parametrize("name", _ALGORITHMS)
+def test_results_are_right_or_refused(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    x, at = gpu.array(_X), gpu.array(_AT)
+    monkeypatch.setattr(type(gpu.device), "max_binding_bytes", LIMIT)
+    work, expected = _ALGORITHMS[name]
+    try:
+        found = work(x, at).numpy()
+    except ValueError as error:
+        assert f"binds at most {LIMIT}" in str(error)  # noqa: PT017  # either outcome passes
+    else:
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_a_refused_assignment_changes_nothing(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+    x, at, new = gpu.array(_X), gpu.array(_AT), gpu.zeros(1)
+    with monkeypatch.context() as patch:
+        patch.setattr(type(gpu.device), "max_binding_bytes", LIMIT)
+        with pytest.raises(ValueError, match=f"binds at most {LIMIT}"):
+            indexing.put(x, at, new)
+        indexing.put(x[:1000], gpu.array(_AT % 1000), new)
+    expected = _X.copy()
+    expected[_AT % 1000] = 0
+    np.testing.assert_array_equal(x.numpy(), expected)
