@@ -93,6 +93,7 @@ from vkcompute.arrays.ufunc import clip as clip
 from vkcompute.arrays.ufunc import round as round
 from vkcompute.arrays.ufunc import where as where
 from vkcompute.numpy import linalg as linalg
+from vkcompute.numpy import random as random
 from vkcompute.runtime.memory.array import Array as Array
 
 _OTHER_NAMES = {

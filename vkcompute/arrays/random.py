@@ -1,0 +1,420 @@
+"""Random numbers: `default_rng` and NumPy's Generator, with numbers that depend on the seed alone.
+
+Philox 4x32-10 makes a block of numbers from its place in the stream and a key; see `distributions.py`. Each call takes
+the blocks that it needs, so a generator holds a key and a place, and makes the same numbers on every device.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from vkcompute.arrays import creation, distributions, reductions
+from vkcompute.arrays.contraction import grouped
+from vkcompute.arrays.manipulation import moveaxis
+from vkcompute.arrays.promotion import default_float, default_int, require_dtype
+from vkcompute.arrays.ufunc import apply, assign, astype
+from vkcompute.jit.kernel import PythonKernel, kernel
+from vkcompute.runtime.graphs.graph import temporary
+from vkcompute.runtime.memory.array import Array, HostArray
+from vkcompute.runtime.memory.layout import lengths
+from vkcompute.runtime.runtime import Runtime, runtime_of
+
+Size = int | tuple[int, ...] | None
+_LOCAL = 128
+_MOST_BLOCKS = 1 << 22  # of a launch, so that a binding holds their numbers
+
+
+@cache
+def _kernel(function: Callable[..., None]) -> PythonKernel:
+    return kernel(function)
+
+
+def default_rng(seed: Any = None, *, device: Any = None) -> Generator:
+    """Returns a generator of random numbers.
+
+    Args:
+        seed: an int, several, or a `numpy.random.SeedSequence`, which make the same numbers each time; None for others
+            each time. A generator is returned itself.
+        device: a runtime; by default the default one.
+    """
+    if isinstance(seed, Generator):
+        return seed
+    return Generator(seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed), device)
+
+
+class Generator:
+    """Makes arrays of random numbers, by the methods of `numpy.random.Generator`.
+
+    Numbers of one seed are the same on every device: bits for integers, uniform numbers and permutations; other
+    distributions as far as the device rounds divisions and roots alike. A recorded graph repeats its numbers in each
+    run. Parameters that are arrays are read by the host, except means and scales that only shift and multiply.
+    """
+
+    def __init__(self, seed: np.random.SeedSequence, device: Any = None) -> None:
+        self._seed, self._device, self._place = seed, device, 0
+        self._stream, *self._key = seed.generate_state(3, np.uint32)
+        self._lock = threading.Lock()
+
+    def __repr__(self) -> str:
+        return f"<random generator of {self._seed.entropy}, {self._place} blocks taken>"
+
+    def spawn(self, n_children: int) -> list[Generator]:
+        """Returns generators of independent numbers."""
+        return [Generator(each, self._device) for each in self._seed.spawn(n_children)]
+
+    # -- filling arrays -----------------------------------------------------------------------------------------------
+
+    def _runtime(self) -> Runtime:
+        return creation.on(self._device)
+
+    def _fill(
+        self, function: Callable[..., None], out: Array, per_block: int, *per_element: Array, also: Any = ()
+    ) -> Array:
+        """Fills an array with one axis; `per_element` have an element per number."""
+        n_blocks = -(-out.size // per_block)
+        with self._lock:
+            place, self._place = self._place, self._place + n_blocks
+        for first in range(0, n_blocks, _MOST_BLOCKS):
+            blocks = min(n_blocks - first, _MOST_BLOCKS)
+            part = slice(first * per_block, (first + blocks) * per_block)
+            low, high = np.uint32((place + first) & 0xFFFFFFFF), np.uint32((place + first) >> 32)
+            state = low, high, self._stream, *self._key
+            given = [each[part] for each in per_element]
+            _kernel(function)(out[part], *state, *given, *also, grid=-(-blocks // _LOCAL), local_size=_LOCAL)
+        return out
+
+    def _filled(self, names: str, size: Size, dtype: npt.DTypeLike | None, out: Array | None) -> Array:
+        """Returns floats of a distribution without parameters: `fill_NAME`, or `fill_NAME_double`."""
+        found = np.dtype(dtype) if dtype is not None else out.dtype if out is not None else default_float()
+        if found not in (np.float32, np.float64):
+            raise TypeError(f"random floats are float32 or float64; got {found}; convert with .astype()")
+        if out is not None and (
+            type(out) is not Array or out.dtype != found or size not in (None, out.shape, out.size)
+        ):
+            raise ValueError(f"out is a device array of {found} and of the size that is asked for; got {out!r}")
+        runtime = self._runtime() if out is None else out.runtime
+        require_dtype(runtime, found, "random")
+        shape = out.shape if out is not None else () if size is None else lengths(size)
+        double = found == np.float64
+        flat = temporary(runtime, (math.prod(shape),), found)
+        self._fill(getattr(distributions, f"fill_{names}{'_double' if double else ''}"), flat, 2 if double else 4)
+        result = flat.reshape(shape)
+        return result if out is None else assign(out, result)
+
+    def _of_parameters(
+        self, function: Callable[..., None], size: Size, dtype: npt.DTypeLike, parameters: list[HostArray]
+    ) -> Array:
+        """Returns numbers of a distribution whose parameters broadcast to the shape."""
+        runtime = self._runtime()
+        shape = _shape(size, *[each.shape for each in parameters])
+        flat = temporary(runtime, (math.prod(shape),), np.dtype(dtype))
+        if flat.size:
+            given = [grouped(runtime.array(each).broadcast_to(shape), (len(shape),)) for each in parameters]
+            self._fill(function, flat, 4 if function is distributions.fill_integers else 1, *given)
+        return flat.reshape(shape)
+
+    # -- uniform and normal numbers -----------------------------------------------------------------------------------
+
+    def random(self, size: Size = None, dtype: npt.DTypeLike | None = None, out: Array | None = None) -> Array:
+        """Returns uniform floats in [0, 1): multiples of 2**-24, or of 2**-53 for float64."""
+        return self._filled("uniform", size, dtype, out)
+
+    def standard_normal(self, size: Size = None, dtype: npt.DTypeLike | None = None, out: Array | None = None) -> Array:
+        """Returns normal floats of mean 0 and standard deviation 1, up to 6.7 from 0; up to 8.5 for float64."""
+        return self._filled("normal", size, dtype, out)
+
+    def standard_exponential(
+        self, size: Size = None, dtype: npt.DTypeLike | None = None, out: Array | None = None
+    ) -> Array:
+        """Returns exponential floats of mean 1."""
+        return self._filled("exponential", size, dtype, out)
+
+    def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Size = None) -> Array:
+        """Returns uniform floats from `low` to `high`, numbers or arrays."""
+        if all(isinstance(each, (int, float)) and not math.isfinite(each) for each in (low, high)):
+            raise OverflowError(f"uniform: the ends are finite; got {low} and {high}")
+        found = self.random(_shape(size, np.shape(low), np.shape(high)))
+        if type(low) is Array or type(high) is Array:
+            return apply("add", apply("multiply", found, apply("subtract", high, low)), low)
+        return self._scaled(found, np.subtract(high, low), low)
+
+    def normal(self, loc: Any = 0.0, scale: Any = 1.0, size: Size = None) -> Array:
+        """Returns normal floats of mean `loc` and standard deviation `scale`, numbers or arrays.
+
+        Raises:
+            ValueError: a scale is negative.
+        """
+        _require_positive("scale", scale)
+        return self._scaled(self.standard_normal(_shape(size, np.shape(loc), np.shape(scale))), scale, loc)
+
+    def lognormal(self, mean: Any = 0.0, sigma: Any = 1.0, size: Size = None) -> Array:
+        """Returns floats whose logarithms are normal."""
+        return apply("exp", self.normal(mean, sigma, size))
+
+    def exponential(self, scale: Any = 1.0, size: Size = None) -> Array:
+        """Returns exponential floats of mean `scale`, a number or an array."""
+        _require_positive("scale", scale)
+        return self._scaled(self.standard_exponential(_shape(size, np.shape(scale))), scale)
+
+    def _scaled(self, found: Array, scale: Any, shift: Any = 0) -> Array:
+        """Returns numbers multiplied and shifted by numbers or arrays."""
+        for name, each in (("multiply", scale), ("add", shift)):
+            if type(each) is not Array and np.ndim(each):
+                found = apply(name, found, runtime_of(found).array(np.asarray(each, found.dtype)))
+            elif type(each) is Array or each != (name == "multiply"):
+                found = apply(name, found, each if type(each) is Array else float(each))
+        return found
+
+    # -- integers -----------------------------------------------------------------------------------------------------
+
+    def integers(
+        self, low: Any, high: Any = None, size: Size = None, dtype: npt.DTypeLike | None = None, endpoint: bool = False
+    ) -> Array:
+        """Returns integers from `low` to `high`, which is not among them unless `endpoint`; from 0 to `low` without it.
+
+        Each is as probable as another: remainders that would be biased are drawn again.
+
+        Args:
+            dtype: of integers or bool; by default int64, or int32 where the device lacks it.
+
+        Raises:
+            ValueError: there is no integer in a range, or `dtype` does not hold it.
+        """
+        runtime = self._runtime()
+        found = require_dtype(runtime, default_int(runtime) if dtype is None else dtype, "integers")
+        if found.kind not in "biu":
+            raise TypeError(f"integers are of an integer dtype, or bool; got {found}")
+        first, last = (0, low) if high is None else (low, high)
+        starts, spans = _range(first, last, endpoint, found)
+        long = bool(spans.size and spans.max() >= 2**32)
+        function = distributions.fill_long_integers if long else distributions.fill_integers
+        word = np.dtype("uint64" if long else "uint32")
+        given = [np.asarray(each.astype(word)) for each in (spans, _accepted(spans, np.iinfo(word).max))]
+        drawn = self._of_parameters(function, size, word, given)
+        if found.kind == "b":
+            return apply("add", astype(drawn, np.bool_), runtime.array(np.asarray(starts.astype(np.bool_))))
+        return apply("add", astype(drawn, found), runtime.array(np.asarray(starts.astype(found))))
+
+    def poisson(self, lam: Any = 1.0, size: Size = None) -> Array:
+        """Returns Poisson variates, in the default integer.
+
+        Raises:
+            ValueError: a mean is negative, NaN, or above 2**40 (2**30 where the device lacks int64).
+        """
+        runtime = self._runtime()
+        integer, means = default_int(runtime), np.asarray(_on_host(lam), np.float64)
+        most = 2.0**40 if integer.itemsize == 8 else 2.0**30
+        if not np.all((means >= 0) & (means <= most)):
+            raise ValueError(f"poisson: means are 0 to {most:g}; got {lam}; larger ones are nearly normal")
+        wholes = np.floor(means)
+        given = [np.asarray(wholes.astype(integer)), np.asarray((means - wholes).astype(np.float32))]
+        return self._of_parameters(distributions.fill_poisson, size, integer, given)
+
+    def binomial(self, n: Any, p: Any, size: Size = None) -> Array:
+        """Returns numbers of successes in `n` trials of probability `p`, in the default integer.
+
+        Raises:
+            ValueError: a number of trials is negative or above 2**40 (2**30 where the device lacks int64), or a
+                probability is not in [0, 1].
+        """
+        runtime = self._runtime()
+        integer, most = default_int(runtime), 2**40 if default_int(runtime).itemsize == 8 else 2**30
+        trials, p = np.broadcast_arrays(np.asarray(_on_host(n)), np.asarray(_on_host(p), np.float64))
+        if trials.dtype.kind not in "biu":
+            raise TypeError(f"binomial: numbers of trials are integers; got {trials.dtype}")
+        if not np.all((trials >= 0) & (trials <= most) & (p >= 0) & (p <= 1)):
+            raise ValueError(f"binomial: trials are 0 to {most}, and probabilities 0 to 1")
+        rare = np.minimum(p, 1 - p)
+        modes = np.floor((trials + 1) * rare)
+        given = [trials.astype(integer), np.where(p > 0.5, -1, 1).astype(np.int32), modes.astype(integer)]
+        given += [rare.astype(np.float32), np.asarray(modes - trials * rare).astype(np.float32)]
+        return self._of_parameters(distributions.fill_binomial, size, integer, [np.array(each) for each in given])
+
+    # -- gamma and beta -----------------------------------------------------------------------------------------------
+
+    def standard_gamma(self, shape: Any, size: Size = None) -> Array:
+        """Returns gamma variates of scale 1, in float32; 0 for a shape of 0.
+
+        Raises:
+            ValueError: a shape is negative, NaN or infinite.
+        """
+        return self._of_parameters(distributions.fill_gamma, size, np.float32, [_shapes("gamma", shape, 0)])
+
+    def gamma(self, shape: Any, scale: Any = 1.0, size: Size = None) -> Array:
+        """Returns gamma variates of mean `shape` times `scale`, in float32."""
+        _require_positive("scale", scale)
+        return self._scaled(self.standard_gamma(shape, _shape(size, np.shape(_on_host(shape)), np.shape(scale))), scale)
+
+    def chisquare(self, df: Any, size: Size = None) -> Array:
+        """Returns sums of `df` squared normal numbers, in float32."""
+        return self._scaled(self.standard_gamma(np.asarray(_on_host(df), np.float64) / 2, size), 2.0)
+
+    def beta(self, a: Any, b: Any, size: Size = None) -> Array:
+        """Returns beta variates, in float32.
+
+        Raises:
+            ValueError: a parameter is not positive, NaN or infinite.
+        """
+        given = [_shapes("beta", each, np.finfo(np.float32).tiny) for each in (a, b)]
+        return self._of_parameters(distributions.fill_beta, size, np.float32, given)
+
+    # -- choices ------------------------------------------------------------------------------------------------------
+
+    def permutation(self, x: Any, axis: int = 0) -> Array:
+        """Returns the integers below `x`, or the elements of an array along an axis, in random order."""
+        if isinstance(x, (int, np.integer)):
+            return self._places(int(x), int(x))
+        (at,) = reductions.axes_of("permutation", x.ndim, axis)
+        return moveaxis(_taken(x, self._places(x.shape[at], x.shape[at]), (x.shape[at],), at), 0, at)
+
+    def shuffle(self, x: Array, axis: int = 0) -> None:
+        """Brings the elements of an array along an axis into random order."""
+        if type(x) is not Array:
+            raise TypeError(f"shuffle takes a device array, which it changes; got {type(x).__name__}")
+        if x.size:
+            x.copy_from(self.permutation(x, axis))
+
+    def _places(self, n: int, n_taken: int) -> Array:
+        """Returns the first integers of a random order of those below `n`."""
+        if not 0 <= n < 2**31:
+            raise ValueError(f"a random order has 0 to {2**31 - 1} elements; got {n}")
+        runtime = self._runtime()
+        flat = temporary(runtime, (n_taken,), np.dtype(np.int32))
+        if n_taken:
+            self._fill_order(flat, n)
+        return astype(flat, default_int(runtime))
+
+    def _fill_order(self, flat: Array, n: int) -> None:
+        with self._lock:
+            place, self._place = self._place, self._place + n
+        state = np.uint32(place & 0xFFFFFFFF), np.uint32(place >> 32), self._stream, *self._key
+        rounds = 24 + 6 * n.bit_length()
+        groups = -(-flat.size // _LOCAL)
+        _kernel(distributions.fill_permutation)(flat, *state, n, rounds, grid=groups, local_size=_LOCAL)
+
+    def choice(
+        self, a: Any, size: Size = None, replace: bool = True, p: Any = None, axis: int = 0, shuffle: bool = True
+    ) -> Array:
+        """Returns elements of an array along an axis, or integers below `a`, chosen at random.
+
+        Args:
+            replace: False to choose none of them twice.
+            p: the probability of each; by default they are equal. The host reads them, and sorts where `replace` is
+                False.
+            shuffle: ignored: choices are always in random order.
+
+        Raises:
+            ValueError: there are fewer elements than to be chosen, or `p` are no probabilities.
+        """
+        whole = isinstance(a, (int, np.integer))
+        source = a if whole or type(a) is Array else self._runtime().array(a)
+        n = int(a) if whole else source.shape[reductions.axes_of("choice", source.ndim, axis)[0]]
+        shape = () if size is None else lengths(size)
+        n_taken = math.prod(shape)
+        if n_taken and (n < 1 or (n_taken > n and not replace)):
+            raise ValueError(f"choice: {n_taken} of {n} elements; choose fewer, or with replace=True")
+        if p is not None:
+            places = self._weighted(n, _probabilities(p, n, n_taken, replace), n_taken, replace)
+        else:
+            places = self.integers(0, max(n, 1), n_taken) if replace else self._places(n, n_taken)
+        if whole:
+            return places.reshape(shape)
+        (at,) = reductions.axes_of("choice", source.ndim, axis)
+        found = _taken(source, places, shape, at)
+        order = [*range(len(shape), len(shape) + at), *range(len(shape)), *range(len(shape) + at, found.ndim)]
+        return found.transpose(tuple(order))
+
+    def _weighted(self, n: int, p: HostArray, n_taken: int, replace: bool) -> Array:
+        """Returns places that are chosen by probabilities."""
+        runtime = self._runtime()
+        if replace:
+            sums = np.minimum(np.rint(np.cumsum(p)[:-1] * 2.0**32), 2.0**32 - 1).astype(np.uint32)
+            table = runtime.array(sums if n > 1 else np.array([2**32 - 1], np.uint32))
+            flat = temporary(runtime, (n_taken,), np.dtype(np.int32))
+            self._fill(distributions.fill_choice, flat, 4, also=(table, int(np.flatnonzero(p)[-1])))
+            return astype(flat, default_int(runtime))
+        # P. Efraimidis, P. Spirakis: Weighted random sampling with a reservoir. 2006.
+        with np.errstate(divide="ignore"):
+            waits = self.standard_exponential(n, np.float32).numpy().astype(np.float64) / p
+        return runtime.array(np.argsort(waits)[:n_taken].astype(default_int(runtime)))
+
+
+def _shape(size: Size, *shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """Returns the shape of results: `size`, to which the shapes of parameters broadcast, or their common shape."""
+    common = np.broadcast_shapes(*shapes)
+    if size is None:
+        return common
+    found = lengths(size)
+    if np.broadcast_shapes(found, common) != found:
+        raise ValueError(f"parameters of shape {common} do not broadcast to the size {found}")
+    return found
+
+
+def _range(first: Any, last: Any, endpoint: bool, dtype: np.dtype[Any]) -> tuple[HostArray, HostArray]:
+    """Returns the lowest integers, and the distances of the highest ones from them, in uint64."""
+    starts, stops = (np.asarray(_on_host(each)) for each in (first, last))
+    if any(each.dtype.kind not in "biuO" for each in (starts, stops)):
+        raise TypeError(f"the ends of ranges are integers; got {first!r} and {last!r}")
+    is_empty = starts > stops if endpoint else starts >= stops
+    stops = stops if endpoint else np.asarray(stops - 1)
+    low, high = (0, 1) if dtype.kind == "b" else (int(np.iinfo(dtype).min), int(np.iinfo(dtype).max))
+    if np.any(is_empty) or np.any(starts < low) or np.any(stops > high):
+        given = f"integers from {first} to {last}{'' if endpoint else ', without the end'}"
+        raise ValueError(f"{given}, of {dtype}: a range is not empty, and lies within {low} to {high}")
+    wide = np.uint64 if dtype.kind == "u" else np.int64
+    bits = [np.asarray(each.astype(wide)).view(np.uint64) for each in (starts, stops)]
+    return starts, np.asarray(bits[1] - bits[0])
+
+
+def _accepted(spans: HostArray, most: int) -> HostArray:
+    """Returns the largest words whose remainders are unbiased, of words up to `most`; spans are in uint64."""
+    n = np.where(spans == 2**64 - 1, np.uint64(1), spans + np.uint64(1))
+    rest = (np.uint64(most) % n + np.uint64(1)) % n
+    return np.asarray(np.uint64(most) - rest)
+
+
+def _on_host(value: Any) -> Any:
+    return value.numpy() if type(value) is Array else value
+
+
+def _require_positive(name: str, value: Any) -> None:
+    """Raises ValueError if a parameter is negative or NaN."""
+    if not np.all(np.asarray(_on_host(value)) >= 0):
+        raise ValueError(f"{name} is not negative; got {value}")
+
+
+def _shapes(name: str, value: Any, least: float) -> HostArray:
+    found = np.asarray(_on_host(value), np.float64)
+    if not np.all((found >= least) & (found <= np.finfo(np.float32).max)):
+        raise ValueError(
+            f"{name}: parameters are finite and {'not negative' if least == 0 else 'positive'}; got {value}"
+        )
+    return np.asarray(found.astype(np.float32))
+
+
+def _probabilities(p: Any, n: int, n_taken: int, replace: bool) -> HostArray:
+    """Returns probabilities that are valid, in float64."""
+    found = np.asarray(_on_host(p), np.float64)
+    if found.shape != (n,) or not np.all(found >= 0) or abs(found.sum() - 1) > 1e-6:
+        raise ValueError(f"choice: p are {n} probabilities, whose sum is 1; got shape {found.shape}, sum {found.sum()}")
+    if not replace and np.count_nonzero(found) < n_taken:
+        raise ValueError(f"choice: {n_taken} elements of {np.count_nonzero(found)} that are possible")
+    return np.asarray(found / found.sum())
+
+
+def _taken(x: Array, places: Array, shape: tuple[int, ...], axis: int) -> Array:
+    """Returns the elements at places along an axis, which is replaced by first axes of this shape."""
+    front = moveaxis(x, axis, 0)
+    out = temporary(x.runtime, (places.size, math.prod(front.shape[1:])), x.dtype)
+    if out.size:
+        rows = grouped(front, (1, front.ndim - 1))
+        grid = -(-out.shape[1] // 16), -(-out.shape[0] // 8)
+        _kernel(distributions.gather)(out, rows, places, grid=grid, local_size=(16, 8))
+    return out.reshape((*shape, *front.shape[1:]))
