@@ -93,6 +93,12 @@ def test_errors_of_long_sums_are_small(gpu: vc.Runtime, m: int, k: int, n: int) 
     check(gpu.array(a) @ gpu.array(b), np.matmul(*exact(a, b)), "float32", k)
 
 
+@pytest.mark.parametrize("shapes", [((66_000, 2, 2), (66_000, 2, 3)), ((2, 2), (66_000, 2, 3))])
+def test_more_matrices_than_a_grid_has_groups(gpu: vc.Runtime, shapes: tuple[tuple[int, ...], ...]) -> None:
+    a, b = (filled(each, "int32") for each in shapes)
+    check(gpu.array(a) @ gpu.array(b), a @ b, "int32")
+
+
 def test_operators_of_matrices(gpu: vc.Runtime) -> None:
     a, b = filled((5, 5), "int32"), filled((5, 5), "int32", 1)
     x, y = gpu.array(a), gpu.array(b)

@@ -225,6 +225,13 @@ def test_choices(gpu: vc.Runtime, rng: vnp.random.Generator) -> None:
             call()
 
 
+def test_more_choices_than_a_grid_has_groups(gpu: vc.Runtime, rng: vnp.random.Generator) -> None:
+    x = gpu.array(np.array([3, 5], np.int32))
+    found = rng.choice(x, 530_000).numpy()
+    assert set(np.unique(found)) == {3, 5}
+    assert abs(found.mean() - 4) < 0.01
+
+
 def test_streams(gpu: vc.Runtime) -> None:
     def drawn(seed: Any) -> list[float]:
         return vnp.random.default_rng(seed, device=gpu).random(100).tolist()

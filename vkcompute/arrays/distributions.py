@@ -366,14 +366,16 @@ def fill_choice(out: Any, low: Any, high: Any, stream: Any, key0: Any, key1: Any
             out[4 * i + j] = min(start, last)
 
 
-def fill_permutation(out: Any, low: Any, high: Any, stream: Any, key0: Any, key1: Any, n: Any, rounds: Any) -> None:
-    """Fills with the first elements of a permutation of 0 to n - 1.
+def fill_permutation(
+    out: Any, low: Any, high: Any, stream: Any, key0: Any, key1: Any, first: Any, n: Any, rounds: Any
+) -> None:
+    """Fills with elements of a permutation of 0 to n - 1, from `first` on.
 
     V. Hoang, B. Morris, P. Rogaway: An enciphering scheme based on a card shuffle. CRYPTO 2012 ("swap-or-not").
     """
     i = global_id(0)
     if i < out.size:
-        at = i
+        at = first + i
         for step in range(rounds):
             centre, _, _, _ = words(low, high, stream, key0, key1, 0, 2 * step)
             other = np.int32(centre % np.uint32(n)) - at

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 ROWS, COLUMNS = 4, 8  # of a tile; larger ones spill registers on CPUs
 _UNROLLED = 4
 _INVOCATIONS = 64  # of a workgroup
+MOST_GROUPS = 65535  # along an axis of a grid, on every device
 _BUSY = 4096  # invocations that keep a device busy
 _SHORTEST, _LONGEST = 256, 32768  # terms of a part; lavapipe runs at most 65,535 iterations
 
@@ -82,8 +84,23 @@ def stacked_product(a: Array, b: Array) -> Array:
     out = temporary(a.runtime, (n, parts, rows, columns), a.dtype)
     x = min(16, 1 << (across - 1).bit_length())
     y = _INVOCATIONS // x
-    _kernel()(a, b, out, depth, grid=(-(-across // x), -(-down // y), n * parts), local_size=(x, y, 1))
+    for k in slices(n, MOST_GROUPS // parts):
+        for i in slices(rows, MOST_GROUPS * y * ROWS):
+            for j in slices(columns, MOST_GROUPS * x * COLUMNS):
+                _launch(a[k, i], b[k, :, j], out[k, :, i, j], depth, (x, y))
     return out
+
+
+def _launch(a: Array, b: Array, out: Array, depth: int, local: tuple[int, int]) -> None:
+    """Computes as much as one grid covers."""
+    n, parts, rows, columns = out.shape
+    groups = -(-columns // (COLUMNS * local[0])), -(-rows // (ROWS * local[1])), n * parts
+    _kernel()(a, b, out, depth, grid=groups, local_size=(*local, 1))
+
+
+def slices(n: int, most: int) -> Iterator[slice]:
+    """Yields slices of an axis, of `most` elements each."""
+    return (slice(start, min(start + most, n)) for start in range(0, n, most))
 
 
 def _depth(n_tiles: int, terms: int) -> int:

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from vkcompute.arrays import creation, distributions, reductions
 from vkcompute.arrays.contraction import grouped
 from vkcompute.arrays.manipulation import moveaxis
+from vkcompute.arrays.matrix_product import MOST_GROUPS, slices
 from vkcompute.arrays.promotion import default_float, default_int, require_dtype
 from vkcompute.arrays.ufunc import apply, assign, astype
 from vkcompute.jit.kernel import PythonKernel, kernel
@@ -296,8 +297,10 @@ class Generator:
             place, self._place = self._place, self._place + n
         state = np.uint32(place & 0xFFFFFFFF), np.uint32(place >> 32), self._stream, *self._key
         rounds = 24 + 6 * n.bit_length()
-        groups = -(-flat.size // _LOCAL)
-        _kernel(distributions.fill_permutation)(flat, *state, n, rounds, grid=groups, local_size=_LOCAL)
+        for each in slices(flat.size, _MOST_BLOCKS):
+            part = flat[each]
+            groups = -(-part.size // _LOCAL)
+            _kernel(distributions.fill_permutation)(part, *state, each.start, n, rounds, grid=groups, local_size=_LOCAL)
 
     def choice(
         self, a: Any, size: Size = None, replace: bool = True, p: Any = None, axis: int = 0, shuffle: bool = True
@@ -413,8 +416,10 @@ def _taken(x: Array, places: Array, shape: tuple[int, ...], axis: int) -> Array:
     """Returns the elements at places along an axis, which is replaced by first axes of this shape."""
     front = moveaxis(x, axis, 0)
     out = temporary(x.runtime, (places.size, math.prod(front.shape[1:])), x.dtype)
-    if out.size:
-        rows = grouped(front, (1, front.ndim - 1))
-        grid = -(-out.shape[1] // 16), -(-out.shape[0] // 8)
-        _kernel(distributions.gather)(out, rows, places, grid=grid, local_size=(16, 8))
+    rows = grouped(front, (1, front.ndim - 1)) if out.size else front
+    for i in slices(out.shape[0] if out.size else 0, 8 * MOST_GROUPS):
+        for j in slices(out.shape[1], 16 * MOST_GROUPS):
+            part = out[i, j]
+            grid = -(-part.shape[1] // 16), -(-part.shape[0] // 8)
+            _kernel(distributions.gather)(part, rows[:, j], places[i], grid=grid, local_size=(16, 8))
     return out.reshape((*shape, *front.shape[1:]))
