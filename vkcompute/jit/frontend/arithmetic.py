@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Enum
 from functools import partial, reduce
 from numbers import Number as PlainNumber
@@ -448,6 +448,19 @@ class Arithmetic(Context):
         if sign == "-" and kind.type.kind == "u":
             return Number(self.builder.compute("sub", self.builder.const(0, kind.type), x), kind)
         return Number(self.builder.compute("not" if sign == "~" else "neg", x), kind)
+
+    def range_types(self, bounds: Sequence[Any]) -> list[Scalar]:
+        """Returns the types of the start, stop and step of a range: int32, or int64 if one has 64 bits.
+
+        Those that are unsigned of this size stay unsigned.
+        """
+        kinds = [self.kind(each) for each in bounds]
+        bits = max(32, *[each.type.bits for each in kinds])
+        signed, unsigned = SCALARS[f"int{bits}"], SCALARS[f"uint{bits}"]
+        return [
+            unsigned if kind.type is unsigned and not is_python(each) else signed
+            for each, kind in zip(bounds, kinds, strict=True)
+        ]
 
     def index(self, value: Any) -> Value:
         """Converts a number to an index: an integer of at least 32 bits."""

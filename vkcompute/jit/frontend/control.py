@@ -14,7 +14,7 @@ from functools import reduce
 from typing import Any
 
 from vkcompute import ir
-from vkcompute.ir import BOOL, INT32, INT64, SCALARS, Scalar, Value
+from vkcompute.ir import BOOL, SCALARS, Scalar, Value
 from vkcompute.ir.builder import Mark
 from vkcompute.jit.frontend.context import LOOP
 from vkcompute.jit.frontend.private import PrivateArrays
@@ -148,12 +148,9 @@ class ControlFlow(PrivateArrays):
             raise UnsupportedError(f"range takes integers; got {', '.join(wrong)}; write // for /, or int(…)")
         if len(args) == 3 and args[2] == 0 and is_python(args[2]):
             raise UnsupportedError("the step of a range is not 0")
-        kind = INT64 if any(each.type.bits == 64 for each in kinds) else INT32
-        unsigned = SCALARS[f"u{kind}"]
-        start, stop, step = [
-            self.converted(each, unsigned if self.kind(each).type is unsigned and not is_python(each) else kind)
-            for each in ((0, args[0], 1) if len(args) == 1 else (*args, 1)[:3])
-        ]
+        bounds = (0, args[0], 1) if len(args) == 1 else (*args, 1)[:3]
+        start, stop, step = map(self.converted, bounds, self.range_types(bounds))
+        unsigned = SCALARS[f"uint{start.kind.type.bits}"]
         count = self._n_iterations(unsigned, start, stop, step)
         return start, count, self.converted(step, start.kind.type)
 

@@ -151,15 +151,18 @@ class Machine(Compiler):
             self.grid.current.iterations[len(self.stack.calls()), line] += 1
 
     def range(self, line: int, *args: Any) -> Any:
-        """Yields the numbers of a range, for a loop: int32, or int64 if an argument has 64 bits."""
-        wide = any(self.kind(each).type.bits == 64 for each in args)
-        kind = Kind(INT64 if wide else INT32)
-        numbers = [int(self.converted(each, kind.type).value.value) for each in args]  # type: ignore[attr-defined]
-        if len(numbers) < 3 or numbers[2] != 0:
+        """Yields the numbers of a range, for a loop, in the type of its start."""
+        bounds = (0, args[0], 1) if len(args) == 1 else (*args, 1)[:3]
+        types = self.range_types(bounds)
+        numbers = [self.converted(*each).value.value for each in zip(bounds, types, strict=True)]  # type: ignore[attr-defined]
+        start, stop, step = map(int, numbers)
+        kind = Kind(types[0])
+        if step != 0:
             self.begin_loop(line)
-            for each in range(*numbers):
+            for each in range(start, stop, step):
                 self.begin_iteration(line)
-                yield SimulatedNumber(Constant(kind.type, kind.type.numpy.type(each)), kind, self)
+                number = np.uint64(each % (1 << 64)).astype(kind.type.numpy)  # wraps
+                yield SimulatedNumber(Constant(kind.type, number), kind, self)
 
     # -- elements -----------------------------------------------------------------------------------------------------
 
