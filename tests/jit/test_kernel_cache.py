@@ -182,3 +182,27 @@ def test_what_cannot_be_told_apart_is_not_kept(program: Program) -> None:
     program.replace("SETTING = (1, 2.5)", "SETTING = (1, object())")
     assert program.run() == (1, _expected())
     assert program.run() == (1, _expected())
+
+
+UNCHECKED = """
+import sys
+import numpy, vkcompute as vc
+
+@vc.kernel
+def kernel(x):
+    i = vc.global_id(0)
+    if i < x.size:
+        x[i] = i
+
+with vc.Runtime() as gpu:
+    kernel(x := gpu.zeros(4, numpy.int32))
+    print(x.numpy().tolist(), "vkcompute.spirv.validation" in sys.modules)
+"""
+
+
+def test_modules_of_the_compiler_are_not_validated_again(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(UNCHECKED)
+    for _ in range(2):  # the second time from the disk cache
+        done = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, timeout=60, check=False)
+        assert (done.stdout, done.stderr) == ("[0, 1, 2, 3] False\n", "")

@@ -56,7 +56,7 @@ def on_device(
 
 def _kernel(runtime: Runtime, name: str, spirv: bytes, arguments: _Arguments) -> AnyKernel:
     """Makes a kernel; the signature has checked its types, and memory may hold the bits of floats as integers."""
-    loaded = program.load(spirv, name=name)
+    loaded = program.compiled(name, spirv)
     limits, strided, array_bindings, in_words, elementwise = arguments
     if array_bindings is not None or is_spilled(loaded):
         made: AnyKernel = SpillingKernel(runtime, loaded, array_bindings, strided, in_words, elementwise=elementwise)

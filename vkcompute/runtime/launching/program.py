@@ -56,12 +56,18 @@ def load(source: Source, entry_point: str | None = None, name: str | None = None
 
 @lru_cache(maxsize=256)
 def _checked(name: str, spirv: bytes, entry_point: str | None) -> Program:
-    # A local import: built-in kernels need no validation, which is half of spirv/.
+    # A local import: the library's own kernels need no validation, which is half of spirv/.
     from vkcompute.spirv.validation import validate
 
     module = Module.parse(spirv)
     validate(module)
     return Program(name, module.words(), reflect(module, entry_point))
+
+
+@lru_cache(maxsize=256)
+def compiled(name: str, spirv: bytes) -> Program:
+    """Returns the program of SPIR-V that was lowered from `ir/`, which is valid; `name` is for messages."""
+    return Program(name, spirv, reflect(Module.parse(spirv)))
 
 
 @lru_cache(maxsize=256)
