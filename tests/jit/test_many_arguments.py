@@ -155,6 +155,16 @@ def test_reports_and_loops(small: vc.Runtime, capsys: pytest.CaptureFixture[str]
     assert_equal(arrays, expected)
 
 
+def test_a_failure_among_arrays_with_atomic_operations(small: vc.Runtime) -> None:
+    """The buffer for reports, which has atomic operations, too, is in no pack: the launch itself fails."""
+    counting = kernel_of(ARRAYS, [f"vc.atomic.add({each}, i + 1, 1)" for each in ARRAYS], check_bounds=True)
+    arrays = [small.zeros(N, np.uint32) for _ in ARRAYS]
+    with pytest.raises(vc.KernelError, match=rf"index {N} is outside of a"):
+        counting[GRID](*arrays).result()
+    with pytest.raises(vc.KernelError, match=rf"index {N} is outside of a"):
+        arrays[3].numpy()
+
+
 def test_the_same_array_twice(small: vc.Runtime) -> None:
     """Copies of arrays that share memory would not see each other's changes."""
     arrays, host = [small.array(each) for each in some()], some()

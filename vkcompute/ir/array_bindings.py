@@ -72,9 +72,8 @@ def _pack(
     atomic = {op.memory for op in accesses if op.code in ("atomic", "compare_exchange")}
     written = {op.memory for op in accesses if op.operation.writes}
     fixed = {op.memory for op in accesses if op.code == "length"}
-    free = [
-        memory for memory in reversed(function.buffers) if memory in arrays and not (memory.texels or memory in fixed)
-    ]
+    fixed |= {memory for memory in function.buffers if memory.texels or memory.for_host or memory not in arrays}
+    free = [memory for memory in reversed(function.buffers) if memory not in fixed]
     free.sort(key=lambda memory: (memory in atomic, memory in written))
     types = {memory: memory.type if memory in atomic else _word(memory) for memory in free}
     n_excess = _excess(function, target)

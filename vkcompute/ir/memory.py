@@ -20,6 +20,7 @@ class Memory:
         texels: True for a buffer that is only read, by vectors of four uint32, as a uniform texel buffer.
         private: True if each invocation has an array of its own. A loop that contains all accesses to it writes an
             element before it reads it, in each iteration.
+        for_host: True for a buffer that the host reads when the launch has completed; it keeps a binding of its own.
 
     Raises:
         TypeError: a vector of bools, or no texel has this type.
@@ -32,6 +33,7 @@ class Memory:
     lanes: int = 1
     texels: bool = False
     private: bool = False
+    for_host: bool = False
 
     def __post_init__(self) -> None:
         if self.element.kind == "b" and self.lanes > 1:

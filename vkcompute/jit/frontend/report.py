@@ -79,7 +79,7 @@ class Reports:
     def _memory(self) -> Memory:
         """Returns the buffer, the last one of the kernel."""
         if self._buffer is None:
-            self._buffer = self._function.buffer("reports", UINT32)
+            self._buffer = self._function.buffer("reports", UINT32, for_host=True)
         return self._buffer
 
     def _words(self, value: Value) -> list[Value]:
