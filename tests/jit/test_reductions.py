@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from runtimes import lacks
 
 import vkcompute as vc
 
@@ -298,3 +299,30 @@ def test_errors(gpu: vc.Runtime) -> None:
     ]:
         with pytest.raises(error, match=message):
             call()
+
+
+def test_a_wider_out_is_the_dtype_of_the_sum(gpu: vc.Runtime) -> None:
+    """As in numpy, whose sums of int32 to int64 do not wrap."""
+    if lacks(gpu, "float64") or lacks(gpu, "int64"):
+        pytest.skip("this device has 32 bits")
+    total = vc.reduce("a + b", 0.1)
+    x = np.full((5, 3), 2**30, np.int32)
+    for array in gpu.array(x), gpu.array(x.astype(np.float32)):
+        out = gpu.zeros(3, np.float64)
+        total(array, axis=0, out=out)
+        assert out.numpy().tolist() == [0.1 + 5 * 2.0**30] * 3
+    whole = gpu.zeros((), np.int64)
+    vc.reduce("a + b", 0)(gpu.array(x), out=whole)
+    assert whole.item() == 15 * 2**30
+    narrow = gpu.zeros((), np.float32)
+    total(gpu.array(np.ones(3)), out=narrow)
+    assert narrow.item() == np.float32(3.1)
+
+
+@pytest.mark.devices
+def test_a_wider_out_of_a_group_is_the_dtype_of_the_sum(group: vc.DeviceGroup) -> None:
+    if any(lacks(each, "int64") for each in group.runtimes):
+        pytest.skip("a device has 32 bits")
+    out = group.runtimes[0].zeros((), np.int64)
+    vc.reduce("a + b", 0)(group.array(np.full(15, 2**30, np.int32)), out=out)
+    assert out.item() == 15 * 2**30

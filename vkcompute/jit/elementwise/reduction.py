@@ -56,7 +56,7 @@ class Reduction:
         Args:
             args, named: an array; or the arguments of `map`, arrays and numbers, whose shapes broadcast as in numpy.
             axis: the axis or axes to reduce; None for all.
-            out: an array of the remaining shape for the result.
+            out: an array of the remaining shape for the result. Elements are combined in its dtype if that is wider.
             keepdims: True to keep reduced axes with length 1.
             dtype: the dtype in which elements are combined, and that of the result.
 

@@ -89,6 +89,8 @@ class ReduceLauncher:
             out = runtime.empty(left, found)
         else:
             check_out(name, out, left, found)
+            if dtype is None and _is_wider(out, found):  # as in numpy
+                return self(args, {}, axis, out, keepdims, out.dtype, final)
             out.refuse_broadcast()
             if needs_strides(out) or any(out.overlaps(each) or may_overlap(each, out) for each in arrays):
                 return self._apart(args, axis, out, keepdims, dtype, final)
@@ -169,6 +171,8 @@ class ReduceLauncher:
             )
             return joined(shards, like) if out is None else out
         shards, like = by_device(lambda given, _: self(given, {}, axis, None, keepdims, dtype, False), args)
+        if dtype is None and type(out) is Array and _is_wider(out, shards[0].dtype.name):
+            return self._sharded(args, axis, out, keepdims, out.dtype)
         empty = any(0 in arg.shape for arg in args if isinstance(arg, GroupArray))
         filled = [shard.numpy() for shard, rows in zip(shards, like.rows or (), strict=True) if rows and not empty]
         shape = len(filled), *shards[0].shape
@@ -248,6 +252,11 @@ def _halvable(shape: Sequence[int], reduced: frozenset[int], out: Array) -> list
     first = [axis for axis in sorted(reduced) if shape[axis] > 1][:1]
     both_fit = 2 * out.nbytes <= out.runtime.device.max_binding_bytes and 2 * out.size <= MOST_ELEMENTS
     return [*first, *remaining] if both_fit or not remaining else remaining
+
+
+def _is_wider(out: Array, dtype: str) -> bool:
+    """True if an array holds all numbers of a dtype, and more."""
+    return out.dtype.name != dtype and np.can_cast(dtype, out.dtype)
 
 
 def _axes(name: str, n_axes: int, axis: Any) -> frozenset[int]:
