@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import warnings
 from typing import Any
 
@@ -210,3 +211,25 @@ def test_mixed_operands(gpu: vc.Runtime, one: str, other: str) -> None:
         if column != 1 or not unsigned:
             rtol = 2e-3 if kind.bits == 16 else 1e-6
             np.testing.assert_allclose(out.numpy()[:, column], expected.astype(np.float64), rtol, err_msg=str(column))
+
+
+@vc.kernel
+def adds_bools(x, out):
+    i = vc.global_id(0)
+    a, b, three = x[i] > 1, x[i] < 5, (x[i] > 0, x[i] > 2, x[i] > 4)
+    out[i, 0], out[i, 1], out[i, 2] = a + b, a * b, a + True
+    out[i, 3], out[i, 4], out[i, 5] = sum(three), math.prod(three), int(a) + b
+    a += b
+    count = 0
+    count += a
+    count += b
+    out[i, 6], out[i, 7] = a, count
+
+
+def test_sums_and_products_of_bools_are_numpys(gpu: vc.Runtime) -> None:
+    x = np.arange(8, dtype=np.int32)
+    out = gpu.zeros((8, 8), np.int32)
+    adds_bools[1, 8](gpu.array(x), out)
+    a, b, three = x > 1, x < 5, np.array([x > 0, x > 2, x > 4])
+    row = a + b, a * b, a + True, three.sum(0), three.prod(0), a.astype(int) + b, a + b, (a + b).astype(int) + b
+    assert out.numpy().T.tolist() == [each.astype(int).tolist() for each in row]

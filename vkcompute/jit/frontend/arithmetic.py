@@ -47,6 +47,8 @@ _FOLD: dict[str, Callable[[Any, Any], Any]] = {
 }  # fmt: skip
 _PLAIN = {"+": "add", "-": "sub", "*": "mul", "/": "div", "%": "mod"}
 _BITS = {"&": "and", "|": "or", "^": "xor"}
+_OF_BOOLS = {"+": "|", "*": "&"}
+"""Operators that are logical for two bools, as in numpy, which has no others for them."""
 _COMPARISONS = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
 _DIVISIONS = {"//": float_floor_divide, "%": float_modulo}
 _MEANT = {
@@ -221,6 +223,8 @@ class Arithmetic(Context):
         if sign == "**":
             return self._power(one, other)
         kind = self._result_type(sign, one, other)
+        if kind.type is BOOL:
+            sign = _OF_BOOLS.get(sign, sign)
         if sign in _BITS or sign in ("<<", ">>"):
             self.demand_kind("iub" if sign in _BITS else "iu", kind, sign, one, other)
         else:

@@ -133,8 +133,8 @@ def _reduced(sign: str, c: Compiler, values: Any) -> Any:
         raise UnsupportedError(
             f"this takes a vector or a tuple; got {describe(values)}; combine elements in a for loop"
         )
-    if sign in "+*":
-        return reduce(partial(c.binary, sign), map(c.widened, values))  # Python starts with an int
+    if sign in "+*":  # Python starts with an int
+        return reduce(partial(c.binary, sign), [_int(c, x) if c.kind(x).type is BOOL else c.widened(x) for x in values])
     return reduce(partial(c.binary, sign), map(c.boolean, values))
 
 
