@@ -471,7 +471,7 @@ LOCKED.flags.writeable = False
         ((iter(["a"]), copy), {}, TypeError, "numpy arrays; got str"),
         (("a.npy", copy), {}, TypeError, r'got str; open the file with np\.load\(path, mmap_mode="r"\)'),
         ((Path("a.npy"), copy), {}, TypeError, r"got PosixPath; open the file with np\.load"),
-        ((np.ma.array(ONES), copy), {}, TypeError, r"a masked array has a mask, .* pass array\.filled\(value\)"),
+        ((np.ma.array(ONES), copy), {}, TypeError, r"a masked array has a mask, .* pass x\.filled\(value\)"),
         ((ONES, lambda x: None, ONES.copy()), {}, TypeError, "per source, then one per sink, here 1 and 1; <lambda>"),
         ((iter([ONES, None, ONES]), lambda x: x), {}, TypeError, "numpy arrays; got NoneType"),
         ((ONES, "multiply"), {}, TypeError, "work is a kernel, a graph or a function.*got str"),
