@@ -54,6 +54,12 @@ def test_the_page_on_scheduling(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     names.clear()
 
 
+def test_the_page_on_linear_algebra() -> None:
+    names: dict[str, Any] = {}
+    assert run_blocks(ROOT / "docs/linalg.md", names) == 4
+    names.clear()
+
+
 @pytest.mark.parametrize("simulate", ["0", pytest.param("1", marks=pytest.mark.pure)], ids=["device", "simulated"])
 def test_the_page_on_the_language_of_kernels(
     clean_handles: None, monkeypatch: pytest.MonkeyPatch, simulate: str
@@ -96,7 +102,7 @@ def test_every_statement_on_the_language_of_kernels_has_an_example() -> None:
 @pytest.mark.pure
 def test_pages_without_samples_to_run_have_none() -> None:
     with_samples = {path.name for path in (ROOT / "docs").glob("*.md") if "```python" in path.read_text("utf-8")}
-    assert with_samples == {"scheduling.md", "kernels.md", "kompute.md", "blocks.md"}
+    assert with_samples == {"scheduling.md", "kernels.md", "kompute.md", "blocks.md", "linalg.md"}
 
 
 CONTRIBUTOR_PAGES = ("CONTRIBUTING.md", "docs/architecture.md", "docs/changing.md")
