@@ -113,6 +113,7 @@ REFUSED = [
     ("t = (i, 2)\nt[0] += 1", "the elements of a tuple cannot be assigned; make another tuple"),
     ("out[i] = " + " + ".join(["x[i]"] * 400), "nested too deeply"),
     ("out[i] = " + "-" * 495 + "x[i]", "nested too deeply"),
+    ("if " + " and ".join(["x[i] > i"] * 5000) + ": out[i] = 1", "nested too deeply"),
     ("\n".join(f"{'el' * (n > 0)}if i == {n}: out[i] = {n}" for n in range(300)), "nested too deeply"),
 ]
 

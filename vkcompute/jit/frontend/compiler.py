@@ -160,26 +160,26 @@ class Compiler(ControlFlow):
             right = self.value(node.comparators[at])
             first = self.compare(SIGNS[type(node.ops[at])], left, right)
             rest = node.comparators[at + 1 :]
-            return self._connect(True, first, lambda: chain(right, at + 1), rest, node) if rest else first
+            return self._connect(True, first, lambda: chain(right, at + 1), is_cheap(*rest), node) if rest else first
 
         return chain(self.value(node.left), 0)
 
     def _bool_op(self, node: ast.BoolOp) -> Any:
+        is_and, last = isinstance(node.op, ast.And), len(node.values) - 1
+        costly = max((at for at, each in enumerate(node.values) if not is_cheap(each)), default=0)
+
         def chain(at: int) -> Any:
-            first, rest = self.value(node.values[at]), node.values[at + 1 :]
-            is_and = isinstance(node.op, ast.And)
-            return self._connect(is_and, first, lambda: chain(at + 1), rest, node) if rest else first
+            first = self.value(node.values[at])
+            return self._connect(is_and, first, lambda: chain(at + 1), at >= costly, node) if at < last else first
 
         return chain(0)
 
-    def _connect(
-        self, is_and: bool, first: Any, second: Callable[[], Any], operands: list[ast.expr], node: ast.AST
-    ) -> Any:
-        """Builds `first and second()` or `first or second()`; costly operands of the second are in a branch."""
+    def _connect(self, is_and: bool, first: Any, second: Callable[[], Any], cheap: bool, node: ast.AST) -> Any:
+        """Builds `first and second()` or `first or second()`; a second one that is not cheap is in a branch."""
         truth = self.truth(first)
         if isinstance(truth, bool):
             return second() if truth == is_and else first
-        if not is_cheap(*operands):
+        if not cheap:
             sides = (second, lambda: first) if is_and else (lambda: first, second)
             return self._choose(truth, *sides, node)
         other = second()
