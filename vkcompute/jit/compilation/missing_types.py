@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from vkcompute.errors import KernelError, MissingFeature
-from vkcompute.ir import Function, Scalar
+from vkcompute.ir import Constant, Function, Scalar
 from vkcompute.jit.compilation.build import DEFAULTS, CompileOptions, Signature, build
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.source import Definition
-from vkcompute.jit.frontend.values import Kind, Vector, kind_of
+from vkcompute.jit.frontend.values import Kind, Number, Vector, kind_of
 
 _TYPES = {
     "Float64": ("float64",),
@@ -26,18 +26,34 @@ _TYPES = {
 
 
 class _Finder(Compiler):
-    """A compiler that notes the first expression of each type, as an error at its place."""
+    """A compiler that notes the first expression of each type that a device computes, as an error at its place.
+
+    Of an expression, the place is that of its first constant of this type.
+    """
 
     def __init__(self, function: Function, real: Scalar) -> None:
         super().__init__(function, real)
         self.first_uses: dict[str, KernelError] = {}
+        self._constants: dict[str, dict[ast.AST, KernelError]] = {}
 
     def located(self, work: Callable[[Any], Any], node: ast.AST) -> Any:
         found = super().located(work, node)
-        kind = kind_of(found[0] if isinstance(found, Vector) else found, self.real)
-        if isinstance(kind, Kind) and kind.type.name not in self.first_uses:
-            self.first_uses[kind.type.name] = self.error(node, f"this is {kind.type}")
+        first = found[0] if isinstance(found, Vector) else found
+        kind = kind_of(first, self.real)
+        if not isinstance(kind, Kind) or kind.type.name in self.first_uses:
+            return found
+        constants = self._constants.setdefault(kind.type.name, {})
+        here = self.error(node, f"this is {kind.type}")
+        if isinstance(first, Number) and not isinstance(first.value, Constant):
+            inside = [constants[each] for each in ast.walk(node) if each in constants]
+            self.first_uses[kind.type.name] = inside[0] if inside else here
+        else:
+            constants[node] = here
         return found
+
+    def uses(self, name: str) -> KernelError | None:
+        """Returns the first expression of a type; one that is folded if a device computes none."""
+        return self.first_uses.get(name) or next(iter(self._constants.get(name, {}).values()), None)
 
 
 def explained(
@@ -49,6 +65,6 @@ def explained(
     given = {np.dtype(each[0] if type(each) is tuple else each).name for each in signature if each not in weak}
     if not lacking or given.intersection(lacking):
         return missing
-    uses = build(_Finder, definition, signature, options).first_uses
-    found = [f"{missing}; it is first used here:\n{uses[name]}" for name in lacking if name in uses]
+    finder = build(_Finder, definition, signature, options)
+    found = [f"{missing}; it is first used here:\n{use}" for name in lacking if (use := finder.uses(name)) is not None]
     return MissingFeature(found[0]) if found else missing
