@@ -16,6 +16,7 @@ from vkcompute.tile.layout import Layout
 
 ADJACENT = 4
 """Elements that one wide access loads or stores."""
+_MOST_GROUPS = 32
 
 
 Group = tuple[int, ...]
@@ -161,35 +162,67 @@ class Accesses:
         memory, offsets = op.attribute.memory, args[0]
 
         def build() -> None:
+            partial_groups = []
             for group in self._groups(memory, offsets):
                 columns = [[column[at] for at in group] for column in args]
-                self._store_group(memory, columns[0], columns[1], columns[2] if len(args) > 2 else None)
+                if self._store_group(memory, columns[0], columns[1], columns[2] if len(args) > 2 else None):
+                    partial_groups.append((columns[0][0], columns[1], columns[2]))
+            for first in range(0, len(partial_groups), _MOST_GROUPS):
+                self._store_partial(memory, partial_groups[first : first + _MOST_GROUPS])
 
         self._under(owner(self._b, self._thread, layout), build)
 
-    def _store_group(self, memory: Memory, offsets: list[Value], values: list[Value], mask: list[Value] | None) -> None:
+    def _store_group(self, memory: Memory, offsets: list[Value], values: list[Value], mask: list[Value] | None) -> bool:
+        """Stores one element, or adjacent ones if the mask of all is True; returns True if it may be so of some."""
         b = self._b
-
-        def single() -> None:
-            for n, (offset, value) in enumerate(zip(offsets, values, strict=True)):
-                self._under(mask[n] if mask else None, partial(b.store, memory, offset, value))
-
         if len(offsets) == 1:
-            single()
-            return
+            self._under(mask[0] if mask else None, partial(b.store, memory, offsets[0], values[0]))
+            return False
 
         def whole() -> None:
             number = b.compute("shr", b.cast(offsets[0], UINT32), b.const(2, UINT32))
             self._access(self._storers, memory, is_result=True).store(b, number, values)
 
-        if mask is None or all(each is mask[0] for each in mask):
-            self._under(mask[0] if mask else None, whole)
-            return
-        branch = b.if_(reduce(lambda x, y: b.compute("and", x, y), mask))
-        with branch.then:
-            whole()
-        with branch.otherwise:
-            single()
+        self._under(self._of_all(mask), whole)
+        return mask is not None and any(each is not mask[0] for each in mask)
+
+    def _of_all(self, mask: Sequence[Value] | None) -> Value | None:
+        return None if mask is None else reduce(lambda x, y: x if x is y else self._b.compute("and", x, y), mask)
+
+    def _store_partial(self, memory: Memory, groups: Sequence[tuple[Value, list[Value], list[Value]]]) -> None:
+        """Stores the elements of the groups of which the mask is True for some, one group per iteration of a loop.
+
+        Most programs have one such group, at the end of an array, and drivers for CPUs execute both sides of a branch.
+        """
+        b = self._b
+        bits: Value = b.const(0, UINT32)
+        for number, (_, _, mask) in enumerate(groups):
+            any_ = reduce(lambda x, y: b.compute("or", x, y), mask)
+            some = b.compute("and", any_, b.compute("not", self._of_all(mask) or any_))
+            bits = b.compute("or", bits, b.select(some, b.const(1 << number, UINT32), b.const(0, UINT32)))
+        loop = b.loop(bits, b.const(0, UINT32))
+        with loop.body:
+            left, count = loop.params
+            at_end = b.compute("ge", count, b.const(len(groups), UINT32))
+            with b.if_(b.compute("or", at_end, b.compute("eq", left, b.const(0, UINT32)))).then:
+                b.break_(loop)
+            at = b.compute("find_lsb", left)
+            first, *rest = self._chosen([[offset, *values, *mask] for offset, values, mask in groups], at)
+            for n in range(ADJACENT):
+                offset = b.compute("add", first, b.const(n, INT32))
+                self._under(rest[ADJACENT + n], partial(b.store, memory, offset, rest[n]))
+            less = b.compute("and", left, b.compute("sub", left, b.const(1, UINT32)))
+            b.yield_(less, b.compute("add", count, b.const(1, UINT32)))
+
+    def _chosen(self, rows: Sequence[Sequence[Value]], at: Value) -> Sequence[Value]:
+        """Returns one of several rows of values, by the bits of its index, the lowest first."""
+        b, bit = self._b, 1
+        while len(rows) > 1:
+            is_set = b.compute("ne", b.compute("and", at, b.const(bit, UINT32)), b.const(0, UINT32))
+            pairs = zip(rows[::2], rows[1::2], strict=False)
+            chosen = [[b.select(is_set, y, x) for x, y in zip(*pair, strict=True)] for pair in pairs]
+            rows, bit = [*chosen, *rows[len(rows) & ~1 :]], bit * 2
+        return rows[0]
 
     def _under(self, condition: Value | None, build: Callable[[], object]) -> None:
         """Builds what is done where a condition holds."""

@@ -53,9 +53,11 @@ class Placement:
         most = log2(self._target.max_invocations)
         bits = [_bits(value) for op in ops for value in (op, *op.results, *op.args) if _is_block(value)]
         products = [_bits(op) for op in ops if op.code == "dot"]
-        wanted = (
-            max(products) - _ACCUMULATORS if products else min(log2(32 * n_warps), max(bits, default=0) - _ADJACENT)
-        )
+        if products:
+            wanted = max(products) - _ACCUMULATORS
+        else:
+            own = max(_ADJACENT, log2(self._target.own_elements))
+            wanted = min(log2(32 * n_warps), max(bits, default=0) - own)
         return min(max(wanted, self.lanes), most)
 
     def _root(self, op: Op) -> None:

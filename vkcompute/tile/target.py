@@ -13,9 +13,12 @@ class Target(NamedTuple):
         max_invocations: the most invocations of a workgroup.
         shared_nbytes: workgroup memory.
         texels: True if loads are fastest through texel buffers.
+        own_elements: elements of a block that an invocation holds before a program takes another subgroup. On a CPU,
+            subgroups of a workgroup run one after the other, and each barrier costs more than spilled registers.
     """
 
     subgroup_size: int = 1
     max_invocations: int = 128
     shared_nbytes: int = 16384
     texels: bool = False
+    own_elements: int = 1
