@@ -1,4 +1,4 @@
-"""Algorithms on arrays that are resident on the device, compared with NumPy's: scans, selection, sorting."""
+"""Work on arrays that are resident on the device, compared with NumPy's: expressions, scans, selection, sorting."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from measure import Case, HostArray, Local
 from peers.work import Blocking
 
 import vkcompute as vc
+import vkcompute.numpy as vnp
 from vkcompute.arrays import indexing, scans, selection, sorting
 
 TITLE = "algorithms on arrays"
@@ -21,6 +22,14 @@ def cases(context: Context) -> Cases:
     """Each algorithm on float32; masks where the device has bools."""
     full = context.sizes.small >= 1 << 20
     n, m = (10_000_000, 1_000_000) if full else (5000, 3000)
+    for size in (64 << 20, 1 << 20) if full else (5000,):
+        x, y = _random(size), _random(size)[::-1].copy()
+        yield _case(context, f"expression_{count_of(size)}", size, _expression, _expression, x, y)
+    table = _random(1 << 24 if full else 64 * 64).reshape(4096 if full else 64, -1)
+    for name in ("mean", "var"):
+        for axis in (0, 1):
+            theirs, ours = partial(getattr(np, name), axis=axis), partial(getattr(vnp, name), axis=axis)
+            yield _case(context, f"{name}_{axis}", table.size, theirs, ours, table, exact=partial(_wider, theirs))
     x, few = _random(n), _random(m)
     at = np.random.default_rng(1).integers(0, n, m, np.int32)
     yield _case(context, "cumsum", n, partial(np.cumsum, dtype=np.float32), _summed, x, exact=_exact)
@@ -31,6 +40,15 @@ def cases(context: Context) -> Cases:
     yield _case(context, "sort", m, np.sort, sorting.sort, few)
     yield _case(context, "argsort", m, partial(np.argsort, kind="stable"), sorting.argsort, few)
     yield _case(context, "unique", m, np.unique, lambda x: sorting.unique(x).values, few)
+
+
+def _expression(x: Any, y: Any) -> Any:
+    """Five operations, of NumPy arrays or of lazy arrays."""
+    return ((x + y) * 2.0 - x) * y + 1.5
+
+
+def _wider(function: Callable[..., HostArray], x: HostArray) -> HostArray:
+    return function(x.astype(np.float64)).astype(np.float32)
 
 
 def _summed(x: Any) -> Any:

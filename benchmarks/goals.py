@@ -148,6 +148,13 @@ _RULES: tuple[Rule, ...] = (
     _speed("multiply, large, speed over numpy", "multiply.large", "vkcompute", "numpy", 0.5),
     _speed("logistic, 100,000 rows, fit() over numpy", "logistic.100000", "vkcompute fit()", "numpy", 1.0),
     _speed("logistic, 1,000,000 rows, fit() over numpy", "logistic.1000000", "vkcompute fit()", "numpy", 1.0),
+    _speed("5 operations on 64 Mi, speed over numpy", "algorithms.expression_64 Mi", "vkcompute", "numpy", 2.0),
+    _speed("5 operations on 1 Mi, speed over numpy", "algorithms.expression_1 Mi", "vkcompute", "numpy", 0.5),
+    *(
+        _speed(f"{name} along axis {axis}, speed over numpy", f"algorithms.{name}_{axis}", "vkcompute", "numpy", 0.7)
+        for name in ("mean", "var")
+        for axis in (0, 1)
+    ),
     _speed("cumulative sum, speed over numpy", "algorithms.cumsum", "vkcompute", "numpy", 0.5),
     _speed("elements of a mask, speed over numpy", "algorithms.mask", "vkcompute", "numpy", 0.5),
     _speed("sort, speed over numpy", "algorithms.sort", "vkcompute", "numpy", 0.1),
