@@ -1,7 +1,7 @@
-"""The table of array dtypes, and the device features that kernels need for each.
+"""The tables of array dtypes, and the device features that kernels need for each.
 
 Arrays of every dtype can be created, filled and copied on every device. The features are needed only by kernels that
-load, store or compute with elements of the type.
+load, store or compute with elements of the type. Kernels have no complex numbers: they take the parts, as two arrays.
 """
 
 from __future__ import annotations
@@ -49,21 +49,30 @@ TABLE: tuple[DType, ...] = (
     _row("float64", "shaderFloat64"),
 )
 
+COMPLEX: tuple[DType, ...] = (_row("complex64"), _row("complex128", "shaderFloat64"))
+"""Dtypes of arrays, and of no kernel: their elements are pairs of floats."""
+
 BY_NUMPY: dict[np.dtype[np.generic], DType] = {row.numpy: row for row in TABLE}
+_COMPLEX_BY_NUMPY = {row.numpy: row for row in COMPLEX}
 
 
-def lookup(dtype: npt.DTypeLike) -> DType:
+def lookup(dtype: npt.DTypeLike, *, in_kernels: bool = False) -> DType:
     """The row of `dtype`, which may be anything that `numpy.dtype()` accepts.
 
+    Args:
+        in_kernels: True for a dtype with which kernels compute, which are not complex.
+
     Raises:
-        TypeError: arrays do not support the type (complex, object, strings, structures, foreign byte order).
+        TypeError: arrays do not support the type (object, strings, structures, foreign byte order).
     """
     if isinstance(dtype, int):
         raise TypeError(f"a dtype is numpy's, or its name; got {dtype}; lengths are one argument, as in zeros((3, 4))")
     resolved = np.dtype(dtype)
     row = BY_NUMPY.get(resolved)
+    if row is None and not in_kernels:
+        row = _COMPLEX_BY_NUMPY.get(resolved)
     if row is None:
         remedy = f"; convert with .astype({resolved.name!r})" if resolved.newbyteorder("=") in BY_NUMPY else ""
-        known = ", ".join(row.name for row in TABLE)
+        known = ", ".join(row.name for row in (TABLE if in_kernels else TABLE + COMPLEX))
         raise TypeError(f"an array's dtype must be one of {known}; got {resolved.str!r} ({resolved.name}){remedy}")
     return row

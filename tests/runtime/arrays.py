@@ -10,7 +10,7 @@ from hypothesis.extra import numpy as npst
 
 from vkcompute import dtypes
 
-DTYPES = [row.numpy for row in dtypes.TABLE]
+DTYPES = [row.numpy for row in dtypes.TABLE + dtypes.COMPLEX]
 SHAPES = npst.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=7)
 
 

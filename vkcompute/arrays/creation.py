@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vkcompute.arrays.promotion import default_float, default_int
+from vkcompute.arrays.promotion import complex_of, default_float, default_int
 from vkcompute.arrays.ufunc import apply, where
 from vkcompute.arrays.ufunc import astype as _astype
 from vkcompute.runtime.memory.array import Array
@@ -42,6 +42,8 @@ def _of_value(runtime: Runtime, value: Any, dtype: npt.DTypeLike | None) -> np.d
         return np.dtype(np.bool_)
     if isinstance(value, np.generic):
         return value.dtype
+    if isinstance(value, complex):
+        return complex_of(default_float())
     return default_int(runtime) if isinstance(value, int) else default_float()
 
 
@@ -75,7 +77,8 @@ def asarray(data: Any, dtype: npt.DTypeLike | None = None, *, device: Any = None
         data = [each.numpy() if type(each) is Array else each for each in data]
     host = np.asarray(data)
     if dtype is None and not isinstance(data, (np.ndarray, np.generic)):
-        dtype = {"f": default_float(), "i": default_int(runtime)}.get(host.dtype.kind)
+        defaults = {"f": default_float(), "i": default_int(runtime), "c": complex_of(default_float())}
+        dtype = defaults.get(host.dtype.kind)
     return runtime.array(host, dtype)
 
 
@@ -160,7 +163,9 @@ def linspace(
     endpoint: bool = True,
 ) -> Array:  # fmt: skip
     """Returns `num` evenly spaced numbers from `start` to `stop`, which is the last unless `endpoint` is False."""
-    return on(device).array(np.linspace(start, stop, num, endpoint).astype(_float(dtype)))
+    is_complex = isinstance(start, complex) or isinstance(stop, complex)
+    found = complex_of(default_float()) if dtype is None and is_complex else _float(dtype)
+    return on(device).array(np.linspace(start, stop, num, endpoint).astype(found))
 
 
 def eye(

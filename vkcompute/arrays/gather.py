@@ -1,6 +1,6 @@
 """Gathering of elements by arrays of indices: `take`, `take_along_axis`.
 
-Elements are moved as bits: those of 8 bytes as two words, so that any device gathers them.
+Elements are moved as bits: those of 8 or 16 bytes as several words, so that any device gathers them.
 """
 
 from __future__ import annotations
@@ -142,10 +142,9 @@ def _along(at: Any, out: Any, n_items: int, n: int, n_indices: int, n_columns: i
 
 
 def words(x: Array) -> tuple[Array, int]:
-    """Returns contiguous elements along one axis, those of 8 bytes as words, and the number of words of one."""
-    if x.dtype.itemsize == 8:
-        return x.reshape(-1).view(np.uint32), 2
-    return x.reshape(-1).view(np.uint32) if x.dtype.itemsize == 4 else x.reshape(-1), 1
+    """Returns contiguous elements along one axis, those of 4 bytes or more as words, and the number of words of one."""
+    flattened = x.reshape(-1)
+    return (flattened, 1) if x.dtype.itemsize < 4 else (flattened.view(np.uint32), x.dtype.itemsize // 4)
 
 
 def gather(x: Array, at: Array, lines: Lines, out: Array) -> Array:

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from vkcompute.arrays.creation import on
-from vkcompute.arrays.promotion import default_float, default_int, require_dtype
-from vkcompute.dtypes import TABLE
+from vkcompute.arrays.promotion import complex_of, default_float, default_int, require_dtype
+from vkcompute.dtypes import COMPLEX, TABLE
 from vkcompute.errors import MissingFeature
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import Runtime, default_runtime
@@ -82,14 +82,14 @@ class NamespaceInfo:
         """Returns the dtypes of Python numbers and of indices on a device."""
         whole = default_int(on(device))
         return {
-            "real floating": default_float(), "complex floating": np.dtype(np.complex64), "integral": whole,
+            "real floating": default_float(), "complex floating": complex_of(default_float()), "integral": whole,
             "indexing": whole,
         }  # fmt: skip
 
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, np.dtype[Any]]:
         """Returns the dtypes with which a device computes, by their names."""
         found = {}
-        for row in TABLE:
+        for row in TABLE + COMPLEX:
             try:
                 require_dtype(on(device), row.numpy, "dtypes")
             except MissingFeature:

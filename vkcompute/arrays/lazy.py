@@ -29,7 +29,7 @@ _CHEAP = {
     "add", "subtract", "multiply", "negative", "maximum", "minimum", "bitwise_and", "bitwise_or", "bitwise_xor",
     "invert", "less", "less_equal", "greater", "greater_equal", "equal", "not_equal", "logical_and", "logical_or",
     "logical_xor", "logical_not", "isfinite", "isinf", "isnan", "signbit", "where", "astype", "absolute", "floor",
-    "ceil", "trunc", "rint", "square", "sign",
+    "ceil", "trunc", "rint", "square", "sign", "complex", "real", "imag", "conjugate",
 }  # fmt: skip
 _launchers: BoundedCache[tuple[Step, ...], ElementLauncher] = BoundedCache(1024)
 
@@ -123,7 +123,8 @@ def _reduced(expression: Lazy) -> Lazy:
 def compute_into(array: Array, out: Array) -> None:
     """Computes the elements of a lazy array into `out`, of the same shape and dtype."""
     steps, args = flattened(array)
-    launcher(steps, len(args))(tuple(args), {}, out)
+    parts: Any = (out.real, out.imag) if out.dtype.kind == "c" else out
+    launcher(steps, len(args))(tuple(args), {}, parts)
 
 
 def launcher(steps: tuple[Step, ...], n: int) -> ElementLauncher:
@@ -152,7 +153,12 @@ def flattened(root: Array) -> tuple[tuple[Step, ...], list[Any]]:
             at = places.get(key)
             if at is None:
                 at = places[key] = len(parameters)
-                parameters.append(each)
+                if each.dtype.kind == "c":
+                    parameters += [each.real, each.imag]
+                    steps.append(Step("complex", "", (at, at + 1)))
+                    at = places[key] = -len(steps)
+                else:
+                    parameters.append(each)
             operands.append(at)
         steps.append(Step(expression.operation, expression.dtype, tuple(operands)))
         places[id(array)] = -len(steps)

@@ -71,7 +71,10 @@ def converted(x: Array, dtype: npt.DTypeLike) -> Array:
 
 def copy_into(source: Array, out: Array) -> None:
     """Copies elements to an array or a view of the same shape, converted to its dtype."""
-    if out.size:
+    if out.dtype.kind == "c" and out.size:
+        _identity(source.real, out=out.real)
+        _identity(source.imag, out=out.imag)
+    elif out.size:
         _identity(source, out=out)
 
 

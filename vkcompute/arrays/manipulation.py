@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from vkcompute.arrays.promotion import common, kind_of
 from vkcompute.arrays.reductions import axes_of
-from vkcompute.arrays.ufunc import assign, placed
+from vkcompute.arrays.ufunc import assign, placed, runtime_in
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array
 
@@ -110,9 +110,7 @@ def concat(
     given = [ravel(each) for each in arrays] if axis is None else list(arrays)
     if not given:
         raise ValueError("concat takes at least one array; got none")
-    context, _ = placed(
-        "concat", [each.reshape(-1)[:0] if type(each) is Array and each.contiguous else each for each in given]
-    )
+    context = runtime_in("concat", given)
     (at,) = axes_of("concat", given[0].ndim, 0 if axis is None else axis)
     shapes = [(*each.shape[:at], *each.shape[at + 1 :]) for each in given]
     if any(each.ndim != given[0].ndim for each in given) or len(set(shapes)) > 1:
@@ -178,7 +176,7 @@ def tile(x: Array, repetitions: int | tuple[int, ...]) -> Array:
 def result_type(*operands: Any) -> np.dtype[Any]:
     """Returns the dtype of the result of an operation of arrays, dtypes and Python numbers."""
     context = next((each.runtime for each in operands if type(each) is Array), None)
-    kinds = [np.dtype(each) if isinstance(each, (np.dtype, type)) and each not in (bool, int, float) else each
+    kinds = [np.dtype(each) if isinstance(each, (np.dtype, type)) and each not in (bool, int, float, complex) else each
              for each in operands]  # fmt: skip
     kinds = [each if isinstance(each, np.dtype) else kind_of(each) for each in kinds]
     if context is None:

@@ -26,7 +26,7 @@ def operate(name: str, array: Array, other: Any, *, reflected: bool = False, inp
         reflected: True if `array` is the right operand.
         inplace: True to write the result into `array`, which keeps its dtype.
     """
-    if type(other) is not Array and not isinstance(other, (bool, int, float, np.number, np.bool_)):
+    if type(other) is not Array and not isinstance(other, (bool, int, float, complex, np.number, np.bool_)):
         if name in _COMPARISONS and other is None:
             return name == "not_equal"
         if not isinstance(other, np.ndarray):

@@ -16,9 +16,9 @@ import numpy.typing as npt
 
 from vkcompute.arrays.contraction import Term, contract, strided, summed
 from vkcompute.arrays.manipulation import moveaxis, ravel, reshape, stack
-from vkcompute.arrays.promotion import common, kind_of, require_dtype
+from vkcompute.arrays.promotion import common, kind_of, part_of, require_dtype
 from vkcompute.arrays.reductions import axes_of, sum
-from vkcompute.arrays.ufunc import apply, assign, astype
+from vkcompute.arrays.ufunc import apply, assign, astype, joined, part
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array
 
@@ -116,6 +116,10 @@ def total(terms: Sequence[tuple[Array, tuple[Any, ...]]], labels: tuple[Any, ...
         labels: of the axes of the result.
         dtype: of the result.
     """
+    first = next((at for at, (x, _) in enumerate(terms) if x.dtype.kind == "c"), None)
+    if first is not None:
+        return _complex(terms, first, labels)
+    dtype = part_of(dtype)
     lengths: dict[Any, int] = {}
     for x, names in terms:
         for name, n in zip(names, x.shape, strict=True):
@@ -135,6 +139,18 @@ def total(terms: Sequence[tuple[Array, tuple[Any, ...]]], labels: tuple[Any, ...
         strides = [result.strides[places[each]] if each in places else 0 for each in labels]
         result = strided(result, shape, strides)
     return converted(result, dtype)
+
+
+def _complex(terms: Sequence[tuple[Array, tuple[Any, ...]]], at: int, labels: tuple[Any, ...]) -> Array:
+    """Returns the product of arrays of which the one at this index is complex: those with its parts, added."""
+    x, names = terms[at]
+    others = [each.dtype for place, (each, _) in enumerate(terms) if place != at]
+    dtype = np.result_type(part_of(x.dtype), *others)
+    one, other = (total([*terms[:at], (each, names), *terms[at + 1 :]], labels, dtype) for each in (x.real, x.imag))
+    if one.dtype.kind != "c":
+        return joined(one, other)
+    turned = joined(apply("negative", part("imag", other)), part("real", other))
+    return apply("add", one, turned)
 
 
 def _term(x: Array, names: tuple[Any, ...], lengths: dict[Any, int]) -> Term:
@@ -186,9 +202,9 @@ def inner(a: Array, b: Array) -> Array:
 
 
 def vdot(a: Array, b: Array) -> Array:
-    """Returns the sum of products of the elements of both arrays, flattened."""
+    """Returns the sum of products of the elements of both arrays, flattened; of the conjugates of the first."""
     taken("vdot", a, b)
-    return inner(ravel(a), ravel(b))
+    return inner(ravel(apply("conjugate", a) if a.dtype.kind == "c" else a), ravel(b))
 
 
 @_with_out
@@ -224,12 +240,15 @@ def tensordot(a: Array, b: Array, axes: Axes = 2) -> Array:
 
 
 def vecdot(x1: Array, x2: Array, *, axis: int = -1) -> Array:
-    """Returns the sum of products over an axis, which is as long in both arrays; the others broadcast."""
+    """Returns the sum of products over an axis, as long in both arrays; of the conjugates of the first.
+
+    The other axes broadcast.
+    """
     dtype = taken("vecdot", x1, x2)
     (one,), (other,) = (axes_of("vecdot", x.ndim, axis) for x in (x1, x2))
     if x1.shape[one] != x2.shape[other]:
         raise ValueError(f"vecdot: axis {axis} is as long in both arrays; got shapes {x1.shape} and {x2.shape}")
-    a, b = moveaxis(x1, one, -1), moveaxis(x2, other, -1)
+    a, b = moveaxis(apply("conjugate", x1) if x1.dtype.kind == "c" else x1, one, -1), moveaxis(x2, other, -1)
     _broadcast((a.shape, b.shape), "vecdot: the arrays")
     labels = [tuple(range(-x.ndim, 0)) for x in (a, b)]
     return total([(a, labels[0]), (b, labels[1])], tuple(range(-max(a.ndim, b.ndim), -1)), dtype)

@@ -19,7 +19,7 @@ from vkcompute.runtime.memory.context import Context
 
 DType = np.dtype[Any]
 BOOL = np.dtype(np.bool_)
-_PYTHON = (bool, int, float)
+_PYTHON = (bool, int, float, complex)
 _default_float: list[DType] = [np.dtype(np.float32)]
 
 
@@ -63,11 +63,13 @@ def kind_of(operand: Any) -> Any:
 def common(context: Context, kinds: Sequence[Any]) -> DType:
     """Returns the common dtype of operands, given as by `kind_of`.
 
-    Python numbers adapt to arrays and NumPy scalars, unless these are of a lower kind: bool, integer, float.
+    Python numbers adapt to arrays and NumPy scalars, unless these are of a lower kind: bool, integer, float, complex.
     """
     strong = [each for each in kinds if isinstance(each, np.dtype)]
     weak = [each for each in kinds if not isinstance(each, np.dtype)]
     found = reduce(np.promote_types, strong) if strong else BOOL
+    if complex in weak:
+        return complex_of(floating(found))
     if float in weak and found.kind in "biu":
         return default_float()
     if int in weak and found.kind == "b":
@@ -76,8 +78,18 @@ def common(context: Context, kinds: Sequence[Any]) -> DType:
 
 
 def floating(dtype: DType) -> DType:
-    """Returns a float dtype, or the default one for integers and bools."""
-    return dtype if dtype.kind == "f" else default_float()
+    """Returns a float or complex dtype, or the default float for integers and bools."""
+    return dtype if dtype.kind in "fc" else default_float()
+
+
+def complex_of(dtype: DType) -> DType:
+    """Returns the complex dtype with parts that hold the floats of a dtype."""
+    return np.promote_types(dtype, np.complex64)
+
+
+def part_of(dtype: DType) -> DType:
+    """Returns the dtype of the parts of a complex dtype; others as they are."""
+    return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
 
 
 def require_dtype(context: Context, dtype: npt.DTypeLike, what: str) -> DType:

@@ -14,6 +14,7 @@ import numpy as np
 from vkcompute.arrays.gather import gather
 from vkcompute.arrays.lines import Lines, converted, count_up, flat, is_cpu, launch, part_length
 from vkcompute.arrays.scans import cumulative
+from vkcompute.jit.elementwise.elementwise import Elementwise
 from vkcompute.jit.kernel import kernel
 from vkcompute.jit.library.ids import global_id
 from vkcompute.runtime.graphs.graph import temporary
@@ -84,11 +85,19 @@ def _encode_wide(x: Any, low_keys: Any, high_keys: Any, n_items: int, form: int,
         high_keys[i] = _flipped(high, flip)
 
 
+_nan_parts = Elementwise("np.uint32((2 if isnan(real) else 0) + (1 if isnan(imag) else 0))", "real, imag")
+
+
 def words_of(x: Array, *, descending: bool = False) -> list[Word]:
     """Returns the words of keys that sort as the elements do, in row-major order, the lowest first.
 
-    The order is NumPy's: NaN is the largest number, zeros of both signs are equal.
+    The order is NumPy's: NaN is the largest number, zeros of both signs are equal. Complex numbers are ordered by their
+    real parts, then by the imaginary ones; those with NaN in one part, in the real part and in both are last.
     """
+    if x.dtype.kind == "c":
+        real, imag = flat(x.real), flat(x.imag)
+        kinds = _nan_parts(real, imag)
+        return [word for each in (imag, real, kinds) for word in words_of(each, descending=descending)]
     n_bits = {"b": 1}.get(x.dtype.kind, 8 * x.dtype.itemsize)
     form = {"i": _SIGNED, "f": _FLOAT}.get(x.dtype.kind, _UNSIGNED)
     if x.dtype.itemsize < 4:

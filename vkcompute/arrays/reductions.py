@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from vkcompute.arrays import lazy
-from vkcompute.arrays.promotion import BOOL, default_float, default_int, kind_of, require_dtype
-from vkcompute.arrays.ufunc import apply, assign, astype, where
+from vkcompute.arrays.promotion import BOOL, default_int, floating, kind_of, part_of, require_dtype
+from vkcompute.arrays.ufunc import apply, assign, astype, joined, part, where
 from vkcompute.jit.elementwise.expression import Expression, Step
 from vkcompute.jit.elementwise.reduction_launcher import ReduceLauncher
 from vkcompute.runtime.bounded_cache import BoundedCache
@@ -100,12 +100,48 @@ def _launcher(row: str, dtype: np.dtype[Any], steps: tuple[Step, ...], n: int) -
 def reduce(row: str, array: Array, axes: tuple[int, ...], dtype: np.dtype[Any], keepdims: bool) -> Array:
     """Returns the lazy reduction of an array along axes, given as by `axes_of`, in a dtype."""
     dtype = require_dtype(array.runtime, dtype, row)
-    if array.dtype == BOOL:
+    if dtype.kind == "c":
+        return _complex(row, astype(array, dtype) if array.dtype != dtype else array, axes, keepdims)
+    if array.dtype.kind in "bc":
         array = astype(array, dtype)
     else:
         require_dtype(array.runtime, array.dtype, row)
     shape = tuple([1 if at in axes else n for at, n in enumerate(array.shape) if keepdims or at not in axes])
     return lazy.pending(Array.lazy(array.runtime, shape, dtype, LazyReduction(row, array, axes, dtype)), (array,))
+
+
+def _complex(row: str, array: Array, axes: tuple[int, ...], keepdims: bool) -> Array:
+    """Returns the reduction of a complex array: of its parts, or for a product of both halves of an axis.
+
+    Raises:
+        TypeError: complex numbers have no such operation.
+    """
+    if row == "add":
+        one, other = (reduce(row, part(name, array), axes, part_of(array.dtype), keepdims) for name in ("real", "imag"))
+        return joined(one, other)
+    if row != "multiply":
+        raise TypeError(f"{row} takes real numbers; got {array.dtype}; pass x.real, x.imag or abs(x)")
+    for at in axes:
+        array = _product(array, at)
+    return array if keepdims else array[tuple([0 if at in axes else slice(None) for at in range(array.ndim)])]
+
+
+def _product(array: Array, axis: int) -> Array:
+    """Returns the product along an axis, which is kept, as a tree."""
+    if not array.shape[axis]:
+        shape = (*array.shape[:axis], 1, *array.shape[axis + 1 :])
+        return temporary(array.runtime, shape, array.dtype).fill(array.dtype.type(1))
+    while (n := array.shape[axis]) > 1:
+        half, rest = n // 2, _slice(array, axis, n - n % 2, None)
+        array = apply("multiply", _slice(array, axis, 0, half), _slice(array, axis, half, 2 * half))
+        if n % 2:
+            first = _slice(array, axis, 0, 1)
+            assign(first, apply("multiply", first, rest), fresh=True)
+    return array
+
+
+def _slice(array: Array, axis: int, start: int, stop: int | None) -> Array:
+    return array[(slice(None),) * axis + (slice(start, stop),)]
 
 
 def axes_of(name: str, ndim: int, axis: Axis) -> tuple[int, ...]:
@@ -135,6 +171,13 @@ def _checked(name: str, array: Any) -> Array:
         kind_of(array)
         raise TypeError(f"{name} takes a device array; got {type(array).__name__}; make one with gpu.array(x)")
     return array
+
+
+def _ordered(name: str, array: Any) -> Array:
+    found = _checked(name, array)
+    if found.dtype.kind == "c":
+        raise TypeError(f"{name} takes real numbers; got {found.dtype}; pass x.real, x.imag or abs(x)")
+    return found
 
 
 def _accumulated(array: Array, dtype: npt.DTypeLike | None) -> np.dtype[Any]:
@@ -174,7 +217,7 @@ def prod(
 
 
 def _extreme(row: str, name: str, array: Array, axis: Axis, out: Array | None, keepdims: bool) -> Array:
-    array = _checked(name, array)
+    array = _ordered(name, array)
     axes = axes_of(name, array.ndim, axis)
     if not all_axes_have_elements(array, axes):
         raise ValueError(f"{name} of no elements; the array has shape {array.shape}")
@@ -228,7 +271,7 @@ def mean(
 ) -> Array:  # fmt: skip
     """Returns the mean along axes, in the array's float dtype or the default one; NaN for no elements."""
     array = _checked("mean", array)
-    found = np.dtype(dtype) if dtype is not None else array.dtype if array.dtype.kind == "f" else default_float()
+    found = np.dtype(dtype) if dtype is not None else floating(array.dtype)
     axes = axes_of("mean", array.ndim, axis)
     n = math.prod([array.shape[at] for at in axes])
     wide = np.dtype(np.float32) if found == np.float16 else found
@@ -240,18 +283,27 @@ def var(
     array: Array, axis: Axis = None, dtype: npt.DTypeLike | None = None, out: Array | None = None, ddof: float = 0,
     keepdims: bool = False, *, correction: float | None = None,
 ) -> Array:  # fmt: skip
-    """Returns the variance along axes: the mean of squared differences from the mean, by n - ddof."""
+    """Returns the variance along axes: the mean of squared distances from the mean, by n - ddof."""
     array = _checked("var", array)
     ddof = ddof if correction is None else correction
     axes = axes_of("var", array.ndim, axis)
     n = math.prod([array.shape[at] for at in axes])
     centre = mean(array, axes, dtype, keepdims=True)
     difference = apply("subtract", array, centre)
-    wide = np.dtype(np.float32) if difference.dtype == np.float16 else difference.dtype
-    difference = astype(difference, wide) if difference.dtype != wide else difference
-    total = reduce("add", apply("multiply", difference, difference), axes, wide, keepdims)
+    wide = np.dtype(np.float32) if difference.dtype == np.float16 else part_of(difference.dtype)
+    total = reduce("add", _squared(difference, wide), axes, wide, keepdims)
     found = apply("divide", total, wide.type(builtins.max(n - ddof, 0)))
-    return _given(astype(found, centre.dtype) if found.dtype != centre.dtype else found, out)
+    narrow = part_of(centre.dtype)
+    return _given(astype(found, narrow) if found.dtype != narrow else found, out)
+
+
+def _squared(array: Array, dtype: np.dtype[Any]) -> Array:
+    """Returns the squared distances from 0, in a float dtype."""
+    if array.dtype.kind == "c":
+        one, other = part("real", array), part("imag", array)
+        return apply("add", apply("multiply", one, one), apply("multiply", other, other))
+    array = astype(array, dtype) if array.dtype != dtype else array
+    return apply("multiply", array, array)
 
 
 def std(
@@ -265,7 +317,7 @@ def std(
 
 def _place(name: str, row: str, array: Array, axis: int | None, keepdims: bool) -> Array:
     """Returns the place of the first extreme, or NaN, along an axis or in the flattened array."""
-    array = _checked(name, array)
+    array = _ordered(name, array)
     kept = (1,) * array.ndim if keepdims and axis is None else None
     if axis is None:
         array, axis = array.reshape(-1), 0

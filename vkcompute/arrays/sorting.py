@@ -24,6 +24,7 @@ from vkcompute.runtime.memory.array import Array, empty
 
 _in_row = Elementwise("at % n", "at, n")
 _middle = Elementwise("last if last != last else low if low == high else (low + high) / 2", "low, high, last")
+_either = Elementwise("a | b", "a, b")
 
 
 def _last(x: Array, axis: int) -> Array:
@@ -216,7 +217,13 @@ def unique(x: Array, *, equal_nan: bool = True) -> Unique:
     elements = flat(x)
     order = sort_rows(words_of(elements), 1, n)
     marks = temporary(x.runtime, n, np.int32)
-    launch(_mark_first, n, elements, order, marks, n, int(equal_nan))
+    if x.dtype.kind == "c":
+        others = temporary(x.runtime, n, np.int32)
+        launch(_mark_first, n, flat(elements.real), order, marks, n, int(equal_nan))
+        launch(_mark_first, n, flat(elements.imag), order, others, n, int(equal_nan))
+        _either(marks, others, out=marks)
+    else:
+        launch(_mark_first, n, elements, order, marks, n, int(equal_nan))
     inverse = empty(x.runtime, x.shape, dtype)
     launch(_number, n, order, cumulative(marks, "sum", 0, np.int32), inverse.reshape(-1), n)
     chosen = Selected(marks)

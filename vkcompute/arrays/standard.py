@@ -11,7 +11,8 @@ from vkcompute.arrays import gather, scans, search, selection, sorting
 from vkcompute.arrays.manipulation import concat, ravel, stack
 from vkcompute.arrays.promotion import common, default_int, kind_of
 from vkcompute.arrays.reductions import axes_of
-from vkcompute.arrays.ufunc import apply, assign
+from vkcompute.arrays.ufunc import apply, assign, astype, joined, part
+from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array
 
 
@@ -45,7 +46,32 @@ def _cumulative(
         if x.ndim != 1:
             raise ValueError(f"{name} of an array of {x.ndim} axes needs axis=; got None")
         axis = 0
-    return scans.cumulative(x, operation, axes_of(name, x.ndim, axis)[0], dtype, include_initial=include_initial)
+    return _scanned(x, operation, axes_of(name, x.ndim, axis)[0], dtype, include_initial)
+
+
+def _scanned(x: Array, operation: str, axis: int, dtype: npt.DTypeLike | None, include_initial: bool = False) -> Array:
+    """Returns the inclusive scan; of complex numbers that of their parts, or products in steps of doubled length."""
+    found = x.dtype if dtype is None else np.dtype(dtype)
+    if found.kind != "c":
+        if x.dtype.kind == "c":
+            astype(x, found)  # its error has the remedy
+        return scans.cumulative(x, operation, axis, dtype, include_initial=include_initial)
+    x = astype(x, found) if x.dtype != found else x
+    if operation == "sum":
+        parts = [
+            scans.cumulative(part(name, x), operation, axis, include_initial=include_initial)
+            for name in ("real", "imag")
+        ]
+        return joined(*parts)
+    whole, step = (slice(None),) * axis, 1
+    while step < x.shape[axis]:
+        longer, later, earlier = x.copy(), (*whole, slice(step, None)), (*whole, slice(None, -step))
+        assign(longer[later], apply("multiply", x[later], x[earlier]), fresh=True)
+        x, step = longer, 2 * step
+    if include_initial:
+        shape = (*x.shape[:axis], 1, *x.shape[axis + 1 :])
+        x = concat([temporary(x.runtime, shape, x.dtype).fill(x.dtype.type(1)), x], axis=axis)
+    return x
 
 
 def cumulative_sum(
@@ -74,7 +100,7 @@ def _flat_or_along(
     name: str, operation: str, x: Array, axis: int | None, dtype: npt.DTypeLike | None, out: Array | None
 ) -> Array:
     x, axis = (ravel(x), 0) if axis is None else (x, axis)
-    found = scans.cumulative(x, operation, axes_of(name, x.ndim, axis)[0], dtype)
+    found = _scanned(x, operation, axes_of(name, x.ndim, axis)[0], dtype)
     return found if out is None else assign(out, found)
 
 

@@ -9,7 +9,18 @@ import numpy as np
 import numpy.typing as npt
 
 from vkcompute.arrays import lazy
-from vkcompute.arrays.promotion import BOOL, common, default_float, default_int, floating, kind_of, require_dtype
+from vkcompute.arrays.promotion import (
+    BOOL,
+    common,
+    complex_of,
+    default_float,
+    default_int,
+    floating,
+    kind_of,
+    part_of,
+    require_dtype,
+)
+from vkcompute.jit.elementwise.expression import COMPLEX_OPERATIONS
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.context import Context
 
@@ -56,7 +67,7 @@ def _same(name: str, context: Context, kinds: Sequence[Any]) -> Types:
 def _rounded(name: str, context: Context, kinds: Sequence[Any]) -> Types:
     """The dtype itself; integers and bools are whole."""
     found = common(context, kinds)
-    return Types(name if found.kind == "f" else "astype", found, found)
+    return Types(name if found.kind in "fc" else "astype", found, found)
 
 
 def _float(name: str, context: Context, kinds: Sequence[Any]) -> Types:
@@ -66,7 +77,7 @@ def _float(name: str, context: Context, kinds: Sequence[Any]) -> Types:
 
 def _absolute(name: str, context: Context, kinds: Sequence[Any]) -> Types:
     found = common(context, kinds)
-    return Types("astype" if found.kind in "bu" else name, found, found)
+    return Types("astype" if found.kind in "bu" else name, found, part_of(found))
 
 
 def _comparison(name: str, context: Context, kinds: Sequence[Any]) -> Types:
@@ -93,6 +104,16 @@ def _integers(name: str, context: Context, kinds: Sequence[Any]) -> Types:
     if found.kind == "b":
         raise TypeError(f"{name} takes integers; got bools; convert with .astype()")
     return Types(name, found, found)
+
+
+def _angle(name: str, context: Context, kinds: Sequence[Any]) -> Types:
+    found = complex_of(floating(common(context, kinds)))
+    return Types(name, found, part_of(found))
+
+
+def _conjugate(name: str, context: Context, kinds: Sequence[Any]) -> Types:
+    found = common(context, kinds)
+    return Types(name if found.kind == "c" else "astype", found, found)
 
 
 _FLOAT_BINARY = "divide", "arctan2", "hypot", "logaddexp", "logaddexp2", "copysign", "nextafter", "heaviside"
@@ -124,6 +145,8 @@ RULES: dict[str, tuple[int, Rule]] = {
     **dict.fromkeys(("bitwise_and", "bitwise_or", "bitwise_xor"), (2, _bits)),
     "invert": (1, _bits),
     **dict.fromkeys(("left_shift", "right_shift", "gcd", "lcm"), (2, _integers)),
+    "conjugate": (1, _conjugate),
+    "angle": (1, _angle),
 }
 """Function -> the number of its operands, and the rule of its dtypes."""
 
@@ -172,37 +195,46 @@ def placed(name: str, operands: Sequence[Any]) -> tuple[Context, tuple[int, ...]
         TypeError: there is no array.
         ValueError: shapes do not broadcast, or the arrays are of several runtimes.
     """
+    context = runtime_in(name, operands)
+    shapes = [x.shape for x in operands if type(x) is Array]
+    try:
+        return context, np.broadcast_shapes(*shapes)
+    except ValueError:
+        raise ValueError(
+            f"{name}: lengths of axes, aligned from the last, must be equal or 1 to broadcast; got shapes "
+            f"{', '.join(map(str, shapes))}"
+        ) from None
+
+
+def runtime_in(name: str, operands: Sequence[Any]) -> Context:
+    """Returns the runtime of the arrays among operands.
+
+    Raises:
+        TypeError: there is no array.
+        ValueError: the arrays are of several runtimes.
+    """
     context: Context | None = None
-    shape: tuple[int, ...] = ()
     for x in operands:
         if type(x) is not Array:
             continue
-        if context is None:
-            context, shape = x.runtime, x.shape
-            continue
+        context = context or x.runtime
         if x.runtime is not context:
             raise ValueError(
                 f"{name}: the arrays are on {context.device} and {x.runtime.device}, of two runtimes; copy one with "
                 "runtime.array(x)"
             )
-        if x.shape != shape:
-            try:
-                shape = np.broadcast_shapes(shape, x.shape)
-            except ValueError:
-                listed = ", ".join(str(x.shape) for x in operands if type(x) is Array)
-                raise ValueError(
-                    f"{name}: lengths of axes, aligned from the last, must be equal or 1 to broadcast; got shapes "
-                    f"{listed}"
-                ) from None
     if context is None:
         raise TypeError(f"{name} takes a device array, on whose device it runs; got none; make one with gpu.array(x)")
-    return context, shape
+    return context
 
 
 def _types(name: str, context: Context, kinds: tuple[Any, ...]) -> Types:
     """Returns the dtypes of an operation; raises MissingFeature if the device lacks one."""
     found = RULES[name][1](name, context, kinds)
-    for dtype in (found.operands, found.result, *[each for each in kinds if isinstance(each, np.dtype)]):
+    dtypes = [each for each in kinds if isinstance(each, np.dtype)]
+    if found.operation not in COMPLEX_OPERATIONS and (complex in kinds or any(each.kind == "c" for each in dtypes)):
+        raise TypeError(f"{name} takes real numbers; got complex ones; pass x.real, x.imag or abs(x)")
+    for dtype in (found.operands, found.result, *dtypes):
         if dtype is not None:
             require_dtype(context, dtype, name)
     return found if found.operands is None else found._replace(dtype=found.operands.name)
@@ -255,10 +287,26 @@ _COMPARISONS = {"less", "less_equal", "greater", "greater_equal", "equal", "not_
 
 
 def astype(array: Array, dtype: npt.DTypeLike) -> Array:
-    """Returns the elements in another dtype, converted as NumPy does; a lazy copy for the same one."""
+    """Returns the elements in another dtype, converted as NumPy does; a lazy copy for the same one.
+
+    Raises:
+        TypeError: complex numbers would become real ones, which the Array API standard does not permit.
+    """
     found = require_dtype(array.runtime, dtype, "astype")
     require_dtype(array.runtime, array.dtype, "astype")
+    if array.dtype.kind == "c" and found.kind not in "cb":
+        raise TypeError(f"{array.dtype} does not become {found}; pass x.real, x.imag or abs(x), then .astype()")
     return lazy.make("astype", found.name, (array,), array.shape, found, array.runtime)
+
+
+def part(name: str, array: Array) -> Array:
+    """Returns the lazy "real" or "imag" part of a complex array."""
+    return lazy.make(name, "", (array,), array.shape, part_of(array.dtype), array.runtime)
+
+
+def joined(real: Array, imag: Array) -> Array:
+    """Returns the lazy complex array with these parts, of one shape and dtype."""
+    return lazy.make("complex", "", (real, imag), real.shape, complex_of(real.dtype), real.runtime)
 
 
 def where(condition: Any, x: Any, y: Any) -> Array:
@@ -273,12 +321,14 @@ def where(condition: Any, x: Any, y: Any) -> Array:
     dtype = common(context, kinds)
     if all(not isinstance(each, np.dtype) for each in kinds):
         dtype = default_float() if float in kinds else default_int(context) if int in kinds else BOOL
+        dtype = complex_of(default_float()) if complex in kinds else dtype
     dtype = require_dtype(context, dtype, "where")
     given = [
         (each if each.dtype == dtype else astype(each, dtype)) if type(each) is Array else _scalar("where", each, dtype)
         for each in (x, y)
     ]
-    truth = condition if type(condition) is Array else np.bool_(condition)
+    truth: Any = condition if type(condition) is Array else np.bool_(condition)
+    truth = astype(truth, BOOL) if truth.dtype.kind == "c" else truth
     return lazy.make("where", "", (truth, *given), shape, dtype, context)
 
 
@@ -343,7 +393,8 @@ def assign(out: Array, value: Array, *, fresh: bool = False) -> Array:
     out.refuse_broadcast()
     if not np.can_cast(value.dtype, out.dtype, "same_kind"):
         rule = f"the result is {value.dtype}, and the array that it is written to is {out.dtype}"
-        raise TypeError(f"{rule}; convert it with .astype({out.dtype.name!r})")
+        remedy = "x.real, x.imag or abs(x)" if value.dtype.kind == "c" else f".astype({out.dtype.name!r})"
+        raise TypeError(f"{rule}; convert it with {remedy}")
     if value.shape != out.shape:
         value, fresh = value.broadcast_to(out.shape), False
     if value.dtype != out.dtype:
@@ -371,7 +422,9 @@ def clip(x: Array, min: Any = None, max: Any = None, out: Array | None = None) -
 
 def round(x: Array, decimals: int = 0, out: Array | None = None) -> Array:
     """Returns the elements rounded to a number of decimals, halves to even."""
-    if decimals == 0 or x.dtype.kind != "f":
+    if x.dtype.kind == "c":
+        found = joined(round(part("real", x), decimals), round(part("imag", x), decimals))
+    elif decimals == 0 or x.dtype.kind != "f":
         found = apply("rint", x)
     else:
         factor = x.dtype.type(10.0 ** abs(decimals))

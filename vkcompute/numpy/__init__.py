@@ -100,13 +100,15 @@ _OTHER_NAMES = {
     "acos": "arccos", "acosh": "arccosh", "asin": "arcsin", "asinh": "arcsinh", "atan": "arctan", "atanh": "arctanh",
     "atan2": "arctan2", "abs": "absolute", "pow": "power", "true_divide": "divide", "mod": "remainder",
     "bitwise_invert": "invert", "bitwise_not": "invert", "bitwise_left_shift": "left_shift",
-    "bitwise_right_shift": "right_shift", "degrees": "rad2deg", "radians": "deg2rad", "fabs": "absolute",
+    "bitwise_right_shift": "right_shift", "conj": "conjugate", "degrees": "rad2deg", "radians": "deg2rad",
+    "fabs": "absolute",
 }  # fmt: skip
 _REDUCTIONS = (
     "all", "any", "argmax", "argmin", "count_nonzero", "max", "mean", "min", "prod", "ptp", "std", "sum", "var",
 )  # fmt: skip
 _DTYPES = (
     "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64",
+    "complex64", "complex128",
 )  # fmt: skip
 
 for _name, _row in {**{each: each for each in _RULES}, **_OTHER_NAMES}.items():
@@ -115,6 +117,18 @@ for _name in _REDUCTIONS:
     globals()[_name] = getattr(_reductions, _name)
 for _name in _DTYPES:
     globals()[_name] = _np.dtype(_name)
+
+
+def real(x: Array) -> Array:
+    """Returns the view of the real parts; `x` itself if it is not complex."""
+    return x.real
+
+
+def imag(x: Array) -> Array:
+    """Returns the view of the imaginary parts; zeros for an array that is not complex."""
+    return x.imag
+
+
 amax, amin, concatenate, transpose = _reductions.max, _reductions.min, concat, permute_dims
 bool_, ndarray = _np.bool_, Array
 e, pi, inf, nan, newaxis = math.e, math.pi, math.inf, math.nan, None

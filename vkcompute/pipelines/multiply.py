@@ -42,7 +42,7 @@ class Multiplier:
     """
 
     def __init__(self, runtime: Runtime, dtype: npt.DTypeLike) -> None:
-        self.runtime, self.dtype = runtime, dtypes.lookup(dtype).numpy
+        self.runtime, self.dtype = runtime, dtypes.lookup(dtype, in_kernels=True).numpy
         device = runtime.device
         limits = device.physical.limits
         texels = quirks_of(device.physical).texel_loads and "shaderInt64" in device.features  # both used by the variant
@@ -275,7 +275,7 @@ def operands(a: Any, b: Any) -> tuple[Any, Any, np.generic | None]:
     left, right = (each if isinstance(each, NpyFile) else np.asanyarray(each) for each in (a, b))
     if left.size == 1 and (left.ndim, False, _has_dtype(a)) < (right.ndim, right.size != 1, _has_dtype(b)):
         left, right, b = right, left, a
-    dtypes.lookup(left.dtype)
+    dtypes.lookup(left.dtype, in_kernels=True)
     if right.size == 1 and right.ndim <= left.ndim and (right.shape != left.shape or not _has_dtype(b)):
         return left, right, _scalar(b, left.dtype)
     if left.shape != right.shape or left.dtype != right.dtype:

@@ -67,7 +67,7 @@ def _opened(operand: Any, opened: ExitStack) -> Any:
         return operand
     file = NpyFile.read(opened.enter_context(disk.open_regular(operand)), operand)
     try:
-        dtypes.lookup(file.dtype)
+        dtypes.lookup(file.dtype, in_kernels=True)
     except TypeError as error:
         raise TypeError(f"{file.path}: {error}") from None
     return file[(slice(None),) * file.ndim] if file.size == 1 else file

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vkcompute.compat.kp.context import Child, Context
+from vkcompute.dtypes import lookup
 from vkcompute.errors import KomputeError
 
 if TYPE_CHECKING:
@@ -88,6 +89,7 @@ class Memory(Child):
             raise TypeError(f"memory_type is one of kp.MemoryTypes; got {memory_type!r}")
         if not data.size:
             raise KomputeError("a memory object has at least one element; got none")
+        lookup(data.dtype, in_kernels=True)
         self.manager, self._type = manager, memory_type
         runtime = manager.require_open()
         buffer = runtime.device.buffer

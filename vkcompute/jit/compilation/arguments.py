@@ -43,10 +43,17 @@ def group_of(args: Sequence[Any]) -> Any:
 
 def kind_of_array(array: Any) -> tuple[str, int]:
     """Returns the part of a signature for a device array or a host array: the character of its dtype, and ndim."""
+    refuse_complex(array)
     if array.size > MOST_ELEMENTS:
         rule = f"an array of a kernel in Python has at most {MOST_ELEMENTS} elements"
         raise ValueError(f"{rule}, the limit of int32; got {array.size}; pass parts of it")
     return array.dtype.char, len(array.shape)
+
+
+def refuse_complex(array: Any) -> None:
+    """Raises TypeError for an array of complex numbers, which kernels do not have."""
+    if array.dtype.kind == "c":
+        raise TypeError(f"kernels have no complex numbers; got an array of {array.dtype}; pass x.real and x.imag")
 
 
 def kind_of_number(arg: Any) -> Any:

@@ -13,7 +13,7 @@ import numpy as np
 
 from vkcompute.errors import hides_calls
 from vkcompute.ir import SCALARS, UINT32
-from vkcompute.jit.compilation.arguments import bound, group_of
+from vkcompute.jit.compilation.arguments import bound, group_of, refuse_complex
 from vkcompute.jit.compilation.build import Signature, real_of
 from vkcompute.jit.compilation.specialization import TRUTH, VALUE, Specialization
 from vkcompute.jit.elementwise.block_access import SINGLE, Block, BlockAccess
@@ -110,6 +110,9 @@ class Arguments:
         key = self.plan_key, kinds, results
         found: Call | None = runtime.plans.get(key)
         if found is None:
+            for arg in (*args, *outs):
+                if type(arg) is Array:
+                    refuse_complex(arg)
             arrays = [kind for kind in (*kinds, *results) if type(kind) is tuple]
             views = {at: kind[2] for at, kind in enumerate(arrays) if len(kind) > 2}
             shape = broadcast([kind[1] for kind in arrays], views)

@@ -17,6 +17,7 @@ from vkcompute.jit.frontend.intrinsics import INTRINSICS
 from vkcompute.jit.frontend.source import Source
 from vkcompute.jit.frontend.values import Kind, Number
 from vkcompute.jit.library import catalog  # noqa: F401
+from vkcompute.jit.library import complex_functions as of_complex
 
 _MAX_NAME = 60
 
@@ -26,7 +27,7 @@ class Step(NamedTuple):
 
     Attributes:
         operation: its name in OPERATIONS.
-        dtype: name of the dtype to which the operands are converted; "" leaves them as they are.
+        dtype: name of the dtype to which the operands are converted; "" leaves them as they are. It may be complex.
         operands: those from 0 on are parameters; -1 is the result of the first step, -2 that of the second.
     """
 
@@ -126,12 +127,60 @@ OPERATIONS: Mapping[str, Emit] = {
     "signbit": _sign_bit,
     "where": _where,
     "astype": lambda c, x: x,
+    "complex": lambda c, x, y: (x, y),
 }
 """Operation -> function that builds it, given the compiler and typed numbers."""
 
 
+def _of_parts(function: Any, c: Compiler, *args: Any) -> Any:
+    return c.call(function, *args)
+
+
+def _of_floats(function: Any, c: Compiler, *args: Any) -> Any:
+    """Calls a function that needs the limits of the type of floats."""
+    return c.call(function, *args, of_complex.Double if args[0][0].kind.type.bits == 64 else of_complex.Single)
+
+
+def _of_truths(operation: str, c: Compiler, *args: Any) -> Any:
+    return OPERATIONS[operation](c, *[_truth(c, each) if type(each) is tuple else each for each in args])
+
+
+def _truth(c: Compiler, x: Any) -> Any:
+    return c.call(of_complex.truth, x)
+
+
+_OF_PARTS = (
+    "add", "subtract", "multiply", "divide", "reciprocal", "negative", "conjugate", "square", "equal", "not_equal",
+    "isnan", "isinf", "isfinite", "absolute", "angle", "sign",
+)  # fmt: skip
+_OF_FLOATS = (
+    "exp", "expm1", "log", "log1p", "log2", "log10", "sqrt", "cosh", "sinh", "tanh", "cos", "sin", "tan", "arccos",
+    "arcsin", "arcsinh", "arccosh", "arctanh", "arctan", "power",
+)  # fmt: skip
+COMPLEX_OPERATIONS: Mapping[str, Emit] = {
+    **{name: partial(_of_parts, getattr(of_complex, name)) for name in _OF_PARTS},
+    **{name: partial(_of_floats, getattr(of_complex, name)) for name in _OF_FLOATS},
+    **{name: partial(_of_truths, name) for name in ("logical_and", "logical_or", "logical_xor", "logical_not")},
+    "where": _where,
+    "astype": lambda c, x: x,
+    "real": lambda c, x: x[0],
+    "imag": lambda c, x: x[1],
+}
+"""Operation -> function that builds it of complex numbers, which are tuples of two typed numbers."""
+_PARTS = {"complex64": SCALARS["float32"], "complex128": SCALARS["float64"]}
+
+
+def _converted(c: Compiler, x: Any, dtype: str) -> Any:
+    """Converts a number, or a complex one to a complex dtype or to a bool."""
+    part = _PARTS.get(dtype)
+    if part is None:
+        return c.converted(_truth(c, x) if type(x) is tuple else x, SCALARS[dtype])
+    pair = x if type(x) is tuple else (x, Number(c.builder.const(0, part), Kind(part)))
+    return tuple([c.converted(each, part) for each in pair])
+
+
 class Expression:
-    """A formula that is given as steps; its value is that of the last one.
+    """A formula that is given as steps; its value is that of the last one. A complex value is a tuple of its parts.
 
     Args:
         n: the number of parameters.
@@ -154,12 +203,13 @@ class Expression:
 
     def call(self, c: Compiler, args: Sequence[Any]) -> Any:
         """Builds the steps, and returns the value of the last one."""
-        results: list[Number] = []
+        results: list[Any] = []
         for operation, dtype, operands in self._steps:
             given = [args[at] if at >= 0 else results[-1 - at] for at in operands]
             if dtype:
-                given = [c.converted(x, SCALARS[dtype]) for x in given]
-            results.append(OPERATIONS[operation](c, *given))
+                given = [_converted(c, x, dtype) for x in given]
+            is_complex = any(type(x) is tuple for x in given)
+            results.append((COMPLEX_OPERATIONS if is_complex else OPERATIONS)[operation](c, *given))
         return results[-1]
 
     def error(self, message: object) -> KernelError:

@@ -82,7 +82,7 @@ class ReduceLauncher:
         signature, (shape, lengths, masks, strides), _ = self._arguments.call(runtime, args)
         reduced = _axes(name, len(shape), axis)
         left, planned = self._layout(runtime, shape, reduced, keepdims)
-        key = real_of(signature), None if dtype is None else lookup(dtype).numpy.name, signature, masks
+        key = real_of(signature), None if dtype is None else lookup(dtype, in_kernels=True).numpy.name, signature, masks
         form = planned[0].method, final and len(planned) == 1, _block(planned[0], signature, masks, arrays)
         found = self._first.find((*key, form, None, options_on(runtime))).dtypes[0]
         if out is None:

@@ -174,10 +174,12 @@ def _check_element(where: str, binding: Binding, array: Array) -> None:
     if declared is None:
         return
     wanted = declared.dtype
-    if dtypes.BY_NUMPY[array.dtype].element != wanted:
+    if dtypes.lookup(array.dtype).element != wanted:
         same_size = np.dtype(wanted).itemsize == array.dtype.itemsize
         remedy = f"convert the data first, with .astype({wanted!r})"
-        if same_size:
+        if array.dtype.kind == "c":
+            remedy = f"take its parts as .view({array.real.dtype.name!r})"
+        elif same_size:
             remedy += f", or take the same bytes as .view({wanted!r})"
         raise TypeError(f"{where} holds {wanted}; the array is {array.dtype}; {remedy}")
 

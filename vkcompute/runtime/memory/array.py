@@ -279,6 +279,22 @@ class Array(StridedView):
         return found
 
     @property
+    def real(self) -> Array:
+        """The view of the real parts; the array itself if it is not complex."""
+        return self._part(0) if self.dtype.kind == "c" else self
+
+    @property
+    def imag(self) -> Array:
+        """The view of the imaginary parts; zeros for an array that is not complex."""
+        return self._part(1) if self.dtype.kind == "c" else empty(self.runtime, self.shape, self.dtype).fill(0)
+
+    def _part(self, at: int) -> Array:
+        dtype = np.dtype(f"f{self.dtype.itemsize // 2}")
+        if 0 in self.shape:
+            return empty(self.runtime, self.shape, dtype)
+        return Array(self.runtime, self.buffer, self.offset + at * dtype.itemsize, self.shape, self.strides, dtype)
+
+    @property
     def T(self) -> Array:  # noqa: N802
         """The view with all axes in reverse order."""
         return self.transpose()
@@ -335,6 +351,9 @@ class Array(StridedView):
 
     def __float__(self) -> float:
         return float(self.item())
+
+    def __complex__(self) -> complex:
+        return complex(self.item())
 
     def __index__(self) -> int:
         value = self.item()
@@ -483,12 +502,14 @@ def _broadcast(source: HostArray, shape: layout.Shape) -> HostArray:
 def host_array(data: npt.ArrayLike, dtype: npt.DTypeLike | None = None) -> HostArray:
     """Returns `data` as a NumPy array. Without a dtype, Python floats become float32, as in `zeros` and `empty`.
 
+    Python's complex numbers become complex64.
     NumPy's arrays and scalars keep their dtype, in lists too.
     """
     settle(data)
     refuse_mask(data)
     array = np.asarray(data, dtype)
-    return array.astype(np.float32) if dtype is None and array.dtype == np.float64 and _is_python(data) else array
+    narrow = {"d": np.float32, "D": np.complex64}.get(array.dtype.char) if dtype is None else None
+    return array.astype(narrow) if narrow is not None and _is_python(data) else array
 
 
 def refuse_mask(data: Any) -> None:
@@ -501,7 +522,7 @@ def _is_python(data: Any) -> bool:
     """True for a Python number, and for nested sequences of Python numbers."""
     if isinstance(data, (list, tuple)):
         return all(map(_is_python, data))
-    return isinstance(data, (int, float)) and not isinstance(data, np.generic)
+    return isinstance(data, (int, float, complex)) and not isinstance(data, np.generic)
 
 
 def empty(context: Context, shape: int | tuple[int, ...], dtype: npt.DTypeLike) -> Array:

@@ -213,18 +213,18 @@ def copy_view(source: StridedView, target: StridedView) -> Future:
 def fill_view(view: StridedView, element: bytes) -> bool:
     """Writes the bytes of one element into every element. Returns False if the view does not consist of whole words.
 
-    vkCmdFillBuffer writes words of 4 bytes. Of 8-byte elements, the first is written and then doubled by copies.
+    vkCmdFillBuffer writes words of 4 bytes. Of longer elements, the first is written and then doubled by copies.
     """
     scheduler, (buffer, start, stop) = view.runtime.scheduler, view.range
     if not view.contiguous or start % 4 or (stop % 4 and stop != buffer.used_bytes):
         return False
     stop += -stop % 4
-    if len(element) <= 4 or element[:4] == element[4:]:
+    if len(element) <= 4 or element == element[:4] * (len(element) // 4):
         scheduler.fill((buffer, start, stop), int.from_bytes((element * 4)[:4], "little"))
         return True
-    scheduler.fill((buffer, start, start + 4), int.from_bytes(element[:4], "little"))
-    scheduler.fill((buffer, start + 4, start + 8), int.from_bytes(element[4:], "little"))
-    done = 8
+    for at in range(0, len(element), 4):
+        scheduler.fill((buffer, start + at, start + at + 4), int.from_bytes(element[at : at + 4], "little"))
+    done = len(element)
     while done < stop - start:
         nbytes = min(done, stop - start - done)
         region = copy_region(buffer, start, buffer, start + done, nbytes)
