@@ -23,7 +23,7 @@ _ALGORITHMS: dict[str, tuple[Callable[[Any, Any], Any], Any]] = {
     "sort": (lambda x, at: sorting.sort(x), np.sort(_X)),
     "sort rows": (lambda x, at: sorting.sort(x.reshape(300, 10)), np.sort(_X.reshape(300, 10))),
     "unique": (lambda x, at: sorting.unique(x).values, np.unique(_X)),
-    "fft": (lambda x, at: fft.rfft(x), ()),
+    "fft": (lambda x, at: fft.rfft(x), np.fft.rfft(_X.astype(np.float64)).view(np.float64).reshape(-1, 2)),
     "bincount": (lambda x, at: segments.bincount(at, None, 3000), np.bincount(_AT, None, 3000)),
 }
 
@@ -38,16 +38,15 @@ def test_results_are_right_or_refused(gpu: vc.Runtime, monkeypatch: pytest.Monke
     except ValueError as error:
         assert f"binds at most {LIMIT}" in str(error)  # noqa: PT017  # either outcome passes
     else:
-        np.testing.assert_array_equal(found, expected)
+        np.testing.assert_allclose(found, expected, atol=1e-4 if name == "fft" else 0)
 
 
-def test_a_refused_assignment_changes_nothing(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_assignments_are_right(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
     x, at, new = gpu.array(_X), gpu.array(_AT), gpu.zeros(1)
     with monkeypatch.context() as patch:
         patch.setattr(type(gpu.device), "max_binding_bytes", LIMIT)
-        with pytest.raises(ValueError, match=f"binds at most {LIMIT}"):
-            indexing.put(x, at, new)
+        indexing.put(x, at, new)
         indexing.put(x[:1000], gpu.array(_AT % 1000), new)
     expected = _X.copy()
-    expected[_AT % 1000] = 0
+    expected[_AT] = expected[_AT % 1000] = 0
     np.testing.assert_array_equal(x.numpy(), expected)

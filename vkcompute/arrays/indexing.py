@@ -16,10 +16,9 @@ from vkcompute.arrays.lines import Lines, contiguous, count_up
 from vkcompute.arrays.scatter import prepared, scatter, write_back
 from vkcompute.arrays.segments import scatter_add
 from vkcompute.arrays.selection import Selected, masked, nonzero
-from vkcompute.jit.elementwise.elementwise import Elementwise
+from vkcompute.arrays.ufunc import assign, where
 from vkcompute.runtime.memory.array import Array, empty
 
-_chosen = Elementwise("value if chosen else x", "chosen, value, x")
 _GAP = object()
 """Stands for an ellipsis without axes."""
 
@@ -79,7 +78,7 @@ def put(x: Array, index: Any, values: Array) -> None:
     x.refuse_broadcast()
     if isinstance(index, Array) and index.dtype == bool and index.shape == x.shape and values.size == 1:
         if x.size:
-            _chosen(index, prepared(values, x, ()), x, out=x)
+            assign(x, where(index, prepared(values, x, ()), x), fresh=True)
         return
     plan = _planned(x, index)
     given = prepared(values, x, plan.shape)

@@ -141,7 +141,7 @@ class Generator:
         """Returns uniform floats from `low` to `high`, numbers or arrays."""
         if all(isinstance(each, (int, float)) and not math.isfinite(each) for each in (low, high)):
             raise OverflowError(f"uniform: the ends are finite; got {low} and {high}")
-        found = self.random(_shape(size, np.shape(low), np.shape(high)))
+        found = self.random(_shape(size, _shape_of(low), _shape_of(high)))
         if type(low) is Array or type(high) is Array:
             return apply("add", apply("multiply", found, apply("subtract", high, low)), low)
         return self._scaled(found, np.subtract(high, low), low)
@@ -153,7 +153,7 @@ class Generator:
             ValueError: a scale is negative.
         """
         _require_positive("scale", scale)
-        return self._scaled(self.standard_normal(_shape(size, np.shape(loc), np.shape(scale))), scale, loc)
+        return self._scaled(self.standard_normal(_shape(size, _shape_of(loc), _shape_of(scale))), scale, loc)
 
     def lognormal(self, mean: Any = 0.0, sigma: Any = 1.0, size: Size = None) -> Array:
         """Returns floats whose logarithms are normal."""
@@ -162,7 +162,7 @@ class Generator:
     def exponential(self, scale: Any = 1.0, size: Size = None) -> Array:
         """Returns exponential floats of mean `scale`, a number or an array."""
         _require_positive("scale", scale)
-        return self._scaled(self.standard_exponential(_shape(size, np.shape(scale))), scale)
+        return self._scaled(self.standard_exponential(_shape(size, _shape_of(scale))), scale)
 
     def _scaled(self, found: Array, scale: Any, shift: Any = 0) -> Array:
         """Returns numbers multiplied and shifted by numbers or arrays."""
@@ -251,7 +251,9 @@ class Generator:
     def gamma(self, shape: Any, scale: Any = 1.0, size: Size = None) -> Array:
         """Returns gamma variates of mean `shape` times `scale`, in float32."""
         _require_positive("scale", scale)
-        return self._scaled(self.standard_gamma(shape, _shape(size, np.shape(_on_host(shape)), np.shape(scale))), scale)
+        return self._scaled(
+            self.standard_gamma(shape, _shape(size, _shape_of(_on_host(shape)), _shape_of(scale))), scale
+        )
 
     def chisquare(self, df: Any, size: Size = None) -> Array:
         """Returns sums of `df` squared normal numbers, in float32."""
@@ -347,6 +349,11 @@ class Generator:
         with np.errstate(divide="ignore"):
             waits = self.standard_exponential(n, np.float32).numpy().astype(np.float64) / p
         return runtime.array(np.argsort(waits)[:n_taken].astype(default_int(runtime)))
+
+
+def _shape_of(parameter: Any) -> tuple[int, ...]:
+    """Returns the shape of a device array, or of numbers."""
+    return parameter.shape if type(parameter) is Array else np.shape(parameter)
 
 
 def _shape(size: Size, *shapes: tuple[int, ...]) -> tuple[int, ...]:
