@@ -239,6 +239,7 @@ def test_elements_are_arranged(gpu: vc.Runtime) -> None:
             (vnp.full((2, 3), 1 + 2j, dtype=dtype), np.full((2, 3), 1 + 2j, dtype)),
             (vnp.eye(3, dtype=dtype), np.eye(3, dtype=dtype)),
             (a.astype(bool), z.astype(bool)),
+            (vnp.nonzero(a * a.real)[1], np.nonzero(z * z.real)[1]),
         ):
             assert np.array_equal(found.numpy(), expected)
         a[gpu.array(mask)], z[mask] = 1j, 1j

@@ -165,7 +165,7 @@ def nonzero(x: Array, /) -> tuple[Array, ...]:
     """Returns the indices of the elements that are not zero, one array per axis; waits for their number."""
     if not x.ndim:
         raise ValueError("nonzero takes an array of one axis or more; got a number; use .reshape(1)")
-    return selection.nonzero(x)
+    return selection.nonzero(astype(x, np.bool_) if x.dtype.kind == "c" else x)
 
 
 def argwhere(x: Array) -> Array:
