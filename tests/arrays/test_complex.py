@@ -109,6 +109,12 @@ def test_special_values_and_branch_cuts(gpu: vc.Runtime, name: str) -> None:
         np.testing.assert_allclose(found[infinite].imag, expected[infinite].imag, 1e-6)
 
 
+def test_tanh_of_infinity_has_the_sign_of_the_imaginary_part(gpu: vc.Runtime) -> None:
+    found = vnp.tanh(gpu.array(np.array([complex(np.inf, 2), complex(-np.inf, -2)], np.complex64))).numpy()
+    assert found.tolist() == [1, -1]
+    assert np.signbit(found.imag).tolist() == [False, True], "as the Array API standard has it; C99 takes sin(2b)"
+
+
 def same(one: np.ndarray, other: np.ndarray, *, zeros: bool = True) -> None:
     """Checks that numbers, and signs of zeros, are equal; NaN is equal to NaN."""
     assert np.array_equal(one, other, equal_nan=True)

@@ -234,10 +234,9 @@ def tanh(x: Any, form: Any) -> Any:
     below = 1 + beta * size * size
     re, im = beta * rho * size / below, tangent / below
     flat = abs(a) > form.FLAT
-    sine = np.where(np.isfinite(b), np.sin(b) * np.cos(b), b)
     re = np.where(flat & ~(np.isnan(b) | np.isinf(b)) | np.isinf(a), np.copysign(1.0, a), re)
     tail = 4 * (np.sin(b) * np.cos(b)) * np.exp(-2 * abs(a))
-    im = np.where(np.isinf(a), np.copysign(0.0, sine), np.where(flat, tail, im))
+    im = np.where(np.isinf(a), np.copysign(0.0, b), np.where(flat, tail, im))
     re = np.where(a == 0, a, np.where((b == 0) & np.isnan(a), a, re))
     return re, np.where(b == 0, b, im)
 
