@@ -271,7 +271,7 @@ def vector_norm(x: Array, /, *, axis: Axis = None, keepdims: bool = False, ord: 
         extreme = reductions.max if ord > 0 else reductions.min
         return _result_of(x, extreme(size, axis, keepdims=keepdims))
     if ord == 0:
-        return _result_of(x, astype(reductions.count_nonzero(size, axis, keepdims), size.dtype))
+        return _result_of(x, astype(reductions.count_nonzero(size, axis, keepdims=keepdims), size.dtype))
     if ord == 1:
         return _result_of(x, reductions.sum(size, axis, keepdims=keepdims))
     if ord == 2:

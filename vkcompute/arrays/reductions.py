@@ -16,7 +16,8 @@ import numpy.typing as npt
 
 from vkcompute.arrays import lazy
 from vkcompute.arrays.promotion import BOOL, default_int, floating, kind_of, part_of, require_dtype
-from vkcompute.arrays.ufunc import apply, assign, astype, joined, part, where
+from vkcompute.arrays.ufunc import apply, assign, astype, joined, part
+from vkcompute.arrays.ufunc import where as _where
 from vkcompute.jit.elementwise.expression import Expression, Step
 from vkcompute.jit.elementwise.reduction_launcher import ReduceLauncher
 from vkcompute.runtime.bounded_cache import BoundedCache
@@ -192,39 +193,69 @@ def _accumulated(array: Array, dtype: npt.DTypeLike | None) -> np.dtype[Any]:
     return array.dtype
 
 
+def _chosen(array: Array, condition: Any, row: str, dtype: np.dtype[Any]) -> Array:
+    """Returns an array with the neutral element of a reduction where a condition is false.
+
+    Raises:
+        ValueError: the condition does not broadcast to the array.
+    """
+    if condition is True:
+        return array
+    found = _where(condition, astype(array, dtype), dtype.type(_ROWS[row].identity(dtype)))
+    if found.shape != array.shape:
+        raise ValueError(f"where= broadcasts to the array's shape {array.shape}; got one of shape {condition.shape}")
+    return found
+
+
+def _started(found: Array, row: str, initial: Any) -> Array:
+    """Returns a reduction combined with an initial value, in its dtype."""
+    return found if initial is None else apply(row, found, found.dtype.type(initial))
+
+
 def _given(found: Array, out: Array | None) -> Array:
     return found if out is None else assign(out, found)
 
 
 def sum(
     array: Array, axis: Axis = None, dtype: npt.DTypeLike | None = None, out: Array | None = None,
-    keepdims: bool = False,
+    keepdims: bool = False, initial: Any = None, where: Any = True,
 ) -> Array:  # fmt: skip
-    """Returns the sum along axes. Bools and integers are summed in at least the default integer."""
+    """Returns the sum along axes. Bools and integers are summed in at least the default integer.
+
+    Args:
+        initial: a number that is added.
+        where: a bool array; elements where it is false are left out.
+    """
     array = _checked("sum", array)
-    return _given(reduce("add", array, axes_of("sum", array.ndim, axis), _accumulated(array, dtype), keepdims), out)
+    axes, found = axes_of("sum", array.ndim, axis), _accumulated(array, dtype)
+    total = reduce("add", _chosen(array, where, "add", found), axes, found, keepdims)
+    return _given(_started(total, "add", initial), out)
 
 
 def prod(
     array: Array, axis: Axis = None, dtype: npt.DTypeLike | None = None, out: Array | None = None,
-    keepdims: bool = False,
+    keepdims: bool = False, initial: Any = None, where: Any = True,
 ) -> Array:  # fmt: skip
-    """Returns the product along axes, in the dtype of a sum."""
+    """Returns the product along axes, in the dtype of a sum; `initial` and `where` as of `sum`."""
     array = _checked("prod", array)
-    return _given(
-        reduce("multiply", array, axes_of("prod", array.ndim, axis), _accumulated(array, dtype), keepdims), out
-    )
+    axes, found = axes_of("prod", array.ndim, axis), _accumulated(array, dtype)
+    total = reduce("multiply", _chosen(array, where, "multiply", found), axes, found, keepdims)
+    return _given(_started(total, "multiply", initial), out)
 
 
-def _extreme(row: str, name: str, array: Array, axis: Axis, out: Array | None, keepdims: bool) -> Array:
+def _extreme(
+    row: str, name: str, array: Array, axis: Axis, out: Array | None, keepdims: bool, initial: Any, condition: Any
+) -> Array:
     array = _ordered(name, array)
     axes = axes_of(name, array.ndim, axis)
-    if not all_axes_have_elements(array, axes):
+    if initial is None and not all_axes_have_elements(array, axes):
         raise ValueError(f"{name} of no elements; the array has shape {array.shape}")
-    if array.dtype == BOOL:
-        narrow = astype(array, np.int32)
-        return _given(astype(reduce(row, narrow, axes, narrow.dtype, keepdims), BOOL), out)
-    return _given(reduce(row, array, axes, array.dtype, keepdims), out)
+    if initial is None and condition is not True:
+        raise ValueError(f"{name} with where= needs initial=, the result for no elements")
+    wide = np.dtype(np.int32) if array.dtype == BOOL else array.dtype
+    array, dtype = _chosen(astype(array, wide) if wide != array.dtype else array, condition, row, wide), array.dtype
+    found = _started(reduce(row, array, axes, wide, keepdims), row, initial)
+    return _given(astype(found, BOOL) if dtype == BOOL else found, out)
 
 
 def all_axes_have_elements(array: Array, axes: Sequence[int]) -> bool:
@@ -232,33 +263,44 @@ def all_axes_have_elements(array: Array, axes: Sequence[int]) -> bool:
     return builtins.all(array.shape[at] > 0 for at in axes)
 
 
-def max(array: Array, axis: Axis = None, out: Array | None = None, keepdims: bool = False) -> Array:
-    """Returns the largest element along axes; NaN if there is one."""
-    return _extreme("maximum", "max", array, axis, out, keepdims)
+def max(
+    array: Array, axis: Axis = None, out: Array | None = None, keepdims: bool = False, initial: Any = None,
+    where: Any = True,
+) -> Array:  # fmt: skip
+    """Returns the largest element along axes; NaN if there is one. `initial` and `where` as of `sum`."""
+    return _extreme("maximum", "max", array, axis, out, keepdims, initial, where)
 
 
-def min(array: Array, axis: Axis = None, out: Array | None = None, keepdims: bool = False) -> Array:
-    """Returns the smallest element along axes; NaN if there is one."""
-    return _extreme("minimum", "min", array, axis, out, keepdims)
+def min(
+    array: Array, axis: Axis = None, out: Array | None = None, keepdims: bool = False, initial: Any = None,
+    where: Any = True,
+) -> Array:  # fmt: skip
+    """Returns the smallest element along axes; NaN if there is one. `initial` and `where` as of `sum`."""
+    return _extreme("minimum", "min", array, axis, out, keepdims, initial, where)
 
 
-def _truth(row: str, name: str, array: Array, axis: Axis, out: Array | None, keepdims: bool) -> Array:
+def _truth(row: str, name: str, array: Array, axis: Axis, out: Array | None, keepdims: bool, condition: Any) -> Array:
     array = _checked(name, array)
+    array = _chosen(array, condition, row, BOOL)
     axes, counted = axes_of(name, array.ndim, axis), astype(astype(array, BOOL), np.int32)
     return _given(astype(reduce(row, counted, axes, counted.dtype, keepdims), BOOL), out)
 
 
-def all(array: Array, axis: Axis = None, out: Array | None = None, keepdims: bool = False) -> Array:
+def all(
+    array: Array, axis: Axis = None, out: Array | None = None, keepdims: bool = False, *, where: Any = True
+) -> Array:
     """Returns True where all elements along axes are true, or there are none."""
-    return _truth("multiply", "all", array, axis, out, keepdims)
+    return _truth("multiply", "all", array, axis, out, keepdims, where)
 
 
-def any(array: Array, axis: Axis = None, out: Array | None = None, keepdims: bool = False) -> Array:
+def any(
+    array: Array, axis: Axis = None, out: Array | None = None, keepdims: bool = False, *, where: Any = True
+) -> Array:
     """Returns True where an element along axes is true."""
-    return _truth("bitwise_or", "any", array, axis, out, keepdims)
+    return _truth("bitwise_or", "any", array, axis, out, keepdims, where)
 
 
-def count_nonzero(array: Array, axis: Axis = None, keepdims: bool = False) -> Array:
+def count_nonzero(array: Array, axis: Axis = None, *, keepdims: bool = False) -> Array:
     """Returns the number of elements along axes that are not zero, in the default integer."""
     array = _checked("count_nonzero", array)
     axes, dtype = axes_of("count_nonzero", array.ndim, axis), default_int(array.runtime)
@@ -267,16 +309,24 @@ def count_nonzero(array: Array, axis: Axis = None, keepdims: bool = False) -> Ar
 
 def mean(
     array: Array, axis: Axis = None, dtype: npt.DTypeLike | None = None, out: Array | None = None,
-    keepdims: bool = False,
+    keepdims: bool = False, *, where: Any = True,
 ) -> Array:  # fmt: skip
-    """Returns the mean along axes, in the array's float dtype or the default one; NaN for no elements."""
+    """Returns the mean along axes, in the array's float dtype or the default one; NaN for no elements.
+
+    Args:
+        where: a bool array; elements where it is false are left out.
+    """
     array = _checked("mean", array)
     found = np.dtype(dtype) if dtype is not None else floating(array.dtype)
     axes = axes_of("mean", array.ndim, axis)
     n = math.prod([array.shape[at] for at in axes])
     wide = np.dtype(np.float32) if found == np.float16 else found
-    total = reduce("add", astype(array, wide) if array.dtype != wide else array, axes, wide, keepdims)
-    return _given(astype(apply("divide", total, wide.type(n)), found), out)
+    array = astype(array, wide) if array.dtype != wide else array
+    total = reduce("add", _chosen(array, where, "add", wide), axes, wide, keepdims)
+    count: Any = wide.type(n)
+    if where is not True:
+        count = astype(count_nonzero(where.broadcast_to(array.shape), axes, keepdims=keepdims), wide)
+    return _given(astype(apply("divide", total, count), found), out)
 
 
 def var(
@@ -332,7 +382,7 @@ def _place(name: str, row: str, array: Array, axis: int | None, keepdims: bool) 
     if array.dtype.kind == "f":
         hit = apply("logical_or", hit, apply("isnan", array))
     places = _counting(array, at, n)
-    found = reduce("minimum", where(hit, places, np.int32(n)), (at,), np.dtype(np.int32), keepdims)
+    found = reduce("minimum", _where(hit, places, np.int32(n)), (at,), np.dtype(np.int32), keepdims)
     found = astype(found, default_int(array.runtime))
     return found if kept is None else found.reshape(kept)
 
@@ -354,6 +404,7 @@ def argmin(array: Array, axis: int | None = None, out: Array | None = None, keep
     return _given(_place("argmin", "minimum", array, axis, keepdims), out)
 
 
-def ptp(array: Array, axis: Axis = None, keepdims: bool = False) -> Array:
+def ptp(array: Array, axis: Axis = None, out: Array | None = None, keepdims: bool = False) -> Array:
     """Returns the largest element less the smallest along axes."""
-    return apply("subtract", max(array, axis, keepdims=keepdims), min(array, axis, keepdims=keepdims))
+    found = apply("subtract", max(array, axis, keepdims=keepdims), min(array, axis, keepdims=keepdims))
+    return _given(found, out)

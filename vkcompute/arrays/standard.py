@@ -129,6 +129,30 @@ def argsort(
     return sorting.argsort(x, axis, descending=descending)
 
 
+def partition(x: Array, kth: Any, axis: int | None = -1) -> Array:
+    """Returns the elements sorted along an axis, so that the k-th is in its place, and smaller ones before it."""
+    return sorting.sort(x, axis)
+
+
+def argpartition(x: Array, kth: Any, axis: int | None = -1) -> Array:
+    """Returns the indices of the elements sorted along an axis; see `partition`."""
+    return argsort(x, axis)
+
+
+def lexsort(keys: Any, axis: int = -1) -> Array:
+    """Returns the indices that sort by several keys; the last key is the first criterion.
+
+    Args:
+        keys: arrays of one shape, or one array with a key per row.
+    """
+    return sorting.lexsort([keys[k] for k in range(len(keys))], axis)
+
+
+def topk(x: Array, k: int, axis: int = -1, *, largest: bool = True) -> tuple[Array, Array]:
+    """Returns the k largest or smallest elements along an axis in order, and their indices; of equal ones the first."""
+    return sorting.topk(x, k, axis, largest=largest)
+
+
 def unique_all(x: Array, /) -> UniqueAll:
     """Returns the distinct elements, their first indices, the inverse and the counts; each NaN is distinct."""
     return UniqueAll(*sorting.unique(x, equal_nan=False))

@@ -7,7 +7,20 @@ from typing import Any
 
 import numpy as _np
 
+from vkcompute.arrays import assembly as _assembly
+from vkcompute.arrays import calculus as _calculus
+from vkcompute.arrays import files as _files
+from vkcompute.arrays import histograms as _histograms
+from vkcompute.arrays import logic as _logic
+from vkcompute.arrays import nans as _nans
+from vkcompute.arrays import number_parts as _number_parts
+from vkcompute.arrays import placement as _placement
+from vkcompute.arrays import polynomials as _polynomials
 from vkcompute.arrays import reductions as _reductions
+from vkcompute.arrays import sequences as _sequences
+from vkcompute.arrays import sets as _sets
+from vkcompute.arrays import standard as _standard
+from vkcompute.arrays import statistics as _statistics
 from vkcompute.arrays.creation import arange as arange
 from vkcompute.arrays.creation import array as array
 from vkcompute.arrays.creation import asarray as asarray
@@ -88,10 +101,10 @@ from vkcompute.arrays.standard import unique_counts as unique_counts
 from vkcompute.arrays.standard import unique_inverse as unique_inverse
 from vkcompute.arrays.standard import unique_values as unique_values
 from vkcompute.arrays.ufunc import RULES as _RULES
-from vkcompute.arrays.ufunc import Ufunc as _Ufunc
 from vkcompute.arrays.ufunc import clip as clip
 from vkcompute.arrays.ufunc import round as round
 from vkcompute.arrays.ufunc import where as where
+from vkcompute.arrays.ufunc_methods import function_of_elements as _function_of_elements
 from vkcompute.numpy import linalg as linalg
 from vkcompute.numpy import random as random
 from vkcompute.runtime.memory.array import Array as Array
@@ -103,18 +116,35 @@ _OTHER_NAMES = {
     "bitwise_right_shift": "right_shift", "conj": "conjugate", "degrees": "rad2deg", "radians": "deg2rad",
     "fabs": "absolute",
 }  # fmt: skip
-_REDUCTIONS = (
-    "all", "any", "argmax", "argmin", "count_nonzero", "max", "mean", "min", "prod", "ptp", "std", "sum", "var",
-)  # fmt: skip
+_FUNCTIONS = {
+    _assembly: "append array_split atleast_1d atleast_2d atleast_3d block column_stack delete dsplit dstack fliplr "
+    "flipud hsplit hstack insert pad resize rollaxis rot90 split trim_zeros vsplit vstack",
+    _calculus: "convolve correlate ediff1d gradient interp trapezoid unwrap",
+    _files: "array_repr array_str load loadtxt save savetxt savez savez_compressed",
+    _histograms: "bincount digitize histogram histogram2d histogram_bin_edges histogramdd",
+    _logic: "allclose array_equal array_equiv isclose isneginf isposinf isscalar iterable nan_to_num ndim shape size",
+    _nans: "nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmin nanprod nanstd nansum nanvar",
+    _number_parts: "divmod fix float_power frexp ldexp modf",
+    _placement: "apply_along_axis choose compress diag diag_indices diag_indices_from diagflat extract fill_diagonal "
+    "flatnonzero indices ix_ piecewise place put put_along_axis putmask ravel_multi_index select tri tril_indices "
+    "tril_indices_from triu_indices triu_indices_from unravel_index",
+    _polynomials: "polyadd polyder polyfit polyint polymul polysub polyval vander",
+    _reductions: "all any argmax argmin count_nonzero max mean min prod ptp std sum var",
+    _sequences: "bartlett blackman frombuffer fromfunction fromiter geomspace hamming hanning kaiser logspace",
+    _sets: "in1d intersect1d isin setdiff1d setxor1d union1d",
+    _standard: "argpartition lexsort partition topk",
+    _statistics: "average corrcoef cov median nanmedian nanpercentile nanquantile percentile quantile",
+}
 _DTYPES = (
     "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64",
     "complex64", "complex128",
 )  # fmt: skip
 
 for _name, _row in {**{each: each for each in _RULES}, **_OTHER_NAMES}.items():
-    globals()[_name] = _Ufunc(_name, _row, f"Computes NumPy's {_row} of each element.")
-for _name in _REDUCTIONS:
-    globals()[_name] = getattr(_reductions, _name)
+    globals()[_name] = _function_of_elements(_name, _row)
+for _module, _names in _FUNCTIONS.items():
+    for _name in _names.split():
+        globals()[_name] = getattr(_module, _name)
 for _name in _DTYPES:
     globals()[_name] = _np.dtype(_name)
 

@@ -1,0 +1,349 @@
+"""Joining, splitting, padding and changing the length of arrays."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from vkcompute.arrays import gather, selection
+from vkcompute.arrays.creation import asarray
+from vkcompute.arrays.manipulation import concat, flip, moveaxis, ravel, reshape, swapaxes
+from vkcompute.arrays.promotion import common, kind_of
+from vkcompute.arrays.reductions import axes_of, max, mean, min
+from vkcompute.arrays.statistics import median
+from vkcompute.arrays.ufunc import apply, astype
+from vkcompute.runtime.memory.array import Array
+from vkcompute.runtime.runtime import runtime_of
+
+
+def _each(arrays: Sequence[Array], least: int) -> Any:
+    """Returns arrays with at least this number of axes, as NumPy's atleast functions place them."""
+    found = [_padded_shape(each, least) for each in arrays]
+    return found[0] if len(found) == 1 else tuple(found)
+
+
+def _padded_shape(x: Array, least: int) -> Array:
+    if x.ndim >= least:
+        return x
+    if least == 3 and x.ndim:
+        return reshape(x, (1, x.size, 1) if x.ndim == 1 else (*x.shape, 1))
+    return reshape(x, (1,) * (least - x.ndim) + x.shape)
+
+
+def atleast_1d(*arrays: Array) -> Any:
+    """Returns arrays with at least one axis."""
+    return _each(arrays, 1)
+
+
+def atleast_2d(*arrays: Array) -> Any:
+    """Returns arrays with at least two axes; a vector becomes a row."""
+    return _each(arrays, 2)
+
+
+def atleast_3d(*arrays: Array) -> Any:
+    """Returns arrays with at least three axes; a vector gets the second one."""
+    return _each(arrays, 3)
+
+
+def vstack(tup: Sequence[Array], *, dtype: Any = None) -> Array:
+    """Returns arrays joined along the first axis; vectors are rows."""
+    return concat([_padded_shape(each, 2) for each in tup], 0, dtype=dtype)
+
+
+def hstack(tup: Sequence[Array], *, dtype: Any = None) -> Array:
+    """Returns arrays joined along the second axis, vectors along the first."""
+    parts = [_padded_shape(each, 1) for each in tup]
+    return concat(parts, 0 if parts and parts[0].ndim == 1 else 1, dtype=dtype)
+
+
+def dstack(tup: Sequence[Array]) -> Array:
+    """Returns arrays joined along the third axis."""
+    return concat([_padded_shape(each, 3) for each in tup], 2)
+
+
+def column_stack(tup: Sequence[Array]) -> Array:
+    """Returns arrays joined along the second axis; vectors are columns."""
+    return concat([each if each.ndim > 1 else reshape(each, (each.size, 1)) for each in tup], 1)
+
+
+def block(arrays: Any) -> Array:
+    """Returns blocks joined: the innermost lists along the last axis, the next along the one before."""
+    depth = _depth(arrays)
+    least = np.max([depth, *_axes(arrays)])
+    return _joined(arrays, depth, int(least))
+
+
+def _depth(arrays: Any) -> int:
+    return 1 + _depth(arrays[0]) if isinstance(arrays, list) else 0
+
+
+def _axes(arrays: Any) -> list[int]:
+    return [n for each in arrays for n in _axes(each)] if isinstance(arrays, list) else [arrays.ndim]
+
+
+def _joined(arrays: Any, depth: int, least: int) -> Array:
+    if not isinstance(arrays, list):
+        return reshape(arrays, (1,) * (least - arrays.ndim) + arrays.shape)
+    return concat([_joined(each, depth - 1, least) for each in arrays], -depth)
+
+
+def array_split(x: Array, indices_or_sections: Any, axis: int = 0) -> list[Array]:
+    """Returns views of parts along an axis.
+
+    Args:
+        indices_or_sections: the number of parts, whose lengths differ by at most 1; or the ends of all but the last.
+    """
+    (at,) = axes_of("array_split", x.ndim, axis)
+    n = x.shape[at]
+    if np.ndim(indices_or_sections) == 0:
+        sections = int(indices_or_sections)
+        if sections < 1:
+            raise ValueError(f"an array is split into at least one part; got {sections}")
+        ends = [n // sections * (k + 1) + builtins.min(k + 1, n % sections) for k in range(sections)][:-1]
+    else:
+        ends = [int(each) for each in indices_or_sections]
+    edges = [0, *ends, n]
+    return [x[(slice(None),) * at + (slice(edges[k], edges[k + 1]),)] for k in range(len(edges) - 1)]
+
+
+def split(x: Array, indices_or_sections: Any, axis: int = 0) -> list[Array]:
+    """Returns views of parts along an axis; a number of parts divides its length.
+
+    Raises:
+        ValueError: it does not.
+    """
+    (at,) = axes_of("split", x.ndim, axis)
+    if np.ndim(indices_or_sections) == 0 and x.shape[at] % int(indices_or_sections):
+        raise ValueError(f"{x.shape[at]} elements are not {indices_or_sections} equal parts; use array_split")
+    return array_split(x, indices_or_sections, at)
+
+
+def hsplit(x: Array, indices_or_sections: Any) -> list[Array]:
+    """Returns views of parts along the second axis, of a vector along the first."""
+    return split(x, indices_or_sections, 1 if x.ndim > 1 else 0)
+
+
+def vsplit(x: Array, indices_or_sections: Any) -> list[Array]:
+    """Returns views of parts along the first axis of an array with two axes or more."""
+    if x.ndim < 2:
+        raise ValueError(f"vsplit takes an array of two axes or more; got {x.ndim}")
+    return split(x, indices_or_sections, 0)
+
+
+def dsplit(x: Array, indices_or_sections: Any) -> list[Array]:
+    """Returns views of parts along the third axis."""
+    if x.ndim < 3:
+        raise ValueError(f"dsplit takes an array of three axes or more; got {x.ndim}")
+    return split(x, indices_or_sections, 2)
+
+
+def append(arr: Array, values: Any, axis: int | None = None) -> Array:
+    """Returns an array joined with values along an axis, or both flattened."""
+    return concat([arr, _like(values, arr)], axis)
+
+
+def _like(values: Any, x: Array) -> Array:
+    """Returns values as an array; Python numbers adapt to the dtype of `x`."""
+    if type(values) is Array:
+        return values
+    dtype = (
+        None if hasattr(values, "dtype") else common(x.runtime, [x.dtype, kind_of(np.asarray(values).flat[0].item())])
+    )
+    return asarray(values, dtype, device=x.runtime)
+
+
+def delete(arr: Array, obj: Any, axis: int | None = None) -> Array:
+    """Returns an array without the elements at indices along an axis, or of the flattened array.
+
+    Args:
+        obj: an int, a slice, indices or a mask.
+
+    Raises:
+        IndexError: an index is out of range.
+    """
+    x, at = (ravel(arr), 0) if axis is None else (arr, axes_of("delete", arr.ndim, axis)[0])
+    chosen = obj.numpy() if type(obj) is Array else obj
+    kept = np.ones(x.shape[at], np.bool_)
+    kept[np.asarray(chosen, np.intp) if isinstance(chosen, list) and not chosen else chosen] = False
+    return _taken(x, np.flatnonzero(kept), at)
+
+
+def _taken(x: Array, places: Any, axis: int) -> Array:
+    return gather.take(x, asarray(places.astype(np.int32), device=x.runtime), axis)
+
+
+def insert(arr: Array, obj: Any, values: Any, axis: int | None = None) -> Array:
+    """Returns an array with values inserted before indices along an axis, or of the flattened array.
+
+    Args:
+        obj: an int, a slice, indices or a mask; they count in `arr`.
+
+    Raises:
+        IndexError: an index is out of range.
+    """
+    x, at = (ravel(arr), 0) if axis is None else (arr, axes_of("insert", arr.ndim, axis)[0])
+    n = x.shape[at]
+    given = obj.numpy() if type(obj) is Array else obj
+    places = np.arange(n)[given] if isinstance(given, slice) else np.asarray(given)
+    places = np.flatnonzero(places) if places.dtype == np.bool_ else places.astype(np.intp)
+    if places.size and not (-n <= places.min() and places.max() <= n):
+        raise IndexError(f"insert takes indices from {-n} to {n} along axis {at}; got {obj}")
+    flat = np.atleast_1d(np.where(places < 0, places + n, places))
+    new = astype(_like(values, x), x.dtype)
+    if places.ndim == 0:
+        new = moveaxis(_padded_shape(new, x.ndim), 0, at) if new.ndim and x.ndim > 1 else new
+        count = new.shape[at] if new.ndim == x.ndim else 1
+        flat = np.repeat(flat, count)
+    lengths = (*x.shape[:at], flat.size, *x.shape[at + 1 :])
+    joined = concat([x, new.broadcast_to(lengths).copy()], at)
+    source = np.insert(np.arange(n), flat, n + np.arange(flat.size))
+    return _taken(joined, source, at)
+
+
+def resize(a: Array, new_shape: int | tuple[int, ...]) -> Array:
+    """Returns the elements in another shape, repeated or cut off as needed."""
+    shape = new_shape if isinstance(new_shape, tuple) else (new_shape,)
+    n = int(np.prod(shape, dtype=np.int64))
+    if not a.size:
+        return runtime_of(a).full(shape, a.dtype.type(0), a.dtype)
+    return gather.take(ravel(a), asarray(np.arange(n, dtype=np.int32), device=a.runtime), None, "wrap").reshape(shape)
+
+
+def trim_zeros(filt: Array, trim: str = "fb") -> Array:
+    """Returns a view of a vector without zeros at its front and back; waits for their numbers."""
+    found = selection.flatnonzero(filt).numpy()
+    first = int(found[0]) if found.size and "f" in trim.lower() else 0
+    last = int(found[-1]) + 1 if found.size and "b" in trim.lower() else filt.size
+    return filt[first:last] if found.size else filt[:0]
+
+
+def fliplr(m: Array) -> Array:
+    """Returns a view with the columns in reverse order."""
+    if m.ndim < 2:
+        raise ValueError(f"fliplr takes an array of two axes or more; got {m.ndim}")
+    return flip(m, 1)
+
+
+def flipud(m: Array) -> Array:
+    """Returns a view with the rows in reverse order."""
+    return flip(m, 0)
+
+
+def rot90(m: Array, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
+    """Returns a view turned by 90 degrees k times, in the plane of two axes, from the first to the second."""
+    one, other = axes_of("rot90", m.ndim, tuple(axes))
+    k %= 4
+    if k == 0:
+        return m[...]
+    if k == 2:
+        return flip(m, (one, other))
+    return swapaxes(flip(m, other), one, other) if k == 1 else flip(swapaxes(m, one, other), other)
+
+
+def rollaxis(a: Array, axis: int, start: int = 0) -> Array:
+    """Returns a view with an axis moved before another; `moveaxis` is clearer."""
+    (at,) = axes_of("rollaxis", a.ndim, axis)
+    start += a.ndim if start < 0 else 0
+    if not 0 <= start <= a.ndim:
+        raise ValueError(f"rollaxis takes start from {-a.ndim} to {a.ndim}; got {start}")
+    return moveaxis(a, at, start - 1 if at < start else start)
+
+
+_PADDED_WITH: dict[str, Any] = {"maximum": max, "minimum": min, "mean": mean, "median": median}
+
+
+def pad(array: Array, pad_width: Any, mode: str = "constant", **options: Any) -> Array:
+    """Returns an array with elements added before and after along axes.
+
+    Args:
+        pad_width: a number, (before, after), a pair per axis, or a dict of axes to these.
+        mode: constant, edge, reflect, symmetric, wrap, linear_ramp, maximum, minimum, mean, median or empty.
+        options: `constant_values`, `end_values`, `stat_length`; `reflect_type` is "even".
+
+    Raises:
+        ValueError: a width is negative, or a mode or option is unknown.
+    """
+    widths = _widths(pad_width, array.ndim)
+    allowed = {"constant": "constant_values", "linear_ramp": "end_values", "reflect": "reflect_type",
+               "symmetric": "reflect_type", **dict.fromkeys(_PADDED_WITH, "stat_length")}.get(mode)  # fmt: skip
+    if set(options) - {allowed} or options.get("reflect_type", "even") != "even":
+        raise ValueError(f"pad with the mode {mode!r} takes {allowed or 'no option'}; got {options}")
+    if mode in ("edge", "reflect", "symmetric", "wrap"):
+        return _picked(array, widths, mode)
+    for axis, width in enumerate(widths):
+        if any(width):
+            array = concat(_parts(array, axis, width, mode, options), axis)
+    return array if any(map(any, widths)) else array.copy()
+
+
+def _widths(pad_width: Any, ndim: int) -> list[tuple[int, int]]:
+    if isinstance(pad_width, dict):
+        found = np.zeros((ndim, 2), np.int64)
+        for axis, width in pad_width.items():
+            found[axis] = width
+    else:
+        found = np.broadcast_to(np.asarray(pad_width), (ndim, 2))
+    if found.dtype.kind not in "iu":
+        raise TypeError(f"widths of padding are ints; got {pad_width!r}")
+    if (found < 0).any():
+        raise ValueError(f"widths of padding are not negative; got {pad_width!r}")
+    return [(int(before), int(after)) for before, after in found]
+
+
+def _picked(x: Array, widths: list[tuple[int, int]], mode: str) -> Array:
+    """Returns elements of the array itself, at indices that NumPy's pad gives."""
+    for axis, width in enumerate(widths):
+        n = x.shape[axis]
+        if any(width) and not n:
+            raise ValueError(f"an axis without elements is padded with constants; got the mode {mode!r}, axis {axis}")
+        if any(width):
+            chosen: Any = mode
+            x = _taken(x, np.pad(np.arange(n), width, chosen), axis)
+    return x.copy() if not any(map(any, widths)) else x
+
+
+def _parts(x: Array, axis: int, width: tuple[int, int], mode: str, options: dict[str, Any]) -> list[Array]:
+    """Returns an array between its padding along an axis."""
+    shapes = [(*x.shape[:axis], n, *x.shape[axis + 1 :]) for n in width]
+    runtime = runtime_of(x)
+    if mode in ("constant", "empty"):
+        values = np.broadcast_to(np.asarray(options.get("constant_values", 0)), (x.ndim, 2))[axis]
+        ends = [
+            runtime.full(shape, value.astype(x.dtype)[()], x.dtype) for shape, value in zip(shapes, values, strict=True)
+        ]
+    elif mode == "linear_ramp":
+        values = np.broadcast_to(np.asarray(options.get("end_values", 0)), (x.ndim, 2))[axis]
+        ends = [
+            _ramp(x, axis, n, float(value), is_last) for n, value, is_last in zip(width, values, (0, 1), strict=True)
+        ]
+    elif mode in _PADDED_WITH:
+        lengths = np.broadcast_to(np.asarray(options.get("stat_length") or x.shape[axis]), (x.ndim, 2))[axis]
+        ends = [_statistic(x, axis, mode, int(n), is_last).broadcast_to(shape).copy()
+                for shape, n, is_last in zip(shapes, lengths, (0, 1), strict=True)]  # fmt: skip
+    else:
+        modes = "constant, edge, reflect, symmetric, wrap, linear_ramp, maximum, minimum, mean, median, empty"
+        raise ValueError(f"the mode of pad is one of {modes}; got {mode!r}")
+    return [ends[0], x, ends[1]]
+
+
+def _statistic(x: Array, axis: int, mode: str, n: int, is_last: int) -> Array:
+    total = x.shape[axis]
+    n = builtins.min(n, total)
+    part = x[(slice(None),) * axis + (slice(total - n, total) if is_last else slice(0, n),)]
+    found = _PADDED_WITH[mode](part, axis, keepdims=True)
+    return astype(apply("rint", found) if x.dtype.kind in "iu" else found, x.dtype)
+
+
+def _ramp(x: Array, axis: int, n: int, end: float, is_last: int) -> Array:
+    """Returns elements from `end` to the edge of an array, without the edge itself."""
+    edge = x[(slice(None),) * axis + (slice(-1, None) if is_last else slice(0, 1),)]
+    shape = [1] * x.ndim
+    shape[axis] = n
+    share = np.arange(n, dtype=np.float32 if x.dtype.itemsize < 8 else np.float64) / builtins.max(n, 1)
+    weight = asarray((share[::-1] if is_last else share).reshape(shape), device=x.runtime)
+    wide = astype(edge, share.dtype)
+    found = apply("add", apply("multiply", apply("subtract", wide, end), weight), end)
+    return astype(apply("floor", found) if x.dtype.kind in "iu" else found, x.dtype)

@@ -1,0 +1,212 @@
+"""Differences, integrals, interpolation and convolution along an axis."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from vkcompute.arrays import gather, reductions, scans, search, sorting
+from vkcompute.arrays.contraction import strided
+from vkcompute.arrays.creation import asarray, zeros
+from vkcompute.arrays.manipulation import concat, flip, ravel, reshape
+from vkcompute.arrays.promotion import floating
+from vkcompute.arrays.reductions import axes_of
+from vkcompute.arrays.standard import diff
+from vkcompute.arrays.ufunc import apply, astype, where
+from vkcompute.runtime.memory.array import Array
+
+
+def _along(axis: int, *index: Any) -> tuple[Any, ...]:
+    return (slice(None),) * axis + index
+
+
+def gradient(f: Array, *varargs: Any, axis: int | tuple[int, ...] | None = None, edge_order: int = 1) -> Any:
+    """Returns the gradient by central differences, one array per axis; by one-sided ones at the ends.
+
+    Args:
+        varargs: the distance of neighbours, for all axes or for each; or their coordinates along each axis.
+        axis: the axes, by default all.
+        edge_order: 1 or 2, the order of the differences at the ends.
+
+    Raises:
+        ValueError: an axis is shorter than edge_order + 1, or there is a wrong number of distances.
+    """
+    axes = axes_of("gradient", f.ndim, axis)
+    spacings = list(varargs) if len(varargs) == len(axes) else list(varargs or (1.0,)) * len(axes)
+    if len(spacings) != len(axes) or edge_order not in (1, 2):
+        raise ValueError(f"gradient takes a distance for all or for each of {len(axes)} axes, and edge_order 1 or 2")
+    found = [_gradient(astype(f, floating(f.dtype)), at, h, edge_order) for at, h in zip(axes, spacings, strict=True)]
+    return found[0] if len(found) == 1 else tuple(found)
+
+
+def _gradient(f: Array, axis: int, spacing: Any, edge_order: int) -> Array:
+    n = f.shape[axis]
+    if n < edge_order + 1:
+        raise ValueError(f"gradient takes at least {edge_order + 1} elements along an axis; got {n}")
+    given = spacing.numpy() if type(spacing) is Array else np.asarray(spacing, np.float64)
+    if given.ndim > 1 or (given.ndim == 1 and given.size != n):
+        raise ValueError(f"coordinates are one per element of the axis, {n}; got the shape {given.shape}")
+    steps = np.diff(given) if given.ndim else np.full(n - 1, given)
+    before, after = steps[:-1], steps[1:]
+    inner = (
+        -after / (before * (before + after)),
+        (after - before) / (before * after),
+        before / (after * (before + after)),
+    )
+    parts = [f[_along(axis, slice(k, n - 2 + k))] for k in range(3)]
+    middle = _combination(parts, [_column(f, each, axis) for each in inner]) if n > 2 else None
+    ends = [_end(f, axis, steps, edge_order), _end(flip(f, axis), axis, -steps[::-1], edge_order)]
+    return concat([ends[0], *([middle] if middle is not None else []), ends[1]], axis)
+
+
+def _end(f: Array, axis: int, steps: Any, edge_order: int) -> Array:
+    """Returns the derivative at the first element."""
+    parts = [f[_along(axis, slice(k, k + 1))] for k in range(edge_order + 1)]
+    if edge_order == 1:
+        weights = [-1 / steps[0], 1 / steps[0]]
+    else:
+        one, two = steps[0], steps[1]
+        weights = [-(2 * one + two) / (one * (one + two)), (one + two) / (one * two), -one / (two * (one + two))]
+    return _combination(parts, [f.dtype.type(each) for each in weights])
+
+
+def _combination(parts: list[Array], weights: list[Any]) -> Array:
+    found = apply("multiply", parts[0], weights[0])
+    for part, weight in zip(parts[1:], weights[1:], strict=True):
+        found = apply("add", found, apply("multiply", part, weight))
+    return found
+
+
+def _column(f: Array, values: Any, axis: int) -> Array:
+    """Returns numbers of the host as an array along an axis."""
+    shape = [1] * f.ndim
+    shape[axis] = -1
+    return asarray(values.astype(f.dtype).reshape(shape), device=f.runtime)
+
+
+def trapezoid(y: Array, x: Array | None = None, dx: float = 1.0, axis: int = -1) -> Array:
+    """Returns the integral along an axis by the trapezoidal rule.
+
+    Args:
+        x: the coordinates; by default the distance of neighbours is `dx`.
+    """
+    (at,) = axes_of("trapezoid", y.ndim, axis)
+    y = astype(y, floating(y.dtype))
+    step: Any = dx
+    if x is not None:
+        x = astype(x, floating(x.dtype))
+        step = diff(x) if x.ndim == 1 else diff(x, axis=at)
+        step = reshape(step, tuple([-1 if k == at else 1 for k in range(y.ndim)])) if x.ndim == 1 else step
+    pairs = apply("add", y[_along(at, slice(1, None))], y[_along(at, slice(None, -1))])
+    return reductions.sum(apply("multiply", apply("multiply", pairs, step), 0.5), at)
+
+
+def ediff1d(x: Array, to_end: Any = None, to_begin: Any = None) -> Array:
+    """Returns the differences of neighbours of the flattened array, with elements added at both ends."""
+    found = diff(ravel(x))
+    ends = [ravel(asarray(each, x.dtype, device=x.runtime)) for each in (to_begin, to_end) if each is not None]
+    parts = [*(ends[:1] if to_begin is not None else []), found, *(ends[-1:] if to_end is not None else [])]
+    return concat(parts) if len(parts) > 1 else found
+
+
+def unwrap(p: Array, discont: float | None = None, axis: int = -1, *, period: float = 2 * np.pi) -> Array:
+    """Returns angles without jumps: neighbours differ by at most half a period, unless by less than `discont`."""
+    (at,) = axes_of("unwrap", p.ndim, axis)
+    if p.dtype.kind in "iu":
+        p = p if isinstance(period, int) else astype(p, floating(p.dtype))
+    step = diff(p, axis=at)
+    half: Any = period / 2 if p.dtype.kind == "f" else period // 2
+    wrapped = apply("subtract", apply("remainder", apply("add", step, half), period), half)
+    if p.dtype.kind == "f" or period % 2 == 0:
+        edge = apply("logical_and", apply("equal", wrapped, -half), apply("greater", step, 0))
+        wrapped = where(edge, p.dtype.type(half), wrapped)
+    jump = apply("subtract", wrapped, step)
+    jump = where(apply("less", apply("absolute", step), half if discont is None else discont), p.dtype.type(0), jump)
+    later = apply("add", p[_along(at, slice(1, None))], scans.cumulative(jump, "sum", at, p.dtype))
+    return concat([p[_along(at, slice(0, 1))], later], at)
+
+
+def interp(
+    x: Any, xp: Array, fp: Array, left: float | None = None, right: float | None = None, period: float | None = None
+) -> Array:
+    """Returns values at `x` of a function that is linear between the points (xp, fp).
+
+    Args:
+        x: where to interpolate.
+        xp, fp: coordinates, ascending along one axis, and values.
+        left, right: the values outside; by default those of the first and last point.
+        period: of the coordinates; they need not ascend then.
+
+    Raises:
+        ValueError: the points are none, or their shapes differ.
+    """
+    if xp.ndim != 1 or xp.shape != fp.shape or not xp.size:
+        raise ValueError(f"interp takes points along one axis, at least one; got shapes {xp.shape} and {fp.shape}")
+    dtype = floating(np.promote_types(xp.dtype, fp.dtype))
+    places, values = astype(xp, dtype), astype(fp, dtype)
+    wanted = astype(x if type(x) is Array else asarray(x, dtype, device=xp.runtime), dtype)
+    if period is not None:
+        wanted, places = (apply("remainder", each, abs(period)) for each in (wanted, places))
+        order = sorting.argsort(places)
+        places, values = gather.take(places, order), gather.take(values, order)
+        places = concat([apply("subtract", places[-1:], abs(period)), places, apply("add", places[:1], abs(period))])
+        values = concat([values[-1:], values, values[:1]])
+        left = right = None
+    return _interpolated(wanted, places, values, left, right)
+
+
+def _interpolated(wanted: Array, places: Array, values: Array, left: float | None, right: float | None) -> Array:
+    n = places.size
+    at = astype(search.searchsorted(places, wanted, "right"), np.int32)
+    low = apply("minimum", apply("maximum", apply("subtract", at, 1), 0), max(n - 2, 0))
+    high = apply("minimum", apply("add", low, 1), n - 1)
+    (x0, x1), (y0, y1) = ([gather.take(each, which) for which in (low, high)] for each in (places, values))
+    slope = apply("divide", apply("subtract", y1, y0), apply("subtract", x1, x0))
+    found = apply("add", apply("multiply", slope, apply("subtract", wanted, x0)), y0)
+    found = where(apply("equal", wanted, x1), y1, where(apply("equal", wanted, x0), y0, found))
+    first, last = places[:1], places[-1:]
+    below = values[:1] if left is None else values.dtype.type(left)
+    above = values[-1:] if right is None else values.dtype.type(right)
+    found = where(apply("less", wanted, first), below, where(apply("greater", wanted, last), above, found))
+    return where(apply("isnan", wanted), wanted, found)
+
+
+def correlate(a: Array, v: Array, mode: str = "valid") -> Array:
+    """Returns the correlation of two sequences: sums of products at each shift.
+
+    Args:
+        mode: "full" for all shifts at which they overlap, "same" for as many as the longer one has elements, "valid"
+            for those at which they overlap wholly.
+
+    Raises:
+        ValueError: a sequence is empty or has several axes, or the mode is another.
+    """
+    if mode not in ("full", "same", "valid"):
+        raise ValueError(f"mode is 'full', 'same' or 'valid'; got {mode!r}")
+    if a.ndim != 1 or v.ndim != 1 or not a.size or not v.size:
+        raise ValueError(f"sequences have one axis, and elements; got shapes {a.shape} and {v.shape}")
+    dtype = np.promote_types(a.dtype, v.dtype)
+    if a.size < v.size:
+        return flip(_sliding(astype(v, dtype), astype(a, dtype), mode), 0).copy()
+    return _sliding(astype(a, dtype), astype(v, dtype), mode)
+
+
+def convolve(a: Array, v: Array, mode: str = "full") -> Array:
+    """Returns the convolution of two sequences: the correlation with the second one reversed; see `correlate`."""
+    if a.ndim == v.ndim == 1 and v.size > a.size:
+        a, v = v, a
+    return correlate(a, flip(v, 0) if v.size else v, mode)
+
+
+def _sliding(long: Array, short: Array, mode: str) -> Array:
+    """Returns sums of products of the short sequence with each window of the long one."""
+    m = short.size
+    before = {"full": m - 1, "same": m // 2, "valid": 0}[mode]
+    after = {"full": m - 1, "same": m - 1 - m // 2, "valid": 0}[mode]
+    ends = [zeros(n, long.dtype, device=long.runtime) for n in (before, after)]
+    padded = concat([ends[0], long, ends[1]]) if before or after else long
+    padded.compute()
+    step = padded.dtype.itemsize
+    windows = strided(padded, (padded.size - m + 1, m), (step, step))
+    return reductions.sum(apply("multiply", windows, short), 1, long.dtype)

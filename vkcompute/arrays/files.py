@@ -1,0 +1,62 @@
+"""Arrays in files: NumPy's formats."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from vkcompute.arrays.creation import asarray
+from vkcompute.runtime.memory.array import Array
+
+
+def _host(x: Any) -> Any:
+    return x.numpy() if type(x) is Array else x
+
+
+def save(file: Any, arr: Array, allow_pickle: bool = True) -> None:
+    """Saves an array to a file in NumPy's .npy format."""
+    np.save(file, _host(arr), allow_pickle)
+
+
+def savez(file: Any, *args: Array, **named: Array) -> None:
+    """Saves arrays to a file in NumPy's .npz format, named by the keywords, or arr_0, arr_1, …"""
+    np.savez(file, *map(_host, args), **{name: _host(each) for name, each in named.items()})
+
+
+def savez_compressed(file: Any, *args: Array, **named: Array) -> None:
+    """Saves arrays to a file in NumPy's compressed .npz format; see `savez`."""
+    np.savez_compressed(file, *map(_host, args), **{name: _host(each) for name, each in named.items()})
+
+
+def load(file: Any, *, device: Any = None) -> Any:
+    """Loads the array of a .npy file, or a dict of the arrays of a .npz file, to a device.
+
+    Raises:
+        ValueError: the file holds Python objects.
+    """
+    found = np.load(file, allow_pickle=False)
+    if isinstance(found, np.ndarray):
+        return asarray(found, device=device)
+    with found:
+        return {name: asarray(found[name], device=device) for name in found.files}
+
+
+def savetxt(fname: Any, X: Array, *args: Any, **named: Any) -> None:  # noqa: N803
+    """Saves a vector or a matrix as text; the further parameters are those of `numpy.savetxt`."""
+    np.savetxt(fname, _host(X), *args, **named)
+
+
+def loadtxt(fname: Any, dtype: Any = np.float32, *, device: Any = None, **named: Any) -> Array:
+    """Loads numbers from text to a device; the further parameters are those of `numpy.loadtxt`."""
+    return asarray(np.loadtxt(fname, dtype, **named), device=device)
+
+
+def array_repr(arr: Array) -> str:
+    """Returns `repr` of an array."""
+    return repr(arr)
+
+
+def array_str(a: Array) -> str:
+    """Returns `str` of an array."""
+    return str(a)

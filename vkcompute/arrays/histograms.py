@@ -1,0 +1,183 @@
+"""Histograms: counts of values between edges."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from vkcompute.arrays import reductions, search, segments
+from vkcompute.arrays.creation import asarray
+from vkcompute.arrays.manipulation import flip, ravel
+from vkcompute.arrays.promotion import default_float, floating
+from vkcompute.arrays.ufunc import apply, astype, where
+from vkcompute.runtime.memory.array import Array
+
+
+def bincount(x: Array, /, weights: Any = None, minlength: int = 0) -> Array:
+    """Returns the number of each value from 0 to the largest, or the sum of its weights; waits for the largest.
+
+    Raises:
+        TypeError: the values are no integers.
+        ValueError: one is negative, or the weights have another shape.
+    """
+    given = None if weights is None else asarray(weights, device=x.runtime)
+    return segments.bincount(x, given, minlength)
+
+
+def digitize(x: Array, bins: Any, right: bool = False) -> Array:
+    """Returns the number of the bin of each value: how many of ascending edges are not greater.
+
+    Args:
+        bins: edges in ascending or descending order.
+        right: True if a bin includes its right edge, not its left one.
+
+    Raises:
+        ValueError: the edges are in no order.
+    """
+    edges = asarray(bins, device=x.runtime)
+    host = edges.numpy()
+    steps = np.diff(host)
+    if host.ndim != 1 or not ((steps >= 0).all() or (steps <= 0).all()):
+        raise ValueError("bins are edges along one axis, in ascending or descending order")
+    if (steps >= 0).all():
+        return search.searchsorted(edges, x, "left" if right else "right")
+    return apply("subtract", np.int32(host.size), search.searchsorted(flip(edges), x, "left" if right else "right"))
+
+
+def histogram_bin_edges(a: Array, bins: Any = 10, range: Any = None, weights: Any = None) -> Array:
+    """Returns the edges of a histogram's bins; waits for the least and the largest value if there is no range."""
+    return _edges(ravel(a), bins, range)
+
+
+def _edges(x: Array, bins: Any, limits: Any) -> Array:
+    """Returns the edges of bins.
+
+    Raises:
+        TypeError: `bins` is the name of a rule.
+        ValueError: the number is not positive, the edges do not ascend, or the range is not finite.
+    """
+    if isinstance(bins, str):
+        raise TypeError(
+            f"bins are a number, or edges; got the rule {bins!r}; use np.histogram_bin_edges(x.numpy(), rule)"
+        )
+    if np.ndim(bins):
+        edges = asarray(bins, device=x.runtime)
+        if edges.ndim != 1 or (np.diff(edges.numpy()) < 0).any():
+            raise ValueError("edges of bins ascend, along one axis")
+        return edges
+    n = int(bins)
+    if n < 1:
+        raise ValueError(f"a histogram has at least one bin; got {bins}")
+    dtype = floating(x.dtype)
+    if limits is None:
+        low, high = (0.0, 1.0) if not x.size else (float(reductions.min(x)), float(reductions.max(x)))
+    else:
+        low, high = map(float, limits)
+    if not (np.isfinite(low) and np.isfinite(high)) or low > high:
+        raise ValueError(f"the range of a histogram is finite, and ascends; got {low} to {high}; pass range=")
+    if low == high:
+        low, high = low - 0.5, high + 0.5
+    return asarray(np.linspace(low, high, n + 1).astype(dtype), device=x.runtime)
+
+
+def _bins(x: Array, edges: Array) -> Array:
+    """Returns the bin of each value; the number of the bins for values outside. The last bin has both edges."""
+    n = edges.size - 1
+    values = x if x.dtype == edges.dtype else astype(x, np.promote_types(x.dtype, edges.dtype))
+    at = apply("subtract", astype(search.searchsorted(edges, values, "right"), np.int32), np.int32(1))
+    first, last = edges[:1], edges[-1:]
+    at = where(apply("equal", values, last), np.int32(n - 1), at)
+    inside = apply("logical_and", apply("greater_equal", values, first), apply("less_equal", values, last))
+    return where(inside, at, np.int32(n))
+
+
+def _counted(at: Array, n: int, weights: Any) -> Array:
+    """Returns how many values are in each of n bins, or the sum of their weights."""
+    given = None if weights is None else ravel(asarray(weights, device=at.runtime))
+    return segments.bincount(at, given, n + 1)[:n]
+
+
+def histogram(a: Array, bins: Any = 10, range: Any = None, density: bool | None = None, weights: Any = None) -> Any:
+    """Returns the counts of values between edges, and the edges.
+
+    Args:
+        bins: a number of equal bins, or their edges.
+        range: the first and the last edge; by default the least and the largest value.
+        density: True for densities, whose integral is 1.
+        weights: of the values, which are summed.
+    """
+    x = ravel(a)
+    edges = _edges(x, bins, range)
+    counts = _counted(_bins(x, edges), edges.size - 1, weights)
+    if density:
+        widths = apply("subtract", edges[1:], edges[:-1])
+        counts = _density(counts, apply("multiply", astype(widths, floating(edges.dtype)), 1.0))
+    return counts, edges
+
+
+def _density(counts: Array, volume: Array) -> Array:
+    dtype = counts.dtype if counts.dtype.kind == "f" else default_float()
+    counts = astype(counts, dtype)
+    return apply("divide", apply("divide", counts, reductions.sum(counts)), astype(volume, dtype))
+
+
+def histogramdd(
+    sample: Array | Sequence[Array], bins: Any = 10, range: Any = None, density: bool | None = None, weights: Any = None
+) -> Any:
+    """Returns the counts of points between edges along each coordinate, and a list of the edges.
+
+    Args:
+        sample: a row per point, or an array per coordinate.
+        bins: a number for all coordinates, or a number or edges for each.
+        range: the first and the last edge of each coordinate, or None for its least and largest value.
+    """
+    columns = [sample[:, k] for k in _range(sample.shape[1])] if type(sample) is Array else list(sample)
+    each_bins = [bins] * len(columns) if np.ndim(bins) == 0 else list(bins)
+    limits = [None] * len(columns) if range is None else list(range)
+    if not len(each_bins) == len(limits) == len(columns):
+        raise ValueError(f"bins and ranges are one per coordinate, of which there are {len(columns)}")
+    columns = [ravel(each) for each in columns]
+    edges = [_edges(*each) for each in zip(columns, each_bins, limits, strict=True)]
+    shape = tuple([each.size - 1 for each in edges])
+    at, n = _combined(columns, edges)
+    counts = _counted(at, n, weights).reshape(shape)
+    counts = counts if counts.dtype.kind == "f" else astype(counts, default_float())  # as NumPy, of several coordinates
+    if density:
+        volume: Any = 1.0
+        for axis, edge in enumerate(edges):
+            widths = apply("subtract", edge[1:], edge[:-1]).reshape(
+                tuple([-1 if k == axis else 1 for k in _range(len(shape))])
+            )
+            volume = apply("multiply", widths, volume)
+        counts = _density(counts, volume)
+    return counts, edges
+
+
+_range = range
+
+
+def _combined(columns: Sequence[Array], edges: Sequence[Array]) -> tuple[Array, int]:
+    """Returns the bin of each point among all, and their number, which stands for points outside."""
+    total = int(np.prod([each.size - 1 for each in edges]))
+    at: Any = np.int32(0)
+    outside: Any = np.bool_(False)
+    for x, edge in zip(columns, edges, strict=True):
+        n = edge.size - 1
+        here = _bins(x, edge)
+        outside = apply("logical_or", outside, apply("equal", here, np.int32(n)))
+        at = apply(
+            "add", apply("multiply", here, 0) if type(at) is not Array else apply("multiply", at, np.int32(n)), here
+        )
+    return where(outside, np.int32(total), at), total
+
+
+def histogram2d(
+    x: Array, y: Array, bins: Any = 10, range: Any = None, density: bool | None = None, weights: Any = None
+) -> Any:
+    """Returns the counts of points between edges along two coordinates, and both edges."""
+    if np.ndim(bins) == 1 and len(bins) not in (1, 2):
+        bins = [bins, bins]
+    counts, edges = histogramdd([x, y], bins, range, density, weights)
+    return counts, edges[0], edges[1]

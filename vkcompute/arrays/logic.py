@@ -1,0 +1,132 @@
+"""Comparisons of whole arrays, with tolerances, and tests of elements."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from vkcompute.arrays import reductions
+from vkcompute.arrays.promotion import common, default_float, kind_of
+from vkcompute.arrays.ufunc import apply, astype, placed, where
+from vkcompute.runtime.memory.array import Array
+
+
+def isclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Array:
+    """Returns True where |a - b| <= atol + rtol * |b|; infinities are close to themselves.
+
+    The difference of integers is exact.
+
+    Args:
+        equal_nan: True to call NaN close to NaN.
+    """
+    context, _ = placed("isclose", (a, b))
+    dtype = common(context, [kind_of(each) for each in (a, b)])
+    if dtype.kind in "biu":
+        size = dtype.itemsize if dtype.kind != "b" else 4
+        wide = np.dtype(f"i{size}") if dtype.kind != "u" else dtype
+        a, b = (astype(each, wide) if type(each) is Array else wide.type(each) for each in (a, b))
+        gap = where(apply("greater", a, b), apply("subtract", a, b), apply("subtract", b, a))
+        distance = astype(astype(gap, f"u{size}"), default_float())
+    else:
+        distance = apply("absolute", apply("subtract", a, b))
+    size_of_b: Any = apply("absolute", astype(b, _float(dtype))) if type(b) is Array else abs(float(b))
+    limit = apply("add", apply("multiply", size_of_b, rtol), atol) if type(b) is Array else size_of_b * rtol + atol
+    near = apply("less_equal", distance, limit)
+    if type(b) is Array:
+        near = apply("logical_and", near, apply("isfinite", b))
+    elif not np.isfinite(b):
+        near = apply("logical_and", near, False)
+    near = apply("logical_or", near, apply("equal", a, b))
+    if not equal_nan:
+        return near
+    both = [apply("isnan", each) if type(each) is Array else bool(np.isnan(each)) for each in (a, b)]
+    return apply("logical_or", near, apply("logical_and", *both))
+
+
+def _float(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    return dtype if dtype.kind == "f" else default_float()
+
+
+def allclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
+    """Returns True if all elements are close, as of `isclose`; waits for the result."""
+    return bool(reductions.all(isclose(a, b, rtol, atol, equal_nan)))
+
+
+def array_equal(a1: Array, a2: Array, equal_nan: bool = False) -> bool:
+    """Returns True if two arrays have the same shape and elements; waits for the result.
+
+    Args:
+        equal_nan: True to call NaN equal to NaN.
+    """
+    if np.shape(a1) != np.shape(a2):
+        return False
+    same = apply("equal", a1, a2)
+    if equal_nan:
+        same = apply("logical_or", same, apply("logical_and", apply("isnan", a1), apply("isnan", a2)))
+    return bool(reductions.all(same))
+
+
+def array_equiv(a1: Array, a2: Array) -> bool:
+    """Returns True if shapes broadcast, and the elements are equal; waits for the result."""
+    try:
+        placed("array_equiv", (a1, a2))
+    except ValueError:
+        return False
+    return bool(reductions.all(apply("equal", a1, a2)))
+
+
+def isposinf(x: Array) -> Array:
+    """Returns True where an element is positive infinity."""
+    return apply("logical_and", apply("isinf", x), apply("greater", x, 0))
+
+
+def isneginf(x: Array) -> Array:
+    """Returns True where an element is negative infinity."""
+    return apply("logical_and", apply("isinf", x), apply("less", x, 0))
+
+
+def nan_to_num(
+    x: Array, copy: bool = True, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
+) -> Array:
+    """Returns the elements with numbers in place of NaN and infinities, by default 0 and the largest ones.
+
+    Args:
+        copy: False to write the result into `x`.
+    """
+    if x.dtype.kind != "f":
+        return astype(x, x.dtype) if copy else x
+    limits = np.finfo(x.dtype)
+    high, low = (limits.max if posinf is None else posinf), (limits.min if neginf is None else neginf)
+    number = x.dtype.type
+    found = where(apply("isnan", x), number(nan), where(isposinf(x), number(high), where(isneginf(x), number(low), x)))
+    if not copy:
+        x[...] = found
+        return x
+    return found
+
+
+def iterable(y: Any) -> bool:
+    """Returns True if an object can be iterated over."""
+    return np.iterable(y)
+
+
+def shape(a: Any) -> tuple[int, ...]:
+    """Returns the lengths of the axes of an array."""
+    return a.shape if type(a) is Array else np.shape(a)
+
+
+def ndim(a: Any) -> int:
+    """Returns the number of axes of an array."""
+    return len(shape(a))
+
+
+def size(a: Any, axis: int | tuple[int, ...] | None = None) -> int:
+    """Returns the number of elements of an array, or along axes."""
+    lengths = shape(a)
+    return int(np.prod([lengths[at] for at in reductions.axes_of("size", len(lengths), axis)], dtype=np.int64))
+
+
+def isscalar(element: Any) -> bool:
+    """Returns True for a number; False for an array, of any shape."""
+    return np.isscalar(element)

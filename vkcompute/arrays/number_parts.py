@@ -1,0 +1,94 @@
+"""Functions of numbers with two results, or of their parts: divmod, modf, frexp, ldexp."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from vkcompute.arrays.promotion import floating
+from vkcompute.arrays.ufunc import apply, assign, astype, where
+from vkcompute.runtime.memory.array import Array
+
+
+def _both(found: tuple[Array, Array], out: Any) -> tuple[Array, Array]:
+    """Returns results; those for which there is an array are written to it."""
+    given = out or (None, None)
+    one, other = (each if to is None else assign(to, each) for each, to in zip(found, given, strict=True))
+    return one, other
+
+
+def divmod(x1: Any, x2: Any, out: Any = None) -> tuple[Array, Array]:
+    """Returns the quotient, rounded down, and the remainder."""
+    return _both((apply("floor_divide", x1, x2), apply("remainder", x1, x2)), out)
+
+
+def modf(x: Array, out: Any = None) -> tuple[Array, Array]:
+    """Returns the fraction and the whole part of each element, both with its sign."""
+    x = astype(x, floating(x.dtype))
+    whole = apply("trunc", x)
+    rest = where(apply("isinf", x), x.dtype.type(0), apply("subtract", x, whole))
+    return _both((apply("copysign", rest, x), whole), out)
+
+
+_LAYOUTS: dict[str, tuple[Any, int, int]] = {"float32": (np.int32, 23, 126), "float64": (np.int64, 52, 1022)}
+"""Float dtype -> integers of its size, the bits of the mantissa, the exponent of 0.5."""
+
+
+def frexp(x: Array, out: Any = None) -> tuple[Array, Array]:
+    """Returns the mantissa, from 0.5 up to 1, and the exponent of 2 of each element."""
+    dtype = floating(x.dtype)
+    wide = astype(x, np.float32 if dtype == np.float16 else dtype)
+    integers, n_bits, bias = _LAYOUTS[wide.dtype.name]
+    is_small = apply("less", apply("absolute", wide), float(np.finfo(wide.dtype).tiny))
+    scaled = where(is_small, apply("multiply", wide, 2.0**n_bits), wide)  # subnormal numbers have no exponent
+    bits = scaled.view(integers)
+    exponent = apply("right_shift", apply("bitwise_and", bits, int(np.iinfo(integers).max)), n_bits)
+    exponent = apply("subtract", apply("subtract", exponent, bias), where(is_small, integers(n_bits), integers(0)))
+    mask = (1 << n_bits) - 1 | int(np.iinfo(integers).min)
+    mantissa = apply("bitwise_or", apply("bitwise_and", bits, mask), bias << n_bits).view(wide.dtype)
+    is_plain = apply("logical_or", apply("equal", wide, 0), apply("logical_not", apply("isfinite", wide)))
+    found = astype(where(is_plain, wide, mantissa), dtype), astype(where(is_plain, integers(0), exponent), np.int32)
+    return _both(found, out)
+
+
+def ldexp(x1: Array, x2: Any, out: Array | None = None) -> Array:
+    """Returns x1 * 2**x2, rounded once.
+
+    Args:
+        x2: integers.
+    """
+    dtype = floating(x1.dtype)
+    mantissa, exponent = frexp(x1)
+    wide = mantissa if dtype.itemsize >= 4 else astype(mantissa, np.float32)
+    most = 4 * _LAYOUTS[wide.dtype.name][2]
+    given = astype(apply("minimum", apply("maximum", x2, -most), most), np.int32) if type(x2) is Array else x2
+    total = apply("add", exponent, given if type(given) is Array else max(min(int(given), most), -most))
+    scale = _LAYOUTS[wide.dtype.name][2] // 2
+    steps = where(
+        apply("greater", total, scale), np.int32(scale), where(apply("less", total, -scale), np.int32(-scale), 0)
+    )
+    first = apply("subtract", total, steps)  # the first product is exact, unless the result is out of range
+    found = apply("multiply", apply("multiply", wide, _power(first, wide.dtype)), _power(steps, wide.dtype))
+    found = astype(found, dtype)
+    return found if out is None else assign(out, found)
+
+
+def _power(exponent: Array, dtype: np.dtype[Any]) -> Array:
+    """Returns 2 to integers, as floats: those out of range of normal numbers become the nearest of these."""
+    integers, n_bits, bias = _LAYOUTS[dtype.name]
+    limited = apply("minimum", apply("maximum", exponent, 1 - bias), bias + 1)
+    return apply("left_shift", apply("add", astype(limited, integers), bias + 1), n_bits).view(dtype)
+
+
+def fix(x: Array, out: Array | None = None) -> Array:
+    """Returns the elements rounded towards 0."""
+    found = apply("trunc", x)
+    return found if out is None else assign(out, found)
+
+
+def float_power(x1: Any, x2: Any, out: Array | None = None) -> Array:
+    """Returns x1 to the power x2, of floats: of the common float dtype, or the default one for integers."""
+    one, other = (astype(each, floating(each.dtype)) if type(each) is Array else float(each) for each in (x1, x2))
+    found = apply("power", one, other)
+    return found if out is None else assign(out, found)

@@ -1,0 +1,288 @@
+"""Indices, diagonals, and elements chosen by conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from vkcompute.arrays import gather, scatter, selection
+from vkcompute.arrays.creation import asarray, on, zeros
+from vkcompute.arrays.manipulation import broadcast_arrays, moveaxis, ravel, reshape, stack
+from vkcompute.arrays.products import diagonal
+from vkcompute.arrays.promotion import BOOL, common, default_float, default_int, kind_of
+from vkcompute.arrays.reductions import axes_of
+from vkcompute.arrays.scatter import put_along_axis as _put_along_axis
+from vkcompute.arrays.ufunc import apply, astype, where
+from vkcompute.runtime.memory.array import Array
+from vkcompute.runtime.runtime import runtime_of
+
+
+def _indices_on(runtime: Any, host: Any) -> Array:
+    """Returns indices of the host as an array of the device's default integer."""
+    return asarray(np.asarray(host, default_int(runtime)), device=runtime)
+
+
+def diag(v: Array, k: int = 0) -> Array:
+    """Returns the matrix with a vector on its k-th diagonal; or a copy of the k-th diagonal of a matrix."""
+    if v.ndim == 2:
+        return diagonal(v, k).copy()
+    if v.ndim != 1:
+        raise ValueError(f"diag takes a vector or a matrix; got {v.ndim} axes; use diagonal")
+    n = v.size + abs(k)
+    found = zeros((n, n), v.dtype, device=v.runtime)
+    if v.size:
+        diagonal(found, k).copy_from(v)
+    return found
+
+
+def diagflat(v: Array, k: int = 0) -> Array:
+    """Returns the matrix with the flattened array on its k-th diagonal."""
+    return diag(ravel(v), k)
+
+
+def fill_diagonal(a: Array, val: Any, wrap: bool = False) -> None:
+    """Writes a value, or values, to the main diagonal; `wrap` is refused.
+
+    Raises:
+        ValueError: the array has fewer than two axes, or more, of several lengths.
+    """
+    if wrap or a.ndim < 2 or (a.ndim > 2 and len(set(a.shape)) > 1):
+        raise ValueError(f"fill_diagonal takes a matrix, or axes of one length, and no wrap; got the shape {a.shape}")
+    n = min(a.shape)
+    a[(_indices_on(a.runtime, np.arange(n)),) * a.ndim] = val
+
+
+def tri(N: int, M: int | None = None, k: int = 0, dtype: npt.DTypeLike | None = None, *, device: Any = None) -> Array:  # noqa: N803
+    """Returns a matrix with ones at and below the k-th diagonal."""
+    found = np.dtype(dtype) if dtype is not None else default_float()
+    return on(device).array(np.tri(N, M, k, dtype=found))
+
+
+def indices(
+    dimensions: Sequence[int], dtype: npt.DTypeLike | None = None, sparse: bool = False, *, device: Any = None
+) -> Any:
+    """Returns the indices of the elements of a shape: along each axis, stacked, or open for `sparse`."""
+    runtime = on(device)
+    of_dtype: Any = np.dtype(dtype) if dtype is not None else default_int(runtime)
+    found: Any = np.indices(dimensions, of_dtype, sparse)  # type: ignore[call-overload]
+    return tuple([runtime.array(each) for each in found]) if sparse else runtime.array(found)
+
+
+def _on_default(name: str) -> Callable[..., Any]:
+    """Returns NumPy's function that makes tuples of indices, with a device for them."""
+    make = getattr(np, name)
+
+    def function(*args: Any, device: Any = None, **named: Any) -> tuple[Array, ...]:
+        runtime = on(device)
+        return tuple([_indices_on(runtime, each) for each in make(*args, **named)])
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"Returns the arrays of indices that `numpy.{name}` returns, on a device."
+    return function
+
+
+diag_indices, tril_indices, triu_indices = map(_on_default, ("diag_indices", "tril_indices", "triu_indices"))
+
+
+def diag_indices_from(arr: Array) -> tuple[Array, ...]:
+    """Returns the indices of the main diagonal of an array whose axes have one length."""
+    if arr.ndim < 2 or len(set(arr.shape)) > 1:
+        raise ValueError(f"a diagonal of indices takes two axes or more, of one length; got the shape {arr.shape}")
+    found: tuple[Array, ...] = diag_indices(arr.shape[0], arr.ndim, device=arr.runtime)
+    return found
+
+
+def tril_indices_from(arr: Array, k: int = 0) -> tuple[Array, ...]:
+    """Returns the indices of the lower triangle of a matrix."""
+    found: tuple[Array, ...] = tril_indices(arr.shape[-2], k, arr.shape[-1], device=arr.runtime)
+    return found
+
+
+def triu_indices_from(arr: Array, k: int = 0) -> tuple[Array, ...]:
+    """Returns the indices of the upper triangle of a matrix."""
+    found: tuple[Array, ...] = triu_indices(arr.shape[-2], k, arr.shape[-1], device=arr.runtime)
+    return found
+
+
+def ix_(*args: Array) -> tuple[Array, ...]:
+    """Returns vectors along axes of their own, which index the grid of their elements."""
+    given = [selection.flatnonzero(each) if each.dtype == BOOL else each for each in args]
+    shapes = [tuple([-1 if at == k else 1 for at in range(len(given))]) for k in range(len(given))]
+    return tuple([reshape(each, shape) for each, shape in zip(given, shapes, strict=True)])
+
+
+def ravel_multi_index(multi_index: Sequence[Any], dims: Sequence[int], mode: str = "raise", order: str = "C") -> Array:
+    """Returns indices along each axis as indices of the flattened array.
+
+    Args:
+        mode: "raise" for an error if an index is out of range, which waits; "wrap" or "clip".
+
+    Raises:
+        ValueError: an index is out of range, or their number is not that of `dims`; or the order is not "C".
+    """
+    parts = list(multi_index)
+    if len(parts) != len(dims) or order != "C" or mode not in ("raise", "wrap", "clip"):
+        raise ValueError(
+            f"an index per axis of {tuple(dims)}, in order 'C', and the mode raise, wrap or clip; got others"
+        )
+    total: Any = None
+    for part, n in zip(parts, dims, strict=True):
+        if mode == "wrap":
+            part = apply("remainder", part, n)
+        elif mode == "clip":
+            part = apply("minimum", apply("maximum", part, 0), n - 1)
+        elif _is_any(apply("logical_or", apply("less", part, 0), apply("greater_equal", part, n))):
+            raise ValueError(f"an index is out of range of the lengths {tuple(dims)}")
+        total = part if total is None else apply("add", apply("multiply", total, n), part)
+    return astype(total, default_int(total.runtime))
+
+
+def _is_any(x: Array) -> bool:
+    return bool(selection.count_nonzero(x)) if x.size else False
+
+
+def unravel_index(indices: Array, shape: int | Sequence[int], order: str = "C") -> tuple[Array, ...]:
+    """Returns indices of a flattened array as indices along each axis; waits to see that they are in range.
+
+    Raises:
+        ValueError: one is not, or the order is not "C".
+    """
+    lengths = (shape,) if isinstance(shape, int) else tuple(shape)
+    if order != "C":
+        raise ValueError(f"the order is 'C'; got {order!r}")
+    n = int(np.prod(lengths, dtype=np.int64))
+    if _is_any(apply("logical_or", apply("less", indices, 0), apply("greater_equal", indices, n))):
+        raise ValueError(f"an index is out of range of an array of shape {lengths}, which has {n} elements")
+    found = []
+    for length in reversed(lengths):
+        found.append(astype(apply("remainder", indices, length), default_int(indices.runtime)))
+        indices = apply("floor_divide", indices, length)
+    return tuple(reversed(found))
+
+
+def flatnonzero(a: Array) -> Array:
+    """Returns the indices of elements other than 0 in the flattened array; waits for their number."""
+    return selection.flatnonzero(a)
+
+
+def compress(condition: Any, a: Array, axis: int | None = None, out: Array | None = None) -> Array:
+    """Returns the slices along an axis for which a condition is true; waits for their number."""
+    found = selection.compress(asarray(condition, device=a.runtime), a, axis)
+    if out is None:
+        return found
+    out[...] = found
+    return out
+
+
+def extract(condition: Any, arr: Array) -> Array:
+    """Returns the elements of the flattened array for which a flattened condition is true; waits for their number."""
+    return selection.compress(ravel(asarray(condition, device=arr.runtime)), ravel(arr))
+
+
+def place(arr: Array, mask: Array, vals: Any) -> None:
+    """Writes values, repeated as needed, one after the other to the elements where a mask is true."""
+    scatter.put(arr, selection.flatnonzero(mask), ravel(asarray(vals, arr.dtype, device=arr.runtime)))
+
+
+def putmask(a: Array, mask: Array, values: Any) -> None:
+    """Writes the value with the same index to each element where a mask is true; values are repeated as needed."""
+    given = ravel(asarray(values, a.dtype, device=a.runtime))
+    at = selection.flatnonzero(mask)
+    if at.size:
+        scatter.put(a, at, gather.take(given, at, None, "wrap"))
+
+
+def put(a: Array, ind: Any, v: Any, mode: str = "raise") -> None:
+    """Writes values, repeated as needed, to the elements at indices of the flattened array."""
+    at = ind if type(ind) is Array else _indices_on(a.runtime, ind)
+    scatter.put(a, ravel(at), ravel(asarray(v, a.dtype, device=a.runtime)), mode)
+
+
+def put_along_axis(arr: Array, indices: Array, values: Any, axis: int | None) -> None:
+    """Writes values to the elements at indices along an axis, one index per line."""
+    if axis is None:
+        arr, axis = arr.reshape(-1), 0
+    _put_along_axis(arr, indices, asarray(values, arr.dtype, device=arr.runtime), axis)
+
+
+def choose(a: Array, choices: Any, out: Array | None = None, mode: str = "raise") -> Array:
+    """Returns for each index the element of the array with this number; shapes broadcast.
+
+    Args:
+        mode: "raise" for an error if an index is out of range, which waits; "wrap" or "clip".
+
+    Raises:
+        ValueError: an index is out of range.
+    """
+    given = [each if type(each) is Array else asarray(each, device=a.runtime) for each in choices]
+    n = len(given)
+    if mode == "wrap":
+        a = apply("remainder", a, n)
+    elif mode == "raise" and _is_any(apply("logical_or", apply("less", a, 0), apply("greater_equal", a, n))):
+        raise ValueError(f"choose takes indices of {n} arrays, 0 to {n - 1}; got another")
+    dtype = common(a.runtime, [each.dtype for each in given])
+    found = astype(given[0].broadcast_to(broadcast_arrays(a, *given)[0].shape), dtype)
+    for k, each in enumerate(given[1:], 1):
+        found = where(apply("greater_equal", a, k), each, found)
+    if out is None:
+        return found
+    out[...] = found
+    return out
+
+
+def select(condlist: Sequence[Array], choicelist: Sequence[Any], default: Any = 0) -> Array:
+    """Returns the element of the first choice whose condition is true, else the default."""
+    if len(condlist) != len(choicelist) or not condlist:
+        raise ValueError(f"select takes a choice per condition; got {len(condlist)} and {len(choicelist)}")
+    kinds = [kind_of(each) for each in (*choicelist, default)]
+    found: Any = default
+    for condition, choice in zip(reversed(condlist), reversed(choicelist), strict=True):
+        found = where(condition, choice, found)
+    return astype(found, common(found.runtime, kinds)) if any(isinstance(each, np.dtype) for each in kinds) else found
+
+
+def piecewise(x: Array, condlist: Any, funclist: Sequence[Any], *args: Any, **named: Any) -> Array:
+    """Returns the value of the last function whose condition is true, else that of a further one, else 0.
+
+    Args:
+        condlist: bool arrays of the shape of `x`.
+        funclist: numbers, or functions, which get all of `x`.
+        args, named: are passed to the functions.
+    """
+    conditions = list(condlist) if isinstance(condlist, (list, tuple)) else [condlist]
+    functions = list(funclist)
+    if len(functions) not in (len(conditions), len(conditions) + 1):
+        raise ValueError(f"piecewise takes {len(conditions)} functions, or one more; got {len(functions)}")
+    if len(functions) == len(conditions):
+        found = runtime_of(x).full(x.shape, x.dtype.type(0), x.dtype)
+    else:
+        found = astype(_value(functions[-1], x, args, named).broadcast_to(x.shape), x.dtype)
+    for condition, function in zip(conditions, functions, strict=False):
+        found = where(condition, astype(_value(function, x, args, named), x.dtype), found)
+    return found
+
+
+def _value(function: Any, x: Array, args: Any, named: Any) -> Array:
+    value = function(x, *args, **named) if callable(function) else function
+    return value if type(value) is Array else asarray(np.asarray(value, x.dtype), device=x.runtime)
+
+
+def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Array, *args: Any, **named: Any) -> Array:
+    """Returns the results of a function for each line along an axis; its results replace the axis.
+
+    The function is called once per line, with a device array. Functions that take `axis` need far fewer launches.
+    """
+    (at,) = axes_of("apply_along_axis", arr.ndim, axis)
+    moved = moveaxis(arr, at, -1)
+    lengths = moved.shape[:-1]
+    if 0 in lengths:
+        raise ValueError(f"apply_along_axis needs a line; the array has shape {arr.shape}")
+    results = [func1d(moved[place], *args, **named) for place in np.ndindex(*lengths)]
+    found = [each if type(each) is Array else asarray(each, device=arr.runtime) for each in results]
+    joined = stack(found).reshape((*lengths, *found[0].shape))
+    order = tuple(range(len(lengths)))
+    inner = tuple(range(len(lengths), joined.ndim))
+    return joined.transpose((*order[:at], *inner, *order[at:])) if joined.ndim else joined

@@ -1,0 +1,100 @@
+"""Polynomials as coefficients, that of the highest power first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from vkcompute.arrays.calculus import convolve
+from vkcompute.arrays.creation import asarray, zeros
+from vkcompute.arrays.manipulation import concat, ravel, stack
+from vkcompute.arrays.ufunc import apply
+from vkcompute.runtime.memory.array import Array
+from vkcompute.runtime.runtime import runtime_of
+
+
+def vander(x: Array, N: int | None = None, increasing: bool = False) -> Array:  # noqa: N803
+    """Returns the powers of each element of a vector, one row each, the highest first unless `increasing`."""
+    if x.ndim != 1:
+        raise ValueError(f"vander takes a vector; got {x.ndim} axes")
+    n = x.size if N is None else N
+    powers = [runtime_of(x).full(x.shape, x.dtype.type(1), x.dtype)]
+    for _ in range(n - 1):
+        powers.append(apply("multiply", powers[-1], x))
+    if not n:
+        return zeros((x.size, 0), x.dtype, device=x.runtime)
+    return stack(powers if increasing else powers[::-1], 1)
+
+
+def polyval(p: Any, x: Any) -> Array:
+    """Returns the values of a polynomial, by Horner's rule, in one launch for up to some 20 coefficients.
+
+    Args:
+        p: coefficients: numbers, a NumPy array, or a device array.
+        x: an array, or a number if `p` is an array.
+    """
+    coefficients = [p[k] for k in range(p.size)] if type(p) is Array else list(p)
+    if type(x) is not Array:
+        x = asarray(x, coefficients[0].dtype, device=coefficients[0].runtime)
+    found: Any = apply("multiply", x, 0)
+    for each in coefficients:
+        found = apply("add", apply("multiply", found, x), each)
+    return found  # type: ignore[no-any-return]
+
+
+def polyfit(x: Array, y: Array, deg: int, rcond: float | None = None, full: bool = False, w: Any = None) -> Any:
+    """Returns the coefficients of the polynomial that fits points best, by least squares.
+
+    It is computed on the host, in float64, by LAPACK: the points are downloaded.
+
+    Args:
+        x, y, deg, rcond, full, w: as of `numpy.polyfit`; with `full`, the further results are NumPy's.
+    """
+    weights = np.asarray(w) if w is not None else None
+    fit: Any = np.polyfit
+    host = fit(x.numpy().astype(np.float64), y.numpy().astype(np.float64), deg, rcond, full, weights)
+    dtype = y.dtype if y.dtype.kind == "f" else None
+    found = asarray((host[0] if full else host).astype(dtype or np.float32), device=x.runtime)
+    return (found, *host[1:]) if full else found
+
+
+def polyadd(a1: Array, a2: Array) -> Array:
+    """Returns the sum of two polynomials."""
+    n = max(a1.size, a2.size)
+    return apply("add", *[_longer(ravel(each), n) for each in (a1, a2)])
+
+
+def polysub(a1: Array, a2: Array) -> Array:
+    """Returns the difference of two polynomials."""
+    n = max(a1.size, a2.size)
+    return apply("subtract", *[_longer(ravel(each), n) for each in (a1, a2)])
+
+
+def _longer(p: Array, n: int) -> Array:
+    return concat([zeros(n - p.size, p.dtype, device=p.runtime), p]) if p.size < n else p
+
+
+def polymul(a1: Array, a2: Array) -> Array:
+    """Returns the product of two polynomials."""
+    return convolve(a1, a2)
+
+
+def polyder(p: Array, m: int = 1) -> Array:
+    """Returns the m-th derivative of a polynomial."""
+    for _ in range(m):
+        n = p.size
+        if n < 2:
+            return p[:0]
+        powers = asarray(np.arange(n - 1, 0, -1).astype(p.dtype), device=p.runtime)
+        p = apply("multiply", p[:-1], powers)
+    return p
+
+
+def polyint(p: Array, m: int = 1) -> Array:
+    """Returns the m-th integral of a polynomial, whose constants are 0."""
+    for _ in range(m):
+        powers = asarray(np.arange(p.size, 0, -1, dtype=np.float32), device=p.runtime)
+        found = apply("divide", p, powers)
+        p = concat([found, zeros(1, found.dtype, device=p.runtime)])
+    return p

@@ -1,0 +1,68 @@
+"""Sequences of numbers: logarithmic scales, windows, and arrays from other objects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from vkcompute.arrays.creation import on
+from vkcompute.arrays.promotion import default_float
+from vkcompute.runtime.memory.array import Array
+
+
+def _dtype(dtype: npt.DTypeLike | None) -> np.dtype[Any]:
+    return np.dtype(dtype) if dtype is not None else default_float()
+
+
+def logspace(
+    start: float, stop: float, num: int = 50, endpoint: bool = True, base: float = 10.0,
+    dtype: npt.DTypeLike | None = None, *, device: Any = None,
+) -> Array:  # fmt: skip
+    """Returns `num` numbers evenly spaced on a logarithmic scale, from base**start to base**stop."""
+    return on(device).array(np.logspace(start, stop, num, endpoint, base).astype(_dtype(dtype)))
+
+
+def geomspace(
+    start: float, stop: float, num: int = 50, endpoint: bool = True, dtype: npt.DTypeLike | None = None, *,
+    device: Any = None,
+) -> Array:  # fmt: skip
+    """Returns `num` numbers evenly spaced on a logarithmic scale, from `start` to `stop`."""
+    return on(device).array(np.geomspace(start, stop, num, endpoint).astype(_dtype(dtype)))
+
+
+def _window(name: str) -> Callable[..., Array]:
+    make = getattr(np, name)
+
+    def function(*args: Any, device: Any = None) -> Array:
+        return on(device).array(make(*args).astype(default_float()))
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"Returns the window of `numpy.{name}` in the default float."
+    return function
+
+
+bartlett, blackman, hamming, hanning, kaiser = map(_window, ("bartlett", "blackman", "hamming", "hanning", "kaiser"))
+
+
+def frombuffer(
+    buffer: Any, dtype: npt.DTypeLike = np.float32, count: int = -1, offset: int = 0, *, device: Any = None
+) -> Array:
+    """Returns a copy of the bytes of an object as an array of one axis."""
+    return on(device).array(np.frombuffer(buffer, dtype, count, offset))
+
+
+def fromiter(iter: Iterable[Any], dtype: npt.DTypeLike, count: int = -1, *, device: Any = None) -> Array:
+    """Returns the numbers of an iterable as an array of one axis."""
+    return on(device).array(np.fromiter(iter, dtype, count))
+
+
+def fromfunction(
+    function: Callable[..., Any], shape: tuple[int, ...], *, dtype: npt.DTypeLike | None = None, device: Any = None,
+    **named: Any,
+) -> Any:  # fmt: skip
+    """Returns the value of a function of device arrays: the index of each element along each axis of a shape."""
+    runtime = on(device)
+    return function(*[runtime.array(each) for each in np.indices(shape, _dtype(dtype))], **named)

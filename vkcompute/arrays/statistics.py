@@ -1,0 +1,305 @@
+"""Order statistics, averages and correlations."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from vkcompute.arrays import gather, reductions, sorting
+from vkcompute.arrays.manipulation import concat, reshape
+from vkcompute.arrays.nans import numbers_along
+from vkcompute.arrays.products import diagonal, matmul
+from vkcompute.arrays.promotion import floating
+from vkcompute.arrays.reductions import Axis, axes_of
+from vkcompute.arrays.ufunc import apply, assign, astype, where
+from vkcompute.runtime.memory.array import Array
+from vkcompute.runtime.runtime import runtime_of
+
+_OFFSETS = {
+    "inverted_cdf": None, "averaged_inverted_cdf": None, "closest_observation": None,
+    "interpolated_inverted_cdf": (0.0, 1.0), "hazen": (0.5, 0.5), "weibull": (0.0, 0.0), "linear": (1.0, 1.0),
+    "median_unbiased": (1 / 3, 1 / 3), "normal_unbiased": (3 / 8, 3 / 8), "lower": (1.0, 1.0), "higher": (1.0, 1.0),
+    "midpoint": (1.0, 1.0), "nearest": (1.0, 1.0),
+}  # fmt: skip
+"""Method of a quantile -> alpha and beta (R. J. Hyndman, Y. Fan, Sample Quantiles in Statistical Packages, 1996)."""
+
+
+def _lines(name: str, x: Array, axis: Axis) -> tuple[Array, tuple[int, ...]]:
+    """Returns sorted floats with the given axes as one, the last; and the shape of a result that keeps the axes."""
+    axes = axes_of(name, x.ndim, axis)
+    others = [at for at in range(x.ndim) if at not in axes]
+    kept = tuple([1 if at in axes else n for at, n in enumerate(x.shape)])
+    n = math.prod([x.shape[at] for at in axes])
+    moved = x.transpose((*others, *axes)) if x.ndim else x
+    line = reshape(moved, (*[x.shape[at] for at in others], n))
+    if not n:
+        raise ValueError(f"{name} of no elements; the array has shape {x.shape}")
+    return sorting.sort(astype(line, floating(x.dtype)), -1), kept
+
+
+def _element(line: Array, at: int) -> Array:
+    return line[..., at]
+
+
+def _positions(method: str, q: float, n: int) -> tuple[int, int, float]:
+    """Returns the two elements of n sorted ones between which a quantile is, and how far from the first it is."""
+    if method in ("inverted_cdf", "averaged_inverted_cdf"):
+        at = n * q - 1
+        low, share = math.floor(at), at - math.floor(at)
+        weight = 1.0 if share > 0 else 0.5 if method == "averaged_inverted_cdf" else 0.0
+    elif method == "closest_observation":
+        at = n * q - 1 - 0.5
+        low, share = math.floor(at), at - math.floor(at)
+        weight = 0.0 if share == 0 and low % 2 == 1 else 1.0
+    else:
+        alpha, beta = _OFFSETS[method] or (1.0, 1.0)
+        at = n * q + (alpha + q * (1 - alpha - beta)) - 1
+        low, share = math.floor(at), at - math.floor(at)
+        if method == "nearest":
+            nearest = int(np.rint(at))
+            return _limited(nearest, n), _limited(nearest, n), 0.0
+        weight = {"lower": 0.0, "higher": float(share > 0), "midpoint": 0.5 * (share > 0)}.get(method, share)
+    return _limited(low, n), _limited(low + 1, n), weight
+
+
+def _limited(at: int, n: int) -> int:
+    return min(max(at, 0), n - 1)
+
+
+def _between(low: Array, high: Array, weight: Any) -> Array:
+    """Returns low + weight * (high - low), from the nearer side; equal infinities stay."""
+    step = apply("subtract", high, low)
+    if type(weight) is Array:
+        found = where(
+            apply("less", weight, 0.5),
+            apply("add", low, apply("multiply", step, weight)),
+            apply("subtract", high, apply("multiply", step, apply("subtract", 1, weight))),
+        )
+        return where(apply("equal", weight, 0), low, where(apply("equal", low, high), low, found))
+    if weight < 0.5:
+        found = apply("add", low, apply("multiply", step, weight))
+    else:
+        found = apply("subtract", high, apply("multiply", step, 1 - weight))
+    return where(apply("equal", low, high), low, found)
+
+
+def _one_quantile(line: Array, q: float, method: str) -> Array:
+    low, high, weight = _positions(method, q, line.shape[-1])
+    if weight in (0.0, 1.0) or low == high:
+        found = _element(line, high if weight == 1.0 else low)
+    else:
+        found = _between(_element(line, low), _element(line, high), weight)
+    last = _element(line, -1)
+    return where(apply("isnan", last), last, found)
+
+
+def _one_nan_quantile(line: Array, q: float, method: str) -> Array:
+    """Returns a quantile of the elements of each line that are not NaN; they are sorted last."""
+    if method != "linear":
+        raise ValueError(f"quantiles without NaN are linear; got the method {method!r}; leave the NaN out yourself")
+    dtype = line.dtype if line.dtype.itemsize >= 4 else np.dtype(np.float32)
+    count = numbers_along(line, -1, dtype, True)
+    at = apply("maximum", apply("multiply", apply("subtract", count, 1), q), 0)
+    low = apply("floor", at)
+    high = apply("ceil", at)
+    values = [gather.take_along_axis(line, astype(each, np.int32), -1) for each in (low, high)]
+    found = _between(values[0], values[1], astype(apply("subtract", at, low), line.dtype))
+    return astype(found, line.dtype)[..., 0]
+
+
+def _quantiles(
+    name: str, x: Array, q: Any, axis: Axis, out: Array | None, method: str, keepdims: bool, *, without_nan: bool
+) -> Array:
+    if method not in _OFFSETS:
+        raise ValueError(f"{name}: the method is one of {', '.join(_OFFSETS)}; got {method!r}")
+    asked = q.numpy() if type(q) is Array else np.asarray(q, np.float64)
+    if asked.size and not (asked.min() >= 0 and asked.max() <= 1):
+        limits = "0 to 100" if "percentile" in name else "0 to 1"
+        raise ValueError(f"{name} takes q from {limits}; got {q!r}")
+    line, kept = _lines(name, x, axis)
+    one = _one_nan_quantile if without_nan else _one_quantile
+    found = [one(line, float(each), method) for each in asked.reshape(-1)]
+    if keepdims:
+        found = [reshape(each, kept) for each in found]
+    if asked.ndim and found:
+        joined = concat([reshape(each, (1, *each.shape)) for each in found])
+        result = reshape(joined, (*asked.shape, *found[0].shape))
+    else:
+        result = found[0] if found else astype(line[..., :0], line.dtype)
+    return result if out is None else assign(out, result)
+
+
+def quantile(
+    x: Array, q: Any, axis: Axis = None, out: Array | None = None, overwrite_input: bool = False,
+    method: str = "linear", keepdims: bool = False,
+) -> Array:  # fmt: skip
+    """Returns quantiles along axes, by all of NumPy's methods; NaN where there is a NaN.
+
+    Args:
+        q: a number from 0 to 1, or several, which are the first axes of the result.
+        overwrite_input: has no effect.
+    """
+    return _quantiles("quantile", x, q, axis, out, method, keepdims, without_nan=False)
+
+
+def percentile(
+    x: Array, q: Any, axis: Axis = None, out: Array | None = None, overwrite_input: bool = False,
+    method: str = "linear", keepdims: bool = False,
+) -> Array:  # fmt: skip
+    """Returns percentiles along axes: quantiles, with q from 0 to 100."""
+    return _quantiles("percentile", x, _hundredth(q), axis, out, method, keepdims, without_nan=False)
+
+
+def nanquantile(
+    x: Array, q: Any, axis: Axis = None, out: Array | None = None, overwrite_input: bool = False,
+    method: str = "linear", keepdims: bool = False,
+) -> Array:  # fmt: skip
+    """Returns quantiles along axes of the elements that are not NaN; the method is linear."""
+    return _quantiles("nanquantile", x, q, axis, out, method, keepdims, without_nan=True)
+
+
+def nanpercentile(
+    x: Array, q: Any, axis: Axis = None, out: Array | None = None, overwrite_input: bool = False,
+    method: str = "linear", keepdims: bool = False,
+) -> Array:  # fmt: skip
+    """Returns percentiles along axes of the elements that are not NaN; the method is linear."""
+    return _quantiles("nanpercentile", x, _hundredth(q), axis, out, method, keepdims, without_nan=True)
+
+
+def _hundredth(q: Any) -> Any:
+    return np.asarray(q.numpy() if type(q) is Array else q, np.float64) / 100
+
+
+def median(
+    x: Array, axis: Axis = None, out: Array | None = None, overwrite_input: bool = False, keepdims: bool = False
+) -> Array:
+    """Returns the middle element along axes, or the mean of the middle two; NaN where there is a NaN, or no element."""
+    return _median("median", x, axis, out, keepdims, without_nan=False)
+
+
+def nanmedian(
+    x: Array, axis: Axis = None, out: Array | None = None, overwrite_input: bool = False, keepdims: bool = False
+) -> Array:
+    """Returns the median along axes of the elements that are not NaN; NaN if all are."""
+    return _median("nanmedian", x, axis, out, keepdims, without_nan=True)
+
+
+def _median(name: str, x: Array, axis: Axis, out: Array | None, keepdims: bool, *, without_nan: bool) -> Array:
+    axes = axes_of(name, x.ndim, axis)
+    if 0 in [x.shape[at] for at in axes]:
+        found = reductions.mean(x, axes, keepdims=keepdims)
+    else:
+        line, kept = _lines(name, x, axes)
+        found = _middle_of_numbers(line) if without_nan else _middle(line)
+        found = reshape(found, kept) if keepdims else found
+    return found if out is None else assign(out, found)
+
+
+def _middle(line: Array) -> Array:
+    n = line.shape[-1]
+    found, last = _half_way(_element(line, (n - 1) // 2), _element(line, n // 2)), _element(line, -1)
+    return where(apply("isnan", last), last, found)
+
+
+def _middle_of_numbers(line: Array) -> Array:
+    count = numbers_along(line, -1, np.dtype(np.int32), True)
+    places = apply("floor_divide", apply("maximum", apply("subtract", count, 1), 0), 2), apply("floor_divide", count, 2)
+    last = np.int32(line.shape[-1] - 1)
+    one, other = (gather.take_along_axis(line, apply("minimum", each, last), -1) for each in places)
+    return _half_way(one, other)[..., 0]
+
+
+def _half_way(one: Array, other: Array) -> Array:
+    """Returns the mean of two elements, which does not overflow; equal infinities stay."""
+    wide = astype(one, np.float32) if one.dtype == np.float16 else one
+    found = apply("add", apply("multiply", wide, 0.5), apply("multiply", other, other.dtype.type(0.5)))
+    return where(apply("equal", one, other), one, astype(found, one.dtype))
+
+
+def average(
+    x: Array, axis: Axis = None, weights: Array | None = None, returned: bool = False, *, keepdims: bool = False
+) -> Any:
+    """Returns the mean along axes, weighted if there are weights.
+
+    Args:
+        weights: of the shape of `x`, or of its axis.
+        returned: True to return the sum of the weights, too.
+
+    Raises:
+        ValueError: the weights have another shape.
+    """
+    if weights is None:
+        mean = reductions.mean(x, axis, keepdims=keepdims)
+        if not returned:
+            return mean
+        axes = axes_of("average", x.ndim, axis)
+        total = runtime_of(x).full(mean.shape, mean.dtype.type(math.prod([x.shape[at] for at in axes])), mean.dtype)
+        return mean, total
+    if weights.shape != x.shape:
+        axes = axes_of("average", x.ndim, axis)
+        if axis is None or weights.shape != tuple([x.shape[at] for at in axes]):
+            raise ValueError(f"weights have the shape {x.shape}, or that of the axis; got {weights.shape}")
+        order = np.argsort(axes)
+        lengths = tuple([n if at in axes else 1 for at, n in enumerate(x.shape)])
+        weights = reshape(weights.transpose(tuple(map(int, order))), lengths).broadcast_to(x.shape)
+    dtype = floating(np.promote_types(x.dtype, weights.dtype))
+    one, other = astype(x, dtype), astype(weights, dtype)
+    total = reductions.sum(other, axis, keepdims=keepdims)
+    found = apply("divide", reductions.sum(apply("multiply", one, other), axis, keepdims=keepdims), total)
+    return (found, total) if returned else found
+
+
+def cov(
+    m: Array, y: Array | None = None, rowvar: bool = True, bias: bool = False, ddof: int | None = None,
+    fweights: Array | None = None, aweights: Array | None = None, *, dtype: npt.DTypeLike | None = None,
+) -> Array:  # fmt: skip
+    """Returns the covariances of variables, one per row.
+
+    Args:
+        y: further variables.
+        rowvar: False if variables are columns.
+        bias: True to divide by the number of observations, not by one less.
+        ddof: the number that is subtracted from that of the observations.
+        fweights, aweights: how often an observation counts; its importance.
+    """
+    common = m.dtype if y is None else np.promote_types(m.dtype, y.dtype)
+    found = np.dtype(dtype) if dtype is not None else floating(common)
+    x = _variables(m, found, rowvar)
+    if y is not None:
+        x = concat([x, _variables(y, found, rowvar)])
+    ddof = (0 if bias else 1) if ddof is None else ddof
+    weights = [astype(each, found) for each in (fweights, aweights) if each is not None]
+    weight = apply("multiply", *weights) if len(weights) == 2 else weights[0] if weights else None
+    mean = average(x, 1, weight.broadcast_to(x.shape) if weight is not None else None, keepdims=True)
+    n: Any = found.type(x.shape[1] - ddof)
+    centred = apply("subtract", x, mean)
+    scaled = centred
+    if weight is not None:
+        total = reductions.sum(weight)
+        n = apply("subtract", total, ddof)
+        if aweights is not None and ddof:
+            squares = reductions.sum(apply("multiply", weight, astype(aweights, found)))
+            n = apply("subtract", total, apply("divide", apply("multiply", squares, ddof), total))
+        scaled = apply("multiply", centred, weight)
+    product = apply("divide", matmul(scaled, centred.T), n)
+    return product.reshape(()) if product.size == 1 else product
+
+
+def _variables(m: Array, dtype: np.dtype[Any], rowvar: bool) -> Array:
+    if m.ndim > 2:
+        raise ValueError(f"cov takes a vector, or a matrix with a variable per row; got {m.ndim} axes")
+    x = astype(m, dtype)
+    return reshape(x, (1, x.size)) if x.ndim < 2 else x if rowvar or x.shape[0] == 1 else x.T
+
+
+def corrcoef(x: Array, y: Array | None = None, rowvar: bool = True, *, dtype: npt.DTypeLike | None = None) -> Array:
+    """Returns the correlations of variables, one per row, between -1 and 1."""
+    found = cov(x, y, rowvar, dtype=dtype)
+    if not found.ndim:
+        return apply("divide", found, found)
+    scale = apply("sqrt", diagonal(found))
+    found = apply("divide", apply("divide", found, reshape(scale, (scale.size, 1))), scale)
+    return apply("minimum", apply("maximum", found, -1), 1)
