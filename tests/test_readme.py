@@ -86,6 +86,20 @@ def test_the_page_for_those_who_come_from_kompute(clean_handles: None) -> None:
     names.clear()
 
 
+def test_the_page_on_arrays() -> None:
+    names: dict[str, Any] = {"__name__": "arrays.md"}
+    assert run_blocks(ROOT / "docs/arrays.md", names) == 4
+    names.clear()
+
+
+@pytest.mark.pure
+def test_the_table_of_numpys_functions_is_current() -> None:
+    """NumPy's later versions have more functions, and 1.x other ones: the table is that of the newest."""
+    np2 = pytest.importorskip("numpy", "2.3")
+    done = subprocess.run([sys.executable, ROOT / "scripts/numpy_table.py"], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() in (ROOT / "docs/arrays.md").read_text(encoding="utf-8"), np2.__version__
+
+
 @pytest.mark.pure
 def test_every_statement_on_the_language_of_kernels_has_an_example() -> None:
     """Each example follows at most three sentences of at most 30 words; a table may add a paragraph."""
@@ -102,7 +116,8 @@ def test_every_statement_on_the_language_of_kernels_has_an_example() -> None:
 @pytest.mark.pure
 def test_pages_without_samples_to_run_have_none() -> None:
     with_samples = {path.name for path in (ROOT / "docs").glob("*.md") if "```python" in path.read_text("utf-8")}
-    assert with_samples == {"scheduling.md", "kernels.md", "kompute.md", "blocks.md", "linalg.md"}
+    own = {"arrays.md", "blocks.md", "kernels.md", "kompute.md", "linalg.md", "scheduling.md"}
+    assert with_samples == own
 
 
 CONTRIBUTOR_PAGES = ("CONTRIBUTING.md", "docs/architecture.md", "docs/changing.md")

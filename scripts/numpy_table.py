@@ -1,0 +1,36 @@
+"""Prints the table of NumPy's functions in docs/arrays.md: `python scripts/numpy_table.py`."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+import numpy as np
+
+import vkcompute.numpy as vnp
+
+START, END = "<!-- table: scripts/numpy_table.py -->", "<!-- end of the table -->"
+ON_HOST = {"polyfit", "load", "loadtxt", "save", "savetxt", "savez", "savez_compressed"}
+"""Functions that compute with a copy on the host, or read and write files."""
+
+
+def functions() -> list[str]:
+    """Returns the names of NumPy's functions."""
+    names = [name for name in np.__all__ if callable(getattr(np, name)) and not isinstance(getattr(np, name), type)]
+    return sorted(name for name in names if not isinstance(getattr(np, name), ModuleType))
+
+
+def table() -> str:
+    """Returns the table: the functions that are here, those that use the host, and those that are not here."""
+    names = functions()
+    here = [name for name in names if name in vars(vnp)]
+    rows = {
+        "on the device": [name for name in here if name not in ON_HOST],
+        "on the host: data is downloaded, or read from a file": [name for name in here if name in ON_HOST],
+        "not here: an error names the remedy": [name for name in names if name not in here],
+    }
+    lines = [f"| {state} | {' '.join(f'`{name}`' for name in found)} |" for state, found in rows.items()]
+    return "\n".join([START, "", "| state | functions |", "|---|---|", *lines, "", END])
+
+
+if __name__ == "__main__":
+    print(table())
