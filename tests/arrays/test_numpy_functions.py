@@ -11,6 +11,7 @@ import pytest
 from drawn_arrays import dtypes_of, seeds, shapes, values, viewed
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from runtimes import lacks
 
 import vkcompute as vc
 import vkcompute.numpy as vnp
@@ -95,6 +96,13 @@ FILLED: dict[str, Case] = {
         (xp.digitize(x, np.array([-3, 0, 2], x.dtype)), xp.digitize(x, np.array([4, 1], x.dtype), True)),
     "apply_along_axis": lambda xp, x, k: xp.apply_along_axis(lambda line: line[::-1] * 2, k, x),
 }  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _bools(gpu: vc.Runtime) -> None:
+    """Skips tests on a device without arrays of bools, into which comparisons are computed."""
+    if lacks(gpu, "uint8"):
+        pytest.skip("the device has no arrays of bools")
 
 
 def same(found: Any, expected: Any, dtype: np.dtype[Any]) -> None:
