@@ -28,6 +28,7 @@ turn.
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import threading
 from collections.abc import Callable
@@ -41,7 +42,7 @@ from vkcompute.errors import VkComputeError
 
 _T = TypeVar("_T")
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-_OWN_FILES = _PACKAGE, contextlib.__file__
+_OWN_FILES = _PACKAGE, contextlib.__file__, functools.__file__  # cached_property is written in Python before 3.12
 
 
 def call_into(results: list[_T], function: Callable[..., _T], *arguments: Any) -> None:
