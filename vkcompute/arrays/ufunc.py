@@ -156,7 +156,8 @@ def apply(name: str, *operands: Any) -> Array:
 
     Raises:
         TypeError: an operand is neither an array nor a number, or the function does not take its dtype.
-        ValueError: shapes do not broadcast, or the arrays are of several runtimes.
+        ValueError: shapes do not broadcast, the arrays are of several runtimes, or a number is a negative exponent of
+            integers.
         OverflowError: a Python int does not fit the integers of the other operand.
         MissingFeature: the device lacks the dtype.
     """
@@ -247,6 +248,11 @@ def _converted(name: str, operands: Sequence[Any], types: Types) -> tuple[Any, .
         return tuple([x if type(x) is Array else np.asarray(x)[()] for x in operands])
     if name in _COMPARISONS and any(type(x) is int and not _holds(dtype, x) for x in operands):
         return None
+    if name == "power" and dtype.kind == "i" and type(operands[1]) is not Array and operands[1] < 0:
+        raise ValueError(
+            f"integers have no powers with negative exponents; got {operands[1]}; convert the array with "
+            ".astype(np.float32)"
+        )
     return tuple([x if type(x) is Array else _scalar(name, x, dtype) for x in operands])
 
 

@@ -46,7 +46,7 @@ def _binary(sign: str, of_bools: str, c: Compiler, x: Number, y: Number) -> Any:
 
 def _remainder(sign: str, c: Compiler, x: Number, y: Number) -> Any:
     """Returns an integer quotient or remainder; 0 for a division by 0, as NumPy does."""
-    found = c.binary(sign, x, y)
+    found = _call(sign, c, x, y) if sign == "fmod" else c.binary(sign, x, y)
     if x.kind.type.kind == "f":
         return found
     zero = c.builder.const(0, y.kind.type)
@@ -64,6 +64,11 @@ def _floor_divide(c: Compiler, x: Number, y: Number) -> Any:
 
 def _extreme(name: str, of_bools: str, c: Compiler, x: Number, y: Number) -> Any:
     return c.binary(of_bools, x, y) if x.kind.type is BOOL else _call(name, c, x, y)
+
+
+def _number_or(name: str, whole: str, of_bools: str, c: Compiler, x: Number, y: Number) -> Any:
+    """Returns an extreme that is no NaN if one operand is none; integers and bools have none."""
+    return _call(name, c, x, y) if x.kind.type.kind == "f" else _extreme(whole, of_bools, c, x, y)
 
 
 def _call(name: str, c: Compiler, *args: Any) -> Any:
@@ -98,7 +103,7 @@ _COMPARISONS = {
 _FUNCTIONS = (
     "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctanh", "arctan2", "cos", "cosh", "sin", "sinh", "tan",
     "tanh", "exp", "exp2", "expm1", "log", "log10", "log1p", "log2", "sqrt", "cbrt", "square", "reciprocal", "hypot",
-    "logaddexp", "logaddexp2", "copysign", "nextafter", "spacing", "heaviside", "fmax", "fmin", "fmod", "floor", "ceil",
+    "logaddexp", "logaddexp2", "copysign", "nextafter", "spacing", "heaviside", "floor", "ceil",
     "trunc", "rint", "sign", "absolute", "deg2rad", "rad2deg", "sinc", "gcd", "lcm", "ldexp", "bitwise_count",
     "left_shift", "right_shift",
 )  # fmt: skip
@@ -112,11 +117,14 @@ OPERATIONS: Mapping[str, Emit] = {
     "divide": lambda c, x, y: c.binary("/", x, y),
     "floor_divide": _floor_divide,
     "remainder": partial(_remainder, "%"),
+    "fmod": partial(_remainder, "fmod"),
     "power": lambda c, x, y: c.binary("**", x, y),
     "negative": lambda c, x: c.unary("-", x),
     "invert": lambda c, x: c.unary("not" if x.kind.type is BOOL else "~", x),
     "maximum": partial(_extreme, "maximum", "|"),
     "minimum": partial(_extreme, "minimum", "&"),
+    "fmax": partial(_number_or, "fmax", "maximum", "|"),
+    "fmin": partial(_number_or, "fmin", "minimum", "&"),
     "bitwise_and": lambda c, x, y: c.binary("&", x, y),
     "bitwise_or": lambda c, x, y: c.binary("|", x, y),
     "bitwise_xor": lambda c, x, y: c.binary("^", x, y),
