@@ -39,3 +39,52 @@ def test_negative_powers_of_integers(gpu: vc.Runtime, exponent: Any) -> None:
     with pytest.raises(ValueError, match="negative exponents"):
         x**exponent
     np.testing.assert_array_equal((x.astype(np.float32) ** int(exponent)).numpy(), np.array([1, 2]) ** float(exponent))
+
+
+def test_many_nested_reductions(gpu: vc.Runtime) -> None:
+    """They exceeded Python's stack when they were computed, also where an operand is overwritten."""
+    x = gpu.array(np.ones(4, np.float32))
+    total = x.sum()
+    for _ in range(400):
+        total = (x * 0 + total * 0.25).sum()
+    x[...] = 0
+    assert float(total) == 4
+
+
+def test_closing_a_lazy_operand(gpu: vc.Runtime) -> None:
+    x = gpu.array(np.ones(4, np.float32))
+    y = x + 1
+    z = y * 2 - y.sum()
+    y.close()
+    assert y.closed
+    assert z.tolist() == [-4] * 4
+
+
+def test_closing_after_the_runtime() -> None:
+    with vc.Runtime() as gpu:
+        x = gpu.array(np.ones(4, np.float32))
+        y = x + 1
+        z = y + 1
+    for each in (y, x, z):
+        each.close()
+
+
+def test_many_readers_of_a_lazy_array(gpu: vc.Runtime) -> None:
+    x = gpu.array(np.ones(4, np.float32)) + 1
+    for k in range(100):
+        x * k
+    assert x.expression is None or len(x.expression.readers) < 50
+    assert x.tolist() == [2] * 4
+
+
+def test_costly_operands_are_computed_once(gpu: vc.Runtime) -> None:
+    """Each reader, dropped before the next is made, computed the root again."""
+    x = vnp.sqrt(gpu.array(np.full(4, 4, np.float32)))
+    assert [float((x * k).sum()) for k in range(3)] == [0, 8, 16]
+    assert not x.is_pending
+
+
+def test_logical_functions_take_ints_of_any_size(gpu: vc.Runtime) -> None:
+    x = gpu.array(np.array([True, False]))
+    assert vnp.logical_and(x, 10**30).tolist() == [True, False]
+    assert vnp.logical_or(x, 0).tolist() == [True, False]

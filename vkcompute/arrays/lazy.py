@@ -23,6 +23,8 @@ from vkcompute.runtime.memory.context import Context
 MOST_STEPS = 48
 MOST_ARRAYS = 8
 MOST_SCALARS = 8
+MOST_DEPTH = 8  # each nested reduction takes a part of Python's stack when it is computed
+_MOST_READERS = 32
 _MOST_COST = 8  # of a step that is computed twice rather than loaded
 _ELEMENTARY = 24
 _CHEAP = {
@@ -46,11 +48,13 @@ class Lazy:
         operands: arrays and NumPy scalars.
         n_steps, n_arrays, n_scalars: of the kernel, at most.
         cost: of computing an element, compared with an addition.
+        depth: the number of reductions that are nested in it.
         readers: weak references to the lazy arrays that have the result as an operand, once per operand.
     """
 
-    __slots__ = ("cost", "dtype", "n_arrays", "n_scalars", "n_steps", "operands", "operation", "readers")
+    __slots__ = ("cost", "depth", "dtype", "n_arrays", "n_scalars", "n_steps", "operands", "operation", "readers")
     cost: int
+    depth: int
     n_arrays: int
     n_scalars: int
     n_steps: int
@@ -59,6 +63,7 @@ class Lazy:
         self.operation, self.dtype, self.operands = operation, dtype, operands
         self.readers: list[Any] = []
         n_steps, n_arrays, n_scalars, cost = 1, 0, 0, 1 if operation in _CHEAP else _ELEMENTARY
+        self.depth = 0
         for each in operands:
             if type(each) is Array:
                 expression: Any = each._expression
@@ -67,6 +72,8 @@ class Lazy:
                     n_scalars, cost = n_scalars + expression.n_scalars, cost + expression.cost
                 else:
                     n_arrays += 1
+                if expression is not None and expression.depth > self.depth:
+                    self.depth = expression.depth
             else:
                 n_scalars += 1
         self.n_steps, self.n_arrays, self.n_scalars, self.cost = n_steps, n_arrays, n_scalars, cost
@@ -100,6 +107,9 @@ def pending(array: Array, operands: Sequence[Any]) -> Array:
     for each in operands:
         if type(each) is Array:
             expression: Any = each._expression
+            if expression is not None and len(expression.readers) >= _MOST_READERS:
+                each.compute()  # else it could be computed with each of any number of readers
+                expression = None
             if expression is not None:
                 expression.readers.append(reference)
             else:
@@ -190,6 +200,6 @@ def _shared(order: Sequence[Array]) -> list[Array]:
     found = []
     for array in order[:-1]:
         expression: Any = array._expression
-        if expression.cost > _MOST_COST and sum(each() is not None for each in expression.readers) > uses[id(array)]:
+        if expression.cost > _MOST_COST and len(expression.readers) > uses[id(array)]:
             found.append(array)
     return found

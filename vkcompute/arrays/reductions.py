@@ -68,14 +68,16 @@ class LazyReduction:
         array: the array that is reduced.
         axes: the axes that are reduced; a tuple.
         dtype: the dtype in which elements are combined.
-        readers: as of `Lazy`.
+        readers, depth: as of `Lazy`.
     """
 
-    __slots__ = ("array", "axes", "dtype", "readers", "row")
+    __slots__ = ("array", "axes", "depth", "dtype", "readers", "row")
 
     def __init__(self, row: str, array: Array, axes: tuple[int, ...], dtype: np.dtype[Any]) -> None:
         self.row, self.array, self.axes, self.dtype = row, array, axes, dtype
         self.readers: list[Any] = []
+        expression: Any = array._expression
+        self.depth: int = 1 if expression is None else 1 + expression.depth
 
     def compute(self, array: Array) -> Array:
         """Computes the elements of `array`."""
@@ -108,7 +110,11 @@ def reduce(row: str, array: Array, axes: tuple[int, ...], dtype: np.dtype[Any], 
     else:
         require_dtype(array.runtime, array.dtype, row)
     shape = tuple([1 if at in axes else n for at, n in enumerate(array.shape) if keepdims or at not in axes])
-    return lazy.pending(Array.lazy(array.runtime, shape, dtype, LazyReduction(row, array, axes, dtype)), (array,))
+    expression = LazyReduction(row, array, axes, dtype)
+    if expression.depth > lazy.MOST_DEPTH:
+        array.compute()
+        expression.depth = 1
+    return lazy.pending(Array.lazy(array.runtime, shape, dtype, expression), (array,))
 
 
 def _complex(row: str, array: Array, axes: tuple[int, ...], keepdims: bool) -> Array:

@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from vkcompute.core import vk
-from vkcompute.core.buffer import Buffer
+from vkcompute.core.buffer import Buffer, compute
 from vkcompute.errors import ClosedError
 from vkcompute.runtime.memory import layout
 from vkcompute.runtime.memory.context import Context
@@ -175,7 +175,12 @@ class StridedView:
 
     def close(self) -> None:
         """Releases the memory. It is freed after its last use, once no other view holds it."""
-        if self._expression is None and self._buffer is not None and self._buffer.readers:
+        if self.runtime.closed or self.runtime.inherited:
+            pass  # its readers cannot be computed any more
+        elif self._expression is not None:
+            for each in reversed(self._expression.readers):
+                compute(each)
+        elif self._buffer is not None and self._buffer.readers:
             self._buffer.compute_readers()
         self._expression = self._buffer = None
         self.launch_key = self.span = None
