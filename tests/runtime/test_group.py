@@ -242,9 +242,12 @@ def test_arrays_that_do_not_go_together(group: vc.DeviceGroup, two_runtimes: lis
         kernel(w, w, w, 0, 1)
     with pytest.raises(ValueError, match=r"arrays of one launch are sharded alike; got \S+ and \S+ rows"):
         kernel(x, w, group.empty(10, np.int32), 0, 1)
-    with pytest.raises(ValueError, match=r"Array\(.*is not of <group of .* pass group\.array\(it\)"):
+    with pytest.raises(ValueError, match=r"an array of shape .* is not of <group of .* pass group\.array\(it\)"):
         kernel(x, two_runtimes[0].array(np.ones(1, np.int32)), out, 0, 1)
-    with vc.DeviceGroup(two_runtimes) as other, pytest.raises(ValueError, match=r"GroupArray\(.*is not of <group of "):
+    with (
+        vc.DeviceGroup(two_runtimes) as other,
+        pytest.raises(ValueError, match=r"an array of shape .* is not of <group of "),
+    ):
         kernel(x, other.replicate(np.ones(1, np.int32)), out, 0, 1)
     with pytest.raises(TypeError, match=r"takes 3 arrays \(x, w, o\); got 2"):
         kernel(x, w)

@@ -17,7 +17,7 @@ from vkcompute.jit.frontend.source import definition_of, parameters_of
 if TYPE_CHECKING:
     from vkcompute.compat.triton.launcher import BlockLauncher
     from vkcompute.jit.launching.spilling_kernel import SpillingKernel
-from vkcompute.runtime.launching.kernel import Kernel
+    from vkcompute.runtime.launching.kernel import Kernel
 
 __tracebackhide__ = hides_calls
 

@@ -154,7 +154,10 @@ class GroupKernel(Launchable):
         arrays = [each for each in args if isinstance(each, (GroupArray, Array))]
         for array in arrays:
             if isinstance(array, Array) or array.group is not self.group:
-                raise ValueError(f"{array} is not of {self.group}; pass group.array(it), or group.replicate(it)")
+                raise ValueError(
+                    f"an array of shape {array.shape} is not of {self.group}; pass group.array(it), or "
+                    "group.replicate(it)"
+                )
         found = {array.rows for array in arrays if isinstance(array, GroupArray) and array.rows is not None}
         if len(found) > 1:
             given = " and ".join("/".join(str(len(rows)) for rows in each) for each in found)

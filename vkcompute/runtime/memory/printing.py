@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from vkcompute.runtime.scheduling.placeholders import Placeholder
+
 
 def text(array: Any) -> str:
     """Returns the elements of an array as `str` of a NumPy array."""
@@ -28,8 +30,8 @@ def _without_elements(array: Any) -> str:
     """Returns the text of an array whose elements cannot be read now; "" for others."""
     if array.closed or array.runtime.closed:
         state = "closed"
-    elif array.runtime.scheduler.recording() is not None:
-        state = "in the graph that is recorded"
+    elif array.runtime.scheduler.recording() is not None or isinstance(array.buffer, Placeholder):
+        state = "in a graph"
     else:
         return ""
     return f"array(shape={array.shape}, dtype={array.dtype}, {state})"
