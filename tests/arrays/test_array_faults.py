@@ -88,3 +88,12 @@ def test_logical_functions_take_ints_of_any_size(gpu: vc.Runtime) -> None:
     x = gpu.array(np.array([True, False]))
     assert vnp.logical_and(x, 10**30).tolist() == [True, False]
     assert vnp.logical_or(x, 0).tolist() == [True, False]
+
+
+@pytest.mark.parametrize("name", ["floor_divide", "remainder", "fmod"])
+def test_divisions_of_the_least_integer(gpu: vc.Runtime, name: str) -> None:
+    """SPIR-V leaves the quotient by -1 undefined; SwiftShader's is 1."""
+    x, y = np.array([-(2**31), -(2**31), 7, -7], np.int32), np.array([-1, 1, -1, -1], np.int32)
+    with np.errstate(all="ignore"):
+        expected = getattr(np, name)(x, y)
+    np.testing.assert_array_equal(getattr(vnp, name)(gpu.array(x), gpu.array(y)).numpy(), expected)
