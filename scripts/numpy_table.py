@@ -22,7 +22,7 @@ def functions() -> list[str]:
 def table() -> str:
     """Returns the table: the functions that are here, those that use the host, and those that are not here."""
     names = functions()
-    here = [name for name in names if name in vars(vnp)]
+    here = [name for name in names if name in dir(vnp)]
     rows = {
         "on the device": [name for name in here if name not in ON_HOST],
         "on the host: data is downloaded, or read from a file": [name for name in here if name in ON_HOST],

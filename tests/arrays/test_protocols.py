@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -146,3 +148,15 @@ def test_matplotlib_plots_arrays(gpu: vc.Runtime) -> None:
     np.testing.assert_array_equal(line.get_ydata(), [0, 1, 2, 3])
     axes.scatter(x, x)
     axes.imshow(x.reshape(2, 2))
+
+
+@pytest.mark.pure
+def test_the_namespace_is_imported_on_first_use() -> None:
+    loaded = "'vulkan' in sys.modules, 'vkcompute.jit' in sys.modules"
+    code = f"import sys, vkcompute.numpy as vnp; print({loaded}, 'sin' in dir(vnp))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.split() == ["False", "False", "True"]
+    with pytest.raises(AttributeError, match=r"no apply_over_axes, which is NumPy's, and not here yet; convert with"):
+        _ = vnp.apply_over_axes
+    with pytest.raises(AttributeError, match=r"has no arnage$"):
+        _ = vnp.arnage

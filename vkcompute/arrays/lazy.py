@@ -112,7 +112,7 @@ def pending(array: Array, operands: Sequence[Any]) -> Array:
                 expression = None
             if expression is not None:
                 expression.readers.append(reference)
-            else:
+            if each._expression is None:  # also if another thread has computed it meanwhile
                 (each._buffer or each.buffer).add_reader(key, reference)
     if not fuses:
         array.compute()

@@ -1,170 +1,47 @@
-"""NumPy's interface on the device: `import vkcompute.numpy as vnp`."""
+"""NumPy's interface on the device: `import vkcompute.numpy as vnp`.
+
+Names are imported on first use, so that the import takes no time and loads no driver.
+"""
 
 from __future__ import annotations
 
-import math
-from typing import Any
+import importlib
+from typing import TYPE_CHECKING, Any
 
-import numpy as _np
+if TYPE_CHECKING:
+    from vkcompute.arrays.namespace import *  # noqa: F403
+    from vkcompute.numpy import linalg as linalg
+    from vkcompute.numpy import random as random
 
-from vkcompute.arrays import assembly as _assembly
-from vkcompute.arrays import calculus as _calculus
-from vkcompute.arrays import files as _files
-from vkcompute.arrays import histograms as _histograms
-from vkcompute.arrays import logic as _logic
-from vkcompute.arrays import nans as _nans
-from vkcompute.arrays import number_parts as _number_parts
-from vkcompute.arrays import placement as _placement
-from vkcompute.arrays import polynomials as _polynomials
-from vkcompute.arrays import reductions as _reductions
-from vkcompute.arrays import sequences as _sequences
-from vkcompute.arrays import sets as _sets
-from vkcompute.arrays import standard as _standard
-from vkcompute.arrays import statistics as _statistics
-from vkcompute.arrays.creation import arange as arange
-from vkcompute.arrays.creation import array as array
-from vkcompute.arrays.creation import asarray as asarray
-from vkcompute.arrays.creation import astype as astype
-from vkcompute.arrays.creation import copy as copy
-from vkcompute.arrays.creation import empty as empty
-from vkcompute.arrays.creation import empty_like as empty_like
-from vkcompute.arrays.creation import eye as eye
-from vkcompute.arrays.creation import from_dlpack as from_dlpack
-from vkcompute.arrays.creation import full as full
-from vkcompute.arrays.creation import full_like as full_like
-from vkcompute.arrays.creation import identity as identity
-from vkcompute.arrays.creation import linspace as linspace
-from vkcompute.arrays.creation import meshgrid as meshgrid
-from vkcompute.arrays.creation import ones as ones
-from vkcompute.arrays.creation import ones_like as ones_like
-from vkcompute.arrays.creation import tril as tril
-from vkcompute.arrays.creation import triu as triu
-from vkcompute.arrays.creation import zeros as zeros
-from vkcompute.arrays.creation import zeros_like as zeros_like
-from vkcompute.arrays.einsum import einsum as einsum
-from vkcompute.arrays.inspection import can_cast as can_cast
-from vkcompute.arrays.inspection import finfo as finfo
-from vkcompute.arrays.inspection import iinfo as iinfo
-from vkcompute.arrays.inspection import isdtype as isdtype
-from vkcompute.arrays.inspection import namespace_info as namespace_info
-from vkcompute.arrays.manipulation import broadcast_arrays as broadcast_arrays
-from vkcompute.arrays.manipulation import broadcast_shapes as broadcast_shapes
-from vkcompute.arrays.manipulation import broadcast_to as broadcast_to
-from vkcompute.arrays.manipulation import concat as concat
-from vkcompute.arrays.manipulation import expand_dims as expand_dims
-from vkcompute.arrays.manipulation import flip as flip
-from vkcompute.arrays.manipulation import matrix_transpose as matrix_transpose
-from vkcompute.arrays.manipulation import moveaxis as moveaxis
-from vkcompute.arrays.manipulation import permute_dims as permute_dims
-from vkcompute.arrays.manipulation import ravel as ravel
-from vkcompute.arrays.manipulation import reshape as reshape
-from vkcompute.arrays.manipulation import result_type as result_type
-from vkcompute.arrays.manipulation import roll as roll
-from vkcompute.arrays.manipulation import squeeze as squeeze
-from vkcompute.arrays.manipulation import stack as stack
-from vkcompute.arrays.manipulation import swapaxes as swapaxes
-from vkcompute.arrays.manipulation import tile as tile
-from vkcompute.arrays.manipulation import unstack as unstack
-from vkcompute.arrays.operators import get_item as get_item
-from vkcompute.arrays.operators import operate as operate
-from vkcompute.arrays.operators import set_item as set_item
-from vkcompute.arrays.products import cross as cross
-from vkcompute.arrays.products import diagonal as diagonal
-from vkcompute.arrays.products import dot as dot
-from vkcompute.arrays.products import inner as inner
-from vkcompute.arrays.products import kron as kron
-from vkcompute.arrays.products import matmul as matmul
-from vkcompute.arrays.products import outer as outer
-from vkcompute.arrays.products import tensordot as tensordot
-from vkcompute.arrays.products import trace as trace
-from vkcompute.arrays.products import vdot as vdot
-from vkcompute.arrays.products import vecdot as vecdot
-from vkcompute.arrays.promotion import set_default_dtype as set_default_dtype
-from vkcompute.arrays.protocols import array_function as array_function
-from vkcompute.arrays.protocols import array_ufunc as array_ufunc
-from vkcompute.arrays.standard import argsort as argsort
-from vkcompute.arrays.standard import argwhere as argwhere
-from vkcompute.arrays.standard import cumprod as cumprod
-from vkcompute.arrays.standard import cumsum as cumsum
-from vkcompute.arrays.standard import cumulative_prod as cumulative_prod
-from vkcompute.arrays.standard import cumulative_sum as cumulative_sum
-from vkcompute.arrays.standard import diff as diff
-from vkcompute.arrays.standard import nonzero as nonzero
-from vkcompute.arrays.standard import repeat as repeat
-from vkcompute.arrays.standard import searchsorted as searchsorted
-from vkcompute.arrays.standard import sort as sort
-from vkcompute.arrays.standard import take as take
-from vkcompute.arrays.standard import take_along_axis as take_along_axis
-from vkcompute.arrays.standard import unique as unique
-from vkcompute.arrays.standard import unique_all as unique_all
-from vkcompute.arrays.standard import unique_counts as unique_counts
-from vkcompute.arrays.standard import unique_inverse as unique_inverse
-from vkcompute.arrays.standard import unique_values as unique_values
-from vkcompute.arrays.ufunc import RULES as _RULES
-from vkcompute.arrays.ufunc import clip as clip
-from vkcompute.arrays.ufunc import round as round
-from vkcompute.arrays.ufunc import where as where
-from vkcompute.arrays.ufunc_methods import function_of_elements as _function_of_elements
-from vkcompute.numpy import linalg as linalg
-from vkcompute.numpy import random as random
-from vkcompute.runtime.memory.array import Array as Array
-
-_OTHER_NAMES = {
-    "acos": "arccos", "acosh": "arccosh", "asin": "arcsin", "asinh": "arcsinh", "atan": "arctan", "atanh": "arctanh",
-    "atan2": "arctan2", "abs": "absolute", "pow": "power", "true_divide": "divide", "mod": "remainder",
-    "bitwise_invert": "invert", "bitwise_not": "invert", "bitwise_left_shift": "left_shift",
-    "bitwise_right_shift": "right_shift", "conj": "conjugate", "degrees": "rad2deg", "radians": "deg2rad",
-    "fabs": "absolute",
-}  # fmt: skip
-_FUNCTIONS = {
-    _assembly: "append array_split atleast_1d atleast_2d atleast_3d block column_stack delete dsplit dstack fliplr "
-    "flipud hsplit hstack insert pad resize rollaxis rot90 split trim_zeros vsplit vstack",
-    _calculus: "convolve correlate ediff1d gradient interp trapezoid unwrap",
-    _files: "array_repr array_str load loadtxt save savetxt savez savez_compressed",
-    _histograms: "bincount digitize histogram histogram2d histogram_bin_edges histogramdd",
-    _logic: "allclose array_equal array_equiv isclose isneginf isposinf isscalar iterable nan_to_num ndim shape size",
-    _nans: "nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmin nanprod nanstd nansum nanvar",
-    _number_parts: "divmod fix float_power frexp ldexp modf",
-    _placement: "apply_along_axis choose compress diag diag_indices diag_indices_from diagflat extract fill_diagonal "
-    "flatnonzero indices ix_ piecewise place put put_along_axis putmask ravel_multi_index select tri tril_indices "
-    "tril_indices_from triu_indices triu_indices_from unravel_index",
-    _polynomials: "polyadd polyder polyfit polyint polymul polysub polyval vander",
-    _reductions: "all any argmax argmin count_nonzero max mean min prod ptp std sum var",
-    _sequences: "bartlett blackman frombuffer fromfunction fromiter geomspace hamming hanning kaiser logspace",
-    _sets: "in1d intersect1d isin setdiff1d setxor1d union1d",
-    _standard: "argpartition lexsort partition topk",
-    _statistics: "average corrcoef cov median nanmedian nanpercentile nanquantile percentile quantile",
-}
-_DTYPES = (
-    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64",
-    "complex64", "complex128",
-)  # fmt: skip
-
-for _name, _row in {**{each: each for each in _RULES}, **_OTHER_NAMES}.items():
-    globals()[_name] = _function_of_elements(_name, _row)
-for _module, _names in _FUNCTIONS.items():
-    for _name in _names.split():
-        globals()[_name] = getattr(_module, _name)
-for _name in _DTYPES:
-    globals()[_name] = _np.dtype(_name)
-
-
-def real(x: Array) -> Array:
-    """Returns the view of the real parts; `x` itself if it is not complex."""
-    return x.real
-
-
-def imag(x: Array) -> Array:
-    """Returns the view of the imaginary parts; zeros for an array that is not complex."""
-    return x.imag
-
-
-amax, amin, concatenate, transpose = _reductions.max, _reductions.min, concat, permute_dims
-bool_, ndarray = _np.bool_, Array
-e, pi, inf, nan, newaxis = math.e, math.pi, math.inf, math.nan, None
-__array_api_version__, __array_namespace_info__ = "2024.12", namespace_info
+_MODULES = ("linalg", "random")
 
 
 def __getattr__(name: str) -> Any:
-    rule = "is NumPy's, and not here yet; convert with .numpy(), and back with asarray" if hasattr(_np, name) else ""
-    raise AttributeError(f"vkcompute.numpy has no {name}" + (f", which {rule}" if rule else ""), name=name)
+    if name in _MODULES:
+        return importlib.import_module(f"{__name__}.{name}")
+    value = vars(_names()).get(name, _absent)
+    if value is _absent or name in _HIDDEN or (name.startswith("_") and not name.startswith("__array")):
+        raise AttributeError(_missing(name), name=name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    own = [name for name in vars(_names()) if not name.startswith("_") and name not in _HIDDEN]
+    return sorted({*own, *_MODULES, "__array_api_version__", "__array_namespace_info__"})
+
+
+def _names() -> Any:
+    return importlib.import_module("vkcompute.arrays.namespace")
+
+
+def _missing(name: str) -> str:
+    """Returns the error for a name that is not here."""
+    if hasattr(importlib.import_module("numpy"), name):
+        rule = f"vkcompute.numpy has no {name}, which is NumPy's, and not here yet"
+        return f"{rule}; convert with .numpy(), and back with asarray"
+    return f"vkcompute.numpy has no {name}"
+
+
+_absent = object()
+_HIDDEN = {"annotations", "math", "Any"}

@@ -223,7 +223,8 @@ class Array(StridedView):
             return
         target = self[index]
         if isinstance(value, Array):
-            target.copy_from(value)
+            alike = (value.offset, value.shape, value.strides) == (target.offset, target.shape, target.strides)
+            target.copy_from(value.copy() if not alike and target.overlaps(value) else value)
         else:
             target.write(value)
 

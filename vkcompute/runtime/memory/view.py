@@ -121,11 +121,10 @@ class StridedView:
             if expression is None:  # another thread has computed it
                 return
             found = expression.compute(self)
-            for reader in expression.readers:
-                if (array := reader()) is not None and array.is_pending:
-                    found.buffer.add_reader(id(array), reader)
+            _inherit(found.buffer, expression.readers)
             self.launch_key, self.span, self._buffer = found.launch_key, found.span, found._buffer
             self._expression = None
+            _inherit(found.buffer, expression.readers)  # those that another thread has added meanwhile
 
     @property
     def buffer(self) -> Buffer:
@@ -184,6 +183,13 @@ class StridedView:
             self._buffer.compute_readers()
         self._expression = self._buffer = None
         self.launch_key = self.span = None
+
+
+def _inherit(buffer: Buffer, readers: list[Any]) -> None:
+    """Registers the arrays that are to be computed from a buffer."""
+    for reader in readers:
+        if (array := reader()) is not None and array.is_pending:
+            buffer.add_reader(id(array), reader)
 
 
 def copy_view(source: StridedView, target: StridedView) -> Future:
