@@ -11,6 +11,7 @@ import pytest
 from runtimes import lacks
 
 import vkcompute as vc
+import vkcompute.numpy as vnp
 from vkcompute.runtime.memory.array import Array
 
 HOST = np.linspace(-2, 3, 12, dtype=np.float32).reshape(3, 4)
