@@ -87,14 +87,14 @@ class NamespaceInfo:
         }  # fmt: skip
 
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, np.dtype[Any]]:
-        """Returns the dtypes with which a device computes, by their names."""
+        """Returns the dtypes of the standard, which has no float16, with which a device computes, by their names."""
         found = {}
         for row in TABLE + COMPLEX:
             try:
                 require_dtype(on(device), row.numpy, "dtypes")
             except MissingFeature:
                 continue
-            if kind is None or isdtype(row.numpy, kind):
+            if row.name != "float16" and (kind is None or isdtype(row.numpy, kind)):
                 found[row.name] = row.numpy
         return found
 
