@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from runtimes import lacks
 
 import vkcompute as vc
 import vkcompute.numpy as vnp
@@ -25,13 +24,6 @@ METHODS = (
     "inverted_cdf averaged_inverted_cdf closest_observation interpolated_inverted_cdf hazen weibull linear "
     "median_unbiased normal_unbiased lower higher midpoint nearest"
 ).split()
-
-
-@pytest.fixture(autouse=True)
-def _bools(gpu: vc.Runtime) -> None:
-    """Skips tests on a device without arrays of bools, into which comparisons are computed."""
-    if lacks(gpu, "uint8"):
-        pytest.skip("the device has no arrays of bools")
 
 
 @pytest.fixture
