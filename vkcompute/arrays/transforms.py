@@ -1,0 +1,313 @@
+"""NumPy's Fourier transforms, on the device: of complex arrays, along one axis or several.
+
+Floats of 16 and 32 bits become complex64, float64 becomes complex128, and integers the complex dtype of the default
+float. The frequencies of `fftfreq` are computed on the host, as all ranges are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from operator import index
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from vkcompute.arrays import fft as pairs
+from vkcompute.arrays import products
+from vkcompute.arrays.creation import on, zeros
+from vkcompute.arrays.manipulation import concat, roll
+from vkcompute.arrays.promotion import complex_of, default_float, floating, part_of
+from vkcompute.arrays.reductions import axes_of
+from vkcompute.arrays.ufunc import apply, astype
+from vkcompute.runtime.memory.array import Array, empty
+
+Axes = int | Sequence[int] | None
+_OPPOSITE = {None: "forward", "backward": "forward", "ortho": "ortho", "forward": "backward"}
+
+
+def _scale(n: int, norm: str | None, *, inverse: bool) -> float:
+    """Returns the factor of a transform of this length.
+
+    Raises:
+        ValueError: there is no such norm.
+    """
+    if norm not in _OPPOSITE:
+        raise ValueError(f'norm is "backward", "ortho" or "forward"; got {norm!r}')
+    if norm == "ortho":
+        return 1 / math.sqrt(n)
+    return 1 / n if inverse == (norm != "forward") else 1.0
+
+
+def _length(name: str, n: int) -> int:
+    found = index(n)
+    if found < 1:
+        raise ValueError(f"{name} takes at least 1 element along an axis, after padding; got {found}")
+    return found
+
+
+def _resized(x: Array, n: int, axis: int) -> Array:
+    """Returns the first `n` elements along an axis, with zeros where the array has fewer."""
+    given = x.shape[axis]
+    if given > n:
+        return x[(slice(None),) * axis + (slice(n),)]
+    if given == n:
+        return x
+    shape = (*x.shape[:axis], n - given, *x.shape[axis + 1 :])
+    return concat([x, zeros(shape, x.dtype, device=x.runtime)], axis=axis)
+
+
+def _axis(name: str, x: Array, axis: int) -> int:
+    return axes_of(name, x.ndim, index(axis))[0]
+
+
+def _converted(x: Array, dtype: np.dtype[Any]) -> Array:
+    return x if x.dtype == dtype else astype(x, dtype)
+
+
+def _pairs_of(x: Array) -> Array:
+    """Returns the view of complex numbers as pairs of floats along a new last axis."""
+    x = x if x.contiguous else x.copy()
+    return x.reshape((*x.shape, 1)).view(part_of(x.dtype))
+
+
+def _complex_of(found: Array) -> Array:
+    return found.view(complex_of(found.dtype)).reshape(found.shape[:-1])
+
+
+def _transform(name: str, x: Array, n: int | None, axis: int, norm: str | None, *, inverse: bool) -> Array:
+    dtype = complex_of(floating(products.taken(name, x)))
+    axis = _axis(name, x, axis)
+    length = _length(name, x.shape[axis] if n is None else n)
+    scale = _scale(length, norm, inverse=inverse)
+    resized = _resized(_converted(x, dtype), length, axis)
+    if not resized.size:
+        return empty(x.runtime, resized.shape, dtype)
+    return _complex_of(pairs.fft(_pairs_of(resized), axis, inverse=inverse, scale=scale))
+
+
+# -- along one axis ----------------------------------------------------------------------------------------------------
+
+
+def fft(x: Array, /, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
+    """Returns the transform along an axis.
+
+    Args:
+        n: the length, to which the axis is trimmed or padded with zeros; by default that of the axis.
+        norm: "backward" (the default), "ortho" or "forward": the direction that is divided by the length; its root for
+            "ortho".
+
+    Raises:
+        TypeError: `x` is not a device array.
+        ValueError: the length is 0 or too large, or there is no such axis or norm.
+    """
+    return _transform("fft", x, n, axis, norm, inverse=False)
+
+
+def ifft(x: Array, /, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
+    """Returns the inverse transform along an axis. Arguments and errors as of `fft`."""
+    return _transform("ifft", x, n, axis, norm, inverse=True)
+
+
+def rfft(x: Array, /, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
+    """Returns the first n // 2 + 1 elements of the transform of real numbers. Arguments and errors as of `fft`.
+
+    Raises:
+        TypeError: `x` is complex.
+    """
+    dtype = products.taken("rfft", x)
+    if dtype.kind == "c":
+        raise TypeError(f"rfft takes real numbers; got {dtype}; pass x.real, or call fft")
+    dtype = complex_of(floating(dtype))
+    axis = _axis("rfft", x, axis)
+    length = _length("rfft", x.shape[axis] if n is None else n)
+    scale = _scale(length, norm, inverse=False)
+    resized = _resized(_converted(x, part_of(dtype)), length, axis)
+    if not resized.size:
+        return empty(x.runtime, (*x.shape[:axis], length // 2 + 1, *x.shape[axis + 1 :]), dtype)
+    return _complex_of(pairs.rfft(resized, axis, scale=scale))
+
+
+def irfft(x: Array, /, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
+    """Returns the `n` real numbers whose transform starts with these elements. Errors as of `fft`.
+
+    Args:
+        n: the length of the result; by default twice that of the axis without its first element.
+    """
+    dtype = complex_of(floating(products.taken("irfft", x)))
+    axis = _axis("irfft", x, axis)
+    length = _length("irfft", 2 * (x.shape[axis] - 1) if n is None else n)
+    scale = _scale(length, norm, inverse=True)
+    resized = _resized(_converted(x, dtype), length // 2 + 1, axis)
+    if not resized.size:
+        return empty(x.runtime, (*x.shape[:axis], length, *x.shape[axis + 1 :]), part_of(dtype))
+    return pairs.irfft(_pairs_of(resized), length, axis, scale=scale)
+
+
+def _conjugate(x: Array) -> Array:
+    return apply("conjugate", x) if x.dtype.kind == "c" else x
+
+
+def hfft(x: Array, /, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
+    """Returns the real transform of a Hermitian-symmetric signal, of which `x` is the first half, as of `irfft`."""
+    products.taken("hfft", x)
+    return irfft(_conjugate(x), n, axis, _OPPOSITE.get(norm, norm))
+
+
+def ihfft(x: Array, /, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
+    """Returns the first n // 2 + 1 elements of the inverse transform of real numbers. Raises as `rfft`."""
+    return _conjugate(rfft(x, n, axis, _OPPOSITE.get(norm, norm)))
+
+
+# -- along several axes ------------------------------------------------------------------------------------------------
+
+
+def _lengths(
+    name: str, x: Array, s: Sequence[int] | None, axes: Sequence[int] | None, *, real: bool = False
+) -> list[tuple[int, int]]:
+    """Returns pairs of a length and an axis.
+
+    Args:
+        s: lengths; -1 for that of the axis. Without `axes` they are of the last ones.
+        real: True for a last length that gives as many real numbers as `irfft` by default.
+
+    Raises:
+        ValueError: there is no such axis, or the numbers of lengths and axes differ.
+    """
+    products.taken(name, x)
+    if axes is None:
+        axes = range(x.ndim) if s is None else range(-len(s), 0)
+    found = [_axis(name, x, axis) for axis in axes]
+    if s is None:
+        lengths = [x.shape[axis] for axis in found]
+        if real and found:
+            lengths[-1] = 2 * (lengths[-1] - 1)
+    else:
+        lengths = [x.shape[axis] if n == -1 else n for n, axis in zip(s, found, strict=False)]
+    if len(found) != len(lengths if s is None else s):
+        raise ValueError(f"{name} takes a length per axis; got s={tuple(s or ())} for axes={tuple(axes)}")
+    return list(zip(lengths, found, strict=True))
+
+
+def _of_each(
+    name: str, function: Callable[..., Array], x: Array, steps: list[tuple[int, int]], norm: str | None
+) -> Array:
+    """Returns the transform by each step, the last one first."""
+    _scale(1, norm, inverse=False)
+    for n, axis in reversed(steps):
+        x = function(x, n, axis, norm)
+    return x if steps else _converted(x, complex_of(floating(products.taken(name, x))))
+
+
+def _split(name: str, steps: list[tuple[int, int]]) -> tuple[list[tuple[int, int]], tuple[int, int]]:
+    if not steps:
+        raise ValueError(f"{name} takes at least one axis; got none")
+    return steps[:-1], steps[-1]
+
+
+def fftn(
+    x: Array, /, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None
+) -> Array:
+    """Returns the transform along axes, all by default.
+
+    Args:
+        s: a length per axis, as `n` of `fft`; -1 for that of the axis. Without `axes` they are of the last ones.
+        axes: an axis that is named twice is transformed twice.
+
+    Raises:
+        TypeError: `x` is not a device array.
+        ValueError: as by `fft`, or the numbers of lengths and axes differ.
+    """
+    return _of_each("fftn", fft, x, _lengths("fftn", x, s, axes), norm)
+
+
+def ifftn(
+    x: Array, /, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None
+) -> Array:
+    """Returns the inverse transform along axes. Arguments and errors as of `fftn`."""
+    return _of_each("ifftn", ifft, x, _lengths("ifftn", x, s, axes), norm)
+
+
+def rfftn(
+    x: Array, /, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None
+) -> Array:
+    """Returns the transform of real numbers along axes: `rfft` along the last, then `fft`. Raises as these."""
+    first, (n, axis) = _split("rfftn", _lengths("rfftn", x, s, axes))
+    return _of_each("rfftn", fft, rfft(x, n, axis, norm), first, norm)
+
+
+def irfftn(
+    x: Array, /, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None
+) -> Array:
+    """Returns the real numbers whose transform by `rfftn` this is. Arguments and errors as of `irfft` and `fftn`."""
+    first, (n, axis) = _split("irfftn", _lengths("irfftn", x, s, axes, real=True))
+    return irfft(_of_each("irfftn", ifft, x, first[::-1], norm), n, axis, norm)
+
+
+def fft2(x: Array, /, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Array:
+    """Returns the transform along two axes. Arguments and errors as of `fftn`."""
+    return fftn(x, s, axes, norm)
+
+
+def ifft2(
+    x: Array, /, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
+) -> Array:
+    """Returns the inverse transform along two axes. Arguments and errors as of `fftn`."""
+    return ifftn(x, s, axes, norm)
+
+
+def rfft2(
+    x: Array, /, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
+) -> Array:
+    """Returns the transform of real numbers along two axes. Arguments and errors as of `rfftn`."""
+    return rfftn(x, s, axes, norm)
+
+
+def irfft2(
+    x: Array, /, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
+) -> Array:
+    """Returns the real numbers whose transform by `rfft2` this is. Arguments and errors as of `irfftn`."""
+    return irfftn(x, s, axes, norm)
+
+
+# -- frequencies -------------------------------------------------------------------------------------------------------
+
+
+def _frequencies(of: Callable[..., Any], n: int, d: float, dtype: npt.DTypeLike | None, device: Any) -> Array:
+    found = default_float() if dtype is None else np.dtype(dtype)
+    if found.kind != "f":
+        raise ValueError(f"frequencies are floats; got dtype={found}")
+    return on(device).array(of(_length(of.__name__, n), d).astype(found))
+
+
+def fftfreq(n: int, /, d: float = 1.0, dtype: npt.DTypeLike | None = None, *, device: Any = None) -> Array:
+    """Returns the frequencies of the elements of `fft`, of `n` samples at a distance `d`.
+
+    Raises:
+        ValueError: `n` is less than 1, or the dtype is not a float.
+        ZeroDivisionError: `d` is 0.
+    """
+    return _frequencies(np.fft.fftfreq, n, d, dtype, device)
+
+
+def rfftfreq(n: int, /, d: float = 1.0, dtype: npt.DTypeLike | None = None, *, device: Any = None) -> Array:
+    """Returns the frequencies of the elements of `rfft`. Arguments and errors as of `fftfreq`."""
+    return _frequencies(np.fft.rfftfreq, n, d, dtype, device)
+
+
+def _shifted(name: str, x: Array, axes: Axes, sign: int) -> Array:
+    products.taken(name, x)
+    chosen = range(x.ndim) if axes is None else axes if isinstance(axes, Sequence) else (axes,)
+    found = tuple([_axis(name, x, axis) for axis in chosen])
+    return roll(x, tuple([sign * (x.shape[axis] // 2) for axis in found]), found)
+
+
+def fftshift(x: Array, /, axes: Axes = None) -> Array:
+    """Returns the elements with the frequency 0 in the middle of axes, all by default."""
+    return _shifted("fftshift", x, axes, 1)
+
+
+def ifftshift(x: Array, /, axes: Axes = None) -> Array:
+    """Returns the elements in the order before `fftshift`."""
+    return _shifted("ifftshift", x, axes, -1)
