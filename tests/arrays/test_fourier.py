@@ -104,6 +104,17 @@ def test_lazy_operands_and_the_array_itself(gpu: vc.Runtime) -> None:
     assert x.tolist() == list(range(8))
 
 
+def test_in_a_graph(gpu: vc.Runtime) -> None:
+    x, out = gpu.zeros((2, 15)), gpu.zeros((2, 20))
+    with gpu.record() as graph:
+        out[...] = vnp.fft.irfft(vnp.fft.rfft(x, 20, norm="ortho") * 2, 20, norm="ortho")
+    for seed in range(2):
+        host = np.random.default_rng(seed).standard_normal((2, 15)).astype(np.float32)
+        x[...] = gpu.array(host)
+        graph.run()
+        np.testing.assert_allclose(out.numpy(), np.pad(2 * host, ((0, 0), (0, 5))), rtol=0, atol=1e-5)
+
+
 @given(data=st.data())
 @pytest.mark.parametrize("name", ["fftshift", "ifftshift"])
 def test_shifts(gpu: vc.Runtime, name: str, data: Any) -> None:
