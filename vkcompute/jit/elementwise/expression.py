@@ -26,7 +26,7 @@ class Step(NamedTuple):
     """One operation of an expression.
 
     Attributes:
-        operation: its name in OPERATIONS.
+        operation: its name in REAL_OPERATIONS.
         dtype: name of the dtype to which the operands are converted; "" leaves them as they are. It may be complex.
         operands: those from 0 on are parameters; -1 is the result of the first step, -2 that of the second.
     """
@@ -117,7 +117,7 @@ _FUNCTIONS = (
     "trunc", "rint", "sign", "absolute", "deg2rad", "rad2deg", "sinc", "gcd", "lcm", "ldexp", "bitwise_count",
     "left_shift", "right_shift",
 )  # fmt: skip
-OPERATIONS: Mapping[str, Emit] = {
+REAL_OPERATIONS: Mapping[str, Emit] = {
     **{name: partial(_call, name) for name in _FUNCTIONS},
     **{name: lambda c, x, y, sign=sign: c.compare(sign, x, y) for name, sign in _COMPARISONS.items()},
     **{name: partial(_test, name) for name in ("isfinite", "isinf", "isnan")},
@@ -160,7 +160,7 @@ def _of_floats(function: Any, c: Compiler, *args: Any) -> Any:
 
 
 def _of_truths(operation: str, c: Compiler, *args: Any) -> Any:
-    return OPERATIONS[operation](c, *[_truth(c, each) if type(each) is tuple else each for each in args])
+    return REAL_OPERATIONS[operation](c, *[_truth(c, each) if type(each) is tuple else each for each in args])
 
 
 def _truth(c: Compiler, x: Any) -> Any:
@@ -227,7 +227,7 @@ class Expression:
             if dtype:
                 given = [_converted(c, x, dtype) for x in given]
             is_complex = any(type(x) is tuple for x in given)
-            results.append((COMPLEX_OPERATIONS if is_complex else OPERATIONS)[operation](c, *given))
+            results.append((COMPLEX_OPERATIONS if is_complex else REAL_OPERATIONS)[operation](c, *given))
         return results[-1]
 
     def error(self, message: object) -> KernelError:
