@@ -41,6 +41,12 @@ def test_negative_powers_of_integers(gpu: vc.Runtime, exponent: Any) -> None:
     np.testing.assert_array_equal((x.astype(np.float32) ** int(exponent)).numpy(), np.array([1, 2]) ** float(exponent))
 
 
+def test_powers_of_integers_with_negative_exponents_in_an_array(gpu: vc.Runtime) -> None:
+    """They were 0, also of 1 and -1. NumPy raises an error."""
+    x, y = np.array([2, 1, -1, -1, -3, 5, 7], np.int32), np.array([-1, -2, -3, -2, -1, 2, 0], np.int32)
+    assert (gpu.array(x) ** gpu.array(y)).numpy().tolist() == [0, 1, -1, 1, 0, 25, 1]
+
+
 def test_many_nested_reductions(gpu: vc.Runtime) -> None:
     """They exceeded Python's stack when they were computed, also where an operand is overwritten."""
     x = gpu.array(np.ones(4, np.float32))

@@ -72,6 +72,17 @@ def _floor_divide(c: Compiler, x: Number, y: Number) -> Any:
     return c.where(infinite, c.binary("/", x, y), c.binary("//", x, y))
 
 
+def _power(c: Compiler, x: Number, y: Number) -> Any:
+    """Returns the power; of integers with a negative exponent, it is rounded to zero: 0, or a power of 1 or -1."""
+    found = c.binary("**", x, y)
+    if x.kind.type.kind != "i":
+        return found
+    zero, one, minus = [Number(c.builder.const(n, x.kind.type), x.kind) for n in (0, 1, -1)]
+    is_odd = c.compare("!=", c.binary("&", y, one), zero)
+    of_minus = c.where(c.compare("==", x, minus), c.where(is_odd, minus, one), zero)
+    return c.where(c.compare("<", y, zero), c.where(c.compare("==", x, one), one, of_minus), found)
+
+
 def _extreme(name: str, of_bools: str, c: Compiler, x: Number, y: Number) -> Any:
     return c.binary(of_bools, x, y) if x.kind.type is BOOL else _call(name, c, x, y)
 
@@ -128,7 +139,7 @@ REAL_OPERATIONS: Mapping[str, Emit] = {
     "floor_divide": _floor_divide,
     "remainder": partial(_remainder, "%"),
     "fmod": partial(_remainder, "fmod"),
-    "power": lambda c, x, y: c.binary("**", x, y),
+    "power": _power,
     "negative": lambda c, x: c.unary("-", x),
     "invert": lambda c, x: c.unary("not" if x.kind.type is BOOL else "~", x),
     "maximum": partial(_extreme, "maximum", "|"),
