@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,6 @@ from hypothesis import strategies as st
 from runtimes import lacks
 
 import vkcompute as vc
-from vkcompute import ir
 from vkcompute.jit.launching import target
 from vkcompute.runtime.launching.launch_config import DEFAULT
 
@@ -24,9 +24,11 @@ FLAGS = np.arange(11) % 3 == 1
 @pytest.fixture(scope="module")
 def words() -> Iterator[vc.Runtime]:
     """A runtime for which bools are compiled as on a device without 8-bit types."""
-    with pytest.MonkeyPatch.context() as patch, vc.Runtime() as runtime:
-        patch.setattr(target, "_target", lambda _: ir.Target(byte_storage=False))
-        assert not target.target_of(runtime).byte_storage
+    made = target._target
+    with vc.Runtime() as runtime:
+        with pytest.MonkeyPatch.context() as patch:  # only as long as the target of this runtime is made
+            patch.setattr(target, "_target", lambda given: replace(made(given), byte_storage=False))
+            assert not target.target_of(runtime).byte_storage
         yield runtime
 
 

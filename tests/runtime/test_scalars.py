@@ -63,6 +63,8 @@ def test_arrays_are_copied_and_pickled_out_of_band(gpu: vc.Runtime) -> None:
         loaded = pickle.loads(text, buffers=buffers)
         assert (loaded.dtype, loaded.runtime) == (x.dtype, vc.default_runtime())
         assert np.array_equal(loaded.numpy(), expected)
+    del loaded
+    vc.default_runtime().close()
 
 
 @pytest.mark.parametrize(
