@@ -143,7 +143,7 @@ for _module, _names in _FUNCTIONS.items():
     for _name in _names.split():
         globals()[_name] = getattr(_module, _name)
 for _name in _DTYPES:
-    globals()[_name] = _np.dtype(_name)
+    globals()[_name] = _np.dtype(_name).type
 
 
 def real(x: Array) -> Array:
