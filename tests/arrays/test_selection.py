@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import vkcompute as vc
+from vkcompute.arrays.reductions import count_nonzero
 from vkcompute.arrays.search import searchsorted
-from vkcompute.arrays.selection import compress, count_nonzero, flatnonzero, masked, nonzero, repeat
+from vkcompute.arrays.selection import compress, flatnonzero, masked, nonzero, repeat
 
 
 @given(data=st.data(), shape=shapes(), seed=seeds())

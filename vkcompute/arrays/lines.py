@@ -92,11 +92,6 @@ def count_up(runtime: Context, n: int) -> Array:
     return out
 
 
-def index_dtype(runtime: Context) -> np.dtype[Any]:
-    """Returns the dtype of indices: int64, or int32 on a device without it."""
-    return np.dtype(np.int64 if "shaderInt64" in runtime.device.features else np.int32)
-
-
 def is_cpu(runtime: Context) -> bool:
     """True if the device is a CPU: few invocations, each with much work, are fastest there."""
     return runtime.device.physical.kind == "cpu"

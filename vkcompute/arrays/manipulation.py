@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from vkcompute.arrays.promotion import common, kind_of
 from vkcompute.arrays.reductions import axes_of
-from vkcompute.arrays.ufunc import assign, astype, placed
+from vkcompute.arrays.ufunc import assign, astype, placed, runtime_in
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.context import Context
@@ -105,17 +105,13 @@ def broadcast_arrays(*arrays: Array) -> list[Array]:
 
 
 def _runtime_of_all(arrays: Sequence[Any]) -> Context:
-    """Returns the runtime of arrays, which may have any shapes; raises as `placed`."""
+    """Returns the runtime of arrays, which may have any shapes; raises as `runtime_in`."""
     for each in arrays:
         if type(each) is not Array:
             raise TypeError(
                 f"device arrays are joined; got {type(each).__name__}; make a device array with gpu.array(x)"
             )
-        if each.runtime is not arrays[0].runtime:
-            one, other = arrays[0].runtime.device, each.runtime.device
-            raise ValueError(f"the arrays are on {one} and {other}, of two runtimes; copy one with runtime.array(x)")
-    context: Context = arrays[0].runtime
-    return context
+    return runtime_in("concat", arrays)
 
 
 def concat(

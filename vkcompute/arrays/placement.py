@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vkcompute.arrays import gather, scatter, selection
+from vkcompute.arrays import gather, reductions, scatter, selection
 from vkcompute.arrays.creation import asarray, on, zeros
 from vkcompute.arrays.manipulation import broadcast_arrays, moveaxis, ravel, reshape, stack
 from vkcompute.arrays.products import diagonal
@@ -141,7 +141,7 @@ def ravel_multi_index(multi_index: Sequence[Any], dims: Sequence[int], mode: str
 
 
 def _is_any(x: Array) -> bool:
-    return bool(selection.count_nonzero(x)) if x.size else False
+    return bool(reductions.any(x))
 
 
 def unravel_index(indices: Array, shape: int | Sequence[int], order: str = "C") -> tuple[Array, ...]:

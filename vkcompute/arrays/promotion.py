@@ -45,6 +45,14 @@ def default_int(context: Context) -> DType:
     return np.dtype(np.int64 if "shaderInt64" in context.device.features else np.int32)
 
 
+def accumulated(context: Context, dtype: DType) -> DType:
+    """Returns the dtype of sums and products: at least the default integer for bools and integers, as in NumPy."""
+    if dtype.kind not in "biu":
+        return dtype
+    default = default_int(context)
+    return np.promote_types(dtype, np.dtype(f"u{default.itemsize}") if dtype.kind == "u" else default)
+
+
 def kind_of(operand: Any) -> Any:
     """Returns the dtype of an array or NumPy scalar; the type of a Python number.
 

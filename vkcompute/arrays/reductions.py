@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vkcompute.arrays import lazy
-from vkcompute.arrays.promotion import BOOL, default_int, floating, kind_of, part_of, require_dtype
+from vkcompute.arrays.promotion import BOOL, accumulated, default_int, floating, kind_of, part_of, require_dtype
 from vkcompute.arrays.ufunc import apply, assign, astype, joined, part
 from vkcompute.arrays.ufunc import where as _where
 from vkcompute.jit.elementwise.expression import Expression, Step
@@ -188,15 +188,8 @@ def _ordered(name: str, array: Any) -> Array:
 
 
 def _accumulated(array: Array, dtype: npt.DTypeLike | None) -> np.dtype[Any]:
-    """The dtype of a sum or product: at least the default integer, as in NumPy."""
-    if dtype is not None:
-        return np.dtype(dtype)
-    if array.dtype.kind in "bi":
-        return np.promote_types(array.dtype, default_int(array.runtime))
-    if array.dtype.kind == "u":
-        default = np.dtype(f"uint{8 * default_int(array.runtime).itemsize}")
-        return np.promote_types(array.dtype, default)
-    return array.dtype
+    """Returns the dtype of a sum or product, unless it is given."""
+    return accumulated(array.runtime, array.dtype) if dtype is None else np.dtype(dtype)
 
 
 def _chosen(array: Array, condition: Any, row: str, dtype: np.dtype[Any]) -> Array:

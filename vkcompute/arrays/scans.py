@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from vkcompute.arrays.lines import Lines, axis_of, contiguous, index_dtype, is_cpu, launch, lines_along, part_length
+from vkcompute.arrays.lines import Lines, axis_of, contiguous, is_cpu, launch, lines_along, part_length
+from vkcompute.arrays.promotion import accumulated
 from vkcompute.dtypes import lookup
 from vkcompute.jit.kernel import PythonKernel, kernel
 from vkcompute.jit.library.ids import global_id
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array, empty
-from vkcompute.runtime.memory.context import Context
 
 _CPU_PART, _GPU_PART = 256, 32
 """Elements of a part."""
@@ -109,19 +109,6 @@ def _kernels(operation: str) -> _Kernels:
     return _Kernels(total, scan)
 
 
-def accumulated_dtype(runtime: Context, dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Returns the dtype of NumPy's sums of such elements: the default int for bools and narrow integers.
-
-    On a device without 64-bit integers, that is int32 or uint32.
-    """
-    default = index_dtype(runtime)
-    if dtype.kind == "b" or (dtype.kind == "i" and dtype.itemsize < default.itemsize):
-        return default
-    if dtype.kind == "u" and dtype.itemsize < default.itemsize:
-        return np.dtype(f"u{default.itemsize}")
-    return dtype
-
-
 def cumulative(
     x: Array, operation: str, axis: int, dtype: npt.DTypeLike | None = None, *, include_initial: bool = False
 ) -> Array:
@@ -136,7 +123,7 @@ def cumulative(
         TypeError, ValueError: as `axis_of`.
     """
     at = axis_of(axis, x.ndim)
-    default = accumulated_dtype(x.runtime, x.dtype) if operation in ("sum", "prod") else x.dtype
+    default = accumulated(x.runtime, x.dtype) if operation in ("sum", "prod") else x.dtype
     found = default if dtype is None else lookup(dtype).numpy
     operation = _OF_BOOLS.get(operation, operation) if found.kind == "b" else operation
     n_before = int(include_initial)

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from vkcompute.arrays.gather import take
-from vkcompute.arrays.lines import converted, flat, index_dtype, launch
+from vkcompute.arrays.lines import converted, flat, launch
+from vkcompute.arrays.promotion import default_int
 from vkcompute.jit.kernel import kernel
 from vkcompute.jit.library.ids import global_id
 from vkcompute.runtime.memory.array import Array, empty
@@ -40,7 +41,7 @@ def searchsorted(
     Args:
         side: "left" for the first such index, "right" for the last.
         sorter: indices that sort `x`.
-        dtype: of the indices; that of `index_dtype` by default.
+        dtype: of the indices; that of `default_int` by default.
 
     Raises:
         ValueError: `x` has not one axis, `side` is another, or the sorter has another length.
@@ -55,7 +56,7 @@ def searchsorted(
         x = take(x, sorter)
     common = np.result_type(x.dtype, values.dtype)
     given = [each if each.dtype == common else converted(each, common) for each in (x, values)]
-    out = empty(values.runtime, values.shape, dtype or index_dtype(values.runtime))
+    out = empty(values.runtime, values.shape, dtype or default_int(values.runtime))
     if not x.size:
         return out.fill(0) if out.size else out
     args = flat(given[0]), flat(given[1]), out.reshape(-1), out.size, x.size, int(side == "right")

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from vkcompute.arrays.gather import gather
-from vkcompute.arrays.lines import Lines, converted, copy_into, count_up, flat, index_dtype, is_cpu, launch, part_length
+from vkcompute.arrays.lines import Lines, converted, copy_into, count_up, flat, is_cpu, launch, part_length
+from vkcompute.arrays.promotion import default_int
 from vkcompute.arrays.radix import sort_rows, words_of
 from vkcompute.jit.elementwise.reduction import reduce
 from vkcompute.jit.kernel import kernel
@@ -134,7 +135,7 @@ def bincount(x: Array, weights: Array | None = None, minlength: int = 0) -> Arra
     if weights is None:
         counts = temporary(x.runtime, n, np.int32).fill(0)
         launch(_count, x.size, flat(x), counts, x.size)
-        out = empty(x.runtime, n, index_dtype(x.runtime))
+        out = empty(x.runtime, n, default_int(x.runtime))
         copy_into(counts, out)
         return out
     wide = np.float64 if "shaderFloat64" in x.runtime.device.features else np.float32

@@ -17,12 +17,12 @@ from vkcompute.arrays.lines import (
     contiguous,
     copy_into,
     flat,
-    index_dtype,
     is_cpu,
     launch,
     lines_along,
     part_length,
 )
+from vkcompute.arrays.promotion import default_int
 from vkcompute.arrays.scans import cumulative
 from vkcompute.arrays.search import searchsorted
 from vkcompute.jit.compilation.arguments import MOST_ELEMENTS
@@ -39,7 +39,6 @@ _STEP = 4
 """Elements that are selected per iteration."""
 
 _unraveled = Elementwise("at // stride % length", "at, stride, length")
-_count = reduce("a + b", 0, map="1 if x != 0 else 0")
 _least = reduce("min(a, b)", 0)
 _about = reduce("a + b", 0.0)
 
@@ -142,7 +141,7 @@ class Selected:
 def flatnonzero(x: Array) -> Array:
     """Returns the indices of elements other than 0 in the flattened array."""
     found = Selected(x).indices()
-    out = empty(x.runtime, found.shape, index_dtype(x.runtime))
+    out = empty(x.runtime, found.shape, default_int(x.runtime))
     copy_into(found, out)
     return out
 
@@ -159,7 +158,7 @@ def nonzero(x: Array) -> tuple[Array, ...]:
         return (flatnonzero(x),)
     found, result = Selected(x).indices(), []
     for axis, n in enumerate(x.shape):
-        out = empty(x.runtime, found.shape, index_dtype(x.runtime))
+        out = empty(x.runtime, found.shape, default_int(x.runtime))
         if found.size:
             _unraveled(found, lines_along(x.shape, axis).n_columns, n, out=out)
         result.append(out)
@@ -183,11 +182,6 @@ def compress(condition: Array, x: Array, axis: int | None = None) -> Array:
     if condition.ndim != 1:
         raise ValueError(f"a condition has one axis; got the shape {condition.shape}")
     return take(x, Selected(condition).indices(), axis)
-
-
-def count_nonzero(x: Array, axis: Any = None, *, keepdims: bool = False) -> Array:
-    """Returns the number of elements other than 0, in all or along axes; it does not wait."""
-    return _count(x, axis=axis, keepdims=keepdims, dtype=index_dtype(x.runtime))  # type: ignore[no-any-return]
 
 
 def repeat(x: Array, repeats: int | Array, axis: int | None = None) -> Array:

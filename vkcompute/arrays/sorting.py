@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from vkcompute.arrays.gather import gather
-from vkcompute.arrays.lines import Lines, axis_of, contiguous, converted, copy_into, flat, index_dtype, launch
+from vkcompute.arrays.lines import Lines, axis_of, contiguous, converted, copy_into, flat, launch
+from vkcompute.arrays.promotion import default_int
 from vkcompute.arrays.radix import Word, sort_rows, words_of
 from vkcompute.arrays.scans import cumulative
 from vkcompute.arrays.selection import Selected
@@ -57,9 +58,9 @@ def _indices(x: Array, axis: int, k: int, *, descending: bool) -> Array:
     axis = axis_of(axis, x.ndim)
     moved = _last(x, axis)
     if not x.size:
-        return _back(empty(x.runtime, (*moved.shape[:-1], k), index_dtype(x.runtime)), axis)
+        return _back(empty(x.runtime, (*moved.shape[:-1], k), default_int(x.runtime)), axis)
     order = _order(moved, descending=descending).reshape(moved.shape)[..., :k]
-    out = empty(x.runtime, order.shape, index_dtype(x.runtime))
+    out = empty(x.runtime, order.shape, default_int(x.runtime))
     if out.size:
         _in_row(order, moved.shape[-1], out=out)
     return _back(out, axis)
@@ -94,7 +95,7 @@ def topk(x: Array, k: int, axis: int = -1, *, largest: bool = True) -> tuple[Arr
         raise ValueError(f"topk takes k from 0 to the length of the axis, {x.shape[axis]}; got {k}")
     moved = contiguous(_last(x, axis))
     values = empty(x.runtime, (*moved.shape[:-1], k), x.dtype)
-    indices = empty(x.runtime, values.shape, index_dtype(x.runtime))
+    indices = empty(x.runtime, values.shape, default_int(x.runtime))
     if values.size:
         order = contiguous(_order(moved, descending=largest).reshape(moved.shape)[..., :k])
         gather(moved, order.reshape(-1), Lines(1, x.size, 1), values)
@@ -159,7 +160,7 @@ def lexsort(keys: Sequence[Array], axis: int = -1) -> Array:
         raise ValueError(f"lexsort takes keys of one shape; got {[each.shape for each in keys]}")
     axis = axis_of(axis, keys[0].ndim)
     moved = [_last(each, axis) for each in keys]
-    out = empty(keys[0].runtime, moved[0].shape, index_dtype(keys[0].runtime))
+    out = empty(keys[0].runtime, moved[0].shape, default_int(keys[0].runtime))
     if out.size:
         n = out.shape[-1]
         words: list[Word] = [word for each in moved for word in words_of(each)]
@@ -209,7 +210,7 @@ def unique(x: Array, *, equal_nan: bool = True) -> Unique:
     Args:
         equal_nan: True to count all NaN as one, as NumPy; False to count each on its own, as the standard.
     """
-    n, dtype = x.size, index_dtype(x.runtime)
+    n, dtype = x.size, default_int(x.runtime)
     if not n:
         shapes = (0,), (0,), x.shape, (0,)
         dtypes = x.dtype, dtype, dtype, dtype

@@ -201,13 +201,17 @@ def sqrt(x: Any, form: Any) -> Any:
     return np.where(np.isinf(b), math.inf, re), np.where(np.isinf(b), b, im)
 
 
+def _without_overflow(a: Any, form: Any) -> Any:
+    """Returns a number whose exponential is finite, and a factor: exp(a) is the exponential of one times the other."""
+    size = abs(a)
+    extra = np.where(size > form.EXP, min(size - form.EXP, form.EXP), 0.0)
+    return np.copysign(size - extra, a), np.where(extra > 0, np.exp(extra), 1.0)
+
+
 def cosh(x: Any, form: Any) -> Any:
     """Hyperbolic cosine."""
     a, b = x
-    size = abs(a)
-    extra = np.where(size > form.EXP, min(size - form.EXP, form.EXP), 0.0)
-    rest = np.copysign(size - extra, a)
-    factor = np.where(extra > 0, np.exp(extra), 1.0)
+    rest, factor = _without_overflow(a, form)
     re, im = np.cosh(rest) * np.cos(b) * factor, np.sinh(rest) * np.sin(b) * factor
     re = np.where(b == 0, np.cosh(a), np.where(np.isinf(a) & ~np.isfinite(b), math.inf, re))
     zero = np.copysign(0.0, a) * np.copysign(1.0, b)
@@ -217,10 +221,7 @@ def cosh(x: Any, form: Any) -> Any:
 def sinh(x: Any, form: Any) -> Any:
     """Hyperbolic sine."""
     a, b = x
-    size = abs(a)
-    extra = np.where(size > form.EXP, min(size - form.EXP, form.EXP), 0.0)
-    rest = np.copysign(size - extra, a)
-    factor = np.where(extra > 0, np.exp(extra), 1.0)
+    rest, factor = _without_overflow(a, form)
     re, im = np.sinh(rest) * np.cos(b) * factor, np.cosh(rest) * np.sin(b) * factor
     re = np.where(b == 0, np.sinh(a), np.where((a == 0) | (np.isinf(a) & ~np.isfinite(b)), a, re))
     return re, np.where(b == 0, b, im)
