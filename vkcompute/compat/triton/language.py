@@ -4,6 +4,17 @@ from __future__ import annotations
 
 from vkcompute.compat.triton import math, types
 from vkcompute.compat.triton.compiler import StaticRange
+from vkcompute.compat.triton.creation import arange, full, num_programs, program_id, zeros, zeros_like
+from vkcompute.compat.triton.elementwise import PropagateNan, cast, clamp, maximum, minimum, sigmoid, where
+from vkcompute.compat.triton.hints import (
+    assume,
+    debug_barrier,
+    max_constancy,
+    max_contiguous,
+    multiple_of,
+    static_assert,
+    static_print,
+)
 from vkcompute.compat.triton.math import (
     abs,
     cdiv,
@@ -23,10 +34,7 @@ from vkcompute.compat.triton.math import (
     sqrt_rn,
     umulhi,
 )
-from vkcompute.compat.triton.operations import (
-    PropagateNan,
-    arange,
-    assume,
+from vkcompute.compat.triton.memory import (
     atomic_add,
     atomic_and,
     atomic_cas,
@@ -35,35 +43,10 @@ from vkcompute.compat.triton.operations import (
     atomic_or,
     atomic_xchg,
     atomic_xor,
-    broadcast,
-    broadcast_to,
-    cast,
-    clamp,
-    debug_barrier,
-    dot,
-    expand_dims,
-    full,
     load,
-    max_constancy,
-    max_contiguous,
-    maximum,
-    minimum,
-    multiple_of,
-    num_programs,
-    permute,
-    program_id,
-    ravel,
-    reshape,
-    sigmoid,
-    static_assert,
-    static_print,
     store,
-    trans,
-    view,
-    where,
-    zeros,
-    zeros_like,
 )
+from vkcompute.compat.triton.products import dot
 from vkcompute.compat.triton.random import rand, rand4x, randint, randint4x, randn, randn4x
 from vkcompute.compat.triton.reductions import (
     argmax,
@@ -78,6 +61,7 @@ from vkcompute.compat.triton.reductions import (
     sum,
     xor_sum,
 )
+from vkcompute.compat.triton.shapes import broadcast, broadcast_to, expand_dims, permute, ravel, reshape, trans, view
 from vkcompute.compat.triton.types import DTYPES
 
 __all__ = [

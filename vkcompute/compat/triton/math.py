@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vkcompute.compat.triton.operations import abs, cdiv, div_rn, fma, real_function, umulhi
+from vkcompute.compat.triton.elementwise import abs, cdiv, div_rn, fma, real_function, umulhi
 
 __all__ = [
     "abs", "cdiv", "ceil", "cos", "div_rn", "erf", "exp", "exp2", "floor", "fma", "log", "log2", "rsqrt", "sin", "sqrt",

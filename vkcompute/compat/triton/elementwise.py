@@ -1,0 +1,150 @@
+"""Functions of the block language on each element."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from vkcompute.compat.triton.arithmetic import told
+from vkcompute.compat.triton.compiler import BlockCompiler
+from vkcompute.compat.triton.functions import block_function, method
+from vkcompute.compat.triton.types import scalar_of
+from vkcompute.ir import BOOL, UINT32, Value
+from vkcompute.ir.types import element_of
+from vkcompute.jit.frontend.source import UnsupportedError
+from vkcompute.jit.frontend.values import Number
+
+
+@method
+@block_function
+def to(c: BlockCompiler, input: Any, dtype: Any, fp_downcast_rounding: Any = None, bitcast: Any = False) -> Any:
+    """Converts the elements, or reinterprets their bits."""
+    if fp_downcast_rounding not in (None, "rtne"):
+        raise UnsupportedError(f"floats are rounded to nearest even, 'rtne'; got {fp_downcast_rounding!r}")
+    kind = scalar_of(dtype)
+    if not isinstance(input, Number):
+        return c.number(c.cast(input, kind))
+    return c.number(c.builder.bitcast(input.value, kind) if bitcast else c.builder.cast(input.value, kind))
+
+
+cast = block_function(to.emit)
+cast.__name__ = "cast"
+
+
+@block_function
+def where(c: BlockCompiler, condition: Any, x: Any, y: Any) -> Any:
+    """`x` where the condition is True, else `y`; both are computed."""
+    kind = c.common_type(x, y)
+    shape = c.common_shape(condition, x, y)
+    one, other = (c.spread(c.cast(each, kind.type), shape) for each in (x, y))
+    chosen = c.spread(c.cast(condition, BOOL), shape)
+    return c.number(c.builder.select(chosen, one, other))
+
+
+def _extreme(c: BlockCompiler, code: str, x: Any, y: Any, propagate_nan: Any) -> Number:
+    kind = c.common_type(x, y)
+    one, other = c.alike(kind.type, x, y)
+    b = c.builder
+    if kind.type.kind == "b":
+        return c.number(b.compute("or" if code == "max" else "and", one, other))
+    if kind.type.kind != "f":
+        return c.number(b.compute(code, one, other))
+    before = b.compute("gt" if code == "max" else "lt", one, other)
+    before = b.compute("or", before, b.compute("isnan", one if propagate_nan else other))
+    return c.number(b.select(before, one, other))
+
+
+class PropagateNan:
+    """Treatment of NaN by `tl.maximum` and others: NONE ignores it where the other operand is a number."""
+
+    NONE = 0
+    ALL = 1
+
+
+@block_function
+def maximum(c: BlockCompiler, x: Any, y: Any, propagate_nan: Any = PropagateNan.NONE) -> Any:
+    """The greater of two elements; where one is NaN the other, or NaN with PropagateNan.ALL."""
+    return _extreme(c, "max", x, y, propagate_nan)
+
+
+@block_function
+def minimum(c: BlockCompiler, x: Any, y: Any, propagate_nan: Any = PropagateNan.NONE) -> Any:
+    """The lesser of two elements; where one is NaN the other, or NaN with PropagateNan.ALL."""
+    return _extreme(c, "min", x, y, propagate_nan)
+
+
+@block_function
+def clamp(c: BlockCompiler, x: Any, min: Any, max: Any, propagate_nan: Any = PropagateNan.NONE) -> Any:
+    """The elements limited to a range."""
+    return _extreme(c, "min", _extreme(c, "max", x, min, propagate_nan), max, propagate_nan)
+
+
+def _floats(c: BlockCompiler, name: str, *values: Any) -> list[Value]:
+    kind = c.common_type(*values)
+    if kind.type.kind != "f":
+        got = " and ".join(map(told, values))
+        raise UnsupportedError(f"tl.{name} takes floats; got {got}; convert, as x.to(tl.float32)")
+    return c.alike(kind.type, *values)
+
+
+def real_function(name: str, code: str = "", n: int = 1) -> Any:
+    """Makes a function of floats, an operation of `ir/`, which is also a method if it has one operand."""
+    if n == 1:
+
+        def emit(c: BlockCompiler, x: Any) -> Any:
+            return c.number(c.builder.compute(code or name, *_floats(c, name, x)))
+
+    else:
+
+        def emit(c: BlockCompiler, x: Any, y: Any) -> Any:  # type: ignore[misc]
+            return c.number(c.builder.compute(code or name, *_floats(c, name, x, y)))
+
+    emit.__name__, emit.__doc__ = name, f"{name} of floats."
+    found = block_function(emit)
+    return method(found) if n == 1 else found
+
+
+@method
+@block_function
+def abs(c: BlockCompiler, x: Any) -> Any:
+    """The absolute value."""
+    value = c.cast(x, c.element_type(x))
+    return c.number(value if element_of(value.type).kind in "ub" else c.builder.compute("abs", value))
+
+
+@block_function
+def fma(c: BlockCompiler, x: Any, y: Any, z: Any) -> Any:
+    """x * y + z, rounded once where the device can."""
+    return c.number(c.builder.compute("fma", *_floats(c, "fma", x, y, z)))
+
+
+@method
+@block_function
+def sigmoid(c: BlockCompiler, x: Any) -> Any:
+    """1 / (1 + exp(-x))."""
+    (value,) = _floats(c, "sigmoid", x)
+    powers = c.number(c.builder.compute("exp", c.builder.compute("neg", value)))
+    return c.binary("/", 1.0, c.binary("+", 1.0, powers))
+
+
+@block_function
+def cdiv(c: BlockCompiler, x: Any, div: Any) -> Any:
+    """x / div rounded up, for x >= 0 and div > 0."""
+    if not isinstance(x, Number) and not isinstance(div, Number):
+        return -(-x // div)
+    return c.binary("//", c.binary("+", x, c.binary("-", div, 1)), div)
+
+
+@block_function
+def div_rn(c: BlockCompiler, x: Any, y: Any) -> Any:
+    """x / y, rounded to nearest even."""
+    return c.binary("/", x, y)
+
+
+@block_function
+def umulhi(c: BlockCompiler, x: Any, y: Any) -> Any:
+    """The upper 32 bits of the product of two integers, as unsigned ones."""
+    kind = c.common_type(x, y)
+    if kind.type.kind not in "iu" or kind.type.bits != 32:
+        raise UnsupportedError(f"tl.umulhi takes integers of 32 bits; got {told(x)} and {told(y)}")
+    one, other = (c.builder.bitcast(each, UINT32) for each in c.alike(kind.type, x, y))
+    return c.number(c.builder.bitcast(c.builder.compute("mul_high", one, other), kind.type))

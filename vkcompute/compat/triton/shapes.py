@@ -1,0 +1,97 @@
+"""Functions of the block language that change the shape of blocks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from vkcompute.compat.triton.arithmetic import BlockArithmetic, told
+from vkcompute.compat.triton.compiler import BlockCompiler
+from vkcompute.compat.triton.creation import checked_shape
+from vkcompute.compat.triton.functions import block_function, method
+from vkcompute.ir import Value
+from vkcompute.jit.frontend.source import UnsupportedError
+from vkcompute.tile import shape_of
+
+
+def _as_block(c: BlockArithmetic, value: Any) -> Value:
+    """Returns the value of a block, of one element for a scalar."""
+    found = c.cast(value, c.element_type(value))
+    return found if shape_of(found.type) else c.builder.full(found, (1,))
+
+
+@method
+@block_function
+def reshape(c: BlockCompiler, input: Any, *shape: Any, can_reorder: Any = False) -> Any:
+    """The elements, in row-major order, in another shape."""
+    wanted = checked_shape(shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape)
+    found = _as_block(c, input)
+    if int(np.prod(wanted)) != int(np.prod(shape_of(found.type))):
+        raise UnsupportedError(f"reshape keeps the number of elements; got {told(input)} and {list(wanted)}")
+    return c.number(c.builder.reshape(found, wanted))
+
+
+view = block_function(reshape.emit)
+view.__name__ = "view"
+method(view)
+
+
+@method
+@block_function
+def ravel(c: BlockCompiler, x: Any) -> Any:
+    """The elements in row-major order along one axis."""
+    found = _as_block(c, x)
+    return c.number(c.builder.reshape(found, (int(np.prod(shape_of(found.type))),)))
+
+
+@method
+@block_function
+def expand_dims(c: BlockCompiler, input: Any, axis: Any) -> Any:
+    """Inserts axes of length 1."""
+    shape = list(c.shape(input))
+    axes = axis if isinstance(axis, (tuple, list)) else (axis,)
+    n = len(shape) + len(axes)
+    for each in sorted(at % n if -n <= at < n else n for at in axes):
+        if each == n:
+            raise UnsupportedError(f"the axis of a block with {n} axes is {-n} to {n - 1}; got {axis}")
+        shape.insert(each, 1)
+    return c.number(c.builder.reshape(_as_block(c, input), tuple(shape)))
+
+
+@method
+@block_function
+def broadcast_to(c: BlockCompiler, input: Any, *shape: Any) -> Any:
+    """Repeats a block along its axes of length 1."""
+    wanted = checked_shape(shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape)
+    return c.number(c.spread(c.cast(input, c.element_type(input)), wanted))
+
+
+@block_function
+def broadcast(c: BlockCompiler, input: Any, other: Any) -> Any:
+    """Repeats two blocks to their common shape."""
+    shape = c.common_shape(input, other)
+    return tuple([c.number(c.spread(c.cast(each, c.element_type(each)), shape)) for each in (input, other)])
+
+
+@method
+@block_function
+def permute(c: BlockCompiler, input: Any, *dims: Any) -> Any:
+    """Reorders the axes."""
+    order = dims[0] if len(dims) == 1 and isinstance(dims[0], (tuple, list)) else dims
+    shape = c.shape(input)
+    if sorted(order) != list(range(len(shape))):
+        raise UnsupportedError(f"permute takes each axis of {told(input)} once; got {tuple(order)}")
+    return c.number(c.builder.permute(_as_block(c, input), tuple(order)))
+
+
+@method
+@block_function
+def trans(c: BlockCompiler, input: Any, *dims: Any) -> Any:
+    """Swaps the last two axes, or reorders the axes."""
+    if dims:
+        return permute.emit(c, input, *dims)
+    n = len(c.shape(input))
+    if n < 2:
+        raise UnsupportedError(f"a block with two axes is transposed; got {told(input)}")
+    return c.number(c.builder.permute(_as_block(c, input), (*range(n - 2), n - 1, n - 2)))
