@@ -11,6 +11,7 @@ import numpy as np
 from vkcompute.compat.triton.build import DIVISOR, IntType
 from vkcompute.compat.triton.types import Constexpr
 from vkcompute.jit.compilation.arguments import bound, kind_of_number, remedy
+from vkcompute.runtime.scheduling.placeholders import Parameter
 
 OPTIONS = {"num_warps": 4, "num_stages": 2, "num_ctas": 1, "maxnreg": None}
 """Keywords of a launch; only num_warps has an effect, on the size of a workgroup."""
@@ -45,6 +46,11 @@ class Parameters:
         constants: dict[int, Any] = {}
         signature: dict[int, Any] = {}
         for at, (arg, constexpr) in enumerate(zip(args, self.constexprs, strict=True)):
+            if constexpr and type(arg) is Parameter:
+                raise TypeError(
+                    f"{self.names[at]} is a tl.constexpr, and input {arg.name!r} of the graph changes between runs; "
+                    "pass a number, or drop the annotation"
+                )
             if constexpr or arg is None or isinstance(arg, Constexpr) or (type(arg) is int and arg == 1):
                 constants[at] = arg.value if isinstance(arg, Constexpr) else arg
             else:
@@ -73,6 +79,9 @@ def _number_type(arg: Any, name: str) -> Any:
     Raises:
         TypeError: it is none.
     """
+    if type(arg) is Parameter:
+        found = _number_type(arg.value, name)
+        return IntType(found.name, 1) if isinstance(found, IntType) else found  # a run may have any value
     kind = kind_of_number(arg)
     if kind is int or isinstance(kind, str):
         return IntType(kind if isinstance(kind, str) else "int32", DIVISOR if arg % DIVISOR == 0 else 1)

@@ -30,11 +30,13 @@ from vkcompute.jit.launching.plan import launch
 from vkcompute.jit.launching.spilling_kernel import SpillingKernel
 from vkcompute.jit.launching.target import target_of
 from vkcompute.runtime.bounded_cache import BoundedCache
+from vkcompute.runtime.graphs.aliasing import may_overlap
 from vkcompute.runtime.launching.arguments import needs_strides
 from vkcompute.runtime.launching.kernel import Kernel
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.context import cached
 from vkcompute.runtime.runtime import Runtime, default_runtime, runtime_of
+from vkcompute.runtime.scheduling.placeholders import Parameter
 from vkcompute.tile import Target
 from vkcompute.tile.access import ADJACENT
 
@@ -150,9 +152,11 @@ def _array_type(arg: Any) -> ArrayType | None:
 
 
 def _overlap(args: tuple[Any, ...]) -> bool:
-    """True if two arrays overlap without being the same."""
+    """True if two arrays overlap without being the same, or may do so in a run of a graph."""
     pairs = combinations([arg for arg in args if type(arg) is Array], 2)
-    return any(one.overlaps(other) and one.launch_key != other.launch_key for one, other in pairs)
+    return any(
+        (one.overlaps(other) and one.launch_key != other.launch_key) or may_overlap(one, other) for one, other in pairs
+    )
 
 
 def _place(arg: Any, constexpr: bool) -> Any:
@@ -168,8 +172,8 @@ def _place(arg: Any, constexpr: bool) -> Any:
 
 
 def _is_inexact(arg: Any) -> bool:
-    """True for a number that a plan cannot pack again."""
-    return isinstance(arg, np.bool_) or (type(arg) is int and not -0x80000000 <= arg <= 0x7FFFFFFF)
+    """True for a number that a plan cannot pack again, and for an input of a graph."""
+    return isinstance(arg, (np.bool_, Parameter)) or (type(arg) is int and not -0x80000000 <= arg <= 0x7FFFFFFF)
 
 
 def block_target(runtime: Runtime) -> Target:

@@ -1,0 +1,112 @@
+"""Launches of block programs among other work: in graphs, on expressions, on views, and from threads."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import vkcompute.compat.triton as triton
+import vkcompute.compat.triton.language as tl
+from vkcompute import Runtime
+
+N = 1000
+
+
+@triton.jit
+def add_scaled(x_ptr, y_ptr, out_ptr, n, scale, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = at < n
+    total = tl.load(x_ptr + at, mask=mask) + scale * tl.load(y_ptr + at, mask=mask)
+    tl.store(out_ptr + at, total, mask=mask)
+
+
+@triton.jit
+def row_maxima(x_ptr, stride, out_ptr, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    tl.store(out_ptr + row, tl.max(tl.load(x_ptr + row * stride + tl.arange(0, BLOCK)), axis=0))
+
+
+@triton.jit
+def store_then_load(x_ptr, out_ptr, kept_ptr, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    tl.store(out_ptr + at, at.to(tl.float32))
+    tl.store(kept_ptr + at, tl.load(x_ptr + at))
+
+
+def numbers(seed: int, n: int = N) -> np.ndarray:
+    return np.random.default_rng(seed).integers(-1000, 1000, n).astype(np.float32)
+
+
+def test_a_graph_replays_programs_on_what_its_arrays_hold(gpu: Runtime):
+    x, y, total, maxima = gpu.array(numbers(0)), gpu.array(numbers(1)), gpu.empty(N), gpu.empty(10)
+    with gpu.record() as graph:
+        add_scaled[(8,)](x, y, total, N, 2.0, BLOCK=128)
+        row_maxima[(10,)](total, 100, maxima, BLOCK=64)
+    for seed in (2, 3):
+        x[...] = numbers(seed)
+        graph.run()
+        expected = numbers(seed) + 2 * numbers(1)
+        assert np.array_equal(maxima.numpy(), expected.reshape(10, 100)[:, :64].max(axis=1))
+
+
+def test_the_inputs_of_a_graph_are_replaced_by_run(gpu: Runtime):
+    y, out = gpu.array(numbers(1)), gpu.empty(N)
+    with gpu.record(x=gpu.array(numbers(0)), scale=1.0) as graph:
+        add_scaled[(8,)](graph["x"], y, out, N, graph["scale"], BLOCK=128)
+    graph.run(x=gpu.array(numbers(5)), scale=3.0)
+    assert np.array_equal(out.numpy(), numbers(5) + 3 * numbers(1))
+
+
+def test_an_input_of_a_graph_may_overlap_what_a_program_writes(gpu: Runtime):
+    memory, kept = gpu.zeros(1088), gpu.empty(1024)
+    with gpu.record(x=gpu.zeros(1024)) as graph:
+        store_then_load[(1,)](graph["x"], memory[:1024], kept, BLOCK=1024)
+    graph.run(x=memory[64:])
+    assert np.array_equal(kept.numpy(), np.append(np.arange(64, 1024), np.zeros(64)))
+
+
+def test_a_constexpr_is_no_input_of_a_graph(gpu: Runtime):
+    x = gpu.empty(N)
+    with gpu.record(block=128) as graph, pytest.raises(TypeError, match=r"BLOCK is a tl\.constexpr"):
+        add_scaled[(8,)](x, x, x, N, 1.0, BLOCK=graph["block"])
+
+
+def test_the_whole_numbers_of_a_graph_are_general_in_its_programs(gpu: Runtime):
+    """1 and multiples of 16 are special otherwise."""
+    x, out = gpu.array(numbers(0)), gpu.zeros(N)
+    with gpu.record(n=1) as graph:
+        add_scaled[(8,)](x, x, out, graph["n"], 1.0, BLOCK=128)
+    graph.run(n=999)
+    assert np.array_equal(out.numpy(), np.append(2 * numbers(0)[:999], 0))
+
+
+def test_an_expression_is_computed_before_a_program_reads_it(gpu: Runtime):
+    x, out = gpu.array(numbers(0)), gpu.empty(N)
+    add_scaled[(8,)]((x + 1) * 2, x, out, N, 1.0, BLOCK=128)
+    assert np.array_equal(out.numpy(), (numbers(0) + 1) * 2 + numbers(0))
+
+
+def test_an_expression_keeps_the_values_that_a_program_overwrites(gpu: Runtime):
+    x, out = gpu.array(numbers(0)), gpu.array(numbers(1))
+    doubled = out * 2
+    add_scaled[(8,)](x, x, out, N, 1.0, BLOCK=128)
+    assert np.array_equal(doubled.numpy(), numbers(1) * 2)
+
+
+def test_a_pointer_to_a_view_points_at_its_first_element(gpu: Runtime):
+    table, maxima = gpu.array(numbers(0).reshape(10, 100)), gpu.empty(5)
+    row_maxima[(5,)](table[::2, 3:], 200, maxima, BLOCK=64)
+    assert np.array_equal(maxima.numpy(), numbers(0).reshape(10, 100)[::2, 3:67].max(axis=1))
+
+
+def test_threads_launch_programs_at_once(gpu: Runtime):
+    def total(seed: int) -> bool:
+        x, out = gpu.array(numbers(seed)), gpu.empty(N)
+        for scale in range(20):
+            add_scaled[(8,)](x, x, out, N, float(scale), BLOCK=128)
+        return np.array_equal(out.numpy(), 20 * numbers(seed))
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(total, range(8)))
