@@ -252,3 +252,23 @@ def test_methods_that_functions_lack(gpu: vc.Runtime) -> None:
         np.multiply.at(gpu.array(x), [1], 2.0)
     assert (vnp.add.nin, vnp.add.nout) == (2, 1)
     assert vnp.arctan2.__doc__.startswith("Returns the angle of the point (x2, x1).")
+
+
+@pytest.mark.parametrize("exponent", [2, 1, -1, 0.5, 2.0, -1.0])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
+def test_frequent_powers_round_once_as_numpys(gpu: vc.Runtime, dtype: str, exponent: float) -> None:
+    if lacks(gpu, dtype):
+        pytest.skip("the device has no float64")
+    zeros = [] if dtype == "complex64" else [0.0, -0.0]
+    data = np.array([0.3, 1.7, 3e5, -2.25, 46341, np.pi, 1e-3, *zeros]).astype(dtype)
+    x = gpu.array(data)
+    with np.errstate(all="ignore"):
+        np.testing.assert_allclose((x**exponent).numpy(), data**exponent, rtol=1e-6 if dtype == "complex64" else 0)
+    expected = (x**exponent).numpy()
+    x **= exponent
+    np.testing.assert_array_equal(x.numpy(), expected)
+
+
+def test_squares_of_integers_wrap_as_numpys(gpu: vc.Runtime) -> None:
+    data = np.array([46341, -3, 0], np.int32)
+    np.testing.assert_array_equal((gpu.array(data) ** 2).numpy(), data**2)

@@ -33,8 +33,22 @@ def operate(name: str, array: Array, other: Any, *, reflected: bool = False, inp
             return NotImplemented
     if name == "matmul":
         return matmul(*((other, array) if reflected else (array, other)), out=array if inplace else None)
-    found = apply(name, other, array) if reflected else apply(name, array, other)
+    if name == "power" and not reflected and type(other) in (int, float):
+        found = _power(array, other)
+    else:
+        found = apply(name, other, array) if reflected else apply(name, array, other)
     return assign(array, found, fresh=True) if inplace else found
+
+
+def _power(array: Array, exponent: int | float) -> Array:
+    """Returns a power. As in NumPy, frequent exponents have operations of their own, which round once."""
+    name = _POWERS.get(exponent)
+    if name is not None and (array.dtype.kind in "fc" or (name == "square" and type(exponent) is int)):
+        return apply(name, array)
+    return apply("power", array, exponent)
+
+
+_POWERS = {2: "square", 0.5: "sqrt", 1: "positive", -1: "reciprocal"}
 
 
 def get_item(array: Array, index: Any) -> Array:
