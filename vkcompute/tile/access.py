@@ -11,7 +11,7 @@ from vkcompute.ir.function import Op
 from vkcompute.jit.elementwise.block_access import Block as Words
 from vkcompute.jit.elementwise.block_access import BlockAccess
 from vkcompute.tile.contiguity import Offsets
-from vkcompute.tile.exchange import Exchange, first_element, owner
+from vkcompute.tile.exchange import Exchange, first_element, owner, where
 from vkcompute.tile.layout import Layout
 
 ADJACENT = 4
@@ -170,20 +170,20 @@ class Accesses:
             for first in range(0, len(partial_groups), _MOST_GROUPS):
                 self._store_partial(memory, partial_groups[first : first + _MOST_GROUPS])
 
-        self._under(owner(self._b, self._thread, layout), build)
+        where(self._b, owner(self._b, self._thread, layout), build)
 
     def _store_group(self, memory: Memory, offsets: list[Value], values: list[Value], mask: list[Value] | None) -> bool:
         """Stores one element, or adjacent ones if the mask of all is True; returns True if it may be so of some."""
         b = self._b
         if len(offsets) == 1:
-            self._under(mask[0] if mask else None, partial(b.store, memory, offsets[0], values[0]))
+            where(self._b, mask[0] if mask else None, partial(b.store, memory, offsets[0], values[0]))
             return False
 
         def whole() -> None:
             number = b.compute("shr", b.cast(offsets[0], UINT32), b.const(2, UINT32))
             self._access(self._storers, memory, is_result=True).store(b, number, values)
 
-        self._under(self._of_all(mask), whole)
+        where(self._b, self._of_all(mask), whole)
         return mask is not None and any(each is not mask[0] for each in mask)
 
     def _of_all(self, mask: Sequence[Value] | None) -> Value | None:
@@ -210,7 +210,7 @@ class Accesses:
             first, *rest = self._chosen([[offset, *values, *mask] for offset, values, mask in groups], at)
             for n in range(ADJACENT):
                 offset = b.compute("add", first, b.const(n, INT32))
-                self._under(rest[ADJACENT + n], partial(b.store, memory, offset, rest[n]))
+                where(self._b, rest[ADJACENT + n], partial(b.store, memory, offset, rest[n]))
             less = b.compute("and", left, b.compute("sub", left, b.const(1, UINT32)))
             b.yield_(less, b.compute("add", count, b.const(1, UINT32)))
 
@@ -223,14 +223,6 @@ class Accesses:
             chosen = [[b.select(is_set, y, x) for x, y in zip(*pair, strict=True)] for pair in pairs]
             rows, bit = [*chosen, *rows[len(rows) & ~1 :]], bit * 2
         return rows[0]
-
-    def _under(self, condition: Value | None, build: Callable[[], object]) -> None:
-        """Builds what is done where a condition holds."""
-        if condition is None:
-            build()
-            return
-        with self._b.if_(condition).then:
-            build()
 
     # -- atomic operations --------------------------------------------------------------------------------------------
 

@@ -109,6 +109,20 @@ class Builder(ir.Builder):
             return value
         return self._block(code, (value,), block(element_of(value.type), shape))
 
+    def mirror(self, value: Value, mask: int) -> Value:
+        """Moves elements: that with number k, in row-major order, is the operand's with number k ^ mask."""
+        return self._add(BlockOp("mirror", value.type, (value,), mask, (), self._loc)) if mask else value
+
+    def gather(self, value: Value, index: Value, axis: int) -> Value:
+        """The elements at the indices along an axis, as numpy.take_along_axis; indices are within the axis."""
+        kind = block(element_of(value.type), shape_of(index.type))
+        return self._add(BlockOp("gather", kind, (value, index), axis, (), self._loc))
+
+    def histogram(self, value: Value, n_bins: int, mask: Value | None = None) -> Value:
+        """Counts the elements of a block of int32 that equal 0, 1, ... n_bins - 1, those under a mask, as int32."""
+        args = (value,) if mask is None else (value, mask)
+        return self._add(BlockOp("histogram", block(INT32, (n_bins,)), args, None, (), self._loc))
+
     # -- memory -------------------------------------------------------------------------------------------------------
 
     def load_block(

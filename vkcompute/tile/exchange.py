@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial, reduce
 
 from vkcompute.ir import FLOAT32, INT32, UINT32, Builder, Memory, Scalar, Value
 from vkcompute.ir.types import element_of
@@ -214,6 +215,83 @@ class Exchange:
         read = self._passed(list(rows.values()), n_threads)
         return {n: read(b.compute("add", source, b.const(at * n_threads, INT32))) for at, n in enumerate(rows)}
 
+    # -- other places --------------------------------------------------------------------------------------------------
+
+    def mirrored(self, registers: Sequence[Value], layout: Layout, mask: int) -> list[Value]:
+        """Returns for each element the one whose number differs in the bits of a mask."""
+        b = self._b
+        own = sum(1 << at for at, bit in enumerate(layout.registers) if mask >> bit & 1)
+        other = sum(1 << at for at, bit in enumerate(layout.threads) if bit is not None and mask >> bit & 1)
+        moved = list(registers)
+        if other >> self._lanes:
+            source = b.compute("xor", self._thread, b.const(other, INT32))
+            rows = self._fetched({n: [each] for n, each in enumerate(registers)}, source, within=False)
+            moved = [rows[n][0] for n in range(len(registers))]
+        elif other:
+            moved = [b.subgroup("shuffle_xor", each, b.const(other, UINT32)) for each in registers]
+        return [moved[n ^ own] for n in range(len(moved))]
+
+    def gathered(
+        self,
+        registers: Sequence[Value],
+        source: Layout,
+        index: Sequence[Value],
+        layout: Layout,
+        source_axis: range,
+        axis: range,
+    ) -> list[Value]:
+        """Returns the elements at indices along an axis.
+
+        Args:
+            registers: the elements, in the layout `source`.
+            index: the indices, in the layout of the result; only their bits within the axis count.
+            source_axis, axis: the bits of an element's number along the axis, of the operand and of the result.
+        """
+        b = self._b
+        read = self._in_memory(registers, source)
+        first = first_element(b, self._thread, layout)
+        found = []
+        for n, each in enumerate(index):
+            number = b.compute("add", first, b.const(layout.element(n), INT32))
+            below = b.compute("and", number, b.const((1 << axis.start) - 1, INT32))
+            above = b.compute(
+                "shl", b.compute("shr", number, b.const(axis.stop, INT32)), b.const(source_axis.stop, INT32)
+            )
+            inside = b.compute("and", b.cast(each, INT32), b.const((1 << len(source_axis)) - 1, INT32))
+            along = b.compute("shl", inside, b.const(axis.start, INT32))
+            found.append(read(b.compute("or", b.compute("or", above, along), below)))
+        return found
+
+    def counted(
+        self, columns: Sequence[Sequence[Value]], layout: Layout, n_bins: int
+    ) -> Callable[[Layout], list[Value]]:
+        """Counts the elements with each value below `n_bins`, in workgroup memory.
+
+        Args:
+            columns: the elements, and perhaps conditions under which they count.
+
+        Returns: a function that reads the counts in a layout.
+        """
+        b, n_threads = self._b, self._b.function.local_size[0]
+        memory = self._memory(INT32, n_bins)
+        self._begin()
+        for start in range(0, n_bins, n_threads):
+            at = b.compute("add", self._thread, b.const(start, INT32))
+            where(
+                b,
+                None if start + n_threads <= n_bins else b.compute("lt", at, b.const(n_bins, INT32)),
+                partial(b.store, memory, at, b.const(0, INT32)),
+            )
+        self.barrier()
+        alone = owner(b, self._thread, layout)
+        for value, *masks in zip(*columns, strict=True):
+            inside = b.compute("lt", b.bitcast(value, UINT32), b.const(n_bins, UINT32))
+            conditions = [inside, *masks, *([] if alone is None else [alone])]
+            condition = reduce(lambda x, y: b.compute("and", x, y), conditions)
+            where(b, condition, partial(b.atomic, "add", memory, value, b.const(1, INT32)))
+        self._end()
+        return lambda wanted: self._elements(partial(b.load, memory), wanted)
+
     # -- layouts ------------------------------------------------------------------------------------------------------
 
     def converted(self, registers: list[Value], layout: Layout, wanted: Layout) -> list[Value]:
@@ -238,17 +316,22 @@ class Exchange:
 
     def _through_memory(self, registers: list[Value], layout: Layout, wanted: Layout) -> list[Value]:
         """Writes the block to workgroup memory, and reads it in another layout."""
+        return self._elements(self._in_memory(registers, layout), wanted)
+
+    def _elements(self, read: Callable[[Value], Value], wanted: Layout) -> list[Value]:
+        """Reads elements by their numbers, in a layout."""
+        b, first = self._b, first_element(self._b, self._thread, wanted)
+        return [read(b.compute("add", first, b.const(wanted.element(n), INT32))) for n in range(wanted.n_registers)]
+
+    def _in_memory(self, registers: Sequence[Value], layout: Layout) -> Callable[[Value], Value]:
+        """Writes the block to workgroup memory; returns a function that reads an element by its number."""
         b, kind = self._b, element_of(registers[0].type)
         n_bits = 1 + max([*layout.registers, *[bit for bit in layout.threads if bit is not None]], default=-1)
         memory = self._memory(kind, 1 << n_bits)
         self._begin()
         with_owner(b, self._thread, layout, lambda: self._write(memory, registers, layout))
         self._end()
-        first = first_element(b, self._thread, wanted)
-        return [
-            b.cast(b.load(memory, b.compute("add", first, b.const(wanted.element(n), INT32))), kind)
-            for n in range(wanted.n_registers)
-        ]
+        return lambda at: b.cast(b.load(memory, at), kind)
 
     def _write(self, memory: Memory, registers: Sequence[Value], layout: Layout) -> None:
         b, first = self._b, first_element(self._b, self._thread, layout)
@@ -283,7 +366,11 @@ def owner(b: Builder, thread: Value, layout: Layout | None) -> Value | None:
 
 def with_owner(b: Builder, thread: Value, layout: Layout | None, build: Callable[[], None]) -> None:
     """Builds what one of the invocations that hold the same elements does."""
-    condition = owner(b, thread, layout)
+    where(b, owner(b, thread, layout), build)
+
+
+def where(b: Builder, condition: Value | None, build: Callable[[], object]) -> None:
+    """Builds what is done where a condition holds; None holds everywhere."""
     if condition is None:
         build()
         return

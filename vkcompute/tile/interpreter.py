@@ -200,6 +200,14 @@ class _Machine:
             found = np.stack([each[n] for each in done])
             self._values[result] = np.moveaxis(found[::-1] if reverse else found, 0, axis)
 
+    def _gather(self, op: Op) -> None:
+        source, index = (self.value(each) for each in op.args)
+        n = source.shape[op.attribute]
+        wrong = (index < 0) | (index >= n)
+        if wrong.any():
+            raise _failed(op, f"index {int(index[wrong].flat[0])} is outside of the axis of {n} that is gathered along")
+        self._values[op] = np.take_along_axis(source, index, op.attribute)
+
 
 def _as(push: Push, value: Any) -> Any:
     return element_of(push.type).numpy.type(value)
@@ -211,6 +219,12 @@ def _dot(op: Op, args: list[Any]) -> Any:
     return (args[0].astype(wide) @ args[1].astype(wide) + args[2]).astype(kind)
 
 
+def _histogram(op: Op, args: list[Any]) -> Any:
+    n_bins, values = shape_of(op.type)[0], args[0]
+    inside = (values >= 0) & (values < n_bins) & (args[1] if len(args) > 1 else True)
+    return np.bincount(values[inside], minlength=n_bins)
+
+
 _COMPUTED: dict[str, Callable[[Op, list[Any]], Any]] = {
     "arange": lambda op, _: np.arange(math.prod(shape_of(op.type))),
     "splat": lambda op, args: np.broadcast_to(args[0], shape_of(op.type)),
@@ -219,6 +233,8 @@ _COMPUTED: dict[str, Callable[[Op, list[Any]], Any]] = {
     "permute": lambda op, args: np.transpose(args[0], op.attribute),
     "select": lambda _, args: np.where(*args),
     "dot": _dot,
+    "mirror": lambda op, args: args[0].reshape(-1)[np.arange(args[0].size) ^ op.attribute].reshape(args[0].shape),
+    "histogram": _histogram,
 }
 
 
@@ -241,5 +257,6 @@ _STEPS: dict[str, Callable[[_Machine, Op], None]] = {
     "atomic_block": _Machine._atomic,
     "reduce": _Machine._reduce,
     "scan": _Machine._scan,
+    "gather": _Machine._gather,
     "assume": _assume,
 }

@@ -13,7 +13,7 @@ from vkcompute.ir.types import element_of
 from vkcompute.tile.access import Accesses
 from vkcompute.tile.contiguity import Offsets, divisor
 from vkcompute.tile.exchange import Exchange
-from vkcompute.tile.layout import Layout, log2, without_axis
+from vkcompute.tile.layout import Layout, axis_bits, log2, without_axis
 from vkcompute.tile.placement import Placement, operands, source_bits
 from vkcompute.tile.target import Target
 from vkcompute.tile.types import Block, shape_of
@@ -302,6 +302,23 @@ class _Lowering:
         for at, result in enumerate(op.results):
             self._deliver(result, own, [row[at] for row in found])
 
+    def _mirror(self, op: Op) -> None:
+        own = self._placement.own[op]
+        self._deliver(op, own, self._exchange.mirrored(list(self._registers(op.args[0], own)), own, op.attribute))
+
+    def _gather(self, op: Op) -> None:
+        own, source = self._placement.own[op], self._placement.anchor(op.args[0])
+        values, index = list(self._registers(op.args[0], source)), list(self._registers(op.args[1], own))
+        bits = axis_bits(shape_of(op.args[0].type), op.attribute), axis_bits(shape_of(op.type), op.attribute)
+        self._deliver(op, own, self._exchange.gathered(values, source, index, own, *bits))
+
+    def _histogram(self, op: Op) -> None:
+        own = self._placement.own[op]
+        columns = [list(self._registers(each, own)) for each in op.args]
+        read = self._exchange.counted(columns, own, shape_of(op.type)[0])
+        for layout in self._placement.layouts.get(op, ()):
+            self._blocks[op, layout] = read(layout)
+
     def _deliver(self, value: Value, layout: Layout, registers: list[Value]) -> None:
         """Notes the numbers of a block, and exchanges them for those of the other layouts in which it is needed."""
         for wanted in self._placement.layouts.get(value, ()):
@@ -360,6 +377,9 @@ _STEPS: dict[str, Callable[[_Lowering, Op], None]] = {
     "reduce": _Lowering._reduce,
     "scan": _Lowering._scan,
     "dot": _Lowering._dot,
+    "mirror": _Lowering._mirror,
+    "gather": _Lowering._gather,
+    "histogram": _Lowering._histogram,
 }
 _ELEMENTS: dict[str, Callable[[_Lowering, Op, Layout], list[Value]]] = {
     "arange": _Lowering._arange,

@@ -35,6 +35,9 @@ BLOCK_OPERATIONS = {
         _row("atomic_block", effect=True, reads=True, writes=True),
         _row("reduce"),
         _row("scan"),
+        _row("mirror"),  # its attribute is a mask: element k of the result is element k ^ mask of the operand
+        _row("gather"),  # its attribute is an axis
+        _row("histogram"),
         _row("dot"),
         _row("assume", effect=True),  # its operand is not negative
     )

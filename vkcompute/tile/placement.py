@@ -29,7 +29,7 @@ class Placement:
         layouts: the layouts of each block.
         homes: the layout in which a block is computed that is exchanged for other layouts.
         own: the layout in which an operation reads its operands: of a reduction or scan, a store, an atomic
-            operation, and of the sums of a product.
+            operation, of indices, and of the sums of a product.
         lazy: the loads whose elements only a product needs, which loads them one after the other.
     """
 
@@ -65,11 +65,15 @@ class Placement:
         if op.code in ("store_block", "atomic_block"):
             value = op.args[1]
             if _is_block(value):
-                self.own[op] = self._anchor(value)
+                self.own[op] = self.anchor(value)
                 self._demand(self.own[op], *op.args)
-        elif op.code in ("reduce", "scan"):
-            self.own[op] = self._anchor(op.args[0])
+        elif op.code in ("reduce", "scan", "mirror", "histogram"):
+            self.own[op] = self.anchor(op.args[0])
             self._demand(self.own[op], *op.args)
+        elif op.code == "gather":
+            self.own[op] = self.anchor(op.args[1])
+            self._demand(self.anchor(op.args[0]), op.args[0])
+            self._demand(self.own[op], op.args[1])
         elif op.code == "dot":
             self.own[op] = self._product(op)
             one, other = operands(op, self.own[op], self.lanes)
@@ -111,7 +115,8 @@ class Placement:
 
     # -- natural layouts ----------------------------------------------------------------------------------------------
 
-    def _anchor(self, value: Value) -> Layout:
+    def anchor(self, value: Value) -> Layout:
+        """Returns the layout in which a block is computed anyway, or that for wide accesses."""
         return self._natural_layout(value) or self.canonical(value)
 
     def _natural_layout(self, value: Value) -> Layout | None:
@@ -125,18 +130,20 @@ class Placement:
         if isinstance(value, (Param, Result)) and value in self.owners:
             op, at = self.owners[value]
             if op.code == "reduce":
-                own = self._anchor(op.args[0])
+                own = self.anchor(op.args[0])
                 return own.mapped(without_axis(shape_of(op.args[0].type), op.attribute.axis))
             if op.code == "scan":
-                return self._anchor(op.args[0])
+                return self.anchor(op.args[0])
             ends = list(back_edges(op) if isinstance(value, Param) else exits(op))
             return self._first([*[end.args[at] for end in ends], *([op.args[at]] if isinstance(value, Param) else [])])
         if not isinstance(value, Op) or not _is_block(value):
             return None
         if value.code == "dot":
             return self._product(value)
-        if value.code in ("load_block", "splat", "arange", "broadcast", "atomic_block"):
+        if value.code in ("load_block", "splat", "arange", "broadcast", "atomic_block", "histogram"):
             return None
+        if value.code in ("mirror", "gather"):
+            return self.anchor(value.args[-1])
         if value.code == "permute":
             before = self._natural_layout(value.args[0])
             inverse = {bit: at for at, bit in enumerate(source_bits(value))}

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute.compat.triton.types import OF_SCALAR, Pointer
+from vkcompute.compat.triton.types import OF_SCALAR, BlockPointer, Descriptor, Pointer
 from vkcompute.ir import BOOL, FLOAT16, FLOAT32, FLOAT64, INT32, Scalar, Value
 from vkcompute.ir.types import Type, element_of
 from vkcompute.jit.frontend.compiler import Compiler
@@ -39,12 +39,16 @@ class BlockArithmetic(Compiler):
 
     def element_type(self, value: Any) -> Scalar:
         """Returns the type of the elements of a number or block."""
-        if isinstance(value, Pointer):
+        if isinstance(value, (Pointer, BlockPointer)):
             raise UnsupportedError(f"this takes numbers; got {told(value)}; load its elements, as tl.load(pointer)")
+        if isinstance(value, Descriptor):
+            raise UnsupportedError(f"this takes numbers; got {told(value)}; load its elements, as x.load(offsets)")
         return element_of(self.kind(value).type)
 
     def shape(self, value: Any) -> tuple[int, ...]:
         """Returns the shape of a value, () for a scalar."""
+        if isinstance(value, BlockPointer):
+            return value.block.shape
         if isinstance(value, Pointer):
             value = value.offset
         return shape_of(value.kind.type) if isinstance(value, Number) else ()
@@ -187,12 +191,12 @@ class BlockArithmetic(Compiler):
         if self.element_type(offset).kind not in "iub":
             raise UnsupportedError(f"the offset of a pointer is an integer; got {told(offset)}; write // for /")
         if not self.shape(offset):
-            return pointer._replace(base=self.binary(sign, pointer.base, self._index(offset)))
+            return pointer._replace(base=self.binary(sign, pointer.base, self.index(offset)))
         before = pointer.offset if pointer.offset is not None else 0
-        moved = self.binary(sign, before, self._index(offset)) if before or sign == "-" else self._index(offset)
+        moved = self.binary(sign, before, self.index(offset)) if before or sign == "-" else self.index(offset)
         return pointer._replace(offset=moved)
 
-    def _index(self, offset: Any) -> Any:
+    def index(self, offset: Any) -> Any:
         """Returns an offset as int32, in which arrays are indexed."""
         if not isinstance(offset, Number):
             return int(offset)
@@ -235,6 +239,10 @@ def told(value: Any) -> str:
     """Describes a value or its type, for error messages."""
     if isinstance(value, Pointer):
         return f"a pointer to {value.array.name}"
+    if isinstance(value, BlockPointer):
+        return f"a pointer to a block of {value.array.name}"
+    if isinstance(value, Descriptor):
+        return f"a descriptor of {value.array.name}"
     kind = value.kind if isinstance(value, Number) else value
     if isinstance(kind, Kind) and isinstance(kind.type, Block):
         return f"a block of {OF_SCALAR[kind.type.element]}{list(kind.type.shape)}"

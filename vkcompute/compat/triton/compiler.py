@@ -11,8 +11,8 @@ from typing import Any
 
 from vkcompute import ir, tile
 from vkcompute.compat.triton.arithmetic import BlockArithmetic, told
-from vkcompute.compat.triton.functions import METHODS, BlockFunction
-from vkcompute.compat.triton.types import OF_SCALAR, Constexpr, Dtype, Pointer, PointerType
+from vkcompute.compat.triton.functions import DESCRIPTOR_METHODS, METHODS, BlockFunction
+from vkcompute.compat.triton.types import OF_SCALAR, BlockPointer, Constexpr, Descriptor, Dtype, Pointer, PointerType
 from vkcompute.errors import KernelError
 from vkcompute.jit.frontend.compiler import EXPRESSIONS
 from vkcompute.jit.frontend.intrinsics import folded
@@ -65,17 +65,26 @@ class BlockCompiler(BlockArithmetic):
         base, name = self.value(node.value), node.attr
         if isinstance(base, Number):
             return self._of_block(base, name)
-        if isinstance(base, Pointer):
-            if name in ("dtype", "type"):
-                return PointerType(OF_SCALAR[base.array.element])
-            if name == "shape":
-                return self.shape(base)
-            raise UnsupportedError(f"{told(base)} has no attribute {name}; it has dtype and shape")
+        if isinstance(base, (Pointer, BlockPointer, Descriptor)):
+            return self._of_pointer(base, name)
         if isinstance(base, PointerType):
             return base.element_ty if name == "element_ty" else getattr(base, name)
         if isinstance(base, Dtype):
             return base if name == "scalar" else getattr(base, name)
         return EXPRESSIONS[ast.Attribute](self, _evaluated(node, base))
+
+    def _of_pointer(self, base: Pointer | BlockPointer | Descriptor, name: str) -> Any:
+        if isinstance(base, Descriptor):
+            has: dict[str, Any] = {"shape": base.shape, "strides": base.strides, "block_shape": base.block.shape}
+            has |= {"dtype": OF_SCALAR[base.array.element]}
+            has |= {each: Method(function, base) for each, function in DESCRIPTOR_METHODS.items()}
+        else:
+            kind = PointerType(OF_SCALAR[base.array.element])
+            has = {"dtype": kind, "type": kind, "shape": self.shape(base)}
+            has |= {each: Method(METHODS[each], base) for each in METHODS if each in _OF_POINTERS}
+        if name not in has:
+            raise UnsupportedError(f"{told(base)} has no attribute {name}; it has {', '.join(has)}")
+        return has[name]
 
     def _of_block(self, base: Number, name: str) -> Any:
         if name in ("dtype", "type"):
@@ -111,9 +120,9 @@ class BlockCompiler(BlockArithmetic):
                 raise UnsupportedError(
                     f"a block takes : and None in brackets; got {told(each)}; use masks and tl.where"
                 )
-        return self.number(self.builder.reshape(self._as_block(base), (*found, *shape)))
+        return self.number(self.builder.reshape(self.as_block(base), (*found, *shape)))
 
-    def _as_block(self, base: Number) -> Any:
+    def as_block(self, base: Number) -> Any:
         return base.value if self.shape(base) else self.builder.full(base.value, (1,))
 
     # -- calls --------------------------------------------------------------------------------------------------------
@@ -134,7 +143,7 @@ class BlockCompiler(BlockArithmetic):
             return self.inline(definition.function, args, named, node)
         if isinstance(function, FunctionType):
             return self.inline(function, args, named, node)
-        if isinstance(getattr(function, "__self__", None), (Dtype, PointerType)):
+        if isinstance(getattr(function, "__self__", None), (Dtype, PointerType)) or function is PointerType:
             return function(*args, **named)
         return self._python(function, args, named, ast.unparse(node.func))
 
@@ -224,6 +233,12 @@ class _Place:
             compiler.frames = before
 
 
+_OF_POINTERS = (
+    "store",
+    "advance",
+    "to",
+    *[f"atomic_{name}" for name in ("add", "max", "min", "and", "or", "xor", "xchg", "cas")],
+)
 _CONSTANT_FUNCTIONS = [min, max, abs, int, float, bool, len, round, pow, math.log, math.log2, math.sqrt, math.ceil]
 _EXPRESSIONS: dict[type[ast.AST], Callable[[BlockCompiler, Any], Any]] = {
     ast.Attribute: BlockCompiler._block_attribute,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from vkcompute.compat.triton.arithmetic import told
 from vkcompute.compat.triton.compiler import BlockCompiler
 from vkcompute.compat.triton.functions import block_function, method
-from vkcompute.compat.triton.types import scalar_of
+from vkcompute.compat.triton.types import OF_SCALAR, Pointer, PointerType, scalar_of
 from vkcompute.ir import BOOL, UINT32, Value
 from vkcompute.ir.types import element_of
 from vkcompute.jit.frontend.source import UnsupportedError
@@ -20,14 +21,29 @@ def to(c: BlockCompiler, input: Any, dtype: Any, fp_downcast_rounding: Any = Non
     """Converts the elements, or reinterprets their bits."""
     if fp_downcast_rounding not in (None, "rtne"):
         raise UnsupportedError(f"floats are rounded to nearest even, 'rtne'; got {fp_downcast_rounding!r}")
+    if isinstance(input, Pointer):
+        return _repointed(input, dtype)
     kind = scalar_of(dtype)
     if not isinstance(input, Number):
         return c.number(c.cast(input, kind))
     return c.number(c.builder.bitcast(input.value, kind) if bitcast else c.builder.cast(input.value, kind))
 
 
+def _repointed(pointer: Pointer, dtype: Any) -> Pointer:
+    """Returns a pointer to the same bits, as another type of the same size."""
+    if not isinstance(dtype, PointerType):
+        raise UnsupportedError(f"{told(pointer)} becomes a tl.pointer_type; got {dtype}")
+    before, element = pointer.array.element, dtype.element_ty.scalar_type
+    if (BOOL in (before, element) and before is not element) or before.bits != element.bits:
+        raise UnsupportedError(
+            f"elements of a pointer keep their size; got {OF_SCALAR[before]} and {OF_SCALAR[element]}"
+        )
+    return pointer._replace(array=replace(pointer.array, element=element))
+
+
 cast = block_function(to.emit)
 cast.__name__ = "cast"
+method(cast)
 
 
 @block_function

@@ -12,6 +12,8 @@ from vkcompute.jit.frontend.source import UnsupportedError
 
 METHODS: dict[str, BlockFunction] = {}
 """Functions that are also methods of blocks, by name."""
+DESCRIPTOR_METHODS: dict[str, BlockFunction] = {}
+"""Methods of tensor descriptors, by name."""
 
 
 class BlockFunction:

@@ -15,7 +15,7 @@ from vkcompute.jit.frontend.source import UnsupportedError
 from vkcompute.tile import shape_of
 
 
-def _as_block(c: BlockArithmetic, value: Any) -> Value:
+def as_block(c: BlockArithmetic, value: Any) -> Value:
     """Returns the value of a block, of one element for a scalar."""
     found = c.cast(value, c.element_type(value))
     return found if shape_of(found.type) else c.builder.full(found, (1,))
@@ -26,7 +26,7 @@ def _as_block(c: BlockArithmetic, value: Any) -> Value:
 def reshape(c: BlockCompiler, input: Any, *shape: Any, can_reorder: Any = False) -> Any:
     """The elements, in row-major order, in another shape."""
     wanted = checked_shape(shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape)
-    found = _as_block(c, input)
+    found = as_block(c, input)
     if int(np.prod(wanted)) != int(np.prod(shape_of(found.type))):
         raise UnsupportedError(f"reshape keeps the number of elements; got {told(input)} and {list(wanted)}")
     return c.number(c.builder.reshape(found, wanted))
@@ -41,7 +41,7 @@ method(view)
 @block_function
 def ravel(c: BlockCompiler, x: Any) -> Any:
     """The elements in row-major order along one axis."""
-    found = _as_block(c, x)
+    found = as_block(c, x)
     return c.number(c.builder.reshape(found, (int(np.prod(shape_of(found.type))),)))
 
 
@@ -56,7 +56,7 @@ def expand_dims(c: BlockCompiler, input: Any, axis: Any) -> Any:
         if each == n:
             raise UnsupportedError(f"the axis of a block with {n} axes is {-n} to {n - 1}; got {axis}")
         shape.insert(each, 1)
-    return c.number(c.builder.reshape(_as_block(c, input), tuple(shape)))
+    return c.number(c.builder.reshape(as_block(c, input), tuple(shape)))
 
 
 @method
@@ -82,7 +82,7 @@ def permute(c: BlockCompiler, input: Any, *dims: Any) -> Any:
     shape = c.shape(input)
     if sorted(order) != list(range(len(shape))):
         raise UnsupportedError(f"permute takes each axis of {told(input)} once; got {tuple(order)}")
-    return c.number(c.builder.permute(_as_block(c, input), tuple(order)))
+    return c.number(c.builder.permute(as_block(c, input), tuple(order)))
 
 
 @method
@@ -94,4 +94,4 @@ def trans(c: BlockCompiler, input: Any, *dims: Any) -> Any:
     n = len(c.shape(input))
     if n < 2:
         raise UnsupportedError(f"a block with two axes is transposed; got {told(input)}")
-    return c.number(c.builder.permute(_as_block(c, input), (*range(n - 2), n - 1, n - 2)))
+    return c.number(c.builder.permute(as_block(c, input), (*range(n - 2), n - 1, n - 2)))

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from vkcompute.ir import BOOL, SCALARS, Scalar
 from vkcompute.jit.frontend.source import UnsupportedError
 from vkcompute.jit.frontend.values import ArrayValue
+from vkcompute.tile import Block
 
 _NAMES = {
     "int1": "bool",
@@ -89,6 +90,39 @@ class Pointer(NamedTuple):
     offset: Any = None
 
 
+class BlockPointer(NamedTuple):
+    """A block of a strided array, by the first index along each axis.
+
+    Attributes:
+        base: the offset of the first element of the array.
+        block: the type of the block.
+    """
+
+    array: ArrayValue
+    base: Any
+    shape: tuple[Any, ...]
+    strides: tuple[Any, ...]
+    offsets: tuple[Any, ...]
+    block: Block
+
+
+class Descriptor(NamedTuple):
+    """A strided array of which blocks are loaded and stored.
+
+    Attributes:
+        base: the offset of the first element.
+        block: the type of the blocks.
+        padding: "zero" or "nan", for elements out of bounds.
+    """
+
+    array: ArrayValue
+    base: Any
+    shape: tuple[Any, ...]
+    strides: tuple[Any, ...]
+    block: Block
+    padding: str
+
+
 def scalar_of(dtype: Any) -> Scalar:
     """Returns the type in `ir/` of a dtype that a program names.
 
@@ -97,4 +131,9 @@ def scalar_of(dtype: Any) -> Scalar:
     """
     if isinstance(dtype, Dtype):
         return dtype.scalar_type
+    if isinstance(dtype, PointerType):
+        raise UnsupportedError(
+            "an integer is no pointer here: a kernel reaches the arrays that are its arguments only; put the data into "
+            "one array, and pass offsets of its parts, as x_ptr + tl.load(offsets_ptr + i)"
+        )
     raise UnsupportedError(f"a dtype is one of tl's, as tl.float32; got {dtype!r}")

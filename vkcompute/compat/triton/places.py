@@ -1,0 +1,179 @@
+"""Elements of arrays that a program accesses: those at a pointer, and those of a block of a strided array."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from vkcompute.compat.triton.arithmetic import BlockArithmetic, told
+from vkcompute.compat.triton.compiler import BlockCompiler
+from vkcompute.compat.triton.types import BlockPointer, Descriptor, Pointer
+from vkcompute.ir import BOOL, INT32, Scalar, Value
+from vkcompute.ir.types import element_of
+from vkcompute.jit.frontend.source import UnsupportedError
+from vkcompute.jit.frontend.values import ArrayValue, Number
+from vkcompute.tile import shape_of
+
+_PADDINGS = {None: 0, "": 0, "zero": 0, "nan": float("nan")}
+
+
+class Places(NamedTuple):
+    """Elements of an array.
+
+    Attributes:
+        offsets: their offsets, a block or a scalar.
+        mask: True for those that are accessed; None for all.
+    """
+
+    array: ArrayValue
+    offsets: Value
+    mask: Value | None = None
+
+
+def pointer_places(c: BlockArithmetic, pointer: Any, mask: Any, what: str) -> Places:
+    """Returns the elements at a pointer where the mask is True.
+
+    Raises:
+        UnsupportedError: the value is no pointer, or the mask has another shape.
+    """
+    if not isinstance(pointer, Pointer):
+        raise UnsupportedError(f"this takes a pointer, as x_ptr + offsets; got {told(pointer)}")
+    offsets = _offsets(c, pointer)
+    return Places(pointer.array, offsets, _mask(c, mask, shape_of(offsets.type), what))
+
+
+def _offsets(c: BlockArithmetic, pointer: Pointer) -> Value:
+    base = c.cast(pointer.base, INT32)
+    if pointer.offset is None:
+        return base
+    if not isinstance(pointer.base, Number) and pointer.base == 0:
+        return c.cast(pointer.offset, INT32)
+    return c.builder.compute("add", c.builder.full(base, c.shape(pointer)), pointer.offset.value)
+
+
+def _mask(c: BlockArithmetic, mask: Any, shape: tuple[int, ...], what: str) -> Value | None:
+    if mask is None or mask is True:
+        return None
+    if isinstance(mask, Number) and c.element_type(mask) is not BOOL:
+        raise UnsupportedError(f"a mask is a block of bools, as offsets < n; got {told(mask)}")
+    return _repeated(c, c.cast(mask, BOOL), shape, f"mask of a {what}")
+
+
+def _repeated(c: BlockArithmetic, value: Value, shape: tuple[int, ...], what: str) -> Value:
+    before = shape_of(value.type)
+    try:
+        alike = np.broadcast_shapes(before, shape) == shape
+    except ValueError:
+        alike = False
+    if not alike:
+        raise UnsupportedError(f"the {what} has the shape of the pointer, {list(shape)}; got {list(before)}")
+    return c.spread(value, shape)
+
+
+# -- blocks of strided arrays ------------------------------------------------------------------------------------------
+
+
+def sequence(values: Any, what: str, n: int | None = None) -> tuple[Any, ...]:
+    """Returns a tuple of numbers, one per axis."""
+    found = tuple(values) if isinstance(values, (tuple, list)) else (values,)
+    if n is not None and len(found) != n:
+        raise UnsupportedError(f"{what} has a number per axis of the block, {n}; got {len(found)}")
+    return found
+
+
+def integers(c: BlockCompiler, values: Any, what: str, n: int | None = None) -> tuple[Any, ...]:
+    """Returns a tuple of scalar ints, int32 on the device."""
+    found = sequence(values, what, n)
+    for each in found:
+        if c.shape(each) or c.element_type(each).kind not in "iu":
+            raise UnsupportedError(f"{what} is a tuple of integers; got {told(each)}")
+    return tuple([c.index(each) for each in found])
+
+
+def checked_axes(pointer: BlockPointer, boundary_check: Any) -> tuple[int, ...]:
+    """Returns the axes along which the bounds of a block pointer are checked."""
+    axes, n = sequence(boundary_check or (), "boundary_check"), len(pointer.offsets)
+    for each in axes:
+        if type(each) is not int or not 0 <= each < n:
+            raise UnsupportedError(f"boundary_check has axes of the block, 0 to {n - 1}; got {told(each)}")
+    return axes
+
+
+def padding_of(pointer: BlockPointer | Descriptor, option: Any) -> float:
+    """Returns the value of elements out of bounds.
+
+    Raises:
+        UnsupportedError: the option is none, or integers have none.
+    """
+    if option not in _PADDINGS:
+        raise UnsupportedError(f"padding_option is 'zero' or 'nan'; got {option!r}")
+    if option == "nan" and pointer.array.element.kind != "f":
+        raise UnsupportedError(f"padding_option 'nan' takes floats; got {told(pointer)}")
+    return _PADDINGS[option]
+
+
+def window(c: BlockCompiler, pointer: Any, offsets: Sequence[Any], checked: Sequence[int], rows: Any = None) -> Places:
+    """Returns the places of a block at offsets, and the mask of those within the bounds of the checked axes.
+
+    Args:
+        rows: the indices along the first axis; None for adjacent ones.
+    """
+    b, lengths = c.builder, pointer.block.shape
+    if rows is not None:
+        lengths = (*c.shape(rows), *lengths[1:])
+    found: Value = b.full(c.cast(pointer.base, INT32), lengths)
+    masks: list[Value] = []
+    for axis, n in enumerate(lengths):
+        along = tuple([n if each == axis else 1 for each in range(len(lengths))])
+        if axis == 0 and rows is not None:
+            index = b.reshape(c.cast(rows, INT32), along)
+        else:
+            first = b.full(c.cast(offsets[axis], INT32), (n,))
+            index = b.reshape(b.compute("add", first, b.arange(0, n)), along)
+        step = b.compute("mul", index, b.full(c.cast(pointer.strides[axis], INT32), along))
+        found = b.compute("add", found, b.broadcast(step, lengths))
+        if axis in checked:
+            end = b.full(c.cast(pointer.shape[axis], INT32), along)
+            at_least = b.compute("ge", index, b.full(b.const(0, INT32), along))
+            inside = b.compute("and", at_least, b.compute("lt", index, end))
+            masks.append(b.broadcast(inside, lengths))
+    return Places(pointer.array, found, reduce(lambda x, y: b.compute("and", x, y), masks) if masks else None)
+
+
+# -- accesses ---------------------------------------------------------------------------------------------------------
+
+
+def loaded(c: BlockArithmetic, places: Places, other: Any) -> Number:
+    """Loads elements; `other` where the mask is False."""
+    array, filled = places.array, None
+    if places.mask is not None:
+        filled = _repeated(c, c.cast(other, array.element), shape_of(places.offsets.type), "other of a load")
+        filled = _converted(c, filled, array.memory.element)
+    found = c.builder.load_block(array.memory, places.offsets, places.mask, filled)
+    return c.number(_converted(c, found, array.element))
+
+
+def stored_at(c: BlockArithmetic, places: Places, value: Any) -> None:
+    """Stores elements."""
+    array = places.array
+    numbers = _repeated(c, c.cast(value, array.element), shape_of(places.offsets.type), "value of a store")
+    c.mark_written(array)
+    c.builder.store_block(array.memory, places.offsets, _converted(c, numbers, array.memory.element), places.mask)
+
+
+def _converted(c: BlockArithmetic, value: Value, kind: Scalar) -> Value:
+    """Converts between the type of elements and that of memory: bools are bytes, others have the same bits."""
+    return (c.builder.cast if BOOL in (element_of(value.type), kind) else c.builder.bitcast)(value, kind)
+
+
+def atomic_at(c: BlockArithmetic, name: str, places: Places, values: tuple[Any, ...]) -> Number:
+    """Combines elements atomically; returns those before."""
+    array, shape = places.array, shape_of(places.offsets.type)
+    if array.memory.element is not array.element:
+        raise UnsupportedError(f"atomic operations take arrays of the pointer's type; {array.name} has another")
+    numbers = [_repeated(c, c.cast(each, array.element), shape, "value of an atomic operation") for each in values]
+    c.mark_written(array, assigned=False)
+    return c.number(c.builder.atomic_block(name, array.memory, places.offsets, numbers, places.mask))
