@@ -36,8 +36,6 @@ def show_device(gpu: vc.Runtime) -> None:
     gib = sum(heap.nbytes for heap in physical.memory_heaps if heap.device_local) / 2**30
     print(f"Device      {physical.name}")
     print(f"            {physical.kind}, {physical.driver}, Vulkan {version}, {gib:.1f} GiB")
-    if physical.kind == "cpu":
-        print("            (a software device: no GPU driver was found, so the CPU computes)")
 
 
 def best_of(action: Callable[[], object], times: int = 5) -> float:

@@ -9,6 +9,7 @@
         print(y.numpy())
 
 Devices and memory
+    devices()                    the devices of this machine
     Runtime(device=None)         an open device: arrays, kernels, graphs, streams, profiles
     default_runtime()            the runtime of functions that are given none
     Array                        a typed array in device memory, as made by Runtime.array, empty, zeros and full
@@ -48,7 +49,7 @@ Pipelines
 Errors
     VkComputeError               the base class of the others
     NoDevice, NoVulkanLoader, NoCompiler, MissingFeature, OutOfDeviceMemory, DeviceLost, VulkanError, ValidationError,
-    CompileError, SpirvError, KernelError, ClosedError, DataError; the warning HostCopyWarning
+    CompileError, SpirvError, KernelError, ClosedError, DataError; the warnings HostCopyWarning and CPUFallbackWarning
 
 `help(vkcompute.Runtime)` and the like describe each of them. Names are imported on first use: `import vkcompute` loads
 no driver and starts no thread.
@@ -65,6 +66,7 @@ from vkcompute import array_namespace
 from vkcompute._version import __version__ as __version__
 from vkcompute.errors import ClosedError as ClosedError
 from vkcompute.errors import CompileError as CompileError
+from vkcompute.errors import CPUFallbackWarning as CPUFallbackWarning
 from vkcompute.errors import DataError as DataError
 from vkcompute.errors import DeviceLost as DeviceLost
 from vkcompute.errors import HostCopyWarning as HostCopyWarning
@@ -136,6 +138,8 @@ if TYPE_CHECKING:
     from vkcompute.pipelines.logistic_regression import LogisticRegression as LogisticRegression
     from vkcompute.pipelines.multiply import multiply as multiply
     from vkcompute.pipelines.multiply_files import multiply_files as multiply_files
+    from vkcompute.runtime.devices import DeviceInfo as DeviceInfo
+    from vkcompute.runtime.devices import devices as devices
     from vkcompute.runtime.graphs.graph import Graph as Graph
     from vkcompute.runtime.groups.group import DeviceGroup as DeviceGroup
     from vkcompute.runtime.launching.kernel import Kernel as Kernel
@@ -147,6 +151,7 @@ if TYPE_CHECKING:
 # There is no `__all__`: with one, help() of the package would be help() of every class in it.
 _LAZY = {  # module -> its names, imported on first use
     "runtime.runtime": "Runtime default_runtime",
+    "runtime.devices": "DeviceInfo devices",
     "runtime.memory.array": "Array",
     "runtime.launching.kernel": "Kernel",
     "runtime.graphs.graph": "Graph",

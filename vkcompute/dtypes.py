@@ -6,6 +6,7 @@ load, store or compute with elements of the type. Kernels have no complex number
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -48,6 +49,12 @@ TABLE: tuple[DType, ...] = (
     _row("float32"),
     _row("float64", "shaderFloat64"),
 )
+
+
+def of_kernels(features: Mapping[str, bool]) -> list[str]:
+    """The names of the dtypes that kernels take on a device with these features."""
+    return [row.name for row in TABLE if all(features.get(name) for name in row.features)]
+
 
 COMPLEX: tuple[DType, ...] = (_row("complex64"), _row("complex128", "shaderFloat64"))
 """Dtypes of arrays, and of no kernel: their elements are pairs of floats."""

@@ -6,6 +6,8 @@ Vulkan call raises a `VulkanError`. All classes of errors defined here derive fr
 
 from __future__ import annotations
 
+import sys
+import warnings
 from types import FrameType
 from typing import Any
 
@@ -76,6 +78,18 @@ class HostCopyWarning(UserWarning):
     """A kernel was launched on NumPy arrays, which each launch copies; the message says how to avoid that."""
 
 
+class CPUFallbackWarning(UserWarning):
+    """A runtime computes on a CPU that nobody asked for; the message gives the likely reason."""
+
+
+def warn_caller(message: str, category: type[Warning]) -> None:
+    """Warns at the line outside of this package that led here."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and str(frame.f_globals.get("__name__")).partition(".")[0] == _PACKAGE:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
+
+
 class NoVulkanLoader(VkComputeError, ImportError):
     """The Vulkan loader library is missing; the message says how to install it."""
 
@@ -115,7 +129,8 @@ class KernelError(CompileError):
         return ["Traceback (most recent call last):", *[each.rstrip("\n") for each in lines], f"KernelError: {self}"]
 
 
-_INTERNAL = (__name__.partition(".")[0], "IPython", "ipykernel")
+_PACKAGE = __name__.partition(".")[0]
+_INTERNAL = (_PACKAGE, "IPython", "ipykernel")
 
 
 def _is_internal(frame: FrameType) -> bool:

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import os
 import subprocess
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 
 import vkcompute as vc
+from vkcompute.core import cpu_fallback
+from vkcompute.core import manifests as manifests_module
+from vkcompute.core.manifests import Manifest
 from vkcompute.core.physical import choose
 
 RunPython = Callable[..., subprocess.CompletedProcess[str]]
@@ -25,6 +30,7 @@ class Stub:
     kind: str = "discrete"
     nbytes: int = GIB
     reasons: list[str] = field(default_factory=list)
+    vendor_id: int = 1
 
     @property
     def score(self) -> tuple[int, int]:
@@ -56,6 +62,8 @@ MANY = [
         ("LLVMPIPE", 0),
         ("1", 1),
         (" 3 ", 3),
+        ("cpu", 0),
+        ("GPU", 2),
     ],
 )
 def test_choice(wanted: int | str | None, index: int) -> None:
@@ -75,6 +83,8 @@ def test_the_best_is_a_discrete_one_then_the_one_with_most_memory_then_the_first
     [
         ([], None, True, ["no device", "apt install mesa-vulkan-drivers"]),
         (MANY[:1], None, False, ["[0] llvmpipe", "a CPU, allow_cpu=False"]),
+        (MANY[:1], "gpu", True, ["'gpu'", "[0] llvmpipe", "kind cpu, not gpu"]),
+        (MANY[1:], "cpu", True, ["'cpu'", "UHD Graphics 770 (kind integrated, not cpu)"]),
         (MANY, "voodoo", True, ["'voodoo'", *(stub.name for stub in MANY)]),
         (MANY, 7, True, ["7", "index 0, not 7", "index 4, not 7"]),
         (MANY, -1, True, ["-1"]),
@@ -96,6 +106,79 @@ def test_no_device_fits_and_every_reason_is_given(
 def test_what_names_no_device(wanted: object) -> None:
     with pytest.raises(TypeError, match="by index"):
         choose(MANY, wanted)
+
+
+@pytest.fixture
+def fallback(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., list[str]]:
+    """The warnings of a runtime on the first of some devices, with these variables set."""
+
+    def warned(
+        devices: Sequence[Stub], manifests: int = 0, left_out: Sequence[Manifest] = (), **given: str
+    ) -> list[str]:
+        paths = [tmp_path / f"{number}.json" for number in range(manifests)]
+        for path in paths:
+            path.write_text('{"ICD": {"library_path": "libdriver.so"}}')
+        for name in ("VK_ICD_FILENAMES", "VK_LOADER_DRIVERS_SELECT", "VK_LOADER_DRIVERS_DISABLE"):
+            monkeypatch.setenv(name, given.get(name, ""))
+        monkeypatch.setenv("VK_DRIVER_FILES", os.pathsep.join(map(str, paths)))
+        monkeypatch.setattr(cpu_fallback, "_warned", False)
+        monkeypatch.setattr(manifests_module, "left_out", list(left_out))
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            for _ in range(2):
+                cpu_fallback.warn_once(devices[0], devices)
+        assert all(each.category is vc.CPUFallbackWarning and each.filename == __file__ for each in said)
+        return [str(each.message) for each in said]
+
+    return warned
+
+
+@pytest.mark.pure
+def test_a_cpu_that_nobody_asked_for_is_told_once(fallback: Callable[..., list[str]], tmp_path: Path) -> None:
+    cpu, other = MANY[0], Stub(1, "SwiftShader", "cpu", vendor_id=2)
+    [said] = fallback([cpu])
+    assert said.startswith("computing on a CPU, llvmpipe (LLVM 15.0.6, 256 bits): ")
+    assert 'vc.Runtime("cpu") or VKCOMPUTE_DEVICE=cpu' in said
+    [said] = fallback([cpu, MANY[4]], manifests=1)
+    assert "NVIDIA Tesla K40 is not usable (Vulkan 1.1.0, at least 1.2 is needed)" in said
+    [said] = fallback([cpu], left_out=[Manifest(tmp_path / "gpu.json", problem="is empty")], manifests=1)
+    assert "gpu.json is empty" in said
+    assert len(fallback([cpu], manifests=2)) == 1, "one of the two drivers that the variable names has no device"
+    assert fallback([cpu], manifests=1) == [], "the only driver that the variable names"
+    assert fallback([cpu, other], manifests=2) == []
+    assert fallback([cpu], VK_LOADER_DRIVERS_SELECT="*lvp*") == []
+    assert fallback([MANY[1], cpu]) == []
+
+
+def test_devices_are_listed_and_opened(gpu: vc.Runtime) -> None:
+    found = vc.devices()
+    assert [each.index for each in found] == list(range(len(found)))
+    [default] = [each for each in found if each.is_default]
+    used = gpu.device.physical
+    assert (default.name, default.kind, default.problems) == (used.name, used.kind, ())
+    assert default.memory_nbytes == used.memory_nbytes > 0
+    assert {"int32", "float32"} <= set(default.dtypes)
+    assert ("float64" in default.dtypes) == used.features["shaderFloat64"]
+    with vc.Runtime(default) as runtime, vc.DeviceGroup([default]) as group:
+        assert runtime.device.name == group.runtimes[0].device.name == used.name
+
+
+def test_a_runtime_without_an_argument_warns_and_one_on_a_cpu_does_not(run_python: RunPython, gpu: vc.Runtime) -> None:
+    if gpu.device.physical.kind != "cpu":
+        pytest.skip("the device is a GPU")
+    code = """
+import warnings, vkcompute as vc
+from vkcompute.core import cpu_fallback
+cpu_fallback.asked_for_cpu = lambda devices: False
+with warnings.catch_warnings(record=True) as said:
+    vc.Runtime("cpu").close()
+    vc.Runtime(0).close()
+    print(len(said))
+    vc.default_runtime(); vc.Runtime().close(); vc.DeviceGroup().close()
+    print(len(said), said[0].category.__name__, said[0].lineno)
+"""
+    done = run_python(code, env={name: value for name, value in os.environ.items() if name != "VKCOMPUTE_DEVICE"})
+    assert (done.stdout, done.stderr) == ("0\n1 CPUFallbackWarning 9\n", "")
 
 
 def test_the_real_one_by_index_name_and_environment(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:

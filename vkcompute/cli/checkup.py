@@ -18,6 +18,7 @@ from vkcompute import disk
 from vkcompute._version import __version__
 from vkcompute.cli import terminal
 from vkcompute.compilers import discovery
+from vkcompute.core import cpu_fallback
 from vkcompute.core.manifests import SELECTED_BY, Manifest, find
 from vkcompute.errors import NoCompiler
 
@@ -134,16 +135,15 @@ def permissions(folder: Path = Path("/dev/dri")) -> Iterator[Finding]:
     """Access to the GPUs' device files on Linux."""
     if sys.platform != "linux":
         return
-    nodes = sorted(folder.glob("renderD*"))
+    nodes = cpu_fallback.render_nodes(folder)
     if not nodes:
-        text = "there is no /dev/dri/renderD*: no GPU, or the container or virtual machine does not pass one on"
-        yield Finding(NOTE, "permissions", text)
+        yield Finding(NOTE, "permissions", cpu_fallback.NO_RENDER_NODE)
     for node in nodes:
-        if os.access(node, os.R_OK | os.W_OK):
+        if cpu_fallback.is_accessible(node):
             yield Finding(OK, "permissions", f"{node} can be opened")
         else:
             remedy = "add the user to the node's group, as `sudo usermod -aG render $USER`, and log in again"
-            yield Finding(FAILED, "permissions", f"{node} belongs to a group that this user is not in", remedy)
+            yield Finding(FAILED, "permissions", f"{node} {cpu_fallback.NO_ACCESS}", remedy)
 
 
 def containers(environ: Mapping[str, str] = os.environ) -> Iterator[Finding]:

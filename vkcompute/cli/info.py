@@ -201,15 +201,12 @@ def _silent_limits(device: PhysicalDevice) -> list[tuple[str, str]]:
 def _abilities(device: PhysicalDevice) -> list[tuple[str, list[str]]]:
     """Dtypes and features for kernels."""
     from vkcompute.core.features import ROBUST, WANTED
-    from vkcompute.dtypes import TABLE
-
-    def has(features: tuple[str, ...]) -> bool:
-        return all(device.features.get(name) for name in features)
+    from vkcompute.dtypes import of_kernels
 
     features = sorted(name for name in WANTED | ROBUST if device.features.get(name))
     missing = sorted((WANTED | ROBUST).difference(features))
     return [
-        ("kernel types", [row.name for row in TABLE if has(row.features)]),
+        ("kernel types", of_kernels(device.features)),
         ("features", features),
         ("lacks", missing or ["none that vkcompute uses"]),
     ]

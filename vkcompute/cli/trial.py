@@ -49,9 +49,9 @@ def listed() -> list[dict[str, Any]]:
 
 def _lacking(features: dict[str, bool]) -> list[str]:
     """Returns the dtypes that kernels cannot take."""
-    from vkcompute.dtypes import TABLE
+    from vkcompute.dtypes import TABLE, of_kernels
 
-    return [row.name for row in TABLE if not all(features.get(name) for name in row.features)]
+    return [row.name for row in TABLE if row.name not in of_kernels(features)]
 
 
 def computed(index: int) -> Iterator[dict[str, Any]]:

@@ -87,6 +87,7 @@ class Instance(Handle):
                 logger.warning("the driver manifest %s %s; it is left out", each.path, each.problem)
             selected = os.pathsep.join(str(each.path) for each in usable)
             os.environ.update(dict.fromkeys(manifests.SELECTED_BY, selected))
+            manifests.left_out += broken
             return self._create()
         if exhausted or error.result == "VK_ERROR_INCOMPATIBLE_DRIVER":
             raise NoDevice(f"the Vulkan loader finds no driver; {remedy_without_driver()}") from error

@@ -15,6 +15,9 @@ from pathlib import Path
 SELECTED_BY = "VK_DRIVER_FILES", "VK_ICD_FILENAMES"
 """Variables that replace the usual folders; the first one that is set counts."""
 
+left_out: list[Manifest] = []
+"""Broken manifests that made the loader fail, and that this process has told it to leave out."""
+
 
 @dataclass(frozen=True, slots=True)
 class Manifest:

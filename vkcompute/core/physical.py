@@ -14,6 +14,7 @@ from vkcompute.errors import NoDevice
 
 _TYPES = ("other", "integrated", "discrete", "virtual", "cpu")
 _SCORES = {"discrete": 4, "integrated": 3, "virtual": 2, "other": 1, "cpu": 0}
+_GROUPS = "cpu", "gpu"  # devices by kind; GPUs are all that are not CPUs
 _QUEUE_GRAPHICS, _QUEUE_COMPUTE, _QUEUE_TRANSFER = 0x1, 0x2, 0x4
 _QUEUE_PLAIN = 0x1F  # these, SPARSE_BINDING and PROTECTED
 _SUBGROUP_OPERATIONS = (
@@ -185,8 +186,12 @@ class PhysicalDevice:
     @property
     def score(self) -> tuple[int, int]:
         """The rank in the choice of a device: its kind, then its device-local memory in bytes. Higher is better."""
-        local = max((heap.nbytes for heap in self.memory_heaps if heap.device_local), default=0)
-        return _SCORES[self.kind], local
+        return _SCORES[self.kind], self.memory_nbytes
+
+    @property
+    def memory_nbytes(self) -> int:
+        """The bytes of the largest heap of its own memory."""
+        return max((heap.nbytes for heap in self.memory_heaps if heap.device_local), default=0)
 
     def unfit(self) -> list[str]:
         """Returns the reasons why the device cannot be used; empty if it can."""
@@ -234,6 +239,7 @@ def choose(
     """Chooses the device at index `wanted`, the best whose name contains it (in any case), or for None the best of all.
 
     Args:
+        wanted: an index, part of a name, "cpu" for the best CPU, "gpu" for the best other device, or None.
         environment: the value of `VKCOMPUTE_DEVICE`, which replaces `wanted` if that is None.
 
     Raises:
@@ -241,12 +247,13 @@ def choose(
         TypeError: `wanted` is neither an int, a str nor None.
     """
     if isinstance(wanted, bool) or not isinstance(wanted, (int, str, type(None))):
-        raise TypeError(f"a device is chosen by index (int) or by part of its name (str); got {wanted!r}")
+        raise TypeError(f'a device is chosen by index, part of its name, "cpu" or "gpu"; got {wanted!r}')
     if not devices:
         raise NoDevice(f"the Vulkan drivers on this machine offer no device; {remedy_without_driver()}")
-    asked = "" if wanted is None else f" {wanted!r}"
+    asked, remedy = "" if wanted is None else f" {wanted!r}", ""
     if wanted is None and environment:
         wanted, asked = environment, f" {environment!r}, from VKCOMPUTE_DEVICE"
+        remedy = "; correct or unset the variable"
     fit, rejected = [], []
     for device in devices:
         reasons = reasons_against(device, wanted, allow_cpu=allow_cpu)
@@ -255,7 +262,7 @@ def choose(
         else:
             fit.append(device)
     if not fit:
-        raise NoDevice(f"no device fits{asked}: {'; '.join(rejected)}")
+        raise NoDevice(f"no device fits{asked}: {'; '.join(rejected)}{remedy}")
     return max(fit, key=lambda device: (*device.score, -device.index))
 
 
@@ -270,6 +277,9 @@ def _mismatch(device: PhysicalDevice, wanted: int | str | None) -> list[str]:
         wanted = int(wanted)
     if isinstance(wanted, int) and wanted != device.index:
         return [f"index {device.index}, not {wanted}"]
+    if isinstance(wanted, str) and wanted.strip().lower() in _GROUPS:
+        wanted = wanted.strip().lower()
+        return [] if (device.kind == "cpu") is (wanted == "cpu") else [f"kind {device.kind}, not {wanted}"]
     if isinstance(wanted, str) and wanted.lower() not in device.name.lower():
         return [f"name without {wanted!r}"]
     return []

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from vkcompute.core import cpu_fallback
 from vkcompute.core.device import Device
 from vkcompute.core.instance import Instance
 from vkcompute.core.interrupts import Guarded
@@ -23,6 +24,7 @@ from vkcompute.core.physical import PhysicalDevice, choose, enumerate_devices
 from vkcompute.core.queue_plan import QueuePlan
 from vkcompute.core.quirks import quirks_of
 from vkcompute.errors import ClosedError, KernelError, VulkanError
+from vkcompute.runtime.devices import DeviceInfo
 from vkcompute.runtime.graphs.graph import Graph
 from vkcompute.runtime.launching import program
 from vkcompute.runtime.launching.kernel import Kernel
@@ -44,7 +46,8 @@ class Runtime(Context):
         device: the device.
 
     Args:
-        device: an index, part of a name, or None for the best one; `VKCOMPUTE_DEVICE` overrides None.
+        device: an index, part of a name, "cpu" or "gpu" for the best of these, one of `vc.devices()`, or None for the
+            best of all; `VKCOMPUTE_DEVICE` replaces None. A CPU that nobody asked for gives a `CPUFallbackWarning`.
         features: names of Vulkan features that the device must have; its other useful ones are enabled anyway.
         allow_cpu: True accepts a software device.
         memory_limit_bytes: the most device memory to allocate.
@@ -70,7 +73,7 @@ class Runtime(Context):
 
     def __init__(
         self,
-        device: int | str | None = None,
+        device: int | str | DeviceInfo | None = None,
         *,
         features: Collection[str] = (),
         allow_cpu: bool = True,
@@ -85,7 +88,10 @@ class Runtime(Context):
         with ExitStack() as undo:
             self._instance = undo.enter_context(Instance())
             devices, environment = enumerate_devices(self._instance), os.environ.get("VKCOMPUTE_DEVICE")
-            physical = choose(devices, device, environment=environment, allow_cpu=allow_cpu)
+            wanted = device.index if isinstance(device, DeviceInfo) else device
+            physical = choose(devices, wanted, environment=environment, allow_cpu=allow_cpu)
+            if wanted is None and not environment:
+                cpu_fallback.warn_once(physical, devices)
             if _parent:
                 if not quirks_of(physical).survives_forks:
                     raise forked_error(f"the driver of {physical.name}", _parent)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import warnings
 from collections.abc import Sequence
 from itertools import combinations
 from typing import Any
@@ -11,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from vkcompute import dtypes
-from vkcompute.errors import HostCopyWarning
+from vkcompute.errors import HostCopyWarning, warn_caller
 from vkcompute.jit.launching.spilling_kernel import AnyKernel
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array
@@ -20,7 +18,6 @@ from vkcompute.runtime.runtime import Runtime
 
 _ARRAYS = np.ndarray, np.memmap
 """Other classes may hold more than the elements, as the mask of a masked array."""
-_PACKAGE = __name__.partition(".")[0]
 
 
 def is_host_array(arg: Any) -> bool:
@@ -80,13 +77,8 @@ def _key(array: np.ndarray[Any, Any]) -> tuple[Any, ...]:
 
 
 def _warn(name: str) -> None:
-    """Warns at the line outside of this package that launches the kernel."""
-    frame, level = sys._getframe(1), 2
-    while frame.f_back is not None and str(frame.f_globals.get("__name__")).partition(".")[0] == _PACKAGE:
-        frame, level = frame.f_back, level + 1
-    warnings.warn(
+    warn_caller(
         f"{name} is launched on NumPy arrays, which each launch copies to the device, and back where the kernel writes "
         "them, and waits for; keep the data on the device, as runtime.array(data), and read the result by .numpy()",
         HostCopyWarning,
-        stacklevel=level,
     )

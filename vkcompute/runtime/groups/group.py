@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from vkcompute.core import cpu_fallback
 from vkcompute.core.instance import Instance
 from vkcompute.core.lifetime import Handle
 from vkcompute.core.physical import enumerate_devices
+from vkcompute.runtime.devices import DeviceInfo
 from vkcompute.runtime.groups.balance import Weights, learned, normalized, split_rows
 from vkcompute.runtime.launching import program
 from vkcompute.runtime.launching.launch_config import Launchable, LaunchConfig, take_keywords
@@ -186,16 +188,16 @@ class DeviceGroup(Handle):
         launched: rows launched on each device in the current `balance()`.
 
     Args:
-        devices: open runtimes, which the group does not close; indices or parts of names, for runtimes of its own; or
-            None, for all usable devices.
+        devices: open runtimes, which the group does not close; devices as `Runtime` takes them, for runtimes of its
+            own; or None, for all usable devices.
 
     Raises:
         NoDevice: one of the devices, or any device at all, is missing.
         ValueError: a runtime or a device is given twice, or the list is empty.
     """
 
-    def __init__(self, devices: Iterable[Runtime | int | str] | None = None) -> None:
-        if isinstance(devices, (str, int, Runtime)):
+    def __init__(self, devices: Iterable[Runtime | DeviceInfo | int | str] | None = None) -> None:
+        if isinstance(devices, (str, int, Runtime, DeviceInfo)):
             raise TypeError(f"a group is of several devices; got {devices!r}; pass a list")
         with ExitStack() as opening:
             given = [*(_usable() if devices is None else devices)]
@@ -334,4 +336,8 @@ class DeviceGroup(Handle):
 
 def _usable() -> list[int]:
     with Instance() as instance:  # if there is none, opening the first one raises the reason
-        return [device.index for device in enumerate_devices(instance) if not device.unfit()] or [0]
+        found = enumerate_devices(instance)
+        usable = [device for device in found if not device.unfit()]
+        if usable and all(device.kind == "cpu" for device in usable):
+            cpu_fallback.warn_once(usable[0], found)
+        return [device.index for device in usable] or [0]

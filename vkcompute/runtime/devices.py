@@ -1,0 +1,71 @@
+"""Devices as users see them: a list with the facts by which one is chosen. Opens none of them."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from vkcompute import dtypes
+from vkcompute.core.instance import Instance
+from vkcompute.core.physical import PhysicalDevice, choose, enumerate_devices
+from vkcompute.errors import NoDevice
+
+
+@dataclass(frozen=True)
+class DeviceInfo:
+    """A device of this machine, as `vc.devices()` lists it; `vc.Runtime(info)` opens it.
+
+    Attributes:
+        index: its position in the loader's order, as in `vc.Runtime(1)` and `VKCOMPUTE_DEVICE=1`.
+        name: the driver's name for it.
+        kind: "discrete", "integrated", "virtual", "cpu" or "other".
+        driver: the driver's name and version; empty if the device is not usable.
+        vulkan: its version of Vulkan.
+        memory_nbytes: the bytes of its own memory.
+        dtypes: the dtypes that its kernels take.
+        problems: the reasons why vkcompute cannot use it; empty if it can.
+        is_default: True for the device that `vc.Runtime()` opens.
+    """
+
+    index: int
+    name: str
+    kind: str
+    driver: str
+    vulkan: str
+    memory_nbytes: int
+    dtypes: tuple[str, ...]
+    problems: tuple[str, ...] = ()
+    is_default: bool = False
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def devices() -> list[DeviceInfo]:
+    """Returns the devices of this machine, usable or not, in the loader's order; empty if the drivers have none.
+
+    Raises:
+        NoVulkanLoader, NoDevice: the Vulkan loader, or every driver, is missing.
+    """
+    with Instance() as instance:
+        found = enumerate_devices(instance)
+        try:
+            default = choose(found, environment=os.environ.get("VKCOMPUTE_DEVICE")).index
+        except NoDevice:
+            default = -1
+        return [_info(device, device.index == default) for device in found]
+
+
+def _info(device: PhysicalDevice, is_default: bool) -> DeviceInfo:
+    problems = tuple(device.unfit())
+    return DeviceInfo(
+        index=device.index,
+        name=device.name,
+        kind=device.kind,
+        driver="" if problems else device.driver,
+        vulkan=".".join(map(str, device.api_version)),
+        memory_nbytes=device.memory_nbytes,
+        dtypes=() if problems else tuple(dtypes.of_kernels(device.features)),
+        problems=problems,
+        is_default=is_default,
+    )
