@@ -11,11 +11,13 @@ import errno
 import hashlib
 import logging
 import os
+import re
 import secrets
 import stat
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO
@@ -36,6 +38,9 @@ PRUNING_DIGITS = "0"
 _HEADER_NBYTES = len(MAGIC) + hashlib.sha256().digest_size
 _TEMPORARY_PREFIX = ".writing-"
 _ABANDONED_AFTER_S = 60.0  # younger files may not be locked yet
+CACHES = "glsl", "pipelines", "python"
+"""The folders of caches: compiled GLSL, the drivers' pipelines, compiled kernels in Python."""
+_ENTRY_NAME = re.compile(r"[0-9a-f]{32,64}(\.bin)?")
 _DISK_FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 
 _warned = False
@@ -271,6 +276,43 @@ def prune(folder: Path, limit_nbytes: int) -> None:
         with contextlib.suppress(OSError):
             os.unlink(path)
             excess_nbytes -= nbytes
+
+
+@dataclass(frozen=True, slots=True)
+class CacheEntry:
+    """A file of the cache."""
+
+    path: Path
+    nbytes: int
+
+
+def cache_entries() -> list[CacheEntry]:
+    """Returns the files of all caches, by folder. Other files in the folder are left out, as are symbolic links."""
+    found = []
+    for folder in (cache_folder() / name for name in CACHES):
+        with contextlib.suppress(OSError), os.scandir(folder) as listing:
+            for item in sorted(listing, key=lambda item: item.name):
+                with contextlib.suppress(OSError):  # deleted by another process
+                    if _ENTRY_NAME.fullmatch(item.name) and item.is_file(follow_symlinks=False):
+                        found.append(CacheEntry(Path(item.path), item.stat(follow_symlinks=False).st_size))
+    return found
+
+
+def clear_cache() -> list[CacheEntry]:
+    """Deletes the files of all caches, and folders that are empty then. Returns what it deleted.
+
+    Raises:
+        OSError: a file cannot be deleted.
+    """
+    entries = cache_entries()
+    for entry in entries:
+        entry.path.unlink(missing_ok=True)
+    folder = cache_folder()
+    for each in (*[folder / name for name in CACHES], folder):
+        remove_abandoned(each)
+        with contextlib.suppress(OSError):  # it has other files, or is missing
+            each.rmdir()
+    return entries
 
 
 def _header(content: bytes) -> bytes:

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.pure
 
 Run = Callable[..., Done]
 BUFFERED = {"PYTHONUNBUFFERED": ""}  # unbuffered, argparse itself swallows the error
-COMMANDS = ("info", "doctor", "multiply", "logreg", "compile", "bench")
+COMMANDS = ("info", "doctor", "multiply", "logreg", "compile", "bench", "cache")
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from cli_done import Done
 
@@ -38,6 +39,18 @@ def test_json_holds_everything_of_every_device(vk: Run, gpu: vkcompute.Runtime) 
     assert [heap["nbytes"] for heap in shown["memory_heaps"]] == [heap.nbytes for heap in used.memory_heaps]
     assert len(shown["memory_types"]) == len(used.memory_types)
     assert [family["count"] for family in shown["queue_families"]] == [f.count for f in used.queue_families]
+
+
+def test_versions_loader_compiler_and_cache(vk: Run, gpu: vkcompute.Runtime) -> None:
+    found = json.loads(vk("info", "--json").out)["environment"]
+    assert found["Python"].startswith(sys.version.split()[0])
+    assert (found["vkcompute"], found["numpy"]) == (vkcompute.__version__, np.__version__)
+    assert re.search(r"Vulkan \d+\.\d+\.\d+$", found["loader"])
+    assert sys.platform != "linux" or "/libvulkan.so." in found["loader"], "drivers are called libvulkan_NAME.so"
+    assert found["cache"].startswith(os.environ["VKCOMPUTE_CACHE_DIR"])
+    assert {"vulkan", "GLSL compiler"} <= found.keys()
+    head = " ".join(vk("info").out.partition("* [")[0].split())
+    assert all(f"{name} {text}" in head for name, text in found.items())
 
 
 def test_what_is_known_of_the_driver(vk: Run, gpu: vkcompute.Runtime) -> None:

@@ -9,7 +9,7 @@ import argparse
 from collections.abc import Sequence
 
 from vkcompute._version import __version__
-from vkcompute.cli import bench, compile, doctor, info, interruption, logreg, multiply, stderr
+from vkcompute.cli import bench, cache, compile, doctor, info, interruption, logreg, multiply, stderr
 from vkcompute.cli.options import Parser
 
 _EPILOG = "`vkcompute COMMAND --help` describes a command. VKCOMPUTE_DEVICE is the default of --device."
@@ -50,6 +50,6 @@ def _parser() -> Parser:
     parser.add_argument("--version", action="version", version=f"vkcompute {__version__}")
     parser.add_verbosity_options()
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in (info, doctor, multiply, logreg, compile, bench):
+    for command in (info, doctor, multiply, logreg, compile, bench, cache):
         command.add_parser(commands)
     return parser

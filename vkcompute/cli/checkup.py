@@ -90,8 +90,7 @@ def _path_of(name: str) -> str:
         lines = Path("/proc/self/maps").read_text().splitlines()
     except OSError:
         return name
-    stem = name.partition(".so")[0]
-    return next((line.split()[-1] for line in lines if Path(line.split()[-1]).name.startswith(stem)), name)
+    return next((line.split()[-1] for line in lines if Path(line.split()[-1]).name.startswith(name)), name)
 
 
 def variables(environ: Mapping[str, str] = os.environ) -> Iterator[Finding]:
@@ -180,7 +179,7 @@ def cache() -> Iterator[Finding]:
         remedy = "make it writable, or set VKCOMPUTE_CACHE_DIR to a folder that is"
         yield Finding(FAILED, "cache", f"{folder} cannot be written: each process compiles anew", remedy)
         return
-    size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+    size = sum(entry.nbytes for entry in disk.cache_entries())
     yield Finding(OK, "cache", f"{folder}, {terminal.nbytes(size)}")
 
 
@@ -248,6 +247,11 @@ def _json_lines(text: str) -> Iterator[dict[str, Any]]:
 def _last_line(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return lines[-1].removeprefix("vkcompute.errors.") if lines else ""
+
+
+def environment() -> dict[str, str]:
+    """Returns the outcomes of the checks of everything but drivers and devices, by subject."""
+    return {each.subject: each.text for check in (packages, loader, compilers, cache) for each in check()}
 
 
 CHECKS: tuple[Callable[[], Iterator[Finding]], ...] = (

@@ -1,4 +1,4 @@
-"""`vkcompute info`: the devices of this machine, and the one that is chosen. Opens no device."""
+"""`vkcompute info`: versions, and the devices of this machine with the one that is chosen. Opens no device."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from vkcompute._version import __version__
 from vkcompute.cli import terminal
+from vkcompute.cli.checkup import environment
 from vkcompute.cli.options import Commands, Parser
 
 if TYPE_CHECKING:
@@ -21,8 +22,11 @@ if TYPE_CHECKING:
 
 def add_parser(commands: Commands) -> None:
     """Adds the command's parser."""
-    text = "Shows the devices of this machine, their limits and features, and the one that a Runtime chooses."
-    parser: Parser = commands.add_parser("info", help="show devices, drivers, limits and features", description=text)
+    text = (
+        "Shows the versions of Python and packages, the Vulkan loader, the GLSL compiler and the cache; then the "
+        "devices of this machine, their limits and features, and the one that a Runtime chooses."
+    )
+    parser: Parser = commands.add_parser("info", help="show versions, devices, drivers and limits", description=text)
     parser.add_argument("--json", action="store_true", help="write everything as JSON")
     parser.add_device_option()
     parser.set_defaults(run=run)
@@ -42,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
         devices = enumerate_devices(instance)
         if devices:
             found = verdicts(devices, args.device or environment or None)
-            terminal.write(_json(found) if args.json else _text(found))
+            terminal.write(_json(found) if args.json else f"{_environment()}\n\n{_text(found)}")
         choose(devices, args.device or None, environment=environment)  # raises NoDevice with the reasons
     return 0
 
@@ -75,6 +79,7 @@ def _json(verdicts: Verdicts) -> str:
     chosen = next((device.index for device, reasons in verdicts if not reasons), None)
     found = {
         "vkcompute": __version__,
+        "environment": environment(),
         "chosen": chosen,
         "layers": layers(),
         "instance_extensions": extensions(),
@@ -129,6 +134,10 @@ def plain(value: Any, name: str = "") -> Any:
     if isinstance(value, bytes):
         return value.hex()
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _environment() -> str:
+    return "\n".join(terminal.field(name, text, indent=0, label_columns=17) for name, text in environment().items())
 
 
 def _text(verdicts: Verdicts) -> str:
