@@ -152,7 +152,7 @@ def test_errors(gpu: vc.Runtime) -> None:
         vnp.fft.rfft(vnp.astype(x, np.complex64))
     with pytest.raises(ValueError, match="rfftn takes at least one axis"):
         vnp.fft.rfftn(x, axes=())
-    with pytest.raises(TypeError, match="list"):
-        vnp.fft.fft([1.0, 2.0])
+    with pytest.raises(TypeError, match="set"):
+        vnp.fft.fft({1.0, 2.0})
     with pytest.raises(TypeError, match="float"):
         vnp.fft.fft(x, 2.5)

@@ -241,10 +241,9 @@ def test_errors_leave_nothing_half_made(gpu: vc.Runtime) -> None:
     pending = len(gpu.pending)
     for work, kind, message in (
         (lambda: x + y, ValueError, r"add: .*broadcast; got shapes \(3,\), \(4,\)"),
-        (lambda: x + np.ones(3), TypeError, r"got ndarray; make a device array of it, with gpu\.array"),
+        (lambda: vnp.add(x, {1}), TypeError, r"add takes arrays, numbers, and lists of these; got set"),
         (lambda: x + "a", TypeError, "unsupported operand"),
         (lambda: x & 1, TypeError, "bitwise_and takes integers and bools; got float32"),
-        (lambda: vnp.sin(3.0), TypeError, "sin takes a device array"),
         (lambda: gpu.array(np.uint32([1])) + -1, OverflowError, "uint32 holds 0 to 4294967295; got -1"),
         (lambda: -gpu.array([True]), TypeError, "negative takes numbers; got bools"),
         (lambda: bool(x > 0), ValueError, "only an array of one element"),

@@ -136,7 +136,7 @@ def test_errors_name_the_rule(gpu: vc.Runtime) -> None:
         linalg.svd(x[0])
     with pytest.raises(linalg.LinAlgError, match="Singular"):
         linalg.inv(gpu.zeros((2, 2)))
-    with pytest.raises(TypeError, match="device arrays"):
-        linalg.det(np.eye(2))
+    with pytest.raises(TypeError, match="det takes arrays"):
+        linalg.det("ab")
     with pytest.raises(ValueError, match="order of matrix_norm"):
         linalg.matrix_norm(x, ord=3)

@@ -128,7 +128,7 @@ def unwrap(p: Array, discont: float | None = None, axis: int = -1, *, period: fl
 
 
 def interp(
-    x: Any, xp: Array, fp: Array, left: float | None = None, right: float | None = None, period: float | None = None
+    x: Array, xp: Array, fp: Array, left: float | None = None, right: float | None = None, period: float | None = None
 ) -> Array:
     """Returns values at `x` of a function that is linear between the points (xp, fp).
 
@@ -165,9 +165,9 @@ def _interpolated(wanted: Array, places: Array, values: Array, left: float | Non
     slope = apply("divide", apply("subtract", y1, y0), apply("subtract", x1, x0))
     found = apply("add", apply("multiply", slope, apply("subtract", wanted, x0)), y0)
     found = where(apply("equal", wanted, x1), y1, where(apply("equal", wanted, x0), y0, found))
-    first, last = places[:1], places[-1:]
-    below = values[:1] if left is None else values.dtype.type(left)
-    above = values[-1:] if right is None else values.dtype.type(right)
+    first, last = places[0], places[-1]
+    below = values[0] if left is None else values.dtype.type(left)
+    above = values[-1] if right is None else values.dtype.type(right)
     found = where(apply("less", wanted, first), below, where(apply("greater", wanted, last), above, found))
     return where(apply("isnan", wanted), wanted, found)
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from vkcompute.arrays.operands import on_device
 from vkcompute.arrays.products import taken, total
 from vkcompute.arrays.ufunc import assign
 from vkcompute.runtime.memory.array import Array
@@ -33,6 +34,7 @@ def einsum(*operands: Any, out: Array | None = None, dtype: npt.DTypeLike | None
         ValueError: the subscripts do not fit the arrays.
     """
     inputs, output, arrays = _parsed(operands)
+    arrays = on_device("einsum", arrays)
     common = taken("einsum", *arrays)
     terms = [_axes(labels, x.ndim, at) for at, (labels, x) in enumerate(zip(inputs, arrays, strict=True))]
     result = _result(terms, output)

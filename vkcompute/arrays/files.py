@@ -14,17 +14,17 @@ def _host(x: Any) -> Any:
     return x.numpy() if type(x) is Array else x
 
 
-def save(file: Any, arr: Array, allow_pickle: bool = True) -> None:
+def save(file: Any, arr: Any, allow_pickle: bool = True) -> None:
     """Saves an array to a file in NumPy's .npy format."""
     np.save(file, _host(arr), allow_pickle)
 
 
-def savez(file: Any, *args: Array, **named: Array) -> None:
+def savez(file: Any, *args: Any, **named: Any) -> None:
     """Saves arrays to a file in NumPy's .npz format, named by the keywords, or arr_0, arr_1, …"""
     np.savez(file, *map(_host, args), **{name: _host(each) for name, each in named.items()})
 
 
-def savez_compressed(file: Any, *args: Array, **named: Array) -> None:
+def savez_compressed(file: Any, *args: Any, **named: Any) -> None:
     """Saves arrays to a file in NumPy's compressed .npz format; see `savez`."""
     np.savez_compressed(file, *map(_host, args), **{name: _host(each) for name, each in named.items()})
 
@@ -42,7 +42,7 @@ def load(file: Any, *, device: Any = None) -> Any:
         return {name: asarray(found[name], device=device) for name in found.files}
 
 
-def savetxt(fname: Any, X: Array, *args: Any, **named: Any) -> None:  # noqa: N803
+def savetxt(fname: Any, X: Any, *args: Any, **named: Any) -> None:  # noqa: N803
     """Saves a vector or a matrix as text; the further parameters are those of `numpy.savetxt`."""
     np.savetxt(fname, _host(X), *args, **named)
 

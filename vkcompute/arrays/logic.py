@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from vkcompute.arrays import reductions
-from vkcompute.arrays.promotion import common, default_float, kind_of
+from vkcompute.arrays.promotion import Operand, common, default_float, kind_of
 from vkcompute.arrays.ufunc import apply, astype, placed, where
 from vkcompute.runtime.memory.array import Array
 
 
-def isclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Array:
+def isclose(a: Operand, b: Operand, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Array:
     """Returns True where |a - b| <= atol + rtol * |b|; infinities are close to themselves.
 
     The difference of integers is exact.
@@ -48,7 +48,7 @@ def _float(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return dtype if dtype.kind == "f" else default_float()
 
 
-def allclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
+def allclose(a: Operand, b: Operand, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
     """Returns True if all elements are close, as of `isclose`; waits for the result."""
     return bool(reductions.all(isclose(a, b, rtol, atol, equal_nan)))
 

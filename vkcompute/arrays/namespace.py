@@ -13,6 +13,7 @@ from vkcompute.arrays import histograms as _histograms
 from vkcompute.arrays import logic as _logic
 from vkcompute.arrays import nans as _nans
 from vkcompute.arrays import number_parts as _number_parts
+from vkcompute.arrays import operators as _operators
 from vkcompute.arrays import placement as _placement
 from vkcompute.arrays import polynomials as _polynomials
 from vkcompute.arrays import reductions as _reductions
@@ -41,6 +42,10 @@ from vkcompute.arrays.creation import triu as triu
 from vkcompute.arrays.creation import zeros as zeros
 from vkcompute.arrays.creation import zeros_like as zeros_like
 from vkcompute.arrays.einsum import einsum as einsum
+from vkcompute.arrays.grids import c_ as c_
+from vkcompute.arrays.grids import mgrid as mgrid
+from vkcompute.arrays.grids import ogrid as ogrid
+from vkcompute.arrays.grids import r_ as r_
 from vkcompute.arrays.inspection import can_cast as can_cast
 from vkcompute.arrays.inspection import finfo as finfo
 from vkcompute.arrays.inspection import iinfo as iinfo
@@ -64,9 +69,7 @@ from vkcompute.arrays.manipulation import stack as stack
 from vkcompute.arrays.manipulation import swapaxes as swapaxes
 from vkcompute.arrays.manipulation import tile as tile
 from vkcompute.arrays.manipulation import unstack as unstack
-from vkcompute.arrays.operators import get_item as get_item
-from vkcompute.arrays.operators import operate as operate
-from vkcompute.arrays.operators import set_item as set_item
+from vkcompute.arrays.operands import accept_host_data as _accept_host_data
 from vkcompute.arrays.products import cross as cross
 from vkcompute.arrays.products import diagonal as diagonal
 from vkcompute.arrays.products import dot as dot
@@ -122,9 +125,9 @@ _FUNCTIONS = {
     _logic: "allclose array_equal array_equiv isclose isneginf isposinf isscalar iterable nan_to_num ndim shape size",
     _nans: "nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmin nanprod nanstd nansum nanvar",
     _number_parts: "divmod fix float_power frexp ldexp modf",
-    _placement: "apply_along_axis choose compress diag diag_indices diag_indices_from diagflat extract fill_diagonal "
-    "flatnonzero indices ix_ piecewise place put put_along_axis putmask ravel_multi_index select tri tril_indices "
-    "tril_indices_from triu_indices triu_indices_from unravel_index",
+    _placement: "apply_along_axis choose compress copyto diag diag_indices diag_indices_from diagflat extract "
+    "fill_diagonal flatnonzero indices ix_ piecewise place put put_along_axis putmask ravel_multi_index select tri "
+    "tril_indices tril_indices_from triu_indices triu_indices_from unravel_index",
     _polynomials: "polyadd polyder polyfit polyint polymul polysub polyval vander",
     _reductions: "all any argmax argmin count_nonzero max mean min prod ptp std sum var",
     _sequences: "bartlett blackman frombuffer fromfunction fromiter geomspace hamming hanning kaiser logspace",
@@ -132,6 +135,11 @@ _FUNCTIONS = {
     _standard: "argpartition lexsort partition topk",
     _statistics: "average corrcoef cov median nanmedian nanpercentile nanquantile percentile quantile",
 }
+_OF_NUMPY = (
+    "dtype", "errstate", "get_printoptions", "geterr", "index_exp", "issubdtype", "ndindex", "printoptions",
+    "promote_types", "s_", "set_printoptions", "seterr",
+)  # fmt: skip
+"""Names of NumPy as they are. Devices raise no floating-point errors, so that errstate has no effect."""
 _DTYPES = (
     "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64",
     "complex64", "complex128",
@@ -142,6 +150,8 @@ for _name, _row in {**{each: each for each in _RULES}, **_OTHER_NAMES}.items():
 for _module, _names in _FUNCTIONS.items():
     for _name in _names.split():
         globals()[_name] = getattr(_module, _name)
+for _name in _OF_NUMPY:
+    globals()[_name] = getattr(_np, _name)
 for _name in _DTYPES:
     globals()[_name] = _np.dtype(_name).type
 
@@ -160,3 +170,5 @@ amax, amin, concatenate, transpose = _reductions.max, _reductions.min, concat, p
 bool_, ndarray = _np.bool_, Array
 e, pi, inf, nan, newaxis = math.e, math.pi, math.inf, math.nan, None
 __array_api_version__, __array_namespace_info__ = "2024.12", namespace_info
+_accept_host_data(globals())
+get_item, operate, set_item = _operators.get_item, _operators.operate, _operators.set_item

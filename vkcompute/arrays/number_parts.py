@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute.arrays.promotion import floating
+from vkcompute.arrays.promotion import Operand, floating
 from vkcompute.arrays.ufunc import apply, assign, astype, where
 from vkcompute.runtime.memory.array import Array
 
@@ -18,7 +18,7 @@ def _both(found: tuple[Array, Array], out: Any) -> tuple[Array, Array]:
     return one, other
 
 
-def divmod(x1: Any, x2: Any, out: Any = None) -> tuple[Array, Array]:
+def divmod(x1: Operand, x2: Operand, out: Any = None) -> tuple[Array, Array]:
     """Returns the quotient, rounded down, and the remainder."""
     return _both((apply("floor_divide", x1, x2), apply("remainder", x1, x2)), out)
 
@@ -52,7 +52,7 @@ def frexp(x: Array, out: Any = None) -> tuple[Array, Array]:
     return _both(found, out)
 
 
-def ldexp(x1: Array, x2: Any, out: Array | None = None) -> Array:
+def ldexp(x1: Array, x2: Operand, out: Array | None = None) -> Array:
     """Returns x1 * 2**x2, rounded once.
 
     Args:
@@ -87,7 +87,7 @@ def fix(x: Array, out: Array | None = None) -> Array:
     return found if out is None else assign(out, found)
 
 
-def float_power(x1: Any, x2: Any, out: Array | None = None) -> Array:
+def float_power(x1: Operand, x2: Operand, out: Array | None = None) -> Array:
     """Returns x1 to the power x2, of floats: of the common float dtype, or the default one for integers."""
     one, other = (astype(each, floating(each.dtype)) if type(each) is Array else float(each) for each in (x1, x2))
     found = apply("power", one, other)

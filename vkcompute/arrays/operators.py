@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from vkcompute.arrays import indexing
+from vkcompute.arrays.operands import on_device
 from vkcompute.arrays.products import matmul
 from vkcompute.arrays.ufunc import apply, assign
 from vkcompute.runtime.memory.array import Array
@@ -20,7 +21,7 @@ _COMPARISONS = {
 
 
 def operate(name: str, array: Array, other: Any, *, reflected: bool = False, inplace: bool = False) -> Any:
-    """Returns the result of an operator; NotImplemented for an operand that is neither an array nor a number.
+    """Returns the result of an operator; NotImplemented for an operand that is no array, number or sequence.
 
     Args:
         reflected: True if `array` is the right operand.
@@ -29,8 +30,9 @@ def operate(name: str, array: Array, other: Any, *, reflected: bool = False, inp
     if type(other) is not Array and not isinstance(other, (bool, int, float, complex, np.number, np.bool_)):
         if name in _COMPARISONS and other is None:
             return name == "not_equal"
-        if not isinstance(other, np.ndarray):
+        if not isinstance(other, (np.ndarray, list, tuple)):
             return NotImplemented
+        other = on_device(name, [array, other])[1]
     if name == "matmul":
         return matmul(*((other, array) if reflected else (array, other)), out=array if inplace else None)
     if name == "power" and not reflected and type(other) in (int, float):

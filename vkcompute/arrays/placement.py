@@ -12,10 +12,11 @@ from vkcompute.arrays import gather, reductions, scatter, selection
 from vkcompute.arrays.creation import asarray, on, zeros
 from vkcompute.arrays.manipulation import broadcast_arrays, moveaxis, ravel, reshape, stack
 from vkcompute.arrays.products import diagonal
-from vkcompute.arrays.promotion import BOOL, common, default_float, default_int, kind_of
+from vkcompute.arrays.promotion import BOOL, Operand, common, default_float, default_int, kind_of
 from vkcompute.arrays.reductions import axes_of
 from vkcompute.arrays.scatter import put_along_axis as _put_along_axis
-from vkcompute.arrays.ufunc import apply, astype, where
+from vkcompute.arrays.ufunc import apply, assign, astype, where
+from vkcompute.arrays.ufunc import where as _where
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import runtime_of
 
@@ -185,6 +186,18 @@ def extract(condition: Any, arr: Array) -> Array:
 def place(arr: Array, mask: Array, vals: Any) -> None:
     """Writes values, repeated as needed, one after the other to the elements where a mask is true."""
     scatter.put(arr, selection.flatnonzero(mask), ravel(asarray(vals, arr.dtype, device=arr.runtime)))
+
+
+def copyto(dst: Array, src: Array, casting: str = "same_kind", where: Operand = True) -> None:
+    """Writes `src`, broadcast, to the elements of `dst` where `where` is true.
+
+    Raises:
+        TypeError: the dtype of `dst` is of a lower kind than that of `src`.
+        ValueError: the casting is another than "same_kind".
+    """
+    if casting != "same_kind":
+        raise ValueError(f'copyto casts as "same_kind"; got {casting!r}; convert with src.astype(dst.dtype)')
+    assign(dst, src if where is True else _where(where, src, dst))
 
 
 def putmask(a: Array, mask: Array, values: Any) -> None:

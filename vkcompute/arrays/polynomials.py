@@ -32,11 +32,12 @@ def polyval(p: Any, x: Any) -> Array:
 
     Args:
         p: coefficients: numbers, a NumPy array, or a device array.
-        x: an array, or a number if `p` is an array.
+        x: an array, or a number.
     """
     coefficients = [p[k] for k in range(p.size)] if type(p) is Array else list(p)
     if type(x) is not Array:
-        x = asarray(x, coefficients[0].dtype, device=coefficients[0].runtime)
+        first = coefficients[0]
+        x = asarray(x, getattr(first, "dtype", None), device=getattr(first, "runtime", None))
     found: Any = apply("multiply", x, 0)
     for each in coefficients:
         found = apply("add", apply("multiply", found, x), each)

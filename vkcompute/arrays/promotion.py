@@ -18,6 +18,8 @@ from vkcompute.errors import MissingFeature
 from vkcompute.runtime.memory.context import Context
 
 DType = np.dtype[Any]
+Operand = Any
+"""A device array or a number; functions of the namespace also take data of the host."""
 BOOL = np.dtype(np.bool_)
 _PYTHON = (bool, int, float, complex)
 _default_float: list[DType] = [np.dtype(np.float32)]

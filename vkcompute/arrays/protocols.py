@@ -17,11 +17,15 @@ def array_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], named: dict
     """Calls the function of elements of NumPy's name: `Array.__array_ufunc__`.
 
     Raises:
-        TypeError: a NumPy array is among the operands, or there is no such function on the device.
+        TypeError: the result would be written to a NumPy array, or there is no such function on the device.
     """
     outputs = named.pop("out", None) or ()
     name = f"np.{ufunc.__name__}" if method == "__call__" else f"np.{ufunc.__name__}.{method}"
-    _refuse_host_arrays(name, [*inputs, *outputs])
+    if any(isinstance(each, np.ndarray) for each in outputs):
+        raise TypeError(
+            f"{name} of device arrays is not written to a NumPy array; convert the operands with .numpy(), or make a "
+            "device array of the result's, with gpu.array(x)"
+        )
     found = getattr(namespace(), ufunc.__name__, None) if getattr(np, ufunc.__name__, None) is ufunc else None
     if method != "__call__":
         found = getattr(found, method, None)
@@ -34,28 +38,14 @@ def array_function(function: Callable[..., Any], types: Sequence[type], args: Se
     """Calls the function of NumPy's name: `Array.__array_function__`.
 
     Raises:
-        TypeError: a NumPy array is among the arguments, or there is no such function on the device.
+        TypeError: there is no such function on the device.
     """
     path = [*function.__module__.split(".")[1:], function.__name__]
     name = ".".join(["np", *path])
-    if any(issubclass(each, np.ndarray) for each in types):
-        raise TypeError(_mixed(name))
     found: Any = namespace() if function.__module__.split(".")[0] == "numpy" else None
     for each in path:
         found = getattr(found, each, None)
     return _call(name, found, args, named)
-
-
-def _refuse_host_arrays(name: str, operands: Sequence[Any]) -> None:
-    if any(isinstance(each, np.ndarray) for each in operands):
-        raise TypeError(_mixed(name))
-
-
-def _mixed(name: str) -> str:
-    return (
-        f"{name} takes device arrays or NumPy arrays; got both; make a device array of a NumPy array with "
-        "gpu.array(x), or convert the device array with .numpy()"
-    )
 
 
 def _call(name: str, function: Any, args: Sequence[Any], named: dict[str, Any]) -> Any:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from vkcompute.arrays import lazy
 from vkcompute.arrays.promotion import (
     BOOL,
+    Operand,
     common,
     complex_of,
     default_float,
@@ -317,7 +318,7 @@ def joined(real: Array, imag: Array) -> Array:
     return lazy.make("complex", "", (real, imag), real.shape, complex_of(real.dtype), real.runtime)
 
 
-def where(condition: Any, x: Any, y: Any) -> Array:
+def where(condition: Operand, x: Operand, y: Operand) -> Array:
     """Returns elements of `x` where `condition` is true, else of `y`.
 
     Raises:
@@ -338,52 +339,6 @@ def where(condition: Any, x: Any, y: Any) -> Array:
     truth: Any = condition if type(condition) is Array else np.bool_(condition)
     truth = astype(truth, BOOL) if truth.dtype.kind == "c" else truth
     return lazy.make("where", "", (truth, *given), shape, dtype, context)
-
-
-class Ufunc:
-    """A function that is applied to each element; shapes broadcast as in NumPy.
-
-    Attributes:
-        nin, nout: the numbers of operands and results.
-    """
-
-    nout = 1
-
-    def __init__(self, name: str, row: str, doc: str) -> None:
-        self.__name__ = self.__qualname__ = name
-        self.__doc__ = doc
-        self._row, self.nin = row, RULES[row][0]
-
-    def __call__(
-        self, *operands: Any, out: Array | None = None, where: Any = True, dtype: npt.DTypeLike | None = None
-    ) -> Array:
-        """Applies the function.
-
-        Args:
-            operands: arrays, at least one, and numbers.
-            out: an array for the result, of the broadcast shape.
-            where: a bool array; elements of `out` where it is false keep their value.
-            dtype: the dtype in which to compute, to which arrays are converted first.
-
-        Raises:
-            TypeError, ValueError, OverflowError, MissingFeature: as the operators of arrays.
-        """
-        if len(operands) != self.nin:
-            raise TypeError(f"{self.__name__} takes {self.nin} operands; got {len(operands)}")
-        if dtype is not None:
-            operands = tuple([astype(x, dtype) if type(x) is Array else x for x in operands])
-        found = apply(self._row, *operands)
-        if where is not True:
-            if out is None:
-                raise ValueError(f"{self.__name__}: where= needs out=, whose other elements keep their value")
-            found = _where(where, found, out)
-        return found if out is None else assign(out, found, fresh=True)
-
-    def __repr__(self) -> str:
-        return f"<vkcompute.numpy.{self.__name__}, a function of elements>"
-
-
-_where = where
 
 
 def assign(out: Array, value: Array, *, fresh: bool = False) -> Array:
@@ -417,7 +372,7 @@ def assign(out: Array, value: Array, *, fresh: bool = False) -> Array:
     return out
 
 
-def clip(x: Array, min: Any = None, max: Any = None, out: Array | None = None) -> Array:
+def clip(x: Array, min: Operand = None, max: Operand = None, out: Array | None = None) -> Array:
     """Returns the elements, at least `min` and at most `max`; the dtype is the common one."""
     found = x
     if min is not None:

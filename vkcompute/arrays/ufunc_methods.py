@@ -1,4 +1,4 @@
-"""Methods of functions of two elements: reduce, accumulate, outer, at."""
+"""Functions of elements as objects, and the methods of those of two: reduce, accumulate, outer, at."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from vkcompute.arrays import indexing, reductions, scans
 from vkcompute.arrays.creation import asarray
 from vkcompute.arrays.manipulation import reshape
 from vkcompute.arrays.meanings import docstring
+from vkcompute.arrays.operands import NUMBERS, on_device
 from vkcompute.arrays.reductions import Axis, axes_of
-from vkcompute.arrays.ufunc import RULES, Ufunc, apply, assign
+from vkcompute.arrays.ufunc import RULES, apply, assign, astype
+from vkcompute.arrays.ufunc import where as chosen
 from vkcompute.runtime.memory.array import Array
 
 _REDUCTIONS: dict[str, Any] = {
@@ -39,6 +41,55 @@ def function_of_elements(name: str, row: str) -> Ufunc:
     found = kind(name, row, docstring(row))
     found.__signature__ = _signature(["x1", "x2"] if found.nin == 2 else ["x"])  # type: ignore[attr-defined]
     return found
+
+
+class Ufunc:
+    """A function that is applied to each element; shapes broadcast as in NumPy.
+
+    Attributes:
+        nin, nout: the numbers of operands and results.
+    """
+
+    nout = 1
+
+    def __init__(self, name: str, row: str, doc: str) -> None:
+        self.__name__ = self.__qualname__ = name
+        self.__doc__ = doc
+        self._row, self.nin = row, RULES[row][0]
+
+    def __call__(
+        self, *operands: Any, out: Array | None = None, where: Any = True, dtype: npt.DTypeLike | None = None
+    ) -> Array:
+        """Applies the function.
+
+        Args:
+            operands: arrays, numbers, sequences of these, and NumPy arrays, which are copied to the device.
+            out: an array for the result, of the broadcast shape.
+            where: a bool array; elements of `out` where it is false keep their value.
+            dtype: the dtype in which to compute, to which arrays are converted first.
+
+        Raises:
+            TypeError, ValueError, OverflowError, MissingFeature: as the operators of arrays.
+        """
+        if len(operands) != self.nin:
+            raise TypeError(f"{self.__name__} takes {self.nin} operands; got {len(operands)}")
+        if dtype is not None:
+            operands = tuple([astype(x, dtype) if type(x) is Array else x for x in operands])
+        kinds = {*map(type, operands)}
+        if Array not in kinds or not kinds <= _OPERANDS:
+            operands = tuple(on_device(self.__name__, operands))
+        found = apply(self._row, *operands)
+        if where is not True:
+            if out is None:
+                raise ValueError(f"{self.__name__}: where= needs out=, whose other elements keep their value")
+            found = chosen(where, found, out)
+        return found if out is None else assign(out, found, fresh=True)
+
+    def __repr__(self) -> str:
+        return f"<vkcompute.numpy.{self.__name__}, a function of elements>"
+
+
+_OPERANDS = NUMBERS | {Array}
 
 
 class BinaryUfunc(Ufunc):

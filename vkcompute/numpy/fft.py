@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from vkcompute.arrays.operands import accept_host_data as _accept_host_data
 from vkcompute.arrays.transforms import fft as fft
 from vkcompute.arrays.transforms import fft2 as fft2
 from vkcompute.arrays.transforms import fftfreq as fftfreq
@@ -20,3 +21,5 @@ from vkcompute.arrays.transforms import rfft as rfft
 from vkcompute.arrays.transforms import rfft2 as rfft2
 from vkcompute.arrays.transforms import rfftfreq as rfftfreq
 from vkcompute.arrays.transforms import rfftn as rfftn
+
+_accept_host_data(globals())

@@ -31,7 +31,10 @@ from vkcompute.arrays.linalg import svdvals as svdvals
 from vkcompute.arrays.linalg import trace as trace
 from vkcompute.arrays.linalg import vector_norm as vector_norm
 from vkcompute.arrays.manipulation import matrix_transpose as matrix_transpose
+from vkcompute.arrays.operands import accept_host_data as _accept_host_data
 from vkcompute.arrays.products import cross as cross
 from vkcompute.arrays.products import matmul as matmul
 from vkcompute.arrays.products import tensordot as tensordot
 from vkcompute.arrays.products import vecdot as vecdot
+
+_accept_host_data(globals())

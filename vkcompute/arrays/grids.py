@@ -1,0 +1,80 @@
+"""Arrays written as indices: `mgrid[0:3, 0:2]`, `ogrid[0:3]`, `r_[0, x, 4:8]`, `c_[x, y]`."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+import numpy as np
+
+from vkcompute.arrays.assembly import column_stack
+from vkcompute.arrays.creation import arange, asarray, linspace
+from vkcompute.arrays.manipulation import concat
+from vkcompute.arrays.operands import NUMBERS
+from vkcompute.arrays.promotion import common, default_float, kind_of
+from vkcompute.runtime.memory.array import Array
+from vkcompute.runtime.runtime import default_runtime, runtime_of
+
+
+class _Grid:
+    """Coordinates of a grid, as `numpy.mgrid` and `numpy.ogrid`; an imaginary step is a number of points.
+
+    Args:
+        sparse: True for one array per axis, of length 1 along the others; False for one array of all coordinates.
+    """
+
+    def __init__(self, *, sparse: bool) -> None:
+        self._made: Any = np.ogrid if sparse else np.mgrid
+
+    def __getitem__(self, key: Any) -> Array | tuple[Array, ...]:
+        found = self._made[key]
+        is_float = (found[0] if isinstance(found, tuple) else found).dtype.kind == "f"
+        dtype = default_float() if is_float else None
+        return tuple([asarray(each, dtype) for each in found]) if isinstance(found, tuple) else asarray(found, dtype)
+
+
+class _Joined:
+    """Arrays, numbers and slices joined along an axis, as `numpy.r_` and `numpy.c_`.
+
+    Args:
+        columns: True to make columns of vectors.
+    """
+
+    def __init__(self, *, columns: bool) -> None:
+        self._columns = columns
+
+    def __getitem__(self, key: Any) -> Array:
+        items = [_part(each) for each in (key if isinstance(key, tuple) else (key,))]
+        arrays = [each for each in items if type(each) is Array]
+        runtime = runtime_of(arrays[0]) if arrays else default_runtime()
+        dtype = common(runtime, [kind_of(each) for each in items])
+        parts = [each if type(each) is Array else asarray([each], dtype, device=runtime) for each in items]
+        return column_stack(parts) if self._columns else concat(parts)
+
+    def __len__(self) -> int:
+        return 0
+
+    def __iter__(self) -> NoReturn:
+        raise TypeError("r_ and c_ are indexed, as r_[0, x, 4:8]")
+
+
+def _part(item: Any) -> Any:
+    """Returns one of the items between brackets as an array of at least one axis; numbers as they are.
+
+    Raises:
+        TypeError: it is a string: numpy's directives are not supported.
+    """
+    if isinstance(item, str):
+        raise TypeError(f"r_ and c_ take arrays, numbers and slices; got the string {item!r}; join with concatenate")
+    if isinstance(item, slice):
+        start, stop, step = item.start or 0, item.stop, 1 if item.step is None else item.step
+        if isinstance(step, complex):
+            return linspace(start, stop, int(abs(step)))
+        return arange(start, stop, step)
+    if type(item) in NUMBERS:
+        return item
+    found = asarray(item)
+    return found if found.ndim else found.reshape(1)
+
+
+mgrid, ogrid = _Grid(sparse=False), _Grid(sparse=True)
+r_, c_ = _Joined(columns=False), _Joined(columns=True)

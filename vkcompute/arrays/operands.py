@@ -1,0 +1,122 @@
+"""Operands from the host: numbers, nested sequences and NumPy arrays in place of device arrays."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Collection, MutableMapping, Sequence
+from functools import wraps
+from itertools import takewhile
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from vkcompute.arrays.creation import asarray
+from vkcompute.errors import HostCopyWarning, warn_caller
+from vkcompute.runtime.memory.array import Array
+from vkcompute.runtime.runtime import Runtime, default_runtime, runtime_of
+
+NUMBERS = frozenset([bool, int, float, complex, *[np.dtype(each).type for each in "?bBhHiIlLqQefdFD"]])
+_ARRAY, _SEVERAL, _OPERAND = ("Array", "Array | None"), ("Sequence[Array]",), ("Operand",)
+"""Annotations of parameters: an array, a sequence of arrays, an array or a number."""
+
+
+def on_device(name: str, operands: Sequence[Any]) -> list[Any]:
+    """Returns operands with device arrays in place of sequences and NumPy arrays; the first is an array if none was.
+
+    Raises:
+        TypeError: an operand is none of these, nor a number.
+    """
+    runtime = _runtime_of(operands)
+    found = [x if type(x) in NUMBERS else _placed(name, x, runtime) for x in operands]
+    if not any(type(x) is Array for x in found):
+        found[0] = asarray(found[0], device=runtime)
+    return found
+
+
+def accept_host_data(names: MutableMapping[str, Any]) -> None:
+    """Replaces the functions among the names of a module by ones that take data of the host for arrays, too."""
+    for name, value in [*names.items()]:
+        if isinstance(value, FunctionType) and not name.startswith("_"):
+            names[name] = _accepting(value)
+
+
+def _accepting(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns the function with a copy to the device of each argument whose parameter is annotated as an array."""
+    signature = inspect.signature(function)
+    arrays, several, numbers = (_annotated(signature, each) for each in (_ARRAY, _SEVERAL, _OPERAND))
+    variadic = {each.name for each in signature.parameters.values() if each.kind == each.VAR_POSITIONAL} & arrays
+    arrays, several = arrays - variadic, several | variadic
+    names = arrays | several | numbers
+    if not names:
+        return function
+    leading = [*takewhile(names.__contains__, signature.parameters)]
+    fitting = [NUMBERS | {Array} if name in numbers else {Array} for name in leading]
+    is_quick = len(leading) == len(names) and not several
+
+    @wraps(function)
+    def call(*args: Any, **named: Any) -> Any:
+        kinds = [*map(type, args)]
+        fits = is_quick and Array in kinds and names.isdisjoint(named)
+        if fits and all(kind in each for kind, each in zip(kinds, fitting, strict=False)):
+            return function(*args, **named)
+        bound = signature.bind(*args, **named)
+        given, what = bound.arguments, function.__name__
+        runtime = _runtime_of([*given.values()])
+        for name in [each for each in given if each in names and given[each] is not None]:
+            value = given[name]
+            if name in several:
+                given[name] = value if type(value) is Array else tuple([_placed(what, x, runtime) for x in value])
+            elif name in arrays or type(value) not in NUMBERS:
+                given[name] = _placed(what, value, runtime)
+        if numbers and not any(type(given[name]) is Array for name in names & given.keys()):
+            given[leading[0]] = asarray(given[leading[0]], device=runtime)
+        return function(*bound.args, **bound.kwargs)
+
+    return call
+
+
+def _annotated(signature: inspect.Signature, annotations: Collection[str]) -> set[str]:
+    """Returns the names of parameters with these annotations, without those that the function writes.
+
+    A function that returns nothing writes its first array, which cannot be a copy.
+    """
+    first = 1 if signature.return_annotation == "None" else 0
+    parameters = [*signature.parameters.values()][first:]
+    return {each.name for each in parameters if each.annotation in annotations and each.name != "out"}
+
+
+def _placed(name: str, value: Any, runtime: Runtime) -> Array:
+    """Returns data of the host as a device array.
+
+    Raises:
+        TypeError: it is no data, or a NumPy array with more than its elements, as a masked array.
+    """
+    if type(value) is Array:
+        return value
+    is_array = hasattr(value, "__array__") or hasattr(value, "__dlpack__")
+    has_more = isinstance(value, np.ndarray) and type(value) not in (np.ndarray, np.memmap)
+    if has_more or not (is_array or isinstance(value, (list, tuple, range, int, float, complex))):
+        raise TypeError(
+            f"{name} takes arrays, numbers, and lists of these; got {type(value).__name__}; make a device array of it, "
+            "with gpu.array(data)"
+        )
+    if is_array and np.ndim(value):
+        warn_caller(
+            f"{name} is called with an array of the host, {type(value).__name__}, which each call copies to the "
+            "device; keep the data there, as gpu.array(data)",
+            HostCopyWarning,
+        )
+    return asarray(value, device=runtime)
+
+
+def _runtime_of(operands: Sequence[Any]) -> Runtime:
+    """Returns the runtime of the first array among operands, or in lists of them; the default one without arrays."""
+    for x in operands:
+        if type(x) is Array:
+            return runtime_of(x)
+        if isinstance(x, (list, tuple)):
+            inner = next((each for each in x if type(each) is Array), None)
+            if inner is not None:
+                return runtime_of(inner)
+    return default_runtime()
