@@ -10,6 +10,6 @@ from vkcompute.tile.interpreter import interpret
 from vkcompute.tile.layout import Layout
 from vkcompute.tile.lowering import Lowered, lower
 from vkcompute.tile.target import Target
-from vkcompute.tile.types import Block, block, shape_of
+from vkcompute.tile.types import BFLOAT16, Block, block, shape_of
 
-__all__ = ["Block", "Builder", "Layout", "Lowered", "Target", "block", "interpret", "lower", "shape_of"]
+__all__ = ["BFLOAT16", "Block", "Builder", "Layout", "Lowered", "Target", "block", "interpret", "lower", "shape_of"]

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 from vkcompute import ir
 from vkcompute.errors import IrError
 from vkcompute.ir import INT32, Memory, Value
-from vkcompute.ir.function import Param, Region, Result
+from vkcompute.ir.function import Op, Param, Region, Result
 from vkcompute.ir.types import Type, element_of
 from vkcompute.tile.operations import BlockOp, elementwise_type
-from vkcompute.tile.types import Block, block, shape_of, typed
+from vkcompute.tile.types import BFLOAT16, Block, block, rounded, shape_of, typed
 
 Combine = Callable[[Sequence[Value], Sequence[Value]], Sequence[Value]]
 """Combines two tuples of scalars to one."""
@@ -53,6 +53,17 @@ class Builder(ir.Builder):
         """True if control can reach the next operation to be appended."""
         ops = self.checkpoint()[0].ops
         return bool(ops and ops[-1].code in ("reduce", "scan")) or super().reachable
+
+    def const(self, value: Any, kind: ir.Scalar) -> ir.Constant:
+        """A constant, converted as by numpy's `astype`, and rounded to bfloat16."""
+        return super().const(rounded(value) if kind is BFLOAT16 else value, kind)
+
+    def apart(self, build: Callable[[], Value], loc: object) -> tuple[Value, Sequence[Op]]:
+        """Returns what a function builds, and the operations that it appends, which are in no region."""
+        region = Region()
+        with self.into(region), self.at(loc):
+            found = build()
+        return found, region.ops[:-1]
 
     # -- elements -----------------------------------------------------------------------------------------------------
 
@@ -206,7 +217,7 @@ class Builder(ir.Builder):
     def _value(self, code: str, args: Sequence[Value], attribute: Any = None) -> Value:
         kinds = [value.type for value in args]
         if not any(isinstance(kind, Block) for kind in kinds):
-            return super()._value(code, args, attribute)
+            return self._scalar(code, args, attribute)
         kind = elementwise_type(code, kinds, attribute)
         folded = self._folded(code, args, attribute)
         if folded is not None:
@@ -219,4 +230,9 @@ class Builder(ir.Builder):
         if len(scalars) < len(args):
             return None
         of = element_of(attribute) if isinstance(attribute, Block) else attribute
-        return super()._value(code, scalars, of)
+        return self._scalar(code, scalars, of)
+
+    def _scalar(self, code: str, args: Sequence[Value], attribute: Any) -> Value:
+        if BFLOAT16 in (attribute, *[value.type for value in args]):  # constants are not folded, as each is rounded
+            return self._append(code, args, attribute)
+        return super()._value(code, args, attribute)

@@ -5,6 +5,9 @@ from __future__ import annotations
 import functools
 import math
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from vkcompute.ir.types import Scalar, Type, Vector
 
@@ -31,6 +34,28 @@ class Block(Vector):
 
     def __str__(self) -> str:
         return f"{self.element}[{', '.join(map(str, self.shape))}]"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BrainFloat(Scalar):
+    """The type of bfloat16, whose numbers numpy holds as float32."""
+
+    @property
+    def numpy(self) -> np.dtype[np.generic]:
+        """Numpy's dtype of a number."""
+        return np.dtype(np.float32)
+
+
+BFLOAT16 = BrainFloat("bfloat16", "f", 16)
+
+
+def rounded(value: Any) -> Any:
+    """Returns a number rounded to bfloat16, to nearest even, as numpy's float32."""
+    with np.errstate(all="ignore"):
+        number = np.asarray(value).astype(np.float32)
+        bits = number.view(np.uint32)
+        nearest = (bits + np.uint32(0x7FFF) + (bits >> 16 & 1)) & np.uint32(0xFFFF0000)
+    return np.where(np.isnan(number), np.float32(np.nan), nearest.view(np.float32))[()]
 
 
 @functools.cache

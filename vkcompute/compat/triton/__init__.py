@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from vkcompute.compat.triton import language, testing
 from vkcompute.compat.triton.program import JITFunction, jit
+from vkcompute.compat.triton.reinterpretation import TensorWrapper, reinterpret
 from vkcompute.compat.triton.tuning import Config, autotune, heuristics
 
 __all__ = [
-    "Config", "JITFunction", "autotune", "cdiv", "heuristics", "jit", "language", "next_power_of_2", "testing",
+    "Config", "JITFunction", "TensorWrapper", "autotune", "cdiv", "heuristics", "jit", "language", "next_power_of_2",
+    "reinterpret", "testing",
 ]  # fmt: skip
 
 

@@ -37,11 +37,14 @@ class Parameters:
             args = bound(self.name, self._signature, args, named)
         return args, _n_warps_of(options)
 
-    def typed(self, args: Sequence[Any], array_type: Any) -> tuple[dict[int, Any], dict[int, Any]]:
+    def typed(
+        self, args: Sequence[Any], array_type: Any, elements: Mapping[int, str]
+    ) -> tuple[dict[int, Any], dict[int, Any]]:
         """Returns the constants among the arguments, and the types of the others, by position.
 
         Args:
             array_type: returns the type of an array, and None for all else.
+            elements: names of the dtypes as which the bits of arrays are taken, by position.
         """
         constants: dict[int, Any] = {}
         signature: dict[int, Any] = {}
@@ -54,7 +57,10 @@ class Parameters:
             if constexpr or arg is None or isinstance(arg, Constexpr) or (type(arg) is int and arg == 1):
                 constants[at] = arg.value if isinstance(arg, Constexpr) else arg
             else:
-                signature[at] = array_type(arg) or _number_type(arg, self.names[at])
+                kind = array_type(arg)
+                signature[at] = (
+                    _number_type(arg, self.names[at]) if kind is None else kind._replace(element=elements.get(at))
+                )
         return constants, signature
 
     def grid(self, grid: Any, args: Sequence[Any]) -> tuple[int, ...]:

@@ -17,7 +17,7 @@ from vkcompute.ir.types import Type, element_of
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.source import UnsupportedError
 from vkcompute.jit.frontend.values import Kind, Number, describe, fits, int_type_of, is_named
-from vkcompute.tile import Block, Builder, shape_of
+from vkcompute.tile import BFLOAT16, Block, Builder, shape_of
 
 _PLAIN = {"+": "add", "-": "sub", "*": "mul", "/": "div", "//": "div", "%": "rem", "&": "and", "|": "or", "^": "xor"}
 _SHIFTS = {"<<": "shl", ">>": "shr"}
@@ -131,12 +131,14 @@ class BlockArithmetic(Compiler):
         if one_plain != other_plain:
             plain, typed = (one, other) if one_plain else (other, one)
             if _RANKS[plain.kind] <= _RANKS[typed.kind]:
-                return FLOAT32 if typed is FLOAT16 and divides else typed
+                return FLOAT32 if typed.kind == "f" and typed.bits == 16 and divides else typed
         if "f" in (one.kind, other.kind):
             for wide in (FLOAT64, FLOAT32):
                 if wide in (one, other):
                     return wide
-            return FLOAT32 if divides else FLOAT16
+            if divides:
+                return FLOAT32
+            return FLOAT16 if FLOAT16 in (one, other) else BFLOAT16 if one is other else FLOAT32
         if (
             sign in ("//", "%")
             and one.kind != other.kind

@@ -10,7 +10,7 @@ import numpy as np
 
 from vkcompute import ir, tile
 from vkcompute.compat.triton.compiler import BlockCompiler
-from vkcompute.compat.triton.types import Pointer
+from vkcompute.compat.triton.types import DTYPES, Pointer
 from vkcompute.ir import BOOL, FLOAT32, INT32, SCALARS, UINT8, UINT32, Memory
 from vkcompute.ir.function import Push
 from vkcompute.jit.compilation.build import CompileOptions, optimized
@@ -18,6 +18,7 @@ from vkcompute.jit.compilation.specialization import TRUTH, VALUE, Specializatio
 from vkcompute.jit.frontend.memory import OFFSET
 from vkcompute.jit.frontend.source import Definition, UnsupportedError
 from vkcompute.jit.frontend.values import ArrayValue, Kind, Number
+from vkcompute.tile.brain_floats import widen
 from vkcompute.tile.simplification import remove_invariants
 
 DIVISOR = 16
@@ -33,11 +34,13 @@ class ArrayType(NamedTuple):
         character: of its dtype.
         is_view: True if it has an offset that is a push constant.
         is_wide: True if wide accesses fit it.
+        element: the name of the dtype as which its bits are taken; None for its own.
     """
 
     character: str
     is_view: bool
     is_wide: bool
+    element: str | None = None
 
 
 class IntType(NamedTuple):
@@ -106,7 +109,7 @@ def build(definition: Definition, constants: Mapping[int, Any], signature: Mappi
         compiler.run(definition.function, definition.source, ordered)
     except RecursionError:
         raise definition.source.too_deep() from None
-    remove_invariants(compiler.function)
+    widen(remove_invariants(compiler.function), compiler.builder)
     return built
 
 
@@ -129,7 +132,8 @@ def _pointer(built: Built, name: str, at: int, kind: ArrayType) -> Pointer:
     built.memories[at] = memory
     if kind.is_wide:
         built.wide.append(memory)
-    array = ArrayValue(name, at, element, 1, memory, strided=kind.is_view)
+    seen = element if kind.element is None else DTYPES[kind.element].scalar_type
+    array = ArrayValue(name, at, seen, 1, memory, strided=kind.is_view)
     if not kind.is_view:
         return Pointer(array, 0)
     first = compiler.builder.bitcast(compiler.parameter(array, OFFSET), INT32)

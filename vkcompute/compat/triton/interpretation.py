@@ -10,6 +10,7 @@ import numpy as np
 from vkcompute import dtypes
 from vkcompute.compat.triton.arguments import Parameters
 from vkcompute.compat.triton.build import ArrayType, build
+from vkcompute.compat.triton.reinterpretation import unwrapped
 from vkcompute.errors import hides_calls
 from vkcompute.jit.frontend.source import Definition
 from vkcompute.tile import interpret
@@ -26,8 +27,9 @@ def run(definition: Definition, signature: inspect.Signature, grid: Any, args: A
     parameters = Parameters(definition.function.__name__, signature)
     args, _ = parameters.bound(args, named)
     sizes = parameters.grid(grid, args)
+    args, elements = unwrapped(args)
     hosts = _hosts(args)
-    constants, types = parameters.typed(args, _array_type)
+    constants, types = parameters.typed(args, _array_type, elements)
     built = build(definition, constants, types)
     memories = {memory: hosts[at] for at, memory in built.memories.items()}
     pushes = {push: args[at] for at, push in built.numbers.items()}

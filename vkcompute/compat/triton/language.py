@@ -75,7 +75,7 @@ from vkcompute.compat.triton.types import DTYPES
 
 __all__ = [
     "PropagateNan", "abs", "advance", "arange", "argmax", "argmin", "associative_scan", "assume", "atomic_add",
-    "atomic_and", "atomic_cas", "atomic_max", "atomic_min", "atomic_or", "atomic_xchg", "atomic_xor",
+    "atomic_and", "atomic_cas", "atomic_max", "atomic_min", "atomic_or", "atomic_xchg", "atomic_xor", "bfloat16",
     "bitonic_merge", "broadcast", "broadcast_to", "cast", "cat", "cdiv", "ceil", "clamp", "constexpr", "cos",
     "cumprod", "cumsum", "debug_barrier", "div_rn", "dot", "dtype", "erf", "exp", "exp2", "expand_dims", "flip",
     "float16", "float32", "float64", "floor", "fma", "full", "gather", "histogram", "int1", "int16", "int32",
@@ -92,4 +92,5 @@ constexpr, dtype, pointer_type = types.Constexpr, types.Dtype, types.PointerType
 range, static_range = StaticRange("range"), StaticRange("static_range")
 int1, int8, int16, int32, int64 = (DTYPES[f"int{bits}"] for bits in (1, 8, 16, 32, 64))
 uint8, uint16, uint32, uint64 = (DTYPES[f"uint{bits}"] for bits in (8, 16, 32, 64))
+bfloat16 = DTYPES["bfloat16"]
 float16, float32, float64 = (DTYPES[f"float{bits}"] for bits in (16, 32, 64))

@@ -12,6 +12,7 @@ import numpy as np
 
 from vkcompute.compat.triton.arguments import Parameters
 from vkcompute.compat.triton.build import DIVISOR, FOLDERS, ArrayType, BlockOptions, build, lowered, specialize
+from vkcompute.compat.triton.reinterpretation import TensorWrapper, unwrapped
 from vkcompute.compat.triton.types import Constexpr
 from vkcompute.errors import hides_calls
 from vkcompute.ir import Function
@@ -55,7 +56,7 @@ class BlockLauncher:
         self._parameters = Parameters(self.name, parameters)
         self._plan_key = object()
         self._programs: dict[tuple[Any, ...], Specializations] = {}
-        self._orders: BoundedCache[tuple[Any, ...], tuple[int, ...]] = BoundedCache(_MAX_ORDERS)
+        self._orders: BoundedCache[tuple[Any, ...], tuple[tuple[int, ...], bool]] = BoundedCache(_MAX_ORDERS)
 
     def __call__(self, grid: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """Launches the program on a grid: a tuple, or a function of the arguments by name."""
@@ -64,9 +65,10 @@ class BlockLauncher:
         if 0 in sizes:
             return None
         key = self._plan_key, sizes, n_warps, *map(_place, args, self._parameters.constexprs)
-        order = self._orders.get(key)
-        if order is not None:
-            given = [args[at] for at in order]
+        known = self._orders.get(key)
+        if known is not None:
+            order, is_wrapped = known
+            given = [*unwrapped([args[at] for at in order])[0]] if is_wrapped else [args[at] for at in order]
             plan = next(arg for arg in given if type(arg) is Array).runtime.plans.get(key)
             if plan is not None and (future := plan.launch(given, None)) is not None:
                 return future
@@ -76,11 +78,12 @@ class BlockLauncher:
         """Launches without a plan, and keeps one for launches with the same key."""
         if group_of(args) is not None:
             raise TypeError(f"{self.name} runs on one device; pass the shards of a group's arrays, as x.shards[0]")
+        args, elements = unwrapped(args)
         arrays = [arg for arg in args if type(arg) is Array]
         runtime = runtime_of(arrays[0]) if arrays else default_runtime()
         hosts = HostArrays(self.name, runtime, args) if any(map(is_host_array, args)) else None
         args = args if hosts is None else hosts.args
-        found, kernel, loops, grid = self._on_grid(grid, n_warps, args, runtime)
+        found, kernel, loops, grid = self._on_grid(grid, n_warps, args, runtime, elements)
         if hosts is not None:
             hosts.check(kernel)
         at_arrays = [at for at, arg in enumerate(args) if type(arg) is Array]
@@ -90,13 +93,18 @@ class BlockLauncher:
         exact = hosts is None and at_arrays and not any(_is_inexact(args[at]) for at in numbers)
         future = launch(key if exact else None, found, (kernel, loops), [args[at] for at in order], pushes, grid)
         if exact:
-            self._orders[key] = order
+            self._orders[key] = order, bool(elements)
         if hosts is not None:
             hosts.read(kernel)
         return future
 
     def _on_grid(
-        self, grid: tuple[int, ...], n_warps: int, args: tuple[Any, ...], runtime: Runtime
+        self,
+        grid: tuple[int, ...],
+        n_warps: int,
+        args: tuple[Any, ...],
+        runtime: Runtime,
+        elements: Mapping[int, str],
     ) -> tuple[Specialization, Kernel | SpillingKernel, Loops | None, tuple[int, ...]]:
         """Returns the specialization and its grid, wrapped if it has more programs along x than the device allows."""
         most = runtime.device.physical.limits["maxComputeWorkGroupCount"][0]
@@ -104,7 +112,7 @@ class BlockLauncher:
         if is_wrapped:
             n_rows = -(-grid[0] // most)
             grid = -(-grid[0] // n_rows), n_rows
-        constants, signature = self._parameters.typed(args, _array_type)
+        constants, signature = self._parameters.typed(args, _array_type, elements)
         for emulate_atomics in (False, True):
             compilation = CompileOptions(
                 grid_wrapped=is_wrapped, emulate_atomics=emulate_atomics, target=target_of(runtime)
@@ -138,9 +146,11 @@ class BlockLauncher:
     def kernel(self, grid: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Kernel | SpillingKernel:
         """Returns the kernel that a launch would run."""
         args, n_warps = self._parameters.bound(args, named)
+        sizes = self._parameters.grid(grid, args)
+        args, elements = unwrapped(args)
         arrays = [arg for arg in args if type(arg) is Array]
         runtime = runtime_of(arrays[0]) if arrays else default_runtime()
-        return self._on_grid(self._parameters.grid(grid, args), n_warps, args, runtime)[1]
+        return self._on_grid(sizes, n_warps, args, runtime, elements)[1]
 
 
 def _array_type(arg: Any) -> ArrayType | None:
@@ -164,6 +174,8 @@ def _place(arg: Any, constexpr: bool) -> Any:
     kind = type(arg)
     if kind is Array:
         return arg.launch_key
+    if kind is TensorWrapper:
+        return arg.base.launch_key if type(arg.base) is Array else type(arg.base), arg.dtype
     if constexpr or kind is Constexpr:
         return kind, arg
     if kind is int:

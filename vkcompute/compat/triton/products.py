@@ -8,7 +8,7 @@ from vkcompute.compat.triton.arithmetic import told
 from vkcompute.compat.triton.compiler import BlockCompiler
 from vkcompute.compat.triton.functions import block_function
 from vkcompute.compat.triton.types import OF_SCALAR, scalar_of
-from vkcompute.ir import BOOL, FLOAT16, FLOAT32, INT32, Scalar
+from vkcompute.ir import BOOL, FLOAT32, INT32, Scalar
 from vkcompute.jit.frontend.source import UnsupportedError
 
 
@@ -37,7 +37,7 @@ def dot(
     shape = shapes[0][0], shapes[1][1]
     if acc is not None and (c.shape(acc) != shape or c.element_type(acc) is not sums):
         raise UnsupportedError(f"acc is a block of {OF_SCALAR[sums]}{list(shape)}; got {told(acc)}")
-    wide = FLOAT32 if sums is FLOAT16 else sums
+    wide = FLOAT32 if sums.kind == "f" and sums.bits == 16 else sums
     start = c.builder.full(c.builder.const(0, wide), shape) if acc is None else c.builder.cast(acc.value, wide)
     return c.number(c.builder.cast(c.builder.dot(input.value, other.value, start), sums))
 

@@ -11,7 +11,7 @@ from vkcompute.compat.triton.arithmetic import told
 from vkcompute.compat.triton.compiler import BlockCompiler
 from vkcompute.compat.triton.functions import block_function, method
 from vkcompute.compat.triton.types import scalar_of
-from vkcompute.ir import BOOL, INT32, UINT32, Scalar, Value
+from vkcompute.ir import FLOAT32, INT32, UINT32, Scalar, Value
 from vkcompute.ir.types import element_of
 from vkcompute.jit.frontend.source import UnsupportedError
 from vkcompute.jit.frontend.values import Number
@@ -123,7 +123,8 @@ def _with_index(
     index = c.builder.broadcast(index, shape)
     combine = _indexed(greater, left)
     found = c.builder.reduce([value, index], at, lambda one, other: combine(c, one, other))
-    one, other = (_kept(c, each, input, axis, keep_dims) for each in found)
+    numbers = c.builder.cast(found[0], c.element_type(input))
+    one, other = (_kept(c, each, input, axis, keep_dims) for each in (numbers, found[1]))
     return one, other
 
 
@@ -139,7 +140,9 @@ def _extremes(name: str, *, greater: bool) -> Any:
         if return_indices:
             left = bool(return_indices_tie_break_left)
             return _with_index(c, input, axis, keep_dims, greater=greater, left=left)
-        return _reduced(c, input, axis, keep_dims, _extreme(name))
+        kind = c.element_type(input)
+        wide = kind if kind.bits >= 32 else FLOAT32 if kind.kind == "f" else INT32
+        return _reduced(c, input, axis, keep_dims, _extreme(name), wide)
 
     emit.__name__, emit.__doc__ = name, f"The {name}imum along an axis, and perhaps its index; NaN is left out."
     return method(block_function(emit))
@@ -213,7 +216,7 @@ def _scan(name: str, code: str, what: str) -> Any:
     def emit(c: BlockCompiler, input: Any, axis: Any = 0, reverse: Any = False, dtype: Any = None) -> Any:
         value, at = _along(c, input, axis)
         kind = element_of(value.type)
-        wide = scalar_of(dtype) if dtype is not None else INT32 if kind is BOOL else kind
+        wide = scalar_of(dtype) if dtype is not None else _promoted(kind)
         value = c.builder.cast(value, wide)
         combine = _plain(code)
         (found,) = c.builder.scan([value], at, lambda one, other: combine(c, one, other), reverse=bool(reverse))

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from types import MethodType
 from typing import Any, NamedTuple
 
 from vkcompute.ir import BOOL, SCALARS, Scalar
 from vkcompute.jit.frontend.source import UnsupportedError
 from vkcompute.jit.frontend.values import ArrayValue
-from vkcompute.tile import Block
+from vkcompute.tile import BFLOAT16, Block
 
 _NAMES = {
     "int1": "bool",
     **{f"int{bits}": f"int{bits}" for bits in (8, 16, 32, 64)},
     **{f"uint{bits}": f"uint{bits}" for bits in (8, 16, 32, 64)},
     **{f"float{bits}": f"float{bits}" for bits in (16, 32, 64)},
+    "bfloat16": "bfloat16",
 }
+_TESTED = {
+    "bool", "bf16", "fp16", "fp32", "fp64", "int1", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32",
+    "uint64", "fp8", "fp8e4nv", "fp8e4b8", "fp8e4b15", "fp8e5", "fp8e5b16",
+}  # fmt: skip
 _SHORT = {"i": "int", "u": "uint", "f": "fp"}
 
 
@@ -30,24 +36,70 @@ class Dtype(NamedTuple):
     @property
     def scalar_type(self) -> Scalar:
         """The type in `ir/`."""
-        return SCALARS[_NAMES[self.name]]
+        return BFLOAT16 if self.name == "bfloat16" else SCALARS[_NAMES[self.name]]
 
     @property
     def primitive_bitwidth(self) -> int:
         """Bits of a number, 1 for int1."""
         return 1 if self.scalar_type is BOOL else self.scalar_type.bits
 
+    @property
+    def itemsize(self) -> int:
+        """Bytes of an element."""
+        return self.scalar_type.bits // 8
+
+    @property
+    def int_bitwidth(self) -> int:
+        """Bits of an integer."""
+        return self.primitive_bitwidth
+
+    @property
+    def scalar(self) -> Dtype:
+        """The dtype itself."""
+        return self
+
     def is_floating(self) -> bool:
         """True for floats."""
         return self.scalar_type.kind == "f"
+
+    def is_standard_floating(self) -> bool:
+        """True for floats."""
+        return self.is_floating()
 
     def is_int(self) -> bool:
         """True for integers, int1 included."""
         return not self.is_floating()
 
+    def is_int_signed(self) -> bool:
+        """True for signed integers."""
+        return self.scalar_type.kind == "i"
+
+    def is_int_unsigned(self) -> bool:
+        """True for unsigned integers, int1 included."""
+        return self.scalar_type.kind in "ub"
+
+    def is_ptr(self) -> bool:
+        """False."""
+        return False
+
+    def is_block(self) -> bool:
+        """False."""
+        return False
+
+    def is_(self, name: str) -> bool:
+        """True for the dtype of a short name, as "fp32", "bf16", "int1" or "bool"."""
+        return str(self) == {"bool": "int1"}.get(name, name)
+
+    def __getattr__(self, name: str) -> Any:
+        """Returns `is_fp32` and the like."""
+        if name.startswith("is_") and name[3:] in _TESTED:
+            return MethodType(lambda dtype: dtype.is_(name[3:]), self)
+        raise AttributeError(name)
+
     def __str__(self) -> str:
         kind = self.scalar_type
-        return "int1" if kind is BOOL else f"{_SHORT[kind.kind]}{kind.bits}"
+        prefix = "bf" if kind is BFLOAT16 else _SHORT.get(kind.kind, "")
+        return "int1" if kind is BOOL else f"{prefix}{kind.bits}"
 
 
 DTYPES = {name: Dtype(name) for name in _NAMES}

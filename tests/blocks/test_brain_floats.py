@@ -1,0 +1,128 @@
+"""bfloat16: bits in arrays of uint16, computed in float32 and rounded after each operation."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from block_programs import run
+
+import vkcompute
+import vkcompute.compat.triton as triton
+import vkcompute.compat.triton.language as tl
+from vkcompute import KernelError
+from vkcompute.tile.types import rounded
+
+
+def bits(x: np.ndarray) -> np.ndarray:
+    """Returns the bits of numbers rounded to bfloat16."""
+    return (rounded(x).view(np.uint32) >> 16).astype(np.uint16)
+
+
+def numbers(found: np.ndarray) -> np.ndarray:
+    return (found.astype(np.uint32) << 16).view(np.float32)
+
+
+@pytest.fixture
+def words(machine: vkcompute.Runtime | None) -> vkcompute.Runtime | None:
+    """The machine, if it has arrays of 16 bits."""
+    if machine is not None and "storageBuffer16BitAccess" not in machine.device.features:
+        pytest.skip("the device has no 16-bit arrays")
+    return machine
+
+
+@triton.jit
+def arithmetic(x_ptr, y_ptr, out_ptr, n, N: tl.constexpr):
+    x_ptr, y_ptr, out_ptr = (x_ptr.to(tl.pointer_type(tl.bfloat16)), y_ptr.to(tl.pointer_type(tl.bfloat16)),
+                             out_ptr.to(tl.pointer_type(tl.bfloat16)))  # fmt: skip
+    at = tl.arange(0, N)
+    x, y = tl.load(x_ptr + at), tl.load(y_ptr + at, at < n, other=3)
+    tl.static_assert((x + y).dtype == tl.bfloat16 and (x + 1).dtype == tl.bfloat16 and x.dtype.is_bf16())
+    tl.static_assert((x / y).dtype == tl.float32 and (x + x.to(tl.float16)).dtype == tl.float16)
+    tl.store(out_ptr + at, x + y)
+    tl.store(out_ptr + N + at, x * y - 1.5)
+    tl.store(out_ptr + 2 * N + at, x / y)
+    tl.store(out_ptr + 3 * N + at, tl.where(x > y, -x, tl.maximum(x, 0.3)))
+    total = x
+    last = total
+    for _ in range(3):
+        tl.store(out_ptr + 4 * N + at, last)
+        total += 0.1
+        last = total
+    tl.store(out_ptr + 4 * N + at, last)
+    tl.store(out_ptr + 5 * N + at, tl.cumsum(x, 0))
+    tl.store(out_ptr + 6 * N + at, tl.sum(x.reshape(4, N // 4), 0, keep_dims=True).broadcast_to(4, N // 4).ravel())
+    tl.store(out_ptr + 7 * N + at, tl.sort(x))
+
+
+def test_arithmetic_is_rounded(words: vkcompute.Runtime | None) -> None:
+    x, y = (rounded(np.random.default_rng(seed).normal(size=64)) for seed in range(2))
+    x[:4] = np.nan, np.inf, -0.0, 3.3895314e38  # the last is the greatest number
+    *_, found = run(words, arithmetic, (1,), (bits(x), bits(y), np.zeros((8, 64), np.uint16), 60, 64))
+    found, y = numbers(found), np.where(np.arange(64) < 60, y, np.float32(3))
+    with np.errstate(all="ignore"):
+        total = x
+        for _ in range(3):
+            total = rounded(total + rounded(0.1))
+        wanted = rounded(x + y), rounded(rounded(x * y) - np.float32(1.5)), rounded(x / y), None, total
+        chosen = np.where(x > y, -x, np.fmax(x, rounded(0.3)))
+    for row, each in zip(found, (*wanted[:3], chosen, total), strict=False):
+        np.testing.assert_array_equal(row, each)
+    np.testing.assert_array_equal(found[7], np.sort(x))
+    finite = rounded(np.arange(64) % 7 - 3.0)
+    *_, found = run(words, arithmetic, (1,), (bits(finite), bits(y), np.zeros((8, 64), np.uint16), 60, 64))
+    np.testing.assert_array_equal(numbers(found)[5], np.cumsum(finite))
+    np.testing.assert_array_equal(numbers(found)[6], np.tile(finite.reshape(4, 16).sum(0), 4))
+
+
+@triton.jit
+def products(a_ptr, b_ptr, out_ptr, N: tl.constexpr):
+    at = tl.arange(0, N)[:, None] * N + tl.arange(0, N)[None, :]
+    product = tl.dot(tl.load(a_ptr + at), tl.load(b_ptr + at))
+    tl.static_assert(product.dtype == tl.float32)
+    tl.store(out_ptr + at, product)
+
+
+def test_products_accumulate_in_float32(words: vkcompute.Runtime | None) -> None:
+    a, b = (rounded(np.random.default_rng(seed).normal(size=(32, 32))) for seed in range(2))
+    out = np.zeros((32, 32), np.float32)
+    if words is None:
+        given = [triton.reinterpret(bits(each), tl.bfloat16) for each in (a, b)]
+        products.interpret[(1,)](*given, out, 32)
+        np.testing.assert_allclose(out, a @ b, atol=1e-5)
+        return
+    given = [triton.reinterpret(words.array(bits(each)), tl.bfloat16) for each in (a, b)]
+    for factor in (1, 2):  # the second launch uses the plan of the first
+        given[1].base.write(bits(factor * b))
+        result = words.zeros((32, 32), np.float32)
+        products[(1,)](*given, result, 32)
+        np.testing.assert_allclose(result.numpy(), factor * (a @ b), atol=1e-5)
+
+
+@triton.jit
+def of_everything(x_ptr, out_ptr, N: tl.constexpr):
+    at = tl.arange(0, N)
+    x = tl.load(x_ptr + at)
+    tl.store(out_ptr + at, x.to(tl.bfloat16).to(tl.uint16, bitcast=True))
+    tl.store(out_ptr + N + at, (x.to(tl.int32).to(tl.bfloat16) + 0).to(tl.int16, bitcast=True))
+
+
+def test_conversions_round_to_nearest_even(words: vkcompute.Runtime | None) -> None:
+    x = np.array([1, 1 + 2**-8, 1 + 3 * 2**-8, 1 + 2**-8 + 2**-20, 257, -259, 2**-133, 0], np.float32)
+    _, found = run(words, of_everything, (1,), (x, np.zeros((2, 8), np.uint16), 8))
+    np.testing.assert_array_equal(found[0], bits(x))
+    np.testing.assert_array_equal(found[1], bits(np.trunc(x)))
+
+
+@triton.jit
+def summed(x_ptr):
+    tl.atomic_add(x_ptr, 1)
+
+
+@pytest.mark.pure
+def test_what_has_no_bfloat16() -> None:
+    with pytest.raises(KernelError, match="atomic operations take arrays of the pointer's type; x_ptr has another"):
+        summed.interpret[(1,)](triton.reinterpret(np.zeros(4, np.uint16), tl.bfloat16))
+    with pytest.raises(ValueError, match="elements keep their size; got float32 and bf16"):
+        triton.reinterpret(np.zeros(4, np.float32), tl.bfloat16)
+    with pytest.raises(TypeError, match="reinterpret takes an array and a dtype"):
+        triton.reinterpret(np.zeros(4, np.float32), np.float16)
