@@ -31,6 +31,20 @@ class Access(NamedTuple):
     name: str = ""
 
 
+class Report(NamedTuple):
+    """The attribute of a report to the host, one per element of a block that the mask selects.
+
+    Attributes:
+        text: format string of the program along each axis, the element's index along each axis, and its values.
+        masked: True if the last operand is a mask.
+        fails: True if the launch fails; False if the text is printed.
+    """
+
+    text: str
+    masked: bool
+    fails: bool
+
+
 class Along(NamedTuple):
     """The attribute of a reduction or scan.
 
@@ -204,6 +218,11 @@ class Builder(ir.Builder):
         if shape_of(other.type)[0] != k or shape_of(start.type) != (m, n):
             raise IrError(f"dot takes (m, k), (k, n) and (m, n); got {one.type}, {other.type} and {start.type}")
         return self._add(BlockOp("dot", start.type, (one, other, start), None, (), self._loc))
+
+    def report(self, text: str, values: Sequence[Value], mask: Value | None = None, *, fails: bool = False) -> None:
+        """Prints values of one shape on the host, or fails the launch, for each element under a mask; see `Report`."""
+        args = (*values, *(() if mask is None else (mask,)))
+        self._add(BlockOp("report", None, args, Report(text, mask is not None, fails), (), self._loc))
 
     def assume_natural(self, value: Value) -> None:
         """States that an integer is not negative; the program is undefined where it is."""

@@ -208,6 +208,16 @@ class _Machine:
             raise _failed(op, f"index {int(index[wrong].flat[0])} is outside of the axis of {n} that is gathered along")
         self._values[op] = np.take_along_axis(source, index, op.attribute)
 
+    def _report(self, op: Op) -> None:
+        rows = [np.asarray(self.value(each)) for each in op.args]
+        mask = rows.pop() if op.attribute.masked else np.asarray(True)
+        shape = np.broadcast_shapes(mask.shape, *[row.shape for row in rows])
+        for index in np.argwhere(np.broadcast_to(mask, shape)).tolist() if shape else [()] * bool(mask):
+            text = op.attribute.text.format(*self._program, *index, *[row[tuple(index)] for row in rows])
+            if op.attribute.fails:
+                raise KernelError(text)
+            print(text, end="")
+
 
 def _as(push: Push, value: Any) -> Any:
     return element_of(push.type).numpy.type(value)
@@ -258,5 +268,6 @@ _STEPS: dict[str, Callable[[_Machine, Op], None]] = {
     "reduce": _Machine._reduce,
     "scan": _Machine._scan,
     "gather": _Machine._gather,
+    "report": _Machine._report,
     "assume": _assume,
 }

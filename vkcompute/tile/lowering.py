@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Callable, Collection, Mapping, MutableMapping, Sequence
+from functools import partial, reduce
 from typing import NamedTuple
 
 from vkcompute import ir
 from vkcompute.ir import INT32, UINT32, Constant, Memory, Value
 from vkcompute.ir.function import Function, Op, Param, Region, Result, back_edges, walk
 from vkcompute.ir.types import element_of
+from vkcompute.jit.frontend.report import Reports, Site
 from vkcompute.tile.access import Accesses
 from vkcompute.tile.contiguity import Offsets, divisor
-from vkcompute.tile.exchange import Exchange
+from vkcompute.tile.exchange import Exchange, owner, where
 from vkcompute.tile.layout import Layout, axis_bits, log2, without_axis
 from vkcompute.tile.placement import Placement, operands, source_bits
 from vkcompute.tile.target import Target
@@ -25,10 +27,12 @@ class Lowered(NamedTuple):
     Attributes:
         function: the kernel in `ir/`.
         aliases: for each of the buffers after those of the block program, which of these it is bound to once more.
+        sites: the places that report; if there are any, the buffer for reports is the last one.
     """
 
     function: Function
     aliases: tuple[int, ...]
+    sites: tuple[Site, ...] = ()
 
 
 def lower(
@@ -39,6 +43,7 @@ def lower(
     divisors: Mapping[Value, int] | None = None,
     wide: Collection[Memory] = (),
     overlapping: bool = False,
+    asserts: bool = True,
 ) -> Lowered:
     """Lowers a function of blocks.
 
@@ -47,9 +52,10 @@ def lower(
         divisors: powers of two that divide push constants.
         wide: the buffers that are padded to whole blocks of adjacent elements, and begin at an aligned byte.
         overlapping: True if buffers may overlap without being the same.
+        asserts: False to leave out reports that fail.
     """
     known = _with_params(function, divisors or {})
-    return _Lowering(function, target, n_warps, known, wide, overlapping=overlapping).run()
+    return _Lowering(function, target, n_warps, known, wide, overlapping=overlapping, asserts=asserts).run()
 
 
 def _with_params(function: Function, divisors: Mapping[Value, int]) -> dict[Value, int]:
@@ -80,7 +86,9 @@ class _Lowering:
         wide: Collection[Memory],
         *,
         overlapping: bool,
+        asserts: bool,
     ) -> None:
+        self._asserts = asserts
         self._function, self._placement = function, Placement(function, target, n_warps)
         made = Function(function.name, (1 << self._placement.n_threads, 1, 1))
         made.buffers, made.pushes = [*function.buffers], [*function.pushes]
@@ -90,6 +98,7 @@ class _Lowering:
         self._loops: dict[Op, ir.Loop] = {}
         self._thread = self._thread_number(target.subgroup_size)
         self._exchange = Exchange(self._b, self._thread, self._placement.lanes, target.shared_nbytes)
+        self._reports = Reports(made, self._b)
         self._naturals = {self._thread}
         offsets = Offsets(divisors, self._naturals)
         self._accesses = Accesses(
@@ -100,7 +109,9 @@ class _Lowering:
         """Returns the kernel."""
         self._region(self._function.body, None)
         originals = self._function.buffers
-        return Lowered(self._made, tuple([originals.index(each) for each in self._accesses.aliases]))
+        self._reports.put_last()
+        aliases = tuple([originals.index(each) for each in self._accesses.aliases])
+        return Lowered(self._made, aliases, tuple(self._reports.sites))
 
     def _thread_number(self, subgroup_size: int) -> Value:
         """Returns the invocation's number in its workgroup, whose low bits are its lane, int32.
@@ -324,6 +335,38 @@ class _Lowering:
         for wanted in self._placement.layouts.get(value, ()):
             self._blocks[value, wanted] = self._exchange.converted(registers, layout, wanted)
 
+    # -- reports ------------------------------------------------------------------------------------------------------
+
+    def _report(self, op: Op) -> None:
+        """Reports each element once, in the order of programs and elements."""
+        if op.attribute.fails and not self._asserts:
+            return
+        own, b = self._placement.own.get(op), self._b
+        shape = shape_of(op.args[0].type) if op.args else ()
+        program = [b.builtin("group_id", axis) for axis in range(3)]
+        plane = b.compute("add", b.compute("mul", program[2], b.builtin("n_groups", 1)), program[1])
+        alone, first = owner(b, self._thread, own), None if own is None else self._accesses.first_element(own)
+        for register, row in enumerate(_rows(self._arguments(op, own)) or [()]):
+            number: Value = b.const(0, UINT32)
+            if own is not None and first is not None:
+                number = b.cast(b.compute("add", first, b.const(own.element(register), INT32)), UINT32)
+            values = row[:-1] if op.attribute.masked else row
+            conditions = [each for each in (alone, row[-1] if op.attribute.masked else None) if each is not None]
+            numbers = [*program, *self._index(number, shape), *values]
+            site = Site(op.attribute.text, tuple([element_of(each.type).name for each in numbers]), op.attribute.fails)
+            place = None if op.attribute.fails else [number, program[0], plane]
+            condition = reduce(lambda x, y: b.compute("and", x, y), conditions) if conditions else None
+            where(b, condition, partial(self._reports.add, site, numbers, place))
+
+    def _index(self, number: Value, shape: Sequence[int]) -> list[Value]:
+        """Returns the index along each axis of an element."""
+        found = []
+        for axis in range(len(shape)):
+            bits = axis_bits(shape, axis)
+            above = self._b.compute("shr", number, self._b.const(bits.start, UINT32))
+            found.append(self._b.compute("and", above, self._b.const((1 << len(bits)) - 1, UINT32)))
+        return found
+
     # -- products -----------------------------------------------------------------------------------------------------
 
     def _dot(self, op: Op) -> None:
@@ -379,6 +422,7 @@ _STEPS: dict[str, Callable[[_Lowering, Op], None]] = {
     "dot": _Lowering._dot,
     "mirror": _Lowering._mirror,
     "gather": _Lowering._gather,
+    "report": _Lowering._report,
     "histogram": _Lowering._histogram,
 }
 _ELEMENTS: dict[str, Callable[[_Lowering, Op, Layout], list[Value]]] = {

@@ -39,6 +39,7 @@ BLOCK_OPERATIONS = {
         _row("gather"),  # its attribute is an axis
         _row("histogram"),
         _row("dot"),
+        _row("report", effect=True),  # its attribute is a `Report`; its operands are values, and perhaps a mask
         _row("assume", effect=True),  # its operand is not negative
     )
 }

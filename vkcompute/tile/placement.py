@@ -67,7 +67,7 @@ class Placement:
             if _is_block(value):
                 self.own[op] = self.anchor(value)
                 self._demand(self.own[op], *op.args)
-        elif op.code in ("reduce", "scan", "mirror", "histogram"):
+        elif op.code in ("reduce", "scan", "mirror", "histogram", "report") and any(map(_is_block, op.args)):
             self.own[op] = self.anchor(op.args[0])
             self._demand(self.own[op], *op.args)
         elif op.code == "gather":

@@ -63,12 +63,14 @@ class BlockOptions(NamedTuple):
         target: for layouts and lowering.
         compilation: of the kernel in `ir/`.
         overlapping: True if arrays overlap without being the same.
+        asserts: True to check the conditions of `tl.device_assert`.
     """
 
     n_warps: int
     target: tile.Target
     compilation: CompileOptions
     overlapping: bool = False
+    asserts: bool = False
 
 
 class Built(NamedTuple):
@@ -155,6 +157,7 @@ def lowered(definition: Definition, built: Built, options: BlockOptions) -> tile
             divisors=built.divisors,
             wide=built.wide,
             overlapping=options.overlapping,
+            asserts=options.asserts,
         )
     except UnsupportedError as error:
         raise definition.source.error(definition.source.tree, error) from None
@@ -183,4 +186,5 @@ def specialize(
         features=tuple(sorted(ir.float_atomics(kernel.function))),
         strided=tuple([(arrays.index(at), n) for n, (at, what) in enumerate(pushes) if what == OFFSET]),
         aliases=kernel.aliases,
+        sites=kernel.sites,
     )

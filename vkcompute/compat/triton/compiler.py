@@ -11,7 +11,7 @@ from typing import Any
 
 from vkcompute import ir, tile
 from vkcompute.compat.triton.arithmetic import BlockArithmetic, told
-from vkcompute.compat.triton.functions import DESCRIPTOR_METHODS, METHODS, BlockFunction
+from vkcompute.compat.triton.functions import DESCRIPTOR_METHODS, METHODS, STATEMENTS, BlockFunction
 from vkcompute.compat.triton.types import OF_SCALAR, BlockPointer, Constexpr, Descriptor, Dtype, Pointer, PointerType
 from vkcompute.errors import KernelError
 from vkcompute.jit.frontend.compiler import EXPRESSIONS
@@ -133,6 +133,7 @@ class BlockCompiler(BlockArithmetic):
         if any(each.arg is None for each in node.keywords):
             raise UnsupportedError("not supported in block programs: unpacking with **; name each argument")
         named = {each.arg or "": self.value(each.value) for each in node.keywords}
+        function = STATEMENTS["print"] if function is print else function
         if isinstance(function, Method):
             args, function = [function.owner, *args], function.function
         if isinstance(function, BlockFunction):
@@ -146,6 +147,16 @@ class BlockCompiler(BlockArithmetic):
         if isinstance(getattr(function, "__self__", None), (Dtype, PointerType)) or function is PointerType:
             return function(*args, **named)
         return self._python(function, args, named, ast.unparse(node.func))
+
+    def called(self, function: Any, args: list[Any]) -> Any:
+        """Calls a function of the block language or of a program, at the place of the current call."""
+        if isinstance(function, BlockFunction):
+            return function.expand(self, args, {})
+        definition = getattr(function, "definition", None)
+        if definition is None:
+            return self.inline(function, args, {}, self.node)
+        self.sources[definition.function] = definition.source
+        return self.inline(definition.function, args, {}, self.node)
 
     def _python(self, function: Any, args: list[Any], named: dict[str, Any], name: str) -> Any:
         """Calls a function of Python on constants; min and max take scalars and blocks, too."""
@@ -174,8 +185,16 @@ class BlockCompiler(BlockArithmetic):
             raise UnsupportedError(f"a constexpr is known at compile time; got {told(value)}")
         return value
 
+    def _assert(self, node: ast.Assert) -> None:
+        values = [self.value(each) for each in (node.test, node.msg) if each is not None]
+        with self.builder.at(_Place(self, node)):
+            STATEMENTS["assert"].expand(self, values, {})
+
     def statement(self, node: ast.stmt) -> None:
         """Compiles a statement; loops over tl.static_range are unrolled."""
+        if isinstance(node, ast.Assert):
+            self.located(self._assert, node)
+            return
         function = self.value(node.iter.func) if isinstance(node, ast.For) and isinstance(node.iter, ast.Call) else None
         if isinstance(function, StaticRange) and function.__name__ == "static_range" and isinstance(node, ast.For):
             self.located(self._unroll, node)

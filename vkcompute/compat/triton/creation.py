@@ -14,7 +14,7 @@ from vkcompute.ir import INT32
 from vkcompute.jit.frontend.source import UnsupportedError
 from vkcompute.jit.frontend.values import Number
 
-_MOST_ELEMENTS = 1 << 20  # as in Triton
+MOST_ELEMENTS = 1 << 20  # as in Triton
 
 
 def checked_shape(shape: Any) -> tuple[int, ...]:
@@ -29,8 +29,8 @@ def checked_shape(shape: Any) -> tuple[int, ...]:
             raise UnsupportedError(f"a shape is ints known at compile time (tl.constexpr); got {told(each)}")
         if each < 1 or each & (each - 1):
             raise UnsupportedError(f"the lengths of a block are powers of two; got {each}; round up and use a mask")
-    if int(np.prod(lengths)) > _MOST_ELEMENTS:
-        raise UnsupportedError(f"a block has at most {_MOST_ELEMENTS} elements; got {list(lengths)}")
+    if int(np.prod(lengths)) > MOST_ELEMENTS:
+        raise UnsupportedError(f"a block has at most {MOST_ELEMENTS} elements; got {list(lengths)}")
     return lengths
 
 
@@ -80,3 +80,25 @@ def zeros(c: BlockCompiler, shape: Any, dtype: Any) -> Any:
 def zeros_like(c: BlockCompiler, input: Any) -> Any:
     """A block of zeros of the shape and dtype of another."""
     return c.number(c.builder.full(c.builder.const(0, c.element_type(input)), c.shape(input)))
+
+
+@block_function
+def to_tensor(c: BlockCompiler, x: Any) -> Any:
+    """A Python number as a scalar of the device; other values are unchanged."""
+    return x if isinstance(x, Number) else c.number(c.cast(x, c.common_type(x).type))
+
+
+@block_function
+def swizzle2d(c: BlockCompiler, i: Any, j: Any, size_i: Any, size_j: Any, size_g: Any) -> Any:
+    """The row and column of a tile of a (size_i, size_j) matrix whose tiles are numbered by groups of rows."""
+
+    def op(sign: str, one: Any, other: Any) -> Any:
+        return c.binary(sign, one, other)
+
+    at, in_group = op("+", op("*", i, size_j), j), op("*", size_g, size_j)
+    first = op("*", op("//", at, in_group), size_g)
+    left = op("-", size_i, first)
+    kind = c.common_type(left, size_g)
+    n_rows = c.number(c.builder.compute("min", *c.alike(kind.type, left, size_g)))
+    inside = op("%", at, in_group)
+    return op("+", first, op("%", inside, n_rows)), op("//", inside, n_rows)

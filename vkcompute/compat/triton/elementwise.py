@@ -102,7 +102,7 @@ def _floats(c: BlockCompiler, name: str, *values: Any) -> list[Value]:
     return c.alike(kind.type, *values)
 
 
-def real_function(name: str, code: str = "", n: int = 1) -> Any:
+def real_function(name: str, code: str = "", n: int = 1, *, is_method: bool = True) -> Any:
     """Makes a function of floats, an operation of `ir/`, which is also a method if it has one operand."""
     if n == 1:
 
@@ -116,7 +116,7 @@ def real_function(name: str, code: str = "", n: int = 1) -> Any:
 
     emit.__name__, emit.__doc__ = name, f"{name} of floats."
     found = block_function(emit)
-    return method(found) if n == 1 else found
+    return method(found) if n == 1 and is_method else found
 
 
 @method
@@ -151,6 +151,13 @@ def cdiv(c: BlockCompiler, x: Any, div: Any) -> Any:
 
 
 @block_function
+def fdiv(c: BlockCompiler, x: Any, y: Any, ieee_rounding: Any = False, approx: Any = False) -> Any:
+    """x / y of floats."""
+    one, other = _floats(c, "fdiv", x, y)
+    return c.number(c.builder.compute("div", one, other))
+
+
+@block_function
 def div_rn(c: BlockCompiler, x: Any, y: Any) -> Any:
     """x / y, rounded to nearest even."""
     return c.binary("/", x, y)
@@ -164,3 +171,30 @@ def umulhi(c: BlockCompiler, x: Any, y: Any) -> Any:
         raise UnsupportedError(f"tl.umulhi takes integers of 32 bits; got {told(x)} and {told(y)}")
     one, other = (c.builder.bitcast(each, UINT32) for each in c.alike(kind.type, x, y))
     return c.number(c.builder.bitcast(c.builder.compute("mul_high", one, other), kind.type))
+
+
+def _operator(name: str, sign: str) -> Any:
+    def emit(c: BlockCompiler, x: Any, y: Any, sanitize_overflow: Any = True) -> Any:
+        return c.binary(sign, x, y)
+
+    emit.__name__, emit.__doc__ = name, f"x {sign} y."
+    return block_function(emit)
+
+
+add, sub, mul = _operator("add", "+"), _operator("sub", "-"), _operator("mul", "*")
+
+
+@block_function
+def expect_zero(c: BlockCompiler, x: Any, mask: Any) -> Any:
+    """Returns its operand; the hint has no effect."""
+    return x
+
+
+@block_function
+def map_elementwise(c: BlockCompiler, scalar_fn: Any, *args: Any, pack: Any = 1) -> Any:
+    """Calls a function of scalars without control flow on the elements of blocks."""
+    if pack != 1:
+        raise UnsupportedError(f"pack is 1; got {pack}; an invocation's elements are the compiler's choice")
+    shape = c.common_shape(*args)
+    blocks = [c.number(c.spread(c.cast(each, c.common_type(each).type), shape)) for each in args]
+    return c.called(scalar_fn, blocks)

@@ -12,6 +12,8 @@ from vkcompute.jit.frontend.source import UnsupportedError
 
 METHODS: dict[str, BlockFunction] = {}
 """Functions that are also methods of blocks, by name."""
+STATEMENTS: dict[str, BlockFunction] = {}
+"""Functions in place of Python's `print` and `assert`."""
 DESCRIPTOR_METHODS: dict[str, BlockFunction] = {}
 """Methods of tensor descriptors, by name."""
 
@@ -27,7 +29,7 @@ class BlockFunction:
 
     def __init__(self, emit: Callable[..., Any]) -> None:
         functools.update_wrapper(self, emit)
-        parameters = list(inspect.signature(emit).parameters.values())[1:]
+        parameters = list(inspect.signature(emit).parameters.values())[1:]  # without the compiler
         self.__signature__ = inspect.Signature(parameters)
         self.emit = emit
 

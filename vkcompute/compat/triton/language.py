@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from vkcompute.compat.triton import math, types
+import builtins
+from types import SimpleNamespace
+
+from vkcompute.compat.triton import libdevice, math, target_info, types
 from vkcompute.compat.triton.block_pointers import (
     advance,
     load_tensor_descriptor,
@@ -11,11 +14,38 @@ from vkcompute.compat.triton.block_pointers import (
     store_tensor_descriptor,
 )
 from vkcompute.compat.triton.compiler import StaticRange
-from vkcompute.compat.triton.creation import arange, full, num_programs, program_id, zeros, zeros_like
-from vkcompute.compat.triton.elementwise import PropagateNan, cast, clamp, maximum, minimum, sigmoid, where
+from vkcompute.compat.triton.creation import (
+    MOST_ELEMENTS,
+    arange,
+    full,
+    num_programs,
+    program_id,
+    swizzle2d,
+    to_tensor,
+    zeros,
+    zeros_like,
+)
+from vkcompute.compat.triton.elementwise import (
+    PropagateNan,
+    add,
+    cast,
+    clamp,
+    expect_zero,
+    fdiv,
+    map_elementwise,
+    maximum,
+    minimum,
+    mul,
+    sigmoid,
+    sub,
+    where,
+)
 from vkcompute.compat.triton.hints import (
     assume,
+    condition,
     debug_barrier,
+    device_assert,
+    device_print,
     max_constancy,
     max_contiguous,
     multiple_of,
@@ -46,9 +76,11 @@ from vkcompute.compat.triton.memory import (
     atomic_add,
     atomic_and,
     atomic_cas,
+    atomic_load,
     atomic_max,
     atomic_min,
     atomic_or,
+    atomic_store,
     atomic_xchg,
     atomic_xor,
     load,
@@ -56,7 +88,18 @@ from vkcompute.compat.triton.memory import (
 )
 from vkcompute.compat.triton.ordering import bitonic_merge, flip, gather, histogram, sort, topk
 from vkcompute.compat.triton.products import dot
-from vkcompute.compat.triton.random import rand, rand4x, randint, randint4x, randn, randn4x
+from vkcompute.compat.triton.random import (
+    pair_uniform_to_normal,
+    philox,
+    philox_impl,
+    rand,
+    rand4x,
+    randint,
+    randint4x,
+    randn,
+    randn4x,
+    uint_to_uniform_float,
+)
 from vkcompute.compat.triton.reductions import (
     argmax,
     argmin,
@@ -66,31 +109,56 @@ from vkcompute.compat.triton.reductions import (
     max,
     min,
     reduce,
+    reduce_or,
     softmax,
     sum,
     xor_sum,
 )
-from vkcompute.compat.triton.shapes import broadcast, broadcast_to, expand_dims, permute, ravel, reshape, trans, view
+from vkcompute.compat.triton.refused import atomic_poll, dot_scaled, inline_asm_elementwise
+from vkcompute.compat.triton.shapes import (
+    broadcast,
+    broadcast_to,
+    expand_dims,
+    permute,
+    ravel,
+    reshape,
+    squeeze,
+    trans,
+    unsqueeze,
+    view,
+)
 from vkcompute.compat.triton.types import DTYPES
+from vkcompute.jit.frontend.values import Number
 
 __all__ = [
-    "PropagateNan", "abs", "advance", "arange", "argmax", "argmin", "associative_scan", "assume", "atomic_add",
-    "atomic_and", "atomic_cas", "atomic_max", "atomic_min", "atomic_or", "atomic_xchg", "atomic_xor", "bfloat16",
-    "bitonic_merge", "broadcast", "broadcast_to", "cast", "cat", "cdiv", "ceil", "clamp", "constexpr", "cos",
-    "cumprod", "cumsum", "debug_barrier", "div_rn", "dot", "dtype", "erf", "exp", "exp2", "expand_dims", "flip",
-    "float16", "float32", "float64", "floor", "fma", "full", "gather", "histogram", "int1", "int16", "int32",
-    "int64", "int8", "interleave", "join", "load", "load_tensor_descriptor", "log", "log2", "make_block_ptr",
-    "make_tensor_descriptor", "math", "max", "max_constancy", "max_contiguous", "maximum", "min", "minimum",
-    "multiple_of", "num_programs", "permute", "pointer_type", "program_id", "rand", "rand4x", "randint",
-    "randint4x", "randn", "randn4x", "range", "ravel", "reduce", "reshape", "rsqrt", "sigmoid", "sin", "softmax",
-    "sort", "split", "sqrt", "sqrt_rn", "static_assert", "static_print", "static_range", "store",
-    "store_tensor_descriptor", "sum", "topk", "trans", "uint16", "uint32", "uint64", "uint8", "umulhi", "view",
-    "where", "xor_sum", "zeros", "zeros_like",
+    "PropagateNan", "TRITON_MAX_TENSOR_NUMEL", "abs", "add", "advance", "arange", "argmax", "argmin",
+    "associative_scan", "assume", "atomic_add", "atomic_and", "atomic_cas", "atomic_load", "atomic_max",
+    "atomic_min", "atomic_or", "atomic_poll", "atomic_store", "atomic_xchg", "atomic_xor", "bfloat16",
+    "bitonic_merge", "block_type", "broadcast", "broadcast_to", "cast", "cat", "cdiv", "ceil", "clamp",
+    "condition", "const", "constexpr", "constexpr_type", "cos", "cumprod", "cumsum", "debug_barrier",
+    "device_assert", "device_print", "div_rn", "dot", "dot_scaled", "dtype", "erf", "exp", "exp2", "expand_dims",
+    "expect_zero", "extra", "fdiv", "flip", "float16", "float32", "float64", "float8e4b15", "float8e4b8",
+    "float8e4nv", "float8e5", "float8e5b16", "floor", "fma", "full", "gather", "histogram",
+    "inline_asm_elementwise", "int1", "int16", "int32", "int64", "int8", "interleave", "join", "libdevice", "load",
+    "load_tensor_descriptor", "log", "log2", "make_block_ptr", "make_tensor_descriptor", "map_elementwise", "math",
+    "max", "max_constancy", "max_contiguous", "maximum", "min", "minimum", "mul", "multiple_of", "num_programs",
+    "pair_uniform_to_normal", "permute", "philox", "philox_impl", "pi32_t", "pointer_type", "program_id", "rand",
+    "rand4x", "randint", "randint4x", "randn", "randn4x", "range", "ravel", "reduce", "reduce_or", "reshape",
+    "rsqrt", "sigmoid", "sin", "slice", "softmax", "sort", "split", "sqrt", "sqrt_rn", "squeeze", "static_assert",
+    "static_print", "static_range", "store", "store_tensor_descriptor", "sub", "sum", "swizzle2d", "target_info",
+    "tensor", "tensor_descriptor", "to_tensor", "topk", "trans", "tuple", "uint16", "uint32", "uint64", "uint8",
+    "uint_to_uniform_float", "umulhi", "unsqueeze", "view", "void", "where", "xor_sum", "zeros", "zeros_like",
 ]  # fmt: skip
 
 constexpr, dtype, pointer_type = types.Constexpr, types.Dtype, types.PointerType
+constexpr_type = types.Constexpr
 range, static_range = StaticRange("range"), StaticRange("static_range")
 int1, int8, int16, int32, int64 = (DTYPES[f"int{bits}"] for bits in (1, 8, 16, 32, 64))
 uint8, uint16, uint32, uint64 = (DTYPES[f"uint{bits}"] for bits in (8, 16, 32, 64))
 bfloat16 = DTYPES["bfloat16"]
 float16, float32, float64 = (DTYPES[f"float{bits}"] for bits in (16, 32, 64))
+float8e4b15, float8e4nv, float8e4b8, float8e5, float8e5b16 = map(types.Dtype, types.FLOAT8)
+pi32_t, block_type, tensor, tensor_descriptor = types.PointerType(int32), types.BlockType, Number, types.Descriptor
+extra = SimpleNamespace(libdevice=libdevice, cuda=SimpleNamespace(libdevice=libdevice))
+const, void, tuple, slice = types.Const, None, builtins.tuple, builtins.slice
+TRITON_MAX_TENSOR_NUMEL = MOST_ELEMENTS

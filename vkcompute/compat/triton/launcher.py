@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import combinations
 from typing import Any
@@ -24,6 +25,7 @@ from vkcompute.jit.compilation.specialization import TRUTH, VALUE, Specializatio
 from vkcompute.jit.elementwise.block_access import Block as Words
 from vkcompute.jit.elementwise.blocks import block_of, fits
 from vkcompute.jit.frontend.source import Definition
+from vkcompute.jit.launching import report_reader
 from vkcompute.jit.launching.host_arrays import HostArrays, is_host_array
 from vkcompute.jit.launching.launcher import pushed
 from vkcompute.jit.launching.loops import Loops, on_device
@@ -37,6 +39,7 @@ from vkcompute.runtime.launching.kernel import Kernel
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.context import cached
 from vkcompute.runtime.runtime import Runtime, default_runtime, runtime_of
+from vkcompute.runtime.scheduling.future import Future
 from vkcompute.runtime.scheduling.placeholders import Parameter
 from vkcompute.tile import Target
 from vkcompute.tile.access import ADJACENT
@@ -44,6 +47,7 @@ from vkcompute.tile.access import ADJACENT
 __tracebackhide__ = hides_calls
 
 _MAX_ORDERS = 1024
+_MOST_PRINTS = 1 << 16
 _OWN_ON_CPU = 32  # softmax of 4096 x 1024 takes 52 ms of CPU time on lavapipe, and 131 ms with 4
 _WORDS = Words(ADJACENT)
 
@@ -51,7 +55,8 @@ _WORDS = Words(ADJACENT)
 class BlockLauncher:
     """Launches a block program, and keeps its specializations."""
 
-    def __init__(self, definition: Definition, parameters: inspect.Signature) -> None:
+    def __init__(self, definition: Definition, parameters: inspect.Signature, *, debug: bool = False) -> None:
+        self._debug = debug
         self._definition, self.name = definition, definition.function.__name__
         self._parameters = Parameters(self.name, parameters)
         self._plan_key = object()
@@ -91,12 +96,34 @@ class BlockLauncher:
         order = (*at_arrays, *numbers, *[at_arrays[each] for each in found.aliases])
         pushes = [pushed(args[at], what) for at, what in found.pushes]
         exact = hosts is None and at_arrays and not any(_is_inexact(args[at]) for at in numbers)
-        future = launch(key if exact else None, found, (kernel, loops), [args[at] for at in order], pushes, grid)
-        if exact:
+        given = [args[at] for at in order]
+        if found.sites:
+            future = self._reporting(found, kernel, loops, [arg for arg in given if type(arg) is Array], pushes, grid)
+        else:
+            future = launch(key if exact else None, found, (kernel, loops), given, pushes, grid)
+        if exact and not found.sites:
             self._orders[key] = order, bool(elements)
         if hosts is not None:
             hosts.read(kernel)
         return future
+
+    def _reporting(
+        self,
+        found: Specialization,
+        kernel: Kernel | SpillingKernel,
+        loops: Loops | None,
+        arrays: Sequence[Array],
+        pushes: list[Any],
+        grid: tuple[int, ...],
+    ) -> Future:
+        """Launches with the buffer for reports as the last array."""
+
+        def run(arrays: Sequence[Array]) -> Future:
+            if loops is None:
+                return kernel(*arrays, *pushes, grid=grid)
+            return loops.launch(arrays, pushes, kernel.grid(arrays, grid), None)
+
+        return report_reader.launch(kernel, found.sites, _MOST_PRINTS, arrays, run, "print fewer elements, by a mask")
 
     def _on_grid(
         self,
@@ -117,7 +144,7 @@ class BlockLauncher:
             compilation = CompileOptions(
                 grid_wrapped=is_wrapped, emulate_atomics=emulate_atomics, target=target_of(runtime)
             )
-            options = BlockOptions(n_warps, block_target(runtime), compilation, _overlap(args))
+            options = BlockOptions(n_warps, block_target(runtime), compilation, _overlap(args), self._asserts())
             found = self._specializations(constants).find(
                 (tuple(signature.items()), options), partial(self._made, constants)
             )
@@ -142,6 +169,10 @@ class BlockLauncher:
             functions = [self._definition.function]
             self._programs[key] = Specializations(functions, "blocks", fingerprint.files(*FOLDERS), text)
         return self._programs[key]
+
+    def _asserts(self) -> bool:
+        """True if the conditions of `tl.device_assert` are checked."""
+        return self._debug or os.environ.get("TRITON_DEBUG", "0") not in ("", "0")
 
     def kernel(self, grid: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Kernel | SpillingKernel:
         """Returns the kernel that a launch would run."""

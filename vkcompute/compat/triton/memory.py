@@ -95,3 +95,21 @@ atomic_xchg = _atomic_function("xchg", "exchange", "Replaces the elements")
 def atomic_cas(c: BlockCompiler, pointer: Any, cmp: Any, val: Any, sem: Any = None, scope: Any = None) -> Any:
     """Replaces the elements at a pointer that equal `cmp`, atomically; returns the elements before."""
     return atomic_at(c, "compare_exchange", pointer_places(c, pointer, None, "atomic operation"), (cmp, val))
+
+
+@method
+@block_function
+def atomic_load(c: BlockCompiler, pointer: Any, mask: Any = None, sem: Any = None, scope: Any = None) -> Any:
+    """The elements at a pointer, read atomically."""
+    places = pointer_places(c, pointer, mask, "atomic operation")
+    is_float = places.array.element.kind == "f"
+    return atomic_at(c, "add" if is_float else "or", places, (-0.0 if is_float else 0,))
+
+
+@method
+@block_function
+def atomic_store(
+    c: BlockCompiler, pointer: Any, value: Any, mask: Any = None, sem: Any = None, scope: Any = None
+) -> None:
+    """Writes elements at a pointer, atomically."""
+    atomic_at(c, "exchange", pointer_places(c, pointer, mask, "atomic operation"), (value,))

@@ -34,7 +34,8 @@ class JITFunction(Launched):
         signature: its parameters.
     """
 
-    def __init__(self, function: FunctionType) -> None:
+    def __init__(self, function: FunctionType, *, debug: bool = False) -> None:
+        self._debug = debug
         functools.update_wrapper(self, function)
         self.fn, self.definition = function, definition_of(function, "a block program")
         self.signature = parameters_of(function)
@@ -45,7 +46,7 @@ class JITFunction(Launched):
         """Its launches. It loads the driver's package."""
         from vkcompute.compat.triton.launcher import BlockLauncher  # not at import: it loads the driver
 
-        return BlockLauncher(self.definition, self.signature)
+        return BlockLauncher(self.definition, self.signature, debug=self._debug)
 
     def run(self, *args: Any, grid: Any, **named: Any) -> Any:
         """Launches the program; returns a `Future`. With an empty grid, or interpreted, it returns None."""
@@ -89,7 +90,17 @@ class Interpretation:
         interpretation.run(self._program.definition, self._program.signature, grid, args, named)
 
 
-def jit(function: Callable[..., Any] | None = None, **options: Any) -> Any:
+def jit(
+    function: Callable[..., Any] | None = None,
+    *,
+    version: Any = None,
+    repr: Any = None,
+    launch_metadata: Any = None,
+    do_not_specialize: Any = None,
+    do_not_specialize_on_alignment: Any = None,
+    debug: bool | None = None,
+    noinline: bool | None = None,
+) -> Any:
     """Makes a block program of a Python function, which is launched on a grid:
 
         @triton.jit
@@ -102,11 +113,15 @@ def jit(function: Callable[..., Any] | None = None, **options: Any) -> Any:
 
     Arguments are arrays, whose pointers the program gets, NumPy arrays, numbers and None.
 
+    Args:
+        debug: True to check the conditions of `tl.device_assert`, as the environment variable TRITON_DEBUG=1 does.
+        version, repr, launch_metadata, do_not_specialize, do_not_specialize_on_alignment, noinline: have no effect.
+
     Raises:
         KernelError: there is no source; or, at a launch, the program does something that is not supported.
     """
     if function is None:
-        return partial(jit, **options)
+        return partial(jit, debug=debug)
     if not isinstance(function, FunctionType):
         raise TypeError(f"triton.jit takes a function written in Python; got {type(function).__name__}")
-    return JITFunction(function)
+    return JITFunction(function, debug=bool(debug))

@@ -5,6 +5,7 @@ J. Salmon, M. Moraes, R. Dror, D. Shaw: Parallel random numbers: as easy as 1, 2
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from vkcompute.compat.triton.arithmetic import told
@@ -40,23 +41,35 @@ def _key(c: BlockCompiler, seed: Any) -> tuple[Value, Value]:
 
 
 def _philox(c: BlockCompiler, seed: Any, offset: Any, n_rounds: Any) -> list[Value]:
-    """Returns four words of random bits for each offset (section 3.3, figure 2)."""
-    b = c.builder
-    if c.element_type(offset).kind not in "iu":
+    """Returns four words of random bits for each offset."""
+    b, kind = c.builder, c.element_type(offset)
+    if kind.kind not in "iu":
         raise UnsupportedError(f"offsets are integers; got {told(offset)}")
-    counter = c.cast(offset, c.element_type(offset))
+    counter = c.cast(offset, kind)
     shape = shape_of(counter.type)
+    zero = b.full(b.const(0, UINT32), shape)
+    high = zero
+    if kind.bits == 64:
+        high = b.cast(b.compute("shr", counter, b.full(b.const(32, kind), shape)), UINT32)
+    return _rounds(c, [b.cast(counter, UINT32), high, zero, zero], _key(c, seed), n_rounds)
+
+
+def _rounds(c: BlockCompiler, x: list[Value], key: Sequence[Value], n_rounds: Any) -> list[Value]:
+    """Encrypts counters, four words of one shape, by a key (section 3.3, figure 2)."""
+    b, shape = c.builder, shape_of(x[0].type)
+    if type(n_rounds) is not int or n_rounds < 0:
+        raise UnsupportedError(f"n_rounds is a constant; got {told(n_rounds)}")
 
     def word(n: int) -> Value:
         return b.full(b.const(n, UINT32), shape)
 
-    x = [b.cast(counter, UINT32), word(0), word(0), word(0)]
-    key = list(_key(c, seed))
     for _ in range(n_rounds):
         high, low = ([b.compute(code, word(f), x[2 * n]) for n, f in enumerate(_MULTIPLIERS)] for code in _PRODUCTS)
-        mixed = [b.compute("xor", b.compute("xor", high[1 - n], x[2 * n + 1]), b.full(key[n], shape)) for n in range(2)]
+        keys = [each if shape_of(each.type) else b.full(each, shape) for each in key]
+        mixed = [b.compute("xor", b.compute("xor", high[1 - n], x[2 * n + 1]), keys[n]) for n in range(2)]
         x = [mixed[0], low[1], mixed[1], low[0]]
-        key = [b.compute("add", each, b.const(step, UINT32)) for each, step in zip(key, _WEYL, strict=True)]
+        steps = [b.full(b.const(step, UINT32), shape_of(each.type)) for each, step in zip(key, _WEYL, strict=True)]
+        key = [b.compute("add", each, step) for each, step in zip(key, steps, strict=True)]
     return x
 
 
@@ -114,3 +127,37 @@ def randn(c: BlockCompiler, seed: Any, offset: Any, n_rounds: Any = _ROUNDS) -> 
     """A block of random float32 of the standard normal distribution."""
     words = _philox(c, seed, offset, n_rounds)
     return c.number(_normal(c, _uniform(c, words[0]), _uniform(c, words[1]))[0])
+
+
+def _words(c: BlockCompiler, *values: Any) -> list[Value]:
+    """Returns integers of 32 bits as uint32, in their common shape."""
+    for each in values:
+        if c.element_type(each).kind not in "iu" or c.element_type(each).bits != 32:
+            raise UnsupportedError(f"counters and keys are integers of 32 bits; got {told(each)}")
+    shape = c.common_shape(*values)
+    return [c.builder.bitcast(c.spread(c.cast(each, c.element_type(each)), shape), UINT32) for each in values]
+
+
+@block_function
+def philox_impl(c: BlockCompiler, c0: Any, c1: Any, c2: Any, c3: Any, k0: Any, k1: Any, n_rounds: Any = _ROUNDS) -> Any:
+    """Four words of random bits of four words of a counter and two of a key."""
+    *counter, low, high = _words(c, c0, c1, c2, c3, k0, k1)
+    return tuple(map(c.number, _rounds(c, counter, (low, high), n_rounds)))
+
+
+@block_function
+def philox(c: BlockCompiler, seed: Any, c0: Any, c1: Any, c2: Any, c3: Any, n_rounds: Any = _ROUNDS) -> Any:
+    """Four words of random bits of a seed and four words of a counter."""
+    return tuple(map(c.number, _rounds(c, _words(c, c0, c1, c2, c3), _key(c, seed), n_rounds)))
+
+
+@block_function
+def uint_to_uniform_float(c: BlockCompiler, x: Any) -> Any:
+    """Floats in [0, 1) of words."""
+    return c.number(_uniform(c, _words(c, x)[0]))
+
+
+@block_function
+def pair_uniform_to_normal(c: BlockCompiler, u1: Any, u2: Any) -> Any:
+    """Two normal numbers of two uniform ones, float32 (Box and Muller)."""
+    return tuple(map(c.number, _normal(c, *c.alike(FLOAT32, u1, u2))))

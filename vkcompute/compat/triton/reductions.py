@@ -94,6 +94,15 @@ def xor_sum(c: BlockCompiler, input: Any, axis: Any = None, keep_dims: Any = Fal
     return _reduced(c, input, axis, keep_dims, _plain("xor"))
 
 
+@method
+@block_function
+def reduce_or(c: BlockCompiler, input: Any, axis: Any, keep_dims: Any = False) -> Any:
+    """The bitwise or of integers along an axis."""
+    if c.element_type(input).kind not in "iub":
+        raise UnsupportedError(f"tl.reduce_or takes integers; got {told(input)}")
+    return _reduced(c, input, axis, keep_dims, _plain("or"))
+
+
 def _indexed(greater: bool, left: bool) -> _Combine:
     """Combines pairs of a number and its index: the first of equal numbers, and numbers before NaN."""
 
@@ -167,15 +176,10 @@ def _user_function(
     c: BlockCompiler, function: Any, n: int
 ) -> Callable[[Sequence[Value], Sequence[Value]], list[Value]]:
     """Returns a combining function made of the program's own."""
-    definition = getattr(function, "definition", None)
-    target = definition.function if definition is not None else function
-    if definition is not None:
-        c.sources[target] = definition.source
 
     def combine(one: Sequence[Value], other: Sequence[Value]) -> list[Value]:
         args = [c.number(each) for each in (*one, *other)]
-        expand = getattr(function, "expand", None)
-        found = expand(c, args, {}) if expand is not None else c.inline(target, args, {}, c.node)
+        found = c.called(function, args)
         results = found if isinstance(found, tuple) else (found,)
         if len(results) != n:
             raise UnsupportedError(f"the function returns {n} values, as many as it combines; got {len(results)}")

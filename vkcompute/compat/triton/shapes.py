@@ -95,3 +95,17 @@ def trans(c: BlockCompiler, input: Any, *dims: Any) -> Any:
     if n < 2:
         raise UnsupportedError(f"a block with two axes is transposed; got {told(input)}")
     return c.number(c.builder.permute(as_block(c, input), (*range(n - 2), n - 1, n - 2)))
+
+
+@block_function
+def squeeze(c: BlockCompiler, x: Any, dim: Any) -> Any:
+    """Removes an axis of length 1."""
+    shape = c.shape(x)
+    if type(dim) is not int or not -len(shape) <= dim < len(shape) or shape[dim] != 1:
+        raise UnsupportedError(f"tl.squeeze takes an axis of length 1 of the block; got {told(x)} and {told(dim)}")
+    at = dim % len(shape)
+    return c.number(c.builder.reshape(x.value, (*shape[:at], *shape[at + 1 :])))
+
+
+unsqueeze = block_function(lambda c, x, dim: expand_dims.emit(c, x, dim))
+unsqueeze.__name__, unsqueeze.__doc__ = "unsqueeze", "Inserts an axis of length 1."

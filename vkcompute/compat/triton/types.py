@@ -21,6 +21,8 @@ _TESTED = {
     "bool", "bf16", "fp16", "fp32", "fp64", "int1", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32",
     "uint64", "fp8", "fp8e4nv", "fp8e4b8", "fp8e4b15", "fp8e5", "fp8e5b16",
 }  # fmt: skip
+FLOAT8 = "float8e4b15", "float8e4nv", "float8e4b8", "float8e5", "float8e5b16"
+"""Names of dtypes that are refused where they are used."""
 _SHORT = {"i": "int", "u": "uint", "f": "fp"}
 
 
@@ -36,11 +38,15 @@ class Dtype(NamedTuple):
     @property
     def scalar_type(self) -> Scalar:
         """The type in `ir/`."""
+        if self.name in FLOAT8:
+            raise UnsupportedError(f"{self.name} is not supported; store it as tl.uint8, and compute in tl.float16")
         return BFLOAT16 if self.name == "bfloat16" else SCALARS[_NAMES[self.name]]
 
     @property
     def primitive_bitwidth(self) -> int:
         """Bits of a number, 1 for int1."""
+        if self.name in FLOAT8:
+            return 8
         return 1 if self.scalar_type is BOOL else self.scalar_type.bits
 
     @property
@@ -88,7 +94,7 @@ class Dtype(NamedTuple):
 
     def is_(self, name: str) -> bool:
         """True for the dtype of a short name, as "fp32", "bf16", "int1" or "bool"."""
-        return str(self) == {"bool": "int1"}.get(name, name)
+        return str(self) == {"bool": "int1"}.get(name, name) or (name == "fp8" and self.name in FLOAT8)
 
     def __getattr__(self, name: str) -> Any:
         """Returns `is_fp32` and the like."""
@@ -97,6 +103,8 @@ class Dtype(NamedTuple):
         raise AttributeError(name)
 
     def __str__(self) -> str:
+        if self.name in FLOAT8:
+            return self.name.replace("float", "fp")
         kind = self.scalar_type
         prefix = "bf" if kind is BFLOAT16 else _SHORT.get(kind.kind, "")
         return "int1" if kind is BOOL else f"{prefix}{kind.bits}"
@@ -115,6 +123,26 @@ class PointerType(NamedTuple):
     def is_ptr(self) -> bool:
         """True."""
         return True
+
+
+class BlockType(NamedTuple):
+    """The type of a block, of which programs ask `element_ty` and `shape`."""
+
+    element_ty: Dtype
+    shape: tuple[int, ...]
+
+    @property
+    def scalar(self) -> Dtype:
+        """The type of the elements."""
+        return self.element_ty
+
+    def is_block(self) -> bool:
+        """True."""
+        return True
+
+
+class Const:
+    """The annotation of a pointer through which nothing is written."""
 
 
 class Constexpr:

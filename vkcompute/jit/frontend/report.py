@@ -11,7 +11,7 @@ that few are recorded, among them the first.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from vkcompute.ir import FLOAT16, FLOAT32, SCALARS, UINT32, UINT64, Builder, Function, Memory, Value
@@ -55,12 +55,16 @@ class Reports:
         self._function, self._builder = function, builder
         self._buffer: Memory | None = None
 
-    def add(self, site: Site, values: Iterable[Value]) -> None:
-        """Builds a report at the current place; `values` have the types `site.kinds`."""
+    def add(self, site: Site, values: Iterable[Value], place: Sequence[Value] | None = None) -> None:
+        """Builds a report at the current place; `values` have the types `site.kinds`.
+
+        Args:
+            place: three uint32 that give the order of printed records in place of the global invocation ID.
+        """
         b = self._builder
         if site not in self.sites:
             self.sites.append(site)
-        invocation = [b.builtin("global_id", axis) for axis in range(3)]
+        invocation = [b.builtin("global_id", axis) for axis in range(3)] if place is None else place
         words = [b.const(self.sites.index(site) + 1, UINT32), *invocation]
         for value in values:
             words += self._words(value)

@@ -25,15 +25,16 @@ def launch(
     print_limit: int,
     arrays: Sequence[Array],
     run: Callable[[Sequence[Array]], Future],
+    remedy: str = "print less, or raise the limit, by @vc.kernel(print_limit={})",
 ) -> Future:
     """Launches a kernel by `run` on these arrays and a buffer for reports, which is read after completion."""
     largest = max([site.n_words for site in sites if not site.fails], default=0)
     n_words = -(-(_START + print_limit * largest) // 64) * 64
-    read = partial(_read, kernel.name, sites, print_limit)
+    read = partial(_read, kernel.name, sites, print_limit, remedy)
     return expect(runtime_of(kernel), n_words, read, lambda buffer: run([*arrays, buffer]))
 
 
-def _read(name: str, sites: Sequence[Site], print_limit: int, memory: Words) -> Exception | None:
+def _read(name: str, sites: Sequence[Site], print_limit: int, remedy: str, memory: Words) -> Exception | None:
     """Prints the records in grid order, and returns the error of the first failed invocation, if any.
 
     Fills the memory with zeros.
@@ -46,8 +47,7 @@ def _read(name: str, sites: Sequence[Site], print_limit: int, memory: Words) -> 
     print("".join([_text(words, at, sites[site - 1]) for *_, at, site in printed]), end="")
     if lost:
         warnings.warn(
-            f"{name}: {lost} of its {len(printed) + lost} prints were lost; print less, or raise the limit, by "
-            f"@vc.kernel(print_limit={print_limit + lost})",
+            f"{name}: {lost} of its {len(printed) + lost} prints were lost; {remedy.format(print_limit + lost)}",
             RuntimeWarning,
             stacklevel=2,
         )

@@ -1,0 +1,103 @@
+"""Messages and assertions of block programs, on the device and interpreted."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from block_programs import asserting, run
+
+import vkcompute
+import vkcompute.compat.triton as triton
+import vkcompute.compat.triton.language as tl
+from vkcompute import KernelError
+
+
+@triton.jit
+def printing(x_ptr, n, M: tl.constexpr, N: tl.constexpr):
+    x = tl.load(x_ptr + tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :])
+    pid = tl.program_id(0)
+    if pid > 0:
+        tl.device_print("x {}:", x)
+        print("both", pid, n)
+        tl.device_print("hex", n, hex=True)
+        tl.device_print("done")
+
+
+def test_prints(machine: vkcompute.Runtime | None, capsys: pytest.CaptureFixture[str]) -> None:
+    x = np.arange(4, dtype=np.float32).reshape(2, 2) + 0.5
+    run(machine, printing, (3,), (x, 255), M=2, N=2)
+    if machine is not None:
+        machine.wait()
+    wanted = []
+    for pid in (1, 2):
+        wanted += [f"pid ({pid}, 0, 0) idx ({m}, {n}) x {{}}: {x[m, n]}" for m in range(2) for n in range(2)]
+        wanted += [f"pid ({pid}, 0, 0) idx () both (operand 0) {pid}", f"pid ({pid}, 0, 0) idx () both (operand 1) 255"]
+        wanted += [f"pid ({pid}, 0, 0) idx () hex 0xff", f"pid ({pid}, 0, 0) done"]
+    found = capsys.readouterr().out.splitlines()
+    assert sorted(found) == sorted(wanted)
+    assert [line[:8] for line in found] == ["pid (1, "] * 8 + ["pid (2, "] * 8
+
+
+@triton.jit
+def large_prints(x_ptr, N: tl.constexpr):
+    x = tl.load(x_ptr + tl.arange(0, N))
+    tl.device_print("", tl.sum(x.reshape(N // 8, 8), 0))
+
+
+def test_each_element_is_printed_once_in_order(
+    machine: vkcompute.Runtime | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(machine, large_prints, (2,), (np.arange(2048, dtype=np.int32), 2048), num_warps=4)
+    if machine is not None:
+        machine.wait()
+    sums = np.arange(2048).reshape(256, 8).sum(0)
+    wanted = [f"pid ({pid}, 0, 0) idx ({n})  {each}" for pid in range(2) for n, each in enumerate(sums)]
+    assert capsys.readouterr().out.splitlines() == wanted
+
+
+def test_assertions(machine: vkcompute.Runtime | None) -> None:
+    x = np.array([0, 1, 2, 99, 4, 5, 6, 7], np.int32)
+    (found,) = run(machine, asserting, (2,), (x, 50), N=4)
+    np.testing.assert_array_equal(found, x + 1)
+    with pytest.raises(
+        KernelError, match=r"assertion failed: x is {small} in program \(1, 0, 0\) at element \(2\)"
+    ) as caught:
+        run(machine, asserting, (2,), (x, 6), N=4)
+    assert "tl.device_assert(x < n" in str(caught.value)
+    with pytest.raises(KernelError, match=r"assertion failed: sum in program \(0, 0, 0\)"):
+        run(machine, asserting, (2,), (x - 100, 50), N=4)
+
+
+@triton.jit
+def unchecked(x_ptr, n):
+    tl.device_assert(n < 3)
+    tl.store(x_ptr, n)
+
+
+def test_assertions_are_checked_on_demand(gpu: vkcompute.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = gpu.zeros(1, np.int32)
+    unchecked[(1,)](x, 5)
+    assert x.numpy()[0] == 5
+    monkeypatch.setenv("TRITON_DEBUG", "1")
+    unchecked[(2,)](x, 2)
+    with pytest.raises(KernelError, match=r"assertion failed in program \(0, 0, 0\)"):
+        unchecked[(3,)](x, 5).result()
+
+
+@triton.jit
+def printed_pointer(x_ptr):
+    tl.device_print("x", x_ptr)
+
+
+@triton.jit
+def untitled(x_ptr):
+    tl.device_print(tl.program_id(0))
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize(
+    ("program", "message"), [(printed_pointer, "got a pointer to x_ptr"), (untitled, "takes a text first; got int32")]
+)
+def test_errors_of_messages(program: triton.JITFunction, message: str) -> None:
+    with pytest.raises(KernelError, match=message):
+        program.interpret[(1,)](np.zeros(4, np.int32))

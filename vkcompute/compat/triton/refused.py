@@ -1,0 +1,27 @@
+"""Functions of Triton that block programs do not have: an error at compile time gives the reason."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from vkcompute.compat.triton.compiler import BlockCompiler
+from vkcompute.compat.triton.functions import BlockFunction, block_function
+from vkcompute.jit.frontend.source import UnsupportedError
+
+REFUSED = {
+    "inline_asm_elementwise": "it has no portable assembly; write the operations in the block language",
+    "dot_scaled": "convert the blocks to tl.float16, scale them, and write tl.dot",
+    "atomic_poll": "Vulkan does not guarantee that a program that is waited for runs; launch a second program",
+}
+"""Remedies by name."""
+
+
+def _refused(name: str) -> BlockFunction:
+    def emit(c: BlockCompiler, *args: Any, **named: Any) -> None:
+        raise UnsupportedError(f"tl.{name} is not supported: {REFUSED[name]}")
+
+    emit.__name__, emit.__doc__ = name, "Raises an error at compile time."
+    return block_function(emit)
+
+
+inline_asm_elementwise, dot_scaled, atomic_poll = map(_refused, REFUSED)
