@@ -83,19 +83,6 @@ from vkcompute.errors import VulkanError as VulkanError
 from vkcompute.glsl import glsl as glsl
 
 if TYPE_CHECKING:
-    from numpy import bool_ as bool_
-    from numpy import float16 as float16
-    from numpy import float32 as float32
-    from numpy import float64 as float64
-    from numpy import int8 as int8
-    from numpy import int16 as int16
-    from numpy import int32 as int32
-    from numpy import int64 as int64
-    from numpy import uint8 as uint8
-    from numpy import uint16 as uint16
-    from numpy import uint32 as uint32
-    from numpy import uint64 as uint64
-
     from vkcompute.jit.elementwise.elementwise import elementwise as elementwise
     from vkcompute.jit.elementwise.elementwise import vectorize as vectorize
     from vkcompute.jit.elementwise.reduction import reduce as reduce
@@ -147,6 +134,18 @@ if TYPE_CHECKING:
     from vkcompute.runtime.runtime import Runtime as Runtime
     from vkcompute.runtime.runtime import default_runtime as default_runtime
     from vkcompute.runtime.scheduling.future import Future as Future
+    from vkcompute.scalars import bool_ as bool_
+    from vkcompute.scalars import float16 as float16
+    from vkcompute.scalars import float32 as float32
+    from vkcompute.scalars import float64 as float64
+    from vkcompute.scalars import int8 as int8
+    from vkcompute.scalars import int16 as int16
+    from vkcompute.scalars import int32 as int32
+    from vkcompute.scalars import int64 as int64
+    from vkcompute.scalars import uint8 as uint8
+    from vkcompute.scalars import uint16 as uint16
+    from vkcompute.scalars import uint32 as uint32
+    from vkcompute.scalars import uint64 as uint64
 
 # There is no `__all__`: with one, help() of the package would be help() of every class in it.
 _LAZY = {  # module -> its names, imported on first use

@@ -11,9 +11,53 @@ import warnings
 from types import FrameType
 from typing import Any
 
+_PACKAGE = __name__.partition(".")[0]
+_INTERNAL = (_PACKAGE, "IPython", "ipykernel")
+
+
+def shorten_traceback(error: Exception) -> None:
+    """Makes IPython show an error of Python's classes as it shows those defined here."""
+    # Not bound to the error, which would keep its frames alive until the garbage collector runs.
+    error._render_traceback_ = _current_traceback  # type: ignore[attr-defined]
+
+
+def _current_traceback() -> list[str]:
+    error = sys.exc_info()[1] or getattr(sys, "last_value", None)
+    return [] if error is None else _user_traceback(error)
+
+
+def _user_traceback(error: BaseException) -> list[str]:
+    """Returns the lines of a traceback with the calls in the user's code only."""
+    import traceback  # not at import: seldom needed
+
+    calls = [each for each in traceback.walk_tb(error.__traceback__) if not _is_internal(each[0])]
+    lines = traceback.StackSummary.extract(iter(calls)).format()
+    text = "".join([*lines, f"{type(error).__name__}: {error}"])
+    for file in dict.fromkeys(frame.f_code.co_filename for frame, _ in calls):
+        if cell := _cell(file):
+            text = text.replace(f'File "{file}"', cell).replace(file, cell)
+    return ["Traceback (most recent call last):", *text.split("\n")]
+
+
+def _cell(file: str) -> str:
+    """Returns IPython's name of a cell, as "Cell In[3]"; "" for a file."""
+    shell = sys.modules.get("IPython.core.interactiveshell")
+    if shell is None or not shell.InteractiveShell.initialized():
+        return ""
+    names = getattr(shell.InteractiveShell.instance().compile, "_filename_map", {})
+    return f"Cell In[{names[file]}]" if file in names else ""
+
+
+def _is_internal(frame: FrameType) -> bool:
+    return str(frame.f_globals.get("__name__")).partition(".")[0] in _INTERNAL
+
 
 class VkComputeError(Exception):
     """Base class of all errors defined by vkcompute."""
+
+    def _render_traceback_(self) -> list[str]:
+        """Lines that IPython shows: of the calls those in the user's code, and the message."""
+        return _user_traceback(self)
 
 
 class VulkanError(VkComputeError, RuntimeError):
@@ -120,22 +164,6 @@ class KernelError(CompileError):
     The message shows file, line, column, source and a caret.
     """
 
-    def _render_traceback_(self) -> list[str]:
-        """Lines that IPython shows: of the calls those in the user's code, and the message."""
-        import traceback  # not at import: seldom needed
-
-        calls = [each for each in traceback.walk_tb(self.__traceback__) if not _is_internal(each[0])]
-        lines = traceback.StackSummary.extract(iter(calls)).format()
-        return ["Traceback (most recent call last):", *[each.rstrip("\n") for each in lines], f"KernelError: {self}"]
-
-
-_PACKAGE = __name__.partition(".")[0]
-_INTERNAL = (_PACKAGE, "IPython", "ipykernel")
-
-
-def _is_internal(frame: FrameType) -> bool:
-    return str(frame.f_globals.get("__name__")).partition(".")[0] in _INTERNAL
-
 
 def hides_calls(raised: Any) -> bool:
     """The `__tracebackhide__` of modules on the way to the compiler: pytest hides their calls for a KernelError."""
@@ -152,6 +180,12 @@ class DataError(VkComputeError, ValueError):
 
 class IrError(VkComputeError, ValueError):
     """A kernel in the IR is malformed: a bug of the front end that built it."""
+
+    def _render_traceback_(self) -> list[str]:
+        """All calls."""
+        import traceback  # not at import: seldom needed
+
+        return "".join(traceback.format_exception(self)).splitlines()
 
 
 class KomputeError(VkComputeError, ValueError, RuntimeError):

@@ -16,8 +16,10 @@ import pytest
 from runtimes import open_runtime
 
 import vkcompute as vc
+import vkcompute.numpy as vnp
 from vkcompute.core import clock, vk
 from vkcompute.core.physical import PhysicalDevice
+from vkcompute.jit.elementwise.expression import Expression, Step
 from vkcompute.runtime.profiling.profile import Profile
 from vkcompute.runtime.profiling.trace import HostTime
 
@@ -107,7 +109,7 @@ def test_nothing_is_measured_outside(clean_handles: None) -> None:
             pass
         gpu.full(10, 1.0).numpy()
         assert profile.tasks == []
-        assert profile.table().count("\n") == 0
+        assert {row.name for row in profile.rows()} <= {"wait"}
         assert gpu.scheduler.profile is None
 
 
@@ -135,8 +137,64 @@ def test_table_fits_a_terminal_and_adds_up(gpu: vc.Runtime) -> None:
     profile = profiled(gpu)
     lines = profile.table().splitlines()
     assert max(map(len, lines)) <= 80
-    total_ms = sum(float(line[41:52]) for line in lines[1:])
-    assert total_ms == pytest.approx(sum(task.ns for task in profile.tasks) / 1e6, abs=0.01)
+    on_device = [float(line[41:52]) for line in lines[1:] if not line[23:].startswith("host")]
+    assert sum(on_device) == pytest.approx(sum(task.ns for task in profile.tasks) / 1e6, abs=0.01)
+    on_host = {line.split()[0]: int(line[34:41]) for line in lines[1:] if line[23:].startswith("host")}
+    assert on_host["launch"] == len(profile.tasks) == 14
+    assert {"submit", "wait"} <= on_host.keys()
+
+
+def test_names_are_whole_and_distinct(gpu: vc.Runtime) -> None:
+    x, y = gpu.full(100, 2.0), gpu.full(100, 3.0)
+    with gpu.profile() as profile:
+        vc.elementwise("x * y + x * y * 1000000000 - 1")(x, y)
+        vc.reduce("a + b", 0)(x)
+        vc.reduce("a + b", 0, map="x * y")(x, y)
+        vc.reduce(lambda a, b: max(a, b), 0)(x)
+        (vnp.exp(x - 1) * (x + y)).sum().item()
+        vnp.sqrt(vnp.minimum(x, y)).numpy()
+    names = {task.name for task in profile.tasks}
+    assert names == {
+        "x * y + x * y * 1000000000 - 1",
+        "reduce: a + b",
+        "reduce: a + b, map=x * y",
+        "reduce: lambda a, b: max(a, b)",
+        "reduce: x0 + x1, map=exp(x0 - x1) * (x0 + x2)",
+        "sqrt(minimum(x0, x1))",
+    }
+    lines = profile.table().splitlines()
+    assert all(any(line.startswith(f"{name} ") for line in lines) for name in names)
+
+
+@pytest.mark.pure
+def test_a_long_formula_is_abbreviated() -> None:
+    steps = [Step("hypot", "", (0, 0)), *[Step("hypot", "", (-1 - n, -1 - n)) for n in range(9)]]
+    assert len(Expression(1, steps).name) < 250
+    assert Expression(1, steps).name.endswith("… (10 operations)")
+
+
+def test_a_profile_tells_that_the_work_ran_elsewhere(gpu: vc.Runtime) -> None:
+    a = np.ones(10, np.float32)
+    with gpu.profile() as empty, vc.default_runtime().profile() as full:
+        vc.multiply(a, a)
+    assert {task.name for task in full.tasks} == {"multiply float32"}
+    assert full.note == ""
+    assert empty.table().endswith(f"No task ran on this runtime, but 1 on {vc.default_runtime()!r}; profile that one")
+    vc.default_runtime().close()
+
+
+def test_a_page_holds_the_timeline_and_the_table(gpu: vc.Runtime, tmp_path: Path) -> None:
+    x = gpu.zeros(3)
+    with gpu.profile() as profile:
+        vc.elementwise("x < 1")(x)
+    profile.save(tmp_path / "profile.html")
+    page = (tmp_path / "profile.html").read_text(encoding="utf-8")
+    assert page.count("</script>") == 1
+    data = json.loads(page.partition("const profile = ")[2].partition(";\n")[0])
+    assert data["tracks"] == ["host", *queues_of(profile)]
+    assert [name for name, *_ in data["spans"][1]] == ["x < 1"]
+    assert data["rows"][0][:3] == ["x < 1", queues_of(profile)[0], "1"]
+    assert sum(map(len, data["spans"])) == len(profile.tasks) + len(profile.host)
 
 
 def trace_of(profile: Profile, folder: Path) -> tuple[list[dict[str, Any]], dict[int, str]]:

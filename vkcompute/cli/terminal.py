@@ -8,6 +8,7 @@ import textwrap
 from collections.abc import Iterable, Sequence
 
 from vkcompute.cli.stderr import one_line
+from vkcompute.representation import nbytes as nbytes
 
 _MIN_COLUMNS, _MAX_COLUMNS = 40, 100
 
@@ -59,17 +60,6 @@ def table(rows: Sequence[Sequence[str]], *, right: Sequence[int] = (), indent: i
         ]
         lines.append((" " * indent + "  ".join(aligned)).rstrip())
     return "\n".join(lines)
-
-
-def nbytes(count: int) -> str:
-    """A number of bytes as text: "16 bytes", "128 MiB", "2.0 GiB"."""
-    size = float(count)
-    units = ["TiB", "GiB", "MiB", "KiB", "bytes"]
-    while size >= 1024 and len(units) > 1:
-        size /= 1024
-        units.pop()
-    unit = units[-1]
-    return f"{size:g} {unit}" if size == int(size) else f"{size:.1f} {unit}"
 
 
 def count(number: int, noun: str) -> str:

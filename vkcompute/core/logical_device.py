@@ -195,6 +195,9 @@ class LogicalDevice(Handle, Guarded):
         run_deletions(self._deletions)
         self.physical.instance.destroy_if_unused()
 
+    def __repr__(self) -> str:
+        return f"<device {self}>"
+
     def __str__(self) -> str:
         return self.name
 

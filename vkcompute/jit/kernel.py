@@ -10,7 +10,7 @@ from functools import cached_property, partial
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from vkcompute.errors import KernelError, hides_calls
+from vkcompute.errors import KernelError, hides_calls, shorten_traceback
 from vkcompute.jit.frontend.pickling import ByValue, in_main
 from vkcompute.jit.frontend.source import Definition, definition_of, parameters_of, read
 from vkcompute.runtime.launching.launch_config import DEFAULT, Launchable, LaunchConfig, take_keywords
@@ -54,12 +54,20 @@ class PythonLaunchable(Launchable):
             TypeError, ValueError: the arguments do not fit the function, or the grid exceeds the device's limits.
             OverflowError: an int does not fit the type of its other operand.
         """
-        return self._launch_with(DEFAULT, *args, **named) if named else self._launch(DEFAULT, args, named)
+        try:
+            return self._launch_with(DEFAULT, *args, **named) if named else self._launch(DEFAULT, args, named)
+        except Exception as error:
+            shorten_traceback(error)
+            raise
 
     def _launch_with(self, config: LaunchConfig, *args: Any, **named: Any) -> Any:
-        if named:
-            config, named = take_keywords(config, named, self._signature.parameters)
-        return self._launch(config, args, named)
+        try:
+            if named:
+                config, named = take_keywords(config, named, self._signature.parameters)
+            return self._launch(config, args, named)
+        except Exception as error:
+            shorten_traceback(error)
+            raise
 
 
 class PythonKernel(PythonLaunchable):

@@ -6,7 +6,7 @@ import itertools
 import math
 import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -114,10 +114,34 @@ def _overlaps_shifted(array: Array, out: Array) -> bool:
     return array.overlaps(out) and (array.offset, array.strides) != (out.offset, out.strides)
 
 
+@overload
+def multiply(a: GroupArray, b: Any, out: GroupArray | None = None) -> GroupArray: ...
+
+
+@overload
+def multiply(a: Array, b: npt.ArrayLike | Array, out: Array | None = None) -> Array: ...
+
+
+@overload
+def multiply(a: npt.ArrayLike, b: Array, out: Array | None = None) -> Array: ...
+
+
+@overload
 def multiply(
-    a: npt.ArrayLike | Array,
-    b: npt.ArrayLike | Array,
-    out: HostArray | Array | None = None,
+    a: npt.ArrayLike,
+    b: npt.ArrayLike,
+    out: HostArray | None = None,
+    *,
+    runtime: Runtime | None = None,
+    chunk_bytes: int = CHUNK_BYTES,
+    progress: Progress | None = None,
+) -> HostArray: ...
+
+
+def multiply(
+    a: npt.ArrayLike | Array | GroupArray,
+    b: npt.ArrayLike | Array | GroupArray,
+    out: HostArray | Array | GroupArray | None = None,
     *,
     runtime: Runtime | None = None,
     chunk_bytes: int = CHUNK_BYTES,
@@ -325,7 +349,7 @@ def _raise_mismatch(a: Any, b: Any) -> None:
     raise TypeError(f"a and b must have one dtype; got {a.dtype} and {b.dtype}; convert one with NumPy's astype")
 
 
-def _result(like: HostArray, out: HostArray | Array | None) -> HostArray:
+def _result(like: HostArray, out: Any) -> HostArray:
     if out is None:
         return np.empty(like.shape, like.dtype)
     if not isinstance(out, np.ndarray):

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from vkcompute import dtypes
 from vkcompute.core.instance import Instance
 from vkcompute.core.physical import PhysicalDevice, choose, enumerate_devices
 from vkcompute.errors import NoDevice
+from vkcompute.representation import html_facts, html_rows, nbytes
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class DeviceInfo:
     """A device of this machine, as `vc.devices()` lists it; `vc.Runtime(info)` opens it.
 
@@ -40,8 +41,32 @@ class DeviceInfo:
     def __str__(self) -> str:
         return self.name
 
+    def __repr__(self) -> str:
+        unfit = f", not usable: {', '.join(self.problems)}" if self.problems else ""
+        default = ", the default" if self.is_default else ""
+        about = f"{self.kind}, Vulkan {self.vulkan}, {nbytes(self.memory_nbytes)}"
+        return f"<device {self.index}: {self.name}, {about}{unfit}{default}>"
 
-def devices() -> list[DeviceInfo]:
+    def _repr_html_(self) -> str:
+        return html_facts(self.name, [(each.name, getattr(self, each.name)) for each in fields(self)])
+
+
+class DeviceList(list[DeviceInfo]):
+    """A list of devices, which notebooks show as a table."""
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (each.index, each.name, each.kind, each.driver, each.vulkan, nbytes(each.memory_nbytes), _use(each))
+            for each in self
+        ]
+        return html_rows(("", "name", "kind", "driver", "Vulkan", "memory", ""), rows)
+
+
+def _use(device: DeviceInfo) -> str:
+    return "the default" if device.is_default else ", ".join(device.problems)
+
+
+def devices() -> DeviceList:
     """Returns the devices of this machine, usable or not, in the loader's order; empty if the drivers have none.
 
     Raises:
@@ -53,7 +78,7 @@ def devices() -> list[DeviceInfo]:
             default = choose(found, environment=os.environ.get("VKCOMPUTE_DEVICE")).index
         except NoDevice:
             default = -1
-        return [_info(device, device.index == default) for device in found]
+        return DeviceList([_info(device, device.index == default) for device in found])
 
 
 def _info(device: PhysicalDevice, is_default: bool) -> DeviceInfo:

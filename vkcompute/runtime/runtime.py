@@ -6,7 +6,6 @@ import atexit
 import ctypes
 import os
 import warnings
-import weakref
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from functools import cache
@@ -15,6 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from vkcompute import dtypes
 from vkcompute.core import cpu_fallback
 from vkcompute.core.device import Device
 from vkcompute.core.instance import Instance
@@ -24,18 +24,18 @@ from vkcompute.core.physical import PhysicalDevice, choose, enumerate_devices
 from vkcompute.core.queue_plan import QueuePlan
 from vkcompute.core.quirks import quirks_of
 from vkcompute.errors import ClosedError, KernelError, VulkanError
+from vkcompute.representation import html_facts, nbytes
 from vkcompute.runtime.devices import DeviceInfo
 from vkcompute.runtime.graphs.graph import Graph
 from vkcompute.runtime.launching import program
 from vkcompute.runtime.launching.kernel import Kernel
 from vkcompute.runtime.launching.specialization import specialize
 from vkcompute.runtime.memory.array import Array, empty, host_array
-from vkcompute.runtime.memory.context import Context, kernel_of
+from vkcompute.runtime.memory.context import Context, kernel_of, open_contexts
 from vkcompute.runtime.profiling.profile import Profile
 from vkcompute.runtime.streams import stream as streaming
 
 _ALL = 1 << 30, 1 << 30  # queues
-_open_runtimes: weakref.WeakSet[Runtime] = weakref.WeakSet()
 _parent = 0  # the process that forked this one with a device open
 
 
@@ -108,7 +108,7 @@ class Runtime(Context):
             super().__init__(opened, _limit_s(submit_limit_s, physical))
             undo.pop_all()
         self._opened()
-        _open_runtimes.add(self)
+        open_contexts.add(self)
 
     # -- arrays ------------------------------------------------------------------------------------------------------
 
@@ -254,6 +254,19 @@ class Runtime(Context):
     def __repr__(self) -> str:
         return f"<runtime on {self.device}{'' if self._open else ', closed'}>"
 
+    def _repr_html_(self) -> str:
+        if not self._open or self.inherited:
+            return html_facts("Runtime, closed", [("device", self.device)])
+        physical = self.device.physical
+        facts: list[tuple[str, object]] = [
+            ("device", f"[{physical.index}] {physical.name}, {physical.kind}"),
+            ("driver", f"{physical.driver}, Vulkan {'.'.join(map(str, physical.api_version))}"),
+            ("queues", ", ".join(f"{queue.index} ({queue.role})" for queue in self.device.queues)),
+            ("kernels take", ", ".join(dtypes.of_kernels(physical.features))),
+        ]
+        allocated, total = sum(block.nbytes for block in self.device.memory.blocks), physical.memory_nbytes
+        return html_facts("Runtime", [*facts, ("memory", f"{nbytes(allocated)} allocated of {nbytes(total)}")])
+
 
 def _queue_counts(given: Any) -> tuple[int, int]:
     """The most (compute, transfer) queues."""
@@ -286,7 +299,7 @@ def default_runtime() -> Runtime:
 
 
 def _close_all() -> None:
-    for runtime in list(_open_runtimes):
+    for runtime in list(open_contexts):
         runtime.close()
 
 
@@ -295,8 +308,8 @@ def _abandon_all() -> None:
     global _parent
     _opening.renew_locks()
     error = forked_error("this Runtime", os.getppid())
-    for runtime in list(_open_runtimes):
-        if runtime._instance.in_use:  # also if it is closed, but has lent memory
+    for runtime in list(open_contexts):
+        if isinstance(runtime, Runtime) and runtime._instance.in_use:  # also if it is closed, but has lent memory
             _parent = os.getppid()
         runtime.scheduler.abandon(error)
 

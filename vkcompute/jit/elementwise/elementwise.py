@@ -5,13 +5,16 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
-from vkcompute.errors import hides_calls
+from vkcompute.errors import hides_calls, shorten_traceback
 from vkcompute.jit.frontend.pickling import portable
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from vkcompute.jit.elementwise.element_launcher import ElementLauncher
+    from vkcompute.runtime.memory.array import Array
 
 __tracebackhide__ = hides_calls
 
@@ -39,6 +42,12 @@ class Elementwise:
 
         return ElementLauncher(self.definition)
 
+    @overload
+    def __call__(self, *args: Array | float | np.number[Any] | np.bool_, out: Array | None = None) -> Array: ...
+
+    @overload
+    def __call__(self, *args: Any, out: Any = None, **named: Any) -> Any: ...
+
     def __call__(self, *args: Any, out: Any = None, **named: Any) -> Any:
         """Applies the function to each element; returns immediately.
 
@@ -50,7 +59,7 @@ class Elementwise:
 
         Returns:
             `out`, or a new array of the type of the function's result; a tuple of arrays for a function that returns
-            a tuple.
+            a tuple, which type checkers do not know.
 
         Raises:
             KernelError: the function does something that kernels do not support for these types.
@@ -58,7 +67,11 @@ class Elementwise:
             ValueError: the shapes do not broadcast, or `out` is a view made by `broadcast_to`.
             OverflowError: an int does not fit the type of its other operand.
         """
-        return self._launch(args, named, out)
+        try:
+            return self._launch(args, named, out)
+        except Exception as error:
+            shorten_traceback(error)
+            raise
 
     def __repr__(self) -> str:
         return f"<elementwise {self.__name__}>"

@@ -19,7 +19,7 @@ from vkcompute.jit.frontend.values import Kind, Number
 from vkcompute.jit.library import catalog  # noqa: F401
 from vkcompute.jit.library import complex_functions as of_complex
 
-_MAX_NAME = 60
+_MAX_TEXT = 200  # characters: results that are used twice are written twice
 
 
 class Step(NamedTuple):
@@ -208,6 +208,30 @@ def _converted(c: Compiler, x: Any, dtype: str) -> Any:
     return tuple([c.converted(each, part) for each in pair])
 
 
+_SIGNS = {
+    "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "floor_divide": "//", "remainder": "%", "power": "**",
+    "bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^", "left_shift": "<<", "right_shift": ">>", **_COMPARISONS,
+}  # fmt: skip
+
+
+def _written(steps: Sequence[Step], parameters: Sequence[str]) -> str:
+    """Returns the formula as text, abbreviated if it is long."""
+    results: list[str] = []
+    infix: set[str] = set()
+    for step in steps:
+        given = [parameters[at] if at >= 0 else results[-1 - at] for at in step.operands]
+        name = step.dtype if step.operation == "astype" else step.operation
+        if len(given) == 2 and name in _SIGNS:
+            text = f" {_SIGNS[name]} ".join([f"({each})" if each in infix else each for each in given])
+            infix.add(text)
+        else:
+            text = f"{name}({', '.join(given)})" if name else given[0]
+        if len(text) > _MAX_TEXT:
+            return f"{text[:_MAX_TEXT]}… ({len(steps)} operations)"
+        results.append(text)
+    return results[-1]
+
+
 class Expression:
     """A formula that is given as steps; its value is that of the last one. A complex value is a tuple of its parts.
 
@@ -218,7 +242,7 @@ class Expression:
     def __init__(self, n: int, steps: Sequence[Step]) -> None:
         self._steps = steps
         self.parameters = tuple([f"x{at}" for at in range(n)])
-        self.name = "_".join([step.operation for step in steps])[:_MAX_NAME]
+        self.name = _written(steps, self.parameters)
         self.functions: tuple[FunctionType, ...] = ()
         self.sources: dict[FunctionType, Source] = {}
         self.text = repr([tuple(step) for step in steps])

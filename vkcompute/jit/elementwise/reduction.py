@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from vkcompute.errors import hides_calls
+from vkcompute.errors import hides_calls, shorten_traceback
 from vkcompute.jit.frontend.pickling import portable
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from vkcompute.jit.elementwise.reduction_launcher import ReduceLauncher
+    from vkcompute.runtime.memory.array import Array
 
 __tracebackhide__ = hides_calls
 
@@ -41,6 +42,27 @@ class Reduction:
         from vkcompute.jit.elementwise.reduction_launcher import ReduceLauncher  # not at import: it loads the driver
 
         return ReduceLauncher(*self.definition)
+
+    @overload
+    def __call__(
+        self,
+        *args: Array | float | np.number[Any] | np.bool_,
+        axis: int | tuple[int, ...] | None = None,
+        out: Array | None = None,
+        keepdims: bool = False,
+        dtype: npt.DTypeLike | None = None,
+    ) -> Array: ...
+
+    @overload
+    def __call__(
+        self,
+        *args: Any,
+        axis: int | tuple[int, ...] | None = None,
+        out: Any = None,
+        keepdims: bool = False,
+        dtype: npt.DTypeLike | None = None,
+        **named: Any,
+    ) -> Any: ...
 
     def __call__(
         self,
@@ -69,7 +91,11 @@ class Reduction:
             TypeError: no argument is an array, one is neither an array nor a number, or `out` cannot hold the dtype.
             ValueError: the shapes do not broadcast, there is no such axis, or `out` is a view made by `broadcast_to`.
         """
-        return self._launch(args, named, axis, out, keepdims, dtype)
+        try:
+            return self._launch(args, named, axis, out, keepdims, dtype)
+        except Exception as error:
+            shorten_traceback(error)
+            raise
 
     def __repr__(self) -> str:
         return f"<reduction {self.__name__}>"

@@ -52,6 +52,8 @@ class ReduceLauncher:
     def __init__(self, combine: Formula, initial: Any, each: Formula | None) -> None:
         self._combine, self._initial = combine, initial
         self._arguments = Arguments(each or IDENTITY, combine.name)
+        mapped = f", map={each.name}" if each and each.name not in each.parameters else ""
+        self._label = f"reduce: {combine.name}{mapped}"
         self._later = self._programs(IDENTITY)
         self._first = self._programs(each) if each else self._later
         self._copying = ElementLauncher(IDENTITY)
@@ -227,7 +229,7 @@ class ReduceLauncher:
             plan = plans.get(plan_key)
             if plan is None or plan.launch(bound, None) is None:
                 pushes = [*values(args), *lengths, *sizes]
-                dispatch(self._arguments.name, programs, key, bound, pushes, seen.n_groups, plan_key)
+                dispatch(self._label, programs, key, bound, pushes, seen.n_groups, plan_key)
 
 
 def _block(stage: Stage, signature: Signature, masks: Sequence[Mask], arrays: Sequence[Array]) -> Block:

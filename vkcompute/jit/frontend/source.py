@@ -85,8 +85,11 @@ class Definition:
 
     @property
     def name(self) -> str:
-        """The function's name; the text of an expression."""
-        return self.function.__name__
+        """The function's name; the text of an expression or of a lambda."""
+        if self.function.__name__ != "<lambda>":
+            return self.function.__name__
+        tree = self.source.tree
+        return f"lambda {ast.unparse(tree.args)}: {ast.unparse(tree.body[-1]).removeprefix('return ')}"
 
     @property
     def signature(self) -> inspect.Signature:

@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from vkcompute.errors import VkComputeError
+from vkcompute.representation import html_facts
 
 
 class NotFittedError(VkComputeError, ValueError, AttributeError):
@@ -47,6 +48,11 @@ class Estimator:
             if not _same(getattr(self, name), parameter.default)
         ]
         return f"{type(self).__name__}({', '.join(changed)})"
+
+    def _repr_html_(self) -> str:
+        facts = [(name, repr(value)) for name, value in self.get_params().items()]
+        fitted = [name for name in ("n_features_in_", "classes_", "n_iter_") if hasattr(self, name)]
+        return html_facts(type(self).__name__, [*facts, *[(name, getattr(self, name)) for name in fitted]])
 
     def __sklearn_clone__(self) -> Any:
         """An unfitted estimator with the same parameters. An open runtime is shared, not copied."""

@@ -14,6 +14,7 @@ from vkcompute.core import cpu_fallback
 from vkcompute.core.instance import Instance
 from vkcompute.core.lifetime import Handle
 from vkcompute.core.physical import enumerate_devices
+from vkcompute.representation import html_rows
 from vkcompute.runtime.devices import DeviceInfo
 from vkcompute.runtime.groups.balance import Weights, learned, normalized, split_rows
 from vkcompute.runtime.launching import program
@@ -332,6 +333,13 @@ class DeviceGroup(Handle):
     def __repr__(self) -> str:
         names = " and ".join(runtime.device.physical.name for runtime in self.runtimes)
         return f"<group of {names}{'' if self._open else ', closed'}>"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (runtime.device.physical.name, runtime.device.physical.kind, f"{weight:.0%}")
+            for runtime, weight in zip(self.runtimes, self._weights, strict=True)
+        ]
+        return html_rows(("device", "kind", "rows"), rows)
 
 
 def _usable() -> list[int]:

@@ -8,6 +8,7 @@ from typing import Any, cast
 from vkcompute.core.buffer import Buffer
 from vkcompute.core.descriptors import DescriptorSets
 from vkcompute.core.memory import Block
+from vkcompute.errors import shorten_traceback
 from vkcompute.runtime.launching.arguments import Bound, bound_range, first_index, whole_words
 from vkcompute.runtime.launching.compiled_program import KINDS, CompiledProgram
 from vkcompute.runtime.launching.grid import Grids
@@ -104,10 +105,14 @@ class Kernel(Launchable):
         if local_size is not None:
             return self._launch_with(DEFAULT, *args, grid=grid, local_size=local_size, queue=queue, **named)
         scheduler = self.runtime.scheduler
-        if scheduler.n_recordings and (recorder := scheduler.recording()) is not None:
-            return self._record(recorder, args, named, grid, queue)
-        command, writes, reads, keep = self.launch(args, named, grid)
-        return scheduler.dispatch(command, writes, reads, queue, keep)
+        try:
+            if scheduler.n_recordings and (recorder := scheduler.recording()) is not None:
+                return self._record(recorder, args, named, grid, queue)
+            command, writes, reads, keep = self.launch(args, named, grid)
+            return scheduler.dispatch(command, writes, reads, queue, keep)
+        except Exception as error:
+            shorten_traceback(error)
+            raise
 
     def _launch_with(self, config: LaunchConfig, *args: Any, **named: Any) -> Future:
         config, named = take_keywords(config, named)

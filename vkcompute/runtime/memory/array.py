@@ -6,7 +6,7 @@ Their mathematics is in the namespace of arrays, which is on a higher floor.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,17 +14,28 @@ import numpy.typing as npt
 from vkcompute import dtypes
 from vkcompute.array_namespace import namespace
 from vkcompute.core.buffer import Buffer
+from vkcompute.errors import shorten_traceback
 from vkcompute.runtime.memory import layout
 from vkcompute.runtime.memory.context import Context
 from vkcompute.runtime.memory.downloads import settle
-from vkcompute.runtime.memory.printing import representation, text
+from vkcompute.runtime.memory.printing import html, representation, text
 from vkcompute.runtime.memory.view import StridedView, copy_view, fill_view
 from vkcompute.runtime.scheduling.future import Future
+
+if TYPE_CHECKING:
+    from vkcompute.runtime.memory.mathematics import Mathematics
+else:
+
+    class Mathematics:
+        """Nothing: operators and methods are set below."""
+
+        __slots__ = ()
+
 
 HostArray = npt.NDArray[Any]
 
 
-class Array(StridedView):
+class Array(StridedView, Mathematics):
     """An n-dimensional array on the device: (buffer, offset, shape, strides, dtype).
 
     `Runtime.array`, `empty`, `zeros` and `full` make arrays. Indexing, `reshape` and `view` give views that share the
@@ -419,6 +430,9 @@ class Array(StridedView):
     def __repr__(self) -> str:
         return representation(self)
 
+    def _repr_html_(self) -> str:
+        return html(self)
+
 
 _OPERATORS = {
     "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "floordiv": "floor_divide",
@@ -440,7 +454,11 @@ def _operator(name: str, *, reflected: bool = False, inplace: bool = False) -> C
     """Returns the method of an operator, which the namespace of arrays computes."""
 
     def method(self: Array, other: Any) -> Any:
-        return namespace().operate(name, self, other, reflected=reflected, inplace=inplace)
+        try:
+            return namespace().operate(name, self, other, reflected=reflected, inplace=inplace)
+        except Exception as error:
+            shorten_traceback(error)
+            raise
 
     return method
 
@@ -449,7 +467,11 @@ def _function(name: str) -> Callable[..., Any]:
     """Returns a method that calls the function of this name in the namespace of arrays."""
 
     def method(self: Array, *args: Any, **named: Any) -> Any:
-        return getattr(namespace(), name)(self, *args, **named)
+        try:
+            return getattr(namespace(), name)(self, *args, **named)
+        except Exception as error:
+            shorten_traceback(error)
+            raise
 
     method.__name__, method.__doc__ = name, f"Returns `vkcompute.numpy.{name}` of the array."
     return method

@@ -18,6 +18,9 @@ from vkcompute.runtime.scheduling.scheduler import Scheduler
 _T = TypeVar("_T")
 _MAX_PLANS, _MAX_KERNELS = 4096, 1024
 
+open_contexts: weakref.WeakSet[Context] = weakref.WeakSet()
+"""The runtimes of this process, which its end closes."""
+
 
 class Context(Handle):
     """An open device with its scheduler and its transfers; the base of `Runtime`.

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from html import escape
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from vkcompute.representation import nbytes
 from vkcompute.runtime.scheduling.placeholders import Placeholder
 
 
@@ -24,6 +26,15 @@ def representation(array: Any) -> str:
     shape = f"shape={array.shape}, " if not array.size and array.shape != (0,) else ""
     device = array.runtime.device.physical.name
     return f"{start}{_formatted(array, ', ', start)}, {shape}dtype={array.dtype}, on {device})"
+
+
+def html(array: Any) -> str:
+    """Returns the shape, the dtype, the device and the elements of an array as HTML."""
+    if lacking := _without_elements(array):
+        return f"<pre>{escape(lacking)}</pre>"
+    size, device = nbytes(array.nbytes), array.runtime.device.physical.name
+    about = f"array of shape {array.shape}, {array.dtype}, {size}, on {device}"
+    return f"<div><strong>{escape(about)}</strong><pre>{escape(text(array))}</pre></div>"
 
 
 def _without_elements(array: Any) -> str:

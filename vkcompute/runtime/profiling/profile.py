@@ -10,7 +10,7 @@ from typing import Any
 
 from vkcompute.core.clock import Clock, Reading, read_both
 from vkcompute.core.timestamp_pool import TimestampPool
-from vkcompute.runtime.memory.context import Context
+from vkcompute.runtime.memory.context import Context, open_contexts
 from vkcompute.runtime.profiling.trace import HostTime, TaskTime, Trace
 from vkcompute.runtime.scheduling.command_queue import CommandQueue
 
@@ -71,10 +71,12 @@ class Profile(Trace):
         self._queues: dict[int, _QueueTimes] = {}
         self._threads: dict[threading.Thread, str] = {}
         self._undo = ExitStack()
+        self._before: dict[int, int] = {}
 
     def __enter__(self) -> Profile:
         scheduler = self.runtime.scheduler
         self.runtime.require_open()
+        self._before = {id(each): _count(each) for each in list(open_contexts)}
         with scheduler.device.lock:
             if scheduler.profile is not None:
                 raise ValueError("this runtime is being profiled already; leave that `with runtime.profile()` first")
@@ -109,6 +111,13 @@ class Profile(Trace):
             if not runtime.closed:
                 scheduler.wait()  # for launches by other threads since
                 self._read()
+        self.note = "" if self.tasks else self._elsewhere()
+
+    def _elsewhere(self) -> str:
+        """Returns a note on the runtimes on which tasks ran meanwhile."""
+        ran = [(each, _count(each) - self._before.get(id(each), 0)) for each in list(open_contexts)]
+        found = [f"{n} on {each!r}" for each, n in ran if n > 0 and each is not self.runtime]
+        return f"No task ran on this runtime, but {', '.join(found)}; profile that one" if found else ""
 
     def start(self, queue: CommandQueue) -> int:
         """Called by the scheduler before it records a task; returns the time for `stop`."""
@@ -151,6 +160,11 @@ class Profile(Trace):
                 self.tasks.extend(times.read())
         self.tasks.sort(key=lambda task: task.start_ns)
         self.host.sort(key=lambda call: (call.start_ns, -call.stop_ns))
+
+
+def _count(runtime: Context) -> int:
+    """Returns the number of tasks so far."""
+    return sum([queue.task for queue in runtime.scheduler.queues])
 
 
 def _has_timestamps(queue: CommandQueue) -> bool:

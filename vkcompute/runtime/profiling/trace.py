@@ -5,12 +5,17 @@ from __future__ import annotations
 import json
 import os
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from typing import Any
 
 from vkcompute import disk
+
+_HEADINGS = ("task", "queue", "count", "total ms", "mean us", "max us", "GB/s")
+_MOST_DRAWN = 20_000  # tasks and calls in a page
+_PAGE = Path(__file__).with_name("timeline.html")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +76,40 @@ class HostTime:
         return self.stop_ns - self.start_ns
 
 
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The tasks or calls of one name on one queue or thread, as a row of the table."""
+
+    name: str
+    track: str
+    count: int
+    total_ms: float
+    mean_us: float
+    max_us: float
+    gb_per_s: float
+
+    @classmethod
+    def of(cls, name: str, track: str, each: Sequence[HostTime | TaskTime]) -> Row:
+        total, nbytes = sum(span.ns for span in each), sum(span.nbytes for span in each)
+        longest, nbytes = max(span.ns for span in each), 0 if name == "launch" else nbytes
+        return cls(name, track, len(each), total / 1e6, total / len(each) / 1e3, longest / 1e3, nbytes / (total or 1))
+
+    def cells(self) -> tuple[str, ...]:
+        """Returns the row as text."""
+        times = f"{self.total_ms:.3f}", f"{self.mean_us:.1f}", f"{self.max_us:.1f}", f"{self.gb_per_s:.1f}"
+        return self.name, self.track, str(self.count), *times
+
+
 class Trace:
     """The measured tasks of one device, and the calls of the host.
 
     Attributes:
         device: its name.
         tasks, host: by start time.
+        note: a sentence below the table; empty if there is nothing to say.
     """
+
+    note = ""
 
     def __init__(self, device: str) -> None:
         self.device = device
@@ -85,24 +117,35 @@ class Trace:
         self.host: list[HostTime] = []
 
     def table(self) -> str:
-        """Formats count, total, mean and maximum device time, and bandwidth per name and queue, by descending total."""
-        named: dict[tuple[str, str], list[TaskTime]] = defaultdict(list)
-        for task in self.tasks:
-            named[task.name, task.queue].append(task)
-        rows = [f"{'task':<23}{'queue':<11}{'count':>7}{'total ms':>11}{'mean us':>10}{'max us':>11}{'GB/s':>7}"]
-        for (name, queue), tasks in sorted(named.items(), key=lambda item: -sum(task.ns for task in item[1])):
-            total = sum(task.ns for task in tasks)
-            rate = sum(task.nbytes for task in tasks) / total if total else 0.0
-            mean, longest = total / len(tasks) / 1e3, max(task.ns for task in tasks) / 1e3
-            about = f"{name[:22]:<23}{queue:<11}{len(tasks):>7}"
-            rows.append(f"{about}{total / 1e6:>11.3f}{mean:>10.1f}{longest:>11.1f}{rate:>7.1f}")
-        return "\n".join(rows)
+        """Formats count, total, mean and maximum time, and bandwidth, by descending total.
+
+        Rows are of the tasks by name and queue, then of the host's calls by name and thread. A nested call counts in
+        both rows.
+        """
+        cells = [_HEADINGS, *[row.cells() for row in self.rows()]]
+        name, track = (max(least, *[len(row[at]) + 1 for row in cells]) for at, least in ((0, 23), (1, 11)))
+        form = f"{{:<{name}}}{{:<{track}}}{{:>7}}{{:>11}}{{:>10}}{{:>11}}{{:>7}}"
+        return "\n".join([*[form.format(*row) for row in cells], *filter(None, [self.note])])
+
+    def rows(self) -> list[Row]:
+        """Returns the rows of the table."""
+        found: list[Row] = []
+        for spans in ([(each.queue, each) for each in self.tasks], [(each.thread, each) for each in self.host]):
+            named: dict[tuple[str, str], list[HostTime | TaskTime]] = defaultdict(list)
+            for track, each in spans:
+                named[each.name, track].append(each)
+            rows = [Row.of(name, track, each) for (name, track), each in named.items()]
+            found += sorted(rows, key=lambda row: -row.total_ms)
+        return found
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes a trace in Chrome's format, for ui.perfetto.dev.
+        """Writes a trace in Chrome's format, for ui.perfetto.dev; to a file called *.html the page of `html()`.
 
         It has a track per queue and per thread of the host, with an arrow from each launch to its task.
         """
+        if Path(path).suffix == ".html":
+            disk.write_atomic(Path(path), self.html().encode())
+            return
         tracks = {track: tid for tid, track in enumerate(self._tracks(), 1)}
         trace = {
             "traceEvents": [*_headings(tracks), *self._events(tracks)],
@@ -111,12 +154,46 @@ class Trace:
         }
         disk.write_atomic(Path(path), json.dumps(trace).encode())
 
+    def html(self) -> str:
+        """Returns a page with the timeline, which can be zoomed, and the table. It needs no other file.
+
+        Of very many tasks and calls, it shows the longest 20,000.
+        """
+        spans = sorted(self._spans(), key=lambda each: -each[1].ns)
+        kept = sorted(spans[:_MOST_DRAWN], key=lambda each: (each[1].start_ns, -each[1].stop_ns))
+        tracks, origin = self._tracks(), self._origin()
+        by_track: dict[str, list[Any]] = {track: [] for track in tracks}
+        for track, each in kept:
+            name = f"{each.name} {each.what}".strip() if isinstance(each, HostTime) else each.name
+            nbytes = 0 if each.name == "launch" else each.nbytes
+            by_track[track].append((name, (each.start_ns - origin) / 1e6, each.ns / 1e6, nbytes))
+        more = f", the longest {_MOST_DRAWN:,} of {len(spans):,}" if len(spans) > _MOST_DRAWN else ""
+        found = {
+            "title": f"{self!r}{more}. {self.note}".rstrip(". "),
+            "tracks": tracks,
+            "spans": list(by_track.values()),
+            "headings": _HEADINGS,
+            "rows": [row.cells() for row in self.rows()],
+        }
+        data = json.dumps(found).replace("<", "\\u003c")  # no end tag inside the script
+        return _PAGE.read_text(encoding="utf-8").replace("/*PROFILE*/null", data)
+
+    def _repr_html_(self) -> str:
+        height = 160 + 30 * len(self._tracks()) + 24 * len(self.rows())
+        page = escape(self.html(), quote=True)
+        return f'<iframe srcdoc="{page}" style="width:100%;height:{height}px;border:0" title="profile"></iframe>'
+
+    def __repr__(self) -> str:
+        ms = sum(task.ns for task in self.tasks) / 1e6
+        return f"<profile of {self.device}: {len(self.tasks)} tasks, {ms:.3f} ms on the device>"
+
     def plot(self) -> Any:
         """Plots a row for the host and one per queue, with a bar per call and task. Requires the extra `plot`.
 
         Returns:
-            a matplotlib figure.
+            a matplotlib figure. In a notebook it is the value of the cell, and is not shown a second time.
         """
+        import matplotlib
         from matplotlib import pyplot
 
         tracks, origin = self._tracks(), self._origin()
@@ -135,6 +212,8 @@ class Trace:
         axes.set(yticks=range(len(tracks)), yticklabels=tracks, xlabel="ms", title=f"Tasks on {self.device}")
         axes.invert_yaxis()
         figure.legend(loc="outside lower center", ncols=5, frameon=False)
+        if "inline" in matplotlib.get_backend():  # which shows all open figures at the end of a cell
+            pyplot.close(figure)
         return figure
 
     def _tracks(self) -> list[str]:
