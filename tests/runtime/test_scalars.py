@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import pickle
+import subprocess
+import sys
 from collections.abc import Callable
 
 import numpy as np
@@ -84,3 +86,37 @@ def test_fill_refuses_what_write_refuses(gpu: vc.Runtime, dtype: type, value: ob
     with pytest.raises(error):
         x.fill(value)
     assert x.tolist() == [0, 0, 0]
+
+
+IN_TRANSIT = """
+import pickle, sys
+import numpy as np
+import vkcompute as vc
+import vkcompute.runtime.runtime as runtime
+
+opened = []
+make = runtime.Runtime.__init__
+runtime.Runtime.__init__ = lambda self, *args, **named: (opened.append(1), make(self, *args, **named))[1]
+data = np.arange(6, dtype=np.float32)
+x = pickle.loads(sys.stdin.buffer.read())
+y = pickle.loads(pickle.dumps(x, protocol=5))
+print((x.shape, x.dtype.name, x.nbytes, x.ndim, len(x), len(opened)), y.numpy().tolist(), len(opened))
+print((x[:0].shape, (y + x).tolist(), y.sum().item(), len(opened)))
+"""
+
+
+def test_a_process_that_passes_an_array_on_opens_no_device(gpu: vc.Runtime) -> None:
+    given = pickle.dumps(gpu.array(np.arange(6, dtype=np.float32)), protocol=5)
+    done = subprocess.run([sys.executable, "-c", IN_TRANSIT], input=given, capture_output=True, check=False)
+    assert done.stderr == b""
+    first = "((6,), 'float32', 24, 1, 6, 0) [0.0, 1.0, 2.0, 3.0, 4.0, 5.0] 1"
+    assert done.stdout.decode() == f"{first}\n((0,), [0.0, 2.0, 4.0, 6.0, 8.0, 10.0], 15.0, 1)\n"
+
+
+def test_a_part_without_elements_computes_nothing(gpu: vc.Runtime) -> None:
+    total = gpu.zeros((3, 4)).sum(axis=0)
+    assert total[:0].shape == (0,)
+    assert total.is_pending
+    total.close()
+    with pytest.raises(vc.ClosedError):
+        total[:0]

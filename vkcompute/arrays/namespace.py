@@ -108,6 +108,7 @@ from vkcompute.arrays.ufunc import round as round
 from vkcompute.arrays.ufunc import where as where
 from vkcompute.arrays.ufunc_methods import function_of_elements as _function_of_elements
 from vkcompute.runtime.memory.array import Array as Array
+from vkcompute.runtime.runtime import default_runtime as default_runtime
 
 _OTHER_NAMES = {
     "acos": "arccos", "acosh": "arccosh", "asin": "arcsin", "asinh": "arcsinh", "atan": "arctan", "atanh": "arctanh",

@@ -223,7 +223,7 @@ class Array(StridedView, Mathematics):
             found: Array = namespace().get_item(self, index)
             return found
         shape, strides, offset = layout.view(self.shape, self.strides, self.dtype, index)
-        if 0 in shape and self.buffer:  # it has no bytes to share, but a kernel must be able to bind it
+        if 0 in shape and (self.is_pending or self.buffer):  # no bytes to share, but a kernel must be able to bind it
             return empty(self.runtime, shape, self.dtype)
         return Array(self.runtime, self.buffer, self.offset + offset, shape, strides, self.dtype)
 
@@ -389,8 +389,12 @@ class Array(StridedView, Mathematics):
         return bool(namespace().any(namespace().equal(self, value)))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickles the elements, out of band with protocol 5; loading makes an array of the default runtime."""
-        return _restored, (self.numpy(),)
+        """Pickles the elements, out of band with protocol 5.
+
+        Loading makes an array of the default runtime. It is opened, and the elements are uploaded, on first use: a
+        process that only passes the array on needs no device.
+        """
+        return restored, (self._expression.host if isinstance(self._expression, Restored) else self.numpy(),)
 
     def __copy__(self) -> Array:
         return self.copy()
@@ -489,9 +493,35 @@ for _name in _METHODS:
     setattr(Array, _name, _function(_name))
 
 
-def _restored(host: HostArray) -> Any:
-    """Makes an array of the default runtime."""
-    return namespace().array(host)
+class Restored:
+    """The expression of an array that was unpickled: its elements are still on the host.
+
+    Attributes:
+        host: the elements.
+        readers, depth: as of other expressions.
+    """
+
+    __slots__ = ("depth", "host", "readers")
+
+    def __init__(self, host: HostArray) -> None:
+        self.host = host
+        self.readers: list[Any] = []
+        self.depth = 0
+
+    def compute(self, array: Array) -> Array:
+        """Uploads the elements."""
+        found = empty(array.runtime, array.shape, array.dtype)
+        found.write(self.host)
+        return found
+
+
+def restored(host: HostArray) -> Array:
+    """Makes an array of the default runtime, which is opened, and the elements uploaded, on first use.
+
+    The memory of `host` belongs to the array from now on.
+    """
+    dtype = dtypes.lookup(host.dtype).numpy
+    return Array.lazy(None, host.shape, dtype, Restored(host.astype(dtype, copy=False)))
 
 
 def _bytes_of(array: HostArray) -> npt.NDArray[np.uint8]:

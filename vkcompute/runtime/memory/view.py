@@ -7,6 +7,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
+from vkcompute.array_namespace import namespace
 from vkcompute.core import vk
 from vkcompute.core.buffer import Buffer, compute
 from vkcompute.errors import ClosedError
@@ -81,23 +82,28 @@ class StridedView:
 
     @classmethod
     def lazy(
-        cls: type[_View], runtime: Context, shape: layout.Shape, dtype: np.dtype[Any], expression: Expression
+        cls: type[_View], runtime: Context | None, shape: layout.Shape, dtype: np.dtype[Any], expression: Expression
     ) -> _View:
-        """Makes an array whose memory is computed on first use."""
+        """Makes an array whose memory is computed on first use; without a runtime, the default one is opened then."""
         self = cls.__new__(cls)
-        self.runtime, self.offset, self.shape, self.dtype, self.contiguous = runtime, 0, shape, dtype, True
+        self.offset, self.shape, self.dtype, self.contiguous = 0, shape, dtype, True
         self._expression = expression
-        runtime.add_pending(self)
+        if runtime is not None:
+            self.runtime = runtime
+            runtime.add_pending(self)
         return self
 
     def __getattr__(self, name: str) -> Any:
-        """Sets attributes of a lazy array that are not set at first: its sizes, or its memory, which is computed."""
+        """Sets attributes of a lazy array that are not set at first: sizes, runtime, or memory, which is computed."""
         if name in _SIZES:
             self.size = math.prod(self.shape)
             self.nbytes = self.size * self.dtype.itemsize
             self.strides = layout.contiguous_strides(self.shape, self.dtype.itemsize)
         elif name in _MEMORY:
             self.compute()
+        elif name == "runtime":
+            self.runtime = namespace().default_runtime()
+            self.runtime.add_pending(self)
         else:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
         return object.__getattribute__(self, name)
