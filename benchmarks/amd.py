@@ -30,6 +30,7 @@ from vkcompute.jit.compilation.arguments import kind_of_array, kind_of_number  #
 from vkcompute.jit.compilation.build import CompileOptions  # noqa: E402
 from vkcompute.jit.compilation.specialization import specialize as specialize_kernel  # noqa: E402
 from vkcompute.jit.elementwise.blocks import SINGLE, wide  # noqa: E402
+from vkcompute.jit.elementwise.stages import BLOCKS, Form  # noqa: E402
 from vkcompute.jit.frontend.source import definition_of  # noqa: E402
 from vkcompute.runtime.launching.radv import Compilation, Shader, compile_for  # noqa: E402
 
@@ -106,7 +107,7 @@ def elementwise(expression: str, dtypes: Sequence[str], masks: Sequence[tuple[bo
 def _reduction(expression: str, dtype: str) -> Shader:
     """Returns the last stage of a reduction of a row, by workgroups."""
     key = FLOAT64 if dtype == "float64" else FLOAT32, None, ((np.dtype(dtype).char, 1),), ((True,),)
-    form = "cooperative", True, wide([np.dtype(dtype).itemsize])
+    form = Form("cooperative", BLOCKS, True, wide([np.dtype(dtype).itemsize]))
     spirv = vc.reduce(expression, 0)._launch._first.find((*key, form, None, _OPTIONS)).spirv
     return Shader(f"reduce: {expression}, {dtype}", spirv)
 

@@ -127,6 +127,30 @@ def test_reductions_leave_out_what_is_behind_the_end(
     np.testing.assert_array_equal(found.numpy(), x[first : first + n].reshape(shape).max(axis))
 
 
+@pytest.mark.usefixtures("blocks")
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=8)
+@given(
+    kinds=st.tuples(*[st.sampled_from(["int8", "float32", "int64"])] * 2),
+    shape=st.tuples(st.integers(1, 3), st.sampled_from([1, 9, 16, 63, 64, 80, 150]), st.sampled_from([1, 3, 4, 8, 20])),
+    repeated=st.tuples(*[st.booleans()] * 3),
+    axis=st.sampled_from([0, 1, 2, (0, 1), (1, 2), (0, 2), None]),
+)
+def test_arrays_repeated_along_some_axes(
+    gpu: vc.Runtime, kinds: tuple[str, str], shape: tuple[int, ...], repeated: tuple[bool, ...], axis: Any
+) -> None:
+    """Each of a row, a column and other slices beside an array, in a function of elements and in a reduction of it."""
+    rng = np.random.default_rng(shape[1])
+    x = rng.integers(0, 9, shape).astype(kinds[0])
+    y = rng.integers(0, 9, [1 if each else n for each, n in zip(repeated, shape, strict=True)]).astype(kinds[1])
+    try:
+        found = vc.elementwise("x - y", "x, y")(gpu.array(x), gpu.array(y))
+        total = vc.reduce("a + b", 0, map="x * y")(gpu.array(x), gpu.array(y), axis=axis, dtype="float32")
+    except vc.MissingFeature:
+        return
+    np.testing.assert_array_equal(found.numpy(), (x.astype("int64") - y.astype("int64")).astype(found.dtype))
+    np.testing.assert_array_equal(total.numpy(), (x * y.astype("float32")).sum(axis, np.float32))
+
+
 def test_blocks_fill_whole_words(gpu: vc.Runtime) -> None:
     block = block_of(gpu, [4])
     assert block.size * 8 % 32 == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -9,6 +10,7 @@ from vkcompute.ir import BOOL, SCALARS, UINT32, UINT64, Builder, Function, Memor
 from vkcompute.ir.types import vector
 
 _TEXEL_BITS = 128
+_LEAST = 4  # elements of a block: a word of the narrowest
 
 
 class Block(NamedTuple):
@@ -22,6 +24,11 @@ class Block(NamedTuple):
     size: int = 1
     word: str = "uint32"
     texels: bool = False
+
+    def dividing(self, n: int) -> Block:
+        """Returns the largest of these and smaller blocks that divides `n` elements; single elements if none does."""
+        size = math.gcd(self.size, n)
+        return self._replace(size=size) if size >= _LEAST else SINGLE
 
 
 SINGLE = Block()

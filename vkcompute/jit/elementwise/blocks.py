@@ -14,16 +14,21 @@ from vkcompute.runtime.runtime import Runtime
 from vkcompute.runtime.scheduling.placeholders import Placeholder
 
 
-def blocks_of(runtime: Runtime, masks: Sequence[Mask], arrays: Sequence[Array], outs: Sequence[Array] = ()) -> Block:
-    """Returns the blocks of a launch: single elements where an argument is repeated along an axis or not padded.
+def blocks_of(
+    runtime: Runtime, masks: Sequence[Mask], lengths: Sequence[int], arrays: Sequence[Array], outs: Sequence[Array] = ()
+) -> Block:
+    """Returns the blocks of a launch: single elements where an argument is not padded.
+
+    If an array is repeated along some axes, so are they where no block divides the last axis.
 
     Args:
-        masks: broadcast masks of the arrays (broadcasting.py).
+        masks, lengths: broadcast masks of the arrays, and lengths of the axes (broadcasting.py).
     """
     streamed = [array for array, mask in zip(arrays, masks, strict=True) if all(mask)]
     block = block_of(runtime, [array.dtype.itemsize for array in streamed or arrays])
-    alike = all(all(mask) or not any(mask) for mask in masks)
-    return block if alike and all(fits(array, block) for array in (*streamed, *outs)) else SINGLE
+    if not all(all(mask) or not any(mask) for mask in masks):
+        block = block.dividing(lengths[-1])
+    return block if all(fits(array, block) for array in (*streamed, *outs)) else SINGLE
 
 
 def block_of(runtime: Runtime, itemsizes: Sequence[int]) -> Block:

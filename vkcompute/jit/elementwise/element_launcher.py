@@ -251,7 +251,7 @@ class ElementLauncher:
         call = self._arguments.call(runtime, args, given)
         signature, broadcast, _ = call
         masks = broadcast.masks[: len(arrays)]
-        block = SINGLE if broadcast.strides else blocks_of(runtime, masks, arrays, given)
+        block = SINGLE if broadcast.strides else blocks_of(runtime, masks, broadcast.lengths, arrays, given)
         found = self._programs.find((signature, masks, (), (), block, options_on(runtime)))
         wanted: tuple[str, ...] = ()
         if out is not None:

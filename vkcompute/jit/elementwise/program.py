@@ -145,10 +145,13 @@ class Body:
         names = self.formula.parameters
         plain = [each[:2] if type(each) is tuple else each for each in self._signature]
         found = [argument(c, names[n], n, each) for n, each in enumerate(plain)]
-        self._lengths = [c.function.push("length", UINT32) for _ in self._masks[0][1:]]
+        self._lengths = self._pushed_lengths(c)
         views = [len(each) > 2 for each in self._signature if type(each) is tuple]
         self._layouts = {at: self.layout(c, at) for at, view in enumerate(views) if view}
         return found
+
+    def _pushed_lengths(self, c: Compiler) -> list[Value]:
+        return [c.function.push("length", UINT32) for _ in self._masks[0][1:]]
 
     def layout(self, c: Compiler, at: int) -> list[Value]:
         """Declares push constants for the layout of the array or result at this index."""
@@ -158,19 +161,38 @@ class Body:
     def block_arguments(self, c: Compiler, block: Block) -> list[Callable[[Value], Iterable[Any]]]:
         """Declares bindings and push constants; returns functions from a block's number to its elements.
 
-        An array of one element, like a number, is repeated.
+        A block lies within the last axis if an array is repeated along some axes. An array that is repeated along the
+        last one, like a number, has one element for the whole block.
         """
-        names, masks = self.formula.parameters, iter(self._masks)
+        names, places = self.formula.parameters, iter(range(len(self._masks)))
         found: list[Callable[[Value], Iterable[Any]]] = []
         for at, each in enumerate(self._signature):
-            if type(each) is tuple and all(next(masks)):
+            place = next(places) if type(each) is tuple else None
+            if place is not None and all(self._masks[place][-1:]):
                 element = SCALARS[np.dtype(each[0]).name]
                 access = BlockAccess(c.function, names[at], element, block)
-                found.append(partial(_block, c, access, element))
-                continue
-            repeated = argument(c, names[at], at, each)
-            found.append(partial(_repeated, c, repeated, block.size))
+                found.append(partial(self._block, c, access, place))
+            else:
+                found.append(partial(self._repeated, c, argument(c, names[at], at, each), block.size, place))
+        self._lengths = self._pushed_lengths(c)
+        self._block_size = block.size
         return found
+
+    def _block(self, c: Compiler, access: BlockAccess, place: int, number: Value) -> list[Number]:
+        """Loads a block of an array."""
+        if not all(self._masks[place]):
+            size = c.builder.const(self._block_size, UINT32)
+            number = c.builder.compute("div", self._first(c, place, number), size)
+        return [Number(each, Kind(access.element)) for each in access.load(c.builder, number)]
+
+    def _repeated(self, c: Compiler, given: Any, n: int, place: int | None, number: Value) -> list[Any]:
+        """Loads the element of an array for a block."""
+        return [given if place is None else c.load(given, self._first(c, place, number))] * n
+
+    def _first(self, c: Compiler, place: int, number: Value) -> Value:
+        """Returns the offset in an array of the first element of a block."""
+        offset = c.builder.compute("mul", number, c.builder.const(self._block_size, UINT32))
+        return offsets(c.builder, offset, self._lengths, [self._masks[place]])[0]
 
     def at(self, c: Compiler, arguments: list[Any], offset: Value) -> Any:
         """Calls the function on the elements at an offset in the broadcast shape."""
@@ -215,14 +237,6 @@ class Body:
 
     def _error(self, message: object) -> KernelError:
         return self.formula.error(message)
-
-
-def _block(c: Compiler, access: BlockAccess, element: Scalar, number: Value) -> list[Number]:
-    return [Number(each, Kind(element)) for each in access.load(c.builder, number)]
-
-
-def _repeated(c: Compiler, given: Any, n: int, _: Value) -> list[Any]:
-    return [c.load(given, c.builder.const(0, UINT32)) if isinstance(given, ArrayValue) else given] * n
 
 
 def result(c: Compiler, dtype: str) -> ArrayValue:

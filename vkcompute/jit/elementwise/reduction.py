@@ -118,8 +118,8 @@ def reduce(
         dot(x, y)
 
     The result is that of `functools.reduce(function, elements, initial)` for an associative function, which need not be
-    commutative. Elements stay in row-major order. They are combined in chunks: 64 from the left, or 64 times 16 whose
-    results are combined pairwise. The results of the chunks follow likewise, at last `initial` from the left. The
+    commutative. Elements stay in row-major order. They are combined in chunks: 16 or 64 from the left, or 64 times 16
+    whose results are combined pairwise. The results of the chunks follow likewise, at last `initial` from the left. The
     chunks depend on the shape, the axis, and on whether the device is a CPU; results are reproducible to the last bit
     on CPUs. The result of no elements is `initial`.
 

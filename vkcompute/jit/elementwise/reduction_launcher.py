@@ -85,7 +85,8 @@ class ReduceLauncher:
         reduced = _axes(name, len(shape), axis)
         left, planned = self._layout(runtime, shape, reduced, keepdims)
         key = real_of(signature), None if dtype is None else lookup(dtype, in_kernels=True).numpy.name, signature, masks
-        form = planned[0].method, final and len(planned) == 1, _block(planned[0], signature, masks, arrays)
+        block = _block(signature, masks, lengths, arrays)
+        form = planned[0].form(block, last=final and len(planned) == 1)
         found = self._first.find((*key, form, None, options_on(runtime))).dtypes[0]
         if out is None:
             out = runtime.empty(left, found)
@@ -202,9 +203,7 @@ class ReduceLauncher:
             last = stage is planned[-1]
             part = out if last else temporary(out.runtime, stage.pushes[0], dtype)
             wanted = out.dtype.name if last and out.dtype.name != dtype else None
-            arrays = [arg for arg in args if type(arg) is Array]
-            form = stage.method, last and final, _block(stage, key[2], key[3], arrays)
-            self._stage(stage, programs, (*key, form, wanted), args, lengths, part, exact)
+            self._stage(stage, programs, key, last and final, wanted, args, lengths, part, exact)
             programs, key = self._later, (*key[:2], ((part.dtype.char, 1),), ((True,),))
             args, lengths, exact = (part,), (), True
 
@@ -213,6 +212,8 @@ class ReduceLauncher:
         stage: Stage,
         programs: Programs,
         key: tuple[Any, ...],
+        last: bool,
+        wanted: str | None,
         args: tuple[Any, ...],
         lengths: Sequence[int],
         part: Array,
@@ -220,24 +221,26 @@ class ReduceLauncher:
     ) -> None:
         """Launches a stage; a single row in windows."""
         plans, n_results = part.runtime.plans, stage.pushes[0]
-        for start, stop in windows(stage.n, [arg for arg in args if type(arg) is Array]):
+        arrays = [arg for arg in args if type(arg) is Array]
+        block = _block(key[2], key[3], lengths, arrays)
+        for start, stop in windows(stage.n, arrays):
             seen, at = stage._replace(n=stop - start), start // stage.chunk
-            sizes = seen.pushes
+            of_window = *key, seen.form(block, last=last), wanted
             bound = [window(each, start, stop, stage.n) if type(each) is Array else each for each in args]
-            bound.append(window(part, at, at + sizes[0], n_results))
-            plan_key = (self._arguments.plan_key, key, seen, *places(bound)) if exact else None
+            bound.append(window(part, at, at + seen.pushes[0], n_results))
+            plan_key = (self._arguments.plan_key, of_window, seen, *places(bound)) if exact else None
             plan = plans.get(plan_key)
             if plan is None or plan.launch(bound, None) is None:
+                n_groups, sizes = seen.in_blocks(programs.find((*of_window, options_on(runtime_of(part)))).block)
                 pushes = [*values(args), *lengths, *sizes]
-                dispatch(self._label, programs, key, bound, pushes, seen.n_groups, plan_key)
+                dispatch(self._label, programs, of_window, bound, pushes, n_groups, plan_key)
 
 
-def _block(stage: Stage, signature: Signature, masks: Sequence[Mask], arrays: Sequence[Array]) -> Block:
-    """Returns the blocks in which a stage loads its elements."""
+def _block(signature: Signature, masks: Sequence[Mask], lengths: Sequence[int], arrays: Sequence[Array]) -> Block:
+    """Returns the blocks in which the elements of arrays can be loaded."""
     if any(type(kind) is tuple and len(kind) > 2 for kind in signature):
         return SINGLE
-    block = blocks_of(runtime_of(arrays[0]), masks, arrays)
-    return block if stage.has_whole_blocks(block) else SINGLE
+    return blocks_of(runtime_of(arrays[0]), masks, lengths, arrays)
 
 
 def prefers_workgroups(runtime: Runtime) -> bool:

@@ -7,12 +7,13 @@ several stages.
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from types import FunctionType
 from typing import Any, NamedTuple, cast
 
 from vkcompute.ir import INT32, SCALARS, UINT32, Scalar
 from vkcompute.jit.compilation.build import Signature
-from vkcompute.jit.elementwise.block_access import SINGLE, Block
+from vkcompute.jit.elementwise.block_access import SINGLE, Block, BlockAccess
 from vkcompute.jit.elementwise.broadcasting import Mask
 from vkcompute.jit.elementwise.program import MOST_COST, Body, Formula, Program, cost, result
 from vkcompute.jit.frontend.compiler import Compiler
@@ -24,29 +25,50 @@ from vkcompute.jit.library.workgroup import barrier, shared
 
 CHUNK = 64
 """Elements that one invocation of a serial stage reduces."""
+FEW_ROWS = 16
+"""Rows that one invocation of a stage of many rows reduces. CPUs read more of them at a slower rate."""
+WHOLE, BLOCKS, PADDING = "whole", "blocks", "padding"
+"""Ends of rows: behind a whole chunk, a whole block of elements, or elements of a block that are no part of the row."""
 WIDTH, EACH = 64, 16
 """Invocations of a workgroup, and elements that each of a cooperative stage reduces first."""
 
 
 def _serial(
-    begin: Any, extend: Any, combine: Any, store: Any, dtype: Any, size: Any,
+    begin: Any, extend: Any, combine: Any, store: Any, divided: Any, dtype: Any, size: Any, chunk: Any, end: Any,
     n_results: Any, n: Any, n_chunks: Any, n_columns: Any,
 ) -> None:  # fmt: skip
-    """Each invocation reduces CHUNK elements, one block after the other."""
+    """Each invocation reduces contiguous elements, one block after the other."""
     i = global_id(0)
     if i < n_results:
-        row, column = i // n_columns, i % n_columns
-        row, first = row // n_chunks, row % n_chunks * CHUNK
-        offset, count = (row * n + first) * n_columns + column, min(CHUNK, n - first)
-        result = begin(offset, count)
-        for k in range(size, count, size):
-            offset += size * n_columns
-            result = extend(result, offset, count - k)
+        row, at = divided(i, n_chunks)
+        first = at * chunk
+        offset, count = row * n + first, min(chunk, n - first)
+        result = begin(offset, count if end == PADDING else size)
+        for k in range(size, chunk if end == WHOLE else count, size):  # a constant number of iterations is unrolled
+            result = extend(result, offset + k, count - k if end == PADDING else size)
+        store(i, result)
+
+
+def _columns(
+    begin: Any, extend: Any, combine: Any, store: Any, divided: Any, dtype: Any, size: Any, chunk: Any, end: Any,
+    n_results: Any, n: Any, n_chunks: Any, n_columns: Any,
+) -> None:  # fmt: skip
+    """Each invocation reduces rows of a block of columns; offsets, results and columns count as blocks."""
+    i = global_id(0)
+    if i < n_results:
+        row, column = divided(i, n_columns)
+        row, at = divided(row, n_chunks)
+        first = at * chunk
+        offset, count = (row * n + first) * n_columns + column, min(chunk, n - first)
+        result = begin(offset, size)
+        for _ in range(1, chunk if end == WHOLE else count):
+            offset += n_columns
+            result = extend(result, offset, size)
         store(i, result)
 
 
 def _cooperative(
-    begin: Any, extend: Any, combine: Any, store: Any, dtype: Any, size: Any,
+    begin: Any, extend: Any, combine: Any, store: Any, divided: Any, dtype: Any, size: Any, chunk: Any, end: Any,
     n_results: Any, n: Any, n_chunks: Any, n_columns: Any,
 ) -> None:  # fmt: skip
     """Each workgroup reduces WIDTH * EACH contiguous elements; its partial results are combined pairwise, in order."""
@@ -56,11 +78,12 @@ def _cooperative(
     first = start + here * EACH
     if first < n and group < n_results:
         offset, count = row * n + first, min(EACH, n - first)
-        result = begin(offset, count)
         if count == EACH:  # with a constant number of iterations, all loads are started before the first is awaited
+            result = begin(offset, EACH)
             for k in range(size, EACH, size):
-                result = extend(result, offset + k, EACH - k)
+                result = extend(result, offset + k, EACH)
         else:
+            result = begin(offset, count)
             for k in range(size, count, size):
                 result = extend(result, offset + k, count - k)
         parts[here] = result
@@ -88,7 +111,7 @@ class Method(NamedTuple):
     Attributes:
         kernel: in the kernel language, for workgroups of WIDTH invocations.
         chunk: number of elements that become one.
-        n_results: number of results of a workgroup.
+        n_results: number of results of a workgroup, or of blocks of columns.
     """
 
     kernel: Any
@@ -98,6 +121,8 @@ class Method(NamedTuple):
 
 METHODS = {
     "serial": Method(_serial, CHUNK, WIDTH),
+    "few rows": Method(_columns, CHUNK, WIDTH),
+    "many rows": Method(_columns, FEW_ROWS, WIDTH),
     "cooperative": Method(_cooperative, WIDTH * EACH, 1),
 }
 _KERNELS = {row.kernel: read(row.kernel) for row in METHODS.values()}
@@ -106,7 +131,25 @@ IDENTITY = definition_of(cast(FunctionType, _identity))
 
 def _method(n: int, n_columns: int, *, cooperative: bool) -> str:
     """Returns the method for rows of `n` elements."""
-    return "cooperative" if cooperative and n_columns == 1 and n > CHUNK else "serial"
+    if n_columns > 1:
+        return "many rows" if n > CHUNK else "few rows"
+    return "cooperative" if cooperative and n > CHUNK else "serial"
+
+
+class Form(NamedTuple):
+    """The pattern of a stage's kernel.
+
+    Attributes:
+        method: name of its row in METHODS.
+        end: the end of each row, such as WHOLE.
+        last: True for the last stage, which adds the initial value.
+        block: the elements that are loaded together: in a row, or in adjacent columns.
+    """
+
+    method: str
+    end: str
+    last: bool
+    block: Block
 
 
 class Stage(NamedTuple):
@@ -121,9 +164,13 @@ class Stage(NamedTuple):
     n: int
     n_columns: int
 
-    def has_whole_blocks(self, block: Block) -> bool:
-        """True if each chunk is of whole blocks of elements, but for the end of the last row."""
-        return self.n_columns == 1 and (self.n_rows == 1 or self.n % block.size == 0)
+    def form(self, block: Block, *, last: bool) -> Form:
+        """Returns the pattern of the kernel for arrays that these blocks fit; single elements where they do not."""
+        padded = self.n_rows == self.n_columns == 1 and self.n % block.size != 0
+        if not padded:
+            block = block.dividing(self.n if self.n_columns == 1 else self.n_columns)
+        end = WHOLE if self.n % self.chunk == 0 else PADDING if padded else BLOCKS
+        return Form(self.method, end, last, block)
 
     @property
     def chunk(self) -> int:
@@ -132,14 +179,15 @@ class Stage(NamedTuple):
 
     @property
     def pushes(self) -> tuple[int, int, int, int]:
-        """Push constants of the kernel: n_results, n, n_chunks, n_columns."""
+        """Push constants of the kernel for single elements: n_results, n, n_chunks, n_columns."""
         n_chunks = -(-self.n // self.chunk)
         return self.n_rows * n_chunks * self.n_columns, self.n, n_chunks, self.n_columns
 
-    @property
-    def n_groups(self) -> int:
-        """Number of workgroups to launch."""
-        return -(-self.pushes[0] // METHODS[self.method].n_results)
+    def in_blocks(self, size: int) -> tuple[int, tuple[int, int, int, int]]:
+        """Returns the number of workgroups and the push constants if invocations have results of `size` columns."""
+        n_results, n, n_chunks, n_columns = self.pushes
+        n_results //= size
+        return -(-n_results // METHODS[self.method].n_results), (n_results, n, n_chunks, n_columns // size)
 
 
 def stages(n_rows: int, n: int, n_columns: int, *, cooperative: bool) -> list[Stage]:
@@ -163,7 +211,7 @@ def stage_program(
     dtype: str | None,
     signature: Signature,
     masks: tuple[Mask, ...],
-    form: tuple[str, bool, Block],
+    form: Form,
     wanted: str | None,
 ) -> Program:
     """Builds the kernel of a stage.
@@ -176,54 +224,72 @@ def stage_program(
         each: the function that is applied to the elements first.
         real: the type of Python floats.
         dtype: the dtype in which elements are combined; None for their common type.
-        form: the method; True for the last stage, which adds the initial value; the elements that are loaded together.
+        form: the pattern; a function that computes more than it loads gets single elements.
         wanted: the dtype of the result; None for that in which elements are combined.
     """
-    body, pair, (method, last, block) = Body(each, signature, masks), Body(combine, (), ()), form
+    body, pair, (method, end, last, block) = Body(each, signature, masks), Body(combine, (), ()), form
     kind = SCALARS[dtype] if dtype else _kind(body, pair, initial, real)
     if block.size > 1 and _cost(body, pair, kind, real) > MOST_COST:
         block = SINGLE
+    columns, stored = block.size > 1 and METHODS[method].kernel is _columns, SCALARS[wanted] if wanted else kind
     c = body.compiler(WIDTH, real)
     c.sources |= {**_KERNELS, **IDENTITY.sources, **combine.sources}
     load = body.block_arguments(c, block) if block.size > 1 else []
     arguments = [] if load else body.arguments(c)
-    out = result(c, wanted or kind.name)
+    out: Any = BlockAccess(c.function, "out", stored, block, is_result=True) if columns else result(c, stored.name)
 
     def elements(c: Compiler, offset: Any) -> list[Number]:
         first = c.cast(offset, UINT32)
         if not load:
             return [body.typed(c, body.at(c, arguments, first), kind)]
-        number = c.builder.compute("div", first, c.builder.const(block.size, UINT32))
-        return [body.typed(c, body.call(c, *row), kind) for row in zip(*[each(number) for each in load], strict=True)]
+        if not columns:
+            first = c.builder.compute("div", first, c.builder.const(block.size, UINT32))
+        return [body.typed(c, body.call(c, *row), kind) for row in zip(*[each(first) for each in load], strict=True)]
 
-    def begin(c: Compiler, offset: Any, count: Any) -> Number:
-        first, *others = elements(c, offset)
-        return extended(c, first, others, count)
+    def begin(c: Compiler, offset: Any, count: Any) -> Any:
+        found = elements(c, offset)
+        return tuple(found) if columns else extended(c, found[0], found[1:], count)
 
-    def extend(c: Compiler, value: Number, offset: Any, count: Any) -> Number:
-        first, *others = elements(c, offset)
-        return extended(c, combined(c, value, first), others, count)
+    def extend(c: Compiler, value: Any, offset: Any, count: Any) -> Any:
+        found = elements(c, offset)
+        if columns:
+            return tuple([combined(c, *each) for each in zip(value, found, strict=True)])
+        return extended(c, combined(c, value, found[0]), found[1:], count)
 
     def extended(c: Compiler, value: Number, others: list[Number], count: Any) -> Number:
         """Combines a value with the elements of a block after the first; from number `count` on they are padding."""
         for k, other in enumerate(others, 1):
-            inside = c.compare("<", k, count).value
-            value = Number(c.builder.select(inside, combined(c, value, other).value, value.value), value.kind)
+            inside, longer = c.compare("<", k, count), combined(c, value, other)
+            value = longer if inside is True else c.where(inside, longer, value)
         return value
 
     def combined(c: Compiler, one: Number, other: Number) -> Number:
         return pair.typed(c, pair.call(c, one, other), kind)
 
-    def store(c: Compiler, offset: Any, value: Number) -> None:
-        value = combined(c, pair.typed(c, initial, kind), value) if last else value
-        c.store(out, c.index(offset), value)
+    def store(c: Compiler, offset: Any, value: Any) -> None:
+        values = [combined(c, pair.typed(c, initial, kind), each) if last else each for each in _listed(value)]
+        if columns:
+            out.store(c.builder, c.cast(offset, UINT32), [body.typed(c, each, stored).value for each in values])
+        else:
+            c.store(out, c.index(offset), values[0])
+
+    def divided(c: Compiler, x: Number, y: Number) -> tuple[Number, Number]:
+        """Returns the quotient and the remainder of indices; without signs, division takes the fewest instructions."""
+        quotient = c.cast(Number(c.builder.compute("div", c.cast(x, UINT32), c.cast(y, UINT32)), Kind(UINT32)), INT32)
+        found = Number(quotient, Kind(INT32))
+        return found, c.binary("-", x, c.binary("*", found, y))
 
     numbers = [
         Number(c.function.push(name, INT32), Kind(INT32)) for name in ("n_results", "n", "n_chunks", "n_columns")
     ]
-    emitted = [Intrinsic(each, 0, None) for each in (begin, extend, combined, store)]
-    c.inline(METHODS[method].kernel, [*emitted, kind.numpy.type, block.size, *numbers], {}, ast.Pass())
-    return Program(c, (wanted or kind.name,), strided=tuple(body.strided))
+    emitted = [Intrinsic(each, 0, None) for each in (begin, extend, combined, store, divided)]
+    kernel, chunk, _ = METHODS[method]
+    c.inline(kernel, [*emitted, kind.numpy.type, block.size, chunk, end, *numbers], {}, ast.Pass())
+    return Program(c, (stored.name,), block=block.size if columns else 1, strided=tuple(body.strided))
+
+
+def _listed(value: Any) -> Sequence[Number]:
+    return value if isinstance(value, tuple) else (value,)
 
 
 def _cost(body: Body, pair: Body, kind: Scalar, real: Scalar) -> float:
