@@ -11,7 +11,6 @@ import numpy as np
 from vkcompute.compat.triton.build import DIVISOR, IntType
 from vkcompute.compat.triton.types import Constexpr
 from vkcompute.jit.compilation.arguments import bound, kind_of_number, remedy
-from vkcompute.runtime.scheduling.placeholders import Parameter
 
 OPTIONS = {"num_warps": 4, "num_stages": 2, "num_ctas": 1, "maxnreg": None}
 """Keywords of a launch; only num_warps has an effect, on the size of a workgroup."""
@@ -38,30 +37,33 @@ class Parameters:
         return args, _n_warps_of(options)
 
     def typed(
-        self, args: Sequence[Any], array_type: Any, elements: Mapping[int, str]
+        self, args: Sequence[Any], typed: Any, elements: Mapping[int, str]
     ) -> tuple[dict[int, Any], dict[int, Any]]:
         """Returns the constants among the arguments, and the types of the others, by position.
 
         Args:
-            array_type: returns the type of an array, and None for all else.
+            typed: returns the type of an array, or of an input of a graph, and None for all else.
             elements: names of the dtypes as which the bits of arrays are taken, by position.
         """
         constants: dict[int, Any] = {}
         signature: dict[int, Any] = {}
         for at, (arg, constexpr) in enumerate(zip(args, self.constexprs, strict=True)):
-            if constexpr and type(arg) is Parameter:
-                raise TypeError(
-                    f"{self.names[at]} is a tl.constexpr, and input {arg.name!r} of the graph changes between runs; "
-                    "pass a number, or drop the annotation"
-                )
             if constexpr or arg is None or isinstance(arg, Constexpr) or (type(arg) is int and arg == 1):
                 constants[at] = arg.value if isinstance(arg, Constexpr) else arg
             else:
-                kind = array_type(arg)
-                signature[at] = (
-                    _number_type(arg, self.names[at]) if kind is None else kind._replace(element=elements.get(at))
-                )
+                found = typed(arg)
+                found = number_type(arg, self.names[at]) if found is None else found
+                signature[at] = found._replace(element=elements[at]) if at in elements else found
         return constants, signature
+
+    def check_constants(self, args: Sequence[Any], changing: type) -> None:
+        """Raises TypeError if a constant has a type whose value changes between runs, as an input of a graph."""
+        for name, arg, constexpr in zip(self.names, args, self.constexprs, strict=True):
+            if constexpr and type(arg) is changing:
+                raise TypeError(
+                    f"{name} is a tl.constexpr, and an input of a graph changes between runs; pass a number, or drop "
+                    "the annotation"
+                )
 
     def grid(self, grid: Any, args: Sequence[Any]) -> tuple[int, ...]:
         """Returns a grid, of 1 to 3 axes.
@@ -79,15 +81,12 @@ class Parameters:
         return sizes
 
 
-def _number_type(arg: Any, name: str) -> Any:
+def number_type(arg: Any, name: str) -> Any:
     """Returns the part of a signature for a number.
 
     Raises:
         TypeError: it is none.
     """
-    if type(arg) is Parameter:
-        found = _number_type(arg.value, name)
-        return IntType(found.name, 1) if isinstance(found, IntType) else found  # a run may have any value
     kind = kind_of_number(arg)
     if kind is int or isinstance(kind, str):
         return IntType(kind if isinstance(kind, str) else "int32", DIVISOR if arg % DIVISOR == 0 else 1)

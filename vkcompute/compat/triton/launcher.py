@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute.compat.triton.arguments import Parameters
-from vkcompute.compat.triton.build import DIVISOR, FOLDERS, ArrayType, BlockOptions, build, lowered, specialize
+from vkcompute.compat.triton.arguments import Parameters, number_type
+from vkcompute.compat.triton.build import DIVISOR, FOLDERS, ArrayType, BlockOptions, IntType, build, lowered, specialize
 from vkcompute.compat.triton.reinterpretation import TensorWrapper, unwrapped
 from vkcompute.compat.triton.types import Constexpr
 from vkcompute.errors import hides_calls
@@ -139,7 +139,8 @@ class BlockLauncher:
         if is_wrapped:
             n_rows = -(-grid[0] // most)
             grid = -(-grid[0] // n_rows), n_rows
-        constants, signature = self._parameters.typed(args, _array_type, elements)
+        self._parameters.check_constants(args, Parameter)
+        constants, signature = self._parameters.typed(args, _type_of, elements)
         for emulate_atomics in (False, True):
             compilation = CompileOptions(
                 grid_wrapped=is_wrapped, emulate_atomics=emulate_atomics, target=target_of(runtime)
@@ -184,8 +185,11 @@ class BlockLauncher:
         return self._on_grid(sizes, n_warps, args, runtime, elements)[1]
 
 
-def _array_type(arg: Any) -> ArrayType | None:
-    """Returns the part of a signature for an array; None for all else."""
+def _type_of(arg: Any) -> Any:
+    """Returns the part of a signature for an array, or an input of a graph; None for all else."""
+    if type(arg) is Parameter:
+        found = number_type(arg.value, arg.name)
+        return found._replace(divisor=1) if isinstance(found, IntType) else found  # a run may have any value
     if type(arg) is not Array:
         return None
     is_view = needs_strides(arg)
