@@ -12,7 +12,16 @@ from typing import Any
 from vkcompute import ir, tile
 from vkcompute.compat.triton.arithmetic import BlockArithmetic, told
 from vkcompute.compat.triton.functions import DESCRIPTOR_METHODS, METHODS, STATEMENTS, BlockFunction
-from vkcompute.compat.triton.types import OF_SCALAR, BlockPointer, Constexpr, Descriptor, Dtype, Pointer, PointerType
+from vkcompute.compat.triton.types import (
+    OF_SCALAR,
+    BlockPointer,
+    BlockType,
+    Constexpr,
+    Descriptor,
+    Dtype,
+    Pointer,
+    PointerType,
+)
 from vkcompute.errors import KernelError
 from vkcompute.jit.frontend.compiler import EXPRESSIONS
 from vkcompute.jit.frontend.intrinsics import folded
@@ -30,8 +39,27 @@ class Method:
 class StaticRange:
     """The marker `tl.static_range`, whose loops are unrolled; `tl.range` is the other."""
 
+    hints = (
+        "num_stages", "loop_unroll_factor", "disallow_acc_multi_buffer", "flatten", "warp_specialize", "disable_licm"
+    )  # fmt: skip
+    parameters = "arg1", "arg2", "step"
+
     def __init__(self, name: str) -> None:
         self.__name__ = name
+
+    def bounds(self, args: list[Any], named: dict[str, Any]) -> list[Any]:
+        """Returns the arguments of `range`. Raises UnsupportedError for an unknown name."""
+        allowed = (*self.parameters[len(args) :], *(self.hints if self.__name__ == "range" else ()))
+        unknown = [name for name in named if name not in allowed]
+        if unknown:
+            raise UnsupportedError(
+                f"tl.{self.__name__} has no parameter {unknown[0]} here; it has {', '.join(allowed)}"
+            )
+        given = {**dict(zip(self.parameters, args, strict=False)), **named}
+        if "arg1" not in given or len(args) > len(self.parameters):
+            raise UnsupportedError(f"tl.{self.__name__} takes 1 to 3 integers; got {len(args)}")
+        start, stop, step = (given.get(name) for name in self.parameters)
+        return [0 if stop is None else start, start if stop is None else stop, 1 if step is None else step]
 
 
 class BlockCompiler(BlockArithmetic):
@@ -67,10 +95,11 @@ class BlockCompiler(BlockArithmetic):
             return self._of_block(base, name)
         if isinstance(base, (Pointer, BlockPointer, Descriptor)):
             return self._of_pointer(base, name)
-        if isinstance(base, PointerType):
-            return base.element_ty if name == "element_ty" else getattr(base, name)
-        if isinstance(base, Dtype):
-            return base if name == "scalar" else getattr(base, name)
+        if isinstance(base, (Dtype, PointerType, BlockType)):
+            found = getattr(base, name, None)
+            if found is None or name.startswith("_"):
+                raise UnsupportedError(f"{base} has no attribute {name}")
+            return found
         return EXPRESSIONS[ast.Attribute](self, _evaluated(node, base))
 
     def _of_pointer(self, base: Pointer | BlockPointer | Descriptor, name: str) -> Any:
@@ -205,7 +234,7 @@ class BlockCompiler(BlockArithmetic):
         if any(isinstance(each, (ast.Break, ast.Continue, ast.Return)) for each in ast.walk(node)):
             raise UnsupportedError("a loop over tl.static_range has no break, continue or return; write range")
         call = node.iter
-        args = [self.value(each) for each in call.args] if isinstance(call, ast.Call) else []
+        args = self._bounds(call)
         wrong = [told(each) for each in args if type(each) is not int]
         if wrong or not isinstance(node.target, ast.Name):
             raise UnsupportedError(f"tl.static_range takes constants; got {', '.join(wrong)}")
@@ -217,8 +246,15 @@ class BlockCompiler(BlockArithmetic):
         """Evaluates the range of a for loop, Python's or `tl.range`, whose hints for pipelining have no effect."""
         function = self.value(node.func) if isinstance(node, ast.Call) else None
         if isinstance(node, ast.Call) and isinstance(function, StaticRange):
-            return self.counted([self.value(each) for each in node.args])
+            return self.counted(self._bounds(node))
         return super()._range(node)
+
+    def _bounds(self, node: Any) -> list[Any]:
+        """Evaluates the arguments of tl.range or tl.static_range."""
+        args = [item for each in node.args for item in self.unpacked(each)]
+        named = {each.arg or "**": self.value(each.value) for each in node.keywords}
+        bounds: list[Any] = self.value(node.func).bounds(args, named)
+        return bounds
 
 
 class _Known(ast.expr):

@@ -139,7 +139,7 @@ __all__ = [
     "device_assert", "device_print", "div_rn", "dot", "dot_scaled", "dtype", "erf", "exp", "exp2", "expand_dims",
     "expect_zero", "extra", "fdiv", "flip", "float16", "float32", "float64", "float8e4b15", "float8e4b8",
     "float8e4nv", "float8e5", "float8e5b16", "floor", "fma", "full", "gather", "histogram",
-    "inline_asm_elementwise", "int1", "int16", "int32", "int64", "int8", "interleave", "join", "libdevice", "load",
+    "inline_asm_elementwise", "int1", "int16", "int32", "int64", "int8", "interleave", "join", "load",
     "load_tensor_descriptor", "log", "log2", "make_block_ptr", "make_tensor_descriptor", "map_elementwise", "math",
     "max", "max_constancy", "max_contiguous", "maximum", "min", "minimum", "mul", "multiple_of", "num_programs",
     "pair_uniform_to_normal", "permute", "philox", "philox_impl", "pi32_t", "pointer_type", "program_id", "rand",

@@ -1,0 +1,172 @@
+"""Names of the language: the table in docs/blocks.md is right, and wrong words are errors, interpreted or not."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from block_programs import run
+
+import vkcompute
+import vkcompute.compat.triton as triton
+import vkcompute.compat.triton.language as tl
+from vkcompute import KernelError
+from vkcompute.compat.triton import libdevice
+from vkcompute.compat.triton.refused import REFUSED
+from vkcompute.compat.triton.types import FLOAT8
+
+PAGE = Path(__file__).parents[2] / "docs/blocks.md"
+
+
+def rows() -> dict[str, set[str]]:
+    table = PAGE.read_text(encoding="utf-8").partition("| topic | names | state |")[2].splitlines()[2:]
+    return {
+        row.split("|")[1].strip(): set(re.findall(r"`(\w+)`", row.split("|")[2])) for row in table if row[:1] == "|"
+    }
+
+
+@pytest.mark.pure
+def test_the_table_has_each_name() -> None:
+    found = rows()
+    assert found.pop("refused") == {*REFUSED, *FLOAT8}
+    assert set().union(*found.values()) == {*tl.__all__} - {*REFUSED, *FLOAT8}
+    assert sum(map(len, found.values())) == len(set().union(*found.values()))
+
+
+@triton.jit
+def assembly(x_ptr):
+    tl.inline_asm_elementwise("nop", "", [], tl.int32, True, 1)
+
+
+@triton.jit
+def polled(x_ptr):
+    tl.atomic_poll(x_ptr, 1)
+
+
+@triton.jit
+def float8(x_ptr):
+    tl.store(x_ptr, tl.load(x_ptr).to(tl.float8e5))
+
+
+@triton.jit
+def misspelled(x_ptr):
+    tl.store(x_ptr, tl.load(x_ptr, masc=True))
+
+
+@triton.jit
+def misspelled_range(x_ptr):
+    for _ in tl.range(3, num_stage=2):
+        tl.store(x_ptr, 1)
+
+
+@triton.jit
+def misspelled_static_range(x_ptr):
+    for _ in tl.static_range(3, stop=2):
+        tl.store(x_ptr, 1)
+
+
+@triton.jit
+def unknown(x_ptr):
+    tl.store(x_ptr, tl.lode(x_ptr))
+
+
+@triton.jit
+def unknown_method(x_ptr):
+    tl.store(x_ptr, tl.load(x_ptr).summ())
+
+
+@triton.jit
+def unknown_of_dtype(x_ptr):
+    if x_ptr.dtype.element_ty.is_real():
+        tl.store(x_ptr, 1)
+
+
+@triton.jit
+def unknown_of_pointer_type(x_ptr):
+    tl.store(x_ptr, x_ptr.dtype.element_type)
+
+
+@triton.jit
+def in_a_branch(x_ptr, n):
+    if n > 3:
+        tl.store(x_ptr, tl.lode(x_ptr))
+
+
+@pytest.mark.parametrize(
+    ("program", "args", "message"),
+    [
+        (assembly, (), "tl.inline_asm_elementwise is not supported: it has no portable assembly"),
+        (polled, (), "tl.atomic_poll is not supported: Vulkan does not guarantee"),
+        (float8, (), "float8e5 is not supported; store it as tl.uint8"),
+        (misspelled, (), "tl.load: got an unexpected keyword argument 'masc'"),
+        (misspelled_range, (), "tl.range has no parameter num_stage"),
+        (misspelled_static_range, (), "tl.static_range has no parameter stop"),
+        (unknown, (), "has no attribute lode"),
+        (unknown_method, (), "has no attribute summ"),
+        (unknown_of_dtype, (), "fp32|int32 has no attribute is_real"),
+        (unknown_of_pointer_type, (), "has no attribute element_type"),
+        (in_a_branch, (2,), "has no attribute lode"),
+    ],
+)
+def test_wrong_words(
+    machine: vkcompute.Runtime | None, program: triton.JITFunction, args: tuple[Any, ...], message: str
+) -> None:
+    with pytest.raises(KernelError, match=message) as caught:
+        run(machine, program, (1,), (np.zeros(4, np.int32), *args))
+    assert "^" in str(caught.value)
+
+
+@triton.jit
+def odds_and_ends(x_ptr, out_ptr, N: tl.constexpr):
+    at = tl.arange(0, N)
+    x = tl.load(x_ptr + at)
+    tl.store(out_ptr + at, tl.add(tl.sub(x, 1), tl.mul(x, 2)))
+    tl.store(out_ptr + N + at, tl.squeeze(tl.unsqueeze(x, 0), 0) + tl.to_tensor(1))
+    i, j = tl.swizzle2d(at // 4, at % 4, 4, 4, 2)
+    tl.store(out_ptr + 2 * N + at, i * 4 + j)
+    tl.store(out_ptr + 3 * N + at, tl.extra.libdevice.clz(x) + libdevice.ffs(x))
+    tl.store(out_ptr + 4 * N + at, tl.map_elementwise(doubled, x))
+    tl.store(out_ptr + 5 * N, tl.reduce_or(x, 0))
+    tl.atomic_store(out_ptr + 5 * N + 1, tl.atomic_load(x_ptr + 3))
+    while tl.condition(tl.load(out_ptr + 5 * N + 2) < 3):
+        tl.store(out_ptr + 5 * N + 2, tl.load(out_ptr + 5 * N + 2) + 1)
+
+
+@triton.jit
+def doubled(x):
+    return x * 2
+
+
+def test_further_functions(machine: vkcompute.Runtime | None) -> None:
+    x = np.arange(16, dtype=np.int32)
+    _, found = run(machine, odds_and_ends, (1,), (x, np.zeros((6, 16), np.int32), 16))
+    np.testing.assert_array_equal(found[0], 3 * x - 1)
+    np.testing.assert_array_equal(found[1], x + 1)
+    np.testing.assert_array_equal(
+        found[2].reshape(4, 4), [[0, 4, 1, 5], [2, 6, 3, 7], [8, 12, 9, 13], [10, 14, 11, 15]]
+    )
+    bits = [(32 - int(n).bit_length(), (int(n) & -int(n)).bit_length()) for n in x]
+    np.testing.assert_array_equal(found[3], np.sum(bits, 1))
+    np.testing.assert_array_equal(found[4], x * 2)
+    assert found[5, :3].tolist() == [15, 3, 3]
+
+
+@triton.jit
+def wide_offsets(out_ptr, seed, N: tl.constexpr):
+    at = tl.arange(0, N)
+    far = at.to(tl.int64) + (1 << 32)
+    tl.store(out_ptr + at, tl.randint(seed, at))
+    tl.store(out_ptr + N + at, tl.randint(seed, far))
+    a, _, _, _ = tl.philox(seed, at, tl.full((N,), 1, tl.int32), at * 0, at * 0)
+    tl.store(out_ptr + 2 * N + at, a)
+
+
+def test_offsets_of_64_bits_have_random_numbers_of_their_own(machine: vkcompute.Runtime | None) -> None:
+    if machine is not None and "shaderInt64" not in machine.device.features:
+        pytest.skip("the device has no int64")
+    (found,) = run(machine, wide_offsets, (1,), (np.zeros((3, 16), np.uint32), 7, 16))
+    assert not (found[0] == found[1]).any()
+    np.testing.assert_array_equal(found[1], found[2])
