@@ -158,3 +158,33 @@ def test_the_namespace_is_imported_on_first_use() -> None:
         _ = vnp.apply_over_axes
     with pytest.raises(AttributeError, match=r"has no arnage$"):
         _ = vnp.arnage
+
+
+def test_calls_of_libraries_that_know_numpy_only(gpu: vc.Runtime) -> None:
+    """Parameters that make no difference on the device are no errors, and parameters may be NumPy arrays."""
+    host = np.arange(12, dtype=np.float32).reshape(3, 4)
+    x = gpu.array(host)
+    for found, expected in (
+        (np.ones_like(x, shape=(2, 2), order="C"), np.ones((2, 2))),
+        (np.full_like(x, 3, np.int32, shape=5, subok=False), np.full(5, 3)),
+        (np.array([1.0, 2.0], ndmin=2, like=x), np.array([[1.0, 2.0]])),
+        (np.asanyarray(host, like=x, order=None), host),
+        (np.quantile(x, np.array([0.25, 0.5]), axis=[0]), np.quantile(host, [0.25, 0.5], axis=0)),
+        (np.median(x, axis=[0, 1]), np.median(host)),
+        (np.isin(x, np.array([1, 5])), np.isin(host, [1, 5])),
+        (np.histogram(x, np.array([0, 4, 12], np.float32))[0], [4, 8]),
+        (x.conj(), host),
+    ):
+        assert type(found) is vc.Array
+        assert np.allclose(found.numpy(), expected)
+    with pytest.raises(TypeError, match="order"):
+        np.ones_like(x, order="F")
+
+
+def test_a_number_of_a_lazy_array_is_lazy(gpu: vc.Runtime) -> None:
+    total = gpu.full(4, 2.0).sum()
+    found = total[()]
+    assert found.is_pending
+    assert total.is_pending
+    total[()] = 3
+    assert (found.item(), total.item()) == (8, 3)

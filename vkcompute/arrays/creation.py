@@ -82,9 +82,17 @@ def asarray(data: Any, dtype: npt.DTypeLike | None = None, *, device: Any = None
     return runtime.array(host, dtype)
 
 
-def array(data: Any, dtype: npt.DTypeLike | None = None, *, copy: bool | None = True, device: Any = None) -> Array:
-    """Returns a new array with the data; see `asarray`."""
-    return asarray(data, dtype, device=device, copy=copy)
+def asanyarray(data: Any, dtype: npt.DTypeLike | None = None, *, device: Any = None) -> Array:
+    """Returns `asarray(data)`: device arrays have no subclasses."""
+    return asarray(data, dtype, device=device)
+
+
+def array(
+    data: Any, dtype: npt.DTypeLike | None = None, *, copy: bool | None = True, ndmin: int = 0, device: Any = None
+) -> Array:
+    """Returns a new array with the data, and at least `ndmin` axes, the first of length 1; see `asarray`."""
+    found = asarray(data, dtype, device=device, copy=copy)
+    return found if found.ndim >= ndmin else found[(None,) * (ndmin - found.ndim)]
 
 
 def astype(x: Array, dtype: npt.DTypeLike, /, *, copy: bool = True, device: Any = None) -> Array:
@@ -127,24 +135,34 @@ def full(shape: Shape, fill_value: Any, dtype: npt.DTypeLike | None = None, *, d
     return runtime.full(shape, np.asarray(fill_value).astype(found)[()], found)
 
 
-def empty_like(x: Array, dtype: npt.DTypeLike | None = None, *, device: Any = None) -> Array:
-    """Returns an array with arbitrary content, of the shape and dtype of another."""
-    return empty(x.shape, dtype or x.dtype, device=device or x.runtime)
+def _shape(x: Array, shape: Shape | None) -> Shape:
+    return x.shape if shape is None else shape
 
 
-def zeros_like(x: Array, dtype: npt.DTypeLike | None = None, *, device: Any = None) -> Array:
-    """Returns an array of zeros, of the shape and dtype of another."""
-    return zeros(x.shape, dtype or x.dtype, device=device or x.runtime)
+def empty_like(
+    x: Array, dtype: npt.DTypeLike | None = None, *, shape: Shape | None = None, device: Any = None
+) -> Array:
+    """Returns an array with arbitrary content, of the shape and dtype of another unless they are given."""
+    return empty(_shape(x, shape), dtype or x.dtype, device=device or x.runtime)
 
 
-def ones_like(x: Array, dtype: npt.DTypeLike | None = None, *, device: Any = None) -> Array:
-    """Returns an array of ones, of the shape and dtype of another."""
-    return ones(x.shape, dtype or x.dtype, device=device or x.runtime)
+def zeros_like(
+    x: Array, dtype: npt.DTypeLike | None = None, *, shape: Shape | None = None, device: Any = None
+) -> Array:
+    """Returns an array of zeros, of the shape and dtype of another unless they are given."""
+    return zeros(_shape(x, shape), dtype or x.dtype, device=device or x.runtime)
 
 
-def full_like(x: Array, fill_value: Any, dtype: npt.DTypeLike | None = None, *, device: Any = None) -> Array:
-    """Returns an array whose elements are all `fill_value`, of the shape and dtype of another."""
-    return full(x.shape, fill_value, dtype or x.dtype, device=device or x.runtime)
+def ones_like(x: Array, dtype: npt.DTypeLike | None = None, *, shape: Shape | None = None, device: Any = None) -> Array:
+    """Returns an array of ones, of the shape and dtype of another unless they are given."""
+    return ones(_shape(x, shape), dtype or x.dtype, device=device or x.runtime)
+
+
+def full_like(
+    x: Array, fill_value: Any, dtype: npt.DTypeLike | None = None, *, shape: Shape | None = None, device: Any = None
+) -> Array:
+    """Returns an array whose elements are all `fill_value`, of the shape and dtype of another unless they are given."""
+    return full(_shape(x, shape), fill_value, dtype or x.dtype, device=device or x.runtime)
 
 
 def arange(

@@ -23,6 +23,7 @@ from vkcompute.arrays import standard as _standard
 from vkcompute.arrays import statistics as _statistics
 from vkcompute.arrays.creation import arange as arange
 from vkcompute.arrays.creation import array as array
+from vkcompute.arrays.creation import asanyarray as asanyarray
 from vkcompute.arrays.creation import asarray as asarray
 from vkcompute.arrays.creation import astype as astype
 from vkcompute.arrays.creation import copy as copy

@@ -10,6 +10,8 @@ import numpy as np
 
 from vkcompute.array_namespace import namespace
 
+_LAYOUTS = {"order": ("C", "K", "A", None), "subok": (True, False)}
+"""Values of parameters that make no difference: device arrays have no subclasses, and new ones are in C order."""
 _REMEDY = "convert with .numpy(), and back with gpu.array(x)"
 
 
@@ -52,8 +54,12 @@ def _call(name: str, function: Any, args: Sequence[Any], named: dict[str, Any]) 
     """Calls a function of the namespace; raises TypeError if there is none, or if it has other parameters."""
     if function is None:
         raise TypeError(f"{name} has no form for device arrays; {_REMEDY}")
+    signature = inspect.signature(function)
+    for each, values in _LAYOUTS.items():
+        if each in named and each not in signature.parameters and named[each] in values:
+            named = {key: value for key, value in named.items() if key != each}
     try:
-        inspect.signature(function).bind(*args, **named)
+        signature.bind(*args, **named)
     except TypeError as error:
         raise TypeError(f"{name} of device arrays: {error}; {_REMEDY}") from None
     return function(*args, **named)

@@ -27,9 +27,14 @@ _OFFSETS = {
 """Method of a quantile -> alpha and beta (R. J. Hyndman, Y. Fan, Sample Quantiles in Statistical Packages, 1996)."""
 
 
+def _axes(name: str, ndim: int, axis: Any) -> tuple[int, ...]:
+    """Returns axes, counted from 0; as in NumPy, a list is possible here."""
+    return axes_of(name, ndim, tuple(axis) if isinstance(axis, list) else axis)
+
+
 def _lines(name: str, x: Array, axis: Axis) -> tuple[Array, tuple[int, ...]]:
     """Returns sorted floats with the given axes as one, the last; and the shape of a result that keeps the axes."""
-    axes = axes_of(name, x.ndim, axis)
+    axes = _axes(name, x.ndim, axis)
     others = [at for at in range(x.ndim) if at not in axes]
     kept = tuple([1 if at in axes else n for at, n in enumerate(x.shape)])
     n = math.prod([x.shape[at] for at in axes])
@@ -188,7 +193,7 @@ def nanmedian(
 
 
 def _median(name: str, x: Array, axis: Axis, out: Array | None, keepdims: bool, *, without_nan: bool) -> Array:
-    axes = axes_of(name, x.ndim, axis)
+    axes = _axes(name, x.ndim, axis)
     if 0 in [x.shape[at] for at in axes]:
         found = reductions.mean(x, axes, keepdims=keepdims)
     else:

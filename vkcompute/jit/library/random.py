@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from vkcompute.array_namespace import namespace
 from vkcompute.ir import SCALARS, UINT32, UINT64
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.intrinsics import intrinsic
@@ -18,7 +19,7 @@ from vkcompute.jit.frontend.source import UnsupportedError
 from vkcompute.jit.frontend.values import Kind, Number, Row, Vector, describe, is_python
 from vkcompute.jit.library.ids import outside
 
-__all__ = ["normal", "philox", "uniform"]
+__all__ = ["default_rng", "normal", "philox", "uniform"]
 
 _MULTIPLIERS = 0xD2511F53, 0xCD9E8D57
 _WEYL = 0x9E3779B9, 0xBB67AE85
@@ -133,6 +134,11 @@ def normal(counter: Any, key: Any) -> Any:
     Counter and key are those of `philox`.
     """
     outside("random.normal(…)")
+
+
+def default_rng(seed: Any = None, *, device: Any = None) -> Any:
+    """Returns the generator of arrays `vkcompute.numpy.random.default_rng`; for code of the host."""
+    return namespace().random.default_rng(seed, device=device)
 
 
 def __dir__() -> list[str]:

@@ -50,6 +50,7 @@ class Array(StridedView, Mathematics):
     """
 
     __slots__ = ()
+    __array_priority__ = 100.0  # Dask joins chunks by the functions of the type with the highest
 
     def __enter__(self) -> Array:
         return self
@@ -224,7 +225,12 @@ class Array(StridedView, Mathematics):
             return found
         shape, strides, offset = layout.view(self.shape, self.strides, self.dtype, index)
         if 0 in shape and (self.is_pending or self.buffer):  # no bytes to share, but a kernel must be able to bind it
+            if isinstance(self._expression, Restored):
+                return restored(np.empty(shape, self.dtype))
             return empty(self.runtime, shape, self.dtype)
+        if not self.shape and not shape and self.is_pending:  # a number, as in numpy: it need not be computed yet
+            copied: Array = namespace().astype(self, self.dtype)
+            return copied
         return Array(self.runtime, self.buffer, self.offset + offset, shape, strides, self.dtype)
 
     def __setitem__(self, index: Any, value: npt.ArrayLike | Array) -> None:
@@ -232,6 +238,7 @@ class Array(StridedView, Mathematics):
         if lazy or not layout.is_basic(index):
             namespace().set_item(self, index, value)
             return
+        self.compute()
         target = self[index]
         if isinstance(value, Array):
             alike = (value.offset, value.shape, value.strides) == (target.offset, target.shape, target.strides)
@@ -448,9 +455,9 @@ _COMPARISONS = {
 }  # fmt: skip
 _UNARY = {"neg": "negative", "pos": "positive", "invert": "invert", "abs": "absolute"}
 _METHODS = (
-    "all", "any", "argmax", "argmin", "argsort", "astype", "clip", "compress", "cumprod", "cumsum", "diagonal", "dot",
-    "max", "mean", "min", "nonzero", "prod", "ravel", "repeat", "round", "searchsorted", "squeeze", "std", "sum",
-    "swapaxes", "take", "trace", "var",
+    "all", "any", "argmax", "argmin", "argsort", "astype", "clip", "compress", "conj", "conjugate", "cumprod", "cumsum",
+    "diagonal", "dot", "max", "mean", "min", "nonzero", "prod", "ravel", "repeat", "round", "searchsorted", "squeeze",
+    "std", "sum", "swapaxes", "take", "trace", "var",
 )  # fmt: skip
 
 
