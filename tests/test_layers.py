@@ -26,7 +26,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("jit", "tile"),
     ("arrays", "numpy"),
     ("pipelines",),
-    ("compat", "cli"),
+    ("compat", "cli", "dask", "dask_sizeof"),
     ("__init__", "__main__"),
 )
 FLOOR_OF = {unit: number for number, units in enumerate(FLOORS) for unit in units}

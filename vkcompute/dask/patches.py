@@ -1,0 +1,66 @@
+"""Functions of Dask without a dispatch, wrapped: they call others that take NumPy arrays only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from dask.array import core, utils
+
+from vkcompute.runtime.memory.array import Array
+from vkcompute.runtime.runtime import runtime_of
+
+
+def _on_host(value: Any) -> Any:
+    return value.numpy() if type(value) is Array else value
+
+
+def _computed_by_host(call: Callable[..., Any]) -> Callable[..., Any]:
+    """Wraps the caller of SciPy's matrix functions: the host computes, as it does for most of `vnp.linalg`."""
+
+    @wraps(call)
+    def wrapper(name: str, *args: Any, **named: Any) -> Any:
+        runtime = next((runtime_of(each) for each in args if type(each) is Array), None)
+        found = call(name, *map(_on_host, args), **named)
+        if runtime is None:
+            return found
+        return tuple(map(runtime.array, found)) if isinstance(found, tuple) else runtime.array(found)
+
+    return wrapper
+
+
+def _stored_from_host(store: Callable[..., Any]) -> Callable[..., Any]:
+    """Wraps the function that writes a chunk to a file or an array of the host."""
+
+    @wraps(store)
+    def wrapper(x: Any, *args: Any, **named: Any) -> Any:
+        return store(_on_host(x), *args, **named)
+
+    return wrapper
+
+
+def _merged_by_host(merge: Callable[..., Any]) -> Callable[..., Any]:
+    """Wraps the merging of percentiles: dozens of steps on a few numbers, in float64, which not every device has."""
+
+    @wraps(merge)
+    def wrapper(final: Any, qs: Any, values: Any, *args: Any, **named: Any) -> Any:
+        given = list(values)
+        parts = [each[0] for each in given if isinstance(each, tuple) and type(each[0]) is Array]
+        if not parts:
+            return merge(final, qs, given, *args, **named)
+        on_host = [(_on_host(each), n) for each, n in given]
+        found = merge(_on_host(final), [_on_host(q) for q in qs], on_host, *args, **named)
+        return runtime_of(parts[0]).array(found.astype(parts[0].dtype) if found.dtype == np.float64 else found)
+
+    return wrapper
+
+
+def register() -> None:
+    """Wraps the functions."""
+    percentile: Any = import_module("dask.array.percentile")  # dask.array has a function of this name
+    percentile.merge_percentiles = _merged_by_host(percentile.merge_percentiles)
+    utils.scipy_linalg_safe = _computed_by_host(utils.scipy_linalg_safe)
+    core.load_store_chunk = _stored_from_host(core.load_store_chunk)
