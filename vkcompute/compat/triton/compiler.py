@@ -23,7 +23,7 @@ from vkcompute.compat.triton.types import (
     PointerType,
 )
 from vkcompute.errors import KernelError
-from vkcompute.jit.frontend.compiler import EXPRESSIONS
+from vkcompute.jit.frontend.expressions import EXPRESSIONS
 from vkcompute.jit.frontend.intrinsics import folded
 from vkcompute.jit.frontend.source import Definition, UnsupportedError
 from vkcompute.jit.frontend.values import Number, is_static

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute.jit.frontend.compiler import EXPRESSIONS, NODE_INTRINSICS, Compiler
+from vkcompute.jit.frontend.expressions import EXPRESSIONS, NODE_INTRINSICS, Expressions
 from vkcompute.jit.frontend.report import escaped
 from vkcompute.jit.frontend.source import UnsupportedError
 from vkcompute.jit.frontend.values import ArrayValue, Number, Vector, describe
 from vkcompute.jit.library.format_strings import as_f_string
 
 
-def _printed(c: Compiler, node: ast.Call) -> None:
+def _printed(c: Expressions, node: ast.Call) -> None:
     """Expands a call of print."""
     options: dict[str, Any] = {"sep": " ", "end": "\n"}
     for each in node.keywords:
@@ -32,7 +32,7 @@ def _printed(c: Compiler, node: ast.Call) -> None:
     c.report(escaped(options["sep"]).join(parts) + escaped(options["end"]), values)
 
 
-def _formatted(c: Compiler, node: ast.JoinedStr) -> str:
+def _formatted(c: Expressions, node: ast.JoinedStr) -> str:
     """Evaluates an f-string of constants."""
     values: list[Number] = []
     text = _joined(c, node, values)
@@ -41,13 +41,13 @@ def _formatted(c: Compiler, node: ast.JoinedStr) -> str:
     return text.format()
 
 
-def _template(c: Compiler, node: ast.expr, values: list[Number]) -> str:
+def _template(c: Expressions, node: ast.expr, values: list[Number]) -> str:
     """Returns a format string for an argument, and appends the numbers that it refers to."""
     text = node if isinstance(node, ast.JoinedStr) else c.located(as_f_string, node)
     return _shown(c.value(node), values) if text is None else _joined(c, text, values)
 
 
-def _joined(c: Compiler, node: ast.JoinedStr, values: list[Number]) -> str:
+def _joined(c: Expressions, node: ast.JoinedStr, values: list[Number]) -> str:
     return "".join(
         [
             c.located(lambda each: _field(c, each, values), each)
@@ -58,7 +58,7 @@ def _joined(c: Compiler, node: ast.JoinedStr, values: list[Number]) -> str:
     )
 
 
-def _field(c: Compiler, node: ast.FormattedValue, values: list[Number]) -> str:
+def _field(c: Expressions, node: ast.FormattedValue, values: list[Number]) -> str:
     """Returns a format string for a replacement field of an f-string."""
     spec = _formatted(c, node.format_spec) if isinstance(node.format_spec, ast.JoinedStr) else ""
     if isinstance(node.value, ast.JoinedStr):

@@ -6,7 +6,7 @@ import ast
 import math
 from typing import Any
 
-from vkcompute.jit.frontend.compiler import EXPRESSIONS, Compiler
+from vkcompute.jit.frontend.expressions import EXPRESSIONS, Expressions
 from vkcompute.jit.frontend.intrinsics import intrinsic
 from vkcompute.jit.frontend.private import MOST_ITEMS
 from vkcompute.jit.frontend.source import UnsupportedError
@@ -18,7 +18,7 @@ _Items = tuple[list[Any], tuple[int, ...]]
 """Items in row-major order, repeated to fill a shape, and the shape."""
 
 
-def _local(c: Compiler, shape: Any, dtype: Any) -> ArrayValue:
+def _local(c: Expressions, shape: Any, dtype: Any) -> ArrayValue:
     """Builds a private array of zeros."""
     element, lengths = layout(shape, dtype, "private")
     array = c.private(assigned_name(c, "local"), element, lengths, _origin(c))
@@ -26,7 +26,7 @@ def _local(c: Compiler, shape: Any, dtype: Any) -> ArrayValue:
     return array
 
 
-def _origin(c: Compiler) -> tuple[Any, ...]:
+def _origin(c: Expressions) -> tuple[Any, ...]:
     return *[frame.call for frame in c.frames], c.node
 
 
@@ -39,7 +39,7 @@ def display(node: ast.AST) -> tuple[ast.List, ast.expr | None] | None:
     return (node, None) if isinstance(node, ast.List) else None
 
 
-def _list(c: Compiler, node: ast.List | ast.BinOp) -> Any:
+def _list(c: Expressions, node: ast.List | ast.BinOp) -> Any:
     """Evaluates `[…]` and `[…] * n`."""
     found = display(node)
     if found is None:
@@ -51,7 +51,7 @@ def _list(c: Compiler, node: ast.List | ast.BinOp) -> Any:
     return c.new_list(assigned_name(c, "list"), items, shape, _origin(c))
 
 
-def _items(c: Compiler, node: ast.List, times: ast.expr | None) -> _Items:
+def _items(c: Expressions, node: ast.List, times: ast.expr | None) -> _Items:
     """Evaluates the items of a list, and of the lists in it."""
     n = 1 if times is None else c.value(times)
     if not isinstance(n, int) or n < 1 or not node.elts:

@@ -10,6 +10,7 @@ import numpy as np
 
 from vkcompute.ir import SCALARS, Scalar
 from vkcompute.jit.frontend.compiler import Compiler
+from vkcompute.jit.frontend.context import Context
 from vkcompute.jit.frontend.intrinsics import intrinsic
 from vkcompute.jit.frontend.source import UnsupportedError
 from vkcompute.jit.frontend.values import ArrayValue, Number, describe
@@ -67,7 +68,7 @@ def _element(dtype: Any, what: str) -> Scalar:
     raise UnsupportedError(f"the dtype of a {what} array is one of numpy's, as vc.float32; got {describe(dtype)}")
 
 
-def assigned_name(c: Compiler, default: str) -> str:
+def assigned_name(c: Context, default: str) -> str:
     """Returns the name of the variable to which the current expression is assigned."""
     for node in ast.walk(c.frames[-1].source.tree):
         if isinstance(node, ast.Assign) and node.value is c.node and isinstance(node.targets[0], ast.Name):
