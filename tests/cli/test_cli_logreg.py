@@ -291,7 +291,7 @@ WRONG_TRAINING = {
     "infinite": ("inf.csv --target y", "inf.csv, line 2 (row 1), column 'x': -inf is not finite"),
     "beyond float32": ("large.csv --target y", "large.csv, row 2, column 'x': 1e+39 is too large"),
     "one class": ("one.csv --target y", "has 1 class ('a'); it needs two"),
-    "three classes": ("data3.csv --target y", "has 3 classes (1, 2, 3); it needs two"),
+    "a class per row": ("data3.csv --target y", "has 3 classes in 3 rows; a class needs two rows on average"),
     "no rows": ("header.csv --target y", "has a header, but no rows"),
     "target ignored": ("data.csv --target result --ignore result", "'result' is both the target and ignored"),
     "unknown ignored": ("data.csv --target result --ignore zzz", "no column 'zzz'"),
@@ -447,3 +447,21 @@ def _read(terminal: int) -> bytes:
         return os.read(terminal, 4096)
     except OSError:
         return b""
+
+
+def test_several_classes(vk: Run, tmp_path: Path) -> None:
+    X = np.random.default_rng(0).normal(size=(90, 2)) * [1, 1000] + [5, 0]
+    z = (X - [5, 0]) @ [1, 0.002]
+    codes = (z > -1).astype(int) + (z > 1)
+    write(tmp_path / "data.csv", ["a", "b", "y"], X, np.array(["low", "mid", "up"])[codes])
+    options = "--target y --model m.npz --max-iter 60 --learning-rate 1 --alpha 0.01 --test-fraction 0.2".split()
+    fields = shown(vk("logreg", "train", "data.csv", *options))
+    counts = np.bincount(codes)
+    assert fields["classes"] == f"low ({counts[0]}), mid ({counts[1]}), up ({counts[2]})"
+    model = LogisticRegression.load(tmp_path / "m.npz")
+    assert model.coef_.shape == (3, 2)
+    assert model.classes_[model.predict_proba(X).argmax(axis=1)].tolist() == model.predict(X).tolist()
+    assert np.mean(model.predict(X) == model.classes_[codes]) > 0.8
+    header, found = predictions(vk("logreg", "predict", "data.csv", "--model", "m.npz", "--proba").out)
+    assert header == ["prediction", "probability_low", "probability_mid", "probability_up"]
+    np.testing.assert_allclose(np.array([row[1:] for row in found], float), model.predict_proba(X), rtol=1e-8)

@@ -60,9 +60,7 @@ TABLES: dict[str, tuple[Any, type[Exception], str]] = {
     "ragged": ([[1.0, 2.0], [3.0]], ValueError, "inhomogeneous"),
 }
 LABELS: dict[str, tuple[Any, type[Exception], str]] = {
-    "one class": ([1, 1, 1, 1], ValueError, r"needs samples of 2 classes .*only one class: 1"),
-    "three classes": ([0, 1, 2, 1], ValueError, r"Only binary classification.*multiclass: 3 classes \(0, 1, 2\)"),
-    "many classes": (np.arange(4) * 1000, ValueError, r"4 classes \(0, 1000, 2000, 3000\)"),
+    "one class": ([1, 1, 1, 1], ValueError, r"needs samples of at least 2 classes .*only one class: 1"),
     "fractions": ([0.0, 0.5, 1.0, 1.0], ValueError, "Unknown label type: continuous"),
     "NaN": ([0.0, 1.0, np.nan, 1.0], vc.DataError, r"Input y contains NaN\.\nThe first is nan in row 2"),
     "infinity": ([0.0, 1.0, 1.0, np.inf], vc.DataError, "Input y contains infinity.*row 3"),
@@ -167,5 +165,6 @@ def test_weights_keep_their_ratios_exactly() -> None:
     second = np.array([True, False, True])
     for scale in (1.0, 2.0**-1000, 2.0**900):
         found = inputs.checked_weights(np.array([3.0, 7.0, 100_001.0]) * scale, second)
-        assert (found / found[0] * 3).tolist() == [3, -7, 100_001]
-        assert 1 <= np.abs(found).max() < 2
+        assert (found / found[0] * 3).tolist() == [3, 7, 100_001]
+        assert 1 <= found.max() < 2
+        assert (np.sign(inputs.targets_of(second, found)) == [1, -1, 1]).all()

@@ -37,8 +37,8 @@ def add_parser(commands: Commands) -> None:
 
 
 def _add_train(commands: Commands) -> None:
-    text = """Trains on the rows of a CSV file with a header. The target is a column with two classes, numbers or text.
-    All other columns are features, and contain numbers."""
+    text = """Trains on the rows of a CSV file with a header. The target is a column with two or more classes, numbers
+    or text. All other columns are features, and contain numbers."""
     parser: Parser = commands.add_parser("train", help="train a model", description=text)
     parser.add_argument("data", metavar="data.csv", help="CSV with commas, semicolons or tabs")
     parser.add_argument("--target", metavar="NAME", required=True, help="the column to predict")
@@ -205,7 +205,10 @@ def _predictions(model: LogisticRegression, data: Table, proba: bool) -> list[It
         return [["prediction"], *([label] for label in labels)]
     header = ["prediction", *(f"probability_{label}" for label in model.classes_)]
     probabilities = model.predict_proba(data.numbers).tolist()
-    return [header, *([label, f"{a:.9g}", f"{b:.9g}"] for label, (a, b) in zip(labels, probabilities, strict=True))]
+    return [
+        header,
+        *([label, *(f"{each:.9g}" for each in row)] for label, row in zip(labels, probabilities, strict=True)),
+    ]
 
 
 def _write(file: TextIO, rows: list[Iterable[Any]]) -> int:

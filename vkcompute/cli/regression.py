@@ -47,17 +47,16 @@ def regress(
     """Trains by the command's arguments. `progress` is called with the number of epochs completed.
 
     Raises:
-        DataError: the target does not have two classes, or a number exceeds float32.
+        DataError: the target has one class, or few rows per class, or a number exceeds float32.
         ValueError: no rows of a class are left to train on, or training overflows.
     """
     rows, labels = table.numbers, table.labels
     if labels is None:
         raise DataError(f"{table.path} was read without a target")
-    classes, counts = _two_classes(labels, args.target, table.path)
+    classes, codes, counts = _classes(labels, args.target, table.path)
     _require_float32(table)
-    second = labels == classes[1]
-    held_out = _held_out(second, args.test_fraction, args.seed)
-    splits = [(rows[~held_out], second[~held_out]), (rows[held_out], second[held_out])]
+    held_out = _held_out(codes, args.test_fraction, args.seed)
+    splits = [(rows[~held_out], codes[~held_out]), (rows[held_out], codes[held_out])]
     model, seconds = _fitted(*splits[0], args, runtime, progress)
     (accuracy, log_loss), (test_accuracy, test_log_loss) = (_scores(model, *split) for split in splits)
     model.classes_, model.feature_names_in_ = classes, np.array(table.names, dtype=object)
@@ -75,15 +74,15 @@ def regress(
 
 def _fitted(
     rows: HostArray,
-    second: HostArray,
+    codes: HostArray,
     args: argparse.Namespace,
     runtime: Runtime,
     progress: Callable[[int], None] | None,
 ) -> tuple[LogisticRegression, float]:
     """Fits a model for unscaled rows. Returns it with the duration in seconds.
 
-    `second` is the mask of the second class. The model's classes are 0 and 1 here: classes in a file may be fractions,
-    which `fit` rejects.
+    `codes` are the numbers of the rows' classes, and the model's classes here: those in a file may be fractions, which
+    `fit` rejects.
     """
     model = LogisticRegression(
         learning_rate=args.learning_rate,
@@ -100,7 +99,7 @@ def _fitted(
         scale[scale == 0] = 1  # constant columns
         rows = (rows - mean) / scale
     start = time.perf_counter()
-    model.fit(rows, second.astype(np.int64), progress=progress)
+    model.fit(rows, codes, progress=progress)
     seconds = time.perf_counter() - start
     # z = coef (x - mean) / scale + intercept, as a function of x
     model.coef_ = model.coef_ / scale
@@ -108,14 +107,17 @@ def _fitted(
     return model, seconds
 
 
-def _two_classes(labels: HostArray, target: str, path: str) -> tuple[HostArray, HostArray]:
-    """The classes, sorted, and the rows of each."""
-    classes, counts = np.unique(labels, return_counts=True)
-    if len(classes) != 2:
-        names = quoted(classes.tolist())
-        noun = "class" if len(classes) == 1 else "classes"
-        raise DataError(f"the target {target!r} of {path} has {len(classes)} {noun} ({names}); it needs two")
-    return classes, counts
+def _classes(labels: HostArray, target: str, path: str) -> tuple[HostArray, HostArray, HostArray]:
+    """The classes, sorted, the number of each row's class, and the rows of each class."""
+    classes, codes, counts = np.unique(labels, return_inverse=True, return_counts=True)
+    if len(classes) < 2:
+        raise DataError(f"the target {target!r} of {path} has 1 class ({quoted(classes.tolist())}); it needs two")
+    if len(classes) > 2 and len(classes) > len(labels) // 2:
+        raise DataError(
+            f"the target {target!r} of {path} has {len(classes)} classes in {len(labels)} rows; a class needs two "
+            "rows on average"
+        )
+    return classes, codes, counts
 
 
 def _require_float32(table: Table) -> None:
@@ -129,24 +131,24 @@ def _require_float32(table: Table) -> None:
         )
 
 
-def _held_out(second: HostArray, fraction: float, seed: int) -> npt.NDArray[np.bool_]:
+def _held_out(codes: HostArray, fraction: float, seed: int) -> npt.NDArray[np.bool_]:
     """A mask of the held-out rows: the given fraction of each class, drawn with `seed`."""
-    held_out = np.zeros(len(second), np.bool_)
+    held_out = np.zeros(len(codes), np.bool_)
     random = np.random.default_rng(seed)
-    for of_class in (~second, second):
-        rows = np.flatnonzero(of_class)
+    for code in range(codes.max() + 1):
+        rows = np.flatnonzero(codes == code)
         n_held_out = round(fraction * len(rows))
         if n_held_out == len(rows):
             raise ValueError(f"--test-fraction {fraction:g} leaves no row of a class of {len(rows)} to train on")
         held_out[random.permutation(rows)[:n_held_out]] = True
     if fraction and not held_out.any():
-        raise ValueError(f"--test-fraction {fraction:g} of {len(second)} rows holds out no row; use a larger fraction")
+        raise ValueError(f"--test-fraction {fraction:g} of {len(codes)} rows holds out no row; use a larger fraction")
     return held_out
 
 
-def _scores(model: LogisticRegression, rows: HostArray, second: HostArray) -> tuple[float, float]:
+def _scores(model: LogisticRegression, rows: HostArray, codes: HostArray) -> tuple[float, float]:
     """Accuracy and log-loss (the mean of -log of the true class's probability)."""
     if not len(rows):
         return float("nan"), float("nan")
-    log_probabilities = model.predict_log_proba(rows)[np.arange(len(rows)), second.astype(np.intp)]
-    return model.score(rows, second), float(-log_probabilities.mean())
+    log_probabilities = model.predict_log_proba(rows)[np.arange(len(rows)), codes]
+    return model.score(rows, codes), float(-log_probabilities.mean())

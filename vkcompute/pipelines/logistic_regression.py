@@ -27,11 +27,13 @@ _FITTED = ("coef_", "intercept_", "classes_", "loss_curve_", "n_iter_", "n_featu
 
 
 class LogisticRegression(Estimator):
-    """Binary logistic regression by gradient descent on the mean cross-entropy.
+    """Logistic regression by gradient descent on the mean cross-entropy.
 
     Each step moves the weights by `learning_rate` times the gradient of
 
         mean over the rows of log(1 + exp(-s z)) + alpha / 2 * ||coef||^2,    z = X coef + intercept, s = -1 or 1.
+
+    More than two classes are multinomial: each has its own z, and the loss of a row is -log(softmax(z)) of its class.
 
     Scale the features first (StandardScaler). If their scales differ much, a step that suits the small ones is too
     long for the large ones, and training diverges, with a warning.
@@ -57,9 +59,9 @@ class LogisticRegression(Estimator):
             measured in the first epochs. Only `fit` uses the device: predictions take the host less time than a copy.
 
     Attributes:
-        coef_: shape (1, n_features), float64.
-        intercept_: shape (1,), float64.
-        classes_: the two labels, sorted; positive decisions are for the second.
+        coef_: shape (1, n_features), or (n_classes, n_features) for more than two classes, float64.
+        intercept_: shape (1,) or (n_classes,), float64.
+        classes_: the labels, sorted; of two, positive decisions are for the second.
         n_iter_: number of epochs.
         loss_curve_: shape (n_iter_,), float64: per epoch, the mean cross-entropy plus the penalty. Each row's loss is
             taken before the step that used it.
@@ -96,8 +98,8 @@ class LogisticRegression(Estimator):
         """Trains on `X`, shape (n_rows, n_features), and labels `y`, shape (n_rows,). Returns the estimator.
 
         Args:
-            coef_init: initial weights, n_features of them; default zeros.
-            intercept_init: initial intercept; default zero.
+            coef_init: initial weights, of the shape of `coef_`; n_features of them for two classes; default zeros.
+            intercept_init: initial intercepts, or one for all; default zero.
             sample_weight: shape (n_rows,): relative weights of the rows.
             progress: called during training with the number of epochs completed.
 
@@ -109,18 +111,18 @@ class LogisticRegression(Estimator):
         name = type(self).__name__
         names = inputs.feature_names(X)
         table = inputs.checked_table(X, name, as_float32=True)
-        classes, second = inputs.checked_labels(y, len(table), name)
-        targets = inputs.checked_weights(sample_weight, second)
-        settings = settings_from(self, targets, progress)
-        coef, intercept = self._start(table.shape[1], coef_init, intercept_init)
-        with self._training() as train:
-            outcome = train(table, targets, settings, coef, intercept)
+        classes, codes = inputs.checked_labels(y, len(table), name)
+        weights = inputs.checked_weights(sample_weight, codes)
+        settings = settings_from(self, weights, progress)
+        coef, intercept = self._start(len(classes), table.shape[1], coef_init, intercept_init)
+        with self._training(len(classes)) as train:
+            outcome = train(table, inputs.targets_of(codes, weights), settings, coef, intercept)
         self._keep(outcome, classes, names)
         return self
 
     @contextmanager
-    def _training(self) -> Iterator[Callable[..., Outcome]]:
-        """Opens the devices. Yields `train` or `train_sharded`, bound to them."""
+    def _training(self, n_classes: int) -> Iterator[Callable[..., Outcome]]:
+        """Opens the devices. Yields `train` or `train_sharded`, bound to them; the latter trains several classes."""
         # Imported here: a loaded model predicts without Vulkan.
         from vkcompute.pipelines.logistic.sharded import train_sharded
         from vkcompute.pipelines.logistic.training import train
@@ -133,45 +135,60 @@ class LogisticRegression(Estimator):
                 device = opened.enter_context(DeviceGroup(device))
             elif not isinstance(device, (Runtime, DeviceGroup)):
                 device = opened.enter_context(Runtime(device))
+            if n_classes > 2 and isinstance(device, Runtime):
+                device = opened.enter_context(DeviceGroup([device]))
             yield partial(train_sharded if isinstance(device, DeviceGroup) else train, device)
 
-    def _start(self, n_features: int, coef_init: Any, intercept_init: Any) -> tuple[npt.NDArray[np.float32], float]:
+    def _start(
+        self, n_classes: int, n_features: int, coef_init: Any, intercept_init: Any
+    ) -> tuple[npt.NDArray[np.float32], Any]:
+        """Returns the weights and the intercept of the first step; of more than two classes, one row per class."""
         warm = self.warm_start and self.__sklearn_is_fitted__()
+        n_rows = n_classes if n_classes > 2 else 1
+        shape = (n_rows, n_features)
         if coef_init is None:
-            coef_init = self.coef_ if warm else np.zeros(n_features)
+            coef_init = self.coef_ if warm else np.zeros(shape)
         if intercept_init is None:
             intercept_init = self.intercept_ if warm else 0.0
         coef, intercept = np.asarray(coef_init, np.float32), np.asarray(intercept_init, np.float32)
-        if coef.shape not in ((n_features,), (1, n_features)):
-            raise ValueError(f"coef_init holds {n_features} weights, one per feature; got shape {coef.shape}")
-        if intercept.size != 1:
-            raise ValueError(f"intercept_init is one number; got shape {intercept.shape}")
+        if coef.shape != shape and (n_rows > 1 or coef.shape != (n_features,)):
+            what = f"{n_features} weights, one per feature" if n_rows == 1 else f"weights of shape {shape}"
+            raise ValueError(f"coef_init holds {what}; got shape {coef.shape}")
+        if intercept.size != 1 and intercept.shape != (n_rows,):
+            what = "one number" if n_rows == 1 else f"one number, or {n_rows}"
+            raise ValueError(f"intercept_init is {what}; got shape {intercept.shape}")
         if not (np.isfinite(coef).all() and np.isfinite(intercept).all()):
             raise ValueError("coef_init and intercept_init are finite as float32")
-        return coef.reshape(-1), float(intercept.item())
+        if n_rows == 1:
+            return coef.reshape(-1), float(intercept.item())
+        return coef, np.broadcast_to(intercept.reshape(-1), n_rows)
 
     def _keep(self, outcome: Outcome, classes: HostArray, names: HostArray | None) -> None:
         n_epochs = len(outcome.losses)
-        if not (np.isfinite(outcome.losses).all() and np.isfinite([*outcome.weights, outcome.intercept]).all()):
+        if not (
+            np.isfinite(outcome.losses).all()
+            and np.isfinite(outcome.weights).all()
+            and np.isfinite(outcome.intercept).all()
+        ):
             raise ValueError(
                 f"Floating-point under-/overflow occurred at epoch #{n_epochs}. Scaling input data with StandardScaler "
                 f"or MinMaxScaler might help, or a learning_rate below {self.learning_rate!r}."
             )
-        self.coef_ = outcome.weights.reshape(1, -1)
-        self.intercept_ = np.array([outcome.intercept], np.float64)
+        self.coef_ = np.atleast_2d(outcome.weights)
+        self.intercept_ = np.array(outcome.intercept, np.float64).reshape(-1)
         self.classes_ = classes
         self.n_iter_ = n_epochs
         self.loss_curve_ = outcome.losses.astype(np.float64)
-        self.n_features_in_ = len(outcome.weights)
+        self.n_features_in_ = outcome.weights.shape[-1]
         if names is not None:
             self.feature_names_in_ = names
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
         if self.loss_curve_[-1] > max(1.0, self.loss_curve_[0]):  # a warm start may begin above 1
             warnings.warn(
-                f"The training diverged: its loss is {self.loss_curve_[-1]:.4g}; with zero weights it is 0.693. "
-                "Scaling input data with StandardScaler or MinMaxScaler might help, or a learning_rate below "
-                f"{self.learning_rate!r}.",
+                f"The training diverged: its loss is {self.loss_curve_[-1]:.4g}; with zero weights it is "
+                f"{np.log(len(classes)):.3f}. Scaling input data with StandardScaler or MinMaxScaler might help, or a "
+                f"learning_rate below {self.learning_rate!r}.",
                 warning_class("ConvergenceWarning"),
                 stacklevel=3,
             )
@@ -184,7 +201,9 @@ class LogisticRegression(Estimator):
             )
 
     def decision_function(self, X: Any) -> HostArray:
-        """z for each row of `X`, shape (n_rows,), in the precision of `X`; positive for the second class.
+        """z for each row of `X`, in the precision of `X`.
+
+        Of two classes, its shape is (n_rows,), and it is positive for the second. Of more, it is (n_rows, n_classes).
 
         Raises:
             NotFittedError: `fit` has not been called.
@@ -199,22 +218,27 @@ class LogisticRegression(Estimator):
                 f"X has {table.shape[1]} features, but {name} is expecting {self.n_features_in_} features as input."
             )
         kind = np.float32 if table.dtype == np.float32 else np.float64
-        z: HostArray = table @ self.coef_[0].astype(kind) + self.intercept_.astype(kind)
+        coef = self.coef_ if len(self.classes_) > 2 else self.coef_[0]
+        z: HostArray = table @ coef.astype(kind).T + self.intercept_.astype(kind)
         return z
 
     def predict(self, X: Any) -> HostArray:
         """The likelier class of each row, shape (n_rows,)."""
         z = self.decision_function(X)
-        labels: HostArray = self.classes_[(z > 0).astype(np.intp)]
+        labels: HostArray = self.classes_[(z > 0).astype(np.intp) if z.ndim == 1 else z.argmax(axis=1)]
         return labels
 
     def predict_log_proba(self, X: Any) -> HostArray:
-        """Logarithms of the probabilities of the classes, shape (n_rows, 2)."""
+        """Logarithms of the probabilities of the classes, shape (n_rows, n_classes)."""
         z = self.decision_function(X)
+        if z.ndim == 2:
+            z -= z.max(axis=1, keepdims=True)
+            z -= np.log(np.exp(z).sum(axis=1, keepdims=True))
+            return z
         return np.stack([-np.logaddexp(0, z), -np.logaddexp(0, -z)], axis=1)
 
     def predict_proba(self, X: Any) -> HostArray:
-        """Probabilities of the classes, shape (n_rows, 2)."""
+        """Probabilities of the classes, shape (n_rows, n_classes)."""
         probabilities: HostArray = np.exp(self.predict_log_proba(X))
         return probabilities
 

@@ -80,7 +80,7 @@ class Estimator:
             target_tags=TargetTags(required=True),
             transformer_tags=None,
             regressor_tags=None,
-            classifier_tags=ClassifierTags(multi_class=False),
+            classifier_tags=ClassifierTags(),
             input_tags=InputTags(),
         )
 

@@ -42,11 +42,13 @@ def checked_table(X: Any, owner: str, *, as_float32: bool) -> HostArray:
     return array
 
 
-def checked_labels(y: Any, n_rows: int, owner: str) -> tuple[HostArray, npt.NDArray[np.bool_]]:
-    """Validates the labels. Returns the two classes, sorted, and a mask of the rows of the second.
+def checked_labels(y: Any, n_rows: int, owner: str) -> tuple[HostArray, HostArray]:
+    """Validates the labels. Returns the classes, sorted, and the number of each row's class.
+
+    Of two classes, the numbers are a mask of the second.
 
     Raises:
-        ValueError: not one label per row, or not two classes; DataError for NaN and infinity.
+        ValueError: not one label per row, or one class; DataError for NaN and infinity.
         TypeError: labels that cannot be sorted, e.g. numbers among strings.
     """
     labels = label_column(y, n_rows, owner)
@@ -58,16 +60,10 @@ def checked_labels(y: Any, n_rows: int, owner: str) -> tuple[HostArray, npt.NDAr
     classes = _classes(labels)
     if len(classes) == 1:
         raise ValueError(
-            f"{owner} needs samples of 2 classes in the data, but the data contains only one class: "
+            f"{owner} needs samples of at least 2 classes in the data, but the data contains only one class: "
             f"{classes.tolist()[0]!r}"
         )
-    if len(classes) > 2:
-        shown = ", ".join(map(repr, classes[:5].tolist())) + (", ..." if len(classes) > 5 else "")
-        raise ValueError(
-            "Only binary classification is supported. The type of the target is multiclass: "
-            f"{len(classes)} classes ({shown})"
-        )
-    return classes, labels == classes[1]
+    return classes, labels == classes[1] if len(classes) == 2 else np.searchsorted(classes, labels)
 
 
 def label_column(y: Any, n_rows: int, owner: str) -> HostArray:
@@ -88,26 +84,42 @@ def label_column(y: Any, n_rows: int, owner: str) -> HostArray:
     return labels
 
 
-def checked_weights(sample_weight: Any, second: npt.NDArray[np.bool_]) -> Floats:
-    """Validates the sample weights. Returns each row's weight as float32, negative for rows of the first class.
+def checked_weights(sample_weight: Any, codes: HostArray) -> Floats:
+    """Validates the sample weights. Returns each row's weight as float32.
 
     Scales the weights by a power of 2 such that the largest is in [1, 2). This avoids overflow, and keeps weights
     exact that float32 can represent.
 
+    Args:
+        codes: the number of each row's class.
+
     Raises:
-        ValueError: not one weight per row, a negative weight, or only zeros in a class; DataError for NaN and infinity.
+        ValueError: not one weight per row, a negative weight, or zeros but in one class; DataError for NaN and
+            infinity.
     """
-    n_rows = len(second)
-    signs: Floats = second.astype(np.float32)
-    signs += signs
-    signs -= 1
     if sample_weight is None:
-        return signs
-    weights = row_weights(sample_weight, n_rows)
-    if not weights[second].any() or not weights[~second].any():
+        return np.ones(len(codes), np.float32)
+    weights = row_weights(sample_weight, len(codes))
+    weighted = codes[weights > 0]
+    if not len(weighted) or (weighted == weighted[0]).all():
         raise ValueError("the data contains only one class, or none, once samples of weight zero are left out")
     _, exponent = np.frexp(weights.max())
-    signs *= np.ldexp(weights, 1 - exponent).astype(np.float32)
+    scaled: Floats = np.ldexp(weights, 1 - exponent).astype(np.float32)
+    return scaled
+
+
+def targets_of(codes: HostArray, weights: Floats) -> Floats:
+    """Returns what a step reads per row.
+
+    Of two classes, that is the weight, negative for the first class. Of several it is the number of the class, and the
+    weight: shape (n_rows, 2).
+    """
+    if codes.dtype != np.bool_:
+        return np.stack([codes, weights], axis=1).astype(np.float32)
+    signs: Floats = codes.astype(np.float32)
+    signs += signs
+    signs -= 1
+    signs *= weights
     return signs
 
 

@@ -88,11 +88,13 @@ def _member(archive: zipfile.ZipFile, limit_nbytes: int, name: str) -> HostArray
 def _state(member: Callable[[str], HostArray], has_names: bool, objects: Collection[str]) -> dict[str, Any]:
     """Reads the fitted attributes, and validates their shapes and dtypes."""
     n_features, n_iter = _count(member, "n_features_in_"), _count(member, "n_iter_")
+    n_classes = member("classes_").size
+    n_rows = n_classes if n_classes > 2 else 1
     rules = {
-        "coef_": ((1, n_features), "f"),
-        "intercept_": ((1,), "f"),
+        "coef_": ((n_rows, n_features), "f"),
+        "intercept_": ((n_rows,), "f"),
         "loss_curve_": ((n_iter,), "f"),
-        "classes_": ((2,), "biufUS"),
+        "classes_": ((n_classes,), "biufUS"),
     } | ({_NAMES: ((n_features,), "U")} if has_names else {})
     state: dict[str, Any] = {"n_features_in_": n_features, "n_iter_": n_iter}
     for name, (shape, kinds) in rules.items():
@@ -104,9 +106,10 @@ def _state(member: Callable[[str], HostArray], has_names: bool, objects: Collect
         if kinds == "f" and (array.dtype != np.float64 or not np.isfinite(array).all()):
             raise ValueError(f"{name} is not finite float64")
         state[name] = array.astype(object) if name in objects else array
-    first, second = state["classes_"].tolist()
-    if not (first < second or first > second):
-        raise ValueError(f"classes_ holds {first!r} and {second!r}; expected two classes")
+    classes = state["classes_"].tolist()
+    if n_classes < 2 or len({*classes}) < n_classes or any(each != each for each in classes):
+        shown = " and ".join(map(repr, classes[:5])) + (", ..." if n_classes > 5 else "")
+        raise ValueError(f"classes_ holds {shown or 'nothing'}; expected two classes or more, each once")
     return state
 
 

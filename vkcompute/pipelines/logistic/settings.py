@@ -49,25 +49,25 @@ class Outcome:
     """The result of a training run.
 
     Attributes:
-        weights: shape (n_features,).
-        intercept: of the decision function.
+        weights: shape (n_features,), or (n_classes, n_features) for several classes.
+        intercept: of the decision function; shape (n_classes,) for several classes.
         losses: shape (n_epochs,): the mean cross-entropy plus the penalty, each row's before the step that used it.
         converged: True if training stopped by `tol`.
     """
 
     weights: npt.NDArray[np.float64]
-    intercept: float
+    intercept: float | npt.NDArray[np.float64]
     losses: Floats
     converged: bool
 
 
-def settings_from(params: Any, targets: Floats, progress: Callable[[int], None] | None) -> Settings:
-    """Validates the parameters of an estimator for rows with these signed weights.
+def settings_from(params: Any, weights: Floats, progress: Callable[[int], None] | None) -> Settings:
+    """Validates the parameters of an estimator for rows with these weights, whose signs do not count.
 
     Raises:
         ValueError, TypeError: a parameter is invalid; the message gives its name, the rule and the value.
     """
-    n_rows = len(targets)
+    n_rows = len(weights)
     batch_size = n_rows if params.batch_size is None else _count("batch_size", params.batch_size)
     return Settings(
         learning_rate=_number("learning_rate", params.learning_rate, above_zero=True),
@@ -77,7 +77,7 @@ def settings_from(params: Any, targets: Floats, progress: Callable[[int], None] 
         n_rows=n_rows,
         tol=None if params.tol is None else _number("tol", params.tol),
         patience=_count("n_iter_no_change", params.n_iter_no_change),
-        mean_weight=float(np.abs(targets).mean(dtype=np.float64)),
+        mean_weight=float(np.abs(weights).mean(dtype=np.float64)),
         fit_intercept=_flag("fit_intercept", params.fit_intercept),
         permutation=_permutations(params.random_state, n_rows),
         progress=progress,

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from vkcompute.pipelines.logistic.model import Model
+from vkcompute.pipelines.logistic.multinomial import MultinomialShard
 from vkcompute.pipelines.logistic.narrow import MAX_FEATURES, NarrowStep
 from vkcompute.pipelines.logistic.settings import Floats, Outcome, Settings
 from vkcompute.pipelines.logistic.table import TILE_ROWS, upload
@@ -27,19 +29,24 @@ def train_sharded(
     targets: Floats,
     settings: Settings,
     weights: Floats,
-    intercept: float,
+    intercept: Any,
 ) -> Outcome:
     """`training.train` on the devices of a group, with the same arguments and errors.
 
     Measures the first epochs, unless a runtime is being profiled, and reshards the rows if their balance is poor.
+
+    Args:
+        targets: for several classes shape (n_rows, 2): the number of each row's class, and its weight.
+        weights: for several classes shape (n_classes, n_features).
+        intercept: for several classes shape (n_classes,).
     """
-    n_rows, measures = len(X), True
+    n_rows, measures = len(X), len(group.runtimes) > 1
     descent = _Descent(settings, weights, intercept)
     while True:
         split = group.split(n_rows)
         with ExitStack() as owner:
             shards = [
-                _Shard(runtime, X, targets, rows, settings, owner)
+                _shard(runtime, X, targets, rows, settings, owner, weights)
                 for runtime, rows in zip(group.runtimes, split, strict=True)
                 if rows
             ]
@@ -54,6 +61,20 @@ def train_sharded(
                     continue
             descent.run(shards, settings.max_iter)
             return Outcome(descent.weights, descent.intercept, np.array(descent.losses, np.float32), descent.converged)
+
+
+def _shard(
+    runtime: Runtime,
+    X: npt.NDArray[np.generic],
+    targets: Floats,
+    rows: range,
+    settings: Settings,
+    owner: ExitStack,
+    weights: Floats,
+) -> _Shard | MultinomialShard:
+    if weights.ndim == 2:
+        return MultinomialShard(runtime, X, targets, rows, len(weights), owner)
+    return _Shard(runtime, X, targets, rows, settings, owner)
 
 
 class _Shard:
@@ -75,7 +96,7 @@ class _Shard:
         self._step = step(runtime, chunks, self._model, settings, owner)
         self._order = owner.enter_context(runtime.empty(min(settings.batch_size, len(rows)), np.uint32))
 
-    def start(self, weights: Floats, intercept: float, batch: _Batch | None) -> bool:
+    def start(self, weights: Floats, intercept: Any, batch: _Batch | None) -> bool:
         """Launches the sums over the shard's rows, or over those in the batch. Returns False if the batch has none."""
         order, push = None, {}
         if batch is not None:
@@ -100,19 +121,20 @@ class _Descent:
     """Gradient descent on the host, in float64. Stops by the rules of shaders/include/logistic_step.glsl.
 
     Attributes:
-        weights: shape (n_features,).
+        weights: shape (n_features,), or (n_classes, n_features).
+        intercept: a number, or shape (n_classes,).
         losses: one per epoch.
         converged: True if training stopped by `tol`.
     """
 
-    def __init__(self, settings: Settings, weights: Floats, intercept: float) -> None:
+    def __init__(self, settings: Settings, weights: Floats, intercept: Any) -> None:
         self._settings = settings
-        self.weights, self.intercept = weights.astype(np.float64), intercept
+        self.weights, self.intercept = weights.astype(np.float64), np.asarray(intercept, np.float64)
         self.losses: list[np.float32] = []
         self._best, self._n_stale = np.float32(np.inf), 0
         self.converged = False
 
-    def run(self, shards: list[_Shard], n_epochs: int) -> None:
+    def run(self, shards: Sequence[_Shard | MultinomialShard], n_epochs: int) -> None:
         """Makes `n_epochs` epochs, or the remaining ones if these are fewer."""
         settings = self._settings
         for _ in range(min(n_epochs, settings.max_iter - len(self.losses))):
@@ -133,15 +155,17 @@ class _Descent:
             order = self._settings.permutation()
             yield from (order[first : first + size] for first in range(0, n_rows, size))
 
-    def _step(self, shards: list[_Shard], batch: _Batch | None) -> float:
+    def _step(self, shards: Sequence[_Shard | MultinomialShard], batch: _Batch | None) -> float:
         """Makes a step. Returns the sum of the loss over its rows."""
         settings, weights = self._settings, self.weights.astype(np.float32)
         started = [shard for shard in shards if shard.start(weights, self.intercept, batch)]
         sums = np.sum([shard.sums() for shard in started], 0)
         n = settings.mean_weight * (settings.n_rows if batch is None else len(batch))
-        loss = float(sums[0] + n * settings.alpha / 2 * (self.weights @ self.weights))
-        self.intercept -= settings.learning_rate * float(sums[1]) / n * settings.fit_intercept
-        self.weights -= settings.learning_rate * (sums[2:] / n + settings.alpha * self.weights)
+        loss = float(sums[0] + n * settings.alpha / 2 * np.vdot(self.weights, self.weights))
+        of_intercept, of_weights = np.split(sums[1:], [self.intercept.size])
+        rate = settings.learning_rate
+        self.intercept = self.intercept - rate * of_intercept.reshape(self.intercept.shape) / n * settings.fit_intercept
+        self.weights -= rate * (of_weights.reshape(self.weights.shape) / n + settings.alpha * self.weights)
         return loss
 
     def _end_epoch(self, loss: np.float32) -> None:
