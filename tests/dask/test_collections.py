@@ -251,7 +251,6 @@ def test_kernels_and_functions_of_elements_run_on_blocks() -> None:
 @pytest.mark.parametrize(
     ("work", "message"),
     [
-        (lambda x: x + on_host(X), "operands are device arrays and numbers"),
         (lambda x: x.map_blocks(np.poly, dtype=np.float32), "np.poly has no form for device arrays"),
         (lambda x: da.random.default_rng(1).permutation(9), "vkcompute"),
     ],
