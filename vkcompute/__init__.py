@@ -49,7 +49,8 @@ Pipelines
 Errors
     VkComputeError               the base class of the others
     NoDevice, NoVulkanLoader, NoCompiler, MissingFeature, OutOfDeviceMemory, DeviceLost, VulkanError, ValidationError,
-    CompileError, SpirvError, KernelError, ClosedError, DataError; the warnings HostCopyWarning and CPUFallbackWarning
+    CompileError, SpirvError, KernelError, ClosedError, DataError; the warnings HostCopyWarning, CPUFallbackWarning,
+    SpillWarning
 
 `help(vkcompute.Runtime)` and the like describe each of them. Names are imported on first use: `import vkcompute` loads
 no driver and starts no thread.
@@ -76,6 +77,7 @@ from vkcompute.errors import NoCompiler as NoCompiler
 from vkcompute.errors import NoDevice as NoDevice
 from vkcompute.errors import NoVulkanLoader as NoVulkanLoader
 from vkcompute.errors import OutOfDeviceMemory as OutOfDeviceMemory
+from vkcompute.errors import SpillWarning as SpillWarning
 from vkcompute.errors import SpirvError as SpirvError
 from vkcompute.errors import ValidationError as ValidationError
 from vkcompute.errors import VkComputeError as VkComputeError

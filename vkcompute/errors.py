@@ -87,9 +87,17 @@ class OutOfDeviceMemory(VulkanError, MemoryError):
         total: bytes of the heap.
     """
 
-    def __init__(self, asked: int, free: int, total: int, target: str = "", call: str = "vkAllocateMemory") -> None:
+    def __init__(
+        self,
+        asked: int,
+        free: int,
+        total: int,
+        target: str = "",
+        call: str = "vkAllocateMemory",
+        remedy: str = "free arrays or stream the data in chunks",
+    ) -> None:
         self.asked, self.free, self.total = asked, free, total
-        detail = f"asked for {asked} bytes, {free} of {total} are free; free arrays or stream the data in chunks"
+        detail = f"asked for {asked} bytes, {free} of {total} are free; {remedy}"
         super().__init__("VK_ERROR_OUT_OF_DEVICE_MEMORY", call, target, detail)
 
 
@@ -120,6 +128,10 @@ def again(error: Exception) -> Exception:
 
 class HostCopyWarning(UserWarning):
     """A kernel was launched on NumPy arrays, which each launch copies; the message says how to avoid that."""
+
+
+class SpillWarning(UserWarning):
+    """Device memory is full, and the least recently used arrays move to host memory until they are used again."""
 
 
 class CPUFallbackWarning(UserWarning):

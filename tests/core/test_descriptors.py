@@ -21,7 +21,7 @@ def test_an_interrupted_deletion_destroys_no_newer_view(monkeypatch: pytest.Monk
     with watched() as faults, vc.Runtime() as runtime:
         device, buffer = runtime.device, runtime.device.buffer(64)
         layout = PipelineLayout(device, [(0, binding, "uniform_texel_buffer", "float32") for binding in range(2)], 0)
-        ranges = [(buffer.block, buffer.offset, 64)] * 2
+        ranges = [(buffer, 0, 64)] * 2
         for after in itertools.count():
             DescriptorSets(layout, ranges)
             with interrupted(after) as come:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import warnings
 from itertools import pairwise
 
 import numpy as np
@@ -78,10 +79,13 @@ def test_the_limit_holds_and_everything_up_to_it_can_be_used() -> None:
         if not gpu.device.memory.unified:
             pytest.skip("staging takes part of the limit")
         kept: list[vc.Array] = []
-        with pytest.raises(vc.OutOfDeviceMemory):
-            kept.extend(gpu.empty(MIB // 4) for _ in range(100))
-        assert len(kept) >= 30, "of 32"
-        assert gpu.device.memory.allocated_bytes <= LIMIT
+        while gpu.memory().spilled == 0 and len(kept) < 100:
+            assert gpu.device.memory.allocated_bytes <= LIMIT
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", vc.SpillWarning)
+                kept.append(gpu.zeros(MIB // 4))
+        assert 30 < len(kept) <= 33, "32 fit"
+        del kept[30:]
         for i, array in enumerate(kept):
             array.fill(i)
         assert [array[-1].item() for array in kept] == list(range(len(kept)))

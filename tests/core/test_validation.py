@@ -30,7 +30,7 @@ def misbind(runtime: vc.Runtime) -> None:
     layout = PipelineLayout(runtime.device, [(0, 0, "storage_buffer", "")], 0)
     array = runtime.empty(100)
     with runtime.device.lock:
-        DescriptorSets(layout, [(array.buffer.block, array.buffer.offset + 1, 4)])
+        DescriptorSets(layout, [(array.buffer, 1, 4)])
 
 
 @pytest.mark.usefixtures("clean_handles")
@@ -99,7 +99,7 @@ gpu = vc.Runtime()
 def wrong():
     layout = PipelineLayout(gpu.device, [(0, 0, "storage_buffer", "")], 0)
     try:
-        DescriptorSets(layout, [(gpu.empty(1).buffer.block, 1, 4)])
+        DescriptorSets(layout, [(gpu.empty(1).buffer, 1, 4)])
     except vc.ValidationError as error:
         print(error.where)
 wrong()

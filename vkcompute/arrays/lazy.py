@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from vkcompute.errors import OutOfDeviceMemory
 from vkcompute.jit.elementwise.element_launcher import ElementLauncher
 from vkcompute.jit.elementwise.expression import Expression, Step
 from vkcompute.runtime.bounded_cache import BoundedCache
@@ -132,9 +133,28 @@ def _reduced(expression: Lazy) -> Lazy:
 
 def compute_into(array: Array, out: Array) -> None:
     """Computes the elements of a lazy array into `out`, of the same shape and dtype."""
-    steps, args = flattened(array)
+    steps, args = flattened_to_fit(array, out)
     parts: Any = (out.real, out.imag) if out.dtype.kind == "c" else out
     launcher(steps, len(args))(tuple(args), {}, parts)
+
+
+def flattened_to_fit(root: Array, out: Array) -> tuple[tuple[Step, ...], list[Any]]:
+    """Returns what `flattened` does; computes operands first if device memory does not hold all parameters together."""
+    steps, parameters = flattened(root)
+    scheduler = root.runtime.scheduler
+    if not scheduler.moves:
+        return steps, parameters
+    operands = root._expression.operands  # type: ignore[union-attr]
+    lazy = [each for each in operands if type(each) is Array and type(each._expression) is Lazy]
+    try:
+        with scheduler.device.lock:
+            scheduler.restore([each.buffer for each in (*parameters, out) if type(each) is Array])
+    except OutOfDeviceMemory:
+        del parameters
+        for each in lazy:
+            each.compute()
+        return flattened(root)
+    return steps, parameters
 
 
 def launcher(steps: tuple[Step, ...], n: int) -> ElementLauncher:

@@ -82,7 +82,9 @@ class LazyReduction:
     def compute(self, array: Array) -> Array:
         """Computes the elements of `array`."""
         out = temporary(array.runtime, array.shape, array.dtype)
-        steps, args = lazy.flattened(self.array) if type(self.array._expression) is lazy.Lazy else ((), [self.array])
+        steps, args = (
+            lazy.flattened_to_fit(self.array, out) if type(self.array._expression) is lazy.Lazy else ((), [self.array])
+        )
         kept = out.ndim == self.array.ndim and bool(self.axes)
         launcher = _launcher(self.row, self.dtype, steps, len(args))
         launcher(tuple(args), {}, self.axes, out, kept, self.dtype)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, cast
 
 from vkcompute.core.lifetime import live
-from vkcompute.core.memory import Allocation, MemoryPool
+from vkcompute.core.memory import PLACE_BITS, Allocation, Block, MemoryPool
 
 _PRUNE_AFTER = 64
 PADDING = 64  # so that kernels may load and store whole vectors, of up to 64 bytes, at the end
@@ -17,7 +18,10 @@ class Buffer:
 
     Attributes:
         device: the device that it is on.
-        block, offset: its position; the offset in bytes.
+        block, offset: its position; the offset in bytes. They are valid while `host` is None, with the device's lock.
+        place: a number for both, which no other buffer has as long as there are views of this one.
+        host: the content as an array of bytes, while the buffer has no device memory, else None; it is empty if nothing
+            was ever written.
         used_bytes: its size as requested. The rest, up to `nbytes`, is padding that no other buffer uses.
         nbytes: its size, a multiple of `PADDING`.
         address: the host address of byte 0, or 0 if it is not host-visible.
@@ -26,30 +30,34 @@ class Buffer:
     """
 
     __slots__ = (
-        "__weakref__", "_allocations", "_open", "_pool", "address", "block", "device", "history", "nbytes", "offset",
-        "readers", "used_bytes",
+        "__weakref__", "_allocations", "_open", "_pool", "address", "block", "device", "history", "host", "nbytes",
+        "offset", "place", "readers", "used_bytes",
     )  # fmt: skip
 
-    def __init__(self, pool: MemoryPool, nbytes: int, use: str = "device") -> None:
+    def __init__(self, pool: MemoryPool, nbytes: int, use: str = "device", *, moves: bool = True) -> None:
         self._open = False
         self._pool, self.device = pool, pool.device
         self.used_bytes = nbytes
         self.nbytes = -(-max(nbytes, 1) // PADDING) * PADDING
         self._allocations: list[Allocation] = []
+        self.host: Any = None
         try:
             with self.device.lock:
                 self.device.require_open()
-                pool.allocate(self.nbytes, use, self._allocations)
+                pool.allocate(self.nbytes, use, self._allocations, moves=moves)
                 self.block, self.offset = self._allocations[0]
+                self.place = (self.block.key << PLACE_BITS) + self.offset
                 key = id(self)
                 self._open = True  # indivisible from the next line
                 live[key] = "Buffer"
+                if use == "device":
+                    pool.buffers[key] = weakref.ref(self)
         except BaseException:
             if not self._open:  # else the finalizer frees the range
                 self.device.deletion_queue.append((pool.free, self._allocations))
             raise
         # Emulated staging leaves device memory to the device, even if it is host-visible.
-        visible = self.block.address and (use != "device" or pool.unified)
+        visible = self.block.address and (use not in ("device", "fixed") or pool.unified)
         self.address = self.block.address + self.offset if visible else 0
         self.history: Any = None
         self.readers: dict[int, Any] | None = None
@@ -79,6 +87,26 @@ class Buffer:
             self._open = False  # indivisible from the next line
             del live[key]
             self.device.deletion_queue.append((self._pool.free, self._allocations))
+            self._pool.buffers.pop(key, None)
+
+    def move_out(self, host: Any) -> None:
+        """Frees the memory, whose content is in `host`; no work on it is pending. Requires the device's lock."""
+        allocations, pool, none = self._allocations, self._pool, cast(Block, None)
+        deletion = pool.free, allocations
+        self.block.renew_key()
+        place = Block.place_of_none()
+        self.host, self.block, self.offset, self.address, self._allocations = host, none, 0, 0, []  # indivisible
+        self.place = place  # indivisible from the next line
+        self.device.deletion_queue.append(deletion)
+
+    def move_in(self, other: Buffer) -> None:
+        """Takes the memory and the accesses of a buffer of the same size. Requires the device's lock."""
+        other.block.renew_key()
+        history = other.history or self.history
+        place = (other.block.key << PLACE_BITS) + other.offset
+        self.block, self.offset, self.address = other.block, other.offset, other.address  # indivisible from here
+        self._allocations, other._allocations = other._allocations, []
+        self.place, self.history, self.host = place, history, None
 
     def __del__(self) -> None:
         if hasattr(self, "_open"):  # else it was interrupted before the first statement

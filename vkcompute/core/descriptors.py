@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from vkcompute.core import vk
 from vkcompute.core.buffer_view import BufferView
 from vkcompute.core.device_child import DeviceChild
 from vkcompute.core.lifetime import live
 from vkcompute.core.logical_device import LogicalDevice
-from vkcompute.core.memory import Block
 
 DESCRIPTOR_TYPES = {"storage_buffer": 7, "uniform_buffer": 6, "uniform_texel_buffer": 4, "storage_image": 3}
 _LAYOUT_GENERAL = 1
@@ -109,12 +108,27 @@ class PipelineLayout(DeviceChild):
         vk.check(call(self.device.handle, request, sets), "vkAllocateDescriptorSets", self.device)
 
 
+class Placed(Protocol):
+    """A buffer, or an image in its place: see `Buffer`."""
+
+    block: Any
+    offset: int
+    place: int
+
+
 class DescriptorSets:
-    """The sets of one launch, with a range (block, offset, nbytes) per binding; reused after their last use."""
+    """The sets of one launch, with a range (buffer, offset in it, nbytes) per binding; reused after their last use.
 
-    __slots__ = ("__weakref__", "_layout", "_views", "handles")
+    Attributes:
+        ranges: (place of the buffer, offset, nbytes) of each binding.
+        successor: the sets for the same buffers in other places, or None.
+    """
 
-    def __init__(self, layout: PipelineLayout, ranges: Sequence[tuple[Block, int, int]]) -> None:
+    __slots__ = ("__weakref__", "_layout", "_views", "handles", "ranges", "successor")
+
+    def __init__(self, layout: PipelineLayout, ranges: Sequence[tuple[Placed, int, int]]) -> None:
+        self.ranges = [(buffer.place, offset, nbytes) for buffer, offset, nbytes in ranges]
+        self.successor: DescriptorSets | None = None
         self._views: list[BufferView] = []  # destroyed with these sets
         self.handles = layout.acquire() if layout.n_sets else vk.NULL
         self._layout = layout  # now the finalizer has sets to give back
@@ -123,7 +137,8 @@ class DescriptorSets:
         infos = vk.ffi.new("VkDescriptorBufferInfo[]", len(ranges))
         images = vk.ffi.new("VkDescriptorImageInfo[]", len(ranges))
         views = vk.ffi.new("VkBufferView[]", len(ranges))
-        for i, (layout_binding, (block, offset, nbytes)) in enumerate(zip(layout.bindings, ranges, strict=True)):
+        for i, (layout_binding, (buffer, start, nbytes)) in enumerate(zip(layout.bindings, ranges, strict=True)):
+            block, offset = buffer.block, buffer.offset + start
             set_number, binding, kind, texel = layout_binding
             write = writes[i]
             write.sType, write.dstSet, write.dstBinding = _WRITE_TYPE, self.handles[set_number], binding

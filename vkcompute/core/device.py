@@ -73,13 +73,16 @@ class Device(LogicalDevice):
     def pipeline_cache_handle(self) -> Any:
         return self.pipeline_cache.handle
 
-    def buffer(self, nbytes: int, use: str = "device") -> Buffer:
+    def buffer(self, nbytes: int, use: str = "device", *, moves: bool = True) -> Buffer:
         """Allocates a buffer of at least `nbytes`; `use` is "device", or host-visible "upload" or "download".
+
+        A buffer for the use "fixed" is in device memory, too, and never moves to the host. `moves` is False to move no
+        others either.
 
         Raises:
             OutOfDeviceMemory: it does not fit.
         """
-        return Buffer(self.memory, nbytes, use)
+        return Buffer(self.memory, nbytes, use, moves=moves)
 
     def lend(self, holder: object) -> None:
         """Keeps the device's memory until `holder` is gone, even if the device is closed before."""

@@ -7,6 +7,7 @@ import gc
 import itertools
 import mmap
 import sys
+import weakref
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
@@ -35,6 +36,9 @@ _PREFERENCES = {
 _LAZY, _PROTECTED, _AMD_COHERENT = 0x10, 0x20, 0x40
 _NEVER = _LAZY | _PROTECTED | _AMD_COHERENT
 
+PLACE_BITS = 48
+"""A place is a number that identifies a buffer by its block's key, above these bits, and its offset."""
+
 # STORAGE_BUFFER, TRANSFER_SRC and _DST, UNIFORM_BUFFER, UNIFORM_ and STORAGE_TEXEL_BUFFER, INDIRECT
 BUFFER_USAGE = 0x20 | 0x1 | 0x2 | 0x10 | 0x4 | 0x8 | 0x100
 
@@ -44,7 +48,8 @@ class Block(Handle):
 
     Attributes:
         address: the host address of byte 0, or 0 if the memory is not host-visible.
-        key: a number unique in this process, also among freed blocks.
+        key: a number unique in this process, also among freed blocks. It changes when a buffer moves out of the block
+            or into it. So key and offset name one buffer as long as there are views of it.
     """
 
     _keys = itertools.count(1)
@@ -54,7 +59,7 @@ class Block(Handle):
         self.device, self.kind, self.nbytes = device, kind, nbytes
         self.ranges = Suballocator(nbytes)
         self.address = 0
-        self.key = next(Block._keys)
+        self.renew_key()
         info = vk.struct(
             "VkBufferCreateInfo",
             size=nbytes,
@@ -71,6 +76,15 @@ class Block(Handle):
         except BaseException:
             self.close()
             raise
+
+    def renew_key(self) -> None:
+        """Gives the block another key."""
+        self.key = next(Block._keys)
+
+    @classmethod
+    def place_of_none(cls) -> int:
+        """Returns the place of a buffer without memory, which no other buffer has."""
+        return next(cls._keys) << PLACE_BITS
 
     def _bind(self) -> None:
         fn, device = self.device.fn, self.device
@@ -107,6 +121,11 @@ class MemoryPool:
     Attributes:
         unified: True if buffers live in memory that is the device's and the host's, coherent and cached.
         release_callbacks: called when memory runs out, to close buffers that are only kept for later use.
+        make_room: called with a number of bytes when memory runs out in spite of that, to move buffers to the host;
+            returns False if it has moved none.
+        buffers: weak references to the buffers in device memory, by id.
+        exceeds_limit: True while the staging memory of such a move may exceed `limit_bytes`.
+        peak_bytes: the most bytes that were in use by buffers at a time.
     """
 
     def __init__(
@@ -114,11 +133,16 @@ class MemoryPool:
     ) -> None:
         self.device, self.limit_bytes, self._families = device, limit_bytes, families
         self.release_callbacks: list[Callable[[], None]] = []
+        self.make_room: Callable[[int], bool] = lambda nbytes: False
+        self.buffers: dict[int, weakref.ref[Any]] = {}
+        self.exceeds_limit = False
+        self._used_bytes = self.peak_bytes = 0  # Ctrl-C may falsify the former until `used_bytes` counts anew
         heaps, types = device.physical.memory_heaps, device.physical.memory_types
         fit = _fit_for_buffers(device, types)
         self.unified = not staging and is_unified(fit)
         self.kinds = {use: _best(fit, *_PREFERENCES[use]) for use in ("upload", "download")}
         self.kinds["device"] = _best(fit, *_PREFERENCES["unified" if self.unified else "device"])
+        self.kinds["fixed"] = self.kinds["device"]
         local = heaps[self.kinds["device"].heap].nbytes
         local = local if limit_bytes is None else min(local, limit_bytes)
         self.block_bytes = min(block_bytes, max(MIB, local // 8))
@@ -135,10 +159,14 @@ class MemoryPool:
     @property
     def used_bytes(self) -> int:
         """Bytes in use by buffers."""
-        return sum(block.ranges.used_bytes for block in self.blocks)
+        self._used_bytes = sum(block.ranges.used_bytes for block in self.blocks)
+        return self._used_bytes
 
-    def allocate(self, nbytes: int, use: str, allocations: list[Allocation]) -> None:
+    def allocate(self, nbytes: int, use: str, allocations: list[Allocation], *, moves: bool = True) -> None:
         """Allocates a range of `nbytes` (a multiple of 16) for `use` and adds it to `allocations`, in one atomic step.
+
+        Args:
+            moves: True to move other buffers to the host if there is no room.
 
         Raises:
             OutOfDeviceMemory: it does not fit, even after everything closed has been freed.
@@ -156,13 +184,43 @@ class MemoryPool:
                     self._from_new_block(nbytes, kind, allocations)
                 except OutOfDeviceMemory:
                     self._reclaim()
-                    if not self._from_blocks(nbytes, kind, allocations):
-                        self._from_new_block(nbytes, kind, allocations)
+                    self._allocate_in_room(nbytes, kind, allocations, moves)
+        self._used_bytes += nbytes
+        if self._used_bytes > self.peak_bytes:
+            self.peak_bytes = self._used_bytes
+
+    def _allocate_in_room(self, nbytes: int, kind: MemoryType, allocations: list[Allocation], moves: bool) -> None:
+        """Allocates as `allocate`; moves other buffers to the host for as long as there is no room."""
+        while not self._from_blocks(nbytes, kind, allocations):
+            if (error := self._error_of(nbytes, kind, allocations)) is None:
+                return
+            moves = moves and (kind.heap == self.kinds["device"].heap or self.limit_bytes is not None)
+            try:
+                if nbytes > error.total or not moves or not self.make_room(nbytes):
+                    raise error
+            except MemoryError as full:
+                if full is error:
+                    raise
+                remedy = "the host has no memory either for arrays to move to; free arrays"
+                raise OutOfDeviceMemory(nbytes, error.free, error.total, str(self.device), remedy=remedy) from full
+            self._release()
+
+    def _error_of(self, nbytes: int, kind: MemoryType, allocations: list[Allocation]) -> OutOfDeviceMemory | None:
+        """Allocates in a new block; returns the error if there is no memory for it."""
+        try:
+            self._from_new_block(nbytes, kind, allocations)
+        except OutOfDeviceMemory as error:
+            return error
+        return None
 
     def _reclaim(self) -> None:
         """Frees reference cycles, buffers of pending work, buffers kept for later use, and empty blocks."""
         gc.collect()
         self.device.collect(wait=True)
+        self._release()
+
+    def _release(self) -> None:
+        """Frees closed buffers, buffers kept for later use, and empty blocks."""
         for release in self.release_callbacks:
             release()
         self.device.collect()
@@ -172,6 +230,7 @@ class MemoryPool:
         """Frees ranges. Empty blocks are kept for reuse up to `keep_bytes`."""
         while allocations:
             block, offset = allocations[-1]
+            self._used_bytes -= block.ranges.length(offset)
             block.ranges.free(offset, allocations)
             if block.ranges.used_bytes == 0:
                 self.drop_empty(self.keep_bytes)
@@ -194,7 +253,7 @@ class MemoryPool:
         budget = self.device.heap_budget(kind.heap)
         if budget is not None:
             free = min(free, budget)
-        if self.limit_bytes is not None:
+        if self.limit_bytes is not None and not self.exceeds_limit:
             free = min(free, self.limit_bytes - self.allocated_bytes)
         return max(0, free)
 
@@ -213,10 +272,11 @@ class MemoryPool:
     def _from_new_block(self, nbytes: int, kind: MemoryType, allocations: list[Allocation]) -> None:
         free = self.free_bytes(kind)
         shared = min(self.block_bytes, free)
-        wanted = nbytes if nbytes > shared // 2 else shared
+        wanted = nbytes if nbytes > shared // 2 or self.exceeds_limit else shared
         physical = self.device.physical
         total = physical.memory_heaps[kind.heap].nbytes
-        largest = min(physical.max_allocation_bytes, total if self.limit_bytes is None else self.limit_bytes)
+        limit = total if self.limit_bytes is None or self.exceeds_limit else self.limit_bytes
+        largest = min(physical.max_allocation_bytes, limit)
         if wanted > min(free, largest):
             raise OutOfDeviceMemory(nbytes, free, min(total, largest), str(self.device))
         try:

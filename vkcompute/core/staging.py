@@ -8,6 +8,7 @@ from collections import deque
 from vkcompute.core.buffer import Buffer
 from vkcompute.core.device import Device
 from vkcompute.core.queue import Point
+from vkcompute.errors import OutOfDeviceMemory
 
 SLOT_BYTES = 8 << 20
 N_SLOTS = 4
@@ -33,14 +34,20 @@ class StagingRing:
         with self.device.lock:
             if self._slots and (self._slots[0][1] is None or self._slots[0][1].done()):
                 return self._slots.popleft()[0]
-            if len(self._alive) < N_SLOTS or not self._slots:
-                slot = self.device.buffer(SLOT_BYTES, self.use)
+            if (len(self._alive) < N_SLOTS or not self._slots) and (slot := self._new_slot()) is not None:
                 self._alive.add(slot)
                 return slot
             slot, point = self._slots.popleft()
         if point is not None:
             point.wait()
         return slot
+
+    def _new_slot(self) -> Buffer | None:
+        """Makes a slot. Returns None if other buffers would have to move for it, and there is a slot to wait for."""
+        try:
+            return self.device.buffer(SLOT_BYTES, self.use, moves=False)
+        except OutOfDeviceMemory:
+            return None if self._slots else self.device.buffer(SLOT_BYTES, self.use)
 
     def release(self, slot: Buffer, point: Point | None) -> None:
         """Takes back a slot that is in use until `point`; None: it is unused."""

@@ -33,6 +33,7 @@ from vkcompute.runtime.launching.specialization import specialize
 from vkcompute.runtime.memory.array import Array, empty, host_array
 from vkcompute.runtime.memory.context import Context, kernel_of, open_contexts
 from vkcompute.runtime.profiling.profile import Profile
+from vkcompute.runtime.scheduling.residency import MemoryInfo
 from vkcompute.runtime.streams import stream as streaming
 
 _ALL = 1 << 30, 1 << 30  # queues
@@ -50,7 +51,8 @@ class Runtime(Context):
             best of all; `VKCOMPUTE_DEVICE` replaces None. A CPU that nobody asked for gives a `CPUFallbackWarning`.
         features: names of Vulkan features that the device must have; its other useful ones are enabled anyway.
         allow_cpu: True accepts a software device.
-        memory_limit_bytes: the most device memory to allocate.
+        memory_limit_bytes: the most device memory to allocate. While it is full, the least recently used arrays are on
+            the host, which one SpillWarning tells. Staging memory for their moves may exceed it.
         queues: the most compute queues, or (compute, transfer) queues, to use; or "all". None uses up to four and two,
             without transfer queues if device and host share their memory.
         submit_limit_s: the time that one submit may take: desktops kill work that occupies their GPU for seconds (2 on
@@ -109,6 +111,12 @@ class Runtime(Context):
             undo.pop_all()
         self._opened()
         open_contexts.add(self)
+
+    def memory(self) -> MemoryInfo:
+        """Returns the bytes of device memory that are used, free, spilled to the host, and the most that were used."""
+        self.require_open()
+        with self.device.lock:
+            return self.scheduler.residency.memory()
 
     # -- arrays ------------------------------------------------------------------------------------------------------
 

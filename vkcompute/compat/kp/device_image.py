@@ -17,7 +17,7 @@ from vkcompute.runtime.launching.arguments import Bound, bound_range
 from vkcompute.runtime.launching.kernel import Kernel
 from vkcompute.runtime.launching.program import load
 from vkcompute.runtime.launching.specialization import specialize
-from vkcompute.runtime.memory.array import Array
+from vkcompute.runtime.memory.array import Array, allocate
 from vkcompute.runtime.memory.context import kernel_of
 
 if TYPE_CHECKING:
@@ -71,7 +71,8 @@ class DeviceImage(DeviceChild):
         self._range = vk.struct("VkImageSubresourceRange", aspectMask=_COLOR, levelCount=1, layerCount=1)
         view = {"image": self._image, "viewType": _2D, "format": self._format, "subresourceRange": self._range}
         self.handle = self.create("ImageView", vk.struct("VkImageViewCreateInfo", **view))
-        self.block, self.offset = self, 0  # as a descriptor write reads them from a tensor's buffer
+        # As a descriptor write reads them from a tensor's buffer.
+        self.block, self.offset, self.place = self, 0, self._buffer.place
         self.launch_key: Any = ("image", next(_numbers))
         self.span: Any = (self._buffer, 0, self._buffer.used_bytes)
         self._initialize(data)
@@ -119,7 +120,7 @@ class DeviceImage(DeviceChild):
         device.fn.vkGetImageMemoryRequirements(device.handle, self._image, needs)
         # Padding on both sides keeps neighbours in the memory block at bufferImageGranularity.
         padding = max(needs.alignment, device.physical.limits["bufferImageGranularity"])
-        buffer = device.buffer(needs.size + 2 * padding)
+        buffer = device.buffer(needs.size + 2 * padding, "fixed")
         if not needs.memoryTypeBits & (1 << buffer.block.kind.index):
             raise MissingFeature(f"{device} has no memory type for both images and buffers; use a tensor")
         offset = -(-buffer.offset // padding) * padding
@@ -138,7 +139,10 @@ class DeviceImage(DeviceChild):
             subresourceRange=self._range,
         )
         stages = _TOP_OF_PIPE, _COMPUTE_AND_TRANSFER
-        source = None if data is None else self.runtime.array(data)
+        source = None
+        if data is not None:
+            source = allocate(self.runtime, lambda nbytes: self.device.buffer(nbytes, "fixed"), data.shape, data.dtype)
+            source.write(data)
         with self.runtime.record() as graph:
             no_memory_or_buffer_barriers = 0, 0, vk.NULL, 0, vk.NULL
             args = *stages, *no_memory_or_buffer_barriers, 1, barrier

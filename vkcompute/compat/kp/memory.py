@@ -208,7 +208,10 @@ class Tensor(Memory):
     def _make_primary(self, data: HostArray) -> Any:
         if self._host is not None and self._type is not MemoryTypes.device:
             return self._host
-        device_side = self.manager.require_open().empty(data.size, data.dtype)
+        from vkcompute.runtime.memory.array import allocate  # here, because it loads the driver
+
+        runtime = self.manager.require_open()
+        device_side = allocate(runtime, lambda nbytes: runtime.device.buffer(nbytes, "fixed"), data.size, data.dtype)
         if self._host is None:
             device_side.write(data)
         return device_side

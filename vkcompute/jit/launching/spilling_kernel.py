@@ -259,6 +259,7 @@ class _Filled:
         for source, place in places.items():
             buffer, start, stop = source
             if stop > start:
+                runtime.scheduler.restore([buffer, target])
                 region = copy_region(buffer, start, target, place, stop - start)
                 runtime.scheduler.copy(region, 1, source, (target, place, place + stop - start))
 

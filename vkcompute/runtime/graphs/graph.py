@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from vkcompute.runtime.scheduling import current
 from vkcompute.runtime.scheduling.future import Future
 from vkcompute.runtime.scheduling.placeholders import Placeholder
 from vkcompute.runtime.scheduling.scheduler import Scheduler
-from vkcompute.runtime.scheduling.task import BufferMap, Task
+from vkcompute.runtime.scheduling.task import BufferMap, Task, buffers_of
 
 _MAX_RUNS = 100_000  # each run is a pointer in the submit, and a submit must not take minutes
 
@@ -145,8 +146,15 @@ class Graph:
         """Records a task, after checks with the default inputs."""
         compute_readers(task.writes)
         self._check(task)
+        self._pin(buffers_of(task))
         self._tasks.append(task.snapshot())
         return self._recorded()
+
+    def _pin(self, buffers: Iterable[Buffer]) -> None:
+        """Keeps buffers where they are as long as there is the graph, whose tasks refer to places."""
+        with self.runtime.scheduler.device.lock:
+            kept = [buffer for buffer in buffers if not isinstance(buffer, Placeholder)]
+            self.runtime.scheduler.residency.pin(self, kept)
 
     def _check(self, task: Task) -> None:
         self._require_recording()
@@ -307,6 +315,7 @@ class Graph:
         for mine, theirs in zip(self._arrays.lists, outer._arrays.lists, strict=True):
             for array, host in mine:
                 buffer_map[array.buffer] = outer._arrays.staged(theirs, array.shape, array.dtype, host).buffer, 0
+        outer._pin([*(buffer for buffer, _ in buffer_map.values()), *chain.from_iterable(map(buffers_of, self._tasks))])
         tasks = [task.rebased(buffer_map, values) for task in self._tasks]
         for task in tasks:  # first: all of them are added, or none
             outer._check(task)

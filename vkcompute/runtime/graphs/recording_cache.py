@@ -14,6 +14,7 @@ from vkcompute.runtime.graphs.inputs import Inputs
 from vkcompute.runtime.memory.context import Context, cached
 from vkcompute.runtime.scheduling.future import Future
 from vkcompute.runtime.scheduling.recording import Recording
+from vkcompute.runtime.scheduling.residency import Pin
 from vkcompute.runtime.scheduling.task import Bindings, BufferMap, Task
 
 _MAX_KEPT = 4  # choices of inputs besides the default; each keeps its arrays alive
@@ -25,13 +26,16 @@ class GraphRecording(Recording):
 
     Attributes:
         staging: the staging memory of its runs, if the graph has host arrays.
+        pin: keeps its buffers where they are.
     """
 
-    __slots__ = ("staging",)
+    __slots__ = ("pin", "staging")
 
-    def __init__(self, pool: CommandPool, tasks: list[Task], staging: Staging | None, limit_s: float | None) -> None:
+    def __init__(
+        self, pool: CommandPool, tasks: list[Task], staging: Staging | None, limit_s: float | None, pin: Pin
+    ) -> None:
         super().__init__(pool, tasks, limit_s)
-        self.staging = staging
+        self.staging, self.pin = staging, pin
 
 
 class RecordingCache:
@@ -105,8 +109,10 @@ class RecordingCache:
         for each in self._apart:
             each.rebased(inputs[0]).check(self._runtime)
         bindings: Bindings = {}
+        scheduler, pin = self._runtime.scheduler, Pin()
+        scheduler.residency.pin(pin, [place[0] for place in (*inputs[0].values(), *buffer_map.values())])
         tasks = [task.rebased(*inputs).resolved(buffer_map, bindings) for task in self._tasks]
-        return GraphRecording(self._pool, tasks, staging, self._runtime.scheduler.submit_limit_s)
+        return GraphRecording(self._pool, tasks, staging, scheduler.submit_limit_s, pin)
 
     def _drop(self, key: Any) -> None:
         for recording in self._kept.pop(key):

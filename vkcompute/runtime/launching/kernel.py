@@ -7,7 +7,6 @@ from typing import Any, cast
 
 from vkcompute.core.buffer import Buffer
 from vkcompute.core.descriptors import DescriptorSets
-from vkcompute.core.memory import Block
 from vkcompute.errors import shorten_traceback
 from vkcompute.runtime.launching.arguments import Bound, bound_range, first_index, whole_words
 from vkcompute.runtime.launching.compiled_program import KINDS, CompiledProgram
@@ -190,7 +189,8 @@ class Kernel(Launchable):
         found = self.bound(arrays)
         with self.runtime.scheduler.device.lock:
             self.runtime.require_open()
-            sets = self.sets([(buffer.block, buffer.offset + offset, nbytes) for buffer, offset, nbytes in found])
+            self.runtime.scheduler.restore([buffer for buffer, _, _ in found])
+            sets = self.sets(found)
             grid = self._grids.default(arrays)
             plan = sets, grid, NOTHING if grid is None else self.costs.of(grid)
             key = self._plan_key, *[array.launch_key for array in arrays]
@@ -221,8 +221,8 @@ class Kernel(Launchable):
             spans[i] = whole_words(spans[i])
         return [spans[i] for i in self.writes], [spans[i] for i in self.reads]
 
-    def sets(self, ranges: Sequence[tuple[Block, int, int]]) -> DescriptorSets:
-        """Makes descriptor sets for ranges (block, offset in it, nbytes). Requires the device's lock."""
+    def sets(self, ranges: Sequence[Bound]) -> DescriptorSets:
+        """Makes descriptor sets for ranges of buffers that have memory. Requires the device's lock."""
         return DescriptorSets(self._compiled.layout, ranges)
 
     def grid(self, arrays: Sequence[Any], grid: int | Sequence[int] | None) -> Grid:
@@ -276,7 +276,7 @@ class DeferredDispatch(Task):
             for buffer, offset, nbytes in kernel.bound(arrays):
                 # Temporaries are checked as separate buffers, before they share memory.
                 base, start, _ = resolve((buffer, offset, offset), buffer_map)
-                ranges.append((base.block, base.offset + start, nbytes))
+                ranges.append((base, start, nbytes))
             writes, reads = ([resolve(each, buffer_map) for each in ranges] for ranges in kernel.ranges(arrays))
             bindings[key] = kernel.sets(ranges), writes, reads
         sets, writes, reads = bindings[key]

@@ -7,6 +7,7 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -18,8 +19,9 @@ from vkcompute.core.staging import SLOT_BYTES, StagingRing
 from vkcompute.errors import ClosedError
 from vkcompute.runtime.memory.downloads import Download
 from vkcompute.runtime.scheduling.access_history import Range
+from vkcompute.runtime.scheduling.residency import Residency
 from vkcompute.runtime.scheduling.scheduler import Scheduler
-from vkcompute.runtime.scheduling.task import copy_region
+from vkcompute.runtime.scheduling.task import Copy, copy_region
 
 Bytes = npt.NDArray[np.uint8]
 _IN_FLIGHT = 3
@@ -51,9 +53,12 @@ class Transfers:
         self._scheduler = scheduler
         self._up = StagingRing(scheduler.device, "upload")
         self._down = StagingRing(scheduler.device, "download")
-        self._active: dict[object, int] = {}  # transfer -> its thread; close() waits for them
+        self._active: dict[object, tuple[int, Buffer]] = {}  # transfer -> thread and buffer; close() waits for them
         self.downloads: dict[int, Download] = {}
         self._closed = False
+        scheduler.residency = Residency(
+            scheduler.device, scheduler.queues, self, partial(setattr, scheduler, "moves", True)
+        )
 
     def mapped(self, buffer: Buffer, offset: int, nbytes: int, *, write: bool) -> Bytes | None:
         """Returns the memory itself, once the host may read (or write) it; None if it is not host-visible."""
@@ -70,6 +75,7 @@ class Transfers:
         with self._scheduler.device.lock:
             history = self._scheduler.history(buffer)
             history.written = write or history.written
+            history.other_uses = {queue.index: queue.task for queue in self._scheduler.queues}
             find = history.last_accesses if write else history.last_writers
             points = self._scheduler.points(find(start, stop))
         for point in points:
@@ -83,7 +89,7 @@ class Transfers:
         """The memory of a staging buffer, once the host may read (or write) it; valid in the `with` block."""
         transfer = object()
         try:
-            self._begin(transfer)
+            self._begin(transfer, buffer)
             memory = self.mapped(buffer, 0, buffer.used_bytes, write=write)
             assert memory is not None, "staging memory is host-visible"
             yield memory
@@ -92,10 +98,12 @@ class Transfers:
 
     def lend(self, buffer: Buffer, offset: int, nbytes: int) -> Bytes | None:
         """As `mapped`, for writing, but the memory stays valid as long as the array or a view of it exists."""
+        holder = _Holder(buffer)
+        with self._scheduler.device.lock:
+            self._scheduler.residency.pin(holder, [buffer])
         if self.mapped(buffer, offset, nbytes, write=True) is None:
             return None
         self._scheduler.require_written(buffer, offset, offset + nbytes)
-        holder = _Holder(buffer)
         self._scheduler.device.lend(holder)
         # The pointer keeps the buffer alive, as numpy shortens chains of arrays.
         address = vk.ffi.cast("char*", buffer.address + offset)
@@ -106,7 +114,10 @@ class Transfers:
         """Writes `data` at `offset` bytes; `data` may be changed once this returns."""
         transfer = object()
         try:
-            self._begin(transfer)
+            if self._begin(transfer, buffer) is not None:
+                buffer.compute_readers()
+                with self._scheduler.device.lock:
+                    self._scheduler.residency.restore([buffer], overwritten=data.nbytes == buffer.used_bytes)
             memory = self.mapped(buffer, offset, data.nbytes, write=True)
             if memory is not None:
                 memory[:] = data
@@ -124,9 +135,11 @@ class Transfers:
         """Fills `out` with the bytes from `offset` on. Waits only for the work that writes them."""
         transfer = object()
         try:
-            self._begin(transfer)
-            memory = self.mapped(buffer, offset, out.nbytes, write=False)
-            if memory is not None:
+            content = self._begin(transfer, buffer)
+            memory = self.mapped(buffer, offset, out.nbytes, write=False) if content is None else None
+            if content is not None:
+                out[: len(content)] = content[offset : offset + out.nbytes]
+            elif memory is not None:
                 out[:] = memory
             else:
                 self._download_staged(buffer, offset, out)
@@ -155,22 +168,30 @@ class Transfers:
         region = copy_region(source, start, target, to, nbytes)
         ranges = (source, start, start + nbytes), (target, to, to + nbytes)
         # Copy engines are for copies between host and device; within the device, compute queues are faster.
-        return self._scheduler.copy(region, 1, *ranges, queue="transfer").point()
+        return self._scheduler.launch_now(Copy(region, 1, *ranges), queue="transfer").point()
 
     def finish(self) -> None:
         """Waits for the downloads of graphs' runs."""
         for download in list(self.downloads.values()):
             download.finish()
 
-    def _begin(self, transfer: object) -> None:
-        self._active[transfer] = threading.get_ident()
+    def _begin(self, transfer: object, buffer: Buffer) -> Bytes | None:
+        """Begins a transfer, until whose end the buffer does not move. Returns the content if it is on the host."""
+        self._active[transfer] = threading.get_ident(), buffer
         if self._closed:
             raise ClosedError("the runtime is closed; open a new one")
+        with self._scheduler.device.unguarded_lock:  # a thread that has it may be moving the buffer
+            content: Bytes | None = buffer.host
+            return content
+
+    def buffers_in_use(self) -> list[Buffer]:
+        """Returns the buffers that transfers of any thread read or write."""
+        return [buffer for _, buffer in list(self._active.values())]
 
     def close(self) -> None:
         """Waits for the transfers of other threads, and frees the staging memory."""
         self._closed = True
-        while any(thread != threading.get_ident() for thread in list(self._active.values())):
+        while any(thread != threading.get_ident() for thread, _ in list(self._active.values())):
             time.sleep(0.001)
         self.downloads.clear()
         self._up.close()

@@ -74,10 +74,10 @@ class StridedView:
         if self.contiguous:
             # "." marks the end of the buffer, where padding follows. Elsewhere the next bytes belong to other views.
             end = "." if offset + self.nbytes == buffer.used_bytes else ""
-            self.launch_key = (buffer.block.key, buffer.offset + offset, shape, dtype.char + end)
+            self.launch_key = (buffer.place + offset, shape, dtype.char + end)
             self.span = (buffer, offset, offset + self.nbytes)
         else:
-            self.launch_key = (buffer.block.key, buffer.offset + offset, shape, dtype.char, strides)
+            self.launch_key = (buffer.place + offset, shape, dtype.char, strides)
             self.span = self.range
 
     @classmethod
@@ -221,10 +221,12 @@ def copy_view(source: StridedView, target: StridedView) -> Future:
     if source.buffer is target.buffer:
         refuse_overlap(*starts, nbytes)
     table = np.empty((len(starts[0]), 3), np.uint64)
-    table[:, 0], table[:, 1] = starts[0] + source.buffer.offset, starts[1] + target.buffer.offset
     table[:, 2] = nbytes
-    regions = vk.ffi.from_buffer("VkBufferCopy[]", table)
-    return runtime.scheduler.copy(regions, len(table), source.range, target.range)
+    with runtime.scheduler.device.lock:
+        runtime.scheduler.restore([source.buffer, target.buffer])
+        table[:, 0], table[:, 1] = starts[0] + source.buffer.offset, starts[1] + target.buffer.offset
+        regions = vk.ffi.from_buffer("VkBufferCopy[]", table)
+        return runtime.scheduler.copy(regions, len(table), source.range, target.range)
 
 
 def fill_view(view: StridedView, element: bytes) -> bool:
@@ -244,9 +246,10 @@ def fill_view(view: StridedView, element: bytes) -> bool:
     done = len(element)
     while done < stop - start:
         nbytes = min(done, stop - start - done)
-        region = copy_region(buffer, start, buffer, start + done, nbytes)
         source, target = (buffer, start, start + nbytes), (buffer, start + done, start + done + nbytes)
-        scheduler.copy(region, 1, source, target)
+        with scheduler.device.lock:
+            scheduler.restore([buffer])
+            scheduler.copy(copy_region(buffer, start, buffer, start + done, nbytes), 1, source, target)
         done += nbytes
     return True
 

@@ -7,6 +7,7 @@ for the earlier ones.
 
 from __future__ import annotations
 
+import sys
 from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -40,13 +41,15 @@ class AccessHistory:
     Attributes:
         written: True if anything was written to the buffer, also by the host. If only simulated launches wrote to it,
             an array of bool with an element per byte.
+        other_uses: the latest task on each timeline before the last access by the host, or in a dropped segment.
     """
 
-    __slots__ = ("_limit", "_segments", "written")
+    __slots__ = ("_limit", "_segments", "other_uses", "written")
 
     def __init__(self) -> None:
         self._segments: list[_Segment] = []
         self.written: Any = False
+        self.other_uses: Dependencies = {}
         self._limit = _MANY_SEGMENTS
 
     def read(self, start: int, stop: int, timeline: int, task: int, dependencies: Dependencies) -> None:
@@ -86,6 +89,11 @@ class AccessHistory:
                 dependencies[reader] = max(read, dependencies.get(reader, 0))
         return dependencies
 
+    def last_uses(self) -> Dependencies:
+        """The latest task on each timeline that accessed the buffer, or preceded an access by the host."""
+        uses = self.last_accesses(0, sys.maxsize)
+        return {each: max(uses.get(each, 0), self.other_uses.get(each, 0)) for each in uses.keys() | self.other_uses}
+
     def unwritten(self, start: int, stop: int) -> list[tuple[int, int]]:
         """The parts of [start, stop) that no task has written."""
         parts = []
@@ -118,6 +126,7 @@ class AccessHistory:
                 read <= finished.get(reader, 0) for reader, read in segment.reads.items()
             )
 
+        self.other_uses = self.last_uses()
         self._segments = [segment for segment in self._segments if not is_finished(segment)]
         self._limit = max(_MANY_SEGMENTS, 2 * len(self._segments))
 

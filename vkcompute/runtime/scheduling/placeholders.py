@@ -15,10 +15,10 @@ def _raise_absent(what: str) -> NoReturn:
 class _NoBlock:
     """Stands for the memory block of a placeholder, which has none."""
 
-    __slots__ = ("_what", "key")
+    __slots__ = ("_what",)
 
     def __init__(self, what: str) -> None:
-        self._what, self.key = what, object()
+        self._what = what
 
     def __getattr__(self, _name: str) -> NoReturn:
         _raise_absent(self._what)
@@ -42,8 +42,8 @@ class Placeholder(Buffer):
         self.owner, self.what, self.is_input = owner, what, is_input
         self.offset, self.used_bytes = 0, nbytes
         self.nbytes = -(-max(nbytes, 1) // PADDING) * PADDING
-        self.block = cast(Block, _NoBlock(what))
-        self.readers = None
+        self.block, self.place = cast(Block, _NoBlock(what)), Block.place_of_none()
+        self.host = self.readers = None
 
     def __getattr__(self, _name: str) -> Any:
         if _name not in self.__slots__:  # those are missing if Ctrl-C interrupted the constructor

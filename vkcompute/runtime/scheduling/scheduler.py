@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from math import prod
 from sys import _getframe
 from threading import get_ident
@@ -19,7 +19,8 @@ from vkcompute.runtime.scheduling.cost import NOTHING, Cost, Grid, split_grid
 from vkcompute.runtime.scheduling.future import Future
 from vkcompute.runtime.scheduling.placement import Placement
 from vkcompute.runtime.scheduling.recording import Recording
-from vkcompute.runtime.scheduling.task import Copy, Fill, Keep, Task
+from vkcompute.runtime.scheduling.residency import Residency
+from vkcompute.runtime.scheduling.task import Copy, Fill, Keep, Task, in_place
 
 # A batch is submitted when something waits for it, when it has this many tasks (or fewer, if they take long), or when
 # its copies move this many bytes.
@@ -48,6 +49,8 @@ class Scheduler:
         n_recordings: number of graphs that are being recorded, by any thread.
         profile: measures the tasks, or None.
         submit_limit_s: the time that one submit may take, or None.
+        residency: which buffers are in device memory.
+        moves: True once a buffer has moved to the host: buffers are to be in place for a task.
     """
 
     def __init__(self, device: Device, owner: object, submit_limit_s: float | None = None) -> None:
@@ -61,6 +64,8 @@ class Scheduler:
         self.tracker = CompletionTracker(device, self.queues, self.failures, owner)
         self.callbacks = self.tracker.callbacks
         self.placement = Placement(device, self.queues)
+        self.moves = False
+        self.residency: Residency  # set with the transfers, which move buffers
         self._only = self.queues[0] if len(self.queues) == 1 else None
         self.n_recordings = 0
         device.submit_recorded, device.on_lost = self._flush_queues, self._stop
@@ -68,6 +73,15 @@ class Scheduler:
         self.submit_limit_s = submit_limit_s
 
     # -- launching ----------------------------------------------------------------------------------------------------
+
+    def restore(self, buffers: Collection[Buffer]) -> None:
+        """Brings buffers that have moved to the host back to the device. Requires its lock, as long as they are used.
+
+        Raises:
+            OutOfDeviceMemory: they do not fit together.
+        """
+        if self.moves:
+            self.residency.restore(buffers)
 
     def recording(self) -> current.TaskRecorder | None:
         """The graph that records launches on this thread (see `current`), or None."""
@@ -100,6 +114,9 @@ class Scheduler:
                 self.placement.allowed(queue)[0] not in self.placement.compute or queue == "transfer"
             ):
                 raise ValueError(f"queue {queue!r} of {self.device} only copies; a kernel needs a compute queue")
+            if self.moves:
+                self.residency.restore([where[0] for where in (*writes, *reads)])
+                command, keep = in_place(command, writes, reads, keep)
             if cost.load > 1 and len(parts := [*split_grid(command[-1], cost.n_parts)]) > 1:
                 return self._dispatch_parts(parts, command, writes, reads, queue, keep)
             target = self._begin(writes, reads, queue, cost.load)
@@ -151,9 +168,14 @@ class Scheduler:
         """Launches a task on a queue, or adds it to the graph that is being recorded."""
         if (recorder := self.recording()) is not None:
             return recorder.add(task)
+        return self.launch_now(task, queue)
+
+    def launch_now(self, task: Task, queue: int | str | None = None) -> Future:
+        """Launches a task on a queue, also while a graph is being recorded."""
         writes, reads = task.writes, task.reads
         compute_readers(writes)
         with self.device.lock:
+            self.restore([where[0] for where in (*writes, *reads)])
             all(buffer.block.handle for buffer in task.buffers)  # raises for placeholders
             target = self._begin(writes, reads, queue)
             self._record(target, task.name, writes, reads, task.record, target.recorder)

@@ -30,14 +30,45 @@ def resolve(where: Range, buffer_map: BufferMap) -> Range:
     return where if place is None else (place[0], place[1] + where[1], place[1] + where[2])
 
 
-class Named(Protocol):
-    """A kernel, with a name for profiles."""
+class Launched(Protocol):
+    """A kernel.
+
+    Attributes:
+        name: for profiles.
+        writes, reads: indices of the bindings that it writes and reads.
+    """
 
     name: str
+    writes: list[int]
+    reads: list[int]
+
+    def sets(self, ranges: Sequence[Range]) -> DescriptorSets:
+        """Makes descriptor sets for ranges (buffer, offset in it, nbytes)."""
 
 
-Keep = tuple[Named, DescriptorSets, Cost]
+Keep = tuple[Launched, DescriptorSets, Cost]
 """of a launch: the kernel and its descriptor sets, which must live until it is recorded, and the cost"""
+
+
+def in_place(
+    command: Sequence[Any], writes: Sequence[Range], reads: Sequence[Range], keep: Keep
+) -> tuple[Sequence[Any], Keep]:
+    """Returns a launch with descriptor sets for the places where its buffers are. Requires the device's lock."""
+    kernel, sets, cost = keep
+    buffers = {
+        at: where[0] for at, where in (*zip(kernel.reads, reads, strict=True), *zip(kernel.writes, writes, strict=True))
+    }
+    if all(buffer.place == sets.ranges[at][0] for at, buffer in buffers.items()):
+        return command, keep
+    found = sets.successor
+    if found is None or any(buffer.place != found.ranges[at][0] for at, buffer in buffers.items()):
+        anywhere = next(iter(buffers.values()))  # for bindings that the kernel does not access
+        ranges = [
+            (buffers[at], start, nbytes) if at in buffers else (anywhere, 0, min(nbytes, anywhere.nbytes))
+            for at, (_, start, nbytes) in enumerate(sets.ranges)
+        ]
+        found = sets.successor = kernel.sets(ranges)
+    return (*command[:3], found.handles, *command[4:]), (kernel, found, cost)
 
 
 class Launcher(Protocol):
@@ -102,18 +133,27 @@ class Task:
         launcher.launch(self, queue)
 
 
+def buffers_of(task: Task) -> set[Buffer]:
+    """Returns the buffers that a task accesses."""
+    return {*task.buffers, *[where[0] for where in (*task.writes, *task.reads)]}
+
+
 class Dispatch(Task):
     """A launch on arrays that have memory."""
 
     __slots__ = ("_command", "_keep", "cost")
     buffers = ()
 
-    def __init__(self, command: tuple[Any, ...], writes: Sequence[Range], reads: Sequence[Range], keep: Keep) -> None:
+    def __init__(self, command: Sequence[Any], writes: Sequence[Range], reads: Sequence[Range], keep: Keep) -> None:
         super().__init__(writes, reads)
         self._command, self._keep, self.cost = command, keep, keep[2]
 
     def rebased(self, buffer_map: BufferMap, values: Values) -> Task:
         return self
+
+    def resolved(self, buffer_map: BufferMap, bindings: Bindings) -> Task:
+        command, keep = in_place(self._command, self.writes, self.reads, self._keep)
+        return self if keep is self._keep else Dispatch(command, self.writes, self.reads, keep)
 
     def record(self, recorder: Recorder) -> None:
         recorder.dispatch(*self._command)

@@ -1,0 +1,233 @@
+"""Residency: which buffers are in device memory. While it is full, the least recently used ones are on the host."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+import weakref
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from vkcompute.core.buffer import Buffer
+from vkcompute.core.device import Device
+from vkcompute.core.staging import SLOT_BYTES
+from vkcompute.errors import OutOfDeviceMemory, SpillWarning
+from vkcompute.runtime.scheduling.access_history import Range
+from vkcompute.runtime.scheduling.command_queue import CommandQueue, failure_of
+
+_SHARE = 16  # of the device's memory that moves out at least, as each time waits for all work
+_PACKAGE = __name__.partition(".")[0]
+
+
+class MemoryInfo(NamedTuple):
+    """Bytes of device memory, as `Runtime.memory()` returns them.
+
+    Attributes:
+        used: in use by arrays and by the library.
+        free: still to be had, within the limit of the runtime and the budget of the driver.
+        spilled: of arrays that are on the host until they are used again.
+        peak: the most that were in use at a time.
+    """
+
+    used: int
+    free: int
+    spilled: int
+    peak: int
+
+
+class Copies(Protocol):
+    """Copies between buffers and the host."""
+
+    def upload(self, data: npt.NDArray[np.uint8], buffer: Buffer, offset: int) -> None:
+        """Writes bytes from `offset` on."""
+
+    def download(self, buffer: Buffer, offset: int, out: npt.NDArray[np.uint8]) -> None:
+        """Reads the bytes from `offset` on, once the work that writes them has finished."""
+
+    def wait_for(self, where: Range, *, write: bool) -> None:
+        """Waits until the host may read or write these bytes."""
+
+    def buffers_in_use(self) -> Iterable[Buffer]:
+        """Returns the buffers that the host reads or writes at the moment."""
+
+
+class Pin:
+    """Keeps buffers where they are, for as long as it exists."""
+
+    __slots__ = ("__weakref__",)
+
+
+class Residency:
+    """Moves buffers between the device and the host. All methods require the device's lock.
+
+    A buffer moves to the host only in an allocation that finds no memory, when the device is idle. So work that was
+    launched is never affected, and launches need only check that their buffers are in place once one has moved.
+
+    Args:
+        queues: of the scheduler.
+        copies: the transfers of the runtime.
+        begin: called before the first buffer moves.
+    """
+
+    def __init__(
+        self, device: Device, queues: Sequence[CommandQueue], copies: Copies, begin: Callable[[], None]
+    ) -> None:
+        self._device, self._queues, self._copies, self._begin = device, queues, copies, begin
+        self._pool = device.memory
+        self._pool.make_room = self._make_room
+        self._pins: weakref.WeakKeyDictionary[Buffer, weakref.WeakSet[Any]] = weakref.WeakKeyDictionary()
+        self._in_launch: frozenset[Buffer] = frozenset()
+        self._is_moving = self._has_warned = False
+
+    def memory(self) -> MemoryInfo:
+        """Returns the state of device memory."""
+        self._device.collect()
+        pool, kind = self._pool, self._pool.kinds["device"]
+        used = pool.used_bytes
+        idle = sum(block.nbytes - block.ranges.used_bytes for block in pool.blocks if block.kind is kind)
+        spilled = sum(buffer.host.nbytes for buffer in self._buffers() if buffer.host is not None)
+        return MemoryInfo(used, pool.free_bytes(kind) + idle, spilled, max(pool.peak_bytes, used))
+
+    def pin(self, holder: object, buffers: Iterable[Buffer]) -> None:
+        """Keeps buffers where they are for as long as `holder` exists; brings back those on the host."""
+        kept = {*buffers}
+        self.restore(kept)
+        for buffer in kept:
+            self._pins.setdefault(buffer, weakref.WeakSet()).add(holder)
+
+    def restore(self, buffers: Collection[Buffer], *, overwritten: bool = False) -> None:
+        """Brings buffers back to the device, all of them at a time.
+
+        Args:
+            overwritten: True if the content may get lost.
+
+        Raises:
+            OutOfDeviceMemory: they do not fit together.
+        """
+        missing = {buffer: None for buffer in buffers if buffer.host is not None}
+        if not missing:
+            return
+        outer = self._in_launch
+        try:
+            self._in_launch = outer.union(buffers)
+            for buffer in missing:
+                self._bring_back(buffer, overwritten)
+        except OutOfDeviceMemory as error:
+            nbytes = sum(buffer.nbytes for buffer in self._in_launch)
+            remedy = (
+                f"arrays that one launch or graph uses are on the device at the same time, and these have {nbytes} "
+                "bytes; pass parts of them, or close graphs and NumPy views of other arrays"
+            )
+            raise OutOfDeviceMemory(error.asked, error.free, error.total, str(self._device), remedy=remedy) from error
+        finally:
+            self._in_launch = outer
+
+    def _bring_back(self, buffer: Buffer, overwritten: bool) -> None:
+        fresh, outer = Buffer(self._pool, buffer.used_bytes), self._in_launch
+        try:
+            self._in_launch = outer.union((fresh,))
+            if not overwritten:
+                self._pool.exceeds_limit = True
+                self._upload(buffer.host, fresh)
+            if buffer.history is not None and fresh.history is not None:
+                fresh.history.written = buffer.history.written
+            buffer.move_in(fresh)
+        finally:
+            self._pool.exceeds_limit, self._in_launch = False, outer
+            fresh.close()
+
+    def _upload(self, content: npt.NDArray[np.uint8], fresh: Buffer) -> None:
+        for start in range(0, len(content), SLOT_BYTES):
+            part = content[start : start + SLOT_BYTES]
+            self._copies.upload(part, fresh, start)
+            self._copies.wait_for((fresh, start, start + len(part)), write=False)
+
+    def _make_room(self, nbytes: int) -> bool:
+        """Moves the least recently used buffers to the host, at least `nbytes` of them; False if there is none.
+
+        Raises:
+            MemoryError: the host has no memory for any of them.
+        """
+        movable = [] if self._is_moving else self._movable()
+        kind = self._pool.kinds["device"]
+        unused = sum(block.nbytes - block.ranges.used_bytes for block in self._pool.blocks)
+        if not movable or sum(each.nbytes for each in movable) + unused + self._pool.free_bytes(kind) < nbytes:
+            return False
+        self._warn()
+        self._begin()
+        self._is_moving, moved = True, 0
+        least = max(nbytes, self._pool.allocated_bytes // _SHARE)
+        try:
+            for buffer in sorted(movable, key=self._age, reverse=True):
+                if moved >= least:
+                    break
+                self._move_out(buffer)
+                moved += buffer.nbytes
+        except MemoryError:
+            if not moved:
+                raise
+        finally:
+            self._is_moving = False
+        return True
+
+    def _move_out(self, buffer: Buffer) -> None:
+        history = buffer.history
+        has_content = history is not None and history.written is not False
+        host = np.empty(buffer.used_bytes if has_content else 0, np.uint8)
+        try:
+            self._pool.exceeds_limit = True
+            for start in range(0, len(host), SLOT_BYTES):
+                self._copies.download(buffer, start, host[start : start + SLOT_BYTES])
+        finally:
+            self._pool.exceeds_limit = False
+        buffer.move_out(host)
+
+    def _buffers(self) -> list[Buffer]:
+        return [buffer for each in list(self._pool.buffers.values()) if (buffer := each()) is not None]
+
+    def _movable(self) -> list[Buffer]:
+        """Returns the buffers in device memory that nothing keeps there.
+
+        The content of a failed task's results does not move: reads of it raise the error.
+        """
+        in_use = {*self._in_launch, *self._copies.buffers_in_use()}
+        return [
+            buffer
+            for buffer in self._buffers()
+            if buffer.host is None
+            and buffer not in in_use
+            and not self._pins.get(buffer)
+            and failure_of(self._queues, [(buffer, 0, buffer.nbytes)]) is None
+        ]
+
+    def _age(self, buffer: Buffer) -> float:
+        """Returns the number of tasks since a buffer was used, on the queue with the fewest; inf if it has no content.
+
+        With several queues, that is nearly the order of the uses.
+        """
+        history = buffer.history
+        if history is None or history.written is False:
+            return float("inf")
+        return min(
+            [self._queues[queue].task - task for queue, task in history.last_uses().items()], default=float("inf")
+        )
+
+    def _warn(self) -> None:
+        """Warns once, at the line outside of this package that needs memory."""
+        if self._has_warned:
+            return
+        frame, level = sys._getframe(1), 2
+        while frame.f_back is not None and str(frame.f_globals.get("__name__")).partition(".")[0] == _PACKAGE:
+            frame, level = frame.f_back, level + 1
+        used = self._pool.used_bytes
+        warnings.warn(
+            f"the memory of {self._device} is full, with {used} bytes in use: the least recently used arrays move to "
+            "host memory, and back when they are used again, which takes time; free arrays, or stream the data in "
+            "chunks; memory() of the runtime counts them",
+            SpillWarning,
+            stacklevel=level,
+        )
+        self._has_warned = True
