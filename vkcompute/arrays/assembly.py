@@ -10,9 +10,10 @@ import numpy as np
 
 from vkcompute.arrays import gather, selection
 from vkcompute.arrays.creation import asarray
+from vkcompute.arrays.lines import axes_of
 from vkcompute.arrays.manipulation import concat, flip, moveaxis, ravel, reshape, swapaxes
 from vkcompute.arrays.promotion import common, kind_of
-from vkcompute.arrays.reductions import axes_of, max, mean, min
+from vkcompute.arrays.reductions import max, mean, min
 from vkcompute.arrays.statistics import median
 from vkcompute.arrays.ufunc import apply, astype
 from vkcompute.runtime.memory.array import Array

@@ -9,9 +9,9 @@ import numpy as np
 from vkcompute.arrays import gather, reductions, scans, search, sorting
 from vkcompute.arrays.contraction import strided
 from vkcompute.arrays.creation import asarray, zeros
+from vkcompute.arrays.lines import axes_of
 from vkcompute.arrays.manipulation import concat, flip, ravel, reshape
 from vkcompute.arrays.promotion import floating
-from vkcompute.arrays.reductions import axes_of
 from vkcompute.arrays.standard import diff
 from vkcompute.arrays.ufunc import apply, astype, where
 from vkcompute.runtime.memory.array import Array

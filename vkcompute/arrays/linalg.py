@@ -17,6 +17,7 @@ from numpy.linalg import LinAlgError as LinAlgError
 
 from vkcompute.arrays import creation, products, reductions
 from vkcompute.arrays.einsum import einsum
+from vkcompute.arrays.lines import axes_of
 from vkcompute.arrays.manipulation import expand_dims, moveaxis
 from vkcompute.arrays.promotion import default_int, floating
 from vkcompute.arrays.ufunc import apply, astype
@@ -320,7 +321,7 @@ def norm(x: Array, ord: Any = None, axis: Axis = None, keepdims: bool = False) -
         ord: that of `vector_norm` or `matrix_norm`; None for the root of all squares.
     """
     products.taken("norm", x)
-    axes = reductions.axes_of("norm", x.ndim, axis)
+    axes = axes_of("norm", x.ndim, axis)
     if ord is None or len(axes) == 1:
         return vector_norm(x, axis=axes, keepdims=keepdims, ord=2 if ord is None else ord)
     if len(axes) != 2:

@@ -19,6 +19,7 @@ from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.context import Context
 
+Axis = int | tuple[int, ...] | None
 LOCAL_SIZE = 64
 _MOST_ITEMS = 2**31 - 2**16
 """IDs of whole workgroups, in a wrapped grid too, do not exceed int32."""
@@ -34,17 +35,31 @@ class Lines(NamedTuple):
     n_columns: int
 
 
-def axis_of(axis: Any, n_axes: int) -> int:
-    """Returns an axis, counted from 0.
+def axes_of(name: str, ndim: int, axis: Axis) -> tuple[int, ...]:
+    """Returns axes, counted from 0; all for None.
 
     Raises:
-        TypeError: it is not an int.
-        ValueError: it is out of range.
+        TypeError: `axis` is not an int, a tuple of ints or None.
+        ValueError: an axis is out of range, or repeated.
     """
-    found = index(axis)
-    if not -n_axes <= found < n_axes:
-        raise ValueError(f"axis {axis} of an array of {n_axes} axes; axes count from 0, or from the end with -1")
-    return found % n_axes
+    if axis is None:
+        return tuple(range(ndim))
+    try:
+        given = [index(each) for each in (axis if isinstance(axis, tuple) else (axis,))]
+    except TypeError:
+        raise TypeError(f"{name}: axis is an int, a tuple of ints, or None for all; got {axis!r}") from None
+    found = tuple([each + ndim if each < 0 else each for each in given])
+    for each in found:
+        if not 0 <= each < ndim:
+            raise np.exceptions.AxisError(f"{name}: an array of {ndim} axes has axes {-ndim} to {ndim - 1}; got {axis}")
+    if len(set(found)) < len(found):
+        raise ValueError(f"{name}: each axis is given once; got {axis!r}")
+    return found
+
+
+def axis_of(axis: Any, ndim: int) -> int:
+    """Returns an axis, counted from 0. Raises as `axes_of`; TypeError for a tuple."""
+    return axes_of("axis", ndim, index(axis))[0]
 
 
 def lines_along(shape: tuple[int, ...], axis: int) -> Lines:

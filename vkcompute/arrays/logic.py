@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from vkcompute.arrays import reductions
+from vkcompute.arrays.lines import axes_of
 from vkcompute.arrays.promotion import Operand, common, default_float, kind_of
 from vkcompute.arrays.ufunc import apply, astype, placed, where
 from vkcompute.runtime.memory.array import Array
@@ -124,7 +125,7 @@ def ndim(a: Any) -> int:
 def size(a: Any, axis: int | tuple[int, ...] | None = None) -> int:
     """Returns the number of elements of an array, or along axes."""
     lengths = shape(a)
-    return int(np.prod([lengths[at] for at in reductions.axes_of("size", len(lengths), axis)], dtype=np.int64))
+    return int(np.prod([lengths[at] for at in axes_of("size", len(lengths), axis)], dtype=np.int64))
 
 
 def isscalar(element: Any) -> bool:

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from vkcompute.arrays.lines import axes_of
 from vkcompute.arrays.promotion import common, kind_of
-from vkcompute.arrays.reductions import axes_of
 from vkcompute.arrays.ufunc import assign, astype, placed, runtime_in
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array

@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from vkcompute.arrays import reductions, scans
+from vkcompute.arrays.lines import Axis, axes_of
 from vkcompute.arrays.manipulation import ravel
 from vkcompute.arrays.promotion import default_float
-from vkcompute.arrays.reductions import Axis, axes_of
 from vkcompute.arrays.ufunc import apply, assign, astype, where
 from vkcompute.runtime.memory.array import Array
 

@@ -10,10 +10,10 @@ import numpy.typing as npt
 
 from vkcompute.arrays import gather, reductions, scatter, selection
 from vkcompute.arrays.creation import asarray, on, zeros
+from vkcompute.arrays.lines import axes_of
 from vkcompute.arrays.manipulation import broadcast_arrays, moveaxis, ravel, reshape, stack
 from vkcompute.arrays.products import diagonal
 from vkcompute.arrays.promotion import BOOL, Operand, common, default_float, default_int, kind_of
-from vkcompute.arrays.reductions import axes_of
 from vkcompute.arrays.scatter import put_along_axis as _put_along_axis
 from vkcompute.arrays.ufunc import apply, assign, astype, where
 from vkcompute.arrays.ufunc import where as _where

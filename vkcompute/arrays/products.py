@@ -15,9 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from vkcompute.arrays.contraction import Term, contract, strided, summed
+from vkcompute.arrays.lines import axes_of
 from vkcompute.arrays.manipulation import moveaxis, ravel, reshape, stack
 from vkcompute.arrays.promotion import common, kind_of, part_of, require_dtype
-from vkcompute.arrays.reductions import axes_of, sum
+from vkcompute.arrays.reductions import sum
 from vkcompute.arrays.ufunc import apply, assign, astype, joined, part
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array

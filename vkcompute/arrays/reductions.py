@@ -8,13 +8,13 @@ from __future__ import annotations
 import builtins
 import math
 from collections.abc import Sequence
-from operator import index
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from vkcompute.arrays import lazy
+from vkcompute.arrays.lines import Axis, axes_of
 from vkcompute.arrays.promotion import BOOL, accumulated, default_int, floating, kind_of, part_of, require_dtype
 from vkcompute.arrays.ufunc import apply, assign, astype, joined, part
 from vkcompute.arrays.ufunc import where as _where
@@ -25,7 +25,6 @@ from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import runtime_of
 
-Axis = int | tuple[int, ...] | None
 _launchers: BoundedCache[tuple[Any, ...], ReduceLauncher] = BoundedCache(1024)
 
 
@@ -151,28 +150,6 @@ def _product(array: Array, axis: int) -> Array:
 
 def _slice(array: Array, axis: int, start: int, stop: int | None) -> Array:
     return array[(slice(None),) * axis + (slice(start, stop),)]
-
-
-def axes_of(name: str, ndim: int, axis: Axis) -> tuple[int, ...]:
-    """Returns axes, counted from 0; all for None.
-
-    Raises:
-        TypeError: `axis` is not an int, a tuple of ints or None.
-        ValueError: an axis is out of range, or repeated.
-    """
-    if axis is None:
-        return tuple(range(ndim))
-    try:
-        given = [index(each) for each in (axis if isinstance(axis, tuple) else (axis,))]
-    except TypeError:
-        raise TypeError(f"{name}: axis is an int, a tuple of ints, or None for all; got {axis!r}") from None
-    found = tuple([each + ndim if each < 0 else each for each in given])
-    for each in found:
-        if not 0 <= each < ndim:
-            raise np.exceptions.AxisError(f"{name}: an array of {ndim} axes has axes {-ndim} to {ndim - 1}; got {axis}")
-    if len(set(found)) < len(found):
-        raise ValueError(f"{name}: each axis is given once; got {axis!r}")
-    return found
 
 
 def _checked(name: str, array: Any) -> Array:

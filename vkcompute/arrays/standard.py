@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from vkcompute.arrays import gather, scans, search, selection, sorting
+from vkcompute.arrays.lines import axes_of
 from vkcompute.arrays.manipulation import concat, ravel, stack
 from vkcompute.arrays.promotion import common, default_int, kind_of
-from vkcompute.arrays.reductions import axes_of
 from vkcompute.arrays.ufunc import apply, assign, astype, joined, part
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array

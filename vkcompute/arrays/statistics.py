@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from vkcompute.arrays import gather, reductions, sorting
+from vkcompute.arrays.lines import Axis, axes_of
 from vkcompute.arrays.manipulation import concat, reshape
 from vkcompute.arrays.nans import numbers_along
 from vkcompute.arrays.products import diagonal, matmul
 from vkcompute.arrays.promotion import floating
-from vkcompute.arrays.reductions import Axis, axes_of
 from vkcompute.arrays.ufunc import apply, assign, astype, where
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import runtime_of

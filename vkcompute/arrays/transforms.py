@@ -17,9 +17,9 @@ import numpy.typing as npt
 from vkcompute.arrays import fft as pairs
 from vkcompute.arrays import products
 from vkcompute.arrays.creation import on, zeros
+from vkcompute.arrays.lines import axes_of
 from vkcompute.arrays.manipulation import concat, roll
 from vkcompute.arrays.promotion import complex_of, default_float, floating, part_of
-from vkcompute.arrays.reductions import axes_of
 from vkcompute.arrays.ufunc import apply, astype
 from vkcompute.runtime.memory.array import Array, empty
 

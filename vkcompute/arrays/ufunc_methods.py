@@ -11,10 +11,10 @@ import numpy.typing as npt
 
 from vkcompute.arrays import indexing, reductions, scans
 from vkcompute.arrays.creation import asarray
+from vkcompute.arrays.lines import Axis, axes_of
 from vkcompute.arrays.manipulation import reshape
 from vkcompute.arrays.meanings import docstring
 from vkcompute.arrays.operands import NUMBERS, on_device
-from vkcompute.arrays.reductions import Axis, axes_of
 from vkcompute.arrays.ufunc import RULES, apply, assign, astype
 from vkcompute.arrays.ufunc import where as chosen
 from vkcompute.runtime.memory.array import Array
