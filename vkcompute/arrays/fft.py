@@ -22,7 +22,7 @@ from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array, empty
 
 _RADICES = 4, 2, 3, 5, 7
-_MOST = 2**26
+MOST = 2**26
 """Length of a transform; eight times that of the convolution is int32."""
 
 _copied = Elementwise("x * scale", "x, scale")
@@ -199,8 +199,8 @@ def fft(x: Array, axis: int = -1, *, inverse: bool = False, scale: float = 1.0) 
         raise ValueError(f"fft takes pairs along the last axis; got the shape {x.shape}")
     axis = axis_of(axis, x.ndim - 1)
     n = x.shape[axis]
-    if not 0 < n <= _MOST:
-        raise ValueError(f"the length of a transform is from 1 to {_MOST:,}; got {n}")
+    if not 0 < n <= MOST:
+        raise ValueError(f"the length of a transform is from 1 to {MOST:,}; got {n}")
     others = [at for at in range(x.ndim - 1) if at != axis]
     order = (*others, axis, x.ndim - 1)
     moved = contiguous(x.transpose(order))

@@ -57,6 +57,11 @@ def axes_of(name: str, ndim: int, axis: Axis) -> tuple[int, ...]:
     return found
 
 
+def reduced_axes(name: str, ndim: int, axis: Axis) -> tuple[int, ...]:
+    """Returns the axes of a reduction as `axes_of`; an array of shape () takes the axes 0 and -1, too, as in NumPy."""
+    return () if ndim == 0 and isinstance(axis, int) and axis in (0, -1) else axes_of(name, ndim, axis)
+
+
 def axis_of(axis: Any, ndim: int) -> int:
     """Returns an axis, counted from 0. Raises as `axes_of`; TypeError for a tuple."""
     return axes_of("axis", ndim, index(axis))[0]
@@ -121,8 +126,9 @@ def launch(chosen: PythonKernel, n_items: int, *args: Any) -> Any:
     """Launches a kernel with one invocation per item, rounded up to whole workgroups; returns the future, if any.
 
     Raises:
-        ValueError: there are more items than the IDs of invocations, which are int32, can count.
+        ValueError: there are more items, or elements of an array, than the kernel's indices, which are int32, count.
     """
-    if n_items > _MOST_ITEMS:
-        raise ValueError(f"{chosen.__name__.strip('_')} takes at most {_MOST_ITEMS:,} elements; got {n_items:,}")
+    n = max([n_items, *[arg.size for arg in args if type(arg) is Array]])
+    if n > _MOST_ITEMS:
+        raise ValueError(f"{chosen.__name__.strip('_')} takes at most {_MOST_ITEMS:,} elements; got {n:,}")
     return chosen[-(-n_items // LOCAL_SIZE), LOCAL_SIZE](*args) if n_items else None

@@ -55,14 +55,25 @@ def accumulated(context: Context, dtype: DType) -> DType:
     return np.promote_types(dtype, np.dtype(f"u{default.itemsize}") if dtype.kind == "u" else default)
 
 
+def plain(number: Any) -> Any:
+    """Returns the Python number that an instance of a subclass is, such as an IntEnum; anything else unchanged."""
+    if type(number) in _PYTHON or isinstance(number, np.generic):
+        return number
+    for kind in (int, float, complex):
+        if isinstance(number, kind):
+            return kind(number)  # type: ignore[arg-type]
+    return number
+
+
 def kind_of(operand: Any) -> Any:
     """Returns the dtype of an array or NumPy scalar; the type of a Python number.
 
     Raises:
         TypeError: it is none of these.
     """
-    if type(operand) in _PYTHON:
-        return type(operand)
+    kind = type(plain(operand))
+    if kind in _PYTHON:
+        return kind
     dtype = getattr(operand, "dtype", None)
     if isinstance(operand, np.ndarray) or not isinstance(dtype, np.dtype):
         remedy = "; make a device array of it, with gpu.array(data)" if hasattr(operand, "__len__") else ""

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vkcompute.arrays import lazy
-from vkcompute.arrays.lines import Axis, axes_of
+from vkcompute.arrays.lines import Axis, axes_of, reduced_axes
 from vkcompute.arrays.promotion import BOOL, accumulated, default_int, floating, kind_of, part_of, require_dtype
 from vkcompute.arrays.ufunc import apply, assign, astype, joined, part
 from vkcompute.arrays.ufunc import where as _where
@@ -205,7 +205,7 @@ def sum(
         where: a bool array; elements where it is false are left out.
     """
     array = _checked("sum", array)
-    axes, found = axes_of("sum", array.ndim, axis), _accumulated(array, dtype)
+    axes, found = reduced_axes("sum", array.ndim, axis), _accumulated(array, dtype)
     total = reduce("add", _chosen(array, where, "add", found), axes, found, keepdims)
     return _given(_started(total, "add", initial), out)
 
@@ -216,7 +216,7 @@ def prod(
 ) -> Array:  # fmt: skip
     """Returns the product along axes, in the dtype of a sum; `initial` and `where` as of `sum`."""
     array = _checked("prod", array)
-    axes, found = axes_of("prod", array.ndim, axis), _accumulated(array, dtype)
+    axes, found = reduced_axes("prod", array.ndim, axis), _accumulated(array, dtype)
     total = reduce("multiply", _chosen(array, where, "multiply", found), axes, found, keepdims)
     return _given(_started(total, "multiply", initial), out)
 
@@ -225,7 +225,7 @@ def _extreme(
     row: str, name: str, array: Array, axis: Axis, out: Array | None, keepdims: bool, initial: Any, condition: Any
 ) -> Array:
     array = _ordered(name, array)
-    axes = axes_of(name, array.ndim, axis)
+    axes = reduced_axes(name, array.ndim, axis)
     if initial is None and not all_axes_have_elements(array, axes):
         raise ValueError(f"{name} of no elements; the array has shape {array.shape}")
     if initial is None and condition is not True:
@@ -260,7 +260,7 @@ def min(
 def _truth(row: str, name: str, array: Array, axis: Axis, out: Array | None, keepdims: bool, condition: Any) -> Array:
     array = _checked(name, array)
     array = _chosen(array, condition, row, BOOL)
-    axes, counted = axes_of(name, array.ndim, axis), astype(astype(array, BOOL), np.int32)
+    axes, counted = reduced_axes(name, array.ndim, axis), astype(astype(array, BOOL), np.int32)
     return _given(astype(reduce(row, counted, axes, counted.dtype, keepdims), BOOL), out)
 
 
@@ -281,7 +281,7 @@ def any(
 def count_nonzero(array: Array, axis: Axis = None, *, keepdims: bool = False) -> Array:
     """Returns the number of elements along axes that are not zero, in the default integer."""
     array = _checked("count_nonzero", array)
-    axes, dtype = axes_of("count_nonzero", array.ndim, axis), default_int(array.runtime)
+    axes, dtype = reduced_axes("count_nonzero", array.ndim, axis), default_int(array.runtime)
     return reduce("add", astype(astype(array, BOOL), dtype), axes, dtype, keepdims)
 
 
@@ -347,7 +347,7 @@ def _place(name: str, row: str, array: Array, axis: int | None, keepdims: bool) 
     """Returns the place of the first extreme, or NaN, along an axis or in the flattened array."""
     array = _ordered(name, array)
     kept = (1,) * array.ndim if keepdims and axis is None else None
-    if axis is None:
+    if axis is None or not (array.ndim or reduced_axes(name, 0, axis)):
         array, axis = array.reshape(-1), 0
     (at,) = axes_of(name, array.ndim, axis)
     n = array.shape[at]

@@ -7,6 +7,7 @@ float. The frequencies of `fftfreq` are computed on the host, as all ranges are.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Sequence
 from operator import index
 from typing import Any
@@ -40,10 +41,12 @@ def _scale(n: int, norm: str | None, *, inverse: bool) -> float:
     return 1 / n if inverse == (norm != "forward") else 1.0
 
 
-def _length(name: str, n: int) -> int:
+def _length(name: str, n: int, most: int = pairs.MOST) -> int:
     found = index(n)
     if found < 1:
         raise ValueError(f"{name} takes at least 1 element along an axis, after padding; got {found}")
+    if found > most:
+        raise ValueError(f"{name} takes at most {most:,} elements along an axis; got {found:,}")
     return found
 
 
@@ -278,7 +281,7 @@ def _frequencies(of: Callable[..., Any], n: int, d: float, dtype: npt.DTypeLike 
     found = default_float() if dtype is None else np.dtype(dtype)
     if found.kind != "f":
         raise ValueError(f"frequencies are floats; got dtype={found}")
-    return on(device).array(of(_length(of.__name__, n), d).astype(found))
+    return on(device).array(of(_length(of.__name__, n, sys.maxsize), d).astype(found))
 
 
 def fftfreq(n: int, /, d: float = 1.0, dtype: npt.DTypeLike | None = None, *, device: Any = None) -> Array:

@@ -19,6 +19,7 @@ from vkcompute.arrays.promotion import (
     floating,
     kind_of,
     part_of,
+    plain,
     require_dtype,
 )
 from vkcompute.jit.elementwise.expression import COMPLEX_OPERATIONS
@@ -244,7 +245,7 @@ def _types(name: str, context: Context, kinds: tuple[Any, ...]) -> Types:
 
 def _converted(name: str, operands: Sequence[Any], types: Types) -> tuple[Any, ...] | None:
     """Returns the operands with NumPy scalars in place of numbers; None if a comparison has the same result for all."""
-    dtype = types.operands
+    dtype, operands = types.operands, [x if type(x) is Array else plain(x) for x in operands]
     if dtype is None:
         return tuple(
             [x if type(x) is Array else np.bool_(x) if type(x) is int else np.asarray(x)[()] for x in operands]
@@ -269,7 +270,7 @@ def _holds(dtype: np.dtype[Any], value: int) -> bool:
 
 def _constant(name: str, operands: Sequence[Any], types: Types) -> Array:
     """Returns the result of comparing integers with a Python int that their dtype does not hold."""
-    order = [x if type(x) is int else 0 for x in operands]
+    order = [0 if type(x) is Array else plain(x) for x in operands]
     array = next(x for x in operands if type(x) is Array)
     return apply("equal" if getattr(np, name)(*order) else "not_equal", array, array)
 
@@ -280,6 +281,7 @@ def _scalar(name: str, value: Any, dtype: np.dtype[Any]) -> Any:
     Raises:
         OverflowError: a Python int does not fit.
     """
+    value = plain(value)
     if type(value) is int and not _holds(dtype, value):
         limits = np.iinfo(dtype)
         raise OverflowError(
@@ -372,12 +374,26 @@ def assign(out: Array, value: Array, *, fresh: bool = False) -> Array:
     return out
 
 
+def _beyond(x: Array, limit: Any, *, below: bool) -> bool:
+    """True for a Python int that is below, or above, all integers of the dtype of `x`."""
+    if not isinstance(limit, int) or isinstance(limit, np.generic) or x.dtype.kind not in "iu":
+        return False
+    limits = np.iinfo(x.dtype)
+    return bool(limit < limits.min if below else limit > limits.max)
+
+
 def clip(x: Array, min: Operand = None, max: Operand = None, out: Array | None = None) -> Array:
-    """Returns the elements, at least `min` and at most `max`; the dtype is the common one."""
+    """Returns the elements, at least `min` and at most `max`; the dtype is the common one.
+
+    A Python int below all integers of the dtype is no lower limit, and one above them no upper limit, as in NumPy.
+
+    Raises:
+        OverflowError: a Python int for the other limit does not fit.
+    """
     found = x
-    if min is not None:
+    if min is not None and not _beyond(x, min, below=True):
         found = apply("maximum", found, min)
-    if max is not None:
+    if max is not None and not _beyond(x, max, below=False):
         found = apply("minimum", found, max)
     found = astype(x, x.dtype) if found is x else found
     return found if out is None else assign(out, found, fresh=True)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from vkcompute.arrays import indexing, reductions, scans
 from vkcompute.arrays.creation import asarray
-from vkcompute.arrays.lines import Axis, axes_of
+from vkcompute.arrays.lines import Axis, axes_of, reduced_axes
 from vkcompute.arrays.manipulation import reshape
 from vkcompute.arrays.meanings import docstring
 from vkcompute.arrays.operands import NUMBERS, on_device
@@ -112,7 +112,7 @@ class BinaryUfunc(Ufunc):
             TypeError: the function has no reduction.
         """
         if self._row in _BITS:
-            axes = axes_of(self.__name__, array.ndim, axis)
+            axes = reduced_axes(self.__name__, array.ndim, axis)
             if array.dtype.kind not in "iu" or selection:
                 raise TypeError(f"{self.__name__}.reduce takes integers, and no initial= or where=; got {array.dtype}")
             found = reductions.reduce(self._row, array, axes, np.dtype(dtype or array.dtype), keepdims)

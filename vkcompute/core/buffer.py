@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import weakref
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, cast
 
 from vkcompute.core.lifetime import live
@@ -108,8 +109,9 @@ class Buffer:
         self._allocations, other._allocations = other._allocations, []
         self.place, self.history, self.host = place, history, None
 
-    def __del__(self) -> None:
-        if hasattr(self, "_open"):  # else it was interrupted before the first statement
+    def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
+        # At the end of the process, modules have lost their names, and all runtimes have been closed.
+        if not is_finalizing() and hasattr(self, "_open"):  # else it was interrupted before the first statement
             self.close()
 
 

@@ -358,6 +358,33 @@ class Array(StridedView, Mathematics):
             raise ValueError(f"only an array of one element is a number; this one has shape {self.shape}; use .numpy()")
         return found.item()
 
+    @property
+    def itemsize(self) -> int:
+        """The bytes of an element."""
+        return self.dtype.itemsize
+
+    def flatten(self, order: str = "C") -> Array:
+        """Returns a copy of the elements along one axis, in row-major order.
+
+        Raises:
+            ValueError: the order is another one.
+        """
+        if order != "C":
+            raise ValueError(f'elements are in row-major order, "C"; got {order!r}; flatten the transposed array')
+        return self.copy().reshape(-1)
+
+    def tobytes(self) -> bytes:
+        """Returns the bytes of the elements, in row-major order. Waits as `numpy()`."""
+        return self.numpy().tobytes()
+
+    def sort(self, axis: int = -1, *, kind: str | None = None, stable: bool | None = None) -> None:
+        """Sorts the elements along an axis in place. The order of equal elements is kept, whatever `kind` is."""
+        self[...] = namespace().sort(self, axis=axis)
+
+    def partition(self, kth: Any, axis: int = -1) -> None:
+        """Places elements along an axis as `vkcompute.numpy.partition` does, in place."""
+        self[...] = namespace().partition(self, kth, axis)
+
     def tolist(self) -> Any:
         """Returns the data as nested Python lists, or as a scalar if the shape is ()."""
         return self.numpy().tolist()
@@ -455,9 +482,9 @@ _COMPARISONS = {
 }  # fmt: skip
 _UNARY = {"neg": "negative", "pos": "positive", "invert": "invert", "abs": "absolute"}
 _METHODS = (
-    "all", "any", "argmax", "argmin", "argsort", "astype", "clip", "compress", "conj", "conjugate", "cumprod", "cumsum",
-    "diagonal", "dot", "max", "mean", "min", "nonzero", "prod", "ravel", "repeat", "round", "searchsorted", "squeeze",
-    "std", "sum", "swapaxes", "take", "trace", "var",
+    "all", "any", "argmax", "argmin", "argpartition", "argsort", "astype", "choose", "clip", "compress", "conj",
+    "conjugate", "cumprod", "cumsum", "diagonal", "dot", "max", "mean", "min", "nonzero", "prod", "put", "ravel",
+    "repeat", "round", "searchsorted", "squeeze", "std", "sum", "swapaxes", "take", "trace", "var",
 )  # fmt: skip
 
 

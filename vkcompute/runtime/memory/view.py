@@ -104,6 +104,8 @@ class StridedView:
         elif name == "runtime":
             self.runtime = namespace().default_runtime()
             self.runtime.add_pending(self)
+        elif isinstance(found := getattr(type(self), name, None), property):
+            return found.__get__(self)  # raises its own AttributeError again, which led here
         else:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
         return object.__getattribute__(self, name)

@@ -1,0 +1,159 @@
+"""What NumPy takes and gives beside the standard: numbers of other classes, axes of arrays of shape (), methods."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+import pytest
+
+import vkcompute as vc
+import vkcompute.numpy as vnp
+
+
+class Level(IntEnum):
+    LOW = 1
+    HIGH = 300
+
+
+class Metres(float):
+    pass
+
+
+def test_numbers_of_subclasses_are_numbers(gpu: vc.Runtime) -> None:
+    host = np.arange(4, dtype=np.int32)
+    x = gpu.array(host)
+    for of in (
+        lambda x: x + Level.LOW,
+        lambda x: Level.HIGH - x,
+        lambda x: x == Level.LOW,
+        lambda x: x.astype(np.float32) * Metres(2.5),
+        lambda x: x < Level.HIGH,
+    ):
+        np.testing.assert_array_equal(of(x).numpy(), of(host))
+    assert vnp.where(x > 1, x, Level.HIGH).tolist() == [300, 300, 2, 3]
+    small = x.astype(np.uint8) if "shaderInt8" in gpu.device.features else x
+    if small.dtype == np.uint8:
+        with pytest.raises(OverflowError):
+            small + Level.HIGH
+        assert (small < Level.HIGH).tolist() == [True] * 4
+
+
+def test_reductions_of_one_element_take_its_axis(gpu: vc.Runtime) -> None:
+    host = np.array(3.0, np.float32)
+    x = gpu.array(host)
+    for name in ("sum", "prod", "max", "min", "any", "all", "argmax", "argmin", "count_nonzero", "ptp", "nansum"):
+        for axis in (0, -1):
+            expected = getattr(np, name)(host, axis=axis)
+            found = getattr(vnp, name)(x, axis=axis)
+            assert (found.shape, found.item()) == (np.shape(expected), expected), name
+        with pytest.raises(ValueError, match="axes"):
+            getattr(vnp, name)(x, axis=1)
+    assert vnp.add.reduce(x).item() == 3
+    with pytest.raises(ValueError, match="axes"):
+        vnp.mean(x, axis=0)
+
+
+def test_limits_beyond_the_dtype_do_not_clip(gpu: vc.Runtime) -> None:
+    for dtype in ("int32", "uint32"):
+        host = np.array([1, 200, 70000], dtype)
+        x = gpu.array(host)
+        for low, high in ((-(2**40), 2**40), (-(2**40), 300), (5, 2**35), (None, 2**40), (-(2**40), None)):
+            found = x.clip(low, high)
+            assert found.dtype == dtype
+            np.testing.assert_array_equal(found.numpy(), host.clip(low, high))
+        with pytest.raises(OverflowError):
+            x.clip(2**40, None)
+
+
+def test_methods(gpu: vc.Runtime) -> None:
+    host = np.random.default_rng(0).integers(0, 50, (5, 6)).astype(np.int32)
+    x = gpu.array(host)
+    assert x.itemsize == 4
+    assert x.T.tobytes() == host.T.tobytes()
+    flat = x.T.flatten()
+    np.testing.assert_array_equal(flat.numpy(), host.T.flatten())
+    flat.fill(0)
+    np.testing.assert_array_equal(x.numpy(), host)
+    np.testing.assert_array_equal(np.take_along_axis(host, x.argpartition(2).numpy(), 1)[:, 2], np.sort(host)[:, 2])
+    np.testing.assert_array_equal((x.T + 1j).conj().numpy(), (host.T + 1j).conj())
+    view, host_view = x[::2].T, host[::2].T
+    view.sort(0)
+    host_view.sort(0)
+    np.testing.assert_array_equal(x.numpy(), host)
+    x.sort()
+    host.sort()
+    x.put([1, 7], [90, 91])
+    host.put([1, 7], [90, 91])
+    np.testing.assert_array_equal(x.numpy(), host)
+    x.partition(3)
+    np.testing.assert_array_equal(x[:, 3].numpy(), np.sort(host)[:, 3])
+    with pytest.raises(ValueError, match="row-major"):
+        x.flatten("F")
+    lazy = gpu.array(np.array([2, 0, 1], np.int32)) + 0
+    lazy.sort()
+    assert lazy.tolist() == [0, 1, 2]
+
+
+def test_errors_within_properties_are_their_own(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(self: Any) -> None:
+        raise AttributeError("of the inside")
+
+    x = gpu.zeros(3)
+    monkeypatch.setattr(type(gpu), "require_open", fail)
+    with pytest.raises(AttributeError, match="of the inside"):
+        _ = x.buffer
+    with pytest.raises(AttributeError, match="no attribute 'bufer'"):
+        _ = x.bufer
+
+
+def test_a_transform_that_is_too_long_names_the_limit(gpu: vc.Runtime) -> None:
+    x = gpu.zeros(4)
+    for name in ("fft", "ifft", "rfft", "irfft"):
+        with pytest.raises(ValueError, match="at most 67,108,864 elements"):
+            getattr(vnp.fft, name)(x, 2**27)
+
+
+def test_buffers_that_outlive_their_module_end_silently() -> None:
+    script = """
+import atexit, builtins, vkcompute as vc
+from vkcompute.core import buffer
+builtins.kept = vc.Runtime().zeros(4)
+atexit.register(lambda: vars(buffer).update(live=None))
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+
+
+def test_indices_of_64_bits_are_taken_by_any_device(gpu: vc.Runtime) -> None:
+    host = np.arange(6, dtype=np.float32)
+    x = gpu.array(host)
+    for dtype, picked in (("int64", [1, -6, 5, -1]), ("uint64", [1, 0, 5])):
+        at = np.array(picked, dtype)
+        assert x[gpu.array(at)].tolist() == host[at].tolist()
+        assert vnp.take(x, gpu.array(np.repeat(at, 2))[::2]).tolist() == host[at].tolist()
+    for dtype, beyond in (
+        ("int64", 2**32),
+        ("int64", -(2**32)),
+        ("int64", 2**31),
+        ("uint64", 2**63),
+        ("uint64", 2**31),
+    ):
+        with pytest.raises(IndexError, match="out of bounds"):
+            x[gpu.array(np.array([beyond], dtype))].numpy()
+
+
+def test_arrays_beyond_indices_of_32_bits_are_refused(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+    x, at = gpu.zeros(3000), gpu.array(np.array([2], np.int32))
+    monkeypatch.setattr("vkcompute.arrays.lines._MOST_ITEMS", 2000)
+    for work in (
+        lambda: vnp.take(x, at),
+        lambda: x.__setitem__(at, 1.0),
+        lambda: vnp.nonzero(x),
+        lambda: vnp.fft.fft(x),
+    ):
+        with pytest.raises(ValueError, match=r"takes at most 2,000 elements; got \d"):
+            work()
