@@ -200,5 +200,5 @@ def test_texels_are_only_loaded_and_only_four_uint32() -> None:
         b.store(data, me, b.load(data, me))
     with pytest.raises(IrError, match="storage buffers"):
         b.length(data)
-    with pytest.raises(TypeError, match="four uint32; got 2 of uint32"):
+    with pytest.raises(TypeError, match="vector of four; got 2 of uint32"):
         function.buffer("data", ir.UINT32, lanes=2, texels=True)

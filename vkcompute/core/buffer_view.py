@@ -8,16 +8,19 @@ from vkcompute.core.logical_device import LogicalDevice
 from vkcompute.core.memory import Block
 
 TEXEL_BYTES = 16
-# The format of a texel (four components of 32 bits), by the numpy name of the component that the shader reads.
-_FORMATS = {"uint32": 107, "int32": 108, "float32": 109}  # VK_FORMAT_R32G32B32A32_UINT, _SINT, _SFLOAT
+"""Of a texel of four components."""
+WORD = "R32ui"
+"""SPIR-V's name of the format of texels of one uint32."""
+# The format of a texel: of one component by its own name, of four by the numpy name of those that the shader reads.
+_FORMATS = {"uint32": 107, "int32": 108, "float32": 109, WORD: 98}  # VK_FORMAT_R32G32B32A32_UINT, …, VK_FORMAT_R32_UINT
 
 
 class BufferView(DeviceChild):
-    """A view of the bytes [offset, offset + nbytes) of a block as texels with four components of `dtype`."""
+    """A view of the bytes [offset, offset + nbytes) of a block as texels, by a key of `_FORMATS`."""
 
-    def __init__(self, device: LogicalDevice, block: Block, offset: int, nbytes: int, dtype: str) -> None:
+    def __init__(self, device: LogicalDevice, block: Block, offset: int, nbytes: int, texel: str) -> None:
         super().__init__(device)
         info = vk.struct(
-            "VkBufferViewCreateInfo", buffer=block.handle, format=_FORMATS[dtype], offset=offset, range=nbytes
+            "VkBufferViewCreateInfo", buffer=block.handle, format=_FORMATS[texel], offset=offset, range=nbytes
         )
         self.handle = self.create("BufferView", info)

@@ -19,7 +19,7 @@ _WRITE_TYPE = vk.structure_type("VkWriteDescriptorSet")
 _FIRST_POOL_SETS, _MAX_POOL_SETS = 8, 512
 
 LayoutBinding = tuple[int, int, str, str]
-"""(set, binding, descriptor type of `DESCRIPTOR_TYPES`, numpy dtype of a texel's components or "")"""
+"""(set, binding, descriptor type of `DESCRIPTOR_TYPES`, texel, as in `BufferView`, or "")"""
 
 
 class PipelineLayout(DeviceChild):

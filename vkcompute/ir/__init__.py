@@ -22,6 +22,7 @@ from vkcompute.ir.pipeline import lower, optimize
 from vkcompute.ir.printer import text
 from vkcompute.ir.subgroups import SUBGROUP_OPERATIONS
 from vkcompute.ir.target import Target
+from vkcompute.ir.texel_loads import load_texels
 from vkcompute.ir.types import (
     BOOL,
     FLOAT16,
@@ -42,6 +43,6 @@ __all__ = [
     "ATOMICS", "BOOL", "FLOAT16", "FLOAT32", "FLOAT64", "INT16", "INT32", "INT64", "OPERATIONS", "SCALARS",
     "SUBGROUP_OPERATIONS", "UINT32", "UINT64", "UINT8", "ArrayBindings", "Builder", "Constant", "Function", "IrError",
     "Loop", "Memory", "Operation", "Pack", "Scalar", "Split", "Target", "Value", "axes_of_ids", "bind_arrays",
-    "bools_in_words", "certain_excess", "divergent_barrier", "emulate_float_atomics", "float_atomics", "lower",
-    "most_iterations", "optimize", "text", "verify", "with_cut_detection", "wrap_grid",
+    "bools_in_words", "certain_excess", "divergent_barrier", "emulate_float_atomics", "float_atomics", "load_texels",
+    "lower", "most_iterations", "optimize", "text", "verify", "with_cut_detection", "wrap_grid",
 ]  # fmt: skip

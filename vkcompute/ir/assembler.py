@@ -159,21 +159,23 @@ class Assembler:
             self.decorate(result, decoration)
         return result
 
-    def texel_buffer(self, name: str, binding: tuple[int, int]) -> int:
-        """The id of a new uniform texel buffer at (set, binding), of four uint32 per texel."""
+    def texel_buffer(self, name: str, binding: tuple[int, int], lanes: int) -> int:
+        """The id of a new uniform texel buffer at (set, binding), of one or four uint32 per texel."""
         self.require(Capability.SampledBuffer)
-        return self.bound(StorageClass.UniformConstant, self._texels(), name, binding)
+        return self.bound(StorageClass.UniformConstant, self._texels(lanes), name, binding)
 
-    def texel(self, variable: int, index: int) -> int:
-        """The id of a texel, a vector of four uint32."""
+    def texel(self, variable: int, index: int, lanes: int) -> int:
+        """The id of a texel: a uint32, or a vector of four."""
         image = self.id()
-        self.op(spv.OpLoad, self._texels(), image, variable)
-        return self.value(spv.OpImageFetch, vector(UINT32, 4), image, index)
+        self.op(spv.OpLoad, self._texels(lanes), image, variable)
+        whole = self.value(spv.OpImageFetch, vector(UINT32, 4), image, index)
+        return whole if lanes == 4 else self.value(spv.OpCompositeExtract, UINT32, whole, 0)
 
-    def _texels(self) -> int:
-        """The id of the type of texel buffers."""
-        whole, buffer, sampled, unknown = self.type(UINT32), Dim.Buffer, 1, ImageFormat.Unknown
-        return self._declare(spv.OpTypeImage, whole, buffer, 0, 0, 0, sampled, unknown)
+    def _texels(self, lanes: int) -> int:
+        """The id of the type of texel buffers; the format tells those of one uint32 from the others."""
+        texel_format = ImageFormat.R32ui if lanes == 1 else ImageFormat.Unknown
+        whole, buffer, sampled = self.type(UINT32), Dim.Buffer, 1
+        return self._declare(spv.OpTypeImage, whole, buffer, 0, 0, 0, sampled, texel_format)
 
     def bound(self, storage: int, pointee: int, name: str, binding: tuple[int, int]) -> int:
         """The id of a new global variable at (set, binding)."""

@@ -79,7 +79,10 @@ class _Lowering:
         for number, memory in enumerate(self._function.buffers):
             binding = memory.binding or (0, number)
             if memory.texels:
-                self._memories[memory] = StorageClass.UniformConstant, out.texel_buffer(memory.name, binding)
+                self._memories[memory] = (
+                    StorageClass.UniformConstant,
+                    out.texel_buffer(memory.name, binding, memory.lanes),
+                )
                 continue
             decoration = fenced if memory in written else Decoration.NonWritable
             variable = out.buffer(memory.name, memory.type, binding, decoration)
@@ -255,7 +258,7 @@ class _Lowering:
     def _load(self, op: Op, args: list[int]) -> int:
         memory: Memory = op.attribute
         if memory.texels:
-            return self._out.texel(self._memories[memory][1], args[0])
+            return self._out.texel(self._memories[memory][1], args[0], memory.lanes)
         return self._out.value(spv.OpLoad, op.type, self._element(memory, args[0]))
 
     def _element(self, memory: Memory, index: int) -> int:

@@ -17,7 +17,7 @@ class Memory:
         length: elements of workgroup or private memory; None for a buffer, whose length is known at run time only.
         binding: descriptor set and binding of a buffer; None for set 0 and the buffer's position in the function.
         lanes: adjacent elements that an index selects together, as a vector; 1 for a scalar.
-        texels: True for a buffer that is only read, by vectors of four uint32, as a uniform texel buffer.
+        texels: True for a buffer that is only read, by uint32 or vectors of four, as a uniform texel buffer.
         private: True if each invocation has an array of its own. A loop that contains all accesses to it writes an
             element before it reads it, in each iteration.
         for_host: True for a buffer that the host reads when the launch has completed; it keeps a binding of its own.
@@ -38,8 +38,8 @@ class Memory:
     def __post_init__(self) -> None:
         if self.element.kind == "b" and self.lanes > 1:
             raise TypeError(f"{self.name}: bools are accessed one by one; got {self.lanes} lanes; pack them in words")
-        if self.texels and (self.element is not UINT32 or self.lanes != 4):
-            raise TypeError(f"{self.name}: a texel is a vector of four uint32; got {self.lanes} of {self.element}")
+        if self.texels and (self.element is not UINT32 or self.lanes not in (1, 4)):
+            raise TypeError(f"{self.name}: a texel is a uint32 or a vector of four; got {self.lanes} of {self.element}")
 
     @property
     def type(self) -> Type:

@@ -16,6 +16,7 @@ class Target:
             uniform buffer, which is bound last.
         max_storage_buffers: the most storage buffers that a kernel may bind; None for no limit.
         cuts_loops: True if the driver ends loops early, and a kernel may need one more buffer to detect that.
+        max_texel_buffers: the most buffers that kernels load as texels; 0 where such loads are not the fastest.
         byte_storage: True if kernels can load and store single bytes. Others access bools by words (ir/bools.py).
     """
 
@@ -23,6 +24,7 @@ class Target:
     max_push_nbytes: int = 128
     max_storage_buffers: int | None = None
     cuts_loops: bool = False
+    max_texel_buffers: int = 0
     byte_storage: bool = True
 
 

@@ -95,6 +95,8 @@ def optimized(function: ir.Function, options: CompileOptions = DEFAULTS) -> ir.F
     if options.emulate_atomics:
         ir.emulate_float_atomics(function)
     ir.bind_arrays(function, options.target, options.splits)
+    if function.array_bindings is None:
+        ir.load_texels(function, options.target)
     marked = function if options.fast_math else without_contraction(function)
     return lower_math(ir.optimize(marked), fast=options.fast_math)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from inspect import Signature as Parameters
 from types import MappingProxyType
@@ -29,6 +30,7 @@ from vkcompute.jit.launching.plan import launch
 from vkcompute.jit.launching.spilling_kernel import AnyKernel, splits_of
 from vkcompute.jit.launching.tables import table_on
 from vkcompute.jit.launching.target import target_of
+from vkcompute.runtime.graphs.aliasing import may_overlap
 from vkcompute.runtime.launching.arguments import first_index, needs_strides
 from vkcompute.runtime.launching.launch_config import LaunchConfig, Sizes, grid_over
 from vkcompute.runtime.memory.array import Array
@@ -122,6 +124,9 @@ class Launcher:
         most = runtime.device.physical.limits["maxComputeWorkGroupCount"][0]
         options = self._options._replace(local_size=local, target=target_of(runtime), splits=splits_of(runtime, args))
         found, kernel, loops = self._specialization(signature, options, runtime)
+        if found.texels and _may_overlap(found, kernel, args):
+            options = options._replace(target=replace(options.target, max_texel_buffers=0))
+            found, kernel, loops = self._specialization(signature, options, runtime)
         grid = groups or self._grid(found, args, most)
         if grid is None or len(grid) > 1 or grid[0] <= most:
             return found, kernel, loops, grid
@@ -179,6 +184,14 @@ class Launcher:
         except MissingFeature as missing:
             raise explained(missing, self._definition, signature, options) from None
         return (found, *placed)
+
+
+def _may_overlap(found: Specialization, kernel: AnyKernel, args: Sequence[Any]) -> bool:
+    """True if the kernel may write to memory that it loads as texels. Runs of a graph may have other inputs."""
+    arrays = [arg for arg in args if type(arg) is Array]
+    written = [arrays[at] for at in kernel.writes if at < len(arrays)]
+    loaded = [arrays[at] for at in found.texels if at < len(arrays)]  # others are tables
+    return any(one.overlaps(other) or may_overlap(one, other) for one in loaded for other in written)
 
 
 def is_exact(args: Sequence[Any], signature: Signature, annotations: Mapping[int, Any] = MappingProxyType({})) -> bool:

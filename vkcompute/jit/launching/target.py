@@ -6,7 +6,7 @@ import numpy as np
 
 from vkcompute.core.quirks import quirks_of
 from vkcompute.dtypes import BY_NUMPY
-from vkcompute.ir import Target
+from vkcompute.ir import UINT32, Target
 from vkcompute.runtime.memory.context import cached
 from vkcompute.runtime.runtime import Runtime
 
@@ -29,5 +29,18 @@ def _target(runtime: Runtime) -> Target:
         max_push_nbytes=limits["maxPushConstantsSize"],
         max_storage_buffers=most,
         cuts_loops=quirks.max_loop_iterations is not None,
+        max_texel_buffers=_max_texel_buffers(runtime),
         byte_storage=runtime.device.features.issuperset(BY_NUMPY[np.dtype(np.uint8)].features),
     )
+
+
+def _max_texel_buffers(runtime: Runtime) -> int:
+    """Returns the most texel buffers per kernel; 0 where storage buffers bind more, or are faster."""
+    limits = runtime.device.physical.limits
+    binds_all = (
+        limits["minTexelBufferOffsetAlignment"] <= limits["minStorageBufferOffsetAlignment"]
+        and limits["maxTexelBufferElements"] * UINT32.bits // 8 >= runtime.device.max_binding_bytes
+    )
+    if not (binds_all and quirks_of(runtime.device.physical).texel_loads):
+        return 0
+    return int(min(limits["maxPerStageDescriptorSampledImages"], limits["maxDescriptorSetSampledImages"]))

@@ -10,7 +10,7 @@ import numpy as np
 
 from vkcompute import dtypes
 from vkcompute.core.buffer import Buffer
-from vkcompute.core.buffer_view import TEXEL_BYTES
+from vkcompute.core.buffer_view import TEXEL_BYTES, WORD
 from vkcompute.core.device import Device
 from vkcompute.core.logical_device import LogicalDevice
 from vkcompute.runtime.memory.array import Array
@@ -146,7 +146,7 @@ def binding_slack(array: Array) -> int:
 
 def _bound_bytes(where: str, binding: Binding, array: Array) -> int:
     """The size to bind: the array's, rounded up to whole elements if it ends with its buffer, which has padding."""
-    stride = binding.element.stride_bytes if binding.element else TEXEL_BYTES if binding.texel else 4
+    stride = binding.element.stride_bytes if binding.element else _texel_bytes(binding)
     nbytes = -(-max(array.nbytes, 1) // stride) * stride
     if binding.block and array.nbytes < binding.block.nbytes:
         raise ValueError(f"{where} reads {binding.block.nbytes} bytes; the array has {array.nbytes}")
@@ -165,8 +165,13 @@ def _limits(device: Device, binding: Binding) -> tuple[int, int]:
     if binding.kind == "uniform_buffer":
         return limits["maxUniformBufferRange"], limits["minUniformBufferOffsetAlignment"]
     if binding.kind == "uniform_texel_buffer":
-        return limits["maxTexelBufferElements"] * TEXEL_BYTES, limits["minTexelBufferOffsetAlignment"]
+        return limits["maxTexelBufferElements"] * _texel_bytes(binding), limits["minTexelBufferOffsetAlignment"]
     return device.max_binding_bytes, limits["minStorageBufferOffsetAlignment"]
+
+
+def _texel_bytes(binding: Binding) -> int:
+    """The bytes of a texel, or of a word."""
+    return TEXEL_BYTES if binding.texel and binding.texel.format != WORD else _WORD_BYTES
 
 
 def _check_element(where: str, binding: Binding, array: Array) -> None:

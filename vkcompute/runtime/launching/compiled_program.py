@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
+from vkcompute.core.buffer_view import WORD
 from vkcompute.core.descriptors import LayoutBinding, PipelineLayout
 from vkcompute.core.executables import Executable, executables_of
 from vkcompute.core.logical_device import LogicalDevice
@@ -149,4 +150,6 @@ def _unsupported(binding: Binding, kinds: Collection[str]) -> str:
 
 
 def _layout_binding(binding: Binding) -> LayoutBinding:
-    return binding.set, binding.binding, binding.kind, binding.texel.dtype if binding.texel else ""
+    texel = binding.texel
+    key = "" if texel is None else WORD if texel.format == WORD else texel.dtype
+    return binding.set, binding.binding, binding.kind, key
