@@ -223,6 +223,38 @@ def counted_by_uint32(bounds, out):
             break
 
 
+@vc.kernel
+def counted_across_zero(bounds, step, out):
+    i = vc.global_id(0)
+    start, stop = vc.int32(bounds[i, 0]), bounds[i, 1]
+    n = 0
+    for j in range(start, stop, step[i]):
+        n += 1
+        if n > 20:
+            break
+    out[i, 0], n = n, 0
+    for j in range(stop, start, -step[i]):
+        n += 1
+        if n > 20:
+            break
+    out[i, 1] = n
+
+
+def test_ranges_from_negative_to_unsigned_bounds_are_longer_than_their_types(gpu: vc.Runtime) -> None:
+    ranges = [
+        range(start, stop, step)
+        for start in (-1, -5, -(2**31))
+        for stop in (-start % 2**32 - 1, 2**32 + start - 1, 2**32 + start, 2**32 + start + 1, 2**32 - 1)
+        for step in (1, 7**10, 2**30, 2**31 - 1)
+        if stop < 2**32
+    ]
+    bounds = np.array([[each.start, each.stop] for each in ranges]).astype(np.uint32)
+    out = gpu.zeros((len(ranges), 2), np.int32)
+    step = np.array([each.step for each in ranges], np.int32)
+    counted_across_zero[1, len(ranges)](gpu.array(bounds), gpu.array(step), out)
+    assert out.numpy().tolist() == [[min(-(-(each.stop - each.start) // each.step), 21)] * 2 for each in ranges]
+
+
 def test_ranges_of_uint32_count_by_their_values(gpu: vc.Runtime) -> None:
     bounds = np.array([[0, 2**31], [2**31, 4_000_000_000], [3_000_000_000, 3_000_000_002], [5, 2], [7, 7]], np.uint32)
     out = gpu.full((5, 4), 77, np.uint32)
@@ -236,9 +268,46 @@ def test_ranges_of_uint32_count_by_their_values(gpu: vc.Runtime) -> None:
     assert out.numpy().tolist() == expected
 
 
+@vc.kernel
+def left_from_else(k, f, out, real):
+    i = vc.global_id(0)
+    for a in range(6):
+        for b in range(3):
+            if k[(i + a + b) & 7] > 4:
+                break
+        else:
+            break
+        out[i, 0] += a
+    for a in range(6):
+        n = 0
+        while n < 3:
+            if k[(i + a * n) & 7] < 2:
+                break
+            n += 1
+        else:
+            if a & 1:
+                continue
+            for b in (1, 2):
+                out[i, 1] += b
+            else:
+                if i & 1:
+                    continue
+                out[i, 2] += 1
+        out[i, 3] += n + 10
+
+
+@vc.kernel
+def divided(k, f, out, real):
+    i = vc.global_id(0)
+    x, y = vc.int32(-2147483648) + (i & 1), k[i & 3] // 3 + 1 - i // 4 * 3
+    if y != 0:
+        out[i, 0], out[i, 1], out[i, 2] = x // y, x % y, np.fmod(x, y)
+    out[i, 3], out[i, 4], out[i, 5] = x // -1, x % -1, np.fmod(x, np.int32(-1))
+
+
 KERNELS = (
     assigned_in_expressions, unpacked, repeated, matched, assigned_in_guards, after_loops, after_late,
-    returns_on_all_paths,
+    returns_on_all_paths, left_from_else, divided,
 )  # fmt: skip
 
 

@@ -45,21 +45,11 @@ def _binary(sign: str, of_bools: str, c: Compiler, x: Number, y: Number) -> Any:
 
 
 def _remainder(sign: str, c: Compiler, x: Number, y: Number) -> Any:
-    """Returns an integer quotient or remainder; 0 for a division by 0, as NumPy does.
-
-    SPIR-V leaves the division of the least integer by -1 undefined, where NumPy's quotient wraps.
-    """
-    if x.kind.type.kind == "f":
-        return _call(sign, c, x, y) if sign == "fmod" else c.binary(sign, x, y)
-    zero, one = (c.builder.const(value, y.kind.type) for value in (0, 1))
-    is_minus_one = (
-        c.builder.compute("eq", y.value, c.builder.const(-1, y.kind.type)) if y.kind.type.kind == "i" else None
-    )
-    if is_minus_one is not None:
-        y = Number(c.builder.select(is_minus_one, one, y.value), y.kind)
+    """Returns an integer quotient or remainder; 0 for a division by 0, as NumPy does."""
     found = _call(sign, c, x, y) if sign == "fmod" else c.binary(sign, x, y)
-    if is_minus_one is not None and sign == "//":
-        found = Number(c.builder.select(is_minus_one, c.unary("-", x).value, found.value), found.kind)
+    if x.kind.type.kind == "f":
+        return found
+    zero = c.builder.const(0, y.kind.type)
     is_zero = c.builder.compute("eq", y.value, zero)
     return Number(c.builder.select(is_zero, zero, found.value), found.kind)
 

@@ -243,7 +243,7 @@ class Arithmetic(Context):
             return Number(self._divided_by(divisor, sign, x, kind.type), kind)
         code = _PLAIN.get(sign) or _BITS.get(sign)
         if code is not None:
-            return Number(self.builder.compute(code, x, y), kind)
+            return Number(self.builder.compute(code, x, self.divisor(y) if sign == "%" else y), kind)
         if sign in ("<<", ">>"):
             return Number(self._shift(sign, x, y, kind.type), kind)
         return Number(self._floor_divide(x, y, kind.type), kind)
@@ -316,11 +316,27 @@ class Arithmetic(Context):
             return b.compute("sub", quotient, b.cast(below, kind))
         return b.select(below, b.compute("add", rest, y), rest)
 
+    def divisor(self, y: Value) -> Value:
+        """Returns a divisor with 1 for -1, which leaves the same remainder.
+
+        SPIR-V leaves the quotient and the remainder of the least integer and -1 undefined. NumPy's quotient wraps.
+        """
+        if element_of(y.type).kind != "i" or (isinstance(y, Constant) and y.value != -1):
+            return y
+        minus_one, one = (self.builder.const(n, element_of(y.type)) for n in (-1, 1))
+        return self.builder.select(self.builder.compute("eq", y, minus_one), one, y)
+
     def _floor_divide(self, x: Value, y: Value, kind: Scalar) -> Value:
-        b = self.builder
+        b, divisor = self.builder, self.divisor(y)
+        if divisor is not y:
+            negative = b.compute("neg", x)
+            return b.select(b.compute("ne", divisor, y), negative, self._rounded_quotient(x, divisor))
+        return b.compute("div", x, y) if kind.kind == "u" else self._rounded_quotient(x, y)
+
+    def _rounded_quotient(self, x: Value, y: Value) -> Value:
+        """Returns the quotient of signed integers, rounded down; y is not -1."""
+        b, kind = self.builder, element_of(x.type)
         quotient = b.compute("div", x, y)
-        if kind.kind == "u":
-            return quotient
         rest = b.compute("sub", x, b.compute("mul", quotient, y))
         zero = b.const(0, kind)
         opposed = b.compute("lt", b.compute("xor", rest, y), zero)

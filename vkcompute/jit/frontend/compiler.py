@@ -308,26 +308,17 @@ class Compiler(Expressions):
 
     def _exit(self, node: ast.For | ast.While) -> None:
         """Leaves a loop at its end, through its else."""
-        self.frames[-1].loops[-1].in_else = True
         self._block(node.orelse)
         if self.alive:
             self._break()
-        self.frames[-1].loops[-1].in_else = False
 
     def _break(self, node: ast.AST | None = None) -> None:
-        edges = self._innermost(node)
+        edges: LoopEdges = self.frames[-1].loops[-1]
         self.leave(edges.exits, partial(self.builder.break_, edges.loop))
 
     def _continue(self, node: ast.AST) -> None:
-        edges = self._innermost(node)
-        self.leave(edges.continues, partial(self.builder.continue_, edges.loop))
-
-    def _innermost(self, node: ast.AST | None) -> LoopEdges:
         edges: LoopEdges = self.frames[-1].loops[-1]
-        if edges.in_else and isinstance(node, (ast.Break, ast.Continue)):
-            why = "break and continue in the else of a loop; note in a variable how it ended"
-            raise UnsupportedError(f"not supported in kernels: {why}")
-        return edges
+        self.leave(edges.continues, partial(self.builder.continue_, edges.loop))
 
 
 def _one_each(targets: list[ast.expr], values: tuple[Any, ...]) -> bool:

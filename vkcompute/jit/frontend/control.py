@@ -60,13 +60,11 @@ class LoopEdges:
     Attributes:
         exits: edges out of the loop.
         continues: edges back to its start.
-        in_else: True while the `else` of the loop is being built.
     """
 
     loop: ir.Loop
     exits: list[Edge] = field(default_factory=list)
     continues: list[Edge] = field(default_factory=list)
-    in_else: bool = False
 
 
 class ControlFlow(PrivateArrays):
@@ -164,9 +162,22 @@ class ControlFlow(PrivateArrays):
         size = b.select(up, size, b.select(down, b.compute("sub", zero, size), one))
         span = b.compute("sub", b.compute("sub", after, before), one)
         count = b.compute("add", b.compute("div", span, size), one)
+        if start.kind.type is not stop.kind.type:
+            signed, other = (stop, end) if start.kind.type is unsigned else (start, first)
+            other = first if other is end else end
+            beyond = b.compute("and", self._is_less(signed, 0), b.compute("lt", b.compute("sub", after, before), other))
+            count = b.select(beyond, self._n_beyond(unsigned, span, size), count)
         forward, backward = self._is_less(start, stop), self._is_less(stop, start)
         runs = b.select(up, forward, b.compute("and", down, backward))
         return Number(b.select(runs, count, zero), Kind(unsigned))
+
+    def _n_beyond(self, unsigned: Scalar, span: Value, size: Value) -> Value:
+        """Returns the length of a range whose span, less one, is `span` and one beyond the type; at most its limit."""
+        b, most = self.builder, self.builder.const(-1, unsigned)
+        whole, rest = b.compute("div", most, size), b.compute("mod", most, size)
+        more = b.compute("div", b.compute("add", b.compute("add", span, rest), b.const(1, unsigned)), size)
+        count = b.compute("add", b.compute("add", whole, more), b.const(1, unsigned))
+        return b.select(b.compute("eq", size, b.const(1, unsigned)), most, count)
 
     def _is_less(self, one: Any, other: Any) -> Value:
         """Compares integers by value."""

@@ -1,4 +1,4 @@
-"""Rewrites loops over sequences as loops over a range, and `match` as `if`: the compiler has no others."""
+"""Rewrites what the compiler lacks: loops over sequences, `match`, and break and continue in the else of a loop."""
 
 from __future__ import annotations
 
@@ -22,11 +22,12 @@ def desugared(tree: ast.FunctionDef) -> ast.FunctionDef:
 
 
 class _Statements(ast.NodeTransformer):
-    def visit_For(self, node: ast.For) -> list[ast.stmt] | ast.For:
+    def visit_For(self, node: ast.For) -> list[ast.stmt]:
         """Returns the assignments of the sequences, then the loop; loops over other calls stay as they are."""
         self.generic_visit(node)
+        before, after = _separate_else(node)
         if isinstance(node.iter, ast.Call) and not _is_supported_call(node.iter):
-            return node
+            return [*before, node, *after]
         assignments: list[ast.stmt] = []
         index_name = f"index of {node.lineno}:{node.col_offset}"
         length, item = _unrolled(node.iter, partial(ast.Name, index_name), assignments)
@@ -34,7 +35,13 @@ class _Statements(ast.NodeTransformer):
         taken = ast.copy_location(ast.Assign([node.target], ast.copy_location(item, node.iter)), node.target)
         loop = ast.For(ast.Name(index_name, ast.Store()), iterations, [taken, *node.body], node.orelse)
         located = ast.fix_missing_locations(ast.copy_location(loop, node))
-        return [*map(ast.fix_missing_locations, assignments), located]
+        return [*before, *map(ast.fix_missing_locations, assignments), located, *after]
+
+    def visit_While(self, node: ast.While) -> list[ast.stmt]:
+        """Returns the loop, with its else behind it if that leaves another loop."""
+        self.generic_visit(node)
+        before, after = _separate_else(node)
+        return [*before, node, *after]
 
     def visit_Match(self, node: ast.Match) -> list[ast.stmt]:
         """Returns the assignment of the subject, then an `if` for the first case, whose `else` has the next one.
@@ -56,6 +63,30 @@ class _Statements(ast.NodeTransformer):
             _placed(rest[0], case.pattern)
         subject = ast.copy_location(ast.Assign([ast.Name(name, ast.Store())], node.subject), node)
         return [ast.fix_missing_locations(subject), *rest]
+
+
+def _separate_else(loop: ast.For | ast.While) -> tuple[list[ast.stmt], list[ast.stmt]]:
+    """Returns statements for before and after a loop, where the else goes if it breaks or continues another loop.
+
+    The loop's own else then notes that it has been reached.
+    """
+    if not any(map(_leaves_loop, loop.orelse)):
+        return [], []
+    name = f"else of {loop.lineno}:{loop.col_offset}"
+    noted = [ast.Assign([ast.Name(name, ast.Store())], ast.Constant(value)) for value in (False, True)]
+    then = ast.If(ast.Name(name, ast.Load()), loop.orelse, [])
+    loop.orelse = [noted[1]]
+    for each in (*noted, then):
+        ast.fix_missing_locations(ast.copy_location(each, loop))
+    return [noted[0]], [then]
+
+
+def _leaves_loop(node: ast.AST) -> bool:
+    """True if a statement has a break or a continue of a loop around it."""
+    if isinstance(node, (ast.Break, ast.Continue)):
+        return True
+    inner = node.orelse if isinstance(node, (ast.For, ast.While)) else ast.iter_child_nodes(node)
+    return not isinstance(node, (ast.FunctionDef, ast.Lambda)) and any(map(_leaves_loop, inner))
 
 
 def _matched(pattern: ast.pattern, subject: Callable[[], ast.expr]) -> tuple[ast.expr, list[str]]:

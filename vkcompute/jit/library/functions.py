@@ -95,7 +95,9 @@ def _sign(c: Compiler, x: Any) -> Any:
 def _fmod(c: Compiler, x: Any, y: Any) -> Any:
     """numpy's fmod: an integer for integers."""
     kind, numbers = c.to_common_type(x, y)
-    return Number(c.builder.compute("rem", *numbers), kind) if kind.type.kind in "iu" else _real("rem", c, x, y)
+    if kind.type.kind not in "iu":
+        return _real("rem", c, x, y)
+    return Number(c.builder.compute("rem", numbers[0], c.divisor(numbers[1])), kind)
 
 
 def _reciprocal(c: Compiler, x: Any) -> Any:
