@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 from happens_before import races, superfluous
 from hypothesis import given, settings
@@ -12,6 +13,7 @@ from machine import Machine, Step, check, programs
 from runtimes import open_runtime
 from sync_trace import traced
 
+from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.transfers import Transfers, host_view
 from vkcompute.runtime.scheduling.command_queue import CommandQueue, Timeline
 
@@ -63,3 +65,37 @@ def test_the_trace_sees_what_is_left_out(timelines: int, owner: type, method: st
                 machine.add(out, out, a, 1, queue=0)
             a.numpy()
     assert races(trace.history)
+
+
+def test_the_memory_of_a_freed_result_is_used_in_queue_order() -> None:
+    """The device has not run the tasks that wrote and read it; a result of another size gets memory of its own."""
+    with traced() as trace, open_runtime(timelines=1, staging=False) as runtime:
+        machine = Machine(runtime)
+        a, b, *_ = machine.arrays
+        a.write(np.arange(a.size, dtype=np.int32))
+        places = []
+        for _ in range(6):
+            found = temporary(runtime, a.shape, a.dtype)
+            other = temporary(runtime, (3 * a.size,), a.dtype)
+            machine.add(a, b, found, 2)
+            machine.add(found, a, other[: a.size], 1)
+            places.append((found.launch_key, other.launch_key))
+            del found, other
+        last = temporary(runtime, a.shape, a.dtype)
+        machine.add(a, b, last, 2)
+        assert {last.launch_key} == {one for one, _ in places}
+        assert len(set(places)) == 1
+        np.testing.assert_array_equal(last.numpy(), np.arange(a.size) + 2 * b.numpy())
+    assert not races(trace.history)
+    assert not superfluous(trace.history)
+
+
+def test_memory_that_the_device_still_uses_is_not_taken_for_data_of_the_host() -> None:
+    with open_runtime(timelines=1, staging=False) as runtime:
+        machine = Machine(runtime)
+        a, b, *_ = machine.arrays
+        found = temporary(runtime, a.shape, a.dtype)
+        machine.add(a, b, found, 2)
+        place = found.launch_key
+        del found
+        assert runtime.array(a.numpy()).launch_key != place

@@ -1,14 +1,15 @@
 """Lazy arrays: expressions, computed by one kernel when somebody needs the memory.
 
 An expression has operands: arrays, which may be lazy themselves, and NumPy scalars. When it is computed, the steps of
-its lazy operands become steps of the same kernel. A lazy operand that other expressions read, too, is computed first if
-computing it again would cost more than loading it.
+its lazy operands become steps of the same kernel. A lazy operand that other expressions read, too, or whose elements
+are repeated, is computed first if computing it again would cost more than loading it.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from vkcompute.errors import OutOfDeviceMemory
 from vkcompute.jit.elementwise.element_launcher import ElementLauncher
 from vkcompute.jit.elementwise.expression import Expression, Step
 from vkcompute.runtime.bounded_cache import BoundedCache
-from vkcompute.runtime.graphs.graph import temporary
+from vkcompute.runtime.graphs.graph import memory_of
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.context import Context
 
@@ -86,7 +87,7 @@ class Lazy:
 
     def compute(self, array: Array) -> Array:
         """Computes the elements of `array`, in one launch."""
-        out = temporary(array.runtime, array.shape, array.dtype)
+        out = memory_of(array)
         compute_into(array, out)
         return out
 
@@ -167,59 +168,105 @@ def launcher(steps: tuple[Step, ...], n: int) -> ElementLauncher:
 
 def flattened(root: Array) -> tuple[tuple[Step, ...], list[Any]]:
     """Returns the steps of a lazy array, and their parameters: arrays in memory, and NumPy scalars."""
-    order = _ordered(root)
-    if any(len(each._expression.readers) > 1 for each in order[:-1]):  # type: ignore[union-attr]
-        for each in _shared(order):
+    flat = _Flat()
+    flat.add(root)
+    if flat.has_repetitions:
+        for each in (found := shared(ordered(root))):
             each.compute()
-        order = _ordered(root)
-    steps: list[Step] = []
-    parameters: list[Any] = []
-    places: dict[Any, int] = {}
-    for array in order:
+        if found:
+            flat = _Flat()
+            flat.add(root)
+    return tuple(flat.steps), flat.parameters
+
+
+class _Flat:
+    """Steps and parameters of an expression.
+
+    Attributes:
+        places: of arrays and scalars by their ids, as operands of steps.
+        has_repetitions: True if an operand has several readers, or another shape than the result.
+    """
+
+    __slots__ = ("has_repetitions", "parameters", "places", "steps")
+
+    def __init__(self) -> None:
+        self.steps: list[Step] = []
+        self.parameters: list[Any] = []
+        self.places: dict[int, int] = {}
+        self.has_repetitions = False
+
+    def add(self, array: Array) -> int:
+        """Adds the steps of a lazy array after those of its operands, and returns its place."""
         expression: Any = array._expression
-        operands = []
+        operands, places = [], self.places
         for each in expression.operands:
-            key = id(each) if type(each) is Array else (each.dtype.char, each.tobytes())
-            at = places.get(key)
+            at = places.get(id(each))
             if at is None:
-                at = places[key] = len(parameters)
-                if each.dtype.kind == "c":
-                    parameters += [each.real, each.imag]
-                    steps.append(Step("complex", "", (at, at + 1)))
-                    at = places[key] = -len(steps)
+                inner: Any = each._expression if type(each) is Array else None
+                if type(inner) is Lazy:
+                    if len(inner.readers) > 1 or each.shape != array.shape:
+                        self.has_repetitions = True
+                    at = self.add(each)
                 else:
-                    parameters.append(each)
+                    at = places[id(each)] = self._parameter(each)
             operands.append(at)
-        steps.append(Step(expression.operation, expression.dtype, tuple(operands)))
-        places[id(array)] = -len(steps)
-    return tuple(steps), parameters
+        return self._step(array, expression.operation, expression.dtype, operands)
+
+    def _parameter(self, given: Any) -> int:
+        parameters = self.parameters
+        if given.dtype.kind != "c":
+            parameters.append(given)
+            return len(parameters) - 1
+        parameters += [given.real, given.imag]
+        self.steps.append(Step("complex", "", (len(parameters) - 2, len(parameters) - 1)))
+        return -len(self.steps)
+
+    def _step(self, array: Array, operation: str, dtype: str, operands: list[int]) -> int:
+        self.steps.append(_step((operation, dtype, tuple(operands))))
+        at = self.places[id(array)] = -len(self.steps)
+        return at
 
 
-def _ordered(root: Array) -> list[Array]:
-    """Returns the lazy arrays from which one is computed, itself last, each after its operands."""
+_step = partial(tuple.__new__, Step)  # as `Step._make`, in half the time
+
+
+def ordered(root: Array, computed: Collection[int] = ()) -> list[Array]:
+    """Returns the lazy arrays from which one is computed, itself last, each after its operands.
+
+    Args:
+        computed: ids of lazy arrays that count as computed.
+    """
     found: dict[int, Array] = {}
-    _add(root, found)
+    _add(root, found, computed)
     return list(found.values())
 
 
-def _add(array: Array, found: dict[int, Array]) -> None:
+def _add(array: Array, found: dict[int, Array], computed: Collection[int]) -> None:
     """Adds a lazy array after its operands. No closure does it, as a cycle would keep the arrays alive."""
     expression: Any = array._expression
     for each in expression.operands:
-        if type(each) is Array and type(each._expression) is Lazy and id(each) not in found:
-            _add(each, found)
+        is_lazy = type(each) is Array and type(each._expression) is Lazy
+        if is_lazy and id(each) not in found and id(each) not in computed:
+            _add(each, found, computed)
     found[id(array)] = array
 
 
-def _shared(order: Sequence[Array]) -> list[Array]:
-    """Returns the lazy arrays that other expressions read, too, and that cost more to compute than to load."""
+def shared(order: Sequence[Array]) -> list[Array]:
+    """Returns the lazy arrays to compute first: computing them again costs more than loading them.
+
+    Other expressions read them, too, or their elements are repeated.
+    """
     uses: dict[int, int] = {}
+    repeated = set()
     for array in order:
         for each in array._expression.operands:  # type: ignore[union-attr]
             uses[id(each)] = uses.get(id(each), 0) + 1
+            if type(each) is Array and each.shape != array.shape:
+                repeated.add(id(each))
     found = []
     for array in order[:-1]:
         expression: Any = array._expression
-        if expression.cost > _MOST_COST and len(expression.readers) > uses[id(array)]:
+        again = id(array) in repeated or len(expression.readers) > uses[id(array)]
+        if again and expression.cost > _MOST_COST:
             found.append(array)
     return found

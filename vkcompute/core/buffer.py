@@ -17,6 +17,10 @@ PADDING = 64  # so that kernels may load and store whole vectors, of up to 64 by
 class Buffer:
     """A range of device memory, freed after its last use once it is closed or garbage.
 
+    Args:
+        recycles: takes the range of a closed buffer of this kind, which the device may still use, if there is one. All
+            its uses are in the access history, which is inherited.
+
     Attributes:
         device: the device that it is on.
         block, offset: its position; the offset in bytes. They are valid while `host` is None, with the device's lock.
@@ -31,21 +35,27 @@ class Buffer:
     """
 
     __slots__ = (
-        "__weakref__", "_allocations", "_open", "_pool", "address", "block", "device", "history", "host", "nbytes",
-        "offset", "place", "readers", "used_bytes",
+        "__weakref__", "_allocations", "_open", "_pool", "_recycles", "address", "block", "device", "history", "host",
+        "nbytes", "offset", "place", "readers", "used_bytes",
     )  # fmt: skip
 
-    def __init__(self, pool: MemoryPool, nbytes: int, use: str = "device", *, moves: bool = True) -> None:
-        self._open = False
+    def __init__(
+        self, pool: MemoryPool, nbytes: int, use: str = "device", *, moves: bool = True, recycles: bool = False
+    ) -> None:
+        self._open, self._recycles = False, recycles
         self._pool, self.device = pool, pool.device
         self.used_bytes = nbytes
         self.nbytes = -(-max(nbytes, 1) // PADDING) * PADDING
         self._allocations: list[Allocation] = []
+        self.history: Any = None
         self.host: Any = None
         try:
             with self.device.lock:
                 self.device.require_open()
-                pool.allocate(self.nbytes, use, self._allocations, moves=moves)
+                if recycles:
+                    self.history = pool.recycled(self.nbytes, self._allocations)
+                if not self._allocations:
+                    pool.allocate(self.nbytes, use, self._allocations, moves=moves)
                 self.block, self.offset = self._allocations[0]
                 self.place = (self.block.key << PLACE_BITS) + self.offset
                 key = id(self)
@@ -60,7 +70,6 @@ class Buffer:
         # Emulated staging leaves device memory to the device, even if it is host-visible.
         visible = self.block.address and (use not in ("device", "fixed") or pool.unified)
         self.address = self.block.address + self.offset if visible else 0
-        self.history: Any = None
         self.readers: dict[int, Any] | None = None
 
     def add_reader(self, key: int, reader: Any) -> None:
@@ -89,6 +98,8 @@ class Buffer:
             del live[key]
             self.device.deletion_queue.append((self._pool.free, self._allocations))
             self._pool.buffers.pop(key, None)
+            if self._recycles:
+                self._pool.recycle(self.nbytes, self._allocations, self.history)
 
     def move_out(self, host: Any) -> None:
         """Frees the memory, whose content is in `host`; no work on it is pending. Requires the device's lock."""

@@ -8,6 +8,7 @@ import itertools
 import mmap
 import sys
 import weakref
+from collections import deque
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
@@ -22,6 +23,7 @@ from vkcompute.errors import OUT_OF_MEMORY, OutOfDeviceMemory, VulkanError
 
 MIB = 1 << 20
 _MANY_DELETIONS = 256
+_MOST_RECYCLED = 64  # ranges of a size, and sizes
 _HUGE_PAGE_BYTES = 2 << 20
 _DEVICE_LOCAL, _HOST_VISIBLE, _HOST_COHERENT, _HOST_CACHED = 0x1, 0x2, 0x4, 0x8
 _UNIFIED = _DEVICE_LOCAL | _HOST_VISIBLE | _HOST_COHERENT | _HOST_CACHED
@@ -150,6 +152,7 @@ class MemoryPool:
         limits = device.physical.limits
         self.align = max(64, *(limits[f"min{kind}BufferOffsetAlignment"] for kind in ("Storage", "Uniform", "Texel")))
         self.blocks: list[Block] = []
+        self._recyclable: dict[int, deque[tuple[list[Allocation], Any]]] = {}
 
     @property
     def allocated_bytes(self) -> int:
@@ -211,6 +214,28 @@ class MemoryPool:
             self._from_new_block(nbytes, kind, allocations)
         except OutOfDeviceMemory as error:
             return error
+        return None
+
+    def recycle(self, nbytes: int, allocations: list[Allocation], history: Any) -> None:
+        """Lets `recycled` take a range that is about to be freed, with the access history of its buffer."""
+        ranges = self._recyclable.get(nbytes)
+        if ranges is None:
+            if len(self._recyclable) >= _MOST_RECYCLED:
+                self._recyclable.clear()
+            ranges = self._recyclable.setdefault(nbytes, deque(maxlen=_MOST_RECYCLED))
+        ranges.append((allocations, history))
+
+    def recycled(self, nbytes: int, allocations: list[Allocation]) -> Any:
+        """Moves the range of `nbytes` that was closed last to `allocations`, unless it is freed; returns its history.
+
+        The next use of the range is ordered after those in the history. So the device need not have finished them.
+        """
+        ranges = self._recyclable.get(nbytes)
+        while ranges:
+            closed, history = ranges.pop()
+            if closed:
+                allocations[:], closed[:] = closed[:], ()  # indivisible; its deletion then frees nothing
+                return history
         return None
 
     def _reclaim(self) -> None:

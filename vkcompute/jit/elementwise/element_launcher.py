@@ -274,7 +274,7 @@ class ElementLauncher:
         if runtime is None or known is None or (like := known[0]()) is None:
             return (), None
         made = [
-            Array(runtime, runtime.device.buffer(nbytes), 0, shape, strides, dtype)
+            Array(runtime, runtime.device.result_buffer(nbytes), 0, shape, strides, dtype)
             for shape, strides, dtype, nbytes in known[1]
         ]
         return tuple(made), like

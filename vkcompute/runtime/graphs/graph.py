@@ -343,9 +343,21 @@ class Graph:
 
 
 def temporary(context: Context, shape: int | tuple[int, ...], dtype: npt.DTypeLike) -> Array:
-    """Makes an array with arbitrary content: a temporary while a graph is recorded."""
+    """Makes an array for the result of a launch: a temporary while a graph is recorded."""
     graph = recording_graph(context.scheduler)
-    return empty(context, shape, dtype) if graph is None else graph.empty(shape, dtype)
+    if graph is not None:
+        return graph.empty(shape, dtype)
+    context.require_open()
+    return allocate(context, context.device.result_buffer, shape, dtype)
+
+
+def memory_of(array: Array) -> Array:
+    """Makes an array like a lazy one, for its elements: a temporary while a graph is recorded."""
+    context = array.runtime
+    if context.scheduler.n_recordings and (graph := recording_graph(context.scheduler)) is not None:
+        return graph.empty(array.shape, array.dtype)
+    context.require_open()
+    return array.over(context.device.result_buffer(array.nbytes))
 
 
 def recording_graph(scheduler: Scheduler) -> Graph | None:

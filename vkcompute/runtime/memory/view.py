@@ -18,7 +18,7 @@ from vkcompute.runtime.scheduling.future import Future
 from vkcompute.runtime.scheduling.task import Offsets, copy_region, refuse_overlap
 
 _MEMORY = ("_buffer", "launch_key", "span")
-_SIZES = ("size", "nbytes", "strides")
+_SIZES = ("size", "nbytes")
 _View = TypeVar("_View", bound="StridedView")
 
 
@@ -72,10 +72,7 @@ class StridedView:
         self.launch_key: Any = None
         self.span: Any = None
         if self.contiguous:
-            # "." marks the end of the buffer, where padding follows. Elsewhere the next bytes belong to other views.
-            end = "." if offset + self.nbytes == buffer.used_bytes else ""
-            self.launch_key = (buffer.place + offset, shape, dtype.char + end)
-            self.span = (buffer, offset, offset + self.nbytes)
+            self._place(buffer)
         else:
             self.launch_key = (buffer.place + offset, shape, dtype.char, strides)
             self.span = self.range
@@ -93,11 +90,28 @@ class StridedView:
             runtime.add_pending(self)
         return self
 
+    def over(self: _View, buffer: Buffer) -> _View:
+        """Returns an array like a lazy one, at the start of a buffer."""
+        made = type(self).__new__(type(self))
+        made.runtime, made._buffer, made._expression, made.contiguous = self.runtime, buffer, None, True
+        made.offset, made.shape, made.dtype, made.nbytes = 0, self.shape, self.dtype, self.nbytes
+        made._place(buffer)
+        return made
+
+    def _place(self, buffer: Buffer) -> None:
+        """Sets the key and the span of contiguous elements."""
+        # "." marks the end of the buffer, where padding follows. Elsewhere the next bytes belong to other views.
+        stop = self.offset + self.nbytes
+        end = "." if stop == buffer.used_bytes else ""
+        self.launch_key = (buffer.place + self.offset, self.shape, self.dtype.char + end)
+        self.span = (buffer, self.offset, stop)
+
     def __getattr__(self, name: str) -> Any:
         """Sets attributes of a lazy array that are not set at first: sizes, runtime, or memory, which is computed."""
         if name in _SIZES:
             self.size = math.prod(self.shape)
             self.nbytes = self.size * self.dtype.itemsize
+        elif name == "strides":
             self.strides = layout.contiguous_strides(self.shape, self.dtype.itemsize)
         elif name in _MEMORY:
             self.compute()
@@ -129,10 +143,11 @@ class StridedView:
             if expression is None:  # another thread has computed it
                 return
             found = expression.compute(self)
-            _inherit(found.buffer, expression.readers)
-            self.launch_key, self.span, self._buffer = found.launch_key, found.span, found._buffer
+            buffer = found._buffer or found.buffer
+            _inherit(buffer, expression.readers)
+            self.launch_key, self.span, self._buffer = found.launch_key, found.span, buffer
             self._expression = None
-            _inherit(found.buffer, expression.readers)  # those that another thread has added meanwhile
+            _inherit(buffer, expression.readers)  # those that another thread has added meanwhile
 
     @property
     def buffer(self) -> Buffer:
