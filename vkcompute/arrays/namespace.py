@@ -52,6 +52,7 @@ from vkcompute.arrays.inspection import finfo as finfo
 from vkcompute.arrays.inspection import iinfo as iinfo
 from vkcompute.arrays.inspection import isdtype as isdtype
 from vkcompute.arrays.inspection import namespace_info as namespace_info
+from vkcompute.arrays.launches import info as info
 from vkcompute.arrays.manipulation import broadcast_arrays as broadcast_arrays
 from vkcompute.arrays.manipulation import broadcast_shapes as broadcast_shapes
 from vkcompute.arrays.manipulation import broadcast_to as broadcast_to

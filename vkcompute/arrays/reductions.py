@@ -20,6 +20,7 @@ from vkcompute.arrays.ufunc import apply, assign, astype, joined, part
 from vkcompute.arrays.ufunc import where as _where
 from vkcompute.jit.elementwise.expression import Expression, Step
 from vkcompute.jit.elementwise.reduction_launcher import ReduceLauncher
+from vkcompute.jit.elementwise.stages import Stage
 from vkcompute.runtime.bounded_cache import BoundedCache
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array
@@ -88,6 +89,11 @@ class LazyReduction:
         launcher = _launcher(self.row, self.dtype, steps, len(args))
         launcher(tuple(args), {}, self.axes, out, kept, self.dtype)
         return out
+
+    def stages(self) -> list[Stage]:
+        """Returns the stages in which the elements are computed."""
+        launcher = _launcher(self.row, self.dtype, (), 1)
+        return launcher.stages(self.array, frozenset(self.axes))
 
 
 def _launcher(row: str, dtype: np.dtype[Any], steps: tuple[Step, ...], n: int) -> ReduceLauncher:
@@ -304,7 +310,8 @@ def mean(
     count: Any = wide.type(n)
     if where is not True:
         count = astype(count_nonzero(where.broadcast_to(array.shape), axes, keepdims=keepdims), wide)
-    return _given(astype(apply("divide", total, count), found), out)
+    quotient = apply("divide", total, count)
+    return _given(astype(quotient, found) if quotient.dtype != found else quotient, out)
 
 
 def var(

@@ -150,6 +150,10 @@ class ReduceLauncher:
         out.copy_from(part)
         return out
 
+    def stages(self, array: Array, reduced: frozenset[int]) -> list[Stage]:
+        """Returns the stages that reduce these axes of an array that fits a binding."""
+        return self._layout(runtime_of(array), array.shape, reduced, False)[1]
+
     def _layout(
         self, runtime: Runtime, shape: Sequence[int], reduced: frozenset[int], keepdims: bool
     ) -> tuple[tuple[int, ...], list[Stage]]:

@@ -1,0 +1,69 @@
+"""The launches that `info` tells, beside those that happen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import vkcompute as vc
+import vkcompute.numpy as vnp
+
+
+def _forked(x: Any) -> Any:
+    y = vnp.exp(x)
+    return (y + 1).sum(axis=0) * y.max()
+
+
+EXPRESSIONS: dict[str, Callable[[Any], Any]] = {
+    "in memory": lambda x: x,
+    "fused": lambda x: vnp.sin(x) * 2 + x,
+    "cheap, several readers": lambda x: [y := x + 1, y * 2 + y][1],
+    "reduced": lambda x: ((x - 1) ** 2).mean(),
+    "along an axis": lambda x: x.var(axis=0),
+    "several axes": lambda x: x.reshape(10, 10, 30).sum(axis=(0, 2)),
+    "a result that is used again": lambda x: x - vnp.exp(x).mean(axis=1, keepdims=True),
+    "several readers": _forked,
+}
+
+
+def _n_tasks(gpu: vc.Runtime) -> int:
+    return sum([queue.task for queue in gpu.scheduler.queues])
+
+
+@pytest.mark.parametrize("name", EXPRESSIONS)
+def test_as_many_kernels_as_are_launched(gpu: vc.Runtime, name: str) -> None:
+    array = EXPRESSIONS[name](gpu.array(np.random.default_rng(0).random((100, 30), np.float32)))
+    pending, before = array.is_pending, _n_tasks(gpu)
+    found = vnp.info(array)
+    assert (array.is_pending, _n_tasks(gpu)) == (pending, before)
+    array.compute()
+    assert len(found) == _n_tasks(gpu) - before
+    assert all(each.reason for each in found[:-1])
+    assert not found or not found[-1].reason
+    assert not vnp.info(array)
+
+
+def test_bytes_are_counted_once_per_array(gpu: vc.Runtime) -> None:
+    x, row = gpu.array(np.ones((20, 30), np.float32)), gpu.array(np.ones(30, np.float32))
+    (found,) = vnp.info(x * row.broadcast_to((20, 30)) + x)
+    assert found.operations == ("multiply", "add")
+    assert (found.nbytes_read, found.nbytes_written) == (2400 + 120, 2400)
+    total = vnp.info((x * 2).sum())
+    assert (total.nbytes_read - total.nbytes_written, total[-1].nbytes_written) == (2400 - 4, 4)
+    assert str(total).splitlines()[0].startswith("1. multiply, add.reduce: reads 2,400 bytes")
+
+
+def test_functions_are_explained_elsewhere() -> None:
+    with pytest.raises(TypeError, match=r"a device array; got function; help\(function\)"):
+        vnp.info(vnp.mean)
+
+
+def test_what_is_broadcast_is_computed_once(gpu: vc.Runtime) -> None:
+    x, y = np.random.default_rng(0).random((2, 40, 50), np.float32)
+    a, b = gpu.array(x), gpu.array(y[:, :1].copy())
+    found = vnp.exp(b) + a
+    assert [each.operations for each in vnp.info(found)] == [("exp",), ("add",)]
+    np.testing.assert_allclose(found.numpy(), np.exp(y[:, :1]) + x, rtol=1e-6)
