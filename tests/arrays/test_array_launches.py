@@ -67,3 +67,17 @@ def test_what_is_broadcast_is_computed_once(gpu: vc.Runtime) -> None:
     found = vnp.exp(b) + a
     assert [each.operations for each in vnp.info(found)] == [("exp",), ("add",)]
     np.testing.assert_allclose(found.numpy(), np.exp(y[:, :1]) + x, rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "float32", "bool", "complex64"])
+@pytest.mark.parametrize("exponent", [2, 2.0, True])
+def test_a_square_is_no_power(gpu: vc.Runtime, dtype: str, exponent: Any) -> None:
+    x = np.arange(-3, 9).astype(dtype)
+    try:
+        found = gpu.array(x) ** exponent
+    except vc.MissingFeature:
+        return
+    squares = dtype == "float32" or (dtype not in ("bool", "complex64") and type(exponent) is int)
+    assert (vnp.info(found)[-1].operations == ("square",)) == (squares and exponent == 2)
+    assert found.dtype == vnp.power(gpu.array(x), exponent).dtype
+    np.testing.assert_allclose(found.numpy(), x.astype(found.dtype) ** int(exponent), rtol=1e-6)

@@ -210,7 +210,7 @@ def _block_program(
     number = c.cast(INTRINSICS[global_id].emit(c), UINT32)
     with c.builder.if_(c.builder.compute("lt", number, n)).then:
         rows: list[Any] = []
-        for values in zip(*[each(number) for each in load], strict=True):
+        for values in zip(*[each.first(number) for each in load], strict=True):
             before = cost(c.function)
             rows.append(body.call(c, *values))
             if cost(c.function) - before > MOST_COST:

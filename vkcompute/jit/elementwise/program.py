@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
 from typing import Any, NamedTuple, Protocol
 
@@ -117,6 +116,58 @@ class Formula(Protocol):
         """Returns the error of a function that is nested too deeply."""
 
 
+class BlockArgument:
+    """An argument of a formula for blocks of elements.
+
+    Args:
+        source: a `BlockAccess`, an array that is repeated along the last axis, or a number.
+        mask: the broadcast mask of an array; None for a number.
+        size: elements of a block.
+        axis: as of `Body.block_arguments`.
+
+    Attributes:
+        lengths: lengths of the axes except the first.
+    """
+
+    def __init__(self, c: Compiler, source: Any, mask: Mask | None, size: int, axis: int | None) -> None:
+        self._c, self._source, self._mask, self._size, self._axis = c, source, mask, size, axis
+        self.lengths: list[Value] = []
+
+    def first(self, number: Value) -> Sequence[Any]:
+        """Returns the elements of a block, from which `next` counts."""
+        b, mask = self._c.builder, self._mask
+        if mask is None:
+            return [self._source] * self._size
+        if all(mask):
+            return self._block(number)
+        offset = b.compute("mul", number, b.const(self._size, UINT32))
+        self._start = offsets(b, offset, self.lengths, [mask])[0]
+        self._elements = self._at(self._start)
+        return self._elements
+
+    def next(self, number: Value, steps: Value) -> Sequence[Any]:
+        """Returns the elements of a block that is so many elements behind the first one along the axis."""
+        b, mask, axis = self._c.builder, self._mask, self._axis
+        if mask is None or all(mask) or axis is None:
+            return self.first(number)
+        if not mask[axis]:
+            return self._elements
+        for length, varies in zip(self.lengths[axis:], mask[axis + 1 :], strict=True):
+            steps = b.compute("mul", steps, length) if varies else steps
+        return self._at(b.compute("add", self._start, steps))
+
+    def _at(self, offset: Value) -> Sequence[Any]:
+        """Loads the elements for a block from an offset in the array."""
+        if isinstance(self._source, BlockAccess):
+            b = self._c.builder
+            return self._block(b.compute("div", offset, b.const(self._size, UINT32)))
+        return [self._c.load(self._source, offset)] * self._size
+
+    def _block(self, number: Value) -> Sequence[Any]:
+        loaded = self._source.load(self._c.builder, number)
+        return [Number(each, Kind(self._source.element)) for each in loaded]
+
+
 class Body:
     """A formula that is compiled into a program.
 
@@ -158,41 +209,29 @@ class Body:
         self.strided.append((at, len(c.function.pushes)))
         return [c.function.push("layout", UINT32) for _ in range(1 + len(self._masks[0]))]
 
-    def block_arguments(self, c: Compiler, block: Block) -> list[Callable[[Value], Iterable[Any]]]:
-        """Declares bindings and push constants; returns functions from a block's number to its elements.
+    def block_arguments(self, c: Compiler, block: Block, axis: int | None = None) -> list[BlockArgument]:
+        """Declares bindings and push constants, and returns the arguments.
 
         A block lies within the last axis if an array is repeated along some axes. An array that is repeated along the
         last one, like a number, has one element for the whole block.
+
+        Args:
+            axis: the one along which `BlockArgument.next` steps, if an array is repeated along some axes.
         """
         names, places = self.formula.parameters, iter(range(len(self._masks)))
-        found: list[Callable[[Value], Iterable[Any]]] = []
+        found = []
         for at, each in enumerate(self._signature):
-            place = next(places) if type(each) is tuple else None
-            if place is not None and all(self._masks[place][-1:]):
-                element = SCALARS[np.dtype(each[0]).name]
-                access = BlockAccess(c.function, names[at], element, block)
-                found.append(partial(self._block, c, access, place))
-            else:
-                found.append(partial(self._repeated, c, argument(c, names[at], at, each), block.size, place))
-        self._lengths = self._pushed_lengths(c)
-        self._block_size = block.size
+            mask = self._masks[next(places)] if type(each) is tuple else None
+            source: Any = (
+                BlockAccess(c.function, names[at], SCALARS[np.dtype(each[0]).name], block)
+                if mask is not None and all(mask[-1:])
+                else argument(c, names[at], at, each)
+            )
+            found.append(BlockArgument(c, source, mask, block.size, axis))
+        lengths = self._pushed_lengths(c)
+        for made in found:
+            made.lengths = lengths
         return found
-
-    def _block(self, c: Compiler, access: BlockAccess, place: int, number: Value) -> list[Number]:
-        """Loads a block of an array."""
-        if not all(self._masks[place]):
-            size = c.builder.const(self._block_size, UINT32)
-            number = c.builder.compute("div", self._first(c, place, number), size)
-        return [Number(each, Kind(access.element)) for each in access.load(c.builder, number)]
-
-    def _repeated(self, c: Compiler, given: Any, n: int, place: int | None, number: Value) -> list[Any]:
-        """Loads the element of an array for a block."""
-        return [given if place is None else c.load(given, self._first(c, place, number))] * n
-
-    def _first(self, c: Compiler, place: int, number: Value) -> Value:
-        """Returns the offset in an array of the first element of a block."""
-        offset = c.builder.compute("mul", number, c.builder.const(self._block_size, UINT32))
-        return offsets(c.builder, offset, self._lengths, [self._masks[place]])[0]
 
     def at(self, c: Compiler, arguments: list[Any], offset: Value) -> Any:
         """Calls the function on the elements at an offset in the broadcast shape."""

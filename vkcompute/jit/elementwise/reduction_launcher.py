@@ -86,7 +86,7 @@ class ReduceLauncher:
         left, planned = self._layout(runtime, shape, reduced, keepdims)
         key = real_of(signature), None if dtype is None else lookup(dtype, in_kernels=True).numpy.name, signature, masks
         block = _block(signature, masks, lengths, arrays)
-        form = planned[0].form(block, last=final and len(planned) == 1)
+        form = planned[0].form(block, lengths[1:], last=final and len(planned) == 1)
         found = self._first.find((*key, form, None, options_on(runtime))).dtypes[0]
         if out is None:
             out = runtime.empty(left, found)
@@ -229,7 +229,7 @@ class ReduceLauncher:
         block = _block(key[2], key[3], lengths, arrays)
         for start, stop in windows(stage.n, arrays):
             seen, at = stage._replace(n=stop - start), start // stage.chunk
-            of_window = *key, seen.form(block, last=last), wanted
+            of_window = *key, seen.form(block, lengths, last=last), wanted
             bound = [window(each, start, stop, stage.n) if type(each) is Array else each for each in args]
             bound.append(window(part, at, at + seen.pushes[0], n_results))
             plan_key = (self._arguments.plan_key, of_window, seen, *places(bound)) if exact else None

@@ -45,7 +45,7 @@ def _serial(
         offset, count = row * n + first, min(chunk, n - first)
         result = begin(offset, count if end == PADDING else size)
         for k in range(size, chunk if end == WHOLE else count, size):  # a constant number of iterations is unrolled
-            result = extend(result, offset + k, count - k if end == PADDING else size)
+            result = extend(result, offset + k, k, count - k if end == PADDING else size)
         store(i, result)
 
 
@@ -61,9 +61,9 @@ def _columns(
         first = at * chunk
         offset, count = (row * n + first) * n_columns + column, min(chunk, n - first)
         result = begin(offset, size)
-        for _ in range(1, chunk if end == WHOLE else count):
+        for k in range(1, chunk if end == WHOLE else count):
             offset += n_columns
-            result = extend(result, offset, size)
+            result = extend(result, offset, k, size)
         store(i, result)
 
 
@@ -81,11 +81,11 @@ def _cooperative(
         if count == EACH:  # with a constant number of iterations, all loads are started before the first is awaited
             result = begin(offset, EACH)
             for k in range(size, EACH, size):
-                result = extend(result, offset + k, EACH)
+                result = extend(result, offset + k, k, EACH)
         else:
             result = begin(offset, count)
             for k in range(size, count, size):
-                result = extend(result, offset + k, count - k)
+                result = extend(result, offset + k, k, count - k)
         parts[here] = result
     barrier()
     n_parts = min(WIDTH, (n - start + EACH - 1) // EACH)
@@ -144,12 +144,14 @@ class Form(NamedTuple):
         end: the end of each row, such as WHOLE.
         last: True for the last stage, which adds the initial value.
         block: the elements that are loaded together: in a row, or in adjacent columns.
+        axis: the one to reduce if an array is repeated along some axes; None if several axes are reduced as one.
     """
 
     method: str
     end: str
     last: bool
     block: Block
+    axis: int | None = None
 
 
 class Stage(NamedTuple):
@@ -164,13 +166,27 @@ class Stage(NamedTuple):
     n: int
     n_columns: int
 
-    def form(self, block: Block, *, last: bool) -> Form:
-        """Returns the pattern of the kernel for arrays that these blocks fit; single elements where they do not."""
+    def form(self, block: Block, lengths: Sequence[int] = (), *, last: bool) -> Form:
+        """Returns the pattern of the kernel for arrays that these blocks fit; single elements where they do not.
+
+        Args:
+            lengths: lengths of the axes except the first, if an array is repeated along some axes.
+        """
         padded = self.n_rows == self.n_columns == 1 and self.n % block.size != 0
         if not padded:
             block = block.dividing(self.n if self.n_columns == 1 else self.n_columns)
         end = WHOLE if self.n % self.chunk == 0 else PADDING if padded else BLOCKS
-        return Form(self.method, end, last, block)
+        return Form(self.method, end, last, block, self._axis(lengths) if block.size > 1 else None)
+
+    def _axis(self, lengths: Sequence[int]) -> int | None:
+        """Returns the axis that the stage reduces; None if it is not one."""
+        n_columns, total = 1, self.n_rows * self.n * self.n_columns
+        for axis in range(len(lengths), -1, -1):
+            n = lengths[axis - 1] if axis else total // n_columns
+            if n_columns == self.n_columns:
+                return axis if n == self.n and lengths else None
+            n_columns *= n
+        return None
 
     @property
     def chunk(self) -> int:
@@ -227,31 +243,33 @@ def stage_program(
         form: the pattern; a function that computes more than it loads gets single elements.
         wanted: the dtype of the result; None for that in which elements are combined.
     """
-    body, pair, (method, end, last, block) = Body(each, signature, masks), Body(combine, (), ()), form
+    body, pair, (method, end, last, block, axis) = Body(each, signature, masks), Body(combine, (), ()), form
     kind = SCALARS[dtype] if dtype else _kind(body, pair, initial, real)
     if block.size > 1 and _cost(body, pair, kind, real) > MOST_COST:
         block = SINGLE
     columns, stored = block.size > 1 and METHODS[method].kernel is _columns, SCALARS[wanted] if wanted else kind
     c = body.compiler(WIDTH, real)
     c.sources |= {**_KERNELS, **IDENTITY.sources, **combine.sources}
-    load = body.block_arguments(c, block) if block.size > 1 else []
+    load = body.block_arguments(c, block, axis) if block.size > 1 else []
     arguments = [] if load else body.arguments(c)
     out: Any = BlockAccess(c.function, "out", stored, block, is_result=True) if columns else result(c, stored.name)
 
-    def elements(c: Compiler, offset: Any) -> list[Number]:
-        first = c.cast(offset, UINT32)
+    def elements(c: Compiler, offset: Any, steps: Any = None) -> list[Number]:
+        """Returns the elements of a block: the first of the invocation, or the one so many elements behind it."""
+        at = c.cast(offset, UINT32)
         if not load:
-            return [body.typed(c, body.at(c, arguments, first), kind)]
+            return [body.typed(c, body.at(c, arguments, at), kind)]
         if not columns:
-            first = c.builder.compute("div", first, c.builder.const(block.size, UINT32))
-        return [body.typed(c, body.call(c, *row), kind) for row in zip(*[each(first) for each in load], strict=True)]
+            at = c.builder.compute("div", at, c.builder.const(block.size, UINT32))
+        loaded = [each.first(at) if steps is None else each.next(at, c.cast(steps, UINT32)) for each in load]
+        return [body.typed(c, body.call(c, *row), kind) for row in zip(*loaded, strict=True)]
 
     def begin(c: Compiler, offset: Any, count: Any) -> Any:
         found = elements(c, offset)
         return tuple(found) if columns else extended(c, found[0], found[1:], count)
 
-    def extend(c: Compiler, value: Any, offset: Any, count: Any) -> Any:
-        found = elements(c, offset)
+    def extend(c: Compiler, value: Any, offset: Any, steps: Any, count: Any) -> Any:
+        found = elements(c, offset, steps)
         if columns:
             return tuple([combined(c, *each) for each in zip(value, found, strict=True)])
         return extended(c, combined(c, value, found[0]), found[1:], count)
