@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.util
+import sys
 from collections.abc import Callable
 from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +17,10 @@ from peers.work import Blocking
 import vkcompute as vc
 import vkcompute.numpy as vnp
 from vkcompute.arrays import indexing, scans, selection, sorting
+
+sys.path.append(str(Path(__file__).resolve().parent.parent / "examples"))
+
+from kmeans import kmeans
 
 TITLE = "algorithms on arrays"
 
@@ -39,7 +46,35 @@ def cases(context: Context) -> Cases:
     yield _case(context, "take", m, lambda x, at: x[at], indexing.get, x, at)
     yield _case(context, "sort", m, np.sort, sorting.sort, few)
     yield _case(context, "argsort", m, partial(np.argsort, kind="stable"), sorting.argsort, few)
+    yield _kmeans(context, 200_000 if full else 2000)
     yield _case(context, "unique", m, np.unique, lambda x: sorting.unique(x).values, few)
+
+
+_ITERATIONS = 10
+
+
+def _kmeans(context: Context, n: int) -> Case:
+    """Makes the case of k-means in array code, of 16 coordinates and 8 clusters that overlap."""
+    rng = np.random.default_rng(0)
+    points = (rng.normal(size=(16, n)) + rng.integers(0, 8, n)).astype(np.float32)
+    given = points, points[:, :8].copy(), np.arange(8, dtype=np.int32)[:, None]
+    case = _case(context, "kmeans", n, _centres, _centres, *given, exact=_centres, tolerance=1e-3)
+    if importlib.util.find_spec("sklearn") is None:
+        return case
+    peer = Local("scikit-learn", partial(OfNumPy, _by_sklearn, given), partial(_centres, *given), tolerance=1e-3)
+    return Case(case.key, case.title, case.baseline, [*case.contenders, peer])
+
+
+def _centres(*given: Any) -> Any:
+    return kmeans(*given, _ITERATIONS)[0]
+
+
+def _by_sklearn(points: HostArray, first: HostArray, _: HostArray) -> HostArray:
+    from sklearn.cluster import KMeans  # not at import: it takes a second
+
+    model = KMeans(first.shape[1], init=first.T, n_init=1, max_iter=_ITERATIONS, tol=0, algorithm="lloyd")
+    found: HostArray = model.fit(points.T).cluster_centers_.T
+    return found
 
 
 def _expression(x: Any, y: Any) -> Any:
@@ -73,13 +108,16 @@ def _case(
     ours: Callable[..., Any],
     *given: HostArray,
     exact: Callable[..., HostArray] | None = None,
+    tolerance: float = 1e-5,
 ) -> Case:
-    """Makes a case; the result is NumPy's, or that of `exact` within 1e-5."""
+    """Makes a case; the result is NumPy's, or that of `exact` within `tolerance`."""
     numpys, expected = cache(partial(theirs, *given)), cache(partial(exact or theirs, *given))
     wide = _wide(context, expected)
     programs = [
         Local("numpy", partial(OfNumPy, theirs, given), numpys),
-        Local("vkcompute", partial(OnDevice, context.runtime, ours, given), wide, tolerance=1e-5 if exact else 0.0),
+        Local(
+            "vkcompute", partial(OnDevice, context.runtime, ours, given), wide, tolerance=tolerance if exact else 0.0
+        ),
     ]
     return Case(f"algorithms.{name}", f"{name}, {count_of(n)} elements", "numpy", programs)
 

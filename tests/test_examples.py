@@ -29,6 +29,10 @@ FACTS = {
     "matrix_product": ["equal to numpy: True"],
     "n_body": ["equal to numpy: True", "momentum is conserved: "],
     "histogram": ["equal to numpy: True", "##########"],
+    "heat": ["degrees on average after 50 steps", "equal to numpy: True"],
+    "image_filter": ["1. multiply, add, add, multiply, add, sqrt: reads 1,016,064 bytes", "equal to numpy: True", "##"],
+    "game_of_life": ["equal to numpy: True", "the glider has moved: True", "..........###..."],
+    "kmeans": ["labels equal numpy's: True", "centres equal numpy's: True"],
     "kompute_multiply": ["[2.0, 2.0, 2.0] * [1.0, 2.0, 3.0] = [2.0, 4.0, 6.0]", "1 more: [3.0, 5.0, 7.0]"],
     "kompute_logistic_regression": ["weights: 0.000", "predicted: [0, 0, 0, 1, 1] from [0.0, 0.0, 0.0, 1.0, 1.0]"],
     "logreg_five_rows": [],
@@ -38,12 +42,18 @@ FACTS = {
 }
 
 
-def run(name: str, folder: Path) -> str:
-    command = [sys.executable, "-W", "error::ResourceWarning", str(EXAMPLES / f"{name}.py")]
+def run(name: str, folder: Path, *options: str) -> str:
+    command = [sys.executable, "-W", "error::ResourceWarning", str(EXAMPLES / f"{name}.py"), *options]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert not done.stderr, done.stderr
     return done.stdout
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize("name", ["heat", "image_filter", "game_of_life", "kmeans"])
+def test_help(name: str, tmp_path: Path) -> None:
+    assert f"{name}.py [-h] [--" in run(name, tmp_path, "--help")
 
 
 def test_every_example_is_tested() -> None:

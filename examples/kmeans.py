@@ -1,0 +1,58 @@
+"""k-means (Lloyd's algorithm) in array code: no kernel is written, and no array of all differences is stored.
+
+python examples/kmeans.py --help
+"""
+
+import argparse
+
+import numpy as np
+
+import vkcompute.numpy as vnp
+
+
+def nearest(points, centres):
+    """Returns the index of the nearest of `centres` (dimensions, k) for each of `points` (dimensions, n)."""
+    return ((points[:, None] - centres[:, :, None]) ** 2).sum(axis=0).argmin(axis=0)
+
+
+def means(points, label, labels):
+    """Returns the mean of the points of each of `labels`, a column."""
+    belongs = (label == labels).astype(np.float32)
+    return (points[:, None] * belongs).sum(axis=2) / belongs.sum(axis=1)
+
+
+def kmeans(points, centres, labels, iterations):
+    """Returns the centres after some iterations, and the labels of the points. Each cluster keeps some points.
+
+    All arrays are NumPy's, or all are the device's.
+    """
+    for _ in range(iterations):
+        centres = means(points, nearest(points, centres), labels)
+    return centres, nearest(points, centres)
+
+
+def clouds(n, dimensions, k):
+    """Returns points around k centres, as (dimensions, n), and one point of each as a first centre."""
+    rng = np.random.default_rng(0)
+    true = rng.uniform(-10, 10, (dimensions, k))
+    points = true[:, np.arange(n) % k] + rng.normal(size=(dimensions, n))
+    return points.astype(np.float32), points[:, :k].astype(np.float32)
+
+
+def main(points=20_000, dimensions=4, clusters=5, iterations=10):
+    x, first = clouds(points, dimensions, clusters)
+    labels = np.arange(clusters)[:, None]
+    found, label = kmeans(vnp.array(x), vnp.array(first), vnp.array(labels), iterations)
+    centres, expected = kmeans(x, first, labels, iterations)
+    print("points per cluster:", np.bincount(label.numpy(), minlength=clusters))
+    print("labels equal numpy's:", np.mean(label.numpy() == expected) > 0.999)
+    print("centres equal numpy's:", np.allclose(found.numpy(), centres, atol=1e-3))
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="Finds clusters on the device, and compares them with NumPy's.")
+    parser.add_argument("--points", type=int, default=20_000, help="number of points")
+    parser.add_argument("--dimensions", type=int, default=4, help="coordinates of a point")
+    parser.add_argument("--clusters", type=int, default=5, help="number of clusters")
+    parser.add_argument("--iterations", type=int, default=10, help="iterations")
+    main(**vars(parser.parse_args()))
