@@ -1,4 +1,7 @@
-"""The array multiply: c = a * b for every dtype that the device has, on device arrays, a group's and the host's."""
+"""The array multiply: c = a * b for every dtype that the device has, on device arrays, a group's and the host's.
+
+Operands of one shape and dtype, and scalars, have a shader. Others are multiplied as by `vkcompute.numpy.multiply`.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from vkcompute import dtypes
+from vkcompute.arrays.promotion import common, kind_of
+from vkcompute.arrays.ufunc import apply, assign
 from vkcompute.core.buffer_view import TEXEL_BYTES
 from vkcompute.core.quirks import quirks_of
 from vkcompute.pipelines.npy_file import Block, NpyFile
@@ -32,6 +37,8 @@ Progress = Callable[[int, int], None]
 
 _LOCAL_SIZE = 256
 _WINDOW_ALIGN = 4096
+_IN_SHADERS = "iuf"  # kinds of dtypes
+_ORDER = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
 
 
 class Multiplier:
@@ -154,16 +161,17 @@ def multiply(
     product is a NumPy array.
 
     Args:
-        a, b: operands of one shape and dtype. One of them may be a scalar: a Python number, or an array of one
-            element. An input of a graph cannot be a scalar operand, since a scalar is fixed when recorded.
+        a, b: operands whose shapes broadcast, with NumPy 2's promotion of dtypes. Operands of one shape and dtype,
+            and scalars, are fastest. An input of a graph cannot be a scalar operand, since a scalar is fixed when
+            recorded.
         out: the destination, of the result's shape and dtype. It may overlap the inputs.
         runtime: for NumPy arrays; None means `default_runtime()`. Device arrays are multiplied on their own runtime.
         chunk_bytes: bytes of one array per chunk.
         progress: called after each chunk.
 
     Raises:
-        ValueError: shapes do not match.
-        TypeError: dtypes differ, or are not supported by arrays.
+        ValueError: shapes do not broadcast, or a Python int does not fit the dtype.
+        TypeError: a dtype is not supported by arrays, or a device array meets a NumPy array.
         MissingFeature: the device lacks the dtype.
     """
     for operand in (a, b):
@@ -181,17 +189,62 @@ def multiply(
         return _multiply_arrays(a, b, out)
     if runtime is not None and not isinstance(runtime, Runtime):
         raise TypeError(f"NumPy arrays are multiplied on one Runtime; got {type(runtime).__name__}")
-    left, right, scalar = operands(a, b)
-    result = _result(left, out)
     runtime = runtime or default_runtime()
+    if not _has_shader(a, b):
+        return _multiply_any(runtime, a, b, out, chunk_bytes, progress)
+    left, right, scalar = operands(a, b)
+    result = _result(left.shape, left.dtype, out)
     sources = [left] if scalar is not None else [left, right]
-    # A chunk of the result must not overwrite the input of a later chunk.
-    direct = not any(clash(result, source) for source in sources)
-    target = result if direct else np.empty_like(result)
-    stream_product(runtime, sources, scalar, target, chunk_bytes, progress)
-    if not direct:
-        result[...] = target
+
+    def multiply(target: HostArray) -> None:
+        stream_product(runtime, sources, scalar, target, chunk_bytes, progress)
+
+    return _apart(result, sources, multiply)
+
+
+def _apart(result: HostArray, sources: Sequence[HostArray], fill: Callable[[HostArray], None]) -> HostArray:
+    """Fills the result, by a copy if its chunks would overwrite the input of a later chunk."""
+    if not any(clash(result, source) for source in sources):
+        fill(result)
+        return result
+    target = np.empty_like(result)
+    fill(target)
+    result[...] = target
     return result
+
+
+def _has_shader(a: Any, b: Any) -> bool:
+    """True for two NumPy arrays of one shape and dtype that kernels have, or one and a number of its kind."""
+    left, right = np.asanyarray(a), np.asanyarray(b)
+    if left.dtype.kind not in _IN_SHADERS or right.dtype.kind not in _IN_SHADERS:
+        return False
+    if _has_dtype(a) == _has_dtype(b):
+        return bool(left.dtype == right.dtype) and (left.shape == right.shape or left.size == 1 or right.size == 1)
+    array, number = (left, right) if _has_dtype(a) else (right, left)
+    return number.size == 1 and not _is_higher(number.dtype, array.dtype)
+
+
+def _multiply_any(runtime: Runtime, a: Any, b: Any, out: Any, chunk_bytes: int, progress: Progress | None) -> HostArray:
+    """Streams NumPy arrays of any shapes that broadcast, and of any dtypes."""
+    given = [each if type(each) in (bool, int, float, complex) else np.asanyarray(each) for each in (a, b)]
+    kinds = [each.dtype if isinstance(each, np.ndarray) else kind_of(each) for each in given]
+    for kind in kinds:
+        if isinstance(kind, np.dtype):
+            dtypes.lookup(kind)
+    arrays = [each for each in given if isinstance(each, np.ndarray)]
+    try:
+        shape = np.broadcast_shapes(*[each.shape for each in arrays])
+    except ValueError:
+        raise ValueError(f"shapes must be equal or broadcast; got {np.shape(a)} and {np.shape(b)}") from None
+    result = _result(shape, common(runtime, kinds), out)
+    sources = [np.broadcast_to(each, shape) for each in arrays]
+
+    def work(*chunks: Array) -> None:
+        each = iter(chunks)
+        operands = [next(each) if isinstance(x, np.ndarray) else x for x in given]
+        assign(next(each), apply("multiply", *operands), fresh=True)
+
+    return _apart(result, sources, lambda target: _stream(runtime, sources, work, target, chunk_bytes, progress))
 
 
 def stream_product(
@@ -202,16 +255,29 @@ def stream_product(
     chunk_bytes: int,
     progress: Progress | None,
 ) -> None:
-    """Streams the product of one source and `scalar`, or of two sources, into `result`, which overlaps neither.
-
-    Streams flat views if all operands are arrays that are contiguous in the same order, else copies of blocks.
-    """
+    """Streams the product of one source and `scalar`, or of two sources, into `result`, which overlaps neither."""
     if not result.size:
         return
     product = multiplier(runtime, result.dtype)
 
     def work(first: Array, *others: Array) -> None:
         product(first, others[0] if scalar is None else scalar, others[-1])
+
+    _stream(runtime, sources, work, result, chunk_bytes, progress)
+
+
+def _stream(
+    runtime: Runtime,
+    sources: Sequence[Operand],
+    work: Callable[..., None],
+    result: Operand,
+    chunk_bytes: int,
+    progress: Progress | None,
+) -> None:
+    """Streams sources of the result's shape through `work` into it.
+
+    Streams flat views if all operands are arrays that are contiguous in the same order, else copies of blocks.
+    """
 
     def report(n_done: int, _total: int | None) -> None:
         if progress is not None:
@@ -229,7 +295,7 @@ def stream_product(
         block = next(targets)
         result[block] = product.reshape([part.stop - part.start for part in block])
 
-    runtime.stream(chunks, work, put, chunk_bytes=chunk_bytes, progress=report)
+    runtime.stream(chunks, work, put, outputs=result.dtype, chunk_bytes=chunk_bytes, progress=report)
 
 
 def _flat(operands: Sequence[Operand]) -> list[HostArray]:
@@ -258,21 +324,42 @@ def multiplier(runtime: Runtime, dtype: np.dtype[Any]) -> Multiplier:
 
 
 def _multiply_arrays(left: Any, right: Any, out: Any) -> Array:
-    a: Array = left if isinstance(left, Array) else right
-    b = right if a is left else left
-    if not isinstance(b, Array):
-        b = _scalar(b, a.dtype)
-    elif b.shape != a.shape or b.dtype != a.dtype:
-        _raise_mismatch(a, b)
-    if out is None:
-        out = runtime_of(a).empty(a.shape, a.dtype)
-    elif not isinstance(out, Array):
+    if not isinstance(out, (Array, type(None))):
         raise TypeError(f"device arrays are multiplied into a device array; out is {type(out).__name__}")
-    _require_alike(out, a)
-    target: Array = out
+    a: Array = left if isinstance(left, Array) else right
+    b = _number(right if a is left else left, a.dtype)
+    alike = b.shape == a.shape if isinstance(b, Array) else isinstance(b, np.generic)
+    if not alike or b.dtype != a.dtype or a.dtype.kind not in _IN_SHADERS:
+        product = apply("multiply", a, b)
+        if out is None:
+            product.compute()
+            return product
+        _require_alike(out, product.shape, product.dtype)
+        return assign(out, product, fresh=True)
+    target: Array = runtime_of(a).empty(a.shape, a.dtype) if out is None else out
+    _require_alike(target, a.shape, a.dtype)
     if target.size:
         multiplier(runtime_of(a), a.dtype)(a, b, target)
     return target
+
+
+def _number(value: Any, dtype: np.dtype[Any]) -> Any:
+    """Returns a device array as it is, a number of the kind of `dtype` in it, and other numbers as they are.
+
+    Raises:
+        as `_scalar`.
+    """
+    if isinstance(value, Array):
+        return value
+    found = np.asarray(value)
+    if found.size == 1 and found.dtype != dtype and (_has_dtype(value) or _is_higher(found.dtype, dtype)):
+        return found.reshape(-1)[0] if _has_dtype(value) else found.item()
+    return _scalar(value, dtype)
+
+
+def _is_higher(number: np.dtype[Any], dtype: np.dtype[Any]) -> bool:
+    """True if a Python number makes arrays of a dtype to others: a float those of integers, say."""
+    return _ORDER[number.kind] > _ORDER[dtype.kind] if number.kind in _ORDER else False
 
 
 def _multiply_shards(a: Any, b: Any, out: Any) -> GroupArray:
@@ -286,12 +373,35 @@ def _multiply_shards(a: Any, b: Any, out: Any) -> GroupArray:
         raise TypeError(f"a group's arrays are multiplied into one of the group; got {a!r}, {b!r} and out={out!r}")
     like = next((array for array in arrays if array.rows is not None), arrays[0])
     if out is None:
-        shards = [runtime_of(shard).empty(shard.shape, shard.dtype) for shard in like.shards]
+        shape = _shape_of_shards(like, arrays)
+        kinds = [each.dtype if hasattr(each, "dtype") else kind_of(each) for each in (a, b)]
+        dtype = common(runtime_of(like.shards[0]), kinds)
+        lengths = [shape[:1]] * len(like.shards) if like.rows is None else [(len(rows),) for rows in like.rows]
+        shards = [
+            runtime_of(shard).empty((*n, *shape[1:]), dtype) for shard, n in zip(like.shards, lengths, strict=True)
+        ]
         out = GroupArray(like.group, shards, like.rows)
     launch: Any = _multiply_arrays  # returns an array, not a future: the group's future is not used
     like.group.kernel(launch)(a, b, out)
     product: GroupArray = out
     return product
+
+
+def _shape_of_shards(like: GroupArray, arrays: Sequence[GroupArray]) -> tuple[int, ...]:
+    """Returns the broadcast shape, whose rows are those of the sharded arrays.
+
+    Raises:
+        ValueError: shapes do not broadcast, or a replicated array has the rows of all devices.
+    """
+    shape = np.broadcast_shapes(*[each.shape for each in arrays])
+    for each in arrays:
+        whole = len(each.shape) == len(shape) and each.shape[0] != 1
+        if like.rows is not None and whole != (each.rows is not None) and shape[:1] != (1,):
+            raise ValueError(
+                f"the rows of a sharded array are those of the product, of shape {shape}; got a "
+                f"{'replicated' if each.rows is None else 'sharded'} array of shape {each.shape}"
+            )
+    return shape
 
 
 def operands(a: Any, b: Any) -> tuple[Any, Any, np.generic | None]:
@@ -349,19 +459,17 @@ def _raise_mismatch(a: Any, b: Any) -> None:
     raise TypeError(f"a and b must have one dtype; got {a.dtype} and {b.dtype}; convert one with NumPy's astype")
 
 
-def _result(like: HostArray, out: Any) -> HostArray:
+def _result(shape: tuple[int, ...], dtype: np.dtype[Any], out: Any) -> HostArray:
     if out is None:
-        return np.empty(like.shape, like.dtype)
+        return np.empty(shape, dtype)
     if not isinstance(out, np.ndarray):
         raise TypeError(f"NumPy arrays are multiplied into a NumPy array; out is {type(out).__name__}")
-    _require_alike(out, like)
+    _require_alike(out, shape, dtype)
     if not out.flags.writeable:
         raise ValueError("out is read-only; pass a writeable array")
     return out
 
 
-def _require_alike(out: HostArray | Array, like: HostArray | Array) -> None:
-    if out.shape != like.shape or out.dtype != like.dtype:
-        raise ValueError(
-            f"out has shape {out.shape} and dtype {out.dtype}; the result has {like.shape} and {like.dtype}"
-        )
+def _require_alike(out: HostArray | Array, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    if out.shape != shape or out.dtype != dtype:
+        raise ValueError(f"out has shape {out.shape} and dtype {out.dtype}; the result has {shape} and {dtype}")
