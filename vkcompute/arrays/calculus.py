@@ -173,7 +173,7 @@ def _interpolated(wanted: Array, places: Array, values: Array, left: float | Non
 
 
 def correlate(a: Array, v: Array, mode: str = "valid") -> Array:
-    """Returns the correlation of two sequences: sums of products at each shift.
+    """Returns the correlation of two sequences: sums of products at each shift, with the conjugates of `v`.
 
     Args:
         mode: "full" for all shifts at which they overlap, "same" for as many as the longer one has elements, "valid"
@@ -182,6 +182,10 @@ def correlate(a: Array, v: Array, mode: str = "valid") -> Array:
     Raises:
         ValueError: a sequence is empty or has several axes, or the mode is another.
     """
+    return _correlated(a, apply("conjugate", v) if v.dtype.kind == "c" else v, mode)
+
+
+def _correlated(a: Array, v: Array, mode: str) -> Array:
     if mode not in ("full", "same", "valid"):
         raise ValueError(f"mode is 'full', 'same' or 'valid'; got {mode!r}")
     if a.ndim != 1 or v.ndim != 1 or not a.size or not v.size:
@@ -193,10 +197,10 @@ def correlate(a: Array, v: Array, mode: str = "valid") -> Array:
 
 
 def convolve(a: Array, v: Array, mode: str = "full") -> Array:
-    """Returns the convolution of two sequences: the correlation with the second one reversed; see `correlate`."""
+    """Returns the convolution of two sequences: sums of products with the second one reversed; see `correlate`."""
     if a.ndim == v.ndim == 1 and v.size > a.size:
         a, v = v, a
-    return correlate(a, flip(v, 0) if v.size else v, mode)
+    return _correlated(a, flip(v, 0) if v.size else v, mode)
 
 
 def _sliding(long: Array, short: Array, mode: str) -> Array:

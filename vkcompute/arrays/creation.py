@@ -75,11 +75,15 @@ def asarray(data: Any, dtype: npt.DTypeLike | None = None, *, device: Any = None
         data = np.from_dlpack(data)
     if isinstance(data, (list, tuple)) and any(type(each) is Array for each in data):
         data = [each.numpy() if type(each) is Array else each for each in data]
-    host = np.asarray(data)
-    if dtype is None and not isinstance(data, (np.ndarray, np.generic)):
+    if dtype is None and not _has_dtype(data):
         defaults = {"f": default_float(), "i": default_int(runtime), "c": complex_of(default_float())}
-        dtype = defaults.get(host.dtype.kind)
-    return runtime.array(host, dtype)
+        dtype = defaults.get(np.asarray(data).dtype.kind)
+    return runtime.array(np.asarray(data, dtype))
+
+
+def _has_dtype(data: Any) -> bool:
+    """True for arrays and NumPy's scalars, and for nested sequences with one; Python numbers have none."""
+    return any(map(_has_dtype, data)) if isinstance(data, (list, tuple)) else hasattr(data, "dtype")
 
 
 def asanyarray(data: Any, dtype: npt.DTypeLike | None = None, *, device: Any = None) -> Array:
@@ -129,7 +133,9 @@ def ones(shape: Shape, dtype: npt.DTypeLike | None = None, *, device: Any = None
 
 
 def full(shape: Shape, fill_value: Any, dtype: npt.DTypeLike | None = None, *, device: Any = None) -> Array:
-    """Returns an array whose elements are all `fill_value`, by default of its dtype."""
+    """Returns an array whose elements are all `fill_value`, by default of its dtype; an array is broadcast."""
+    if type(fill_value) is Array or np.ndim(fill_value):
+        return asarray(fill_value, dtype, device=device).broadcast_to(shape).copy()
     runtime = on(device)
     found = _of_value(runtime, fill_value, dtype)
     return runtime.full(shape, np.asarray(fill_value).astype(found)[()], found)
@@ -180,10 +186,13 @@ def linspace(
     start: float, stop: float, num: int = 50, dtype: npt.DTypeLike | None = None, *, device: Any = None,
     endpoint: bool = True,
 ) -> Array:  # fmt: skip
-    """Returns `num` evenly spaced numbers from `start` to `stop`, which is the last unless `endpoint` is False."""
+    """Returns `num` evenly spaced numbers from `start` to `stop`, which is the last unless `endpoint` is False.
+
+    Integers are rounded down.
+    """
     is_complex = isinstance(start, complex) or isinstance(stop, complex)
     found = complex_of(default_float()) if dtype is None and is_complex else _float(dtype)
-    return on(device).array(np.linspace(start, stop, num, endpoint).astype(found))
+    return on(device).array(np.linspace(start, stop, num, endpoint, dtype=found))
 
 
 def eye(

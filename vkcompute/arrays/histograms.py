@@ -22,6 +22,8 @@ def bincount(x: Array, /, weights: Any = None, minlength: int = 0) -> Array:
         TypeError: the values are no integers.
         ValueError: one is negative, or the weights have another shape.
     """
+    if minlength < 0:
+        raise ValueError(f"minlength is 0 or more; got {minlength}")
     given = None if weights is None else asarray(weights, device=x.runtime)
     return segments.bincount(x, given, minlength)
 

@@ -11,6 +11,7 @@ from vkcompute.arrays.creation import on
 from vkcompute.arrays.promotion import complex_of, default_float, default_int, require_dtype
 from vkcompute.dtypes import COMPLEX, TABLE
 from vkcompute.errors import MissingFeature
+from vkcompute.runtime.memory import layout
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import Runtime, default_runtime
 
@@ -43,6 +44,28 @@ def can_cast(source: Array | npt.DTypeLike, to: npt.DTypeLike) -> bool:
     """Returns True if a dtype, or that of an array, is converted to another one without loss, by promotion."""
     dtype = source.dtype if type(source) is Array else np.dtype(source)
     return bool(np.can_cast(dtype, to))
+
+
+def may_share_memory(a: Any, b: Any) -> bool:
+    """Returns True if the memory of two arrays overlaps; one may be a NumPy array, such as a view by DLPack.
+
+    Gaps between elements count as memory of the array.
+    """
+    if type(a) is Array and type(b) is Array:
+        return not (a.is_pending or b.is_pending) and a.overlaps(b)
+    (low, high), (start, stop) = _addresses(a), _addresses(b)
+    return low < stop and start < high
+
+
+def _addresses(x: Any) -> tuple[int, int]:
+    """Returns the addresses of the first byte in host memory, and behind the last; equal ones for no such memory."""
+    if type(x) is not Array:
+        low, high = layout.extent(x.shape, x.strides, x.itemsize)
+        return x.ctypes.data + low, x.ctypes.data + high
+    if x.is_pending or not x.size or not x.buffer.address:
+        return 0, 0
+    buffer, start, stop = x.range
+    return buffer.address + start, buffer.address + stop
 
 
 class finfo:  # noqa: N801

@@ -9,7 +9,7 @@ import numpy as np
 from vkcompute.arrays import reductions
 from vkcompute.arrays.lines import axes_of
 from vkcompute.arrays.promotion import Operand, common, default_float, kind_of
-from vkcompute.arrays.ufunc import apply, astype, placed, where
+from vkcompute.arrays.ufunc import apply, assign, astype, joined, part, placed, where
 from vkcompute.runtime.memory.array import Array
 
 
@@ -31,7 +31,7 @@ def isclose(a: Operand, b: Operand, rtol: float = 1e-5, atol: float = 1e-8, equa
         distance = astype(astype(gap, f"u{size}"), default_float())
     else:
         distance = apply("absolute", apply("subtract", a, b))
-    size_of_b: Any = apply("absolute", astype(b, _float(dtype))) if type(b) is Array else abs(float(b))
+    size_of_b: Any = apply("absolute", astype(b, _inexact(dtype))) if type(b) is Array else abs(b)
     limit = apply("add", apply("multiply", size_of_b, rtol), atol) if type(b) is Array else size_of_b * rtol + atol
     near = apply("less_equal", distance, limit)
     if type(b) is Array:
@@ -45,8 +45,8 @@ def isclose(a: Operand, b: Operand, rtol: float = 1e-5, atol: float = 1e-8, equa
     return apply("logical_or", near, apply("logical_and", *both))
 
 
-def _float(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    return dtype if dtype.kind == "f" else default_float()
+def _inexact(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    return dtype if dtype.kind in "fc" else default_float()
 
 
 def allclose(a: Operand, b: Operand, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
@@ -95,6 +95,9 @@ def nan_to_num(
     Args:
         copy: False to write the result into `x`.
     """
+    if x.dtype.kind == "c":
+        found = joined(*[nan_to_num(part(name, x), True, nan, posinf, neginf) for name in ("real", "imag")])
+        return found if copy else assign(x, found)
     if x.dtype.kind != "f":
         return astype(x, x.dtype) if copy else x
     limits = np.finfo(x.dtype)

@@ -51,6 +51,7 @@ from vkcompute.arrays.inspection import can_cast as can_cast
 from vkcompute.arrays.inspection import finfo as finfo
 from vkcompute.arrays.inspection import iinfo as iinfo
 from vkcompute.arrays.inspection import isdtype as isdtype
+from vkcompute.arrays.inspection import may_share_memory as may_share_memory
 from vkcompute.arrays.inspection import namespace_info as namespace_info
 from vkcompute.arrays.launches import info as info
 from vkcompute.arrays.manipulation import broadcast_arrays as broadcast_arrays

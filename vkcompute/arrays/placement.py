@@ -185,7 +185,18 @@ def extract(condition: Any, arr: Array) -> Array:
 
 def place(arr: Array, mask: Array, vals: Any) -> None:
     """Writes values, repeated as needed, one after the other to the elements where a mask is true."""
-    scatter.put(arr, selection.flatnonzero(mask), ravel(asarray(vals, arr.dtype, device=arr.runtime)))
+    given, at = ravel(asarray(vals, arr.dtype, device=arr.runtime)), _places("place", arr, mask)
+    if at.size:
+        if not given.size:
+            raise ValueError("place takes one value or more; got none")
+        scatter.put(arr, at, given)
+
+
+def _places(name: str, arr: Array, mask: Array) -> Array:
+    """Returns the indices of the flattened array at which a mask of its size is true."""
+    if mask.size != arr.size:
+        raise ValueError(f"{name} takes a mask with one element per element; got {mask.size} for {arr.size}")
+    return selection.flatnonzero(mask)
 
 
 def copyto(dst: Array, src: Array, casting: str = "same_kind", where: Operand = True) -> None:
@@ -203,7 +214,7 @@ def copyto(dst: Array, src: Array, casting: str = "same_kind", where: Operand = 
 def putmask(a: Array, mask: Array, values: Any) -> None:
     """Writes the value with the same index to each element where a mask is true; values are repeated as needed."""
     given = ravel(asarray(values, a.dtype, device=a.runtime))
-    at = selection.flatnonzero(mask)
+    at = _places("putmask", a, mask)
     if at.size:
         scatter.put(a, at, gather.take(given, at, None, "wrap"))
 

@@ -131,11 +131,21 @@ def argsort(
 
 def partition(x: Array, kth: Any, axis: int | None = -1) -> Array:
     """Returns the elements sorted along an axis, so that the k-th is in its place, and smaller ones before it."""
+    _check_places(x, kth, axis)
     return sorting.sort(x, axis)
+
+
+def _check_places(x: Array, kth: Any, axis: int | None) -> None:
+    """Raises ValueError if a place is not one of the axis."""
+    n = x.size if axis is None else x.shape[axes_of("partition", x.ndim, axis)[0]]
+    for k in np.ravel(np.asarray(kth)).tolist():
+        if not -n <= k < n:
+            raise ValueError(f"kth is {-n} to {n - 1} for {n} elements; got {k}")
 
 
 def argpartition(x: Array, kth: Any, axis: int | None = -1) -> Array:
     """Returns the indices of the elements sorted along an axis; see `partition`."""
+    _check_places(x, kth, axis)
     return argsort(x, axis)
 
 
@@ -176,10 +186,19 @@ def unique_values(x: Array, /) -> Array:
 
 
 def unique(
-    x: Array, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False
+    x: Array,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    *,
+    equal_nan: bool = True,
 ) -> Array | tuple[Array, ...]:
-    """Returns the distinct elements in order, and what else is asked for, as NumPy does: all NaN are one."""
-    found = sorting.unique(x)
+    """Returns the distinct elements in order, and what else is asked for, as NumPy does.
+
+    Args:
+        equal_nan: True to count all NaN as one; False to count each on its own.
+    """
+    found = sorting.unique(x, equal_nan=equal_nan)
     asked = [(return_index, found.indices), (return_inverse, found.inverse), (return_counts, found.counts)]
     more = [each for is_asked, each in asked if is_asked]
     return (found.values, *more) if more else found.values

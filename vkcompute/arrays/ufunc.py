@@ -399,10 +399,24 @@ def clip(x: Array, min: Operand = None, max: Operand = None, out: Array | None =
     return found if out is None else assign(out, found, fresh=True)
 
 
+def _rounded_integers(x: Array, unit: int) -> Array:
+    """Returns integers rounded to multiples of a unit, halves to even ones."""
+    if not _holds(x.dtype, unit):
+        return apply("multiply", x, 0)
+    quotient = apply("floor_divide", x, unit)
+    rest = apply("remainder", x, unit)
+    other = apply("subtract", unit, rest)
+    odd = apply("not_equal", apply("bitwise_and", quotient, 1), 0)
+    up = apply("logical_or", apply("greater", rest, other), apply("logical_and", apply("equal", rest, other), odd))
+    return apply("multiply", apply("add", quotient, astype(up, x.dtype)), unit)
+
+
 def round(x: Array, decimals: int = 0, out: Array | None = None) -> Array:
     """Returns the elements rounded to a number of decimals, halves to even."""
     if x.dtype.kind == "c":
         found = joined(round(part("real", x), decimals), round(part("imag", x), decimals))
+    elif decimals < 0 and x.dtype.kind in "iu":
+        found = _rounded_integers(x, 10**-decimals)
     elif decimals == 0 or x.dtype.kind != "f":
         found = apply("rint", x)
     else:

@@ -203,6 +203,14 @@ class Array(StridedView, Mathematics):
         result.copy_from(self)
         return result
 
+    def flatten(self) -> Array:
+        """Returns a copy with one axis."""
+        return self.copy().reshape(-1)
+
+    def sort(self, axis: int = -1) -> None:
+        """Sorts the elements along an axis in place."""
+        self[...] = namespace().sort(self, axis)
+
     def fill(self, value: Any) -> Array:
         """Sets every element to `value`, by the rules of `write`; returns the array itself.
 
@@ -290,6 +298,11 @@ class Array(StridedView, Mathematics):
         if api_version not in (None, "2021.12", "2022.12", "2023.12", found.__array_api_version__):
             raise ValueError(f"the version of the Array API is {found.__array_api_version__}; got {api_version!r}")
         return found
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of an element."""
+        return self.dtype.itemsize
 
     @property
     def mT(self) -> Array:  # noqa: N802

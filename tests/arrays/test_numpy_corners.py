@@ -1,0 +1,131 @@
+"""Corners of NumPy's functions in which a result could be wrong without an error; NumPy is the oracle."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from runtimes import lacks
+
+import vkcompute as vc
+import vkcompute.numpy as vnp
+
+
+@pytest.fixture
+def of(gpu: vc.Runtime) -> Callable[..., vc.Array]:
+    """Makes a device array as NumPy makes one; skips if the device lacks the dtype."""
+
+    def make(data: Any, dtype: Any = None) -> vc.Array:
+        host = np.asarray(data, dtype)
+        if lacks(gpu, host.dtype.name):
+            pytest.skip(f"the device lacks {host.dtype}")
+        return gpu.array(host)
+
+    return make
+
+
+def test_python_data_with_a_dtype_is_not_wrapped(gpu: vc.Runtime) -> None:
+    with pytest.raises(OverflowError):
+        vnp.asarray([300], dtype=np.int8, device=gpu)
+    with pytest.raises(ValueError, match="NaN"):
+        vnp.asarray([np.nan], dtype=np.int32, device=gpu)
+    assert vnp.asarray([0, np.uint32(2**32 - 1)], dtype=np.uint32, device=gpu).tolist() == [0, 2**32 - 1]
+
+
+def test_sequences_of_typed_elements_keep_their_dtype(gpu: vc.Runtime, of: Any) -> None:
+    assert vnp.asarray([np.int32(1), np.int32(2)], device=gpu).dtype == np.int32
+    x = of([1, 2], np.int32)
+    assert vnp.asarray([x, x], device=gpu).dtype == np.int32
+    assert vnp.asarray([[1.0, 2.0]], device=gpu).dtype == np.float32
+
+
+def test_full_takes_arrays(of: Any) -> None:
+    x = of([1, 2], np.int32)
+    assert vnp.full((2,), x[1], device=x.device).tolist() == [2, 2]
+    found = vnp.full((3, 2), x, device=x.device)
+    assert (found.dtype, found.tolist()) == (np.int32, [[1, 2]] * 3)
+
+
+def test_integers_of_linspace_are_rounded_down(gpu: vc.Runtime) -> None:
+    found = vnp.linspace(-10, 8, 9, dtype=np.int32, device=gpu).numpy()
+    np.testing.assert_array_equal(found, np.linspace(-10, 8, 9, dtype=np.int32))
+
+
+@pytest.mark.parametrize("dtype", ["int32", "uint32", "int8", "int64"])
+@pytest.mark.parametrize("decimals", [0, 1, -1, -2, -5])
+def test_integers_are_rounded_to_tens(of: Any, dtype: str, decimals: int) -> None:
+    data = np.array([0, 4, 5, 6, 15, 25, 50, 95, 100, 105], dtype)
+    data = np.concatenate([data, -data]) if data.dtype.kind == "i" else data
+    exact = [round(each, decimals) for each in data.tolist()]
+    assert vnp.round(of(data), decimals).tolist() == exact
+
+
+def test_complex_sequences_are_correlated_with_conjugates(of: Any) -> None:
+    random = np.random.default_rng(0)
+    a, v = (random.normal(size=n) + 1j * random.normal(size=n) for n in (5, 3))
+    a, v = a.astype(np.complex64), v.astype(np.complex64)
+    for mode in ("full", "same", "valid"):
+        for one, other in ((a, v), (v, a)):
+            for name in ("correlate", "convolve"):
+                found = getattr(vnp, name)(of(one), of(other), mode=mode).numpy()
+                np.testing.assert_allclose(found, getattr(np, name)(one, other, mode=mode), rtol=1e-5, atol=1e-6)
+
+
+def test_complex_numbers_that_are_close(of: Any) -> None:
+    a = np.array([1j, 1 + 1j, np.nan, np.inf + 1j], np.complex64)
+    b = np.array([1j + 1e-9, 1 + 1.1j, np.nan, np.inf + 1j], np.complex64)
+    assert vnp.isclose(of(a), of(b)).tolist() == np.isclose(a, b).tolist()
+    assert vnp.isclose(of(a), 1j).tolist() == np.isclose(a, 1j).tolist()
+    c = np.array([np.nan + 1j, complex(1, np.inf)], np.complex64)
+    np.testing.assert_array_equal(vnp.nan_to_num(of(c)).numpy(), np.nan_to_num(c))
+
+
+def test_arguments_out_of_range_are_errors(of: Any) -> None:
+    x = of([3, 1, 2], np.int32)
+    for call in (
+        lambda: vnp.partition(x, 3),
+        lambda: vnp.argpartition(x, [0, -4]),
+        lambda: vnp.bincount(x, minlength=-1),
+        lambda: vnp.place(x, of([True, False]), 1),
+        lambda: vnp.place(x, x > 1, []),
+        lambda: vnp.putmask(x, of([True, False]), 1),
+    ):
+        with pytest.raises(ValueError, match=r"kth is|minlength is|place takes|putmask takes"):
+            call()
+    assert x.tolist() == [3, 1, 2]
+
+
+def test_nan_may_count_each(of: Any) -> None:
+    data = np.array([np.nan, 1, np.nan], np.float32)
+    for equal_nan in (True, False):
+        expected = np.unique(data, return_counts=True, equal_nan=equal_nan)
+        for found, each in zip(np.unique(of(data), return_counts=True, equal_nan=equal_nan), expected, strict=True):
+            np.testing.assert_array_equal(found.numpy(), each)
+
+
+def test_memory_that_may_be_shared(of: Any) -> None:
+    x = of(np.arange(8, dtype=np.int32))
+    assert np.may_share_memory(x, x[3:])
+    assert not np.may_share_memory(x[:4], x[4:])
+    assert not np.may_share_memory(x, x + 1)
+    assert not np.may_share_memory(x, np.zeros(8, np.int32))
+    try:
+        host = np.from_dlpack(x)
+    except BufferError:
+        return
+    assert np.may_share_memory(host[2:], x)
+    assert not np.may_share_memory(host[:4], x[4:])
+
+
+def test_methods(of: Any) -> None:
+    data = np.array([[3, 1], [2, 0]], np.int32)
+    x = of(data)
+    assert x.itemsize == 4
+    assert x.T.flatten().tolist() == data.T.flatten().tolist()
+    assert x.conj().tolist() == data.tolist()
+    x.sort(axis=0)
+    assert x.tolist() == np.sort(data, axis=0).tolist()
+    x.put(of([0]), 9)
+    assert x[0, 0] == 9
