@@ -218,3 +218,13 @@ def test_bools_without_axes(gpu: vc.Runtime) -> None:
     indexing.put(x, True, gpu.array(np.int32(3)))
     indexing.put(x, False, gpu.array(np.int32(4)))
     assert x.item() == 3
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.uint32, np.uint64])
+def test_host_indices_of_any_integers(gpu: vc.Runtime, dtype: type) -> None:
+    """Dask's are of the smallest dtype that holds them, with which few devices compute."""
+    host = np.arange(6, dtype=np.float32)
+    at = np.array([4, 0, 5], dtype)
+    assert np.array_equal(gpu.array(host)[at].numpy(), host[at])
+    with pytest.raises(IndexError, match="out of bounds"):
+        gpu.array(host)[np.array([6], dtype)].numpy()

@@ -224,12 +224,12 @@ def _item(x: Array, part: Any) -> Any:
         host = host.astype(np.int32)
     if host.dtype != bool and host.dtype.kind not in "iu":
         raise IndexError(f"arrays used as indices must be of integer (or boolean) type; got {host.dtype}")
-    return x.runtime.array(_narrowed(host) if host.dtype.itemsize == 8 else host)  # type: ignore[attr-defined]
+    return x.runtime.array(host if host.dtype == bool else _as_int32(host))  # type: ignore[attr-defined]
 
 
-def _narrowed(host: Any) -> Any:
-    """Returns indices as int32, so that any device takes them; those beyond stay beyond all axes."""
-    return np.clip(host, -(2**31), 2**31 - 1).astype(np.int32)
+def _as_int32(host: Any) -> Any:
+    """Returns indices as int32, which any device takes; those beyond stay beyond all axes."""
+    return (np.clip(host, -(2**31), 2**31 - 1) if host.dtype.itemsize > 2 else host).astype(np.int32)
 
 
 def _of_mask(x: Array, mask: Array, axis: int) -> list[Array]:

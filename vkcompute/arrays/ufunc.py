@@ -22,7 +22,9 @@ from vkcompute.arrays.promotion import (
     plain,
     require_dtype,
 )
+from vkcompute.dtypes import lookup
 from vkcompute.jit.elementwise.expression import COMPLEX_OPERATIONS
+from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.context import Context
 
@@ -303,6 +305,8 @@ def astype(array: Array, dtype: npt.DTypeLike) -> Array:
     Raises:
         TypeError: complex numbers would become real ones, which the Array API standard does not permit.
     """
+    if 0 in array.shape:  # nothing is computed, so the device may lack the dtypes
+        return temporary(array.runtime, array.shape, lookup(dtype).numpy)
     found = require_dtype(array.runtime, dtype, "astype")
     require_dtype(array.runtime, array.dtype, "astype")
     if array.dtype.kind == "c" and found.kind not in "cb":

@@ -78,9 +78,8 @@ class Backend(ArrayBackendEntrypoint):
 def _creation(name: str) -> Any:
     def create(shape: Any, *args: Any, dtype: Any = None, meta: Any = None, **named: Any) -> Any:
         ndim = len(shape) if isinstance(shape, (tuple, list)) else np.size(shape)
-        if dtype is None:
-            dtype = np.asarray(args[0]).dtype if name == "full" and args else default_float()
-            dtype = default_float() if dtype == np.float64 else dtype
+        if dtype is None or dtype is float:  # da.full passes the type of its number
+            dtype = default_float()
         if meta is None:
             meta = meta_of(ndim, dtype)
         with config.set({"array.backend": "numpy"}):
