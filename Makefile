@@ -9,7 +9,7 @@ RUN = .venv/bin/python
 SUITE = $(RUN) scripts/run_tests.py $(addprefix --driver ,$(DRIVER)) $(addprefix --require ,$(REQUIRE))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fuzz lint bench amd soak interrupts mutations damage programs shaders clean distclean
+.PHONY: help demo test fuzz lint bench amd soak interrupts mutations damage programs clusters shaders clean distclean
 
 help:  ## list these goals
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
@@ -60,6 +60,10 @@ damage:  ## 100,000 damaged files of each kind for the readers
 programs:  ## 10,000 random kernels per driver, against Python and Numba
 	@$(SETUP) test
 	@$(RUN) benchmarks/programs.py $(ARGS)
+
+clusters:  ## Dask clusters whose processes are killed
+	@$(SETUP) test
+	@$(RUN) scripts/run_tests.py --driver both tests/dask/processes.py $(ARGS)
 
 shaders:  ## compile shaders/*.comp
 	@$(SETUP) bench

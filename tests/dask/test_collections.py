@@ -120,7 +120,7 @@ CASES: dict[str, Callable[[Make], Any]] = {
     "isin": lambda f: da.isin(f(V.astype(np.int32)), [1, 2]),
     "mask": lambda f: f(V)[f(V) > 0],
     "assigned": lambda f: (lambda a: (a.__setitem__((slice(0, 2)), 1), a)[1])(f(X)),
-    "filled": lambda f: da.ones((6, 4), chunks=2) + da.full((6, 4), 2.5, chunks=3) + da.zeros_like(f(X))[:6, :4],
+    "filled": lambda f: da.ones((6, 4), "f4", chunks=2) + da.full((6, 4), 2.5, chunks=3) + da.zeros_like(f(X))[:6, :4],
     "arange": lambda f: da.arange(10, chunks=3),
     "cov": lambda f: da.cov(f(X)),
     "coarsen": lambda f: da.coarsen(np.sum, f(X, (4, 8)), {0: 2, 1: 2}),
@@ -138,7 +138,7 @@ def test_functions(name: str) -> None:
     if name in ("lstsq", "residuals", "cholesky"):
         pytest.importorskip("scipy")
     if name in WIDE and "shaderFloat64" not in vc.default_runtime().device.features:
-        with pytest.raises(vc.MissingFeature, match="lacks shader(Int|Float)64"):
+        with pytest.raises(vc.MissingFeature, match=r"lacks shader(Int|Float)64"):
             compare(CASES[name])
     else:
         compare(CASES[name], tolerance=1e-3)

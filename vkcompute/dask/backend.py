@@ -77,6 +77,8 @@ class Backend(ArrayBackendEntrypoint):
 
 def _creation(name: str) -> Any:
     def create(shape: Any, *args: Any, dtype: Any = None, meta: Any = None, **named: Any) -> Any:
+        n_values = 1 if name == "full" else 0
+        args, dtype = args[:n_values], args[n_values] if len(args) > n_values else dtype
         ndim = len(shape) if isinstance(shape, (tuple, list)) else np.size(shape)
         if dtype is None or dtype is float:  # da.full passes the type of its number
             dtype = default_float()

@@ -1,0 +1,119 @@
+"""Clusters of this machine, with a worker process per device, and their clients."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+import distributed
+from dask.utils import parse_bytes
+from distributed import Nanny, Scheduler, SpecCluster
+from distributed.worker_memory import parse_memory_limit
+
+from vkcompute.core.instance import Instance
+from vkcompute.core.physical import choose, enumerate_devices
+from vkcompute.dask.worker import LIMIT
+
+_log = logging.getLogger("distributed.vkcompute")
+
+
+def device_indices(devices: Sequence[int | str] | None) -> list[int]:
+    """Returns the indices of devices, given by index or part of a name; by default of all GPUs, else of all CPUs.
+
+    Raises:
+        NoDevice: one is not there.
+    """
+    with Instance() as instance:
+        found = enumerate_devices(instance)
+        if devices is not None:
+            return [choose(found, each).index for each in devices]
+        usable = [each for each in found if not each.unfit()]
+        gpus = [each.index for each in usable if each.kind != "cpu"]
+        return gpus or [each.index for each in usable] or [choose(found).index]
+
+
+class LocalCluster(SpecCluster):
+    """A scheduler, and a worker process per device of this machine, which its nanny restarts if it ends.
+
+    Args:
+        devices: indices or parts of names; by default every GPU, or every software device if there is no GPU.
+        workers_per_device: processes per device; more than one overlap their work on the host.
+        device_memory: the most bytes of results on a device, as "2GiB" or a fraction of its memory; the workers of a
+            device share it. Results beyond it go to host memory, and then to disk.
+        memory_limit: of a worker's host memory, as of distributed.LocalCluster; by default an equal part.
+        dashboard_address: of the dashboard, which needs bokeh; None for none.
+        host, scheduler_port: where the scheduler listens.
+        named: other arguments of `distributed.Nanny`, and of `SpecCluster`: name, asynchronous, loop, silence_logs.
+
+    Raises:
+        NoDevice: there is no device, or none of these.
+        ValueError: a number is below 1.
+    """
+
+    def __init__(
+        self,
+        devices: Sequence[int | str] | None = None,
+        *,
+        workers_per_device: int = 1,
+        device_memory: str | float | None = None,
+        memory_limit: str | float | None = "auto",
+        dashboard_address: str | None = ":8787",
+        host: str = "127.0.0.1",
+        scheduler_port: int = 0,
+        **named: Any,
+    ) -> None:
+        if workers_per_device < 1:
+            raise ValueError(f"a device has at least one worker; got workers_per_device={workers_per_device}")
+        places = [index for index in device_indices(devices) for _ in range(workers_per_device)]
+        limit = _shared(device_memory, workers_per_device)
+        cluster: dict[str, Any] = {
+            key: named.pop(key) for key in ("name", "asynchronous", "loop", "security") if key in named
+        }
+        cluster["silence_logs"] = named.pop("silence_logs", logging.WARNING)
+        options = {
+            "host": host,
+            "nthreads": 1,
+            "memory_limit": parse_memory_limit(memory_limit, 1, len(places), logger=_log),
+            "preload": ["vkcompute.dask"],
+            "silence_logs": cluster["silence_logs"],
+            **named,
+        }
+        env = {**(options.pop("env", None) or {}), LIMIT: limit}
+        dashboard = {"dashboard": dashboard_address is not None, "dashboard_address": dashboard_address or ":0"}
+        super().__init__(
+            workers={
+                at: {"cls": Nanny, "options": {**options, "env": {**env, "VKCOMPUTE_DEVICE": str(index)}}}
+                for at, index in enumerate(places)
+            },
+            scheduler={"cls": Scheduler, "options": {"host": host, "port": scheduler_port, **dashboard}},
+            **cluster,
+        )
+
+
+def _shared(given: str | float | None, n_workers: int) -> str:
+    """Returns a worker's part of a device's memory, as text."""
+    value = 0.6 if given is None else given
+    fraction = value if isinstance(value, float) and value <= 1 else None
+    return str(fraction / n_workers) if fraction is not None else f"{parse_bytes(value) // n_workers}B"
+
+
+class Client(distributed.Client):
+    """A client of a cluster; without an address, of a new LocalCluster, which it closes.
+
+    Args:
+        address: of a scheduler, or a cluster.
+        named: arguments of `distributed.Client`.
+    """
+
+    def __init__(self, address: Any = None, **named: Any) -> None:
+        self._own_cluster = LocalCluster() if address is None else None
+        super().__init__(self._own_cluster or address, **named)
+
+    def close(self, *args: Any, **named: Any) -> Any:
+        """Closes the connection, and the cluster if it was made for this client."""
+        result = super().close(*args, **named)
+        cluster, self._own_cluster = self._own_cluster, None
+        if cluster is not None:
+            cluster.close()
+        return result
