@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -34,11 +35,99 @@ def test_the_fastest_configuration_is_measured_once_per_key(gpu: vkcompute.Runti
     accumulate[lambda meta: (triton.cdiv(96, meta["BLOCK"]),)](x, out, 96)
     measured = len(seen)
     assert set(seen) == {32, 64}
+    assert out.numpy()[0] == 96 * 95 // 2  # it is zeroed after the measurements, too
     out.fill(0)
     accumulate[lambda meta: (triton.cdiv(96, meta["BLOCK"]),)](x, out, 96)
     assert out.numpy()[0] == 96 * 95 // 2
     assert len(seen) == measured + 1
     assert accumulate.best_config in configs
+
+
+@triton.jit
+def scaled(x_ptr, n, factor, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(x_ptr + at, tl.load(x_ptr + at, at < n) * factor, at < n)
+
+
+def tuned(measured: list[str], **options: Any) -> Any:
+    """A tuned program that notes each measured configuration, the last of which is the fastest."""
+
+    def bench(launch: Any, quantiles: Any) -> list[float]:
+        launch()
+        launch()
+        measured.append("")
+        return [1 / len(measured)]
+
+    configs = [triton.Config({"BLOCK": block}, num_warps=1) for block in (16, 32, 64)]
+    return triton.autotune(configs=configs, key=["n"], do_bench=bench, **options)(scaled)
+
+
+def launch(program: Any, x: Any, n: int, **named: Any) -> None:
+    program[lambda meta: (triton.cdiv(n, meta["BLOCK"]),)](x, n, 2.0, **named)
+
+
+def test_choices_are_kept_on_disk_by_size(gpu: vkcompute.Runtime, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setenv("VKCOMPUTE_CACHE_DIR", str(tmp_path))
+    x = gpu.array(np.ones(200, np.float32))
+    measured: list[str] = []
+    program = tuned(measured, restore_value=["x_ptr"])
+    launch(program, x, 100)
+    assert len(measured) == 3
+    np.testing.assert_array_equal(x.numpy(), np.where(np.arange(200) < 100, 2, 1))  # one launch has an effect
+    launch(program, x, 120)  # as many bits, and no multiple of 16, too
+    assert len(measured) == 3
+    launch(program, x, 64)
+    assert len(measured) == 6
+    again: list[str] = []
+    other = tuned(again)
+    launch(other, x, 90)
+    assert again == []
+    assert other.best_config.kwargs == {"BLOCK": 64}
+    (file, *_) = (tmp_path / "tuning").iterdir()
+    file.write_bytes(b"damaged")
+    launch(tuned(again), x, 100)
+    launch(tuned(again), x, 64)
+    assert len(again) == 3
+
+
+def test_hooks_and_models(gpu: vkcompute.Runtime, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setenv("VKCOMPUTE_CACHE_DIR", str(tmp_path))
+    x, calls, measured = gpu.array(np.ones(64, np.float32)), list[Any](), list[str]()
+
+    def early(configs: list[triton.Config], positional: dict[str, Any], **named: Any) -> list[triton.Config]:
+        assert positional.keys() == {"x_ptr", "n", "factor"}
+        return configs[1:]
+
+    def model(n: int, BLOCK: int, num_warps: int, **_: Any) -> float:
+        return -BLOCK
+
+    program = tuned(measured, prune_configs_by={"early_config_prune": early, "perf_model": model, "top_k": 1})
+    launch(program, x, 64)
+    assert (measured, program.best_config.kwargs) == ([], {"BLOCK": 64})
+    program = tuned(
+        measured,
+        pre_hook=lambda given, reset_only: calls.append(("before", reset_only)),
+        post_hook=lambda given, exception: calls.append(("after", exception)),
+    )
+    launch(program, x, 33)
+    assert calls == [("before", False), ("after", None)] * 6 + [("before", True)]
+    with pytest.raises(ValueError, match="scaled is tuned over BLOCK, which the launch gives, too"):
+        launch(program, x, 33, BLOCK=16)
+    with pytest.raises(ValueError, match="at least one configuration"):
+        launch(tuned([], prune_configs_by={"early_config_prune": lambda *_, **__: []}), x, 33)
+    with pytest.raises(ValueError, match="prune_configs_by has early_config_prune"):
+        tuned([], prune_configs_by={"late": None})
+    with pytest.raises(ValueError, match="top_k is a number"):
+        launch(tuned([], prune_configs_by={"perf_model": model, "top_k": 1.5}), x, 33)
+
+
+@pytest.mark.pure
+def test_interpreted_launches_are_not_measured(monkeypatch: Any) -> None:
+    monkeypatch.setenv("TRITON_INTERPRET", "1")
+    x, measured = np.ones(64, np.float32), list[str]()
+    launch(tuned(measured), x, 64)
+    np.testing.assert_array_equal(x, 2)
+    assert measured == []
 
 
 @pytest.mark.pure
@@ -61,6 +150,9 @@ def test_reports(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
     assert measure.run(print_data=True) == [[(1, 10, 20), (2, 20, 40), (4, 40, 80)]]
     assert "n,One,Two\n1,10,20\n" in capsys.readouterr().out
+    pair = triton.testing.Benchmark(["m", "n"], [(1, 2), 3], "by", ["one"], ["One"], "pairs", {})
+    report = triton.testing.perf_report([pair])(lambda m, n, by, k=0: m * n + k)
+    assert report.run(k=5) == [[(1, 2, 7), (3, 3, 14)]]
     pytest.importorskip("matplotlib").use("agg")
     measure.run(save_path=str(tmp_path))
     assert {path.name for path in tmp_path.iterdir()} == {"times.png", "times.csv"}
@@ -74,6 +166,11 @@ def test_measurements() -> None:
     assert len(calls) > len(times)
     low, high = triton.testing.do_bench(lambda: None, warmup=0.01, rep=0.01, quantiles=[0.2, 0.8])
     assert 0 <= low <= high
+    gradient = SimpleNamespace(grad=1)
+    triton.testing.do_bench(lambda: None, warmup=0, rep=0, grad_to_none=[gradient])
+    assert gradient.grad is None
+    with pytest.raises(ValueError, match="quantiles are numbers from 0 to 1"):
+        triton.testing.do_bench(lambda: None, quantiles=[20])
     with pytest.raises(ValueError, match="return_mode"):
         triton.testing.do_bench(lambda: None, return_mode="average")
 

@@ -25,6 +25,11 @@ _SWITCHES = "TRITON_INTERPRET", "VKCOMPUTE_SIMULATE"
 _ON = "1", "true", "yes", "on"
 
 
+def is_interpreting() -> bool:
+    """True if an environment variable asks for interpreted launches."""
+    return any(os.environ.get(switch, "").lower() in _ON for switch in _SWITCHES)
+
+
 class JITFunction(Launched):
     """A function made by `jit`: `kernel[grid](x, y, BLOCK=1024)` launches it, and other programs may call it.
 
@@ -50,7 +55,7 @@ class JITFunction(Launched):
 
     def run(self, *args: Any, grid: Any, **named: Any) -> Any:
         """Launches the program; returns a `Future`. With an empty grid, or interpreted, it returns None."""
-        if any(os.environ.get(switch, "").lower() in _ON for switch in _SWITCHES):
+        if is_interpreting():
             return self.interpret[grid](*args, **named)
         return self.launcher(grid, args, named)
 

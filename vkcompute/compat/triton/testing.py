@@ -14,7 +14,7 @@ def do_bench(
     fn: Callable[[], Any],
     warmup: float = 25,
     rep: float = 100,
-    grad_to_none: Any = None,
+    grad_to_none: Sequence[Any] | None = None,
     quantiles: Sequence[float] | None = None,
     return_mode: str = "mean",
 ) -> Any:
@@ -23,24 +23,34 @@ def do_bench(
     Args:
         fn: launches work, and returns a `Future`, an array or None.
         warmup, rep: milliseconds of calls before the measurement, and of those that are measured.
-        quantiles: the quantiles to return; None for one number.
+        grad_to_none: objects whose attribute `grad` becomes None before each call.
+        quantiles: the quantiles to return, as numbers from 0 to 1; None for one number.
         return_mode: "mean", "median", "min", "max", or "all" for a list.
+
+    Raises:
+        ValueError: an argument is wrong.
     """
     if return_mode not in ("mean", "median", "min", "max", "all"):
         raise ValueError(f"return_mode is mean, median, min, max or all; got {return_mode!r}")
+    if warmup < 0 or rep < 0:
+        raise ValueError(f"warmup and rep are milliseconds, not negative; got {warmup} and {rep}")
+    if quantiles is not None and not all(0 <= each <= 1 for each in quantiles):
+        raise ValueError(f"quantiles are numbers from 0 to 1; got {quantiles}")
     _timed(fn)
-    _repeated(fn, warmup)
-    times = _repeated(fn, rep)
+    _repeated(fn, warmup, grad_to_none or ())
+    times = _repeated(fn, rep, grad_to_none or ())
     if quantiles is not None:
         found = [float(each) for each in np.quantile(times, quantiles)]
         return found[0] if len(found) == 1 else found
     return times if return_mode == "all" else float(getattr(np, return_mode)(times))
 
 
-def _repeated(fn: Callable[[], Any], milliseconds: float) -> list[float]:
+def _repeated(fn: Callable[[], Any], milliseconds: float, with_gradients: Sequence[Any]) -> list[float]:
     """Returns the times of calls for this long, at least one."""
-    times = [_timed(fn)]
-    while sum(times) < milliseconds:
+    times: list[float] = []
+    while not times or sum(times) < milliseconds:
+        for each in with_gradients:
+            each.grad = None
         times.append(_timed(fn))
     return times
 
@@ -56,7 +66,15 @@ def _timed(fn: Callable[[], Any]) -> float:
 
 
 class Benchmark:
-    """Describes a plot of `perf_report`: lines of `line_vals` over `x_vals`."""
+    """Describes a plot of `perf_report`: lines of `line_vals` over `x_vals`.
+
+    Args:
+        x_names: the arguments that take the values of x; an item of `x_vals` is one for all, or a tuple.
+        line_arg: the argument that takes a value of `line_vals`; `line_names` label the lines.
+        plot_name: the title, and the name of the files.
+        args: further arguments.
+        styles: a color and a line style per line, as matplotlib names them.
+    """
 
     def __init__(
         self,
@@ -73,6 +91,8 @@ class Benchmark:
         y_log: bool = False,
         styles: Sequence[tuple[str, str]] | None = None,
     ) -> None:
+        if len(line_vals) != len(line_names) or (styles is not None and len(styles) < len(line_vals)):
+            raise ValueError(f"{plot_name} has a name, and a style if any, per line; got {len(line_vals)} lines")
         self.x_names, self.x_vals, self.line_arg, self.line_vals = x_names, list(x_vals), line_arg, line_vals
         self.line_names, self.plot_name, self.args, self.styles = line_names, plot_name, dict(args), styles
         self.xlabel, self.ylabel, self.x_log, self.y_log = xlabel or x_names[0], ylabel, x_log, y_log
@@ -86,46 +106,71 @@ class Mark:
         self.benchmarks = [benchmarks] if isinstance(benchmarks, Benchmark) else list(benchmarks)
 
     def run(
-        self, show_plots: bool = False, print_data: bool = False, save_path: str = "", return_df: bool = False
-    ) -> list[list[tuple[Any, ...]]]:
-        """Measures all points; returns a table per benchmark, with a row (x, one value per line) per point.
+        self,
+        show_plots: bool = False,
+        print_data: bool = False,
+        save_path: str = "",
+        return_df: bool = False,
+        **named: Any,
+    ) -> Any:
+        """Measures all points; returns a table per benchmark, with a row (values of x, one value per line) per point.
 
         Args:
             show_plots: shows a plot with matplotlib.
             print_data: prints the tables.
             save_path: a folder for plots (png) and tables (csv).
+            return_df: True for tables that are pandas' data frames, one or a list.
+            named: further arguments of the function.
         """
         tables = []
         for bench in self.benchmarks:
-            table = [self._row(bench, x) for x in bench.x_vals]
-            lines = [",".join([bench.x_names[0], *bench.line_names])]
-            lines += [",".join(str(each) for each in row) for row in table]
+            points = [self._point(bench, x, named) for x in bench.x_vals]
+            table = [(*xs, *[line[0] for line in lines]) for xs, lines in points]
+            text = [",".join([*bench.x_names, *bench.line_names])]
+            text += [",".join(str(each) for each in row) for row in table]
             if print_data:
-                print(f"{bench.plot_name}:", *lines, sep="\n")
+                print(f"{bench.plot_name}:", *text, sep="\n")
             if save_path:
                 Path(save_path).mkdir(parents=True, exist_ok=True)
-                Path(save_path, f"{bench.plot_name}.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+                Path(save_path, f"{bench.plot_name}.csv").write_text("\n".join(text) + "\n", encoding="utf-8")
             if save_path or show_plots:
-                _plot(bench, table, save_path, show=show_plots)
-            tables.append(table)
-        return tables
+                _plot(bench, points, save_path, show=show_plots)
+            tables.append(_frame(bench, table) if return_df else table)
+        return tables[0] if return_df and len(tables) == 1 else tables
 
-    def _row(self, bench: Benchmark, x: Any) -> tuple[Any, ...]:
-        values = x if isinstance(x, (tuple, list)) else [x] * len(bench.x_names)
-        named = {**dict(zip(bench.x_names, values, strict=True)), **bench.args}
-        found = [self.fn(**named, **{bench.line_arg: line}) for line in bench.line_vals]
-        return (values[0], *[each[0] if isinstance(each, (tuple, list)) else each for each in found])
+    def _point(self, bench: Benchmark, x: Any, named: dict[str, Any]) -> tuple[tuple[Any, ...], list[tuple[Any, ...]]]:
+        """Returns the values of x, and per line what the function returns: a number, perhaps with a range."""
+        values = tuple(x) if isinstance(x, (tuple, list)) else (x,) * len(bench.x_names)
+        if len(values) != len(bench.x_names):
+            raise ValueError(f"{bench.plot_name} has x_names {', '.join(bench.x_names)}; got the values {values}")
+        given = {**dict(zip(bench.x_names, values, strict=True)), **bench.args, **named}
+        found = [self.fn(**given, **{bench.line_arg: line}) for line in bench.line_vals]
+        return values, [tuple(each) if isinstance(each, (tuple, list)) else (each,) for each in found]
 
 
-def _plot(bench: Benchmark, table: Sequence[tuple[Any, ...]], save_path: str, *, show: bool) -> None:
-    """Plots a table; the quantiles beside the first value are left out."""
+def _frame(bench: Benchmark, table: Sequence[tuple[Any, ...]]) -> Any:
+    import pandas  # type: ignore[import-untyped]  # not at import: an optional package
+
+    return pandas.DataFrame(table, columns=[*bench.x_names, *bench.line_names])
+
+
+def _plot(
+    bench: Benchmark, points: Sequence[tuple[tuple[Any, ...], list[tuple[Any, ...]]]], save_path: str, *, show: bool
+) -> None:
+    """Plots the lines over the first x, each with its range if it has one."""
     import matplotlib.pyplot as plt  # not at import: an optional package
 
     figure, axes = plt.subplots()
-    xs, *columns = zip(*table, strict=True)
-    for at, (name, ys) in enumerate(zip(bench.line_names, columns, strict=True)):
+    xs = [values[0] for values, _ in points]
+    for at, name in enumerate(bench.line_names):
         color, style = bench.styles[at] if bench.styles else (None, "-")
-        axes.plot(xs, ys, label=name, color=color, linestyle=style)
+        lines = [line[at] for _, line in points]
+        (drawn,) = axes.plot(xs, [line[0] for line in lines], label=name, color=color, linestyle=style)
+        ranges = [sorted(line[1:]) for line in lines if len(line) == 3]
+        if len(ranges) == len(xs):
+            axes.fill_between(
+                xs, [low for low, _ in ranges], [high for _, high in ranges], alpha=0.15, color=drawn.get_color()
+            )
     axes.legend()
     axes.set(xlabel=bench.xlabel, ylabel=bench.ylabel, title=bench.plot_name)
     axes.set_xscale("log" if bench.x_log else "linear")

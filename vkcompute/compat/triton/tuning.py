@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
+from vkcompute import disk
+from vkcompute.compat.triton import testing
+from vkcompute.compat.triton.build import FOLDERS
 from vkcompute.compat.triton.launched import Launched
-from vkcompute.compat.triton.testing import do_bench
+from vkcompute.compat.triton.program import JITFunction, is_interpreting
 from vkcompute.errors import VkComputeError
+from vkcompute.jit.compilation import fingerprint
 
 
 class Config:
@@ -16,7 +22,7 @@ class Config:
 
     Attributes:
         kwargs: constants by name.
-        num_warps, num_stages, num_ctas: options of the launch.
+        num_warps, num_stages, num_ctas, maxnreg: options of the launch.
         pre_hook: is called with the arguments by name before each launch.
     """
 
@@ -34,7 +40,8 @@ class Config:
 
     def all_kwargs(self) -> dict[str, Any]:
         """Returns the constants and the options."""
-        return {**self.kwargs, "num_warps": self.num_warps, "num_stages": self.num_stages}
+        options = {"num_warps": self.num_warps, "num_ctas": self.num_ctas, "num_stages": self.num_stages}
+        return {**self.kwargs, **options, **({} if self.maxnreg is None else {"maxnreg": self.maxnreg})}
 
     def __repr__(self) -> str:
         return ", ".join(f"{name}: {value}" for name, value in self.all_kwargs().items())
@@ -43,9 +50,13 @@ class Config:
 class Autotuner(Launched):
     """A program whose constants are the fastest of several, measured once per key.
 
+    A choice is kept on disk for the device, its driver, the program, the configurations and the key. Integers of a key
+    stand for others of their size, so that few launches measure.
+
     Attributes:
         best_config: that of the last launch.
         cache: the fastest ones by key.
+        configs_timings: the medians in milliseconds of the last measurement.
     """
 
     def __init__(
@@ -57,32 +68,107 @@ class Autotuner(Launched):
         reset_to_zero: Sequence[str] = (),
         restore_value: Sequence[str] = (),
         prune: Mapping[str, Any] | None = None,
+        hooks: tuple[Callable[..., object] | None, Callable[..., object] | None] = (None, None),
+        bench: Callable[..., Any] | None = None,
     ) -> None:
         self.program, self.arg_names, self.__name__ = program, program.arg_names, program.__name__
         unknown = [name for name in (*key, *reset_to_zero, *restore_value) if name not in self.arg_names]
         if unknown:
             raise ValueError(f"{program.__name__} has no parameter {unknown[0]}; it has {', '.join(self.arg_names)}")
-        self._configs, self._key = list(configs) or [Config({})], list(key)
+        known = "early_config_prune", "perf_model", "top_k"
+        wrong = [name for name in prune or {} if name not in known]
+        if wrong:
+            raise ValueError(f"prune_configs_by has {', '.join(known)}; got {wrong[0]}")
+        self.configs, self._key = list(configs) or [Config({})], list(key)
         self._reset, self._restore, self._prune = list(reset_to_zero), list(restore_value), dict(prune or {})
+        self._hooks, self._do_bench = hooks, bench or partial(testing.do_bench, warmup=5, rep=20)
         self.cache: dict[tuple[Any, ...], Config] = {}
+        self.configs_timings: dict[Config, float] = {}
         self.best_config: Config | None = None
 
     def run(self, *args: Any, grid: Any, **named: Any) -> Any:
         """Launches the program with the fastest constants; the first launch of a key measures them."""
+        if len(self.configs) == 1:
+            return self._launched(self.configs[0], args, grid, named)
         given = self.by_name(args, named)
         types = [str(value.dtype) for value in given.values() if hasattr(value, "dtype")]
-        key = *[given.get(name) for name in self._key], *types
+        key = *[bucket(given.get(name)) for name in self._key], *types
         if key not in self.cache:
-            configs = self._pruned(given)
-            self.cache[key] = configs[0] if len(configs) == 1 else self._fastest(configs, given, args, grid, named)
-        config = self.best_config = self.cache[key]
+            configs = self._pruned(given, named)
+            self.cache[key] = configs[0] if len(configs) == 1 else self._chosen(key, configs, given, args, grid, named)
+        return self._launched(self.cache[key], args, grid, named)
+
+    def _launched(self, config: Config, args: tuple[Any, ...], grid: Any, named: dict[str, Any]) -> Any:
+        """Launches the program with the constants of a configuration.
+
+        Raises:
+            ValueError: the caller gives one of them, too.
+        """
+        self.best_config = config
+        if twice := config.kwargs.keys() & named.keys():
+            raise ValueError(f"{self.__name__} is tuned over {min(twice)}, which the launch gives, too; leave it out")
         if config.pre_hook is not None:
-            config.pre_hook({**given, **config.kwargs})
+            config.pre_hook({**self.by_name(args, named), **config.all_kwargs()})
         return self.program.run(*args, grid=grid, **named, **config.all_kwargs())
 
-    def _pruned(self, given: dict[str, Any]) -> list[Config]:
-        early = self._prune.get("early_config_prune")
-        return list(early(self._configs, given)) if early is not None else self._configs
+    def _pruned(self, given: dict[str, Any], named: dict[str, Any]) -> list[Config]:
+        """Returns the configurations to measure.
+
+        Raises:
+            ValueError: none is left, or `top_k` is no number of them.
+        """
+        configs, early, model = self.configs, self._prune.get("early_config_prune"), self._prune.get("perf_model")
+        if early is not None:
+            positional = {name: value for name, value in given.items() if name not in named}
+            configs = list(early(configs, positional, **named))
+        if not configs:
+            raise ValueError(f"early_config_prune of {self.__name__} returns at least one configuration; got none")
+        if model is None:
+            return configs
+        top = self._prune.get("top_k", 1.0)
+        if not isinstance(top, int) and not (isinstance(top, float) and top <= 1):
+            raise ValueError(f"top_k is a number of configurations, or a float up to 1; got {top!r}")
+        n = max(int(len(configs) * top), 1) if isinstance(top, float) else top
+        if n >= len(configs):
+            return configs
+        return sorted(configs, key=lambda config: model(**{**given, **config.all_kwargs()}))[:n]
+
+    # -- measurements -------------------------------------------------------------------------------------------------
+
+    def _chosen(
+        self,
+        key: tuple[Any, ...],
+        configs: Sequence[Config],
+        given: dict[str, Any],
+        args: tuple[Any, ...],
+        grid: Any,
+        named: dict[str, Any],
+    ) -> Config:
+        """Returns the fastest configuration: from the disk, or measured."""
+        if is_interpreting():
+            return configs[0]
+        path = self._entry(key, configs, given)
+        stored = None if path is None else disk.read_cached(path)
+        known = {repr(config): config for config in configs}
+        if stored is not None and stored.decode() in known:
+            return known[stored.decode()]
+        found = self._fastest(configs, given, args, grid, named)
+        if path is not None:
+            disk.keep_cached(path, repr(found).encode())
+        return found
+
+    def _entry(self, key: tuple[Any, ...], configs: Sequence[Config], given: dict[str, Any]) -> Path | None:
+        """Returns the file of a choice; None if something on which it depends has no text."""
+        program: Any = self.program
+        while not isinstance(program, JITFunction):
+            program = program.program
+        runtime = next((value.runtime for value in given.values() if hasattr(value, "runtime")), None)
+        texts = fingerprint.compiler(), fingerprint.files(*FOLDERS), fingerprint.function(program.fn)
+        if runtime is None or None in texts or len({*map(repr, configs)}) < len(configs):
+            return None
+        physical = runtime.device.physical
+        parts = *texts, physical.name, physical.driver, physical.driver_version, *map(repr, (*configs, *key))
+        return disk.cache_folder() / "tuning" / hashlib.sha256("\0".join(map(str, parts)).encode()).hexdigest()
 
     def _fastest(
         self, configs: Sequence[Config], given: dict[str, Any], args: tuple[Any, ...], grid: Any, named: dict[str, Any]
@@ -92,29 +178,63 @@ class Autotuner(Launched):
         Raises:
             VkComputeError: the device runs none of them; the error is that of the last.
         """
-        kept = {name: given[name].numpy() for name in self._restore}
-        times: list[tuple[float, int]] = []
+        times: dict[Config, float] = {}
         failure: VkComputeError | None = None
-        for at, config in enumerate(configs):
-            launch = partial(self._measured, config, given, args, grid, named)
-            try:
-                times.append((do_bench(launch, warmup=5, rep=20), at))
-            except VkComputeError as error:
-                failure = error
-            for name, value in kept.items():
-                given[name].write(value)
+        for config in configs:
+            measured = self._time(partial(self._measured, config, given, args, grid, named))
+            if isinstance(measured, VkComputeError):
+                failure = measured
+            else:
+                times[config] = measured
+        self._prepared(given, reset_only=True)
         if not times and failure is not None:
             raise failure
-        return configs[min(times)[1]]
+        self.configs_timings = times
+        return min(times, key=lambda config: times[config])
+
+    def _time(self, launch: Callable[[], Any]) -> float | VkComputeError:
+        """Returns the median time of a launch, or the error that it raises."""
+        try:
+            found = self._do_bench(launch, quantiles=(0.5,))
+        except VkComputeError as error:
+            return error
+        return float(found[0] if isinstance(found, (tuple, list)) else found)
+
+    def _prepared(self, given: dict[str, Any], *, reset_only: bool = False) -> dict[str, Any]:
+        """Prepares the arguments for a measured launch; returns what `_restored` writes back."""
+        if self._hooks[0] is not None:
+            self._hooks[0](given, reset_only=reset_only)
+            return {}
+        for name in self._reset:
+            if given.get(name) is not None:
+                given[name].fill(0)
+        kept = () if reset_only or self._hooks[1] is not None else self._restore
+        return {name: given[name].numpy() for name in kept if given.get(name) is not None}
 
     def _measured(
         self, config: Config, given: dict[str, Any], args: tuple[Any, ...], grid: Any, named: dict[str, Any]
     ) -> Any:
-        for name in self._reset:
-            given[name].fill(0)
-        if config.pre_hook is not None:
-            config.pre_hook({**given, **config.kwargs})
-        return self.program.run(*args, grid=grid, **named, **config.all_kwargs())
+        """Launches the program once, and leaves the arrays as they are to be."""
+        every = {**given, **config.all_kwargs()}
+        failure: Exception | None = None
+        kept = self._prepared(every)
+        try:
+            return self._launched(config, args, grid, named)
+        except Exception as error:
+            failure = error
+            raise
+        finally:
+            for name, value in kept.items():
+                given[name].write(value)
+            if self._hooks[1] is not None:
+                self._hooks[1](every, exception=failure)
+
+
+def bucket(value: Any) -> Any:
+    """Returns what a value of a key is measured for: integers stand for those of as many bits, and multiples of 16."""
+    if type(value) is not int or -16 <= value <= 16:
+        return value
+    return "about", (1 << value.bit_length()) * (1 if value > 0 else -1), value % 16 == 0
 
 
 class Heuristics(Launched):
@@ -137,16 +257,30 @@ def autotune(
     prune_configs_by: Mapping[str, Any] | None = None,
     reset_to_zero: Sequence[str] | None = None,
     restore_value: Sequence[str] | None = None,
-    **_: Any,
+    pre_hook: Callable[..., object] | None = None,
+    post_hook: Callable[..., object] | None = None,
+    warmup: float | None = None,
+    rep: float | None = None,
+    use_cuda_graph: bool = False,
+    do_bench: Callable[..., Any] | None = None,
+    cache_results: bool = True,
 ) -> Callable[[Launched], Autotuner]:
     """Decorates a program: the fastest of several configurations is chosen for each value of the key.
 
     Args:
         configs: the configurations.
-        key: names of arguments whose change measures again; so do other dtypes.
-        prune_configs_by: {"early_config_prune": a function of the configurations and the arguments by name}.
-        reset_to_zero, restore_value: arrays that are zeroed, or restored, around each measured launch.
+        key: names of arguments. Another size of an integer measures again, and so do other dtypes.
+        prune_configs_by: "early_config_prune", a function of the configurations, the positional arguments by name and
+            the named ones; "perf_model", a function of all arguments that estimates times, of which `top_k` are kept.
+        reset_to_zero, restore_value: arrays that are zeroed before, or restored after, each measured launch.
+        pre_hook, post_hook: are called instead, with the arguments by name, and `reset_only` or `exception`.
+        warmup, rep: milliseconds of the measurement of a configuration.
+        do_bench: measures a launch, as `triton.testing.do_bench` does.
+        use_cuda_graph, cache_results: have no effect.
     """
+    bench = do_bench
+    if bench is None and (warmup is not None or rep is not None):
+        bench = partial(testing.do_bench, warmup=25 if warmup is None else warmup, rep=100 if rep is None else rep)
     return lambda program: Autotuner(
         program,
         configs,
@@ -154,6 +288,8 @@ def autotune(
         reset_to_zero=reset_to_zero or (),
         restore_value=restore_value or (),
         prune=prune_configs_by,
+        hooks=(pre_hook, post_hook),
+        bench=bench,
     )
 
 
