@@ -173,7 +173,7 @@ def _plot(
             )
     axes.legend()
     axes.set(xlabel=bench.xlabel, ylabel=bench.ylabel, title=bench.plot_name)
-    axes.set_xscale("log" if bench.x_log else "linear")
+    axes.set_xscale("log", base=2) if bench.x_log else axes.set_xscale("linear")
     axes.set_yscale("log" if bench.y_log else "linear")
     if save_path:
         figure.savefig(Path(save_path, f"{bench.plot_name}.png"))
