@@ -170,3 +170,47 @@ def test_offsets_of_64_bits_have_random_numbers_of_their_own(machine: vkcompute.
     (found,) = run(machine, wide_offsets, (1,), (np.zeros((3, 16), np.uint32), 7, 16))
     assert not (found[0] == found[1]).any()
     np.testing.assert_array_equal(found[1], found[2])
+
+
+@triton.jit
+def liberties(x_ptr, out_ptr, N: tl.constexpr):
+    x = tl.load(x_ptr + tl.arange(0, 2 * N)).reshape([2] * 1 + [N])
+    count = 0
+    for _ in range(3):
+        count += 1
+    limit = tl.constexpr(2)
+    if hasattr(x, "dtype") and not hasattr(x, "data") and isinstance(count, tl.tensor):
+        x = getattr(tl, "maximum")(x, getattr(x, "nothing", 4))  # noqa: B009
+    zero = 0
+    if tl.full((1,), count, tl.int32) > limit:
+        x += zero.to(tl.int32) + tl.math.fdiv(4.0, 2.0).to(tl.int32)
+    tl.store(out_ptr + tl.arange(0, 2 * N), x.reshape(x.shape[0] * x.shape[1]))
+
+
+def test_liberties_of_python(machine: vkcompute.Runtime | None) -> None:
+    x = np.arange(8, dtype=np.int32)
+    _, found = run(machine, liberties, (1,), (x, x * 0, 4))
+    np.testing.assert_array_equal(found, np.maximum(x, 4) + 2)
+
+
+@triton.jit
+def mixed_shift(x_ptr, y_ptr, out_ptr, N: tl.constexpr):
+    at = tl.arange(0, N)
+    tl.store(out_ptr + at, (tl.load(x_ptr + at) >> tl.load(y_ptr + at)).to(tl.int32, bitcast=True))
+
+
+def test_a_shift_keeps_the_sign_of_its_left_operand(machine: vkcompute.Runtime | None) -> None:
+    x, y = np.arange(-8, 8, dtype=np.int32), np.arange(16, dtype=np.uint32)
+    *_, found = run(machine, mixed_shift, (1,), (x, y, x * 0, 16))
+    np.testing.assert_array_equal(found, x >> y.astype(np.int32))
+
+
+@triton.jit
+def counted(x_ptr):
+    tl.atomic_add(x_ptr + tl.arange(0, 4), -1)
+
+
+def test_atomic_operations_on_reinterpreted_integers(gpu: vkcompute.Runtime) -> None:
+    x = gpu.array(np.array([0, 1, 2, 3], np.uint32))
+    counted[(2,)](triton.reinterpret(x, tl.int32))
+    np.testing.assert_array_equal(x.numpy().view(np.int32), [-2, -1, 0, 1])

@@ -65,7 +65,9 @@ class Accesses:
         *,
         texels: bool,
         overlapping: bool,
+        written: Collection[Memory],
     ) -> None:
+        self._written = written  # texel buffers are read-only: drivers load them before earlier stores
         self._b, self._thread, self._wide, self._exchange = builder, thread, wide, exchange
         self._offsets, self._texels = offsets, texels
         self._loaders: dict[Memory, BlockAccess] = {}
@@ -147,7 +149,7 @@ class Accesses:
 
     def _access(self, known: dict[Memory, BlockAccess], memory: Memory, *, is_result: bool) -> BlockAccess:
         if memory not in known:
-            words = Words(ADJACENT, "uint32", self._texels)
+            words = Words(ADJACENT, "uint32", self._texels and memory not in self._written)
             known[memory] = BlockAccess(
                 self._b.function, f"{memory.name} wide", memory.element, words, is_result=is_result
             )

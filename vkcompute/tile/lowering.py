@@ -43,6 +43,7 @@ def lower(
     divisors: Mapping[Value, int] | None = None,
     wide: Collection[Memory] = (),
     overlapping: bool = False,
+    aliased: bool = False,
     asserts: bool = True,
 ) -> Lowered:
     """Lowers a function of blocks.
@@ -52,10 +53,13 @@ def lower(
         divisors: powers of two that divide push constants.
         wide: the buffers that are padded to whole blocks of adjacent elements, and begin at an aligned byte.
         overlapping: True if buffers may overlap without being the same.
+        aliased: True if buffers may have bytes in common.
         asserts: False to leave out reports that fail.
     """
     known = _with_params(function, divisors or {})
-    return _Lowering(function, target, n_warps, known, wide, overlapping=overlapping, asserts=asserts).run()
+    return _Lowering(
+        function, target, n_warps, known, wide, overlapping=overlapping, aliased=aliased or overlapping, asserts=asserts
+    ).run()
 
 
 def _with_params(function: Function, divisors: Mapping[Value, int]) -> dict[Value, int]:
@@ -86,6 +90,7 @@ class _Lowering:
         wide: Collection[Memory],
         *,
         overlapping: bool,
+        aliased: bool,
         asserts: bool,
     ) -> None:
         self._asserts = asserts
@@ -101,8 +106,16 @@ class _Lowering:
         self._reports = Reports(made, self._b)
         self._naturals = {self._thread}
         offsets = Offsets(divisors, self._naturals)
+        written = {op.attribute.memory for op in walk(function.body) if op.code in _MEMORY and op.operation.writes}
         self._accesses = Accesses(
-            self._b, self._thread, offsets, wide, self._exchange, texels=target.texels, overlapping=overlapping
+            self._b,
+            self._thread,
+            offsets,
+            wide,
+            self._exchange,
+            texels=target.texels,
+            overlapping=overlapping,
+            written=function.buffers if written and aliased else written,
         )
 
     def run(self) -> Lowered:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from vkcompute.compat.triton.types import OF_SCALAR, BlockPointer, Descriptor, Pointer
-from vkcompute.ir import BOOL, FLOAT16, FLOAT32, FLOAT64, INT32, Scalar, Value
+from vkcompute.ir import BOOL, FLOAT16, FLOAT32, FLOAT64, INT32, SCALARS, Scalar, Value
 from vkcompute.ir.types import Type, element_of
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.source import UnsupportedError
@@ -161,6 +161,8 @@ class BlockArithmetic(Compiler):
             return self._moved(sign, one, other)
         if not isinstance(one, Number) and not isinstance(other, Number):
             return super().binary(sign, one, other)
+        if isinstance(one, tuple) or isinstance(other, tuple):
+            raise UnsupportedError(f"{sign} takes numbers; got {told(one)} and {told(other)}")
         if sign in _SHIFTS:
             return self._shifted(sign, one, other)
         if sign not in _PLAIN:
@@ -183,7 +185,12 @@ class BlockArithmetic(Compiler):
     def _shifted(self, sign: str, one: Any, other: Any) -> Number:
         kind = self.common_type(one, other)
         self.demand_kind("iu", kind, sign, one, other)
-        return self.number(self.builder.compute(_SHIFTS[sign], *self.alike(kind.type, one, other)))
+        signed = sign == ">>" and kind.type.kind == "u" and self.element_type(one).kind == "i"
+        operands = self.alike(kind.type, one, other)
+        if signed:  # the left operand says whether the shift keeps the sign
+            operands = [self.builder.bitcast(each, SCALARS[f"int{kind.type.bits}"]) for each in operands]
+        found = self.builder.compute(_SHIFTS[sign], *operands)
+        return self.number(self.builder.bitcast(found, kind.type))
 
     def _moved(self, sign: str, one: Any, other: Any) -> Pointer:
         """Adds an offset to a pointer, or subtracts it."""
@@ -229,6 +236,9 @@ class BlockArithmetic(Compiler):
 
     def truth(self, value: Any) -> Value | bool:
         """Returns the truth of a scalar: a device value, or a constant."""
+        if isinstance(value, Number) and isinstance(value.kind.type, Block) and value.kind.type.n == 1:
+            flat = self.builder.reshape(value.value, (1,))
+            value = self.number(self.builder.reduce([flat], 0, lambda one, _: [*one])[0])
         if isinstance(value, Number) and isinstance(value.kind.type, Block):
             raise UnsupportedError(
                 f"{told(value)} has no truth value; combine conditions with & and |, choose with tl.where, or reduce "

@@ -18,6 +18,7 @@ from vkcompute.jit.compilation.specialization import TRUTH, VALUE, Specializatio
 from vkcompute.jit.frontend.memory import OFFSET
 from vkcompute.jit.frontend.source import Definition, UnsupportedError
 from vkcompute.jit.frontend.values import ArrayValue, Kind, Number
+from vkcompute.tile import BFLOAT16
 from vkcompute.tile.brain_floats import widen
 from vkcompute.tile.simplification import remove_invariants
 
@@ -63,6 +64,7 @@ class BlockOptions(NamedTuple):
         target: for layouts and lowering.
         compilation: of the kernel in `ir/`.
         overlapping: True if arrays overlap without being the same.
+        aliased: True if arrays have bytes in common.
         asserts: True to check the conditions of `tl.device_assert`.
     """
 
@@ -70,6 +72,7 @@ class BlockOptions(NamedTuple):
     target: tile.Target
     compilation: CompileOptions
     overlapping: bool = False
+    aliased: bool = False
     asserts: bool = False
 
 
@@ -130,11 +133,13 @@ def _number(built: Built, name: str, at: int, kind: Any) -> Number:
 
 def _pointer(built: Built, name: str, at: int, kind: ArrayType) -> Pointer:
     compiler, element = built.compiler, SCALARS[np.dtype(kind.character).name]
+    seen = element if kind.element is None else DTYPES[kind.element].scalar_type
+    if BOOL not in (element, seen) and seen is not BFLOAT16:
+        element = seen
     memory = compiler.function.buffer(name, UINT8 if element is BOOL else element)
     built.memories[at] = memory
     if kind.is_wide:
         built.wide.append(memory)
-    seen = element if kind.element is None else DTYPES[kind.element].scalar_type
     array = ArrayValue(name, at, seen, 1, memory, strided=kind.is_view)
     if not kind.is_view:
         return Pointer(array, 0)
@@ -157,6 +162,7 @@ def lowered(definition: Definition, built: Built, options: BlockOptions) -> tile
             divisors=built.divisors,
             wide=built.wide,
             overlapping=options.overlapping,
+            aliased=options.aliased,
             asserts=options.asserts,
         )
     except UnsupportedError as error:

@@ -95,6 +95,8 @@ class BlockCompiler(BlockArithmetic):
             return self._of_block(base, name)
         if isinstance(base, (Pointer, BlockPointer, Descriptor)):
             return self._of_pointer(base, name)
+        if type(base) in (bool, int, float) and (name in METHODS or name in ("dtype", "type", "shape")):
+            return self._of_block(self.number(self.cast(base, self.common_type(base).type)), name)
         if isinstance(base, (Dtype, PointerType, BlockType)):
             found = getattr(base, name, None)
             if found is None or name.startswith("_"):
@@ -175,7 +177,29 @@ class BlockCompiler(BlockArithmetic):
             return self.inline(function, args, named, node)
         if isinstance(getattr(function, "__self__", None), (Dtype, PointerType)) or function is PointerType:
             return function(*args, **named)
+        if function is Constexpr and len(args) == 1 and is_static(args[0]):
+            return args[0]
+        if function in (getattr, hasattr, isinstance) and not named:
+            return self._asked(function, args)
         return self._python(function, args, named, ast.unparse(node.func))
+
+    def _asked(self, function: Any, args: list[Any]) -> Any:
+        """Answers a question about a value at compile time."""
+        value, what, *default = args
+        if function is isinstance:
+            kind = Number if isinstance(value, Number) else type(value)
+            return any(each is kind for each in (what if isinstance(what, tuple) else (what,)))
+        node = ast.copy_location(ast.Attribute(_Known(value), str(what), ast.Load()), self.node)
+        ast.copy_location(node.value, self.node)
+        try:
+            found = self.value(node)
+        except (KernelError, UnsupportedError):
+            if function is hasattr:
+                return False
+            if default:
+                return default[0]
+            raise
+        return True if function is hasattr else found
 
     def called(self, function: Any, args: list[Any]) -> Any:
         """Calls a function of the block language or of a program, at the place of the current call."""
@@ -300,5 +324,6 @@ _EXPRESSIONS: dict[type[ast.AST], Callable[[BlockCompiler, Any], Any]] = {
     ast.Subscript: BlockCompiler._block_subscript,
     ast.Call: BlockCompiler._block_call,
     ast.List: BlockCompiler._list,
+    ast.BinOp: BlockCompiler._binary,  # on lists, too, which are tuples here
     _Known: lambda _, node: node.found,
 }

@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from vkcompute.errors import KernelError
+from vkcompute.errors import IrError, KernelError
 from vkcompute.jit.frontend.source import UnsupportedError
 
 METHODS: dict[str, BlockFunction] = {}
@@ -43,7 +43,10 @@ class BlockFunction:
             bound = self.__signature__.bind(*args, **named)
         except TypeError as error:
             raise UnsupportedError(f"tl.{self.__name__}: {error}") from None
-        return self.emit(compiler, *bound.args, **bound.kwargs)
+        try:
+            return self.emit(compiler, *bound.args, **bound.kwargs)
+        except IrError as error:
+            raise UnsupportedError(f"tl.{self.__name__}: {error}") from None
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         """Raises the error for a call outside of a program."""

@@ -145,7 +145,7 @@ class BlockLauncher:
             compilation = CompileOptions(
                 grid_wrapped=is_wrapped, emulate_atomics=emulate_atomics, target=target_of(runtime)
             )
-            options = BlockOptions(n_warps, block_target(runtime), compilation, _overlap(args), self._asserts())
+            options = BlockOptions(n_warps, block_target(runtime), compilation, *_overlap(args), self._asserts())
             found = self._specializations(constants).find(
                 (tuple(signature.items()), options), partial(self._made, constants)
             )
@@ -196,12 +196,18 @@ def _type_of(arg: Any) -> Any:
     return ArrayType(kind_of_array(arg)[0], is_view, not is_view and arg.contiguous and fits(arg, _WORDS))
 
 
-def _overlap(args: tuple[Any, ...]) -> bool:
-    """True if two arrays overlap without being the same, or may do so in a run of a graph."""
+def _overlap(args: tuple[Any, ...]) -> tuple[bool, bool]:
+    """Returns True if two arrays overlap without being the same, and True if two have bytes in common.
+
+    Both are true if two arrays may do so in a run of a graph.
+    """
     pairs = combinations([arg for arg in args if type(arg) is Array], 2)
-    return any(
-        (one.overlaps(other) and one.launch_key != other.launch_key) or may_overlap(one, other) for one, other in pairs
-    )
+    shared = [
+        one.launch_key == other.launch_key and not may_overlap(one, other)
+        for one, other in pairs
+        if one.overlaps(other) or may_overlap(one, other)
+    ]
+    return not all(shared), bool(shared)
 
 
 def _place(arg: Any, constexpr: bool) -> Any:

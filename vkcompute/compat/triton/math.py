@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from vkcompute.compat.triton.elementwise import abs, cdiv, div_rn, fma, real_function, umulhi
+from vkcompute.compat.triton.elementwise import abs, cdiv, div_rn, fdiv, fma, real_function, umulhi
 
 __all__ = [
-    "abs", "cdiv", "ceil", "cos", "div_rn", "erf", "exp", "exp2", "floor", "fma", "log", "log2", "rsqrt", "sin", "sqrt",
-    "sqrt_rn", "umulhi",
+    "abs", "cdiv", "ceil", "cos", "div_rn", "erf", "exp", "exp2", "floor", "fdiv", "fma", "log", "log2", "rsqrt", "sin",
+    "sqrt", "sqrt_rn", "umulhi",
 ]  # fmt: skip
 
 exp, exp2, log, log2 = (real_function(name) for name in ("exp", "exp2", "log", "log2"))

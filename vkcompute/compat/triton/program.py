@@ -63,6 +63,10 @@ class JITFunction(Launched):
         """Returns the kernel that a launch would run, for its statistics and assembly."""
         return self.launcher.kernel(grid, args, named)
 
+    def warmup(self, *args: Any, grid: Any, **named: Any) -> Kernel | SpillingKernel:
+        """Compiles the program for these arguments, without a launch; returns the kernel."""
+        return self.kernel(*args, grid=grid, **named)
+
     @property
     def interpret(self) -> Interpretation:
         """The program run by numpy, with bounds checked: `program.interpret[grid](…)`.

@@ -203,14 +203,6 @@ class Array(StridedView, Mathematics):
         result.copy_from(self)
         return result
 
-    def flatten(self) -> Array:
-        """Returns a copy with one axis."""
-        return self.copy().reshape(-1)
-
-    def sort(self, axis: int = -1) -> None:
-        """Sorts the elements along an axis in place."""
-        self[...] = namespace().sort(self, axis)
-
     def fill(self, value: Any) -> Array:
         """Sets every element to `value`, by the rules of `write`; returns the array itself.
 
@@ -370,11 +362,6 @@ class Array(StridedView, Mathematics):
         if found.size != 1:
             raise ValueError(f"only an array of one element is a number; this one has shape {self.shape}; use .numpy()")
         return found.item()
-
-    @property
-    def itemsize(self) -> int:
-        """The bytes of an element."""
-        return self.dtype.itemsize
 
     def flatten(self, order: str = "C") -> Array:
         """Returns a copy of the elements along one axis, in row-major order.
