@@ -9,14 +9,14 @@ RUN = .venv/bin/python
 SUITE = $(RUN) scripts/run_tests.py $(addprefix --driver ,$(DRIVER)) $(addprefix --require ,$(REQUIRE))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fuzz lint bench amd soak interrupts mutations damage programs clusters shaders clean distclean
+.PHONY: help demo test fuzz lint docs bench amd soak interrupts mutations damage programs clusters shaders clean distclean
 
 help:  ## list these goals
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
 
 demo:  ## multiply arrays, train a logistic regression
 	@$(SETUP) demo
-	@$(RUN) examples/demo.py $(ARGS)
+	@$(RUN) -m vkcompute demo $(ARGS)
 
 test:  ## the whole suite on lavapipe, SwiftShader and a GPU if any
 	@$(SETUP) test
@@ -32,6 +32,10 @@ lint:  ## ruff (rules and format) and mypy (strict)
 	@$(RUN) -m ruff format --check .
 	@$(RUN) -m mypy
 	@$(RUN) -m mypy build_shaders.py scripts tools
+
+docs:  ## the site, into build/site (ARGS=--external: all links)
+	@$(SETUP) docs
+	@$(RUN) scripts/build_docs.py $(ARGS)
 
 bench:  ## compare with numpy and the installed peers
 	@$(SETUP) bench

@@ -1,6 +1,6 @@
 """Install the requirements of a Makefile goal, and print a line per step.
 
-Usage: bootstrap.py {lint,demo,test,bench} [--dry-run]. Uses only the standard library.
+Usage: bootstrap.py {lint,demo,test,bench,docs} [--dry-run]. Uses only the standard library.
 """
 
 from __future__ import annotations
@@ -53,6 +53,7 @@ GOALS: dict[str, tuple[tuple[Need, ...], tuple[str, ...]]] = {
     "demo": ((VENV, COMPILER, LOADER, DEVICE), ("cli", "ml", "plot")),
     "test": ((VENV, COMPILER, LOADER, LAVAPIPE, LAYER, SPIRV_TOOLS), ("cli", "dev", "ml", "plot")),
     "bench": ((VENV, COMPILER, LOADER, DEVICE), ("cli", "ml", "plot")),
+    "docs": ((VENV, COMPILER, LOADER, LAVAPIPE), ("docs", "plot")),
 }
 
 

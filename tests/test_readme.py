@@ -8,24 +8,27 @@ import functools
 import json
 import keyword
 import linecache
+import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from vkcompute.cli import main
+import vkcompute as vc
+from vkcompute.cli import COMMANDS, main
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+TUTORIALS = sorted(f"tutorials/{path.name}" for path in (ROOT / "docs/tutorials").glob("*.md"))
 
 
 def run_blocks(path: Path, names: dict[str, Any]) -> int:
     """Runs the page's Python blocks as one program; gives their number."""
-    blocks = re.findall(r"```python\n(.*?)```", path.read_text(encoding="utf-8"), re.DOTALL)
+    text = path.read_text(encoding="utf-8")
+    blocks = re.findall(r"```(?:python|\{code-cell\} ipython3(?:\n:tags: \[hide-input\])?)\n(.*?)```", text, re.DOTALL)
     for number, block in enumerate(blocks):
         name = f"{path.name}[{number}]"  # functions of earlier blocks are read again
         linecache.cache[name] = len(block), None, block.splitlines(keepends=True), name
@@ -33,16 +36,36 @@ def run_blocks(path: Path, names: dict[str, Any]) -> int:
     return len(blocks)
 
 
-def test_python_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+README_BLOCKS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+
+
+@pytest.mark.parametrize("number", range(len(README_BLOCKS)))
+def test_each_block_of_the_readme_runs_alone(number: int, tmp_path: Path) -> None:
+    path = tmp_path / "program.py"
+    path.write_text(README_BLOCKS[number], encoding="utf-8")
+    environ = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, str(path)], cwd=tmp_path, env=environ, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_readme_shows_arrays_kernels_and_streams_on_one_page() -> None:
+    assert len(README_BLOCKS) == 3
+    assert len(README.splitlines()) <= 113
+    for word in ("vnp.", "@vc.kernel", "gpu.stream", "make demo", "make test", "VKCOMPUTE_CACHE_DIR", "cache clear"):
+        assert word in README
+
+
+@pytest.mark.parametrize("page", ["quickstart.md", "coming_from.md", *TUTORIALS])
+def test_pages_and_tutorials_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The build of the site executes the tutorials, too, on one driver; here each cell runs on all of them."""
     monkeypatch.chdir(tmp_path)
-    names: dict[str, Any] = {}
-    assert run_blocks(ROOT / "README.md", names) == 7
-    assert np.array_equal(names["c"], names["a"] * names["b"])
-    assert names["model"].score(names["X_test"], names["y_test"]) > 0.95
-    assert (tmp_path / "model.npz").exists()
-    assert "multiply float32" in names["profile"].table()
-    names.pop("vc").default_runtime().close()
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    names: dict[str, Any] = {"__name__": page}
+    assert run_blocks(ROOT / "docs" / page, names) > 2
     names.clear()
+    vc.default_runtime().close()
 
 
 def test_the_page_on_scheduling(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clean_handles: None) -> None:
@@ -117,6 +140,7 @@ def test_every_statement_on_the_language_of_kernels_has_an_example() -> None:
 def test_pages_without_samples_to_run_have_none() -> None:
     with_samples = {path.name for path in (ROOT / "docs").glob("*.md") if "```python" in path.read_text("utf-8")}
     own = {"arrays.md", "blocks.md", "kernels.md", "kompute.md", "linalg.md", "scheduling.md"}
+    own |= {"quickstart.md", "coming_from.md"}
     assert with_samples == own
 
 
@@ -171,6 +195,17 @@ def test_pages_for_contributors_use_names_that_exist(page: str) -> None:
 
 
 @pytest.mark.pure
+def test_links_of_the_readme_are_absolute_and_lead_to_files() -> None:
+    """PyPI shows the page without the repository."""
+    targets = re.findall(r"\]\(([^)]+)\)", README)
+    repository = "https://github.com/vkcompute/vkcompute"
+    for target in targets:
+        found = re.fullmatch(rf"{repository}/(?:blob|tree)/main/(.+)", target)
+        assert found, target
+        assert (ROOT / found[1]).exists(), target
+
+
+@pytest.mark.pure
 def test_links_within_the_documentation_lead_somewhere() -> None:
     for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")):
         prose = re.sub(r"```.*?```|`[^`]*`", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
@@ -191,9 +226,10 @@ def test_the_picture_of_a_trace_is_drawn_anew(tmp_path: Path) -> None:
 
 @pytest.mark.pure
 def test_every_command_of_the_shell_block_exists(capsys: pytest.CaptureFixture[str]) -> None:
-    shell = "".join(re.findall(r"```sh\n(.*?)```", README, re.DOTALL))
-    commands = re.findall(r"^vkcompute ([a-z]+)(?: (train|predict))?", shell, re.MULTILINE)
-    assert len(commands) >= 6
+    page = (ROOT / "docs/command_line.md").read_text(encoding="utf-8")
+    shell = "".join(re.findall(r"```sh\n(.*?)```", README + page, re.DOTALL))
+    commands = re.findall(r"^(?:python -m )?vkcompute ([a-z]+)(?: (train|predict))?", shell, re.MULTILINE)
+    assert {name for name, _ in commands} == {*COMMANDS}
     for words in commands:
         assert main([*filter(None, words), "--help"]) == 0
         assert "usage: vkcompute" in capsys.readouterr().out

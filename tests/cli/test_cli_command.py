@@ -17,14 +17,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vkcompute import __version__
-from vkcompute.cli import info, main, stderr
+from vkcompute.cli import COMMANDS, info, main, stderr
 from vkcompute.errors import DeviceLost, NoCompiler, OutOfDeviceMemory, ValidationError, VulkanError
 
 pytestmark = pytest.mark.pure
 
 Run = Callable[..., Done]
 BUFFERED = {"PYTHONUNBUFFERED": ""}  # unbuffered, argparse itself swallows the error
-COMMANDS = ("info", "doctor", "multiply", "logreg", "compile", "bench", "cache")
 
 
 @pytest.fixture

@@ -9,10 +9,14 @@ import argparse
 from collections.abc import Sequence
 
 from vkcompute._version import __version__
-from vkcompute.cli import bench, cache, compile, doctor, info, interruption, logreg, multiply, stderr
+from vkcompute.cli import bench, cache, compile, demo, doctor, info, interruption, logreg, multiply, stderr
 from vkcompute.cli.options import Parser
 
 _EPILOG = "`vkcompute COMMAND --help` describes a command. VKCOMPUTE_DEVICE is the default of --device."
+
+
+_COMMANDS = info, doctor, demo, multiply, logreg, compile, bench, cache
+COMMANDS = tuple([each.__name__.rpartition(".")[2] for each in _COMMANDS])
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -50,6 +54,6 @@ def _parser() -> Parser:
     parser.add_argument("--version", action="version", version=f"vkcompute {__version__}")
     parser.add_verbosity_options()
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in (info, doctor, multiply, logreg, compile, bench, cache):
+    for command in _COMMANDS:
         command.add_parser(commands)
     return parser

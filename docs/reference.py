@@ -1,0 +1,185 @@
+"""The pages of the API reference: which names are on which page. `conf.py` writes them when the site is built."""
+
+from __future__ import annotations
+
+import enum
+import importlib
+import inspect
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+_SCALARS = "bool_ int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64"
+_VECTORS = " ".join(f"{each}x{n}" for each in ("float16", "float32", "float64", "int32", "uint32") for n in (2, 3, 4))
+_VALUES = bool, int, float, str, type(None)
+
+
+@dataclass(frozen=True)
+class Section:
+    """Names of a module with a heading; without names, all public ones."""
+
+    title: str
+    module: str
+    names: str = ""
+    text: str = ""
+
+    def public(self) -> list[str]:
+        """The names."""
+        return self.names.split() or public_names(self.module)
+
+
+PAGES: dict[str, tuple[str, tuple[Section, ...]]] = {
+    "devices": (
+        "Devices and memory",
+        (
+            Section("Devices", "vkcompute", "devices DeviceInfo Runtime default_runtime DeviceGroup"),
+            Section("Arrays", "vkcompute", "Array"),
+            Section("Recorded and running work", "vkcompute", "Graph Future"),
+            Section(
+                "Profiles",
+                "vkcompute.runtime.profiling.profile",
+                "Profile",
+                "`Runtime.profile` makes a profile; its rows are `TaskTime` and `HostTime`.",
+            ),
+            Section("Measurements", "vkcompute.runtime.profiling.trace", "TaskTime HostTime"),
+        ),
+    ),
+    "kernels": (
+        "Kernels",
+        (
+            Section("Making kernels", "vkcompute", "kernel function Kernel glsl elementwise vectorize reduce"),
+            Section("Made kernels", "vkcompute.jit.kernel", "PythonKernel Simulation"),
+            Section("Made functions of arrays", "vkcompute.jit.elementwise.elementwise", "Elementwise"),
+            Section("Made reductions", "vkcompute.jit.elementwise.reduction", "Reduction"),
+            Section("Statistics of the compiler", "vkcompute.runtime.launching.statistics", "KernelStatistics"),
+        ),
+    ),
+    "language": (
+        "The language of kernels",
+        (
+            Section("Invocations", "vkcompute", "global_id group_id local_id local_size num_groups"),
+            Section("Memory and order", "vkcompute", "shared local barrier memory_fence"),
+            Section("Numbers", "vkcompute", "fma popcount clz ctz bit_reverse bitcast"),
+            Section("Scalar types", "vkcompute", _SCALARS, "NumPy's types; `x: vc.float32[:]` annotates an array."),
+            Section("Vector types", "vkcompute", _VECTORS, "Vectors of 2 to 4 numbers, which kernels make by a call."),
+            Section("vc.atomic", "vkcompute.jit.library.atomic"),
+            Section("vc.subgroup", "vkcompute.jit.library.subgroup"),
+            Section("vc.vector", "vkcompute.jit.library.vector", "dot cross length normalize"),
+            Section("vc.random", "vkcompute.jit.library.random"),
+            Section("Namespaces", "vkcompute", "atomic subgroup vector random"),
+        ),
+    ),
+    "pipelines": (
+        "Pipelines",
+        (Section("Multiply and logistic regression", "vkcompute", "multiply multiply_files LogisticRegression"),),
+    ),
+    "errors": (
+        "Errors and warnings",
+        (
+            Section(
+                "Errors",
+                "vkcompute",
+                "VkComputeError NoDevice NoVulkanLoader NoCompiler MissingFeature OutOfDeviceMemory DeviceLost "
+                "VulkanError ValidationError CompileError SpirvError KernelError ClosedError DataError",
+            ),
+            Section("Warnings", "vkcompute", "HostCopyWarning CPUFallbackWarning"),
+        ),
+    ),
+    "numpy": (
+        "vkcompute.numpy",
+        (
+            Section("Arrays", "vkcompute.numpy", text="Functions of arrays on the device, by NumPy's names."),
+            Section("vkcompute.numpy.fft", "vkcompute.numpy.fft"),
+            Section("vkcompute.numpy.linalg", "vkcompute.numpy.linalg"),
+            Section("vkcompute.numpy.random", "vkcompute.numpy.random"),
+        ),
+    ),
+    "compat": (
+        "Interfaces of other libraries",
+        (
+            Section("Kompute from 0.7", "vkcompute.compat.kp"),
+            Section("Kompute to 0.6", "vkcompute.compat.kp05"),
+            Section("PyShader", "vkcompute.compat.pyshader"),
+            Section("Triton", "vkcompute.compat.triton"),
+            Section("Triton's language", "vkcompute.compat.triton.language"),
+            Section("Triton's testing", "vkcompute.compat.triton.testing"),
+        ),
+    ),
+}
+PUBLIC_MODULES = (
+    "vkcompute",
+    *[section.module for _, sections in PAGES.values() for section in sections if not section.names],
+)
+
+
+def public_names(module: str) -> list[str]:
+    """Returns the public names of a module: those of `__all__`, or of `dir()` without what it imports."""
+    found = importlib.import_module(module)
+    names = getattr(found, "__all__", None) or [name for name in dir(found) if _is_own(getattr(found, name))]
+    return [name for name in dict.fromkeys(names) if not name.startswith("_")]
+
+
+def _is_own(value: Any) -> bool:
+    """True for what a module defines or passes on, and False for its imports of Python's own modules."""
+    home = value.__name__ if inspect.ismodule(value) else getattr(value, "__module__", "")
+    first = str(home).partition(".")[0]
+    return first not in sys.stdlib_module_names and not (inspect.ismodule(value) and first != "vkcompute")
+
+
+def documented(module: str) -> set[str]:
+    """Returns the names of a module that are on a page."""
+    sections = [section for _, every in PAGES.values() for section in every if section.module == module]
+    return {name for section in sections for name in section.public()}
+
+
+def write(folder: Path) -> None:
+    """Writes the pages, if they differ."""
+    folder.mkdir(exist_ok=True)
+    seen: dict[type, str] = {}
+    for name, (title, sections) in PAGES.items():
+        path, text = folder / f"{name}.rst", "\n".join(_page(title, sections, seen)) + "\n"
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
+
+
+def _page(title: str, sections: tuple[Section, ...], seen: dict[type, str]) -> Iterator[str]:
+    yield from _heading(title, "=")
+    for section in sections:
+        if section.title != title:
+            yield from _heading(section.title, "-")
+        yield from [section.text, ""] if section.text else []
+        yield from [f".. py:currentmodule:: {section.module}", ""]
+        for name in section.public():
+            yield from _entry(section.module, name, seen)
+
+
+def _heading(title: str, line: str) -> list[str]:
+    return [title, line * len(title), ""]
+
+
+def _entry(module: str, name: str, seen: dict[type, str]) -> list[str]:
+    """Returns the directive of a name."""
+    value: Any = getattr(importlib.import_module(module), name)
+    full = f"{module}.{name}"
+    if isinstance(value, type) and issubclass(value, BaseException):
+        return [f".. autoexception:: {full}", "   :members:", ""]
+    if isinstance(value, type) and _is_ours(value):
+        if first := seen.get(value):
+            return [f".. py:data:: {name}", "", f"   The class `{first}`.", ""]
+        seen[value] = full
+        inherited = [] if issubclass(value, enum.Enum) else ["   :inherited-members:"]
+        return [f".. autoclass:: {full}", "   :members:", *inherited, ""]
+    if inspect.ismodule(value):
+        text = f"   {inspect.getdoc(value) or ''}".splitlines()[0]
+        return [f".. py:module:: {full}", "", text, "", f".. py:currentmodule:: {module}", ""]
+    if callable(value) and not isinstance(value, type) and inspect.getdoc(value):
+        return [f".. autofunction:: {full}", ""]
+    is_plain = isinstance(value, _VALUES)
+    text = f"The value {value!r}." if is_plain else f"``{value!r}``"
+    return [f".. py:data:: {name}", "", f"   {text}", ""]
+
+
+def _is_ours(value: type) -> bool:
+    return value.__module__.startswith("vkcompute") and bool(value.__doc__) and type(value).__name__ != "ScalarType"
