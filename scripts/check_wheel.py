@@ -1,10 +1,13 @@
-"""Build the wheel and check it as a user would get it: pure Python, with shaders, small, importable.
+"""Build the wheel and check it as a user would get it: pure Python, with shaders, small, reproducible, working.
 
-Usage: check_wheel.py, with the project environment's Python (it has `build`).
+Usage: check_wheel.py [--keep FOLDER], with the project environment's Python (it has `build` and `twine`).
 """
 
 from __future__ import annotations
 
+import argparse
+import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -24,6 +27,22 @@ def build(target: Path) -> Path:
     if output is not None:
         raise SetupError(f"the build failed:\n{output}")
     return next(target.glob("*.whl"))
+
+
+def check_reproducible(folder: Path, again: Path) -> None:
+    """Build once more into `again`, and compare the files. Raises SetupError if one differs."""
+    build(again)
+    for path in sorted(folder.iterdir()):
+        if path.read_bytes() != (again / path.name).read_bytes():
+            raise SetupError(f"{path.name} differs between two builds of the same files")
+    say("a second build gives the same bytes")
+
+
+def check_metadata(folder: Path) -> None:
+    """Check the metadata, and that PyPI can show the long description."""
+    output = run_quietly([sys.executable, "-m", "twine", "check", "--strict", *map(str, folder.iterdir())])
+    if output is not None:
+        raise SetupError(f"twine finds faults:\n{output}")
 
 
 def faults(wheel: Path) -> list[str]:
@@ -58,9 +77,23 @@ def install(wheel: Path, folder: Path) -> None:
     if done.returncode != 0:
         raise SetupError(f"the installed wheel does not import:\n{done.stderr}")
     say(f"installed into a fresh environment, import vkcompute: version {done.stdout.strip()}")
+    run_demo(folder, python)
+
+
+def run_demo(folder: Path, python: str) -> None:
+    """Run the demo of the installed wheel, with no compiler on the PATH."""
+    env = os.environ | {"PATH": str(Path(python).parent), "VKCOMPUTE_CACHE_DIR": str(folder / "cache")}
+    command = [python, "-I", "-m", "vkcompute", "demo"]
+    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
+    if done.returncode or "equal to NumPy" not in done.stdout:
+        raise SetupError(f"the demo of the installed wheel fails:\n{done.stdout}{done.stderr}")
+    say("python -m vkcompute demo works without a compiler: " + " ".join(done.stdout.split()[-12:]))
 
 
 def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--keep", type=Path, help="folder for the wheel and the sdist, if they are sound")
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         try:
@@ -68,7 +101,11 @@ def main() -> int:
             found = faults(wheel)
             if found:
                 raise SetupError("the wheel is faulty: " + "; ".join(found))
+            check_metadata(wheel.parent)
+            check_reproducible(wheel.parent, folder / "again")
             install(wheel, folder / "venv")
+            if options.keep:
+                shutil.copytree(wheel.parent, options.keep, dirs_exist_ok=True)
         except SetupError as error:
             print(f"wheel: {error}", file=sys.stderr)
             return 1

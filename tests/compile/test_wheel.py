@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from typing import Any
 import pytest
 
 from build_shaders import BUILT_IN_SHADERS
+from vkcompute._version import __version__
 
 pytest.importorskip("hatchling")
 pytestmark = pytest.mark.pure
@@ -61,6 +63,13 @@ def test_wheel_and_sdist(checkout: Path, fake: Callable[..., Any], tmp_path: Pat
         (metadata,) = (archive.read(name).decode() for name in names if name.endswith("/METADATA"))
         spirv = {Path(name).name: archive.read(name) for name in names if name.startswith("vkcompute/_spv/")}
     assert set(spirv) == SPIRV
+    for line in (
+        "Author: the vkcompute developers",
+        "License-Expression: Apache-2.0",
+        "Description-Content-Type: text/markdown",
+    ):
+        assert f"\n{line}" in metadata
+    assert metadata.count("\nProject-URL: ") >= 4
     assert metadata.endswith((ROOT / "README.md").read_text("utf-8"))
     assert spirv == {path.name: path.read_bytes() for path in (checkout / "vkcompute" / "_spv").glob("*.spv")}
     assert not [name for name in names if not name.startswith("vkcompute")]
@@ -73,3 +82,13 @@ def test_a_wheel_without_shaders_is_refused_in_plain_words(checkout: Path) -> No
     assert "apt install glslang-tools" in done.stderr
     assert "Traceback" not in done.stderr
     assert not list(checkout.glob("dist/*"))
+
+
+def test_files_on_licence_and_citation_agree_with_the_package() -> None:
+    """`reuse lint` finds the licence of all files by REUSE.toml, and its text in LICENSES."""
+    assert (ROOT / "LICENSES/Apache-2.0.txt").read_text() == (ROOT / "LICENSE").read_text()
+    assert 'path = "**"' in (ROOT / "REUSE.toml").read_text()
+    citation = (ROOT / "CITATION.cff").read_text()
+    assert f"version: {__version__}\n" in citation
+    urls = set(re.findall(r"https://github.com/[\w-]+/[\w-]+", citation + (ROOT / "pyproject.toml").read_text()))
+    assert urls == {"https://github.com/vkcompute/vkcompute"}
