@@ -97,6 +97,9 @@ class LogisticRegression(Estimator):
     ) -> _Self:
         """Trains on `X`, shape (n_rows, n_features), and labels `y`, shape (n_rows,). Returns the estimator.
 
+        A Dask array `X` stays in chunks of rows where Dask computes: each step sums over all chunks, in one round trip.
+        Its labels and weights, if these are Dask arrays, come to the host. `device` is ignored: workers have their own.
+
         Args:
             coef_init: initial weights, of the shape of `coef_`; n_features of them for two classes; default zeros.
             intercept_init: initial intercepts, or one for all; default zero.
@@ -109,6 +112,10 @@ class LogisticRegression(Estimator):
             OutOfDeviceMemory: the table does not fit.
         """
         name = type(self).__name__
+        if hasattr(X, "__dask_graph__"):
+            outcome, classes = self._trained_collection(X, y, coef_init, intercept_init, sample_weight, progress)
+            self._keep(outcome, classes, None)
+            return self
         names = inputs.feature_names(X)
         table = inputs.checked_table(X, name, as_float32=True)
         classes, codes = inputs.checked_labels(y, len(table), name)
@@ -119,6 +126,27 @@ class LogisticRegression(Estimator):
             outcome = train(table, inputs.targets_of(codes, weights), settings, coef, intercept)
         self._keep(outcome, classes, names)
         return self
+
+    def _trained_collection(
+        self, X: Any, y: Any, coef_init: Any, intercept_init: Any, sample_weight: Any, progress: Any
+    ) -> tuple[Outcome, HostArray]:
+        """Trains on a Dask array; see `fit`. Returns the outcome and the classes."""
+        from vkcompute.pipelines.logistic.chunked import train_chunked
+
+        if getattr(X, "ndim", 0) != 2 or np.isnan(X.shape).any():
+            raise ValueError(f"X is a Dask array with two axes of known lengths; got {X!r}; call compute_chunk_sizes()")
+        y, sample_weight = (
+            np.asarray(each) if hasattr(each, "__dask_graph__") else each for each in (y, sample_weight)
+        )
+        classes, codes = inputs.checked_labels(y, len(X), type(self).__name__)
+        if len(classes) > 2:
+            raise ValueError(
+                f"Dask arrays are trained on with two classes; got {len(classes)}; pass X.compute() for more of them"
+            )
+        weights = inputs.checked_weights(sample_weight, codes)
+        settings = settings_from(self, weights, progress)
+        coef, intercept = self._start(2, X.shape[1], coef_init, intercept_init)
+        return train_chunked(X, inputs.targets_of(codes, weights), settings, coef, intercept), classes
 
     @contextmanager
     def _training(self, n_classes: int) -> Iterator[Callable[..., Outcome]]:

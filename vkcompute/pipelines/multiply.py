@@ -156,7 +156,8 @@ def multiply(
 ) -> Any:
     """Multiplies element by element on the device.
 
-    If `a` or `b` is a device array, so is the result, and the launch is asynchronous. Arrays of a group are multiplied
+    If `a` or `b` is a device array, so is the result, and the launch is asynchronous. Dask arrays are multiplied chunk
+    by chunk, when Dask computes the result. Arrays of a group are multiplied
     on all of its devices at the same time. NumPy arrays of any size are streamed through the device in chunks; their
     product is a NumPy array.
 
@@ -179,6 +180,8 @@ def multiply(
             remedy = "" if operand is None else "; for .npy files use multiply_files(a, b, out)"
             raise TypeError(f"arrays and numbers are multiplied; got {operand!r}{remedy}")
         refuse_mask(operand)
+    if any(hasattr(operand, "__dask_graph__") for operand in (a, b, out)):
+        return _multiply_collections(a, b, out, runtime)
     if any(isinstance(operand, GroupArray) for operand in (a, b, out)):
         if runtime is not None:
             raise ValueError("a group's arrays are multiplied on its devices; omit `runtime`")
@@ -360,6 +363,23 @@ def _number(value: Any, dtype: np.dtype[Any]) -> Any:
 def _is_higher(number: np.dtype[Any], dtype: np.dtype[Any]) -> bool:
     """True if a Python number makes arrays of a dtype to others: a float those of integers, say."""
     return _ORDER[number.kind] > _ORDER[dtype.kind] if number.kind in _ORDER else False
+
+
+def _multiply_collections(a: Any, b: Any, out: Any, runtime: Any) -> Any:
+    """Returns the product of Dask arrays, or of one and a number, which the workers compute chunk by chunk.
+
+    Raises:
+        ValueError, TypeError: as of `multiply`; or `out` or `runtime` is given.
+    """
+    import dask.array as da
+
+    if out is not None or runtime is not None:
+        raise ValueError("Dask arrays are multiplied where Dask computes, into new ones; omit `out` and `runtime`")
+    left, right = (each if np.ndim(each) == 0 else da.asarray(each) for each in (a, b))
+    first = left if np.ndim(left) else right
+    if np.ndim(left) and np.ndim(right) and (left.shape, left.dtype) != (right.shape, right.dtype):
+        _raise_mismatch(left, right)
+    return da.map_blocks(multiply, left, right, dtype=first.dtype, meta=first._meta)
 
 
 def _multiply_shards(a: Any, b: Any, out: Any) -> GroupArray:

@@ -41,7 +41,7 @@ def train_sharded(
         intercept: for several classes shape (n_classes,).
     """
     n_rows, measures = len(X), len(group.runtimes) > 1
-    descent = _Descent(settings, weights, intercept)
+    descent = Descent(settings, weights, intercept)
     while True:
         split = group.split(n_rows)
         with ExitStack() as owner:
@@ -117,7 +117,7 @@ class _Shard:
         return self._step.read_sums()
 
 
-class _Descent:
+class Descent:
     """Gradient descent on the host, in float64. Stops by the rules of shaders/include/logistic_step.glsl.
 
     Attributes:
@@ -134,8 +134,12 @@ class _Descent:
         self._best, self._n_stale = np.float32(np.inf), 0
         self.converged = False
 
-    def run(self, shards: Sequence[_Shard | MultinomialShard], n_epochs: int) -> None:
-        """Makes `n_epochs` epochs, or the remaining ones if these are fewer."""
+    def run(self, shards: Sequence[Any], n_epochs: int) -> None:
+        """Makes `n_epochs` epochs, or the remaining ones if these are fewer.
+
+        Args:
+            shards: objects with the methods `start` and `sums` of `_Shard`.
+        """
         settings = self._settings
         for _ in range(min(n_epochs, settings.max_iter - len(self.losses))):
             if self.converged or not np.isfinite(self.losses[-1:]).all():
@@ -155,7 +159,7 @@ class _Descent:
             order = self._settings.permutation()
             yield from (order[first : first + size] for first in range(0, n_rows, size))
 
-    def _step(self, shards: Sequence[_Shard | MultinomialShard], batch: _Batch | None) -> float:
+    def _step(self, shards: Sequence[Any], batch: _Batch | None) -> float:
         """Makes a step. Returns the sum of the loss over its rows."""
         settings, weights = self._settings, self.weights.astype(np.float32)
         started = [shard for shard in shards if shard.start(weights, self.intercept, batch)]
