@@ -53,6 +53,14 @@ def test_integers_of_linspace_are_rounded_down(gpu: vc.Runtime) -> None:
     np.testing.assert_array_equal(found, np.linspace(-10, 8, 9, dtype=np.int32))
 
 
+@pytest.mark.parametrize("endpoint", [True, False])
+def test_rows_between_arrays(of: Any, endpoint: bool) -> None:
+    start, stop = np.array([0, -5, 1e3], np.float32), np.float32(7)
+    expected = np.linspace(start, stop, 6, endpoint)
+    np.testing.assert_allclose(np.linspace(of(start), of(stop), 6, endpoint).numpy(), expected, rtol=1e-6, atol=1e-6)
+    assert np.linspace(of(np.int32(0)), of(np.int32(9)), 4, dtype=np.int32).tolist() == [0, 3, 6, 9]
+
+
 @pytest.mark.parametrize("dtype", ["int32", "uint32", "int8", "int64"])
 @pytest.mark.parametrize("decimals", [0, 1, -1, -2, -5])
 def test_integers_are_rounded_to_tens(of: Any, dtype: str, decimals: int) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vkcompute.arrays.promotion import complex_of, default_float, default_int
+from vkcompute.arrays.promotion import complex_of, default_float, default_int, floating, part_of
 from vkcompute.arrays.ufunc import apply, where
 from vkcompute.arrays.ufunc import astype as _astype
 from vkcompute.runtime.memory.array import Array
@@ -183,16 +183,34 @@ def arange(
 
 
 def linspace(
-    start: float, stop: float, num: int = 50, dtype: npt.DTypeLike | None = None, *, device: Any = None,
-    endpoint: bool = True,
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: npt.DTypeLike | None = None, *,
+    device: Any = None,
 ) -> Array:  # fmt: skip
     """Returns `num` evenly spaced numbers from `start` to `stop`, which is the last unless `endpoint` is False.
 
     Integers are rounded down.
+
+    Args:
+        start, stop: numbers; or arrays, for rows of numbers.
     """
+    if type(start) is Array or type(stop) is Array:
+        return _rows_between(start, stop, np.linspace(0, 1, num, endpoint), dtype)
     is_complex = isinstance(start, complex) or isinstance(stop, complex)
     found = complex_of(default_float()) if dtype is None and is_complex else _float(dtype)
     return on(device).array(np.linspace(start, stop, num, endpoint, dtype=found))
+
+
+def _rows_between(start: Any, stop: Any, steps: npt.NDArray[np.float64], dtype: npt.DTypeLike | None) -> Array:
+    """Returns the numbers at steps from 0 to 1 of the way, one row per step."""
+    way = apply("subtract", stop, start)
+    inexact = floating(way.dtype)
+    start, stop = [_astype(each, inexact) if type(each) is Array else each for each in (start, stop)]
+    here = way.runtime.array(steps.astype(part_of(inexact)).reshape(-1, *(1,) * way.ndim))  # type: ignore[attr-defined]
+    rest = apply("multiply", apply("subtract", 1, here), start)
+    found = apply("add", rest, apply("multiply", here, stop))
+    if dtype is None:
+        return found
+    return _astype(apply("floor", found) if np.dtype(dtype).kind in "iu" else found, dtype)
 
 
 def eye(

@@ -51,7 +51,7 @@ class Launches(tuple[Launch, ...]):
         return "\n".join([f"{at}. {each}" for at, each in enumerate(self, 1)])
 
 
-def info(array: Array) -> Launches:
+def info(array: Any) -> Launches:
     """Returns the launches that compute an array, without launching them.
 
     Launches of arrays that exceed a binding are divided further.

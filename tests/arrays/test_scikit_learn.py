@@ -1,0 +1,37 @@
+"""scikit-learn's estimators on device arrays; see scikit_learn_programs.py."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from runtimes import lacks
+
+import vkcompute as vc
+
+pytest.importorskip("sklearn", "1.7")
+pytest.importorskip("scipy", "1.14")
+
+NEEDS_INT64 = {"StandardScaler", "a pipeline", "train_test_split", "cross_val_predict"}
+"""They pass NumPy's int64 to the device."""
+
+
+@pytest.fixture(scope="module")
+def differences() -> dict[str, str]:
+    program = Path(__file__).with_name("scikit_learn_programs.py")
+    command = [sys.executable, "-W", "ignore", str(program)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ})
+    assert done.returncode == 0, done.stderr
+    found: dict[str, str] = json.loads(done.stdout)
+    return found
+
+
+def test_results_are_numpys(gpu: vc.Runtime, differences: dict[str, str]) -> None:
+    excused = NEEDS_INT64 if lacks(gpu, "int64") else set()
+    assert len(differences) > 25
+    assert {name: what for name, what in differences.items() if what and name not in excused} == {}
+    assert all("lacks shaderInt64" in differences[name] or "Int64 needs" in differences[name] for name in excused)
