@@ -111,7 +111,7 @@ def test_the_page_for_those_who_come_from_kompute(clean_handles: None) -> None:
 
 def test_the_page_on_arrays() -> None:
     names: dict[str, Any] = {"__name__": "arrays.md"}
-    assert run_blocks(ROOT / "docs/arrays.md", names) == 5
+    assert run_blocks(ROOT / "docs/arrays.md", names) == 8
     names.clear()
 
 

@@ -594,6 +594,9 @@ def host_array(data: npt.ArrayLike, dtype: npt.DTypeLike | None = None) -> HostA
     """
     settle(data)
     refuse_mask(data)
+    if hasattr(data, "__dlpack__") and not hasattr(data, "__array__"):
+        lent: Any = data
+        data = np.from_dlpack(lent)
     array = np.asarray(data, dtype)
     narrow = {"d": np.float32, "D": np.complex64}.get(array.dtype.char) if dtype is None else None
     return array.astype(narrow) if narrow is not None and _is_python(data) else array
