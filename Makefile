@@ -9,7 +9,7 @@ RUN = .venv/bin/python
 SUITE = $(RUN) scripts/run_tests.py $(addprefix --driver ,$(DRIVER)) $(addprefix --require ,$(REQUIRE))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fuzz lint docs bench amd soak interrupts mutations damage programs clusters shaders clean distclean
+.PHONY: help demo test fuzz lint docs bench amd soak interrupts mutations damage programs clusters blocks shaders clean distclean
 
 help:  ## list these goals
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
@@ -68,6 +68,10 @@ programs:  ## 10,000 random kernels per driver, against Python and Numba
 clusters:  ## Dask clusters whose processes are killed
 	@$(SETUP) test
 	@$(RUN) scripts/run_tests.py --driver both tests/dask/processes.py $(ARGS)
+
+blocks:  ## 2,000 random block programs per driver, against the interpreter
+	@$(SETUP) test
+	@VKCOMPUTE_VALIDATION=error $(RUN) benchmarks/programs.py --only blocks --programs 2000 $(ARGS)
 
 shaders:  ## compile shaders/*.comp
 	@$(SETUP) bench

@@ -5,8 +5,9 @@ python benchmarks/programs.py --programs 20000 --driver lavapipe --only integers
 Program `n` depends on the seed and on `n` only. tests/jit/random_checks.py has the kinds: kernels of all types and
 statements, kernels of integers beside Python ints and with long chains, functions of elements and reductions of views,
 and helpers whose files change. Python computes what is expected; "numba" compares Python with Numba, and runs no
-kernel. A child process per core checks the programs. One that ends with an error is reported with its program in
-build/programs, and a new child continues behind it. The status is 1 after an error.
+kernel. "blocks" compares block programs with their interpreter. A child process per core checks the programs. One that
+ends with an error is reported with its program in build/programs, and a new child continues behind it. The status is 1
+after an error.
 """
 
 from __future__ import annotations
@@ -24,14 +25,22 @@ from random import Random
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
-sys.path[:0] = [str(HERE), str(ROOT / "tests" / "jit"), str(ROOT / "tests"), str(ROOT)]  # checks this checkout
+sys.path[:0] = [
+    str(HERE),
+    str(ROOT / "tests" / "jit"),
+    str(ROOT / "tests" / "blocks"),
+    str(ROOT / "tests"),
+    str(ROOT),
+]  # checks this checkout
 
 from host import SimulatedRuntime  # noqa: E402
 from mutations import Campaign, environments  # noqa: E402
+from random_block_programs import blocks  # noqa: E402
 from random_checks import CHECKS  # noqa: E402
 
 import vkcompute as vc  # noqa: E402
 
+ALL_CHECKS = {**CHECKS, "blocks": blocks}
 BATCH = 250  # programs per child: drivers keep some memory per pipeline
 _FOUND = ROOT / "build" / "programs"
 _KINDS = {"simulated": ("integers", "programs", "files"), "numba": ("numba",)}
@@ -48,7 +57,7 @@ def check_all(where: str, kinds: Sequence[str], seed: int, numbers: Sequence[int
             kind = kinds[number % len(kinds)]
             random = Random(f"{seed} {number}")
             try:
-                outcome = CHECKS[kind](runtime, (lambda k: k) if is_device else (lambda k: k.simulate), random)
+                outcome = ALL_CHECKS[kind](runtime, (lambda k: k) if is_device else (lambda k: k.simulate), random)
             except Exception as error:
                 _FOUND.mkdir(parents=True, exist_ok=True)
                 (_FOUND / f"{where}-{kind}-{seed}-{number}.txt").write_text(str(error))

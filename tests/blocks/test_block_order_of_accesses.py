@@ -50,3 +50,19 @@ def test_a_load_after_a_store_through_another_pointer(gpu: vkcompute.Runtime, sh
     for factor in (2, 3):
         x[shift:] = x[:1024].copy() * factor
     np.testing.assert_array_equal(array.numpy(), x)
+
+
+@triton.jit
+def exchanged(x_ptr, y_ptr, out_ptr, N: tl.constexpr):
+    at = tl.arange(0, N)
+    x = tl.load(x_ptr + at)
+    tl.store(y_ptr + N - 1 - at, x)
+    tl.store(out_ptr + at, x + tl.load(x_ptr + at))
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_a_reload_after_a_store_by_other_invocations(gpu: vkcompute.Runtime, same: bool) -> None:
+    x = np.arange(256, dtype=np.float32)
+    array, out = gpu.array(x), gpu.zeros(256, np.float32)
+    exchanged[(1,)](array, array if same else gpu.array(x), out, 256)
+    np.testing.assert_array_equal(out.numpy(), x + (x[::-1] if same else x))

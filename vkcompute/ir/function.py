@@ -125,6 +125,8 @@ class Function:
         shared_memory: workgroup memory.
         body: the operations of an invocation.
         array_bindings: those of arrays, unless each has one of its own.
+        aliased: buffers that may have bytes in common with a written one, so that drivers must not take them for
+            constant.
     """
 
     def __init__(self, name: str, local_size: tuple[int, int, int] = (64, 1, 1)) -> None:
@@ -134,12 +136,14 @@ class Function:
         self.pushes: list[Push] = []
         self.body = Region()
         self.array_bindings: ArrayBindings | None = None
+        self.aliased: frozenset[Memory] = frozenset()
         self._constants: dict[tuple[Scalar, bytes], Constant] = {}
 
     def empty_copy(self) -> Function:
         """A function with the same interface and an empty body."""
         made = Function(self.name, self.local_size)
         made.buffers, made.pushes, made.shared_memory = [*self.buffers], [*self.pushes], [*self.shared_memory]
+        made.aliased = self.aliased
         return made
 
     def buffer(

@@ -84,7 +84,8 @@ class _Lowering:
                     out.texel_buffer(memory.name, binding, memory.lanes),
                 )
                 continue
-            decoration = fenced if memory in written else Decoration.NonWritable
+            changes = memory in written or memory in self._function.aliased
+            decoration = fenced if changes else Decoration.NonWritable
             variable = out.buffer(memory.name, memory.type, binding, decoration)
             self._memories[memory] = StorageClass.StorageBuffer, variable
         for memory in self._function.shared_memory:

@@ -77,6 +77,11 @@ class Accesses:
         self._overlapping = overlapping
         exchange.on_barrier = self.forget
 
+    def bound_with(self, memory: Memory) -> list[Memory]:
+        """Returns the buffers that are bound to the same array."""
+        wide = [known[memory].memory for known in (self._loaders, self._storers) if memory in known]
+        return [memory, *[each for each in wide if not each.texels]]
+
     def forget(self) -> None:
         """Notes a barrier: accesses before it are ordered before all that follow."""
         self.pending = {}

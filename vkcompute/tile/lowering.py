@@ -107,6 +107,7 @@ class _Lowering:
         self._naturals = {self._thread}
         offsets = Offsets(divisors, self._naturals)
         written = {op.attribute.memory for op in walk(function.body) if op.code in _MEMORY and op.operation.writes}
+        self._written, self._aliased = written, aliased
         self._accesses = Accesses(
             self._b,
             self._thread,
@@ -122,6 +123,10 @@ class _Lowering:
         """Returns the kernel."""
         self._region(self._function.body, None)
         originals = self._function.buffers
+        shared = self._made.buffers if self._written and self._aliased else self._written
+        self._made.aliased = frozenset(
+            [each for memory in shared if memory in originals for each in self._accesses.bound_with(memory)]
+        )
         self._reports.put_last()
         aliases = tuple([originals.index(each) for each in self._accesses.aliases])
         return Lowered(self._made, aliases, tuple(self._reports.sites))

@@ -167,7 +167,10 @@ def lowered(definition: Definition, built: Built, options: BlockOptions) -> tile
         )
     except UnsupportedError as error:
         raise definition.source.error(definition.source.tree, error) from None
-    return found._replace(function=optimized(found.function, options.compilation))
+    made = optimized(found.function, options.compilation)
+    if made.array_bindings is not None and found.aliases:  # packed arrays cannot be bound once more
+        return lowered(definition, built._replace(wide=[]), options)
+    return found._replace(function=made)
 
 
 def specialize(
@@ -193,4 +196,5 @@ def specialize(
         strided=tuple([(arrays.index(at), n) for n, (at, what) in enumerate(pushes) if what == OFFSET]),
         aliases=kernel.aliases,
         sites=kernel.sites,
+        array_bindings=kernel.function.array_bindings,
     )
