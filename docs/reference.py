@@ -51,6 +51,7 @@ PAGES: dict[str, tuple[str, tuple[Section, ...]]] = {
         (
             Section("Making kernels", "vkcompute", "kernel function Kernel glsl elementwise vectorize reduce"),
             Section("Made kernels", "vkcompute.jit.kernel", "PythonKernel Simulation"),
+            Section("Kernels of files that change", "vkcompute.runtime.launching.reloading", "ReloadingKernel"),
             Section("Made functions of arrays", "vkcompute.jit.elementwise.elementwise", "Elementwise"),
             Section("Made reductions", "vkcompute.jit.elementwise.reduction", "Reduction"),
             Section("Statistics of the compiler", "vkcompute.runtime.launching.statistics", "KernelStatistics"),

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from vkcompute.pipelines.logistic import inputs, model_file
 from vkcompute.pipelines.logistic.estimator import Estimator, warning_class
 from vkcompute.pipelines.logistic.settings import Outcome, settings_from
+from vkcompute.runtime.progress import progress_bar
 
 if TYPE_CHECKING:
     from vkcompute.runtime.groups.group import DeviceGroup
@@ -93,7 +94,7 @@ class LogisticRegression(Estimator):
         coef_init: Any = None,
         intercept_init: Any = None,
         sample_weight: Any = None,
-        progress: Callable[[int], None] | None = None,
+        progress: Callable[[int], None] | bool | None = None,
     ) -> _Self:
         """Trains on `X`, shape (n_rows, n_features), and labels `y`, shape (n_rows,). Returns the estimator.
 
@@ -104,7 +105,7 @@ class LogisticRegression(Estimator):
             coef_init: initial weights, of the shape of `coef_`; n_features of them for two classes; default zeros.
             intercept_init: initial intercepts, or one for all; default zero.
             sample_weight: shape (n_rows,): relative weights of the rows.
-            progress: called during training with the number of epochs completed.
+            progress: called during training with the number of epochs completed; True draws a bar.
 
         Raises:
             ValueError: invalid data or parameters, or the loss overflows. It is a DataError with row and column if
@@ -120,10 +121,11 @@ class LogisticRegression(Estimator):
         table = inputs.checked_table(X, name, as_float32=True)
         classes, codes = inputs.checked_labels(y, len(table), name)
         weights = inputs.checked_weights(sample_weight, codes)
-        settings = settings_from(self, weights, progress)
         coef, intercept = self._start(len(classes), table.shape[1], coef_init, intercept_init)
-        with self._training(len(classes)) as train:
-            outcome = train(table, inputs.targets_of(codes, weights), settings, coef, intercept)
+        with progress_bar(progress, name, "epochs", self.max_iter) as update:
+            settings = settings_from(self, weights, update)
+            with self._training(len(classes)) as train:
+                outcome = train(table, inputs.targets_of(codes, weights), settings, coef, intercept)
         self._keep(outcome, classes, names)
         return self
 
@@ -144,9 +146,10 @@ class LogisticRegression(Estimator):
                 f"Dask arrays are trained on with two classes; got {len(classes)}; pass X.compute() for more of them"
             )
         weights = inputs.checked_weights(sample_weight, codes)
-        settings = settings_from(self, weights, progress)
         coef, intercept = self._start(2, X.shape[1], coef_init, intercept_init)
-        return train_chunked(X, inputs.targets_of(codes, weights), settings, coef, intercept), classes
+        with progress_bar(progress, type(self).__name__, "epochs", self.max_iter) as update:
+            settings = settings_from(self, weights, update)
+            return train_chunked(X, inputs.targets_of(codes, weights), settings, coef, intercept), classes
 
     @contextmanager
     def _training(self, n_classes: int) -> Iterator[Callable[..., Outcome]]:

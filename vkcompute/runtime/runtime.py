@@ -8,8 +8,9 @@ import os
 import warnings
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
-from functools import cache
-from typing import Any, Protocol
+from functools import cache, partial
+from pathlib import Path
+from typing import Any, Literal, Protocol, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +30,7 @@ from vkcompute.runtime.devices import DeviceInfo
 from vkcompute.runtime.graphs.graph import Graph
 from vkcompute.runtime.launching import program
 from vkcompute.runtime.launching.kernel import Kernel
+from vkcompute.runtime.launching.reloading import ReloadingKernel
 from vkcompute.runtime.launching.specialization import specialize
 from vkcompute.runtime.memory.array import Array, empty, host_array
 from vkcompute.runtime.memory.context import Context, kernel_of, open_contexts
@@ -151,6 +153,7 @@ class Runtime(Context):
 
     # -- kernels ------------------------------------------------------------------------------------------------------
 
+    @overload
     def kernel(
         self,
         source: program.Source,
@@ -159,7 +162,31 @@ class Runtime(Context):
         constants: Mapping[int | str, Any] | None = None,
         entry_point: str | None = None,
         check_types: bool = True,
-    ) -> Kernel:
+        reload: Literal[False] = False,
+    ) -> Kernel: ...
+
+    @overload
+    def kernel(
+        self,
+        source: program.Source,
+        *,
+        name: str | None = None,
+        constants: Mapping[int | str, Any] | None = None,
+        entry_point: str | None = None,
+        check_types: bool = True,
+        reload: Literal[True],
+    ) -> ReloadingKernel: ...
+
+    def kernel(
+        self,
+        source: program.Source,
+        *,
+        name: str | None = None,
+        constants: Mapping[int | str, Any] | None = None,
+        entry_point: str | None = None,
+        check_types: bool = True,
+        reload: bool = False,
+    ) -> Kernel | ReloadingKernel:
         """Returns a kernel compiled for this device; equal arguments give the same one, of the newest 1,024.
 
         Args:
@@ -168,6 +195,8 @@ class Runtime(Context):
             constants: specialization constants by name or id.
             entry_point: required if the SPIR-V has several.
             check_types: True requires that an array has the dtype that its binding declares.
+            reload: True, for a path, looks at the file and its includes before each launch, and compiles them again if
+                they have changed. It is for development: a launch takes longer, and an error is raised by the launch.
 
         Raises:
             SpirvError, CompileError: the source is invalid.
@@ -178,6 +207,11 @@ class Runtime(Context):
         self.require_open()
         if constants is not None and not isinstance(constants, Mapping):
             raise TypeError(f"constants is a dict of names or ids to values; got {type(constants).__name__}")
+        if reload:
+            if not isinstance(source, (str, os.PathLike)) or Path(source).suffix not in (".comp", ".spv"):
+                raise ValueError(f"reload=True is for a path to a .comp or .spv file; got {str(source)[:80]!r}")
+            options = {"name": name, "constants": constants, "entry_point": entry_point, "check_types": check_types}
+            return ReloadingKernel(Path(source), partial(self.kernel, source, **options))
         loaded = program.load(source, entry_point, name)
         special = specialize(loaded.name, loaded.interface.spec_constants, constants or {})
         key = (loaded.spirv, loaded.name, entry_point, special, check_types)
@@ -204,7 +238,9 @@ class Runtime(Context):
         outputs: Any = None,
         depth: int = streaming.DEPTH,
         chunk_bytes: int = streaming.CHUNK_BYTES,
-        progress: streaming.Progress | None = None,
+        halo: int | tuple[int, int] = 0,
+        edge: float | str = "nearest",
+        progress: streaming.Progress | bool | None = None,
     ) -> int:
         """Processes host data of any size in chunks of rows, with uploads, work and downloads at the same time.
 
@@ -222,20 +258,24 @@ class Runtime(Context):
                 `("float32", (3,))`. For a tuple of sinks a tuple, with None for arrays.
             depth: the most chunks that have been read and are not done.
             chunk_bytes: of the widest array per chunk, if arrays are split; at least a row, at most a binding.
-            progress: called after each chunk with (rows done, all rows, or None for an iterable).
+            halo: rows of the sources before and after each chunk that work gets, too, as for filters: an int, or
+                (before, after). Its arrays of sources are longer than those of sinks by both.
+            edge: the rows beyond both ends of the sources: "nearest" for the first and the last one, or a number.
+            progress: called after each chunk with (rows done, all rows, or None for an iterable); True draws a bar.
 
         Returns:
             the number of rows, once every chunk is done.
 
         Raises:
-            ValueError: lengths differ, chunks differ in more than length, or an array sink overlaps a source partly.
+            ValueError: lengths differ, chunks differ in more than length, an array sink overlaps a source partly, or
+                at all with a halo.
             TypeError: an argument is not a numpy array or not callable, or a dtype is not supported.
             OutOfDeviceMemory: `depth` chunks do not fit.
 
         Errors of source, work, sink and progress, and Ctrl-C, are raised unchanged after all launched work has finished
         and the arrays are freed. A note on the error names the chunk and its rows (before Python 3.11, its cause).
         """
-        return streaming.stream(self, source, work, sink, outputs, depth, chunk_bytes, progress)
+        return streaming.stream(self, source, work, sink, outputs, depth, chunk_bytes, halo, edge, progress)
 
     def profile(self) -> Profile:
         """Returns a profile, which measures the tasks launched in `with runtime.profile() as profile: …`."""

@@ -18,7 +18,9 @@ from vkcompute.runtime.graphs.graph import Graph
 from vkcompute.runtime.memory import layout
 from vkcompute.runtime.memory.array import Array, HostArray, empty, refuse_mask
 from vkcompute.runtime.memory.context import Context
+from vkcompute.runtime.progress import progress_bar
 from vkcompute.runtime.scheduling.future import Future
+from vkcompute.runtime.streams.halo import Halo
 
 Chunk = HostArray | tuple[HostArray, ...]
 Source = Chunk | Iterable[Chunk]
@@ -43,33 +45,71 @@ def stream(
     outputs: Any,
     depth: int,
     chunk_bytes: int,
-    progress: Progress | None,
+    halo: int | tuple[int, int],
+    edge: float | str,
+    progress: Progress | bool | None,
 ) -> int:
     """See `Runtime.stream`."""
+    rows = Halo.of(halo, edge)
+    first = source[0] if isinstance(source, tuple) and source else source
+    n_rows = len(first) if isinstance(first, np.ndarray) and first.ndim else None
+    with progress_bar(progress, "stream", "rows", n_rows) as update:
+        return _streamed(runtime, source, work, sink, outputs, depth, chunk_bytes, rows, update)
+
+
+def _streamed(
+    runtime: Context,
+    source: Source,
+    work: Work,
+    sink: Sink | Sequence[Sink] | None,
+    outputs: Any,
+    depth: int,
+    chunk_bytes: int,
+    halo: Halo,
+    progress: Progress | None,
+) -> int:
     runtime.scheduler.refuse_recording("stream()", "stream before or after the recording")
     for name, value in (("depth", depth), ("chunk_bytes", chunk_bytes)):
         if not isinstance(value, int) or value < 1:
             raise ValueError(f"{name} is an int from 1; got {value!r}")
     if not callable(work) and not isinstance(work, Graph):
         raise TypeError(f"work is a kernel, a graph or a function to be called with arrays; got {type(work).__name__}")
+    if halo.n_rows and isinstance(work, Graph):
+        raise ValueError("with a halo, sources are longer than sinks, which graphs do not support; pass a function")
     sinks = _sinks(sink, outputs)
     if not isinstance(source, (np.ndarray, tuple, str, os.PathLike)):
         if not isinstance(source, Iterable):
             raise TypeError(f"a source is an array, a tuple, or an iterator of them; got {type(source).__name__}")
-        return _Stream(runtime, work, sinks, depth, progress, None).run(iter(source))
+        chunks = halo.of_chunks(map(_same_rows(), source)) if halo.n_rows else iter(source)
+        return _Stream(runtime, work, sinks, depth, progress, None, halo=halo.n_rows).run(chunks)
     arrays = _arrays(source)
     if any(isinstance(target, np.ndarray) and clash(target, array) for target, _ in sinks for array in arrays):
         raise ValueError("a sink overlaps a source in another way than being the same array; pass another array")
+    if halo.n_rows and any(layout.shares_memory(t, a) for t, _ in sinks if isinstance(t, np.ndarray) for a in arrays):
+        raise ValueError("with a halo, later chunks read rows before them: a sink must not share memory with a source")
     n_rows = len(arrays[0])
     if isinstance(work, Graph):
         step = _rows_of(work, n_rows)
     else:
         widest = max(_row_bytes(row) for row in [*map(_row, arrays), *(row for _, row in sinks if row)])
-        step = max(1, min(chunk_bytes, runtime.device.max_binding_bytes) // widest)
-    cut = (tuple([array[start : start + step] for array in arrays]) for start in range(0, n_rows, step))
-    run = _Stream(runtime, work, sinks, depth, progress, n_rows)
+        step = max(1, min(chunk_bytes, runtime.device.max_binding_bytes) // widest - halo.n_rows)
+    run = _Stream(runtime, work, sinks, depth, progress, n_rows, halo=halo.n_rows)
     run.check_full(n_rows, at_end=True)
-    return run.run(cut)
+    return run.run(halo.cut(tuple(arrays), step))
+
+
+def _same_rows() -> Callable[[Chunk], tuple[HostArray, ...]]:
+    """Returns a function that checks that chunks are alike but for their length, and returns the arrays of one."""
+    first: list[Row] = []
+
+    def checked(chunk: Chunk) -> tuple[HostArray, ...]:
+        arrays = _arrays(chunk)
+        rows = [_row(array) for array in arrays]
+        _require_alike(first or rows, rows)
+        first[:] = rows
+        return tuple(arrays)
+
+    return checked
 
 
 def feed(runtime: Context, chunks: Iterable[Chunk], work: Work) -> None:
@@ -132,10 +172,12 @@ class _Stream:
         progress: Progress | None,
         n_rows: int | None,
         *,
+        halo: int = 0,
         annotates: bool = True,
     ) -> None:
         self._runtime, self._work, self._sinks = runtime, work, sinks
         self._progress, self._n_rows, self._annotates = progress, n_rows, annotates
+        self._halo = halo
         self._array_sets = deque(_ChunkArrays() for _ in range(depth))
         self._in_flight: deque[tuple[_At, _ChunkArrays]] = deque()
         self._rows: list[Row] = []  # of the sources
@@ -172,7 +214,7 @@ class _Stream:
             self.check_full(start, at_end=True)
             return False
         hosts = self._checked(chunk)
-        rows = slice(start, start + len(hosts[0]))
+        rows = slice(start, start + len(hosts[0]) - self._halo)
         self.check_full(rows.stop)
         self._n_chunks, self._n_read = number + 1, rows.stop
         if rows.stop == start:
@@ -193,9 +235,7 @@ class _Stream:
         arrays = _arrays(chunk)
         rows = [_row(array) for array in arrays]
         self._rows = self._rows or rows
-        if rows != self._rows:
-            first, this = ([f"{dtype}{shape}" for dtype, shape in kinds] for kinds in (self._rows, rows))
-            raise ValueError(f"chunks are alike but for their length: the first has rows of {first}, this of {this}")
+        _require_alike(self._rows, rows)
         return arrays
 
     def check_full(self, n_rows: int, *, at_end: bool = False) -> None:
@@ -211,9 +251,11 @@ class _Stream:
         """The next set of arrays, made anew if the chunk has another length than the last one in it."""
         target = self._array_sets[0]
         self._array_sets.rotate(-1)
-        if not target.arrays or target.arrays[0].shape[0] != n_rows:
+        if not target.arrays or target.arrays[0].shape[0] != n_rows + self._halo:
             target.close()
-            for dtype, shape in (*self._rows, *(row or self._rows[0] for _, row in self._sinks)):
+            for dtype, shape in self._rows:
+                target.arrays.append(empty(self._runtime, (n_rows + self._halo, *shape), dtype))
+            for dtype, shape in (row or self._rows[0] for _, row in self._sinks):
                 target.arrays.append(empty(self._runtime, (n_rows, *shape), dtype))
         return target
 
@@ -237,6 +279,12 @@ class _Stream:
         number, rows, nbytes = self._at
         extent = f"rows {rows.start} to {rows.stop - 1}, {nbytes} bytes" if nbytes else f"rows from {rows.start}"
         return f"chunk {number} of the stream ({extent}) was {self._stage}"
+
+
+def _require_alike(first: list[Row], this: list[Row]) -> None:
+    if first != this:
+        was, now = ([f"{dtype}{shape}" for dtype, shape in kinds] for kinds in (first, this))
+        raise ValueError(f"chunks are alike but for their length: the first has rows of {was}, this of {now}")
 
 
 def _check_parameters(work: Work, n_sources: int, n_sinks: int) -> None:
