@@ -76,6 +76,10 @@ def test_failures_as_text_and_as_json(vk: Run, monkeypatch: pytest.MonkeyPatch, 
     done = vk("doctor")
     assert done.status == 2
     assert done.out.endswith("\n1 check failed; the remedies are above.\n")
+    monkeypatch.setattr(doctor, "CHECKS", (lambda: [checkup.Finding(OK, "VK_ADD_DRIVER_FILES", "x")],))
+    assert "VK_ADD_DRIVER_FILES x" in vk("doctor").out, "long names, too, end with a space"
+    monkeypatch.setattr(doctor, "CHECKS", (checkup.packages, lambda: checkup.manifests(os.environ)))
+    done = vk("doctor")
     assert f"FAILED driver manifest {failed['text']}\n       remedy:         {failed['remedy']}\n" in done.out
 
 

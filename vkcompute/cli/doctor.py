@@ -12,7 +12,7 @@ from vkcompute.cli.checkup import CHECKS, FAILED, Finding
 from vkcompute.cli.options import Commands, Parser
 from vkcompute.cli.stderr import BAD_INPUT, one_line
 
-_MARK_COLUMNS, _SUBJECT_COLUMNS = 7, 16
+_MARK_COLUMNS, _SUBJECT_COLUMNS = 7, 15
 
 
 def add_parser(commands: Commands) -> None:
@@ -45,6 +45,6 @@ def run(args: argparse.Namespace) -> int:
 
 def _write(finding: Finding) -> None:
     """Prints a finding on one line, which can be searched and pasted, and its remedy on another."""
-    terminal.write(f"{finding.mark:{_MARK_COLUMNS}}{finding.subject:{_SUBJECT_COLUMNS}}{one_line(finding.text)}")
+    terminal.write(f"{finding.mark:{_MARK_COLUMNS}}{finding.subject:{_SUBJECT_COLUMNS}} {one_line(finding.text)}")
     if finding.remedy:
-        terminal.write(f"{'':{_MARK_COLUMNS}}{'remedy:':{_SUBJECT_COLUMNS}}{finding.remedy}")
+        terminal.write(f"{'':{_MARK_COLUMNS}}{'remedy:':{_SUBJECT_COLUMNS}} {finding.remedy}")
