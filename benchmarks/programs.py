@@ -3,11 +3,11 @@
 python benchmarks/programs.py --programs 20000 --driver lavapipe --only integers,files
 
 Program `n` depends on the seed and on `n` only. tests/jit/random_checks.py has the kinds: kernels of all types and
-statements, kernels of integers beside Python ints and with long chains, functions of elements and reductions of views,
-and helpers whose files change. Python computes what is expected; "numba" compares Python with Numba, and runs no
-kernel. "blocks" compares block programs with their interpreter. A child process per core checks the programs. One that
-ends with an error is reported with its program in build/programs, and a new child continues behind it. The status is 1
-after an error.
+statements, kernels with barriers, atomic and subgroup operations, kernels of integers beside Python ints and with long
+chains, functions of elements and reductions of views, and helpers whose files change. Python computes what is expected;
+"numba" compares Python with Numba, and runs no kernel. "blocks" compares block programs with their interpreter. A child
+process per core checks the programs. One that ends with an error is reported with its program in build/programs, and a
+new child continues behind it. The status is 1 after an error.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ import vkcompute as vc  # noqa: E402
 ALL_CHECKS = {**CHECKS, "blocks": blocks}
 BATCH = 250  # programs per child: drivers keep some memory per pipeline
 _FOUND = ROOT / "build" / "programs"
-_KINDS = {"simulated": ("integers", "programs", "files"), "numba": ("numba",)}
+_KINDS = {"simulated": ("integers", "programs", "groups", "files"), "numba": ("numba",)}
 
 
 def check_all(where: str, kinds: Sequence[str], seed: int, numbers: Sequence[int]) -> None:
@@ -83,7 +83,7 @@ def main() -> int:
     parser.add_argument("--programs", type=int, default=10_000, help="number of programs per place (default: 10000)")
     parser.add_argument("--first", type=int, default=0, help="number of the first program (default: 0)")
     parser.add_argument("--seed", type=int, default=0, help="random seed (default: 0)")
-    parser.add_argument("--only", default="integers,programs,formulas,files", help="kinds (default: all)")
+    parser.add_argument("--only", default="integers,programs,groups,formulas,files", help="kinds (default: all)")
     parser.add_argument(
         "--driver", action="append", default=[], choices=("lavapipe", "swiftshader", "simulated", "numba")
     )

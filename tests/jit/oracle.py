@@ -74,8 +74,8 @@ def module(text: str) -> Any:
     return found
 
 
-def on_host(function: Callable[..., Any], host: Host, *args: Any) -> None:
-    """One invocation, of the function and what it calls."""
+def on_host(function: Callable[..., Any], host: Host, *args: Any) -> Any:
+    """One invocation, of the function and what it calls; its generator, if it is one."""
     scope: dict[str, Any] = {}
     for name, value in function.__globals__.items():
         scope[name] = value
@@ -83,7 +83,7 @@ def on_host(function: Callable[..., Any], host: Host, *args: Any) -> None:
             scope[name] = types.FunctionType(value.__code__, scope, name, value.__defaults__, value.__closure__)
             scope[name].__kwdefaults__ = value.__kwdefaults__
     scope |= {"vc": host, "range": typed_range, "min": typed_extreme("min"), "max": typed_extreme("max")}
-    types.FunctionType(function.__code__, scope, function.__name__, None, function.__closure__)(*args)
+    return types.FunctionType(function.__code__, scope, function.__name__, None, function.__closure__)(*args)
 
 
 def computed_on_host(run: Callable[..., None], args: tuple[Any, ...]) -> list[Any]:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 import random_formulas
+import random_groups
 import random_kernels
 from oracle import check, module
 from random_formulas import COMBINED, Formula
@@ -53,9 +54,28 @@ def _narrow(runtime: Any, random: Random) -> bool:
     return random.random() < 0.8 and (is_simulated or not (lacks(runtime, "int8") or lacks(runtime, "int16")))
 
 
+def _halves(runtime: Any, random: Random) -> bool:
+    return random.random() < 0.3 and not (isinstance(runtime, vc.Runtime) and lacks(runtime, "float16"))
+
+
+class Strided:
+    """Makes arrays as a runtime, which are views with gaps."""
+
+    def __init__(self, runtime: Any) -> None:
+        self._runtime = runtime
+
+    def array(self, data: np.ndarray[Any, Any]) -> Any:
+        """A view of every second element along each axis of an array."""
+        whole = np.full([2 * n + 3 for n in data.shape], 77, data.dtype)
+        inner = tuple([slice(1, 2 * n + 1, 2) for n in data.shape])
+        whole[inner] = data
+        return self._runtime.array(whole)[inner]
+
+
 def programs(runtime: Any, launcher: Launcher, random: Random) -> str:
     """Kernels of all types, against Python on numpy's scalars."""
-    n, text = random_kernels.N, random_kernels.Program(random).text()
+    n, text = random_kernels.N, random_kernels.Program(random, halves=_halves(runtime, random)).text()
+    memory = random.choice([runtime, Strided(runtime)])
     data = np.random.default_rng(random.getrandbits(32))
     few = data.random((2, n)) < 0.6
     x = np.where(few[0], data.integers(-20, 20, n), data.integers(-(2**31) + 1, 2**31, n)).astype(np.int32)
@@ -63,7 +83,23 @@ def programs(runtime: Any, launcher: Launcher, random: Random) -> str:
     z = (data.integers(-32, 33, n) * 0.25).astype(np.float32)
     out = np.full((n, 6), -7, np.int32), np.full(n, 7, np.uint32), np.full((n, 4), -7, np.float32)
     kernel = launcher(vc.kernel(module(text).kernel))
-    return _outcome(lambda: check(runtime, kernel, x, y, z, *out, local_size=(n, 1, 1), rtol=0, atol=0), text)
+    return _outcome(lambda: check(memory, kernel, x, y, z, *out, local_size=(n, 1, 1), rtol=0, atol=0), text)
+
+
+def groups(runtime: Any, launcher: Launcher, random: Random) -> str:
+    """Kernels whose invocations share memory, by barriers, atomic and subgroup operations, against Python in step."""
+    program = random_groups.GroupProgram(random, halves=_halves(runtime, random))
+    text, data = program.text(), np.random.default_rng(random.getrandbits(32))
+    arguments = random_groups.data_of(data)
+    size = runtime.device.physical.subgroup_size
+
+    def compare() -> None:
+        arrays = [runtime.array(each) for each in arguments]
+        launcher(vc.kernel(module(text).kernel))[random_groups.N_GROUPS, random_kernels.N](*arrays)
+        for array, expected in zip(arrays, random_groups.run_in_step(text, arguments, size), strict=True):
+            np.testing.assert_array_equal(array.numpy(), expected)
+
+    return _outcome(compare, text)
 
 
 def integers(runtime: Any, launcher: Launcher, random: Random) -> str:
@@ -217,4 +253,11 @@ _CHANGES: dict[str, Callable[..., None]] = {
     "swap": _swap, "replace": _replace, "move": _move, "defaults": _defaults, "keywords": _keyword_defaults,
     "code": _code, "function": _function, "nothing": lambda *_: None,
 }  # fmt: skip
-CHECKS = {"integers": integers, "programs": programs, "formulas": formulas, "files": files, "numba": by_numba}
+CHECKS = {
+    "integers": integers,
+    "programs": programs,
+    "groups": groups,
+    "formulas": formulas,
+    "files": files,
+    "numba": by_numba,
+}

@@ -4,7 +4,7 @@ The letter of a variable is its type: k int32, u uint32, f float32, b bool, w a 
 float32 depending on the way taken. What is stored in an f or an m is a multiple of 1/4 between -8 and 8, so that
 expressions of a few of them are exact in float32 whatever the order, and may decide branches. No function in G of such
 numbers is next to an odd multiple of 1/8, so that results which are right to some ulp are rounded alike. Divisors are
-neither 0 nor -1; indices are in range; loops are short.
+not 0; indices are in range; loops are short.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ import vkcompute as vc
 THREE = 3
 SEVEN = np.int32(7)
 HALF = np.float32(0.5)
+TABLE = np.array([5, -3, 2147483647, 0, 9, -1, 77, 4], np.int32)
+WAVES = np.float32([[0.25, -8.0, 3.5, 0.0, 1.0, -0.75, 7.75, 2.0], [8.0, 0.5, -1.25, 6.0, -4.0, 0.0, 1.5, -2.5]])
 def q(v):
     return np.rint(min(max(v, -8.0), 8.0) * 4.0) * 0.25
 def pair(v, t=5, *, s=1):
@@ -45,7 +47,8 @@ _FORMS = {
         K + x.shape[0] * out.shape[1]; K + B; K * int(B)
         divmod(K, D)[1]; K + round(F1); K - int(F1); K ^ math.floor(F1); np.int32(np.where(B, K, K)); K + vc.local_id(0)
         pair(K)[0]; pair(s=K, v=K)[0]; first(K, K) + K; bit(K, K & 7); h0(X, K, K, B); h1(X, K, K); x[I] if B else K
-        hs[H]; hs[H]; ps[H & 1, 1]; ps[0][H & 1]; (k2 := K); (k1 := K) + k1; (lambda v: v ^ k0)(K); sum(hs)""",
+        TABLE[I]; TABLE[K & 7]; (x, TABLE)[1][I]; hs[H]; hs[H]
+        ps[H & 1, 1]; ps[0][H & 1]; (k2 := K); (k1 := K) + k1; (lambda v: v ^ k0)(K); sum(hs)""",
     "U": """U + U; U - U; U * U; U & U; U | U; U ^ U; U // E; U % E; U // 7; np.uint32(4294967295) // E; U << T
         U >> T; U ** 2; -U; ~U; abs(U); min(U, U)
         max(U, 5); np.sign(U); np.uint32(U if B else 4); U if B else U; np.uint32(U and U); np.uint32(K)
@@ -62,12 +65,13 @@ _FORMS = {
         np.floor(F1); np.ceil(F1); np.trunc(F1); np.rint(F1); F1 if B else F1; (K & 15) / 4; F1 + (K & 15)
         float(K & 15)
         np.float32(K & 7); F1 * B; F1 * HALF; F1 or 2.5; F1 and F1; np.float32(np.where(B, F1, F1)); pair(F1, 0.5)[0]
-        (U & 7) * 0.5; 1.5 - F1; F1 - W % 9; M + F1; M * 2; fo[i, I2]; F1 * F1 + F1 * F1; z[I]; q(G)""",
+        (U & 7) * 0.5; 1.5 - F1; F1 - W % 9; M + F1; M * 2; fo[i, I2]
+        WAVES[K & 1, I]; WAVES[-1, I]; F1 * F1 + F1 * F1; z[I]; q(G)""",
     "W": "W % 7; (W + 5) % 9; W * 3 % 8; W; W + 1; 4; 0; W if B else 3; min(W, 6); W // 2; abs(W - 4)",
 }
 _SMALL = {
     "C": "<; <=; >; >=; ==; !=",
-    "D": "3; 7; -3; -7; 1009; 1; 2; (K & 15 | 1); -(K & 15 | 2)",
+    "D": "3; 7; -3; -7; 1009; 1; 2; -1; (K & 15 | 1); -(K & 15 | 1); -(K & 1 | 1)",
     "E": "3; 7; 10; (U & 15 | 1)",
     "S": "2; 31; (K & 31); (K & 63); W; 40; -1",
     "T": "3; 33; (U & 63); W",
@@ -112,15 +116,22 @@ def _split(forms: str) -> list[str]:
 
 
 _TABLES = [{name: _split(forms) for name, forms in table.items()} for table in (_FORMS, _SMALL, _LEAVES)]
+_HALVES = _split(
+    """np.float32(np.float16(F1)); np.float32(np.float16(F1) * np.float16(F1)); np.float32(np.float16(K & 15) + F1)
+    np.float32(np.float16(F1) - np.float16(F1) * np.float16(F1)); np.float32(np.float16(F1) // np.float16(2))
+    np.float32(max(np.float16(F1), np.float16(F1))); np.float32(F1 if np.float16(F1) < np.float16(F1) else F1)"""
+)
 _TOKEN = re.compile(r"\b(I3|I2|F1|[KUBFWCDESTIMXJGH])\b")
 
 
 class Program:
-    """Draws one program from a random generator."""
+    """Draws one program from a random generator, with `halves` also of float16."""
 
-    def __init__(self, random: Random) -> None:
+    def __init__(self, random: Random, *, halves: bool = False) -> None:
         self._random = random
         self._forms, self._small, self._leaves = _TABLES
+        if halves:
+            self._forms = self._forms | {"F": [*self._forms["F"], *_HALVES]}
         self._n_helpers, self._calls = 0, 4  # each call is compiled where it stands
         self._counters: list[str] = []
 
@@ -169,13 +180,13 @@ class Program:
     def _block(self, depth: int, loops: int, end: str) -> list[str]:
         """Statements; `end` is how a return is written."""
         lines: list[str] = []
-        choices = ["simple"] * 5 + ["if", "if", "for", "while", "joined", "match"] * bool(depth) + ["leave"]
+        choices = ["simple"] * 5 + ["if", "if", "for", "while", "joined", "match", "def"] * bool(depth) + ["leave"]
         for _ in range(self._random.randint(1, 4)):
             kind = self._random.choice(choices)
             if kind == "leave":
                 if loops and self._random.random() < 0.7:
                     return [*lines, self._random.choice(["break", "continue"])]
-                if self._random.random() < 0.4:
+                if end and self._random.random() < 0.4:
                     return [*lines, self._filled(end.format("K"), 2)]
             elif kind == "simple":
                 lines.append(self._filled(self._random.choice(_split(_SIMPLE)), 2))
@@ -203,13 +214,30 @@ class Program:
                 lines += indented([self._filled(f"case {pattern}:", 2), *block])
         return lines if len(lines) > 1 else ["pass"]
 
+    def _def(self, depth: int, loops: int, end: str) -> list[str]:
+        """A nested function, which is called twice."""
+        name, k = f"g{self._random.randrange(1000)}", self._random.randrange(3)
+        early, late, default = (self._without_names(form, 2) for form in ("    if B:\n        return K", "K", "B"))
+        lines = [f"def {name}(k{k}, b0={default}):", *early.split("\n"), f"    return {late}"]
+        return [*lines, self._filled(f"k0 = {name}(K) ^ {name}(K, b0=B)", 1)]
+
+    def _without_names(self, form: str, depth: int) -> str:
+        """The form with expressions in it that assign to no names."""
+        while ":=" in (found := self._filled(form, depth)):
+            pass
+        return found
+
+    def _else(self, depth: int, loops: int, end: str) -> list[str]:
+        """The else of a loop, or nothing."""
+        return ["else:", *indented(self._block(depth, loops, end))] if self._random.random() < 0.3 else []
+
     def _for(self, depth: int, loops: int, end: str) -> list[str]:
         steps = self._filled(self._random.choice(_split(_STEPS)), 1)
         name = self._random.choice(["k0", "k1", f"j{loops}", f"j{loops}"])
         self._counters.append(name)
         body = self._block(depth, loops + 1, end)
         self._counters.pop()
-        return [f"for {name} in range({steps}):", *indented(body)]
+        return [f"for {name} in range({steps}):", *indented(body), *self._else(depth, loops, end)]
 
     def _while(self, depth: int, loops: int, end: str) -> list[str]:
         counter = f"n{loops}{depth}{self._random.randrange(1000)}"
@@ -223,7 +251,7 @@ class Program:
             head, body = ["while True:"], [body[0], *before, leave, *body[1:]]
         else:
             head = [self._filled(f"while {counter} < 5 and (B):", 2)]
-        return [f"{counter} = 0", *head, *indented(body)]
+        return [f"{counter} = 0", *head, *indented(body), *self._else(depth, loops, end)]
 
 
 def indented(lines: list[str]) -> list[str]:

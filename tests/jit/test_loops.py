@@ -304,7 +304,8 @@ def test_random_programs_with_detection(gpu: vc.Runtime, random: Random, seed: i
 @given(random=st.randoms(use_true_random=True), seed=st.integers(0, 1000))
 def test_bounds_of_random_programs(random: Random, seed: int) -> None:
     """`ir.most_iterations` is not less than what a driver that runs invocations in step does."""
-    function = module(Program(random).text()).kernel
+    mine = module(Program(random).text())
+    function = mine.kernel
     data = np.random.default_rng(seed)
     signature = ("i", 1), ("I", 1), ("f", 1), ("i", 2), ("I", 1), ("f", 2)
     built = optimized(build(Compiler, definition_of(function), signature, CompileOptions((N, 1, 1))).function)
@@ -320,6 +321,8 @@ def test_bounds_of_random_programs(random: Random, seed: int) -> None:
         "out": np.full(N * 6, -7, np.int32),
         "uo": np.full(N, 7, np.uint32),
         "fo": np.full(N * 4, -7, np.float32),
+        "TABLE": mine.TABLE,
+        "WAVES": mine.WAVES.ravel(),
     }
     traces = interpreter.run(built, arrays, N, {push.name: lengths[push.name] for push in built.pushes})
     if most is not None:
@@ -412,25 +415,3 @@ def test_graphs_with_an_input_that_loops_count_to(gpu: vc.Runtime) -> None:
         else:
             graph.run(n=n)
             assert np.array_equal(out.numpy(), counted(n, 20))
-
-
-@vc.kernel
-def left_at(x, limits, out):
-    i = vc.global_id(0)
-    n = 0
-    while True:
-        value = x[n] * 10
-        n += 1
-        if n > limits[i]:
-            break
-    out[i] = value
-
-
-def test_each_lane_has_the_results_of_its_own_last_iteration(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The kernel without detection, which a driver without a limit runs: all breaks pass the value of the body."""
-    gpu._kernels.clear()
-    monkeypatch.setattr(loops, "quirks_of", lambda physical: replace(quirks_of(physical), max_loop_iterations=None))
-    limits, x = np.arange(64, dtype=np.int32) * 29 % 60, np.arange(3, 103, dtype=np.int32)
-    out = gpu.zeros(64, np.int32)
-    left_at[1, 64](gpu.array(x), gpu.array(limits), out)
-    assert out.numpy().tolist() == (10 * x[limits]).tolist()

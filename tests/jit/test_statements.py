@@ -390,8 +390,25 @@ def adder(n):
     return lambda x: x + base * n
 
 
+@vc.kernel
+def defined_again(k, f, out, real):
+    i = vc.global_id(0)
+    for j in range(3):
+
+        def g(x, by=k[i] - j):
+            return x * by + i
+
+        out[i, 0] += g(k[i])
+
+    def g(x):
+        return x + i
+
+    out[i, 1] = g(j)
+
+
 def test_nested_functions(gpu: vc.Runtime) -> None:
     checked(gpu, nested)
+    checked(gpu, defined_again)
 
 
 REFUSED_FUNCTIONS = {
@@ -402,6 +419,7 @@ REFUSED_FUNCTIONS = {
     "@vc.function\n    def f(x): return x": "f is decorated, and decorators are not compiled",
     "f = (lambda x: y)\n    out[0] = f(1)": "the name y is not defined",
     "if n > 2: f = lambda x: x\n    else: f = lambda x: 2\n    out[0] = f(1)": "the function <lambda> on one path",
+    "for j in range(3):\n        def f(x): return x\n    out[0] = f(1)": "the function f on one path",
 }
 
 

@@ -122,6 +122,7 @@ class ControlFlow(PrivateArrays):
             frame.loops.pop()
             self.alive = True
             wider = self._widened(kinds, before, edges.continues)
+            late = [name for name in late if name in wider or name not in kinds]  # others differ in each build
             wider |= self._assigned_by_all(late, edges.continues)
             if wider == kinds:
                 break
