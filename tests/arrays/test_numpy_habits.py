@@ -157,3 +157,55 @@ def test_arrays_beyond_indices_of_32_bits_are_refused(gpu: vc.Runtime, monkeypat
     ):
         with pytest.raises(ValueError, match=r"takes at most 2,000 elements; got \d"):
             work()
+
+
+AT = ("multiply", "maximum", "subtract", "bitwise_xor", "floor_divide", "power", "less")
+
+
+@pytest.mark.parametrize("name", AT)
+def test_functions_at_indices(gpu: vc.Runtime, name: str) -> None:
+    rng = np.random.default_rng(len(name))
+    host = rng.integers(1, 9, (5, 4)).astype(np.int32)
+    x = gpu.array(host)
+    for index, shape in ((np.array([0, 3, 0, 0, 1]), (5, 1)), ((np.array([4, 4, 0]), np.array([1, 1, 2])), (3,))):
+        values = rng.integers(1, 4, shape).astype(np.int32)
+        getattr(np, name).at(host, index, values)
+        getattr(vnp, name).at(x, index, gpu.array(values))
+        np.testing.assert_array_equal(x.numpy(), host)
+    getattr(np, name).at(x, x > 3, 2)
+    getattr(np, name).at(host, host > 3, 2)
+    np.testing.assert_array_equal(x.numpy(), host)
+    getattr(np, name).at(host.T[::2], [1, 1], 3)
+    getattr(vnp, name).at(x.T[::2], [1, 1], 3)
+    np.testing.assert_array_equal(x.numpy(), host)
+
+
+def test_other_kinds_at_indices(gpu: vc.Runtime) -> None:
+    host = np.array([1.5, -2, 3], np.float32)
+    x = gpu.array(host)
+    vnp.negative.at(x, [0, 0, 1])
+    np.negative.at(host, [0, 0, 1])
+    np.add.at(x, [2, 2], np.float32(1))
+    np.add.at(host, [2, 2], np.float32(1))
+    np.subtract.at(x, 1, 1)
+    np.subtract.at(host, 1, 1)
+    vnp.sqrt.at(x, [])
+    np.testing.assert_array_equal(x.numpy(), host)
+    whole = gpu.array(np.arange(3, dtype=np.int32))
+    with pytest.raises(TypeError, match="gives float32"):
+        vnp.divide.at(whole, [0], 2)
+    with pytest.raises(TypeError, match="takes no float64"):
+        vnp.add.at(whole, [0], 0.5)
+    assert whole.tolist() == [0, 1, 2]
+
+
+def test_reductions_between_indices(gpu: vc.Runtime) -> None:
+    host = np.arange(24, dtype=np.int32).reshape(4, 6) % 7
+    x = gpu.array(host)
+    for name in ("add", "multiply", "maximum", "bitwise_xor"):
+        for at, axis in (([0, 4, 1, 5, 2], 1), ([3], 0), ([0, 2], -2), ([1, 1], 1)):
+            expected = getattr(np, name).reduceat(host, at, axis)
+            np.testing.assert_array_equal(getattr(vnp, name).reduceat(x, at, axis).numpy(), expected)
+    assert np.add.reduceat(x, gpu.array(np.array([1, 3], np.int32))).shape == (2, 6)
+    with pytest.raises(IndexError, match="indices from 0 to 3; got 4"):
+        vnp.add.reduceat(x, [0, 4])

@@ -1,23 +1,26 @@
-"""Functions of elements as objects, and the methods of those of two: reduce, accumulate, outer, at."""
+"""Functions of elements as objects, and their methods: reduce, accumulate, outer, at, reduceat."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from inspect import Parameter, Signature
+from operator import index
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from vkcompute.arrays import indexing, reductions, scans
+from vkcompute.arrays import gather, indexing, reductions, scans, scatter, sorting
 from vkcompute.arrays.creation import asarray
-from vkcompute.arrays.lines import Axis, axes_of, reduced_axes
-from vkcompute.arrays.manipulation import reshape
+from vkcompute.arrays.lines import Axis, axes_of, axis_of, count_up, flat, reduced_axes
+from vkcompute.arrays.manipulation import concat, reshape
 from vkcompute.arrays.meanings import docstring
 from vkcompute.arrays.operands import NUMBERS, on_device
+from vkcompute.arrays.selection import flatnonzero
 from vkcompute.arrays.ufunc import RULES, apply, assign, astype
-from vkcompute.arrays.ufunc import where as chosen
+from vkcompute.arrays.ufunc import where as choose
 from vkcompute.runtime.memory.array import Array
+from vkcompute.runtime.memory.layout import is_basic
 
 _REDUCTIONS: dict[str, Any] = {
     "add": reductions.sum, "multiply": reductions.prod, "maximum": reductions.max, "minimum": reductions.min,
@@ -37,7 +40,7 @@ def _signature(names: Sequence[str]) -> Signature:
 
 def function_of_elements(name: str, row: str) -> Ufunc:
     """Makes the function of this name that computes a row of the table, with its methods and documentation."""
-    kind = BinaryUfunc if RULES[row][0] == 2 else Ufunc
+    kind: type[Ufunc] = BinaryUfunc if RULES[row][0] == 2 else UnaryUfunc
     found = kind(name, row, docstring(row))
     found.__signature__ = _signature(["x1", "x2"] if found.nin == 2 else ["x"])  # type: ignore[attr-defined]
     return found
@@ -82,7 +85,7 @@ class Ufunc:
         if where is not True:
             if out is None:
                 raise ValueError(f"{self.__name__}: where= needs out=, whose other elements keep their value")
-            found = chosen(where, found, out)
+            found = choose(where, found, out)
         return found if out is None else assign(out, found, fresh=True)
 
     def __repr__(self) -> str:
@@ -143,12 +146,105 @@ class BinaryUfunc(Ufunc):
         return self(a, b, **named)
 
     def at(self, array: Array, indices: Any, values: Any) -> None:
-        """Combines the elements at indices with values, each as often as it is indexed; `add` and `subtract` have it.
+        """Combines the elements at indices with values, one after the other where an element is indexed several times.
+
+        Sums and differences take one pass; others one for each time that the most frequent element is indexed.
 
         Raises:
-            TypeError: the function is another.
+            TypeError: the result is of a higher kind than the array.
         """
-        if self._row not in ("add", "subtract"):
-            raise self._refused("at", ("add", "subtract"))
-        given = values if type(values) is Array else asarray(np.asarray(values, array.dtype), device=array.runtime)
-        indexing.add(array, indices, given if self._row == "add" else apply("negative", given))
+        given = values if type(values) is Array else _values(self.__name__, values, array)
+        is_sum = self._row in ("add", "subtract") and given.dtype == array.dtype and array.dtype.kind != "b"
+        if is_sum and not is_basic(indices):
+            indexing.add(array, indices, given if self._row == "add" else apply("negative", given))
+        else:
+            _combine_at(self._row, array, indices, given)
+
+    def reduceat(
+        self, array: Array, indices: Any, axis: int = 0, dtype: npt.DTypeLike | None = None, out: Array | None = None
+    ) -> Array:
+        """Combines the elements from each index to the next one, if that is larger, else takes the one at the index.
+
+        It is one reduction per index, and waits for indices on the device.
+
+        Raises:
+            IndexError: an index is out of range.
+            TypeError: the function has no reduction.
+        """
+        at = axis_of(axis, array.ndim)
+        n, starts = array.shape[at], [index(each) for each in (indices.tolist() if type(indices) is Array else indices)]
+        if wrong := [each for each in starts if not 0 <= each < n]:
+            raise IndexError(f"{self.__name__}.reduceat takes indices from 0 to {n - 1}; got {wrong[0]}")
+        ends = [max(stop, start + 1) for start, stop in zip(starts, [*starts[1:], n], strict=True)]
+        parts = [
+            self.reduce(array[_at_axis(at, slice(start, end))], at, dtype, keepdims=True)
+            for start, end in zip(starts, ends, strict=True)
+        ]
+        found = (
+            concat(parts, axis=at) if parts else self.reduce(array, at, dtype, keepdims=True)[_at_axis(at, slice(0))]
+        )
+        return found if out is None else assign(out, found)
+
+
+def _at_axis(axis: int, item: Any) -> tuple[Any, ...]:
+    """Returns the index of an item along an axis."""
+    return (slice(None),) * axis + (item,)
+
+
+class UnaryUfunc(Ufunc):
+    """A function of one element, and its use at indices."""
+
+    def at(self, array: Array, indices: Any) -> None:
+        """Applies the function to the elements at indices, again where an element is indexed several times.
+
+        Raises:
+            TypeError: the result is of a higher kind than the array.
+        """
+        _combine_at(self._row, array, indices)
+
+
+def _values(name: str, values: Any, array: Array) -> Array:
+    """Returns values of the host as an array; Python's numbers adapt to the dtype of `array`.
+
+    Raises:
+        OverflowError: a Python int does not fit.
+        TypeError: a Python number is of a higher kind.
+    """
+    host = np.asarray(values)
+    if not hasattr(values, "dtype"):
+        if not np.can_cast(host.dtype, array.dtype, "same_kind") and host.dtype.kind + array.dtype.kind != "iu":
+            raise TypeError(f"{name}.at of {array.dtype} takes no {host.dtype}; convert the array with .astype()")
+        host = np.asarray(values, array.dtype)
+    return asarray(host, device=array.runtime)
+
+
+def _combine_at(row: str, array: Array, indices: Any, *values: Array) -> None:
+    """Applies a function to the elements at indices, and values that broadcast to these, in the order of the indices.
+
+    Raises:
+        TypeError: the result is of a higher kind than the array.
+    """
+    array.refuse_broadcast()
+    places = count_up(array.runtime, array.size).reshape(array.shape)[indices]
+    given = [flat(each.broadcast_to(places.shape)) for each in values]
+    places, target = flat(places), flat(array)
+    for chosen in _by_occurrence(places):
+        here = gather.take(places, chosen)
+        found = apply(row, gather.take(target, here), *[gather.take(each, chosen) for each in given])
+        if not np.can_cast(found.dtype, array.dtype, "same_kind"):
+            raise TypeError(f"{row} gives {found.dtype}, and the array that it changes is {array.dtype}; convert it")
+        scatter.put(target, here, found)
+    scatter.write_back(array, target.reshape(array.shape) if target.size else array)
+
+
+def _by_occurrence(places: Array) -> Iterator[Array]:
+    """Yields where each place occurs for the first time, for the second, and so on; waits for the numbers."""
+    if not places.size:
+        return
+    order = sorting.argsort(places)
+    ordered, numbers = gather.take(places, order), count_up(places.runtime, places.size)
+    begins = choose(apply("equal", ordered[1:], ordered[:-1]), np.int32(0), numbers[1:])
+    starts = scans.cumulative(concat([numbers[:1], begins]), "max", 0)
+    times = apply("subtract", numbers, starts)
+    for time in range(int(reductions.max(times)) + 1):
+        yield gather.take(order, flatnonzero(apply("equal", times, time)))
