@@ -83,6 +83,16 @@ def test_the_page_on_linear_algebra() -> None:
     names.clear()
 
 
+def test_the_page_on_dask() -> None:
+    dask = pytest.importorskip("dask")
+    names: dict[str, Any] = {"__name__": "dask.md"}
+    with dask.config.set(scheduler="threads", num_workers=2):
+        assert run_blocks(ROOT / "docs/dask.md", names) == 3
+    dask.config.set({"array.backend": "numpy"})
+    names.pop("vc").default_runtime().close()
+    names.clear()
+
+
 @pytest.mark.parametrize("simulate", ["0", pytest.param("1", marks=pytest.mark.pure)], ids=["device", "simulated"])
 def test_the_page_on_the_language_of_kernels(
     clean_handles: None, monkeypatch: pytest.MonkeyPatch, simulate: str

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from test_cluster import PATIENCE_S, client, once, until_gone
 
@@ -76,3 +77,16 @@ def test_a_cluster_restarts(client: Any) -> None:
     client.wait_for_workers(2, timeout=PATIENCE_S)
     assert not {*before.values()} & {*client.run(os.getpid).values()}
     assert float(da.ones(10, chunks=5).sum().compute()) == 10
+
+
+def test_grid_search_by_joblib(client: Any) -> None:
+    """Each worker trains on its device; slow, as the workers import scikit-learn."""
+    selection = pytest.importorskip("sklearn.model_selection")
+    joblib = pytest.importorskip("joblib")
+    x = np.random.default_rng(3).standard_normal((120, 4)).astype(np.float32)
+    y = (x.sum(axis=1) > 0).astype(int)
+    search = selection.GridSearchCV(vc.LogisticRegression(max_iter=20), {"learning_rate": [0.001, 1.0]}, cv=2)
+    with joblib.parallel_backend("dask"):
+        search.fit(x, y)
+    assert search.best_params_ == {"learning_rate": 1.0}
+    vc.default_runtime().close()

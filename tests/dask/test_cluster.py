@@ -162,6 +162,20 @@ def test_an_error_names_its_task(client: Any) -> None:
     assert client.submit(lambda: vnp.ones(3).sum().item(), pure=False).result() == 3
 
 
+def test_training_on_workers(client: Any) -> None:
+    """Each worker trains on its device; kernels and functions of elements are pickled by value."""
+    rng = np.random.default_rng(3)
+    x = rng.standard_normal((120, 4)).astype(np.float32)
+    y = (x.sum(axis=1) > 0).astype(int)
+    found = vc.LogisticRegression(max_iter=5).fit(da.from_array(x, chunks=(30, 4)), y)
+    assert np.allclose(found.coef_, vc.LogisticRegression(max_iter=5).fit(x, y).coef_, rtol=1e-4)
+    twice = vc.elementwise("2 * x")
+    assert np.array_equal(
+        da.from_array(x, chunks=50).to_backend("vkcompute").map_blocks(twice).compute().numpy(), 2 * x
+    )
+    vc.default_runtime().close()
+
+
 def once(path: str) -> bool:
     """True for the first caller only."""
     try:

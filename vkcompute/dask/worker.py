@@ -152,6 +152,12 @@ def memory_limit(given: str | None, device_bytes: int) -> int:
     return int(limit)
 
 
+def _used_bytes(runtime: Any) -> int:
+    """Returns the bytes of a runtime's arrays. Under the lock, as another thread may be allocating."""
+    with runtime.device.lock:
+        return int(runtime.device.memory.used_bytes)
+
+
 def dask_setup(worker: Any) -> None:
     """Makes a worker one of the default runtime's device: `--preload vkcompute.dask`; on a scheduler does nothing.
 
@@ -174,6 +180,6 @@ def dask_setup(worker: Any) -> None:
     worker._pending_plugins = (*worker._pending_plugins, TaskNames(executor))
     # The dashboard's table of workers has a column for each of them.
     worker.metrics["device"] = lambda _: runtime.device.name
-    worker.metrics["device_memory"] = lambda _: memory.used_bytes
+    worker.metrics["device_memory"] = lambda _: _used_bytes(runtime)
     worker.metrics["device_busy_s"] = lambda _: round(executor.busy_s, 3)
     worker.metrics["device_spilled"] = lambda _: store.n_spilled
