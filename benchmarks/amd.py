@@ -15,12 +15,18 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent)]  # compiles this checkout
+sys.path[:0] = [str(HERE.parent), str(HERE.parent / "examples")]  # compiles this checkout
 
 import numpy as np  # noqa: E402
+import triton_softmax  # noqa: E402
 from workloads import logreg_kernels, n_body, workloads  # noqa: E402
 
 import vkcompute as vc  # noqa: E402
+import vkcompute.compat.triton as triton  # noqa: E402
+import vkcompute.compat.triton.language as tl  # noqa: E402
+from vkcompute import tile  # noqa: E402
+from vkcompute.compat.triton.build import ArrayType, BlockOptions, IntType  # noqa: E402
+from vkcompute.compat.triton.build import specialize as specialize_block  # noqa: E402
 from vkcompute.ir import (  # noqa: E402
     FLOAT32,
     FLOAT64,
@@ -78,6 +84,30 @@ def shaders() -> Iterator[Shader]:
     yield from [elementwise(expression, dtypes.split()) for expression, dtypes in ELEMENTWISE]
     yield elementwise("x + y", ["float32", "float32"], ((True, True), (False, True)))
     yield from [_reduction(expression, dtype) for expression, dtype in REDUCTIONS]
+    yield from block_programs()
+
+
+def block_programs() -> Iterator[Shader]:
+    """Programs of Triton's tutorials, for subgroups of 64."""
+    read = dict.fromkeys(range(2), _ARRAY)
+    yield _block(triton_softmax.softmax_kernel, {**read, 2: _INT, 3: _INT}, {4: 1024})
+    yield _block(block_add, {**read, 2: _ARRAY, 3: _INT}, {4: 1024})
+
+
+@triton.jit
+def block_add(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):  # noqa: ANN001, ANN201
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + at, tl.load(x_ptr + at, at < n) + tl.load(y_ptr + at, at < n), at < n)
+
+
+_ARRAY, _INT = ArrayType("f", False, True), IntType("int32", 16)
+
+
+def _block(program: triton.JITFunction, signature: dict[int, Any], constants: dict[int, Any]) -> Shader:
+    options = BlockOptions(4, tile.Target(64, 1024, 65536), _OPTIONS)
+    return Shader(
+        f"block: {program.__name__}", specialize_block(program.definition, constants, signature, options).spirv
+    )
 
 
 def _of_the_wheel() -> Iterator[Shader]:

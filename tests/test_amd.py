@@ -87,3 +87,12 @@ def test_a_change_is_seen(amd: ModuleType) -> None:
         "navi21: Python: kick: gone",
         "navi21: new: new",
     ]
+
+
+def test_block_programs_read_and_write_each_element_once(compiled: dict[str, dict[str, Any]]) -> None:
+    for family, rows in compiled.items():
+        softmax, add = rows["block: softmax_kernel"], rows["block: block_add"]
+        assert add.statistics.occupancy >= 8, family
+        loads = [word for word in memory_instructions(softmax.assembly) if "load" in word]
+        n_threads = 128
+        assert len(loads) * n_threads * 4 == 1024, (family, loads)

@@ -27,6 +27,8 @@ FACTS = {
     "logreg_kernels": ["equal to numpy: True", "predicted: [0, 0, 0, 1, 1] from [0, 0, 0, 1, 1]"],
     "mandelbrot": ["100% of the points equal numpy's", "mandelbrot.png: 600 x 500"],
     "matrix_product": ["equal to numpy: True"],
+    "triton_softmax": ["equal to numpy: True", "n_cols,vkcompute,NumPy"],
+    "triton_matmul": ["equal to numpy: True"],
     "n_body": ["equal to numpy: True", "momentum is conserved: "],
     "histogram": ["equal to numpy: True", "##########"],
     "heat": ["degrees on average after 50 steps", "equal to numpy: True"],
