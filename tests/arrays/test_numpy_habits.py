@@ -52,6 +52,7 @@ def test_reductions_of_one_element_take_its_axis(gpu: vc.Runtime) -> None:
             assert (found.shape, found.item()) == (np.shape(expected), expected), name
         with pytest.raises(ValueError, match="axes"):
             getattr(vnp, name)(x, axis=1)
+    assert vnp.cumsum(x, axis=-1).tolist() == vnp.cumprod(x, axis=0).tolist() == [3]
     assert vnp.add.reduce(x).item() == 3
     with pytest.raises(ValueError, match="axes"):
         vnp.mean(x, axis=0)

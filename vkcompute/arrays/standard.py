@@ -99,7 +99,7 @@ def cumulative_prod(
 def _flat_or_along(
     name: str, operation: str, x: Array, axis: int | None, dtype: npt.DTypeLike | None, out: Array | None
 ) -> Array:
-    x, axis = (ravel(x), 0) if axis is None else (x, axis)
+    x, axis = (ravel(x), 0) if axis is None else (x if x.ndim else ravel(x), axis)
     found = _scanned(x, operation, axes_of(name, x.ndim, axis)[0], dtype)
     return found if out is None else assign(out, found)
 
