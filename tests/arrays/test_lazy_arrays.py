@@ -294,3 +294,20 @@ def test_two_runtimes(gpu: vc.Runtime) -> None:
         kept = y + 1
     with pytest.raises(vc.ClosedError):
         kept.numpy()
+
+
+def test_a_recording_leaves_the_expressions_of_other_threads_alone(gpu: vc.Runtime) -> None:
+    x, out = gpu.array(np.arange(5, dtype=np.float32)), gpu.zeros(5)
+    made: list[Any] = []
+    with gpu.record() as graph:
+        thread = threading.Thread(target=lambda: made.extend([x + 1, x * 2]))
+        thread.start()
+        thread.join()
+        out.copy_from(x * 3)
+        x.fill(1)  # the recorded fill would overwrite what the other thread's expressions read
+    assert made[0].tolist() == [1, 2, 3, 4, 5]
+    assert made[1].tolist() == [0, 2, 4, 6, 8]
+    graph.run()
+    assert out.tolist() == [0, 3, 6, 9, 12]
+    graph.run()
+    assert (out.tolist(), x.tolist()) == ([3] * 5, [1] * 5)

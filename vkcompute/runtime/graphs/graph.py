@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -39,7 +40,8 @@ class Graph:
     Recordings for the last few choices of inputs are kept, with their arrays; a new choice costs the host about as
     much as the first recording. A recording never changes while the device may run it.
 
-    `stage_upload`, `stage_download`, `report`, `require_apart`, `add` and `recording` are internal and may change.
+    `stage_upload`, `stage_download`, `report`, `require_apart`, `own`, `owns`, `add` and `recording` are internal and
+    may change.
     """
 
     def __init__(self, runtime: Context, inputs: Mapping[str, Any]) -> None:
@@ -52,6 +54,7 @@ class Graph:
         self._apart: list[Apart] = []
         self._arrays = HostArrays(runtime, self._owner)
         self._recordings: RecordingCache | None = None
+        self._own: WeakValueDictionary[int, Any] = WeakValueDictionary()
         self.recording = False
         self._state = "new"
         self._has_run = runtime.scheduler.submit_limit_s is None
@@ -141,6 +144,14 @@ class Graph:
         Its size must be a multiple of 256 bytes, the largest alignment of bindings.
         """
         return self._arrays.staged(self._arrays.reports, (n_words,), np.dtype(np.uint32), read).fill(0)
+
+    def own(self, array: Any) -> None:
+        """Registers an array that this recording has made, and that is still to be computed."""
+        self._own[id(array)] = array
+
+    def owns(self, array: Any) -> bool:
+        """Returns True if this recording has made the array."""
+        return self._own.get(id(array)) is array
 
     def add(self, task: Task) -> Future:
         """Records a task, after checks with the default inputs."""

@@ -57,6 +57,8 @@ class Context(Handle):
         """Registers an array that is still to be computed."""
         key = id(array)
         self.pending[key] = weakref.ref(array, partial(self.pending.pop, key))
+        if self.scheduler.n_recordings and (recorder := self.scheduler.recording()) is not None:
+            recorder.own(array)
 
     def compute_pending(self) -> None:
         """Computes all arrays that are still to be computed."""

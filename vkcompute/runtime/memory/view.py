@@ -14,6 +14,7 @@ from vkcompute.errors import ClosedError
 from vkcompute.runtime.memory import layout
 from vkcompute.runtime.memory.context import Context
 from vkcompute.runtime.scheduling.access_history import Range
+from vkcompute.runtime.scheduling.current import paused
 from vkcompute.runtime.scheduling.future import Future
 from vkcompute.runtime.scheduling.task import Offsets, copy_region, refuse_overlap
 
@@ -142,12 +143,21 @@ class StridedView:
             expression = self._expression
             if expression is None:  # another thread has computed it
                 return
-            found = expression.compute(self)
+            found = self._computed(expression)
             buffer = found._buffer or found.buffer
             _inherit(buffer, expression.readers)
             self.launch_key, self.span, self._buffer = found.launch_key, found.span, buffer
             self._expression = None
             _inherit(buffer, expression.readers)  # those that another thread has added meanwhile
+
+    def _computed(self, expression: Expression) -> StridedView:
+        """Computes an expression: in the recording that has made it, else at once, as for one of another thread."""
+        scheduler = self.runtime.scheduler
+        recorder = scheduler.recording() if scheduler.n_recordings else None
+        if recorder is None or recorder.owns(self):
+            return expression.compute(self)
+        with paused():
+            return expression.compute(self)
 
     @property
     def buffer(self) -> Buffer:

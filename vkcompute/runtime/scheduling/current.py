@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from threading import get_ident
 from typing import Any, Protocol
@@ -23,6 +25,12 @@ class TaskRecorder(Protocol):
     """
 
     recording: bool
+
+    def own(self, array: Any) -> None:
+        """Registers an array that is made by the recording, and still to be computed."""
+
+    def owns(self, array: Any) -> bool:
+        """Returns True if the recording has made the array."""
 
     def add(self, task: Task) -> Future:
         """Records a task."""
@@ -58,6 +66,16 @@ def begin(recorder: TaskRecorder, scheduler: object) -> None:
         raise ValueError("this thread is recording a graph already; leave that `with gpu.record()` first")
     end(recorder)
     _recorded.set((*_recorded.get(), (weakref.ref(recorder), weakref.ref(scheduler), get_ident())))
+
+
+@contextmanager
+def paused() -> Iterator[None]:
+    """Launches the work of the block at once, also while this thread records a graph."""
+    token = _recorded.set(())
+    try:
+        yield
+    finally:
+        _recorded.reset(token)
 
 
 def end(recorder: TaskRecorder) -> None:
