@@ -54,6 +54,7 @@ from vkcompute.arrays.inspection import isdtype as isdtype
 from vkcompute.arrays.inspection import may_share_memory as may_share_memory
 from vkcompute.arrays.inspection import namespace_info as namespace_info
 from vkcompute.arrays.launches import info as info
+from vkcompute.arrays.lines import copy_into as copy_into
 from vkcompute.arrays.manipulation import broadcast_arrays as broadcast_arrays
 from vkcompute.arrays.manipulation import broadcast_shapes as broadcast_shapes
 from vkcompute.arrays.manipulation import broadcast_to as broadcast_to

@@ -6,6 +6,7 @@ Their mathematics is in the namespace of arrays, which is on a higher floor.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy.typing as npt
 from vkcompute import dtypes
 from vkcompute.array_namespace import namespace
 from vkcompute.core.buffer import Buffer
-from vkcompute.errors import shorten_traceback
+from vkcompute.errors import MissingFeature, shorten_traceback
 from vkcompute.runtime.memory import layout
 from vkcompute.runtime.memory.context import Context
 from vkcompute.runtime.memory.downloads import settle
@@ -33,6 +34,8 @@ else:
 
 
 HostArray = npt.NDArray[Any]
+_MANY_RUNS = 4096
+"""Of bytes in a view, beyond which a kernel copies it. A region of a copy takes lavapipe and its list 0.25 us."""
 
 
 class Array(StridedView, Mathematics):
@@ -200,6 +203,10 @@ class Array(StridedView, Mathematics):
     def copy(self) -> Array:
         """Returns a new contiguous array with the same data, copied on the device."""
         result = empty(self.runtime, self.shape, self.dtype)
+        if layout.n_runs(self.shape, self.strides, self.dtype.itemsize) > _MANY_RUNS:
+            with suppress(MissingFeature):  # kernels on the device lack the dtype
+                namespace().copy_into(self, result)
+                return result
         result.copy_from(self)
         return result
 

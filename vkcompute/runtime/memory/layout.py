@@ -86,14 +86,25 @@ def shares_memory(array: npt.NDArray[Any], other: npt.NDArray[Any]) -> bool:
 
 def runs(shape: Shape, strides: Shape, itemsize: int) -> tuple[npt.NDArray[np.int64], int]:
     """The contiguous runs of an array: their offsets in bytes, in C order, and their common length."""
-    length, axes = itemsize, len(shape)
-    while axes and (shape[axes - 1] == 1 or strides[axes - 1] == length):
-        axes -= 1
-        length *= shape[axes]
+    length, axes = _run(shape, strides, itemsize)
     offsets = np.zeros((), np.int64)
     for n, stride in zip(shape[:axes], strides[:axes], strict=True):
         offsets = np.add.outer(offsets, np.arange(n, dtype=np.int64) * stride)
     return offsets.reshape(-1), length
+
+
+def n_runs(shape: Shape, strides: Shape, itemsize: int) -> int:
+    """The number of contiguous runs of an array."""
+    return math.prod(shape[: _run(shape, strides, itemsize)[1]])
+
+
+def _run(shape: Shape, strides: Shape, itemsize: int) -> tuple[int, int]:
+    """The length of a contiguous run in bytes, and the number of axes across runs."""
+    length, axes = itemsize, len(shape)
+    while axes and (shape[axes - 1] == 1 or strides[axes - 1] == length):
+        axes -= 1
+        length *= shape[axes]
+    return length, axes
 
 
 def broadcast_strides(shape: Shape, strides: Shape, target: Shape) -> Shape:
