@@ -210,3 +210,12 @@ def test_reductions_between_indices(gpu: vc.Runtime) -> None:
     assert np.add.reduceat(x, gpu.array(np.array([1, 3], np.int32))).shape == (2, 6)
     with pytest.raises(IndexError, match="indices from 0 to 3; got 4"):
         vnp.add.reduceat(x, [0, 4])
+
+
+def test_a_lazy_array_is_assigned_to_a_view_of_itself(gpu: vc.Runtime) -> None:
+    x = gpu.array(np.arange(6, dtype=np.float32)) + 0
+    x[::-1] = x
+    assert x.tolist() == [5, 4, 3, 2, 1, 0]
+    y = gpu.array(np.arange(6, dtype=np.float32)) + 0
+    y[1:] = y[:-1]
+    assert y.tolist() == [0, 0, 1, 2, 3, 4]

@@ -370,7 +370,8 @@ def assign(out: Array, value: Array, *, fresh: bool = False) -> Array:
         value, fresh = astype(value, out.dtype), True
     out.compute()
     if type(value._expression) is not lazy.Lazy:
-        out.copy_from(value)
+        alike = (value.offset, value.strides) == (out.offset, out.strides)
+        out.copy_from(value.copy() if not alike and value.overlaps(out) else value)
         return out
     if fresh and out.buffer.readers:
         out.buffer.readers.pop(id(value), None)
