@@ -326,3 +326,19 @@ def test_a_wider_out_of_a_group_is_the_dtype_of_the_sum(group: vc.DeviceGroup) -
     out = group.runtimes[0].zeros((), np.int64)
     vc.reduce("a + b", 0)(group.array(np.full(15, 2**30, np.int32)), out=out)
     assert out.item() == 15 * 2**30
+
+
+def test_repetitions_follow_values_types_and_memory(gpu: vc.Runtime) -> None:
+    """Repeated calls launch by plans; new elements, numbers, types, axes and another place of the result all count."""
+    scaled = vc.reduce("a + b", 0, map="x * k")
+    x = gpu.array(np.arange(6000, dtype=np.float32).reshape(3, 2000))
+    outs = [gpu.zeros(3), gpu.zeros(3)]
+    for turn in range(6):
+        k: Any = [2, 2.0, np.float32(3)][turn // 2]
+        x.fill(turn)
+        out = outs[turn % 2]
+        assert scaled(x, k, axis=1, out=out) is out
+        np.testing.assert_array_equal(out.numpy(), np.full(3, 2000.0 * turn * k))
+        assert scaled(x, k, axis=(0, 1), out=gpu.zeros(())).item() == 6000 * turn * k
+        with pytest.raises(TypeError, match="an axis is an int"):
+            scaled(x, k, axis=[1], out=out)

@@ -22,7 +22,7 @@ from vkcompute.jit.elementwise.expression import Expression, Step
 from vkcompute.jit.elementwise.reduction_launcher import ReduceLauncher
 from vkcompute.jit.elementwise.stages import Stage
 from vkcompute.runtime.bounded_cache import BoundedCache
-from vkcompute.runtime.graphs.graph import temporary
+from vkcompute.runtime.graphs.graph import memory_of, temporary
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import runtime_of
 
@@ -81,7 +81,7 @@ class LazyReduction:
 
     def compute(self, array: Array) -> Array:
         """Computes the elements of `array`."""
-        out = temporary(array.runtime, array.shape, array.dtype)
+        out = memory_of(array)
         steps, args = (
             lazy.flattened_to_fit(self.array, out) if type(self.array._expression) is lazy.Lazy else ((), [self.array])
         )

@@ -7,7 +7,7 @@ from functools import cached_property, partial
 from itertools import groupby
 from math import prod
 from operator import index
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -35,7 +35,7 @@ from vkcompute.jit.elementwise.program import Formula, Programs
 from vkcompute.jit.elementwise.sharded import by_device, joined
 from vkcompute.jit.elementwise.stages import IDENTITY, Stage, stage_program, stages
 from vkcompute.jit.launching.launcher import is_exact
-from vkcompute.jit.launching.plan import places
+from vkcompute.jit.launching.plan import Plan, places
 from vkcompute.runtime.graphs.aliasing import may_overlap
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.groups.group import GroupArray
@@ -44,6 +44,21 @@ from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import Runtime, runtime_of
 
 __tracebackhide__ = hides_calls
+
+
+class Launched(NamedTuple):
+    """A stage that was launched.
+
+    Attributes:
+        size, dtype: of its result; no size if that is the result of the reduction.
+        place: the launch key of its result.
+        plan: its plan, if one is kept.
+    """
+
+    size: int | None
+    dtype: str
+    place: tuple[Any, ...]
+    plan: Plan | None
 
 
 class ReduceLauncher:
@@ -57,6 +72,7 @@ class ReduceLauncher:
         self._later = self._programs(IDENTITY)
         self._first = self._programs(each) if each else self._later
         self._copying = ElementLauncher(IDENTITY)
+        self._repetitions = object()
 
     def _programs(self, each: Formula) -> Programs:
         """Returns the programs of the stages that apply this formula to the elements first."""
@@ -77,6 +93,11 @@ class ReduceLauncher:
     ) -> Any:
         """Launches the stages, and returns the result; the initial value is left out unless `final`."""
         args, name = self._arguments.bound(args, named), self._arguments.name
+        repetition = None
+        if type(out) is Array and _is_plain(axis):
+            repetition = self._repetitions, axis, keepdims, dtype, final, *places((*args, out))
+            if self._repeated(repetition, args, out):
+                return out
         if group_of(args) is not None:
             return self._sharded(args, axis, out, keepdims, dtype)
         arrays = self._arguments.arrays(args)
@@ -108,8 +129,23 @@ class ReduceLauncher:
             out.fill(self._initial)
         else:
             extents = [*lengths[1:], *(layouts(arrays, strides) if strides else ())]
-            self._run(key, planned, args, extents, found, out, final)
+            launched = self._run(key, planned, args, extents, found, out, final)
+            if repetition is not None and all(each.plan is not None for each in launched):
+                runtime.plans[repetition] = launched
         return out
+
+    def _repeated(self, key: tuple[Any, ...], args: tuple[Any, ...], out: Array) -> bool:
+        """Repeats the launches of a call; returns False if its intermediate results do not get the same places."""
+        runtime = runtime_of(out)
+        known: Sequence[Launched] | None = runtime.plans.get(key)
+        if known is None or runtime.scheduler.n_recordings:
+            return False
+        for size, dtype, place, plan in known:
+            part = out if size is None else temporary(runtime, size, dtype)
+            if plan is None or part.launch_key != place or plan.launch((*args, part), None) is None:
+                return False
+            args = (part,)
+        return True
 
     def _contiguous(self, arg: Any) -> Any:
         """Returns a contiguous copy of a large view: halves in the order of its elements may all be as large."""
@@ -200,16 +236,19 @@ class ReduceLauncher:
         dtype: str,
         out: Array,
         final: bool,
-    ) -> None:
+    ) -> list[Launched]:
         """Launches the stages; a recording graph owns the intermediate results."""
+        launched = list[Launched]()
         programs, exact = self._first, is_exact(args, key[2])
         for stage in planned:
             last = stage is planned[-1]
             part = out if last else temporary(out.runtime, stage.pushes[0], dtype)
             wanted = out.dtype.name if last and out.dtype.name != dtype else None
-            self._stage(stage, programs, key, last and final, wanted, args, lengths, part, exact)
+            plan = self._stage(stage, programs, key, last and final, wanted, args, lengths, part, exact)
+            launched.append(Launched(None if last else part.size, dtype, part.launch_key, plan))
             programs, key = self._later, (*key[:2], ((part.dtype.char, 1),), ((True,),))
             args, lengths, exact = (part,), (), True
+        return launched
 
     def _stage(
         self,
@@ -222,12 +261,14 @@ class ReduceLauncher:
         lengths: Sequence[int],
         part: Array,
         exact: bool,
-    ) -> None:
-        """Launches a stage; a single row in windows."""
+    ) -> Plan | None:
+        """Launches a stage; a single row in windows. Returns the plan, unless there are several, or none is kept."""
         plans, n_results = part.runtime.plans, stage.pushes[0]
         arrays = [arg for arg in args if type(arg) is Array]
         block = _block(key[2], key[3], lengths, arrays)
-        for start, stop in windows(stage.n, arrays):
+        plan_key: tuple[Any, ...] | None = None
+        several = windows(stage.n, arrays)
+        for start, stop in several:
             seen, at = stage._replace(n=stop - start), start // stage.chunk
             of_window = *key, seen.form(block, lengths, last=last), wanted
             bound = [window(each, start, stop, stage.n) if type(each) is Array else each for each in args]
@@ -238,6 +279,12 @@ class ReduceLauncher:
                 n_groups, sizes = seen.in_blocks(programs.find((*of_window, options_on(runtime_of(part)))).block)
                 pushes = [*values(args), *lengths, *sizes]
                 dispatch(self._label, programs, of_window, bound, pushes, n_groups, plan_key)
+        return None if len(several) > 1 else plans.get(plan_key)
+
+
+def _is_plain(axis: Any) -> bool:
+    """True for None, an int or a tuple of ints; others may have no hash, or be no axes."""
+    return axis is None or type(axis) is int or (type(axis) is tuple and set(map(type, axis)) <= {int})
 
 
 def _block(signature: Signature, masks: Sequence[Mask], lengths: Sequence[int], arrays: Sequence[Array]) -> Block:
