@@ -14,7 +14,7 @@ import numpy as np
 from vkcompute.arrays.gather import gather
 from vkcompute.arrays.lines import Lines, converted, copy_into, count_up, flat, is_cpu, launch, part_length
 from vkcompute.arrays.promotion import default_int
-from vkcompute.arrays.radix import sort_rows, words_of
+from vkcompute.arrays.radix import Word, sort_rows
 from vkcompute.jit.elementwise.reduction import reduce
 from vkcompute.jit.kernel import kernel
 from vkcompute.jit.library import atomic
@@ -97,7 +97,9 @@ def scatter_add(x: Array, at: Array, lines: Lines, values: Array) -> None:
     if x.dtype.kind in "iu" and x.dtype.itemsize == 4:
         launch(_add, values.size, values, at, x, values.size, lines.n, at.size, lines.n_columns)
         return
-    order = sort_rows(words_of(at), 1, at.size)
+    # Equal indices are to be adjacent, in any order. So the bits that differ suffice; those of -1 are all ones.
+    word = Word(flat(at).view(np.uint32), lines.n.bit_length())
+    order = sort_rows([word], 1, at.size)
     keys = gather(at, order, Lines(1, at.size, 1), temporary(x.runtime, at.size, np.int32))
     _add_sorted(x, keys, order, values, lines)
 
