@@ -99,3 +99,23 @@ def test_memory_that_the_device_still_uses_is_not_taken_for_data_of_the_host() -
         place = found.launch_key
         del found
         assert runtime.array(a.numpy()).launch_key != place
+
+
+def test_a_failure_is_not_one_of_the_next_owner_of_the_memory() -> None:
+    """A kernel that reads its result, too, reads nothing of the failed task."""
+    with open_runtime(timelines=1, staging=False) as runtime:
+        machine = Machine(runtime)
+        a, *_ = machine.arrays
+        failed = temporary(runtime, a.shape, a.dtype)
+        place = failed.launch_key
+        failed.copy_from(a)
+        queue = runtime.scheduler.queues[0]
+        queue.fail(ValueError("this task"), queue.task)  # as a completion callback does
+        with pytest.raises(ValueError, match="this task"):
+            failed.numpy()
+        del failed
+        found = temporary(runtime, a.shape, a.dtype)
+        assert found.launch_key == place
+        assert not found.buffer.history.written
+        machine.scale(found, 0, 7)
+        assert (found.numpy() == 7).all()

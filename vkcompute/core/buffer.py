@@ -19,7 +19,7 @@ class Buffer:
 
     Args:
         recycles: takes the range of a closed buffer of this kind, which the device may still use, if there is one. All
-            its uses are in the access history, which is inherited.
+            its uses are in the access history, which orders those of the new buffer.
 
     Attributes:
         device: the device that it is on.
@@ -53,7 +53,8 @@ class Buffer:
             with self.device.lock:
                 self.device.require_open()
                 if recycles:
-                    self.history = pool.recycled(self.nbytes, self._allocations)
+                    history = pool.recycled(self.nbytes, self._allocations)
+                    self.history = None if history is None else history.successor()
                 if not self._allocations:
                     pool.allocate(self.nbytes, use, self._allocations, moves=moves)
                 self.block, self.offset = self._allocations[0]

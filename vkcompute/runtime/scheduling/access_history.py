@@ -114,6 +114,20 @@ class AccessHistory:
             if failed(segment.writer, segment.written):
                 segment.written = 0
 
+    def successor(self) -> AccessHistory:
+        """Returns the history of the same bytes for another owner, who has written none of them.
+
+        Earlier tasks only order its writes; their results, and their failures, are not its own.
+        """
+        made = AccessHistory()
+        for segment in self._segments:
+            reads = dict(segment.reads)
+            if segment.written:
+                reads[segment.writer] = max(segment.written, reads.get(segment.writer, 0))
+            made._segments.append(_Segment(segment.start, segment.stop, 0, 0, reads))
+        made._limit = self._limit
+        return made
+
     def prune(self, finished: Mapping[int, int]) -> None:
         """Drops segments whose tasks have all finished.
 
