@@ -9,9 +9,12 @@ import numpy as np
 import pytest
 
 import vkcompute as vc
+from vkcompute import ir
 from vkcompute.core import vk
 from vkcompute.core.quirks import _TABLE, Quirks, quirks_of
+from vkcompute.spirv import opcodes as spv
 from vkcompute.spirv.conversions import CONVERSIONS
+from vkcompute.spirv.module import Module
 
 LONG = """
 layout(local_size_x = 32) in;
@@ -81,6 +84,7 @@ def test_what_a_version_does(info: str, limit: int | None, flushes: bool) -> Non
     physical: Any = SimpleNamespace(properties={"driverID": driver, "driverInfo": info})
     assert quirks_of(physical) == Quirks(
         texel_loads=True,
+        slow_broadcasts=True,
         scalar_loads=True,
         max_loop_iterations=limit,
         loses_loop_results=True,
@@ -111,3 +115,17 @@ def test_other_drivers_have_only_the_defects_of_a_common_compiler(name: str, con
 @pytest.mark.pure
 def test_conversions_are_named_as_in_their_table() -> None:
     assert {each for *_, quirk in _TABLE for each in quirk.get("wrong_conversions", ())} == CONVERSIONS.keys()
+
+
+@pytest.mark.pure
+def test_slow_broadcasts_are_shuffles() -> None:
+    function = ir.Function("lanes")
+    x, b = function.buffer("x", ir.FLOAT32), ir.Builder(function)
+    at = b.builtin("subgroup_local_id")
+    b.store(x, at, b.subgroup("shuffle", b.load(x, at), b.const(3, ir.UINT32)))
+    found = {}
+    for broadcasts in (True, False):
+        words = ir.lower(function, ir.Target(broadcasts=broadcasts))
+        both = {spv.OpGroupNonUniformBroadcast, spv.OpGroupNonUniformShuffle}
+        found[broadcasts] = both & {each.opcode for each in Module.parse(words).functions}
+    assert found == {True: {spv.OpGroupNonUniformBroadcast}, False: {spv.OpGroupNonUniformShuffle}}

@@ -61,6 +61,7 @@ class _Lowering:
         loops = [op for op in ops if op.code == "loop" and not target.keeps_loop_results]
         self._guarded = {loop for loop in loops if _has_invariant_result(loop)}
         self._declare_memories(ops)
+        self._broadcasts = target.broadcasts
         self._load_parameters(target.max_push_nbytes)
         self._load_builtins(ops)
         self._opaque = self._load_opaque() if self._guarded else 0
@@ -253,7 +254,7 @@ class _Lowering:
         return result
 
     def _subgroup(self, op: Op, args: list[int]) -> int:
-        constant_lane = bool(op.args) and isinstance(op.args[-1], Constant)
+        constant_lane = self._broadcasts and bool(op.args) and isinstance(op.args[-1], Constant)
         return subgroup(self._out, op.attribute, op.type, args, constant_lane=constant_lane)
 
     def _load(self, op: Op, args: list[int]) -> int:
