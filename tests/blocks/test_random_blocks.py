@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 import vkcompute
 from vkcompute import ir, tile
-from vkcompute.compat.triton.launcher import block_target
 from vkcompute.ir import INT32, Value
 from vkcompute.tile import shape_of
+from vkcompute.tile.device import block_target
 from vkcompute.tile.simplification import remove_invariants
 
 BINARY = "add", "sub", "mul", "xor", "and", "or", "min", "max"

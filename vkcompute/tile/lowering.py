@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Callable, Collection, Mapping, MutableMapping, Sequence
-from functools import partial, reduce
+from functools import cache, partial, reduce
 from typing import NamedTuple
 
 from vkcompute import ir
-from vkcompute.ir import INT32, UINT32, Constant, Memory, Value
+from vkcompute.ir import INT32, UINT32, Constant, Memory, Scalar, Value
 from vkcompute.ir.function import Function, Op, Param, Region, Result, back_edges, walk
 from vkcompute.ir.types import element_of
 from vkcompute.jit.frontend.report import Reports, Site
@@ -16,9 +16,12 @@ from vkcompute.tile.access import Accesses
 from vkcompute.tile.contiguity import Offsets, divisor
 from vkcompute.tile.exchange import Exchange, owner, where
 from vkcompute.tile.layout import Layout, axis_bits, log2, without_axis
-from vkcompute.tile.placement import Placement, operands, source_bits
+from vkcompute.tile.placement import Placement, operands, shares_rows, source_bits
 from vkcompute.tile.target import Target
 from vkcompute.tile.types import Block, shape_of
+
+_RUN = 8  # elements of the inner axis that a product loads together
+_TILE = 4  # rows and columns of the sums of a product that a CPU holds in registers
 
 
 class Lowered(NamedTuple):
@@ -388,38 +391,67 @@ class _Lowering:
     # -- products -----------------------------------------------------------------------------------------------------
 
     def _dot(self, op: Op) -> None:
-        """Adds the products of the rows and columns that an invocation holds, one index of the inner axis at a time."""
-        own = self._placement.own[op]
+        """Adds the products of the rows and columns that an invocation holds.
+
+        The order is by runs of the inner axis, and in each by tiles of sums that fit in registers. Elements of a run
+        are loaded first: compilers for CPUs keep no sums in registers across the call by which they load texels.
+        """
+        own, kind = self._placement.own[op], element_of(op.type)
         one, other = operands(op, own, self._placement.lanes)
         n_inner, n_columns = map(log2, shape_of(op.args[1].type))
-        kind, inner = element_of(op.type), range(1 << n_inner)
         sums = list(self._registers(op.args[2], own))
-        rows, columns = ({each.element(at): at for at in range(each.n_registers)} for each in (one, other))
-        left, right = self._registers(op.args[0], one), self._registers(op.args[1], other)
-        places = [own.element(at) for at in range(own.n_registers)]
-        below, low = (1 << n_columns) - 1, [bit for bit in one.threads if bit is not None and bit < n_inner]
-        shared = sum(1 << bit for bit in low)
-        for k in inner:
-            lane = sum(1 << one.threads.index(bit) for bit in low if k >> bit & 1)
-            factors = {}
-            for row in dict.fromkeys(place >> n_columns for place in places):
-                found = left[rows[row << n_inner | k & ~shared]]
-                factors[row] = self._b.cast(self._exchange.from_lane(found, lane) if low else found, kind)
-            along = {at: self._b.cast(right[columns[k << n_columns | at]], kind) for at in {p & below for p in places}}
-            sums = (
-                [
-                    self._b.compute("fma", factors[place >> n_columns], along[place & below], each)
-                    for place, each in zip(places, sums, strict=True)
-                ]
-                if kind.kind == "f"
-                else [
-                    self._b.compute(
-                        "add", self._b.compute("mul", factors[place >> n_columns], along[place & below]), each
-                    )
-                    for place, each in zip(places, sums, strict=True)
-                ]
-            )
+        places = [divmod(own.element(at), 1 << n_columns) for at in range(own.n_registers)]
+        n_lanes = self._placement.lanes
+        n_shared = n_lanes if shares_rows(own, n_columns, n_lanes) else 0
+        left = self._factors(op.args[0], one, kind, n_shared)
+        right = self._factors(op.args[1], other, kind, 0)
+        all_rows, all_columns = (dict.fromkeys(axis) for axis in zip(*places, strict=True))
+        for first in range(0, 1 << n_inner, _RUN):
+            inner = range(first, min(first + _RUN, 1 << n_inner))
+            rows = {(row, k): left(row << n_inner | k) for k in inner for row in all_rows}
+            columns = {(k, column): right(k << n_columns | column) for k in inner for column in all_columns}
+            for tile in _tiles(places):
+                for k in inner:
+                    for at in tile:
+                        row, column = places[at]
+                        sums[at] = self._multiplied(rows[row, k](), columns[k, column](), sums[at])
         self._deliver(op, own, sums)
+
+    def _factors(
+        self, value: Value, layout: Layout, kind: Scalar, n_shared: int
+    ) -> Callable[[int], Callable[[], Value]]:
+        """Returns a function that loads the register of an element; what that returns gives the element, of a type.
+
+        Args:
+            n_shared: log2 of the lanes that share the block; an element of another lane is shuffled at its first use.
+        """
+        registers, b = self._registers(value, layout), self._b
+        numbers = {layout.element(at): at for at in range(layout.n_registers)}
+        lanes = [(1 << at, bit) for at, bit in enumerate(layout.threads[:n_shared]) if bit is not None]
+
+        def load(element: int) -> Callable[[], Value]:
+            lane = sum(at for at, bit in lanes if element >> bit & 1)
+            mine = b.cast(registers[numbers[element & ~sum(1 << bit for _, bit in lanes)]], kind)
+            return cache(lambda: self._exchange.from_lane(mine, lane) if lanes else mine)
+
+        return load
+
+    def _multiplied(self, one: Value, other: Value, total: Value) -> Value:
+        b = self._b
+        if element_of(total.type).kind == "f":
+            return b.compute("fma", one, other, total)
+        return b.compute("add", b.compute("mul", one, other), total)
+
+
+def _tiles(places: Sequence[tuple[int, int]]) -> list[list[int]]:
+    """Returns the registers of a product's sums at these (row, column), by tiles of four rows and four columns."""
+    rows, columns = (
+        {each: at // _TILE for at, each in enumerate(sorted({*axis}))} for axis in zip(*places, strict=True)
+    )
+    tiles: dict[tuple[int, int], list[int]] = {}
+    for at, (row, column) in enumerate(places):
+        tiles.setdefault((rows[row], columns[column]), []).append(at)
+    return [*tiles.values()]
 
 
 def _rows(columns: Sequence[Sequence[Value]]) -> list[tuple[Value, ...]]:

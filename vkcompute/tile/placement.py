@@ -17,7 +17,6 @@ from vkcompute.tile.layout import Layout, blocked, broadcast_bits, log2, permute
 from vkcompute.tile.target import Target
 from vkcompute.tile.types import Block, shape_of
 
-_ACCUMULATORS = 6  # log2 of the sums of a product that an invocation holds
 _ADJACENT = 2  # log2 of the adjacent elements that it loads and stores together
 
 
@@ -54,7 +53,7 @@ class Placement:
         bits = [_bits(value) for op in ops for value in (op, *op.results, *op.args) if _is_block(value)]
         products = [_bits(op) for op in ops if op.code == "dot"]
         if products:
-            wanted = max(products) - _ACCUMULATORS
+            wanted = max(products) - log2(self._target.sums)
         else:
             own = max(_ADJACENT, log2(self._target.own_elements))
             wanted = min(log2(32 * n_warps), max(bits, default=0) - own)
@@ -167,7 +166,8 @@ class Placement:
         lanes, rows = [*lanes, *rows[len(rows) - n_more :]], rows[: len(rows) - n_more] if n_more else rows
         n_groups = self.n_threads - self.lanes
         n_own = max(len(rows) + len(columns) - n_groups, 0)
-        first = columns[: min(max(_ACCUMULATORS // 2 - len(own), 0), n_own)]
+        wide = (log2(self._target.sums) + 1) // 2 - len(own)
+        first = columns[: min(max(wide, 0), n_own)]
         more = [*rows, *columns[len(first) :]][: n_own - len(first)]
         rest = [bit for bit in (*columns, *rows) if bit not in (*first, *more)]
         threads: list[int | None] = [*lanes, *[None] * (self.lanes - len(lanes)), *rest]
@@ -207,7 +207,7 @@ def operands(op: Op, sums: Layout, n_lanes: int) -> tuple[Layout, Layout]:
     """Returns the layouts of the operands of a product whose sums have this layout.
 
     Each invocation holds all of the columns that it needs of the second operand. Where the lanes of a subgroup need the
-    same rows of the first, they share them: the bits of the inner axis are held by lanes.
+    same rows of the first, they share them: each holds adjacent elements of a row.
     """
     n_inner, n_columns = map(log2, shape_of(op.args[1].type))
 
@@ -219,16 +219,21 @@ def operands(op: Op, sums: Layout, n_lanes: int) -> tuple[Layout, Layout]:
 
     inner = list(range(n_inner))
     threads = [row(bit) for bit in sums.threads]
-    if all(bit is None for bit in threads[:n_lanes]):
-        shared = inner[_ADJACENT : _ADJACENT + n_lanes]
+    rows = [bit for bit in map(row, sums.registers) if bit is not None]
+    if shares_rows(sums, n_columns, n_lanes):
+        shared = [*rows, *inner[_ADJACENT:]][:n_lanes]
         threads[: len(shared)] = shared
-        inner = [bit for bit in inner if bit not in shared]
-    rows = [row(bit) for bit in sums.registers if bit >= n_columns]
+        inner, rows = ([bit for bit in each if bit not in shared] for each in (inner, rows))
     columns = [bit for bit in sums.registers if bit < n_columns]
-    one = Layout((*inner[:_ADJACENT], *[bit for bit in rows if bit is not None], *inner[_ADJACENT:]), tuple(threads))
+    one = Layout((*inner[:_ADJACENT], *rows, *inner[_ADJACENT:]), tuple(threads))
     below = [n_columns + bit for bit in range(n_inner)]
     other = Layout((*columns, *below), tuple([column(bit) for bit in sums.threads]))
     return one, other
+
+
+def shares_rows(sums: Layout, n_columns: int, n_lanes: int) -> bool:
+    """True if the lanes of a subgroup add products of the same rows; `n_columns` is a log2."""
+    return n_lanes > 0 and all(bit is None or bit < n_columns for bit in sums.threads[:n_lanes])
 
 
 def _is_block(value: Value) -> bool:

@@ -15,6 +15,7 @@ class Target(NamedTuple):
         texels: True if loads are fastest through texel buffers.
         own_elements: elements of a block that an invocation holds before a program takes another subgroup. On a CPU,
             subgroups of a workgroup run one after the other, and each barrier costs more than spilled registers.
+        sums: sums of a product that an invocation holds, as far as the block has so many.
     """
 
     subgroup_size: int = 1
@@ -22,3 +23,4 @@ class Target(NamedTuple):
     shared_nbytes: int = 16384
     texels: bool = False
     own_elements: int = 1
+    sums: int = 64

@@ -23,7 +23,7 @@ from vkcompute.jit.compilation.build import CompileOptions
 from vkcompute.jit.compilation.cache import Specializations
 from vkcompute.jit.compilation.specialization import TRUTH, VALUE, Specialization
 from vkcompute.jit.elementwise.block_access import Block as Words
-from vkcompute.jit.elementwise.blocks import block_of, fits
+from vkcompute.jit.elementwise.blocks import fits
 from vkcompute.jit.frontend.source import Definition
 from vkcompute.jit.launching import report_reader
 from vkcompute.jit.launching.host_arrays import HostArrays, is_host_array
@@ -37,18 +37,16 @@ from vkcompute.runtime.graphs.aliasing import may_overlap
 from vkcompute.runtime.launching.arguments import needs_strides
 from vkcompute.runtime.launching.kernel import Kernel
 from vkcompute.runtime.memory.array import Array
-from vkcompute.runtime.memory.context import cached
 from vkcompute.runtime.runtime import Runtime, default_runtime, runtime_of
 from vkcompute.runtime.scheduling.future import Future
 from vkcompute.runtime.scheduling.placeholders import Parameter
-from vkcompute.tile import Target
 from vkcompute.tile.access import ADJACENT
+from vkcompute.tile.device import block_target
 
 __tracebackhide__ = hides_calls
 
 _MAX_ORDERS = 1024
 _MOST_PRINTS = 1 << 16
-_OWN_ON_CPU = 32  # softmax of 4096 x 1024 takes 52 ms of CPU time on lavapipe, and 131 ms with 4
 _WORDS = Words(ADJACENT)
 
 
@@ -227,23 +225,3 @@ def _place(arg: Any, constexpr: bool) -> Any:
 def _is_inexact(arg: Any) -> bool:
     """True for a number that a plan cannot pack again, and for an input of a graph."""
     return isinstance(arg, (np.bool_, Parameter)) or (type(arg) is int and not -0x80000000 <= arg <= 0x7FFFFFFF)
-
-
-def block_target(runtime: Runtime) -> Target:
-    """Returns the target of block programs on a device."""
-    return cached(runtime, Target, partial(_target, runtime))
-
-
-def _target(runtime: Runtime) -> Target:
-    physical = runtime.device.physical
-    limits, properties = physical.limits, physical.properties
-    sizes = [properties.get(name, physical.subgroup_size) for name in ("minSubgroupSize", "maxSubgroupSize")]
-    can_shuffle = "shuffle" in physical.subgroup_operations and sizes[0] == sizes[1]
-    most = min(limits["maxComputeWorkGroupInvocations"], limits["maxComputeWorkGroupSize"][0])
-    return Target(
-        physical.subgroup_size if can_shuffle else 1,
-        1 << most.bit_length() - 1,
-        limits["maxComputeSharedMemorySize"],
-        block_of(runtime, [4]).texels,
-        _OWN_ON_CPU if physical.kind == "cpu" else 1,
-    )
