@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from vkcompute.arrays.matrix_product import stacked_product
+from vkcompute.arrays import block_product, matrix_product
 from vkcompute.arrays.reductions import reduce
 from vkcompute.arrays.ufunc import apply, astype
 from vkcompute.runtime.memory.array import Array
@@ -106,7 +106,9 @@ def _is_product(
 
 def product(a: Array, b: Array) -> Array:
     """Returns the products of stacked matrices, of shape (n, rows, columns)."""
-    parts = stacked_product(a, b)
+    parts = block_product.stacked_product(a, b)
+    if parts is None:
+        parts = matrix_product.stacked_product(a, b)
     n, n_parts, rows, columns = parts.shape
     if n_parts > 1:
         return reduce("add", parts, (1,), parts.dtype, False)

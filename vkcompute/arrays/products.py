@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vkcompute.arrays.contraction import Term, contract, strided, summed
+from vkcompute.arrays.contraction import Term, contract, product, strided, summed
 from vkcompute.arrays.lines import axes_of
 from vkcompute.arrays.manipulation import moveaxis, ravel, reshape, stack
 from vkcompute.arrays.promotion import common, kind_of, part_of, require_dtype
@@ -49,6 +49,11 @@ def taken(name: str, *arrays: Any) -> np.dtype[Any]:
 def working(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """Returns the dtype in which products are added: of at least 32 bits."""
     return dtype if dtype.itemsize >= 4 else np.dtype(_WORKING[dtype.kind])
+
+
+def _summed_in(dtype: np.dtype[Any]) -> np.dtype[Any] | None:
+    """Returns the dtype in which one kernel adds products; None for complex numbers, which take four."""
+    return None if dtype.kind == "c" else working(dtype)
 
 
 def converted(x: Array, dtype: np.dtype[Any]) -> Array:
@@ -93,6 +98,9 @@ def matmul(x1: Array, x2: Array) -> Array:
             f"matmul: the last axis of the first operand is as long as the first of the second matrix; got "
             f"{x1.shape[-1]} and {inner}, of shapes {x1.shape} and {x2.shape}"
         )
+    if x1.ndim == x2.ndim == 2 and x1.dtype == x2.dtype == _summed_in(dtype) and min(*x1.shape, *x2.shape) > 1:
+        a, b = (strided(x, (1, *x.shape), (0, *x.strides)) for x in (x1, x2))
+        return product(a, b).reshape((x1.shape[0], x2.shape[1]))
     row, column = ("row",) if x1.ndim > 1 else (), ("column",) if x2.ndim > 1 else ()
     stacks = x1.shape[:-2], x2.shape[:-2]
     batch = _broadcast(stacks, f"matmul: shapes {x1.shape} and {x2.shape}")

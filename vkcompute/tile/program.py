@@ -1,0 +1,116 @@
+"""Block programs that are built by Python functions, and their launches on the device of their arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from functools import partial
+from pathlib import Path
+from types import FunctionType
+from typing import Any, NamedTuple
+
+from vkcompute import ir
+from vkcompute.jit.compilation import fingerprint
+from vkcompute.jit.compilation.build import CompileOptions, optimized
+from vkcompute.jit.compilation.cache import Specializations
+from vkcompute.jit.compilation.specialization import VALUE, Specialization, iterations_of
+from vkcompute.jit.elementwise.block_access import Block as Words
+from vkcompute.jit.elementwise.blocks import fits
+from vkcompute.jit.launching.loops import on_device
+from vkcompute.jit.launching.plan import launch
+from vkcompute.jit.launching.target import target_of
+from vkcompute.runtime.launching.arguments import needs_strides
+from vkcompute.runtime.memory.array import Array
+from vkcompute.runtime.runtime import runtime_of
+from vkcompute.runtime.scheduling.future import Future
+from vkcompute.tile.access import ADJACENT
+from vkcompute.tile.device import block_target
+from vkcompute.tile.lowering import Lowered, lower
+from vkcompute.tile.target import Target
+
+_WORDS = Words(ADJACENT)
+
+
+class Built(NamedTuple):
+    """A function of blocks.
+
+    Attributes:
+        wide: the buffers that `is_wide` holds for, in each launch.
+        divisors: powers of two that divide push constants, in each launch.
+        iterations: the most iterations of all loops of an invocation; None to find them.
+    """
+
+    function: ir.Function
+    wide: Sequence[ir.Memory] = ()
+    divisors: dict[Any, int] | None = None
+    iterations: int | None = None
+
+
+class Program:
+    """A block program for each set of constants.
+
+        def build(dtype, block) -> Built: ...
+
+        Program(build).launch(("float32", 64), [x, out], [x.size], (16, 1, 1))
+
+    Args:
+        build: builds the function for constants; it refers to no objects but modules, functions and constants.
+    """
+
+    def __init__(self, build: Callable[..., Built]) -> None:
+        if not isinstance(build, FunctionType):
+            raise TypeError(f"a block program is built by a function; got {type(build).__name__}")
+        self._build, self._name = build, build.__name__.strip("_")
+        self._found = Specializations([build], "tile", fingerprint.files(Path(__file__).parent))
+
+    def launch(
+        self,
+        constants: tuple[Hashable, ...],
+        arrays: Sequence[Array],
+        numbers: Sequence[int],
+        grid: tuple[int, int, int],
+    ) -> Future:
+        """Launches the program for constants, with the arrays and push constants in their order."""
+        runtime = runtime_of(arrays[0])
+        place = self, constants, grid, *[each.launch_key for each in arrays]
+        plan = runtime.plans.get(place)
+        if plan is not None and (known := plan.found()) is not None:
+            future: Future | None = plan.launch(_arguments(arrays, numbers, known), None)
+            if future is not None:
+                return future
+        key = constants, block_target(runtime), CompileOptions(target=target_of(runtime))
+        found = self._found.find(key, self._specialized)
+        placed = on_device(runtime, self._name, found, partial(self._function, *key))
+        return launch(place, found, placed, _arguments(arrays, numbers, found), numbers, grid)
+
+    def lowered(self, constants: tuple[Hashable, ...], target: Target) -> Lowered:
+        """Returns the kernel for constants and a target."""
+        built = self._build(*constants)
+        return lower(built.function, target, divisors=built.divisors, wide=built.wide)
+
+    def _function(self, constants: tuple[Hashable, ...], target: Target, options: CompileOptions) -> ir.Function:
+        return optimized(self.lowered(constants, target).function, options)
+
+    def _specialized(self, constants: tuple[Hashable, ...], target: Target, options: CompileOptions) -> Specialization:
+        built = self._build(*constants)
+        kernel = lower(built.function, target, divisors=built.divisors, wide=built.wide)
+        function = optimized(kernel.function, options)
+        n = len(built.function.buffers)
+        most = built.iterations
+        return Specialization(
+            ir.lower(function, options.target),
+            (),
+            iterations_of(function) if most is None else (most, most),
+            tuple([(n + at, VALUE) for at in range(len(built.function.pushes))]),
+            local_size=function.local_size,
+            aliases=kernel.aliases,
+        )
+
+
+def _arguments(arrays: Sequence[Array], numbers: Sequence[int], found: Specialization) -> list[Any]:
+    """Returns what a kernel gets: the arrays, those that are bound once more, and the numbers."""
+    return [*arrays, *[arrays[at] for at in found.aliases], *numbers]
+
+
+def is_wide(array: Array) -> bool:
+    """True if a program may load and store four adjacent elements together, up to the end of the array."""
+    return not needs_strides(array) and array.contiguous and fits(array, _WORDS)
