@@ -25,15 +25,12 @@ import vkcompute as vc  # noqa: E402
 import vkcompute.compat.triton as triton  # noqa: E402
 import vkcompute.compat.triton.language as tl  # noqa: E402
 from vkcompute import tile  # noqa: E402
+from vkcompute.arrays.block_product import ON_GPU, PRODUCT  # noqa: E402
 from vkcompute.compat.triton.build import ArrayType, BlockOptions, IntType  # noqa: E402
 from vkcompute.compat.triton.build import specialize as specialize_block  # noqa: E402
-from vkcompute.ir import (  # noqa: E402
-    FLOAT32,
-    FLOAT64,
-    Target,
-)
+from vkcompute.ir import FLOAT32, FLOAT64, Target, lower  # noqa: E402
 from vkcompute.jit.compilation.arguments import kind_of_array, kind_of_number  # noqa: E402
-from vkcompute.jit.compilation.build import CompileOptions  # noqa: E402
+from vkcompute.jit.compilation.build import CompileOptions, optimized  # noqa: E402
 from vkcompute.jit.compilation.specialization import specialize as specialize_kernel  # noqa: E402
 from vkcompute.jit.elementwise.blocks import SINGLE, wide  # noqa: E402
 from vkcompute.jit.elementwise.stages import BLOCKS, Form  # noqa: E402
@@ -85,6 +82,7 @@ def shaders() -> Iterator[Shader]:
     yield elementwise("x + y", ["float32", "float32"], ((True, True), (False, True)))
     yield from [_reduction(expression, dtype) for expression, dtype in REDUCTIONS]
     yield from block_programs()
+    yield matrix_product()
 
 
 def block_programs() -> Iterator[Shader]:
@@ -140,6 +138,14 @@ def _reduction(expression: str, dtype: str) -> Shader:
     form = Form("cooperative", BLOCKS, True, wide([np.dtype(dtype).itemsize]))
     spirv = vc.reduce(expression, 0)._launch._first.find((*key, form, None, _OPTIONS)).spirv
     return Shader(f"reduce: {expression}, {dtype}", spirv)
+
+
+def matrix_product() -> Shader:
+    """Returns the block program of the product of large float32 matrices, for subgroups of 32."""
+    n_sums, n_columns = ON_GPU
+    target = tile.Target(subgroup_size=32, max_invocations=1024)
+    kernel = PRODUCT.lowered(("float32", n_sums // n_columns, n_columns, 8, True), target).function
+    return Shader("blocks: matrix product, float32", lower(optimized(kernel, _OPTIONS), _OPTIONS.target))
 
 
 def table() -> tuple[str, Table, dict[str, dict[str, Compilation]]]:

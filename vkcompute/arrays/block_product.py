@@ -18,8 +18,9 @@ from vkcompute.tile.access import ADJACENT
 from vkcompute.tile.builder import Builder
 from vkcompute.tile.program import Built, Program, is_wide
 
-_SUMS = 1024  # of a block, which a subgroup of a CPU holds in registers and its first cache
-_MOST_COLUMNS = 128
+# The most sums and columns of a block. A subgroup of a CPU holds the former in its first cache. For navi21, AMD's
+# compiler spills nothing of the latter, and 77 % of the instructions of the loop are fused multiply-adds.
+ON_CPU, ON_GPU = (1024, 128), (8192, 256)
 _STEP = 8  # terms that are loaded together
 _BUSY = 128  # blocks that keep a device busy
 _SHORTEST = 256  # terms of a part
@@ -34,7 +35,7 @@ def _product(dtype: str, rows: int, columns: int, step: int, aligned: bool) -> B
     a, b, out = (function.buffer(name, ir.SCALARS[dtype]) for name in ("a", "b", "out"))
     pushes = {name: function.push(name, INT32) for name in _PUSHES}
     c = Builder(function)
-    column, row, stacked = (c.cast(c.builtin("group_id", axis), INT32) for axis in range(3))
+    row, column, stacked = (c.cast(c.builtin("group_id", axis), INT32) for axis in range(3))
     part, matrix = c.compute("rem", stacked, pushes["n_parts"]), c.compute("div", stacked, pushes["n_parts"])
     start = c.compute("mul", part, pushes["terms"])
     stop = c.compute("min", c.compute("add", start, pushes["terms"]), pushes["n_terms"])
@@ -108,28 +109,28 @@ def stacked_product(a: Array, b: Array) -> Array | None:
         An array of shape (n, parts, rows, columns). Long sums of few elements have several parts.
     """
     (n, n_rows, n_terms), n_columns = a.shape, b.shape[2]
-    shape = _shape(n_rows, n_columns, n_terms)
+    shape = _shape(n_rows, n_columns, n_terms, *(ON_CPU if a.runtime.device.physical.kind == "cpu" else ON_GPU))
     rows, columns, step = shape
-    groups = -(-n_columns // columns), -(-n_rows // rows)
+    groups = -(-n_rows // rows), -(-n_columns // columns)  # neighbours share columns, which stay in a cache
     padded, width = _rounded(n_terms, step), _rounded(max(n_columns, columns), ADJACENT)
     terms = _terms(n * groups[0] * groups[1], padded, step)
     n_parts = -(-padded // terms)
     sizes = n * n_rows * padded, n * padded * width, n * n_parts * n_rows * n_columns
-    if _is_too_large(a, sizes) or max(groups[1], n * n_parts) > MOST_GROUPS:
+    if _is_too_large(a, sizes) or max(*groups, n * n_parts) > MOST_GROUPS:
         return None
     left, right = _packed(a, (n_rows, padded)), _packed(b, (padded, width))
     out = temporary(a.runtime, (n, n_parts, n_rows, n_columns), a.dtype)
     stacks = [0 if len(x) < n else x.shape[1] * x.shape[2] for x in (left, right)]
     numbers = n_rows, n_columns, width - columns, padded, terms, n_parts, padded, stacks[0], width, stacks[1]
     constants = a.dtype.name, rows, columns, step, n_columns % ADJACENT == 0
-    _PROGRAM.launch(constants, [left, right, out], numbers, (*groups, n * n_parts))
+    PRODUCT.launch(constants, [left, right, out], numbers, (*groups, n * n_parts))
     return out
 
 
-def _shape(n_rows: int, n_columns: int, n_terms: int) -> tuple[int, int, int]:
+def _shape(n_rows: int, n_columns: int, n_terms: int, sums: int, most_columns: int) -> tuple[int, int, int]:
     """Returns the rows and columns of a block, and the terms of a step; all are powers of two."""
-    columns = min(1 << _rounded(n_columns, ADJACENT).bit_length() - 1, _MOST_COLUMNS)
-    return min(_SUMS // columns, 1 << (n_rows - 1).bit_length()), columns, _STEP if n_terms > ADJACENT else ADJACENT
+    columns = min(1 << _rounded(n_columns, ADJACENT).bit_length() - 1, most_columns)
+    return min(sums // columns, 1 << (n_rows - 1).bit_length()), columns, _STEP if n_terms > ADJACENT else ADJACENT
 
 
 def _rounded(n: int, multiple: int) -> int:
@@ -164,4 +165,4 @@ def _packed(x: Array, shape: tuple[int, int]) -> Array:
     return found
 
 
-_PROGRAM = Program(_product)
+PRODUCT = Program(_product)
