@@ -96,3 +96,14 @@ def test_block_programs_read_and_write_each_element_once(compiled: dict[str, dic
         loads = [word for word in memory_instructions(softmax.assembly) if "load" in word]
         n_threads = 128
         assert len(loads) * n_threads * 4 == 1024, (family, loads)
+
+
+def test_most_instructions_of_a_matrix_product_are_multiply_adds(compiled: dict[str, dict[str, Any]]) -> None:
+    found = compiled["navi21"]["blocks: matrix product, float32"]
+    lines = [line.split()[0] for line in found.assembly.splitlines() if line.strip()]
+    adds = [at for at, name in enumerate(lines) if name.startswith(("v_fma", "v_pk_fma"))]
+    back = next(at for at in range(adds[-1], len(lines)) if lines[at].startswith(("s_branch", "s_cbranch")))
+    loop = lines[adds[0] : back + 1]
+    loads = [each for each in lines[: adds[0]] if each.startswith("buffer_load")]
+    assert len(adds) >= 0.75 * (len(loop) + len(loads))
+    assert set(loads) == {"buffer_load_dwordx4"}
