@@ -37,6 +37,10 @@ def cases(context: Context) -> Cases:
         for axis in (0, 1):
             theirs, ours = partial(getattr(np, name), axis=axis), partial(getattr(vnp, name), axis=axis)
             yield _case(context, f"{name}_{axis}", table.size, theirs, ours, table, exact=partial(_wider, theirs))
+    for side in (64, 256, 1024) if full else (24,):
+        one = _random(side * side).reshape(side, side)
+        exact = partial(_wider, np.matmul)
+        yield _case(context, f"matmul_{side}", side * side, np.matmul, vnp.matmul, one, one.T.copy(), exact=exact)
     x, few = _random(n), _random(m)
     at = np.random.default_rng(1).integers(0, n, m, np.int32)
     yield _case(context, "cumsum", n, partial(np.cumsum, dtype=np.float32), _summed, x, exact=_exact)
@@ -82,8 +86,8 @@ def _expression(x: Any, y: Any) -> Any:
     return ((x + y) * 2.0 - x) * y + 1.5
 
 
-def _wider(function: Callable[..., HostArray], x: HostArray) -> HostArray:
-    return function(x.astype(np.float64)).astype(np.float32)
+def _wider(function: Callable[..., HostArray], *given: HostArray) -> HostArray:
+    return function(*[each.astype(np.float64) for each in given]).astype(np.float32)
 
 
 def _summed(x: Any) -> Any:
