@@ -76,6 +76,13 @@ PAGES: dict[str, tuple[str, tuple[Section, ...]]] = {
         "Pipelines",
         (Section("Multiply and logistic regression", "vkcompute", "multiply multiply_files LogisticRegression"),),
     ),
+    "dask": (
+        "Dask",
+        (
+            Section("Clusters", "vkcompute.dask", "LocalCluster Client dask_setup"),
+            Section("Collections", "vkcompute.dask", "Backend"),
+        ),
+    ),
     "errors": (
         "Errors and warnings",
         (
@@ -85,7 +92,7 @@ PAGES: dict[str, tuple[str, tuple[Section, ...]]] = {
                 "VkComputeError NoDevice NoVulkanLoader NoCompiler MissingFeature OutOfDeviceMemory DeviceLost "
                 "VulkanError ValidationError CompileError SpirvError KernelError ClosedError DataError",
             ),
-            Section("Warnings", "vkcompute", "HostCopyWarning CPUFallbackWarning"),
+            Section("Warnings", "vkcompute", "HostCopyWarning CPUFallbackWarning SpillWarning"),
         ),
     ),
     "numpy": (
@@ -175,6 +182,8 @@ def _entry(module: str, name: str, seen: dict[type, str]) -> list[str]:
     if inspect.ismodule(value):
         text = f"   {inspect.getdoc(value) or ''}".splitlines()[0]
         return [f".. py:module:: {full}", "", text, "", f".. py:currentmodule:: {module}", ""]
+    if str(getattr(value, "__module__", "")).partition(".")[0] == "numpy" and not inspect.ismodule(value):
+        return [f".. py:data:: {name}", "", f"   ``numpy.{name}`` itself.", ""]
     if callable(value) and not isinstance(value, type) and inspect.getdoc(value):
         return [f".. autofunction:: {full}", ""]
     is_plain = isinstance(value, _VALUES)

@@ -25,7 +25,7 @@ from vkcompute.arrays.promotion import (
 from vkcompute.dtypes import lookup
 from vkcompute.jit.elementwise.expression import COMPLEX_OPERATIONS
 from vkcompute.runtime.graphs.graph import temporary
-from vkcompute.runtime.memory.array import Array
+from vkcompute.runtime.memory.array import Array, copy_elements
 from vkcompute.runtime.memory.context import Context
 
 
@@ -371,7 +371,7 @@ def assign(out: Array, value: Array, *, fresh: bool = False) -> Array:
     out.compute()
     if type(value._expression) is not lazy.Lazy:
         alike = (value.offset, value.strides) == (out.offset, out.strides)
-        out.copy_from(value.copy() if not alike and value.overlaps(out) else value)
+        copy_elements(value.copy() if not alike and value.overlaps(out) else value, out)
         return out
     if fresh and out.buffer.readers:
         out.buffer.readers.pop(id(value), None)

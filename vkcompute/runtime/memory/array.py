@@ -35,7 +35,7 @@ else:
 
 HostArray = npt.NDArray[Any]
 _MANY_RUNS = 4096
-"""Of bytes in a view, beyond which a kernel copies it. A region of a copy takes lavapipe and its list 0.25 us."""
+"""Runs of bytes in a view beyond which a kernel copies it. A region of a copy takes lavapipe and its list 0.25 us."""
 
 
 class Array(StridedView, Mathematics):
@@ -134,7 +134,7 @@ class Array(StridedView, Mathematics):
         elif self.size:  # by a copy on the device, which does not touch the gaps
             packed = empty(self.runtime, self.shape, self.dtype)
             packed.write(np.ascontiguousarray(source).reshape(self.shape))
-            self.copy_from(packed)
+            copy_elements(packed, self)
 
     def _staged(self, buffer: Buffer) -> Array:
         """A contiguous array of the same shape and dtype on a staging buffer."""
@@ -203,11 +203,7 @@ class Array(StridedView, Mathematics):
     def copy(self) -> Array:
         """Returns a new contiguous array with the same data, copied on the device."""
         result = empty(self.runtime, self.shape, self.dtype)
-        if layout.n_runs(self.shape, self.strides, self.dtype.itemsize) > _MANY_RUNS:
-            with suppress(MissingFeature):  # kernels on the device lack the dtype
-                namespace().copy_into(self, result)
-                return result
-        result.copy_from(self)
+        copy_elements(self, result)
         return result
 
     def fill(self, value: Any) -> Array:
@@ -241,17 +237,11 @@ class Array(StridedView, Mathematics):
         return Array(self.runtime, self.buffer, self.offset + offset, shape, strides, self.dtype)
 
     def __setitem__(self, index: Any, value: npt.ArrayLike | Array) -> None:
-        lazy = isinstance(value, Array) and (value.is_pending or value.dtype != self.dtype)
-        if lazy or not layout.is_basic(index):
+        if isinstance(value, Array) or not layout.is_basic(index):
             namespace().set_item(self, index, value)
             return
         self.compute()
-        target = self[index]
-        if isinstance(value, Array):
-            alike = (value.offset, value.shape, value.strides) == (target.offset, target.shape, target.strides)
-            target.copy_from(value.copy() if not alike and target.overlaps(value) else value)
-        else:
-            target.write(value)
+        self[index].write(value)
 
     def reshape(self, *shape: int | tuple[int, ...]) -> Array:
         """Returns a view with another shape; one length may be -1. Copies a view that is not contiguous.
@@ -620,6 +610,16 @@ def _is_python(data: Any) -> bool:
     if isinstance(data, (list, tuple)):
         return all(map(_is_python, data))
     return isinstance(data, (int, float, complex)) and not isinstance(data, np.generic)
+
+
+def copy_elements(source: Array, target: Array) -> None:
+    """Copies an array into another of the same shape and dtype, by a kernel where the runs of bytes are many."""
+    views = [(each.shape, each.strides) for each in (source, target)]
+    if max(layout.n_runs(*view, target.dtype.itemsize) for view in views) > _MANY_RUNS:
+        with suppress(MissingFeature):  # kernels on the device lack the dtype
+            namespace().copy_into(source, target)
+            return
+    target.copy_from(source)
 
 
 def empty(context: Context, shape: int | tuple[int, ...], dtype: npt.DTypeLike) -> Array:
