@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 import importlib
 import inspect
 import sys
@@ -177,7 +176,7 @@ def _entry(module: str, name: str, seen: dict[type, str]) -> list[str]:
         if first := seen.get(value):
             return [f".. py:data:: {name}", "", f"   The class `{first}`.", ""]
         seen[value] = full
-        inherited = [] if issubclass(value, enum.Enum) else ["   :inherited-members:"]
+        inherited = ["   :inherited-members:"] if all(map(_is_ours, value.__mro__[1:-1])) else []
         return [f".. autoclass:: {full}", "   :members:", *inherited, ""]
     if inspect.ismodule(value):
         text = f"   {inspect.getdoc(value) or ''}".splitlines()[0]
