@@ -194,6 +194,18 @@ def test_writes_through_views_are_ordered(gpu: vc.Runtime) -> None:
     assert np.array_equal(x.numpy(), expected)
 
 
+def test_views_beside_bytes_that_a_copy_writes(gpu: vc.Runtime) -> None:
+    # A device binds from an aligned byte: the copy before, and the one after it, touch bytes of the binding.
+    add = vc.elementwise("x + 1")
+    out, x, one = gpu.zeros(10), gpu.array(np.arange(10, dtype=np.float32)), gpu.array(np.ones(1, np.float32))
+    for _ in range(2):  # the second time by a plan
+        out[:1].copy_from(one)
+        add(x[1:], out=out[1:])
+        out[:1].copy_from(one)
+        x[:1].copy_from(one)
+    assert out.numpy().tolist() == [1, *range(2, 11)]
+
+
 def test_views_with_atomics_checked_indices_and_rows(gpu: vc.Runtime) -> None:
     counts = gpu.zeros((4, 2), np.int32)
     indices = np.arange(64, dtype=np.int32) % 4

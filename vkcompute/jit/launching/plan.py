@@ -28,8 +28,8 @@ class Plan:
     """
 
     __slots__ = (
-        "_command", "_cost", "_extents", "_grid", "_harmless", "_kernel", "_pack", "_reads_at", "_sets",
-        "_shares_words", "_values", "_writes_at", "found", "single",
+        "_binds_more", "_command", "_cost", "_extents", "_grid", "_harmless", "_kernel", "_pack", "_reads_at", "_sets",
+        "_values", "_writes_at", "found", "single",
     )  # fmt: skip
 
     def __init__(
@@ -40,7 +40,7 @@ class Plan:
         self._kernel, self._pack = weakref.ref(kernel), kernel.push.packer or bytes
         arrays = [at for at, arg in enumerate(args) if type(arg) is Array]
         self._writes_at, self._reads_at = ([arrays[i] for i in which] for which in (kernel.writes, kernel.reads))
-        self._shares_words = kernel.shares_words
+        self._binds_more = kernel.binds_more
         self._values = _picker([at for at, arg in enumerate(args) if type(arg) is not Array])
         self._extents, self.found, self.single = extents, weakref.ref(found), found.single
         self._harmless = weakref.WeakMethod(loops.harmless) if loops is not None else None
@@ -63,7 +63,7 @@ class Plan:
             push = self._pack(*values)
         except (struct.error, TypeError, OverflowError):  # needs another specialization, or is the caller's error
             return None
-        if self._shares_words:
+        if self._binds_more:
             writes, reads = kernel.ranges([arg for arg in args if type(arg) is Array])
         else:
             writes, reads = [args[at].span for at in self._writes_at], [args[at].span for at in self._reads_at]

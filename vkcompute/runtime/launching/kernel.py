@@ -8,7 +8,7 @@ from typing import Any, cast
 from vkcompute.core.buffer import Buffer
 from vkcompute.core.descriptors import DescriptorSets
 from vkcompute.errors import shorten_traceback
-from vkcompute.runtime.launching.arguments import Bound, bound_range, first_index, whole_words
+from vkcompute.runtime.launching.arguments import Bound, binding_slack, bound_range, first_index, whole_words
 from vkcompute.runtime.launching.compiled_program import KINDS, CompiledProgram
 from vkcompute.runtime.launching.grid import Grids
 from vkcompute.runtime.launching.launch_config import DEFAULT, Launchable, LaunchConfig, take_keywords
@@ -40,10 +40,10 @@ class Kernel(Launchable):
         costs: of its launches.
         strided: index of each array that may be any view -> the push constant with the index of its first element.
         in_words: indices of the arrays whose bytes it accesses by words.
-        shares_words: True if it writes bytes of words whose other bytes may belong to other arrays.
+        binds_more: True if it binds bytes that may belong to other arrays: those beside a view, or in words it writes.
         kinds: the supported kinds of bindings.
 
-    `launch`, `packed`, `bound`, `ranges`, `sets`, `program`, `push`, `costs`, `strided`, `in_words` and `shares_words`
+    `launch`, `packed`, `bound`, `ranges`, `sets`, `program`, `push`, `costs`, `strided`, `in_words` and `binds_more`
     are internal and may change.
     """
 
@@ -72,7 +72,7 @@ class Kernel(Launchable):
         self.n_arrays = len(self.bindings)
         self.writes = [i for i, binding in enumerate(self.bindings) if binding.writes]
         self.reads = [i for i, binding in enumerate(self.bindings) if binding.reads]
-        self.shares_words = not set(in_words).isdisjoint(self.writes)
+        self.binds_more = bool(strided) or not set(in_words).isdisjoint(self.writes)
         self._grids = Grids(self.name, device, self.local_size, self.bindings)
         self._plans, self._plan_key = runtime.plans, object()  # the cache must not keep the kernel alive
 
@@ -134,7 +134,7 @@ class Kernel(Launchable):
             chosen = self.grid(arrays, grid)
             cost = self.costs.of(chosen)
         push = self.packed(args[self.n_arrays :], named)
-        if self.shares_words:
+        if self.binds_more:
             writes, reads = self.ranges(arrays)
         else:
             writes, reads = [arrays[i].span for i in self.writes], [arrays[i].span for i in self.reads]
@@ -215,9 +215,12 @@ class Kernel(Launchable):
         return found
 
     def ranges(self, arrays: Sequence[Any]) -> tuple[list[Range], list[Range]]:
-        """The bytes that a launch writes and reads; of arrays whose words it shares with others, whole words."""
+        """The bytes that a launch binds to write and to read: of a view from an aligned byte, of words whole ones."""
         spans = [array.span for array in arrays]
-        for i in self.in_words if self.shares_words else ():
+        for i in self.strided:
+            buffer, start, stop = spans[i]
+            spans[i] = buffer, start - binding_slack(arrays[i]), stop
+        for i in self.in_words if self.binds_more else ():
             spans[i] = whole_words(spans[i])
         return [spans[i] for i in self.writes], [spans[i] for i in self.reads]
 
