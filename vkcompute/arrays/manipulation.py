@@ -13,7 +13,7 @@ from vkcompute.arrays.lines import axes_of
 from vkcompute.arrays.promotion import common, kind_of
 from vkcompute.arrays.ufunc import assign, astype, placed, runtime_in
 from vkcompute.runtime.graphs.graph import temporary
-from vkcompute.runtime.memory.array import Array
+from vkcompute.runtime.memory.array import Array, copy_elements
 from vkcompute.runtime.memory.context import Context
 
 Shape = int | tuple[int, ...]
@@ -130,7 +130,6 @@ def concat(
     found = np.dtype(dtype) if dtype is not None else common(context, [kind_of(each) for each in given])
     n = sum(each.shape[at] for each in given)
     joined = temporary(context, (*given[0].shape[:at], n, *given[0].shape[at + 1 :]), found)
-    # Copies alone: a kernel binds the bytes before an unaligned part, too, and validation reports a hazard with a copy.
     parts = [each if each.dtype == found else astype(each, found) for each in given]
     for each in parts:
         each.compute()
@@ -138,7 +137,7 @@ def concat(
     for each in parts:
         stop = start + each.shape[at]
         if each.size:
-            joined[(slice(None),) * at + (slice(start, stop),)].copy_from(each)
+            copy_elements(each, joined[(slice(None),) * at + (slice(start, stop),)])
         start = stop
     return joined if out is None else assign(out, joined)
 
