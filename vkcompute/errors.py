@@ -17,8 +17,9 @@ _INTERNAL = (_PACKAGE, "IPython", "ipykernel")
 
 def shorten_traceback(error: Exception) -> None:
     """Makes IPython show an error of Python's classes as it shows those defined here."""
-    # Not bound to the error, which would keep its frames alive until the garbage collector runs.
-    error._render_traceback_ = _current_traceback  # type: ignore[attr-defined]
+    if not isinstance(error, VkComputeError):
+        # Not bound to the error, which would keep its frames alive until the garbage collector runs.
+        error._render_traceback_ = _current_traceback  # type: ignore[attr-defined]
 
 
 def _current_traceback() -> list[str]:
