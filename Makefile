@@ -69,7 +69,7 @@ clusters:  ## Dask clusters whose processes are killed
 	@$(SETUP) test
 	@$(RUN) scripts/run_tests.py --driver both tests/dask/processes.py $(ARGS)
 
-blocks:  ## 2,000 random block programs per driver, against the interpreter
+blocks:  ## 2,000 random block programs per driver, interpreted too
 	@$(SETUP) test
 	@VKCOMPUTE_VALIDATION=error $(RUN) benchmarks/programs.py --only blocks --programs 2000 $(ARGS)
 

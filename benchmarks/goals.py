@@ -158,7 +158,7 @@ _RULES: tuple[Rule, ...] = (
     _speed("cumulative sum, speed over numpy", "algorithms.cumsum", "vkcompute", "numpy", 0.5),
     _speed("elements of a mask, speed over numpy", "algorithms.mask", "vkcompute", "numpy", 0.5),
     _speed("sort, speed over numpy", "algorithms.sort", "vkcompute", "numpy", 0.1),
-    _speed("k-means in array code, speed over scikit-learn", "algorithms.kmeans", "vkcompute", "scikit-learn", 0.5),
+    _speed("k-means, speed over scikit-learn", "algorithms.kmeans", "vkcompute", "scikit-learn", 0.5),
     _over("replay, time over the raw calls", "launch.replay", "vkcompute graph.run()", "raw calls", 10.0),
     _time("eager launch, enqueued", "launch.enqueue", "vkcompute", 10.0, "us", 1e6),
     _slowest("launches in a row, host time each", "scheduling.tasks", 10.0),

@@ -27,7 +27,7 @@ class Raw(Blocking):
     def __init__(self, runtime: vc.Runtime, spirv: bytes, scale: float, n: int) -> None:
         self._runtime, self._device, self._queue = runtime, runtime.device, runtime.device.queues[0]
         self._arrays = [runtime.array(array) for array in pair(n)] + [runtime.zeros(n)]
-        ranges = [(t.buffer.block, t.buffer.offset, t.nbytes) for t in self._arrays]
+        ranges = [(array.buffer, 0, array.nbytes) for array in self._arrays]
         slots = [(0, binding, "storage_buffer", "") for binding in range(3)]
         self._layout = PipelineLayout(self._device, slots, 4)
         with ShaderModule(self._device, spirv) as shader:

@@ -41,7 +41,7 @@ def clouds(n, dimensions, k):
 
 def main(points=20_000, dimensions=4, clusters=5, iterations=10):
     x, first = clouds(points, dimensions, clusters)
-    labels = np.arange(clusters)[:, None]
+    labels = np.arange(clusters, dtype=np.int32)[:, None]
     found, label = kmeans(vnp.array(x), vnp.array(first), vnp.array(labels), iterations)
     centres, expected = kmeans(x, first, labels, iterations)
     print("points per cluster:", np.bincount(label.numpy(), minlength=clusters))

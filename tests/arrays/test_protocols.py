@@ -171,7 +171,7 @@ def test_calls_of_libraries_that_know_numpy_only(gpu: vc.Runtime) -> None:
         (np.asanyarray(host, like=x, order=None), host),
         (np.quantile(x, np.array([0.25, 0.5]), axis=[0]), np.quantile(host, [0.25, 0.5], axis=0)),
         (np.median(x, axis=[0, 1]), np.median(host)),
-        (np.isin(x, np.array([1, 5])), np.isin(host, [1, 5])),
+        (np.isin(x, np.array([1, 5], np.float32)), np.isin(host, [1, 5])),
         (np.histogram(x, np.array([0, 4, 12], np.float32))[0], [4, 8]),
         (x.conj(), host),
     ):

@@ -16,7 +16,7 @@ import vkcompute as vc
 pytest.importorskip("sklearn", "1.7")
 pytest.importorskip("scipy", "1.14")
 
-NEEDS_INT64 = {"StandardScaler", "a pipeline", "train_test_split", "cross_val_predict"}
+NEEDS_INT64 = {"StandardScaler", "a pipeline"}
 """They pass NumPy's int64 to the device."""
 
 

@@ -64,7 +64,6 @@ REFUSED = [
     ("for a, b in enumerate(x, 1, 2): pass", "enumerate takes a sequence, and optionally the first", "enumerate"),
     ("for j in reversed(range(3)): pass", "write range(2, -1, -1) for reversed(range(3))", "reversed"),
     ("for j, k in range(3): pass", "a for loop over a range has one variable", "for j"),
-    ("for j in range(3):\n        while i < 0: pass\n        else: break", "continue in the else", "break"),
     ("y = range(3)", "range cannot be called in a kernel; write it as 'for i in range(n):' only", "range(3)"),
     ("if i: y = 1\n    y += 1", "y has no value that can be used here: on some of the paths", "y += 1"),
     ("for j in range(i): y = j\n    y += 1", "may end before it is assigned; assign it before the loop", "y += 1"),
