@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 import time
 from collections.abc import Callable
@@ -153,7 +154,7 @@ def test_names_are_whole_and_distinct(gpu: vc.Runtime) -> None:
         vc.reduce(lambda a, b: max(a, b), 0)(x)
         (vnp.exp(x - 1) * (x + y)).sum().item()
         vnp.sqrt(vnp.minimum(x, y)).numpy()
-    names = {task.name for task in profile.tasks}
+    names = {task.name for task in profile.tasks} - {"copy"}  # of devices whose memory the host does not see
     assert names == {
         "x * y + x * y * 1000000000 - 1",
         "reduce: a + b",
@@ -179,9 +180,10 @@ def test_a_profile_tells_that_the_work_ran_elsewhere(gpu: vc.Runtime) -> None:
         vc.multiply(a, a)
     with vc.default_runtime().profile() as full:
         vc.multiply(a, a)
-    assert {task.name for task in full.tasks} == {"multiply float32"}
+    assert {task.name for task in full.tasks} - {"copy"} == {"multiply float32"}
     assert full.note == ""
-    assert empty.table().endswith(f"No task ran on this runtime, but 1 on {vc.default_runtime()!r}; profile that one")
+    elsewhere = rf"No task ran on this runtime, but \d on {re.escape(repr(vc.default_runtime()))}; profile that one$"
+    assert re.search(elsewhere, empty.table())
     vc.default_runtime().close()
 
 
