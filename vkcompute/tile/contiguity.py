@@ -162,6 +162,6 @@ def _divisor_of_operation(op: Op, known: Mapping[Value, int]) -> int:
         return max(divisor(each, known) for each in op.args)
     if op.code == "select":
         return math.gcd(*[divisor(each, known) for each in op.args[1:]])
-    if op.code in ("bitcast", "cast") and op.args[0].type in (INT32, UINT32):
+    if op.code in ("bitcast", "cast") and op.args[0].type.kind in "iu" and op.args[0].type.bits >= 32:  # type: ignore[union-attr]
         return divisor(op.args[0], known)
     return 1

@@ -16,6 +16,7 @@ from vkcompute.tile.access import Accesses
 from vkcompute.tile.contiguity import Offsets, divisor
 from vkcompute.tile.exchange import Exchange, owner, where
 from vkcompute.tile.layout import Layout, axis_bits, log2, without_axis
+from vkcompute.tile.narrowing import narrow_offsets
 from vkcompute.tile.placement import Placement, operands, shares_rows, source_bits
 from vkcompute.tile.target import Target
 from vkcompute.tile.types import Block, shape_of
@@ -59,6 +60,7 @@ def lower(
         aliased: True if buffers may have bytes in common.
         asserts: False to leave out reports that fail.
     """
+    narrow_offsets(function)
     known = _with_params(function, divisors or {})
     return _Lowering(
         function, target, n_warps, known, wide, overlapping=overlapping, aliased=aliased or overlapping, asserts=asserts

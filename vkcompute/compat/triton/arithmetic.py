@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 
 from vkcompute.compat.triton.types import OF_SCALAR, BlockPointer, Descriptor, Pointer
-from vkcompute.ir import BOOL, FLOAT16, FLOAT32, FLOAT64, INT32, SCALARS, Scalar, Value
+from vkcompute.ir import BOOL, FLOAT16, FLOAT32, FLOAT64, INT32, INT64, SCALARS, Scalar, Value
 from vkcompute.ir.types import Type, element_of
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.source import UnsupportedError
 from vkcompute.jit.frontend.values import Kind, Number, describe, fits, int_type_of, is_named
 from vkcompute.tile import BFLOAT16, Block, Builder, shape_of
+from vkcompute.tile.types import typed
 
 _PLAIN = {"+": "add", "-": "sub", "*": "mul", "/": "div", "//": "div", "%": "rem", "&": "and", "|": "or", "^": "xor"}
 _SHIFTS = {"<<": "shl", ">>": "shr"}
@@ -97,6 +98,8 @@ class BlockArithmetic(Compiler):
 
     def joined(self, one: Any, other: Any) -> Any:
         """Returns the type of a variable that has either type, depending on the path taken."""
+        if isinstance(one, Pointer) and isinstance(other, Pointer):
+            one, other = self._offsets_alike(one, other), self._offsets_alike(other, one)
         if isinstance(one, tuple) and isinstance(other, tuple) and type(one) is type(other) and is_named(type(one)):
             return type(one)(*[self.joined(*pair) for pair in zip(one, other, strict=True)])
         if isinstance(one, Kind) and isinstance(other, Kind):
@@ -109,6 +112,13 @@ class BlockArithmetic(Compiler):
                     "tl.zeros(shape, dtype) and x.to(dtype)"
                 )
         return super().joined(one, other)
+
+    def _offsets_alike(self, one: Pointer, other: Pointer) -> Pointer:
+        """Returns the type of a pointer whose block of offsets has 64 bits if that of another one has."""
+        kinds = [each.offset.type for each in (one, other) if isinstance(each.offset, Kind)]
+        if len(kinds) < 2 or element_of(kinds[1]) is not INT64:
+            return one
+        return one._replace(offset=Kind(typed(INT64, shape_of(kinds[0]))))  # type: ignore[arg-type]
 
     def common_type(self, *values: Any, sign: str = "") -> Any:
         """Returns the common type of the elements of two or more values."""
@@ -206,10 +216,15 @@ class BlockArithmetic(Compiler):
         return pointer._replace(offset=moved)
 
     def index(self, offset: Any) -> Any:
-        """Returns an offset as int32, in which arrays are indexed."""
+        """Returns an offset as int32, or as int64 if it has 64 bits."""
         if not isinstance(offset, Number):
             return int(offset)
-        return offset if element_of(offset.kind.type) is INT32 else self.number(self.cast(offset, INT32))
+        return self.number(self.cast(offset, self.index_type(offset)))
+
+    def index_type(self, *offsets: Any) -> Scalar:
+        """Returns the type in which offsets are added: int64 if one of them has 64 bits, else int32."""
+        kinds = [element_of(each.kind.type) for each in offsets if isinstance(each, Number)]
+        return INT64 if any(kind.bits == 64 for kind in kinds) else INT32
 
     def compare(self, sign: str, one: Any, other: Any) -> Any:
         """Returns `one sign other`."""

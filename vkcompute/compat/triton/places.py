@@ -11,7 +11,7 @@ import numpy as np
 from vkcompute.compat.triton.arithmetic import BlockArithmetic, told
 from vkcompute.compat.triton.compiler import BlockCompiler
 from vkcompute.compat.triton.types import BlockPointer, Descriptor, Pointer
-from vkcompute.ir import BOOL, INT32, Scalar, Value
+from vkcompute.ir import BOOL, Scalar, Value
 from vkcompute.ir.types import element_of
 from vkcompute.jit.frontend.source import UnsupportedError
 from vkcompute.jit.frontend.values import ArrayValue, Number
@@ -46,12 +46,13 @@ def pointer_places(c: BlockArithmetic, pointer: Any, mask: Any, what: str) -> Pl
 
 
 def _offsets(c: BlockArithmetic, pointer: Pointer) -> Value:
-    base = c.cast(pointer.base, INT32)
+    kind = c.index_type(pointer.base, pointer.offset)
+    base = c.cast(pointer.base, kind)
     if pointer.offset is None:
         return base
     if not isinstance(pointer.base, Number) and pointer.base == 0:
-        return c.cast(pointer.offset, INT32)
-    return c.builder.compute("add", c.builder.full(base, c.shape(pointer)), pointer.offset.value)
+        return c.cast(pointer.offset, kind)
+    return c.builder.compute("add", c.builder.full(base, c.shape(pointer)), c.cast(pointer.offset, kind))
 
 
 def _mask(c: BlockArithmetic, mask: Any, shape: tuple[int, ...], what: str) -> Value | None:
@@ -85,7 +86,7 @@ def sequence(values: Any, what: str, n: int | None = None) -> tuple[Any, ...]:
 
 
 def integers(c: BlockCompiler, values: Any, what: str, n: int | None = None) -> tuple[Any, ...]:
-    """Returns a tuple of scalar ints, int32 on the device."""
+    """Returns a tuple of scalar ints, int32 or int64 on the device."""
     found = sequence(values, what, n)
     for each in found:
         if c.shape(each) or c.element_type(each).kind not in "iu":
@@ -124,20 +125,21 @@ def window(c: BlockCompiler, pointer: Any, offsets: Sequence[Any], checked: Sequ
     b, lengths = c.builder, pointer.block.shape
     if rows is not None:
         lengths = (*c.shape(rows), *lengths[1:])
-    found: Value = b.full(c.cast(pointer.base, INT32), lengths)
+    kind = c.index_type(pointer.base, *pointer.strides, *pointer.shape, *offsets, rows)
+    found: Value = b.full(c.cast(pointer.base, kind), lengths)
     masks: list[Value] = []
     for axis, n in enumerate(lengths):
         along = tuple([n if each == axis else 1 for each in range(len(lengths))])
         if axis == 0 and rows is not None:
-            index = b.reshape(c.cast(rows, INT32), along)
+            index = b.reshape(c.cast(rows, kind), along)
         else:
-            first = b.full(c.cast(offsets[axis], INT32), (n,))
-            index = b.reshape(b.compute("add", first, b.arange(0, n)), along)
-        step = b.compute("mul", index, b.full(c.cast(pointer.strides[axis], INT32), along))
+            first = b.full(c.cast(offsets[axis], kind), (n,))
+            index = b.reshape(b.compute("add", first, b.cast(b.arange(0, n), kind)), along)
+        step = b.compute("mul", index, b.full(c.cast(pointer.strides[axis], kind), along))
         found = b.compute("add", found, b.broadcast(step, lengths))
         if axis in checked:
-            end = b.full(c.cast(pointer.shape[axis], INT32), along)
-            at_least = b.compute("ge", index, b.full(b.const(0, INT32), along))
+            end = b.full(c.cast(pointer.shape[axis], kind), along)
+            at_least = b.compute("ge", index, b.full(b.const(0, kind), along))
             inside = b.compute("and", at_least, b.compute("lt", index, end))
             masks.append(b.broadcast(inside, lengths))
     return Places(pointer.array, found, reduce(lambda x, y: b.compute("and", x, y), masks) if masks else None)
