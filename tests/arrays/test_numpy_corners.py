@@ -137,3 +137,94 @@ def test_methods(of: Any) -> None:
     assert x.tolist() == np.sort(data, axis=0).tolist()
     x.put(of([0]), 9)
     assert x[0, 0] == 9
+
+
+def test_floats_of_lists_are_as_precise_as_the_arrays_beside_them(of: Any) -> None:
+    host = np.array([0.1, 0.2, 0.3])
+    x, near = of(host), [0.1, 0.25, 0.3]
+    for function in (
+        lambda xp, x: x + near,
+        lambda xp, x: near - x,
+        lambda xp, x: xp.isin(x, near),
+        lambda xp, x: xp.where(x > 0.15, x, near),
+        lambda xp, x: xp.searchsorted(x, near),
+        lambda xp, x: xp.digitize(x, near),
+        lambda xp, x: xp.concatenate([x, near]),
+        lambda xp, x: xp.average(x, weights=near),
+        lambda xp, x: xp.dot(near, x),
+        lambda xp, x: xp.interp(x, x.astype(np.float32), x.astype(np.float32))[:2],
+        lambda xp, x: xp.histogram(x, near)[1],
+        lambda xp, x: xp.choose(xp.asarray([0, 1, 0]), [x, near]),
+        lambda xp, x: xp.select([x > 0.15], [near], default=x),
+        lambda xp, x: xp.polyval(near, x),
+    ):
+        np.testing.assert_allclose(np.asarray(function(vnp, x)), function(np, host), rtol=1e-15)
+
+
+def test_numbers_between_integers_are_found_there(of: Any) -> None:
+    of(0.5, np.float64)  # integers and floats promote to it
+    x = of([1, 2, 3], np.int32)
+    for value in (1.5, [0.5, 2.5], np.float32(2.5), np.array([1.5, 3], np.float32)):
+        found = vnp.searchsorted(x, value)
+        assert found.tolist() == np.searchsorted(x.numpy(), value).tolist()
+    assert vnp.searchsorted(x, 2**31).item() == 3
+    assert vnp.append(x, [4, 5.5]).tolist() == [1, 2, 3, 4, 5.5]
+    assert vnp.polyval(x, 0.5).item() == 4.25
+
+
+def test_grids(of: Any) -> None:
+    x, y = of([1, 2, 3], np.int32), of([4, 5], np.int32)
+    for indexing in ("xy", "ij"):
+        for copy in (True, False):
+            for sparse in (True, False):
+                options = {"indexing": indexing, "copy": copy, "sparse": sparse}
+                expected = np.meshgrid(x.numpy(), y.numpy(), **options)
+                found = vnp.meshgrid(x, y, **options)
+                assert [each.tolist() for each in found] == [each.tolist() for each in expected]
+                assert np.may_share_memory(found[0], x) is not copy
+
+
+def test_joined_arrays_are_converted_within_their_kind(of: Any) -> None:
+    x, y = of([1.5, 2.5], np.float32), of([1, 2], np.int32)
+    for join in (np.concatenate, np.stack, np.hstack, np.vstack):
+        with pytest.raises(TypeError, match="casting='same_kind' does not allow"):
+            join([x, x], dtype=np.int32)
+        assert join([x, x], dtype=np.int32, casting="unsafe").dtype == np.int32
+        assert join([y, y], dtype=np.float32).dtype == np.float32
+    with pytest.raises(ValueError, match="out has the shape of the result"):
+        np.concatenate([x, x], out=of(np.zeros((2, 4), np.float32)))
+    with pytest.raises(TypeError, match="got both"):
+        np.concatenate([x, x], out=of(np.zeros(4, np.float32)), dtype=np.float32)
+    assert np.stack(of([[1, 2], [3, 4]], np.int32), axis=1).tolist() == [[1, 3], [2, 4]]
+
+
+def test_unsigned_edges_that_descend(of: Any) -> None:
+    x, edges = of([0, 2, 3, 9], np.uint32), np.array([8, 3, 1], np.uint32)
+    assert np.digitize(x, of(edges)).tolist() == np.digitize(x.numpy(), edges).tolist()
+    with pytest.raises(ValueError, match="ascend"):
+        np.histogram(x, of(edges))
+    with pytest.raises(TypeError):
+        np.histogram(x, 2.5)
+    with pytest.raises(ValueError, match="does not distinguish"):
+        np.histogram(of([1.0], np.float32), 100, (1.0, 1.000001))
+
+
+def test_powers_of_small_integers_do_not_wrap(of: Any) -> None:
+    host = np.array([20, 100], np.int8)
+    np.testing.assert_array_equal(np.vander(of(host), 3).numpy(), np.vander(host, 3))
+
+
+def test_variances_of_chosen_elements(of: Any) -> None:
+    host = np.random.default_rng(0).standard_normal((4, 5)).astype(np.float32)
+    for ddof in (0, 1):
+        expected = np.var(host, 1, ddof=ddof, where=host > -0.5)
+        np.testing.assert_allclose(np.var(of(host), 1, ddof=ddof, where=of(host > -0.5)).numpy(), expected, rtol=1e-5)
+    with pytest.raises(ValueError, match="pass one"):
+        np.std(of(host), ddof=1, correction=0)
+
+
+def test_lengths_of_statistics_in_padding(of: Any) -> None:
+    for length in (-1, 0, (2, -1)):
+        for mode in ("mean", "maximum", "minimum", "median"):
+            with pytest.raises(ValueError, match="at least 1 element"):
+                np.pad(of([1, 2, 3], np.int32), 1, mode, stat_length=length)

@@ -11,8 +11,8 @@ import numpy as np
 from vkcompute.arrays import gather, selection
 from vkcompute.arrays.creation import asarray
 from vkcompute.arrays.lines import axes_of
-from vkcompute.arrays.manipulation import concat, flip, moveaxis, ravel, reshape, swapaxes
-from vkcompute.arrays.promotion import common, kind_of
+from vkcompute.arrays.manipulation import Casting, concat, flip, moveaxis, ravel, reshape, swapaxes
+from vkcompute.arrays.promotion import common
 from vkcompute.arrays.reductions import max, mean, min
 from vkcompute.arrays.statistics import median
 from vkcompute.arrays.ufunc import apply, astype
@@ -49,15 +49,15 @@ def atleast_3d(*arrays: Array) -> Any:
     return _each(arrays, 3)
 
 
-def vstack(tup: Sequence[Array], *, dtype: Any = None) -> Array:
+def vstack(tup: Sequence[Array], *, dtype: Any = None, casting: Casting = "same_kind") -> Array:
     """Returns arrays joined along the first axis; vectors are rows."""
-    return concat([_padded_shape(each, 2) for each in tup], 0, dtype=dtype)
+    return concat([_padded_shape(each, 2) for each in tup], 0, dtype=dtype, casting=casting)
 
 
-def hstack(tup: Sequence[Array], *, dtype: Any = None) -> Array:
+def hstack(tup: Sequence[Array], *, dtype: Any = None, casting: Casting = "same_kind") -> Array:
     """Returns arrays joined along the second axis, vectors along the first."""
     parts = [_padded_shape(each, 1) for each in tup]
-    return concat(parts, 0 if parts and parts[0].ndim == 1 else 1, dtype=dtype)
+    return concat(parts, 0 if parts and parts[0].ndim == 1 else 1, dtype=dtype, casting=casting)
 
 
 def dstack(tup: Sequence[Array]) -> Array:
@@ -146,14 +146,15 @@ def append(arr: Array, values: Any, axis: int | None = None) -> Array:
     return concat([arr, _like(values, arr)], axis)
 
 
+_PYTHON = {"b": bool, "i": int, "f": float, "c": complex}
+
+
 def _like(values: Any, x: Array) -> Array:
     """Returns values as an array; Python numbers adapt to the dtype of `x`."""
     if type(values) is Array:
         return values
-    dtype = (
-        None if hasattr(values, "dtype") else common(x.runtime, [x.dtype, kind_of(np.asarray(values).flat[0].item())])
-    )
-    return asarray(values, dtype, device=x.runtime)
+    kind = None if hasattr(values, "dtype") else _PYTHON.get(np.asarray(values).dtype.kind)
+    return asarray(values, kind and common(x.runtime, [x.dtype, kind]), device=x.runtime)
 
 
 def delete(arr: Array, obj: Any, axis: int | None = None) -> Array:
@@ -321,7 +322,12 @@ def _parts(x: Array, axis: int, width: tuple[int, int], mode: str, options: dict
             _ramp(x, axis, n, float(value), is_last) for n, value, is_last in zip(width, values, (0, 1), strict=True)
         ]
     elif mode in _PADDED_WITH:
-        lengths = np.broadcast_to(np.asarray(options.get("stat_length") or x.shape[axis]), (x.ndim, 2))[axis]
+        given = options.get("stat_length")
+        lengths = np.broadcast_to(np.asarray(x.shape[axis] if given is None else given), (x.ndim, 2))[axis]
+        if (lengths < 1).any():
+            raise ValueError(
+                f"pad takes statistics of at least 1 element; got stat_length={given}, axis of {x.shape[axis]}"
+            )
         ends = [_statistic(x, axis, mode, int(n), is_last).broadcast_to(shape).copy()
                 for shape, n, is_last in zip(shapes, lengths, (0, 1), strict=True)]  # fmt: skip
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -143,9 +144,8 @@ def interp(
     """
     if xp.ndim != 1 or xp.shape != fp.shape or not xp.size:
         raise ValueError(f"interp takes points along one axis, at least one; got shapes {xp.shape} and {fp.shape}")
-    dtype = floating(np.promote_types(xp.dtype, fp.dtype))
-    places, values = astype(xp, dtype), astype(fp, dtype)
-    wanted = astype(x if type(x) is Array else asarray(x, dtype, device=xp.runtime), dtype)
+    dtype = floating(reduce(np.promote_types, [x.dtype, xp.dtype, fp.dtype]))
+    wanted, places, values = (astype(each, dtype) for each in (x, xp, fp))
     if period is not None:
         wanted, places = (apply("remainder", each, abs(period)) for each in (wanted, places))
         order = sorting.argsort(places)

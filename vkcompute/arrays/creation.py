@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -84,6 +85,16 @@ def asarray(data: Any, dtype: npt.DTypeLike | None = None, *, device: Any = None
 def _has_dtype(data: Any) -> bool:
     """True for arrays and NumPy's scalars, and for nested sequences with one; Python numbers have none."""
     return any(map(_has_dtype, data)) if isinstance(data, (list, tuple)) else hasattr(data, "dtype")
+
+
+def beside(data: Any, others: Sequence[Any], device: Any) -> Array:
+    """Returns data as an array: floats in sequences, which have no dtype, are as precise as the arrays beside them."""
+    dtype = None
+    if isinstance(data, (float, complex, list, tuple)) and not _has_dtype(data):
+        floats = [part_of(each.dtype) for each in others if np.dtype(getattr(each, "dtype", bool)).kind in "fc"]
+        precise = reduce(np.promote_types, floats, default_float())
+        dtype = {"f": precise, "c": complex_of(precise)}.get(np.asarray(data).dtype.kind)
+    return asarray(data, dtype, device=device)
 
 
 def asanyarray(data: Any, dtype: npt.DTypeLike | None = None, *, device: Any = None) -> Array:
@@ -244,22 +255,28 @@ def triu(x: Array, k: int = 0) -> Array:
     return _triangle(x, k, "greater_equal")
 
 
-def meshgrid(*arrays: Array, indexing: str = "xy") -> list[Array]:
-    """Returns coordinates of a grid: a view of each array, broadcast along the axes of the others.
+def meshgrid(*arrays: Array, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> tuple[Array, ...]:
+    """Returns coordinates of a grid: each array, repeated along the axes of the others.
 
     Args:
+        copy: False for views, which cannot be written unless `sparse`.
+        sparse: True for arrays of length 1 along the axes of the others, which broadcast.
         indexing: "ij" for the order of the arrays; "xy" exchanges the first two axes.
 
     Raises:
-        ValueError: `indexing` is another, or an array has several axes.
+        ValueError: `indexing` is another.
     """
     if indexing not in ("xy", "ij"):
         raise ValueError(f'indexing is "xy" or "ij"; got {indexing!r}')
     n, swap = len(arrays), indexing == "xy" and len(arrays) > 1
     order = [1, 0, *range(2, n)] if swap else list(range(n))
     shape = tuple([arrays[at].size for at in order])
-    return [each.reshape(tuple([-1 if order[at] == which else 1 for at in range(n)])).broadcast_to(shape).copy()
-            for which, each in enumerate(arrays)]  # fmt: skip
+    flat = [each if each.contiguous else each.copy() for each in arrays]
+    found = [
+        each.reshape(tuple([-1 if order[at] == which else 1 for at in range(n)])) for which, each in enumerate(flat)
+    ]
+    views = found if sparse else [each.broadcast_to(shape) for each in found]
+    return tuple([each.copy() for each in views] if copy else views)
 
 
 def copy(x: Array | Sequence[Any]) -> Array:

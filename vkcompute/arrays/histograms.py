@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import index
 from typing import Any
 
 import numpy as np
 
 from vkcompute.arrays import reductions, search, segments
-from vkcompute.arrays.creation import asarray
+from vkcompute.arrays.creation import asarray, beside
 from vkcompute.arrays.manipulation import flip, ravel
 from vkcompute.arrays.promotion import default_float, floating
 from vkcompute.arrays.ufunc import apply, astype, where
@@ -24,7 +25,7 @@ def bincount(x: Array, /, weights: Any = None, minlength: int = 0) -> Array:
     """
     if minlength < 0:
         raise ValueError(f"minlength is 0 or more; got {minlength}")
-    given = None if weights is None else asarray(weights, device=x.runtime)
+    given = None if weights is None else beside(weights, [], x.runtime)
     return segments.bincount(x, given, minlength)
 
 
@@ -38,12 +39,12 @@ def digitize(x: Array, bins: Any, right: bool = False) -> Array:
     Raises:
         ValueError: the edges are in no order.
     """
-    edges = asarray(bins, device=x.runtime)
+    edges = beside(bins, [x], x.runtime)
     host = edges.numpy()
-    steps = np.diff(host)
-    if host.ndim != 1 or not ((steps >= 0).all() or (steps <= 0).all()):
+    ascends = bool((host[1:] >= host[:-1]).all())
+    if host.ndim != 1 or not (ascends or (host[1:] <= host[:-1]).all()):
         raise ValueError("bins are edges along one axis, in ascending or descending order")
-    if (steps >= 0).all():
+    if ascends:
         return search.searchsorted(edges, x, "left" if right else "right")
     return apply("subtract", np.int32(host.size), search.searchsorted(flip(edges), x, "left" if right else "right"))
 
@@ -65,11 +66,12 @@ def _edges(x: Array, bins: Any, limits: Any) -> Array:
             f"bins are a number, or edges; got the rule {bins!r}; use np.histogram_bin_edges(x.numpy(), rule)"
         )
     if np.ndim(bins):
-        edges = asarray(bins, device=x.runtime)
-        if edges.ndim != 1 or (np.diff(edges.numpy()) < 0).any():
+        edges = beside(bins, [x], x.runtime)
+        host = edges.numpy()
+        if host.ndim != 1 or (host[1:] < host[:-1]).any():
             raise ValueError("edges of bins ascend, along one axis")
         return edges
-    n = int(bins)
+    n = index(bins)
     if n < 1:
         raise ValueError(f"a histogram has at least one bin; got {bins}")
     dtype = floating(x.dtype)
@@ -81,7 +83,10 @@ def _edges(x: Array, bins: Any, limits: Any) -> Array:
         raise ValueError(f"the range of a histogram is finite, and ascends; got {low} to {high}; pass range=")
     if low == high:
         low, high = low - 0.5, high + 0.5
-    return asarray(np.linspace(low, high, n + 1).astype(dtype), device=x.runtime)
+    host = np.linspace(low, high, n + 1).astype(dtype)
+    if (host[1:] <= host[:-1]).any():
+        raise ValueError(f"{n} bins from {low} to {high} have edges that {dtype} does not distinguish; pass fewer")
+    return asarray(host, device=x.runtime)
 
 
 def _bins(x: Array, edges: Array) -> Array:
@@ -97,7 +102,7 @@ def _bins(x: Array, edges: Array) -> Array:
 
 def _counted(at: Array, n: int, weights: Any) -> Array:
     """Returns how many values are in each of n bins, or the sum of their weights."""
-    given = None if weights is None else ravel(asarray(weights, device=at.runtime))
+    given = None if weights is None else ravel(beside(weights, [], at.runtime))
     return segments.bincount(at, given, n + 1)[:n]
 
 
@@ -113,6 +118,8 @@ def histogram(a: Array, bins: Any = 10, range: Any = None, density: bool | None 
     x = ravel(a)
     edges = _edges(x, bins, range)
     counts = _counted(_bins(x, edges), edges.size - 1, weights)
+    if weights is not None and np.dtype(getattr(weights, "dtype", float)).kind in "iu":
+        counts = astype(counts, weights.dtype)
     if density:
         widths = apply("subtract", edges[1:], edges[:-1])
         counts = _density(counts, apply("multiply", astype(widths, floating(edges.dtype)), 1.0))

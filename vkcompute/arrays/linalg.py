@@ -19,7 +19,7 @@ from vkcompute.arrays import creation, products, reductions
 from vkcompute.arrays.einsum import einsum
 from vkcompute.arrays.lines import axes_of
 from vkcompute.arrays.manipulation import expand_dims, moveaxis
-from vkcompute.arrays.promotion import default_int, floating
+from vkcompute.arrays.promotion import complex_of, default_int, floating
 from vkcompute.arrays.ufunc import apply, astype
 from vkcompute.runtime.memory.array import Array, HostArray
 
@@ -181,15 +181,20 @@ def eigvalsh(x: Array, /, UPLO: Literal["L", "U"] = "L") -> Array:  # noqa: N803
 
 
 def eig(x: Array, /) -> EigResult:
-    """Returns eigenvalues and eigenvectors of square matrices; complex, unless all are real. On the host."""
+    """Returns eigenvalues and eigenvectors of square matrices, which are complex. On the host."""
     _of_square("eig", x)
-    return EigResult(*_by_lapack("eig", lambda a: tuple(np.linalg.eig(a)), x))
+    return EigResult(*map(_complex, _by_lapack("eig", lambda a: tuple(np.linalg.eig(a)), x)))
 
 
 def eigvals(x: Array, /) -> Array:
-    """Returns eigenvalues of square matrices; complex, unless all are real. On the host."""
+    """Returns eigenvalues of square matrices, which are complex. On the host."""
     _of_square("eigvals", x)
-    return _by_lapack("eigvals", np.linalg.eigvals, x)[0]
+    return _complex(_by_lapack("eigvals", np.linalg.eigvals, x)[0])
+
+
+def _complex(x: Array) -> Array:
+    """Returns eigenvalues of any matrix as complex numbers: the dtype must not depend on the elements."""
+    return astype(x, complex_of(x.dtype))
 
 
 def qr(x: Array, /, *, mode: Literal["reduced", "complete"] = "reduced") -> QRResult:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array, copy_elements
 from vkcompute.runtime.memory.context import Context
 
+Casting = Literal["no", "equiv", "safe", "same_kind", "unsafe"]
 Shape = int | tuple[int, ...]
 
 
@@ -98,10 +99,12 @@ def broadcast_shapes(*shapes: Shape) -> tuple[int, ...]:
     return np.broadcast_shapes(*shapes)
 
 
-def broadcast_arrays(*arrays: Array) -> list[Array]:
+def broadcast_arrays(*arrays: Array) -> tuple[Array, ...]:
     """Returns views of arrays in their broadcast shape."""
+    if not arrays:
+        return ()
     _, shape = placed("broadcast_arrays", arrays)
-    return [each if each.shape == shape else each.broadcast_to(shape) for each in arrays]
+    return tuple([each if each.shape == shape else each.broadcast_to(shape) for each in arrays])
 
 
 def _runtime_of_all(arrays: Sequence[Any]) -> Context:
@@ -115,9 +118,22 @@ def _runtime_of_all(arrays: Sequence[Any]) -> Context:
 
 
 def concat(
-    arrays: Sequence[Array], /, axis: int | None = 0, out: Array | None = None, *, dtype: npt.DTypeLike | None = None
-) -> Array:
-    """Returns arrays joined along an axis, or flattened ones for None, in their common dtype."""
+    arrays: Sequence[Array], /, axis: int | None = 0, out: Array | None = None, *, dtype: npt.DTypeLike | None = None,
+    casting: Casting = "same_kind",
+) -> Array:  # fmt: skip
+    """Returns arrays joined along an axis, or flattened ones for None.
+
+    Args:
+        out: an array for the result, of its shape.
+        dtype: of the result; by default that of `out`, or the common dtype of the arrays.
+        casting: which conversions to the dtype are allowed, as in NumPy.
+
+    Raises:
+        TypeError: the dtype needs a conversion that is not allowed, or is given together with `out`.
+        ValueError: the shapes do not fit.
+    """
+    if out is not None and dtype is not None:
+        raise TypeError("concat takes dtype= or out=, whose dtype the result has; got both")
     given = [ravel(each) for each in arrays] if axis is None else list(arrays)
     if not given:
         raise ValueError("concat takes at least one array; got none")
@@ -127,9 +143,15 @@ def concat(
     if any(each.ndim != given[0].ndim for each in given) or len(set(shapes)) > 1:
         listed = ", ".join(str(each.shape) for each in given)
         raise ValueError(f"arrays are joined along axis {at} if their other lengths are equal; got shapes {listed}")
-    found = np.dtype(dtype) if dtype is not None else common(context, [kind_of(each) for each in given])
+    wanted = dtype if out is None else out.dtype
+    found = np.dtype(wanted) if wanted is not None else common(context, [kind_of(each) for each in given])
+    for each in given:
+        if not np.can_cast(each.dtype, found, casting):
+            raise TypeError(f"concat converts {each.dtype} to {found}, which casting={casting!r} does not allow")
     n = sum(each.shape[at] for each in given)
     joined = temporary(context, (*given[0].shape[:at], n, *given[0].shape[at + 1 :]), found)
+    if out is not None and out.shape != joined.shape:
+        raise ValueError(f"out has the shape of the result, {joined.shape}; got {out.shape}")
     parts = [each if each.dtype == found else astype(each, found) for each in given]
     for each in parts:
         each.compute()
@@ -142,13 +164,16 @@ def concat(
     return joined if out is None else assign(out, joined)
 
 
-def stack(arrays: Sequence[Array], /, axis: int = 0, out: Array | None = None) -> Array:
-    """Returns arrays of one shape joined along a new axis."""
-    if not arrays:
+def stack(
+    arrays: Sequence[Array], /, axis: int = 0, out: Array | None = None, *, dtype: npt.DTypeLike | None = None,
+    casting: Casting = "same_kind",
+) -> Array:  # fmt: skip
+    """Returns arrays of one shape joined along a new axis; see `concat`."""
+    if not len(arrays):
         raise ValueError("stack takes at least one array; got none")
     if len({each.shape for each in arrays}) > 1:
         raise ValueError(f"arrays of one shape are stacked; got {', '.join(str(each.shape) for each in arrays)}")
-    return concat([expand_dims(each, axis) for each in arrays], axis, out)
+    return concat([expand_dims(each, axis) for each in arrays], axis, out, dtype=dtype, casting=casting)
 
 
 def unstack(x: Array, /, *, axis: int = 0) -> tuple[Array, ...]:

@@ -174,6 +174,6 @@ def imag(x: Array) -> Array:
 amax, amin, concatenate, transpose = _reductions.max, _reductions.min, concat, permute_dims
 bool_, ndarray = _np.bool_, Array
 e, pi, inf, nan, newaxis = math.e, math.pi, math.inf, math.nan, None
-__array_api_version__, __array_namespace_info__ = "2024.12", namespace_info
+__array_api_version__, __array_namespace_info__ = "2025.12", namespace_info
 _accept_host_data(globals())
 get_item, operate, set_item = _operators.get_item, _operators.operate, _operators.set_item

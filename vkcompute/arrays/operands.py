@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute.arrays.creation import asarray
+from vkcompute.arrays.creation import beside
 from vkcompute.errors import HostCopyWarning, warn_caller
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import Runtime, default_runtime, runtime_of
@@ -28,9 +28,9 @@ def on_device(name: str, operands: Sequence[Any]) -> list[Any]:
         TypeError: an operand is none of these, nor a number.
     """
     runtime = _runtime_of(operands)
-    found = [x if type(x) in NUMBERS else _placed(name, x, runtime) for x in operands]
+    found = [x if type(x) in NUMBERS else _placed(name, x, runtime, operands) for x in operands]
     if not any(type(x) is Array for x in found):
-        found[0] = asarray(found[0], device=runtime)
+        found[0] = beside(found[0], found, runtime)
     return found
 
 
@@ -62,15 +62,18 @@ def _accepting(function: Callable[..., Any]) -> Callable[..., Any]:
             return function(*args, **named)
         bound = signature.bind(*args, **named)
         given, what = bound.arguments, function.__name__
-        runtime = _runtime_of([*given.values()])
+        values = [*given.values()]
+        runtime = _runtime_of(values)
         for name in [each for each in given if each in names and given[each] is not None]:
             value = given[name]
             if name in several:
-                given[name] = value if type(value) is Array else tuple([_placed(what, x, runtime) for x in value])
+                given[name] = (
+                    value if type(value) is Array else tuple([_placed(what, x, runtime, value) for x in value])
+                )
             elif name in arrays or type(value) not in NUMBERS:
-                given[name] = _placed(what, value, runtime)
+                given[name] = _placed(what, value, runtime, values)
         if numbers and not any(type(given[name]) is Array for name in names & given.keys()):
-            given[leading[0]] = asarray(given[leading[0]], device=runtime)
+            given[leading[0]] = beside(given[leading[0]], values, runtime)
         return function(*bound.args, **bound.kwargs)
 
     return call
@@ -86,8 +89,8 @@ def _annotated(signature: inspect.Signature, annotations: Collection[str]) -> se
     return {each.name for each in parameters if each.annotation in annotations and each.name != "out"}
 
 
-def _placed(name: str, value: Any, runtime: Runtime) -> Array:
-    """Returns data of the host as a device array.
+def _placed(name: str, value: Any, runtime: Runtime, others: Sequence[Any]) -> Array:
+    """Returns data of the host as a device array, beside others.
 
     Raises:
         TypeError: it is no data, or a NumPy array with more than its elements, as a masked array.
@@ -107,7 +110,7 @@ def _placed(name: str, value: Any, runtime: Runtime) -> Array:
             "device; keep the data there, as gpu.array(data)",
             HostCopyWarning,
         )
-    return asarray(value, device=runtime)
+    return beside(value, others, runtime)
 
 
 def _runtime_of(operands: Sequence[Any]) -> Runtime:

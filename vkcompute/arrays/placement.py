@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vkcompute.arrays import gather, reductions, scatter, selection
-from vkcompute.arrays.creation import asarray, on, zeros
+from vkcompute.arrays.creation import asarray, beside, on, zeros
 from vkcompute.arrays.lines import axes_of
 from vkcompute.arrays.manipulation import broadcast_arrays, moveaxis, ravel, reshape, stack
 from vkcompute.arrays.products import diagonal
@@ -241,7 +241,7 @@ def choose(a: Array, choices: Any, out: Array | None = None, mode: str = "raise"
     Raises:
         ValueError: an index is out of range.
     """
-    given = [each if type(each) is Array else asarray(each, device=a.runtime) for each in choices]
+    given = [beside(each, choices, a.runtime) for each in choices]
     n = len(given)
     if mode == "wrap":
         a = apply("remainder", a, n)
@@ -261,6 +261,8 @@ def select(condlist: Sequence[Array], choicelist: Sequence[Any], default: Any = 
     """Returns the element of the first choice whose condition is true, else the default."""
     if len(condlist) != len(choicelist) or not condlist:
         raise ValueError(f"select takes a choice per condition; got {len(condlist)} and {len(choicelist)}")
+    context = runtime_of(next(each for each in (*condlist, *choicelist) if type(each) is Array))
+    choicelist = [each if np.ndim(each) == 0 else beside(each, (*choicelist, default), context) for each in choicelist]
     kinds = [kind_of(each) for each in (*choicelist, default)]
     found: Any = default
     for condition, choice in zip(reversed(condlist), reversed(choicelist), strict=True):

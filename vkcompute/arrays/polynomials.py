@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from vkcompute.arrays.calculus import convolve
-from vkcompute.arrays.creation import asarray, zeros
+from vkcompute.arrays.creation import asarray, beside, zeros
 from vkcompute.arrays.manipulation import concat, ravel, stack
-from vkcompute.arrays.ufunc import apply
+from vkcompute.arrays.promotion import common, default_int
+from vkcompute.arrays.ufunc import apply, astype
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import runtime_of
 
@@ -19,6 +20,7 @@ def vander(x: Array, N: int | None = None, increasing: bool = False) -> Array:  
     if x.ndim != 1:
         raise ValueError(f"vander takes a vector; got {x.ndim} axes")
     n = x.size if N is None else N
+    x = astype(x, common(x.runtime, [x.dtype, default_int(x.runtime)])) if x.dtype.kind in "biu" else x
     powers = [runtime_of(x).full(x.shape, x.dtype.type(1), x.dtype)]
     for _ in range(n - 1):
         powers.append(apply("multiply", powers[-1], x))
@@ -35,10 +37,9 @@ def polyval(p: Any, x: Any) -> Array:
         x: an array, or a number.
     """
     coefficients = [p[k] for k in range(p.size)] if type(p) is Array else list(p)
-    if type(x) is not Array:
-        first = coefficients[0]
-        x = asarray(x, getattr(first, "dtype", None), device=getattr(first, "runtime", None))
-    found: Any = apply("multiply", x, 0)
+    if type(x) is not Array and (np.ndim(x) or type(p) is not Array):
+        x = beside(x, coefficients, getattr(p, "runtime", None))
+    found: Any = apply("multiply", x if type(x) is Array else coefficients[0], 0)
     for each in coefficients:
         found = apply("add", apply("multiply", found, x), each)
     return found  # type: ignore[no-any-return]

@@ -316,18 +316,32 @@ def mean(
 
 def var(
     array: Array, axis: Axis = None, dtype: npt.DTypeLike | None = None, out: Array | None = None, ddof: float = 0,
-    keepdims: bool = False, *, correction: float | None = None,
+    keepdims: bool = False, *, where: Any = True, correction: float | None = None,
 ) -> Array:  # fmt: skip
-    """Returns the variance along axes: the mean of squared distances from the mean, by n - ddof."""
+    """Returns the variance along axes: the mean of squared distances from the mean, by n - ddof.
+
+    Args:
+        where: a bool array; elements where it is false are left out.
+        correction: the standard's name for `ddof`.
+
+    Raises:
+        ValueError: `ddof` and `correction` are given.
+    """
+    if ddof and correction is not None:
+        raise ValueError(f"correction is ddof by another name: pass one; got ddof={ddof}, correction={correction}")
     array = _checked("var", array)
     ddof = ddof if correction is None else correction
     axes = axes_of("var", array.ndim, axis)
-    n = math.prod([array.shape[at] for at in axes])
-    centre = mean(array, axes, dtype, keepdims=True)
+    n: Any = math.prod([array.shape[at] for at in axes])
+    centre = mean(array, axes, dtype, keepdims=True, where=where)
     difference = apply("subtract", array, centre)
     wide = np.dtype(np.float32) if difference.dtype == np.float16 else part_of(difference.dtype)
-    total = reduce("add", _squared(difference, wide), axes, wide, keepdims)
-    found = apply("divide", total, wide.type(builtins.max(n - ddof, 0)))
+    total = reduce("add", _chosen(_squared(difference, wide), where, "add", wide), axes, wide, keepdims)
+    if where is not True:
+        n = astype(count_nonzero(where.broadcast_to(array.shape), axes, keepdims=keepdims), wide)
+        found = apply("divide", total, apply("maximum", apply("subtract", n, ddof), 0))
+    else:
+        found = apply("divide", total, wide.type(builtins.max(n - ddof, 0)))
     narrow = part_of(centre.dtype)
     return _given(astype(found, narrow) if found.dtype != narrow else found, out)
 
@@ -343,10 +357,10 @@ def _squared(array: Array, dtype: np.dtype[Any]) -> Array:
 
 def std(
     array: Array, axis: Axis = None, dtype: npt.DTypeLike | None = None, out: Array | None = None, ddof: float = 0,
-    keepdims: bool = False, *, correction: float | None = None,
+    keepdims: bool = False, *, where: Any = True, correction: float | None = None,
 ) -> Array:  # fmt: skip
-    """Returns the standard deviation along axes: the root of the variance."""
-    found = var(array, axis, dtype, None, ddof, keepdims, correction=correction)
+    """Returns the standard deviation along axes: the root of the variance, whose arguments it takes."""
+    found = var(array, axis, dtype, None, ddof, keepdims, where=where, correction=correction)
     return _given(apply("sqrt", found), out)
 
 

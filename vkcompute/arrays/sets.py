@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from vkcompute.arrays import gather, search, selection, sorting
-from vkcompute.arrays.creation import asarray
+from vkcompute.arrays.creation import beside
 from vkcompute.arrays.manipulation import concat, ravel
 from vkcompute.arrays.promotion import BOOL
 from vkcompute.arrays.ufunc import apply, astype
@@ -24,7 +24,7 @@ def isin(
         invert: True to return the opposite.
         assume_unique, kind: have no effect.
     """
-    others = ravel(asarray(test_elements, device=element.runtime))
+    others = ravel(beside(test_elements, [element], element.runtime))
     dtype = np.promote_types(element.dtype, others.dtype)
     wanted = astype(element, dtype)
     if not others.size or not element.size:

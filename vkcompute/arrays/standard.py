@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vkcompute.arrays import gather, scans, search, selection, sorting
+from vkcompute.arrays.creation import asarray, beside
 from vkcompute.arrays.lines import axes_of
 from vkcompute.arrays.manipulation import concat, ravel, stack
 from vkcompute.arrays.promotion import common, default_int, kind_of
@@ -218,7 +219,8 @@ def argwhere(x: Array) -> Array:
 
 def searchsorted(x1: Array, x2: Any, /, side: str = "left", sorter: Array | None = None) -> Array:
     """Returns the indices at which the elements of `x2` are inserted into the sorted `x1`."""
-    values = x2 if type(x2) is Array else x1.runtime.array(np.asarray(x2, x1.dtype))  # type: ignore[attr-defined]
+    fits = type(x2) is int and x1.dtype.kind in "iu" and np.iinfo(x1.dtype).min <= x2 <= np.iinfo(x1.dtype).max
+    values = asarray(x2, x1.dtype, device=x1.runtime) if fits else beside(x2, [x1], x1.runtime)
     return search.searchsorted(x1, values, side, sorter)
 
 

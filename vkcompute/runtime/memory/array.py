@@ -284,7 +284,7 @@ class Array(StridedView, Mathematics):
             ValueError: it does not have this version of the Array API standard.
         """
         found = namespace()
-        if api_version not in (None, "2021.12", "2022.12", "2023.12", found.__array_api_version__):
+        if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12", found.__array_api_version__):
             raise ValueError(f"the version of the Array API is {found.__array_api_version__}; got {api_version!r}")
         return found
 
