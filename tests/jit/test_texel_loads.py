@@ -1,4 +1,4 @@
-"""Loads through texel buffers, on drivers where they are faster: arrays that kernels also write, views, tables."""
+"""Loads of arrays that a kernel only reads, as texels or once on some drivers; arrays that it also writes, views."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import pytest
 
 import vkcompute as vc
 from vkcompute import ir
-from vkcompute.jit.compilation.build import CompileOptions
-from vkcompute.jit.compilation.specialization import specialize
+from vkcompute.jit.compilation.build import CompileOptions, build, optimized
+from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.source import definition_of
 
 TABLE = np.arange(7, dtype=np.int32) ** 3
@@ -80,7 +80,8 @@ def test_tables_beside_arrays(gpu: vc.Runtime) -> None:
 
 def texels(function: object, *signature: tuple[str, int], most: int) -> tuple[int, ...]:
     options = CompileOptions(target=ir.Target(max_texel_buffers=most))
-    return specialize(definition_of(function), signature, options).texels
+    built = optimized(build(Compiler, definition_of(function), signature, options).function, options)
+    return tuple([at for at, memory in enumerate(built.buffers) if memory.texels])
 
 
 @pytest.mark.pure

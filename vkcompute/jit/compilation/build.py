@@ -41,6 +41,7 @@ class CompileOptions(NamedTuple):
         fast_math: True to use the device's own functions of floats where it has them.
         target: of the module.
         splits: the arrays that take several bindings.
+        aliased: True if an array that is read may have bytes in common with another that is written.
     """
 
     local_size: tuple[int, int, int] | None = None
@@ -50,6 +51,7 @@ class CompileOptions(NamedTuple):
     fast_math: bool = False
     target: ir.Target = ANY
     splits: tuple[ir.Split, ...] = ()
+    aliased: bool = False
 
 
 DEFAULTS = CompileOptions()
@@ -95,7 +97,9 @@ def optimized(function: ir.Function, options: CompileOptions = DEFAULTS) -> ir.F
     if options.emulate_atomics:
         ir.emulate_float_atomics(function)
     ir.bind_arrays(function, options.target, options.splits)
-    if function.array_bindings is None:
+    if options.aliased:
+        function.aliased = frozenset(function.buffers)
+    elif function.array_bindings is None:
         ir.load_texels(function, options.target)
     marked = function if options.fast_math else without_contraction(function)
     return lower_math(ir.optimize(marked), fast=options.fast_math)

@@ -46,7 +46,6 @@ class Specialization:
         single: True if that function returns a number, False for a tuple of numbers.
         block: the number of elements that an invocation computes, of a function of elements.
         n_ids: the number of axes along which a kernel reads ids; 0 if it reads none.
-        texels: indices of the buffers that are loaded as texels.
         array_bindings: those of the arrays, unless each has one of its own.
         aliases: arrays that are bound once more, after the others, for wide accesses of a block program.
     """
@@ -68,7 +67,6 @@ class Specialization:
     single: bool = True
     block: int = 1
     n_ids: int = 0
-    texels: tuple[int, ...] = ()
     array_bindings: ir.ArrayBindings | None = None
     aliases: tuple[int, ...] = ()
 
@@ -113,7 +111,6 @@ def specialize(definition: Definition, signature: Signature, options: CompileOpt
             in_words,
             tuple(compiler.tables),
             n_ids=n_ids,
-            texels=tuple([at for at, memory in enumerate(built.buffers) if memory.texels]),
             array_bindings=built.array_bindings,
         )
     except RecursionError:

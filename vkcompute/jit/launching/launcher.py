@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from inspect import Signature as Parameters
 from types import MappingProxyType
@@ -124,8 +123,8 @@ class Launcher:
         most = runtime.device.physical.limits["maxComputeWorkGroupCount"][0]
         options = self._options._replace(local_size=local, target=target_of(runtime), splits=splits_of(runtime, args))
         found, kernel, loops = self._specialization(signature, options, runtime)
-        if found.texels and _may_overlap(found, kernel, args):
-            options = options._replace(target=replace(options.target, max_texel_buffers=0))
+        if _may_overlap(kernel, args):
+            options = options._replace(aliased=True)
             found, kernel, loops = self._specialization(signature, options, runtime)
         grid = groups or self._grid(found, args, most)
         if grid is None or len(grid) > 1 or grid[0] <= most:
@@ -186,11 +185,14 @@ class Launcher:
         return (found, *placed)
 
 
-def _may_overlap(found: Specialization, kernel: AnyKernel, args: Sequence[Any]) -> bool:
-    """True if the kernel may write to memory that it loads as texels. Runs of a graph may have other inputs."""
+def _may_overlap(kernel: AnyKernel, args: Sequence[Any]) -> bool:
+    """True if the kernel may write to memory of an array that it only reads. Runs of a graph may have other inputs.
+
+    Drivers load elements of such an array once, also those that are read again after they were written.
+    """
     arrays = [arg for arg in args if type(arg) is Array]
     written = [arrays[at] for at in kernel.writes if at < len(arrays)]
-    loaded = [arrays[at] for at in found.texels if at < len(arrays)]  # others are tables
+    loaded = [array for at, array in enumerate(arrays) if at not in kernel.writes]
     return any(one.overlaps(other) or may_overlap(one, other) for one in loaded for other in written)
 
 
