@@ -214,6 +214,21 @@ def test_control_flow(machine: vkcompute.Runtime | None) -> None:
 
 
 @triton.jit
+def online_maximum(x_ptr, out_ptr, n, N: tl.constexpr):
+    largest = float("-inf")
+    for start in range(0, n, N):
+        at = start + tl.arange(0, N)
+        largest = tl.maximum(largest, tl.max(tl.load(x_ptr + at, mask=at < n, other=float("-inf")), 0))
+    tl.store(out_ptr, largest)
+
+
+def test_a_loop_that_begins_at_infinity(machine: vkcompute.Runtime | None) -> None:
+    x = np.random.default_rng(5).normal(size=100).astype(np.float32)
+    _, found = run(machine, online_maximum, (1,), (x, np.zeros(1, np.float32), 100, 16))
+    assert found[0] == x.max()
+
+
+@triton.jit
 def of_views(x_ptr, stride, out_ptr, N: tl.constexpr):
     at = tl.arange(0, N)
     tl.store(out_ptr + at, tl.load(x_ptr + at * stride))

@@ -71,12 +71,14 @@ def _with_params(function: Function, divisors: Mapping[Value, int]) -> dict[Valu
     """Returns the divisors of push constants, and of the loop-carried numbers."""
     known: dict[Value, int] = {**divisors}
     loops = [op for op in walk(function.body) if op.code == "loop"]
-    known |= {param: 1 << 32 for op in loops for param in op.params}
+    known |= {param: 1 << 32 for op in loops for param in op.params if element_of(param.type).kind in "iu"}
     changed = True
     while changed:
         changed = False
         for op in loops:
             for at, param in enumerate(op.params):
+                if param not in known:
+                    continue
                 sources = [op.args[at], *[end.args[at] for end in back_edges(op)]]
                 least = min([divisor(each, known) for each in sources])
                 changed, known[param] = changed or least < known[param], min(least, known[param])
