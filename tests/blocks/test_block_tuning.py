@@ -59,7 +59,8 @@ def tuned(measured: list[str], **options: Any) -> Any:
         return [1 / len(measured)]
 
     configs = [triton.Config({"BLOCK": block}, num_warps=1) for block in (16, 32, 64)]
-    return triton.autotune(configs=configs, key=["n"], do_bench=bench, **options)(scaled)
+    program = triton.jit(scaled.fn)  # each with an environment of its own
+    return triton.autotune(configs=configs, key=["n"], do_bench=bench, **options)(program)
 
 
 def launch(program: Any, x: Any, n: int, **named: Any) -> None:

@@ -12,7 +12,8 @@ from vkcompute.compat.triton.build import DIVISOR, IntType
 from vkcompute.compat.triton.types import Constexpr
 from vkcompute.jit.compilation.arguments import bound, kind_of_number, remedy
 
-OPTIONS = {"num_warps": 4, "num_stages": 2, "num_ctas": 1, "maxnreg": None}
+N_WARPS = 4
+OPTIONS = {"num_warps": N_WARPS, "num_stages": 2, "num_ctas": 1, "maxnreg": None}
 """Keywords of a launch; only num_warps has an effect, on the size of a workgroup."""
 
 
@@ -31,10 +32,23 @@ class Parameters:
 
     def bound(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[tuple[Any, ...], int]:
         """Returns the arguments in the order of the parameters, and the number of warps."""
+        ordered = self._ordered(args, named)
+        if ordered is not None:
+            return ordered, N_WARPS
         options = {name: named.pop(name) for name in OPTIONS if name in named and name not in self.names}
-        if named or len(args) != len(self.names):
-            args = bound(self.name, self._signature, args, named)
-        return args, _n_warps_of(options)
+        ordered = self._ordered(args, named)
+        if ordered is None:
+            ordered = bound(self.name, self._signature, args, named)
+        return ordered, _n_warps_of(options)
+
+    def _ordered(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...] | None:
+        """Returns the arguments in order if each parameter has one, and there are no others; else None."""
+        if len(args) + len(named) != len(self.names):
+            return None
+        try:
+            return (*args, *[named[name] for name in self.names[len(args) :]])
+        except KeyError:
+            return None
 
     def typed(
         self, args: Sequence[Any], typed: Any, elements: Mapping[int, str]
@@ -72,6 +86,8 @@ class Parameters:
             TypeError, ValueError: it is none.
         """
         found = grid(dict(zip(self.names, args, strict=True))) if callable(grid) else grid
+        if type(found) is tuple and len(found) == 1 and type(found[0]) is int and found[0] >= 0:
+            return found
         sizes = tuple(found) if isinstance(found, (tuple, list)) else (found,)
         if not 1 <= len(sizes) <= 3 or not all(isinstance(each, (int, np.integer)) and each >= 0 for each in sizes):
             raise ValueError(f"the grid of {self.name} is 1 to 3 numbers of programs, not negative; got {found!r}")
@@ -105,7 +121,7 @@ def _is_constexpr(parameter: inspect.Parameter) -> bool:
 
 def _n_warps_of(options: Mapping[str, Any]) -> int:
     """Returns the number of warps of a launch. Raises ValueError if it is no power of two."""
-    n = options.get("num_warps", OPTIONS["num_warps"])
+    n = options.get("num_warps", N_WARPS)
     if type(n) is not int or n < 1 or n & (n - 1):
         raise ValueError(f"num_warps is a power of two; got {n!r}")
     return n

@@ -67,12 +67,16 @@ class BlockLauncher:
         sizes = self._parameters.grid(grid, args)
         if 0 in sizes:
             return None
-        key = self._plan_key, sizes, n_warps, *map(_place, args, self._parameters.constexprs)
+        pairs = zip(args, self._parameters.constexprs, strict=True)
+        places = [arg.launch_key if type(arg) is Array else _place(arg, constexpr) for arg, constexpr in pairs]
+        key = self._plan_key, sizes, n_warps, *places
         known = self._orders.get(key)
         if known is not None:
             order, is_wrapped = known
-            given = [*unwrapped([args[at] for at in order])[0]] if is_wrapped else [args[at] for at in order]
-            plan = next(arg for arg in given if type(arg) is Array).runtime.plans.get(key)
+            given = [args[at] for at in order]
+            if is_wrapped:
+                given = [*unwrapped(given)[0]]
+            plan = given[0].runtime.plans.get(key)
             if plan is not None and (future := plan.launch(given, None)) is not None:
                 return future
         return self._planned(key, sizes, n_warps, args)
@@ -209,10 +213,8 @@ def _overlap(args: tuple[Any, ...]) -> tuple[bool, bool]:
 
 
 def _place(arg: Any, constexpr: bool) -> Any:
-    """Returns the part of a plan's key for an argument."""
+    """Returns the part of a plan's key for an argument that is no array."""
     kind = type(arg)
-    if kind is Array:
-        return arg.launch_key
     if kind is TensorWrapper:
         return arg.base.launch_key if type(arg.base) is Array else type(arg.base), arg.dtype
     if constexpr or kind is Constexpr:

@@ -53,11 +53,16 @@ class JITFunction(Launched):
 
         return BlockLauncher(self.definition, self.signature, debug=self._debug)
 
+    @cached_property
+    def _launch(self) -> Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]:
+        """Its launches: on the device, or interpreted, as the environment says at the first one."""
+        if is_interpreting():
+            return partial(interpretation.run, self.definition, self.signature)
+        return self.launcher
+
     def run(self, *args: Any, grid: Any, **named: Any) -> Any:
         """Launches the program; returns a `Future`. With an empty grid, or interpreted, it returns None."""
-        if is_interpreting():
-            return self.interpret[grid](*args, **named)
-        return self.launcher(grid, args, named)
+        return self._launch(grid, args, named)
 
     def kernel(self, *args: Any, grid: Any, **named: Any) -> Kernel | SpillingKernel:
         """Returns the kernel that a launch would run, for its statistics and assembly."""
@@ -71,7 +76,7 @@ class JITFunction(Launched):
     def interpret(self) -> Interpretation:
         """The program run by numpy, with bounds checked: `program.interpret[grid](…)`.
 
-        With TRITON_INTERPRET=1 or VKCOMPUTE_SIMULATE=1 all launches are.
+        With TRITON_INTERPRET=1 or VKCOMPUTE_SIMULATE=1 at its first launch, all are.
         """
         return Interpretation(self)
 
