@@ -144,7 +144,7 @@ class Assembler:
             self._interface.append(result)
         return result
 
-    def buffer(self, name: str, element: Type, binding: tuple[int, int], decoration: int | None) -> int:
+    def buffer(self, name: str, element: Type, binding: tuple[int, int], *decorations: int) -> int:
         """The id of a new storage buffer at (set, binding): a block with one runtime array."""
         if element_of(element).bits < 32:
             self.require(*_SMALL_STORAGE[element_of(element).bits])
@@ -155,8 +155,8 @@ class Assembler:
         self.decorate(block, Decoration.Block)
         self._member(block, 0, name, 0)
         result = self.bound(StorageClass.StorageBuffer, block, name, binding)
-        if decoration is not None:
-            self.decorate(result, decoration)
+        for each in decorations:
+            self.decorate(result, each)
         return result
 
     def texel_buffer(self, name: str, binding: tuple[int, int], lanes: int) -> int:

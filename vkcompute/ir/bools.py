@@ -16,6 +16,7 @@ def expand_bools(function: Function, target: Target) -> Function:
     numbers = {each: _numbers(each, target) for each in used if each is not None and each.element is BOOL}
     for memories in (function.buffers, function.shared_memory):
         memories[:] = [numbers.get(each, each) for each in memories]
+    function.aliased = frozenset([numbers.get(each, each) for each in function.aliased])
 
     def replaced(b: Builder, op: Op) -> Value | None:
         memory = numbers[op.attribute]

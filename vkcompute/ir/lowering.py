@@ -76,7 +76,7 @@ class _Lowering:
     def _declare_memories(self, ops: Sequence[Op]) -> None:
         out, written = self._out, {op.memory for op in ops if op.operation.writes}
         # Without Coherent, a device may keep stores in caches that other workgroups do not see, across a fence, too.
-        fenced = Decoration.Coherent if any(op.code == "fence" for op in ops) else None
+        fenced = [Decoration.Coherent] if any(op.code == "fence" for op in ops) else []
         for number, memory in enumerate(self._function.buffers):
             binding = memory.binding or (0, number)
             if memory.texels:
@@ -85,9 +85,10 @@ class _Lowering:
                     out.texel_buffer(memory.name, binding, memory.lanes),
                 )
                 continue
-            changes = memory in written or memory in self._function.aliased
-            decoration = fenced if changes else Decoration.NonWritable
-            variable = out.buffer(memory.name, memory.type, binding, decoration)
+            decorations = fenced if memory in written else [Decoration.NonWritable]
+            if memory in self._function.aliased:  # drivers may take others for different memory: SPIR-V 2.18.2
+                decorations = [*fenced, Decoration.Aliased]
+            variable = out.buffer(memory.name, memory.type, binding, *decorations)
             self._memories[memory] = StorageClass.StorageBuffer, variable
         for memory in self._function.shared_memory:
             variable = out.array(StorageClass.Workgroup, memory.name, memory.element, memory.length or 0)

@@ -41,7 +41,7 @@ class CompileOptions(NamedTuple):
         fast_math: True to use the device's own functions of floats where it has them.
         target: of the module.
         splits: the arrays that take several bindings.
-        aliased: True if an array that is read may have bytes in common with another that is written.
+        aliased: True if an array may have bytes in common with another that is written.
     """
 
     local_size: tuple[int, int, int] | None = None

@@ -117,18 +117,22 @@ def halves(n: int) -> list[slice]:
 def unaliased(arrays: Sequence[Any], masks: Sequence[tuple[bool, ...]], outs: Sequence[Array]) -> list[Any]:
     """Returns the arrays, with copies of those that alias a result other than element by element.
 
-    Inputs of a graph that is recorded are checked in each run.
+    Of several results, none may alias an array: drivers may load an element for one after they stored another. Inputs
+    of a graph that is recorded are checked in each run.
     """
+    in_place = len(outs) == 1
     graph = recording_graph(outs[0].runtime.scheduler) if outs else None
     found = []
     for array, mask in zip(arrays, masks, strict=True):
-        if any(array.overlaps(out) and not (all(mask) and _same(array, out)) for out in outs):
+        if any(array.overlaps(out) and not (in_place and all(mask) and _same(array, out)) for out in outs):
             found.append(array.copy())
             continue
         found.append(array)
         for out in outs:
             if graph is not None:
-                graph.require_apart(array, out, unless_same=all(mask) and array.contiguous and out.contiguous)
+                graph.require_apart(
+                    array, out, unless_same=in_place and all(mask) and array.contiguous and out.contiguous
+                )
     return found
 
 

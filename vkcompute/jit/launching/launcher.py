@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 from inspect import Signature as Parameters
+from itertools import combinations
 from types import MappingProxyType
 from typing import Any
 
@@ -186,14 +187,17 @@ class Launcher:
 
 
 def _may_overlap(kernel: AnyKernel, args: Sequence[Any]) -> bool:
-    """True if the kernel may write to memory of an array that it only reads. Runs of a graph may have other inputs.
+    """True if the kernel may write to memory that two arrays have in common. Runs of a graph may have other inputs.
 
-    Drivers load elements of such an array once, also those that are read again after they were written.
+    Drivers load elements of an array that is only read once, also those that are read again after they were written.
     """
     arrays = [arg for arg in args if type(arg) is Array]
-    written = [arrays[at] for at in kernel.writes if at < len(arrays)]
-    loaded = [array for at, array in enumerate(arrays) if at not in kernel.writes]
-    return any(one.overlaps(other) or may_overlap(one, other) for one in loaded for other in written)
+    writes = {*kernel.writes}
+    return any(
+        one.overlaps(other) or may_overlap(one, other)
+        for (at, one), (its, other) in combinations(enumerate(arrays), 2)
+        if at in writes or its in writes
+    )
 
 
 def is_exact(args: Sequence[Any], signature: Signature, annotations: Mapping[int, Any] = MappingProxyType({})) -> bool:
