@@ -101,8 +101,9 @@ void main() { o[0] = sum(o[0] + N - 1); }
 
 
 def test_as_many_variables_as_the_compiler_takes(gpu: vc.Runtime) -> None:
-    """SwiftShader aborts the process at 128 KiB per invocation."""
-    most = min(quirks_of(gpu.device.physical).max_private_nbytes, 1 << 18) - 4096
+    """SwiftShader aborts the process at 128 KiB per invocation. LLVM takes seconds for 8 KiB on lavapipe."""
+    limit = quirks_of(gpu.device.physical).max_private_nbytes
+    most = limit - 4096 if limit < 1 << 20 else 4096
     out = gpu.zeros(1, np.uint32)
     gpu.kernel(vc.glsl(PRIVATE), constants={0: most // 4})(out)
     assert out.numpy() == most // 4 - 1
