@@ -6,6 +6,7 @@ import builtins
 import contextlib
 import functools
 import linecache
+import re
 import types
 import warnings
 from collections.abc import Callable, Iterator
@@ -46,7 +47,34 @@ class Host:
         return np.zeros(shape, dtype)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(np, name)
+        found = re.fullmatch(r"(\w+\d)x([234])", name)
+        return functools.partial(vector, found[1], int(found[2])) if found else getattr(np, name)
+
+
+class HostVector(np.ndarray[Any, Any]):
+    """A vector: a value, whose elements have names."""
+
+    def __getattr__(self, name: str) -> Any:
+        if set(name) <= {*"xyzw"}:
+            found = [self["xyzw".index(each)] for each in name]
+            return found[0] if len(found) == 1 else np.array(found).view(HostVector)
+        raise AttributeError(name)
+
+    def __iadd__(self, other: Any) -> Any:
+        return self + other
+
+    def __isub__(self, other: Any) -> Any:
+        return self - other
+
+    def __ixor__(self, other: Any) -> Any:
+        return self ^ other
+
+
+def vector(dtype: str, n: int, *parts: Any) -> HostVector:
+    """A vector of these numbers and vectors; a single number is repeated."""
+    numbers = [np.dtype(dtype).type(each) for part in parts for each in (part if np.ndim(part) else (part,))]
+    assert len(numbers) in (1, n)
+    return np.array(numbers * (n if len(numbers) == 1 else 1)).view(HostVector)
 
 
 def typed_range(*args: Any) -> Iterator[np.int32]:

@@ -39,7 +39,7 @@ class GroupProgram(Program):
             f"shared = vc.shared(({N},), vc.int32)",
             "hs, ps = [x[i], *(x[7 - i],) * 3], vc.local((2, 2), vc.int32)",
             "k0, k1, u0, u1, f0 = x[i], x[7 - i], y[i], y[i ^ 1], z[i]",
-            *self._constants("k2 f1 b0 b1 w0 w1 m0"),
+            *self._constants("k2 f1 b0 b1 w0 w1 m0 v0 v1 p0 p1"),
         ]
         end = [*[f"out[me, {n}] = k{n}" for n in range(3)], "uo[me] = u0 ^ u1", "fo[me, 0], fo[me, 1] = f0, q(f1 + m0)"]
         lines = start

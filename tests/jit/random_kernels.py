@@ -1,10 +1,10 @@
 """Random well-typed kernels as text, whose results Python has to the bit.
 
 The letter of a variable is its type: k int32, u uint32, f float32, b bool, w a Python int from 0 on, m int32 or
-float32 depending on the way taken. What is stored in an f or an m is a multiple of 1/4 between -8 and 8, so that
-expressions of a few of them are exact in float32 whatever the order, and may decide branches. No function in G of such
-numbers is next to an odd multiple of 1/8, so that results which are right to some ulp are rounded alike. Divisors are
-not 0; indices are in range; loops are short.
+float32 depending on the way taken, v a vector of three int32, p one of two float32. What is stored in an f, m or p is a
+multiple of 1/4 between -8 and 8, so that expressions of a few of them are exact in float32 whatever the order, and may
+decide branches. No function in G of such numbers is next to an odd multiple of 1/8, so that results which are right to
+some ulp are rounded alike. Divisors are not 0; indices are in range; loops are short.
 """
 
 from __future__ import annotations
@@ -48,6 +48,7 @@ _FORMS = {
         divmod(K, D)[1]; K + round(F1); K - int(F1); K ^ math.floor(F1); np.int32(np.where(B, K, K)); K + vc.local_id(0)
         pair(K)[0]; pair(s=K, v=K)[0]; first(K, K) + K; bit(K, K & 7); h0(X, K, K, B); h1(X, K, K); x[I] if B else K
         TABLE[I]; TABLE[K & 7]; (x, TABLE)[1][I]; hs[H]; hs[H]
+        V.x; V[1]; V[K % 3]; V[-1]; V.zy[W % 2]; sum(V); min(V); max(V); V @ V; np.dot(V, V); len(V) + K
         ps[H & 1, 1]; ps[0][H & 1]; (k2 := K); (k1 := K) + k1; (lambda v: v ^ k0)(K); sum(hs)""",
     "U": """U + U; U - U; U * U; U & U; U | U; U ^ U; U // E; U % E; U // 7; np.uint32(4294967295) // E; U << T
         U >> T; U ** 2; -U; ~U; abs(U); min(U, U)
@@ -59,14 +60,23 @@ _FORMS = {
         not B; not K; B and B; B or B; B ^ B; B & B; B | B; B == B; bool(K); bool(F1); K C K C W; M C 2; M C F1
         F1 C K & 15
         B if B else B; K > 3 != B; z[I] C F; np.isnan(F1); K // D C 3 or K % D C 2; x[I] C 4 and y[I] C 9
-        bool(K and x[I] > 0)""",
+        bool(K and x[I] > 0); any(V C V); all(V C K); any(L C L); V[K & 1] C K; L.y C F1""",
     "F": """F1 + F1; F1 - F1; F1 * F1; min(F1, F1); max(F1, 1); abs(F1); -F1; F1 / 2; F1 // 2.0; F1 % 2.0; F1 ** 2
         np.sign(F1)
         np.floor(F1); np.ceil(F1); np.trunc(F1); np.rint(F1); F1 if B else F1; (K & 15) / 4; F1 + (K & 15)
         float(K & 15)
         np.float32(K & 7); F1 * B; F1 * HALF; F1 or 2.5; F1 and F1; np.float32(np.where(B, F1, F1)); pair(F1, 0.5)[0]
         (U & 7) * 0.5; 1.5 - F1; F1 - W % 9; M + F1; M * 2; fo[i, I2]
+        L.x; L[K & 1]; L[-1]; sum(L); min(L); max(L); L @ L; L.yx.x; L[::-1][0]
         WAVES[K & 1, I]; WAVES[-1, I]; F1 * F1 + F1 * F1; z[I]; q(G)""",
+    "V": """V + V; V - V; V * V; V & V; V | V; V ^ V; V + K; K - V; V * W; 3 - V; V // D; V % D; V << 2; V >> 31; V ** 2
+        -V; ~V; abs(V); min(V, V); max(V, K); min(V, 5); V if B else V; V.zyx; V.xxy; V.yzx; V[::-1]
+        vc.int32x3(np.where(V C V, V, V)); vc.int32x3(np.where(V C K, V, 7)); vc.int32x3(K, K, K); vc.int32x3(K)
+        vc.int32x3(V.xz, K); vc.int32x3(K, V[1:]); vc.int32x3(L, K); vc.int32x3(np.cross(V, V)); pair(V)[0]
+        vc.int32x3((K, W, 4)); (v1 := V); (lambda v: v ^ k0)(V); vc.int32x3(U)""",
+    "P": """L + L; L - L; L * L; L * F1; F1 - L; L / 2; L // 2.0; min(L, L); max(L, 1); abs(L); -L; L if B else L; L.yx
+        L[::-1]; vc.float32x2(np.where(L C L, L, F1)); vc.float32x2(F1, F1); vc.float32x2(F1); vc.float32x2(V.zx & 15)
+        np.floor(L); np.rint(L); np.sign(L); L ** 2; L * 2; 1.5 - L; L + W % 9; pair(L, 0.5)[0]; L + L * L""",
     "W": "W % 7; (W + 5) % 9; W * 3 % 8; W; W + 1; 4; 0; W if B else 3; min(W, 6); W // 2; abs(W - 4)",
 }
 _SMALL = {
@@ -90,6 +100,9 @@ _LEAVES = {
     "U": "u0; u1; u0; u1; np.uint32(7); np.uint32(4294967295)",
     "F": "f0; f1; 0.5; -1.5; 2.0; F1",
     "F1": "f0; f1; f0; f1; np.float32(0.25); z[I]",
+    "V": "v0; v1; v0; v1; vc.int32x3(1, -2, 2147483647); vc.int32x3(i)",
+    "P": "p0; p1",
+    "L": "p0; p1; p0; p1; vc.float32x2(0.25, -3.5)",
     "B": "b0; b1",
     "W": "w0; w1; 2",
 }
@@ -101,6 +114,8 @@ _SIMPLE = """k0 = K; k1 = K; k2 = K; k0 += K; k1 -= K; k2 ^= K; k0 //= D; k1 %= 
     b0 = B; b1 = B; b0 &= B; b1 ^= B; w0 = W; w1 = W; w0 += 1; w1 = w0; m0 = K & 15; m0 = q(F); m0 = q(M + F1); pass
     out[i, I3] = K; out[i, I3] += K; out[i, I3] -= K; out[i, I3] //= D; fo[i, I2] = q(F); 'no value'
         k0 = np.int32(len(x))
+    v0 = V; v1 = V; v0 += V; v1 -= K; v1 ^= V; p0 = q(P); p1 = q(P); p0 = q(p1 + P); v0, v1 = v1, V; k0, k1, k2 = V
+        f0, f1 = q(P); k0, (f0, f1) = K, q(P); p0, p1 = p1, p0; v0 *= 1; p1 = q(p0 - P)
     hs[H] = K; hs[H] += K; ps[H & 1, H & 1] -= K; ps[1, 0] = W; hs[0], hs[3] = hs[3], K; (k0, *_), k1 = (K, K, K), K
     out[i, I3], fo[i, 2] = K, q(F); u0, u1 = u1, u0; f0, f1 = f1, f0; w0, w1 = w1, w0; b0, b1 = b1, B"""
 _STEPS = """3; W % 4; K & 3; 0, 7, 3; 2, K % 4 - 3, -1; K & 3, 9, (K & 1) * 2 + 1; U & 3; W % 9, W % 5, -2; len(x) - 5
@@ -121,7 +136,7 @@ _HALVES = _split(
     np.float32(np.float16(F1) - np.float16(F1) * np.float16(F1)); np.float32(np.float16(F1) // np.float16(2))
     np.float32(max(np.float16(F1), np.float16(F1))); np.float32(F1 if np.float16(F1) < np.float16(F1) else F1)"""
 )
-_TOKEN = re.compile(r"\b(I3|I2|F1|[KUBFWCDESTIMXJGH])\b")
+_TOKEN = re.compile(r"\b(I3|I2|F1|[KUBFWVPLCDESTIMXJGH])\b")
 
 
 class Program:
@@ -140,7 +155,9 @@ class Program:
         lines = []
         for name, arguments in ("h0", "k0, k1, b0"), ("h1", "k0, k1, b0=False"):
             lines += [f"def {name}({self._small['X'][0]}, {arguments}):"]
-            lines += indented([*self._constants("k2 u0 u1 f0 f1 b1 w0 w1 m0"), *self._block(2, 0, "return {}")])
+            lines += indented(
+                [*self._constants("k2 u0 u1 f0 f1 b1 w0 w1 m0 v0 v1 p0 p1"), *self._block(2, 0, "return {}")]
+            )
             lines += indented([self._filled("return K", 1)])
             self._n_helpers += 1
         start = [
@@ -149,13 +166,17 @@ class Program:
             "k0, k1, u0, u1, f0 = x[i], x[7 - i], y[i], y[i ^ 1], z[i]",
         ]
         end = ["k2 ^= hs[0] ^ hs[1] ^ hs[2] ^ hs[3] ^ ps[0, 0] ^ ps[0, 1] ^ ps[1, 0] ^ ps[1, 1]"]
+        end += ["k1 ^= v0 @ v1", "f1 = q(f1 + p0 @ p1)"]
         end += [*[f"out[i, {n}] = k{n}" for n in range(3)], "uo[i] = u0 ^ u1", "fo[i, 0] = f0", "fo[i, 1] = q(f1 + m0)"]
         lines += ["def kernel(x, y, z, out, uo, fo):"]
-        lines += indented([*start, *self._constants("k2 f1 b0 b1 w0 w1 m0"), *self._block(3, 0, "return"), *end])
+        lines += indented(
+            [*start, *self._constants("k2 f1 b0 b1 w0 w1 m0 v0 v1 p0 p1"), *self._block(3, 0, "return"), *end]
+        )
         return _PREAMBLE + "\n".join(lines) + "\n"
 
     def _constants(self, names: str) -> list[str]:
         values = {"k": "np.int32(5)", "u": "np.uint32(9)", "f": "np.float32(1.5)", "b": "True", "w": "1", "m": "0"}
+        values |= {"v": "vc.int32x3(4, -1, 9)", "p": "vc.float32x2(0.5)"}
         return [f"{name} = {values[name[0]]}" for name in names.split()]
 
     def _filled(self, form: str, depth: int) -> str:
@@ -167,7 +188,7 @@ class Program:
             return self._random.choice(self._counters or ["k0"])
         if name in self._small:
             return self._filled(self._random.choice(self._small[name]), 0)
-        if name == "F1" or depth <= 0 or (name != "B" and self._random.random() < 0.3):
+        if name in ("F1", "L") or depth <= 0 or (name != "B" and self._random.random() < 0.3):
             return self._filled(self._random.choice(self._leaves[name]), 0)
         form = self._random.choice(self._forms[name])
         if re.match(r"h\d", form):
