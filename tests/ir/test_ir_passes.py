@@ -192,6 +192,16 @@ def test_what_is_computed_twice_is_computed_once(made: Made) -> None:
     ir.verify(made.function)
 
 
+def test_swapped_operands_are_computed_once(made: Made) -> None:
+    b = made.b
+    for code in ("add", "sub"):
+        one, other = b.compute(code, made.n, made.one), b.compute(code, made.one, made.n)
+        b.store(made.out, b.compute("shl", one, other), made.half)
+    eliminate_common_subexpressions(made.function)
+    assert made.codes().count("add") == 1
+    assert made.codes().count("sub") == 2
+
+
 def test_branches_do_not_share_with_each_other(made: Made) -> None:
     branch = made.b.if_(made.b.compute("lt", made.n, made.one))
     for region in (branch.then, branch.otherwise):

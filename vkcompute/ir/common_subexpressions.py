@@ -14,7 +14,8 @@ def eliminate_common_subexpressions(function: Function) -> Function:
         for op in region.ops:
             op.args = tuple([replaced.get(value, value) for value in op.args])
             if op.operation.repeatable:
-                first = available.setdefault((op.code, op.args, op.attribute), op)
+                args = tuple(sorted(op.args, key=id)) if op.operation.commutative else op.args
+                first = available.setdefault((op.code, args, op.attribute), op)
                 if first is not op:
                     replaced[op] = first
                     continue
