@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from vkcompute import ir, tile
+from vkcompute.ir.function import walk
 from vkcompute.tile.layout import Layout, blocked, broadcast_bits, permuted_bits, without_axis
 
 pytestmark = pytest.mark.pure
@@ -60,3 +62,18 @@ def test_reduced_axes_leave_the_bits_of_the_others(shape: tuple[int, ...], data:
     wanted = np.broadcast_to(rest, shape).ravel()
     for number, found in enumerate(wanted):
         assert found == sum(1 << bit for at, bit in enumerate(bits) if bit is not None and number >> at & 1)
+
+
+def test_mirrors_of_low_bits_stay_in_registers() -> None:
+    """Sorting networks have most of them there."""
+    function = ir.Function("mirrors")
+    x = function.buffer("x", ir.INT32)
+    b = tile.Builder(function)
+    at = b.arange(0, 256)
+    value = b.load_block(x, at)
+    for bit in range(3):
+        value = b.compute("min", value, b.mirror(value, 1 << bit))
+    b.store_block(x, at, value)
+    lowered = tile.lower(function, tile.Target(), n_warps=1)
+    assert lowered.function.local_size == (32, 1, 1)
+    assert not {"subgroup", "barrier"} & {op.code for op in walk(lowered.function.body)}

@@ -66,7 +66,10 @@ class Placement:
             if _is_block(value):
                 self.own[op] = self.anchor(value)
                 self._demand(self.own[op], *op.args)
-        elif op.code in ("reduce", "scan", "mirror", "histogram", "report") and any(map(_is_block, op.args)):
+        elif op.code == "mirror":
+            self.own[op] = self._for_mirrors(op.args[0])
+            self._demand(self.own[op], *op.args)
+        elif op.code in ("reduce", "scan", "histogram", "report") and any(map(_is_block, op.args)):
             self.own[op] = self.anchor(op.args[0])
             self._demand(self.own[op], *op.args)
         elif op.code == "gather":
@@ -87,6 +90,13 @@ class Placement:
     def canonical(self, value: Value) -> Layout:
         """Returns the layout for wide accesses to a block of this size."""
         return blocked(_bits(value), self.n_threads, _ADJACENT)
+
+    def _for_mirrors(self, value: Value) -> Layout:
+        """Returns the layout in which a block is mirrored.
+
+        Sorting networks exchange elements along the lowest bits most often: these are in registers.
+        """
+        return self._natural_layout(value) or blocked(_bits(value), self.n_threads, _bits(value))
 
     # -- demands ------------------------------------------------------------------------------------------------------
 
@@ -141,7 +151,9 @@ class Placement:
             return self._product(value)
         if value.code in ("load_block", "splat", "arange", "broadcast", "atomic_block", "histogram"):
             return None
-        if value.code in ("mirror", "gather"):
+        if value.code == "mirror":
+            return self._for_mirrors(value.args[0])
+        if value.code == "gather":
             return self.anchor(value.args[-1])
         if value.code == "permute":
             before = self._natural_layout(value.args[0])
