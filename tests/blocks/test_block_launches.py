@@ -35,6 +35,23 @@ def store_then_load(x_ptr, out_ptr, kept_ptr, BLOCK: tl.constexpr):
     tl.store(kept_ptr + at, tl.load(x_ptr + at))
 
 
+@triton.jit
+def annotated(out_ptr, high: tl.int64, small: "tl.int8", half: tl.float16, brain: tl.bfloat16, flag: tl.int1):  # noqa: UP037
+    tl.static_assert(high.dtype == tl.int64 and small.dtype == tl.int8 and half.dtype == tl.float16)
+    tl.static_assert(brain.dtype == tl.bfloat16 and flag.dtype == tl.int1)
+    tl.store(out_ptr, (high * 65536 * 65536 >> 32).to(tl.float32))
+    tl.store(out_ptr + 1, (small + small).to(tl.float32))
+    tl.store(out_ptr + 2, half.to(tl.float32))
+    tl.store(out_ptr + 3, brain.to(tl.float32))
+    tl.store(out_ptr + 4, flag.to(tl.float32))
+
+
+@triton.jit
+def annotated_for_all(out_ptr, small: tl.int8, scale: tl.float32):
+    tl.static_assert(small.dtype == tl.int8 and scale.dtype == tl.float32)
+    tl.store(out_ptr, (small + small) * scale)
+
+
 def numbers(seed: int, n: int = N) -> np.ndarray:
     return np.random.default_rng(seed).integers(-1000, 1000, n).astype(np.float32)
 
@@ -80,6 +97,30 @@ def test_the_whole_numbers_of_a_graph_are_general_in_its_programs(gpu: Runtime):
         add_scaled[(8,)](x, x, out, graph["n"], 1.0, BLOCK=128)
     graph.run(n=999)
     assert np.array_equal(out.numpy(), np.append(2 * numbers(0)[:999], 0))
+
+
+@pytest.mark.parametrize("high", [1, 7])
+def test_numbers_have_the_types_of_their_annotations(high: int):
+    found = np.zeros(5, np.float32)
+    annotated.interpret[(1,)](found, high, 100, 0.1, 1 / 3, True)
+    assert found.tolist() == [high, -56, np.float16(0.1), 0.333984375, 1]
+
+
+def test_annotated_numbers_on_a_device(gpu: Runtime):
+    out = gpu.zeros(1)
+    if "shaderInt8" not in gpu.device.features:
+        pytest.skip("the device has no int8")
+    for small, wanted in ((1, 2), (100, -56), (-128, 0)):
+        annotated_for_all[(1,)](out, small, 1)
+        assert out.numpy()[0] == wanted
+    with pytest.raises(ValueError, match=r"small is annotated as tl.int8, which holds -128 to 127; got 300"):
+        annotated_for_all[(1,)](out, 300, 1)
+    with pytest.raises(TypeError, match=r"small is annotated as tl.int8; got 1.5; pass an int"):
+        annotated_for_all[(1,)](out, 1.5, 1)
+    with gpu.record(small=1) as graph:
+        annotated_for_all[(1,)](out, graph["small"], 1)
+    graph.run(small=100)
+    assert out.numpy()[0] == -56
 
 
 def test_an_expression_is_computed_before_a_program_reads_it(gpu: Runtime):

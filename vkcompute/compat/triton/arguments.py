@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute.compat.triton.build import DIVISOR, IntType
-from vkcompute.compat.triton.types import Constexpr
+from vkcompute.compat.triton.build import DIVISOR, ArrayType, IntType
+from vkcompute.compat.triton.types import DTYPES, Constexpr, Dtype
+from vkcompute.ir import BOOL
 from vkcompute.jit.compilation.arguments import bound, kind_of_number, remedy
 
 N_WARPS = 4
@@ -24,11 +25,13 @@ class Parameters:
         name: of the program, for errors.
         names: of the parameters.
         constexprs: for each, True if it is annotated as tl.constexpr.
+        dtypes: for each, the dtype that it is annotated with; None for another annotation.
     """
 
     def __init__(self, name: str, signature: inspect.Signature) -> None:
         self.name, self._signature, self.names = name, signature, list(signature.parameters)
         self.constexprs = [_is_constexpr(each) for each in signature.parameters.values()]
+        self.dtypes = [_dtype_of(each) for each in signature.parameters.values()]
 
     def bound(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[tuple[Any, ...], int]:
         """Returns the arguments in the order of the parameters, and the number of warps."""
@@ -62,13 +65,22 @@ class Parameters:
         constants: dict[int, Any] = {}
         signature: dict[int, Any] = {}
         for at, (arg, constexpr) in enumerate(zip(args, self.constexprs, strict=True)):
-            if constexpr or arg is None or isinstance(arg, Constexpr) or (type(arg) is int and arg == 1):
+            is_one = type(arg) is int and arg == 1 and self.dtypes[at] is None
+            if constexpr or arg is None or isinstance(arg, Constexpr) or is_one:
                 constants[at] = arg.value if isinstance(arg, Constexpr) else arg
             else:
                 found = typed(arg)
                 found = number_type(arg, self.names[at]) if found is None else found
+                dtype = self.dtypes[at]
+                if dtype is not None and not isinstance(found, ArrayType):
+                    found = _annotated(dtype, arg, self.names[at])
                 signature[at] = found._replace(element=elements[at]) if at in elements else found
         return constants, signature
+
+    def is_narrow(self, at: int) -> bool:
+        """True if an argument's dtype is narrower than the number that is passed: its range is checked in Python."""
+        dtype = self.dtypes[at]
+        return dtype is not None and dtype.primitive_bitwidth < 32
 
     def check_constants(self, args: Sequence[Any], changing: type) -> None:
         """Raises TypeError if a constant has a type whose value changes between runs, as an input of a graph."""
@@ -111,6 +123,34 @@ def number_type(arg: Any, name: str) -> Any:
         instead = "; make an array of it, with runtime.array(data)" if np.ndim(arg) else remedy(arg, name)
         raise TypeError(f"a block program takes arrays and numbers; got {got} for {name}{instead}")
     return kind
+
+
+def _annotated(dtype: Dtype, arg: Any, name: str) -> Any:
+    """Returns the part of a signature for a number whose parameter is annotated with a dtype.
+
+    Raises:
+        TypeError, ValueError: the dtype does not hold it.
+    """
+    changes = not isinstance(arg, (int, float, np.generic))  # an input of a graph: between runs
+    scalar, arg = dtype.scalar_type, arg.value if changes else arg
+    if scalar is BOOL:
+        return bool
+    if scalar.kind == "f":
+        return dtype.name
+    if not isinstance(arg, (int, np.integer)):
+        raise TypeError(f"{name} is annotated as tl.{dtype.name}; got {arg!r}; pass an int, or annotate it as a float")
+    least, most = np.iinfo(scalar.name).min, np.iinfo(scalar.name).max
+    if not least <= arg <= most:
+        raise ValueError(f"{name} is annotated as tl.{dtype.name}, which holds {least} to {most}; got {arg}")
+    return IntType(dtype.name, DIVISOR if arg % DIVISOR == 0 and not changes else 1)
+
+
+def _dtype_of(parameter: inspect.Parameter) -> Dtype | None:
+    """Returns the dtype with which a parameter is annotated, by the object or its name, as "tl.int64"."""
+    annotation = parameter.annotation
+    if isinstance(annotation, str):
+        annotation = DTYPES.get(annotation.strip("'\"").rpartition(".")[2])
+    return annotation if isinstance(annotation, Dtype) else None
 
 
 def _is_constexpr(parameter: inspect.Parameter) -> bool:

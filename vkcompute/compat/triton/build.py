@@ -17,7 +17,7 @@ from vkcompute.jit.compilation.build import CompileOptions, optimized
 from vkcompute.jit.compilation.specialization import TRUTH, VALUE, Specialization, iterations_of
 from vkcompute.jit.frontend.memory import OFFSET
 from vkcompute.jit.frontend.source import Definition, UnsupportedError
-from vkcompute.jit.frontend.values import ArrayValue, Kind, Number
+from vkcompute.jit.frontend.values import ArrayValue, Number
 from vkcompute.tile import BFLOAT16
 from vkcompute.tile.brain_floats import widen
 from vkcompute.tile.simplification import remove_invariants
@@ -119,16 +119,20 @@ def build(definition: Definition, constants: Mapping[int, Any], signature: Mappi
 
 
 def _number(built: Built, name: str, at: int, kind: Any) -> Number:
-    compiler, function = built.compiler, built.compiler.function
-    if isinstance(kind, IntType):
-        push = function.push(name, SCALARS[kind.name])
-        built.divisors[push] = kind.divisor
-        built.numbers[at] = push
-        return Number(push, Kind(push.type))  # type: ignore[arg-type]
-    target = BOOL if kind is bool else FLOAT32 if kind is float else SCALARS[np.dtype(kind).name]
+    """Returns the number of an argument, which is passed with at least 32 bits."""
+    compiler, target = built.compiler, _element(kind)
     stored = target if target.bits >= 32 else {"f": FLOAT32, "i": INT32}.get(target.kind, UINT32)
-    built.numbers[at] = function.push(name, stored)
-    return compiler.number(compiler.builder.cast(built.numbers[at], target))
+    push = built.numbers[at] = compiler.function.push(name, stored)
+    if isinstance(kind, IntType):
+        built.divisors[push] = kind.divisor
+    return compiler.number(compiler.builder.cast(push, target))
+
+
+def _element(kind: Any) -> ir.Scalar:
+    """Returns the type of a number in a signature."""
+    if isinstance(kind, (IntType, str)):
+        return DTYPES[kind.name if isinstance(kind, IntType) else kind].scalar_type
+    return BOOL if kind is bool else FLOAT32 if kind is float else SCALARS[np.dtype(kind).name]
 
 
 def _pointer(built: Built, name: str, at: int, kind: ArrayType) -> Pointer:

@@ -97,7 +97,8 @@ class BlockLauncher:
         numbers = [at for at, what in found.pushes if what in (VALUE, TRUTH)]
         order = (*at_arrays, *numbers, *[at_arrays[each] for each in found.aliases])
         pushes = [pushed(args[at], what) for at, what in found.pushes]
-        exact = hosts is None and at_arrays and not any(_is_inexact(args[at]) for at in numbers)
+        inexact = any(_is_inexact(args[at]) or self._parameters.is_narrow(at) for at in numbers)
+        exact = hosts is None and at_arrays and not inexact
         given = [args[at] for at in order]
         if found.sites:
             future = self._reporting(found, kernel, loops, [arg for arg in given if type(arg) is Array], pushes, grid)
