@@ -85,6 +85,34 @@ def static_failure(x_ptr, N: tl.constexpr):
     tl.static_assert(N % 4 == 0, "N is a multiple of 4")
 
 
+@triton.jit
+def half_atomic(x_ptr):
+    tl.atomic_add(x_ptr + tl.arange(0, 8), 1.0)
+
+
+@triton.jit
+def float_exchange(x_ptr):
+    tl.atomic_cas(x_ptr, 0.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("program", "dtype", "message"),
+    [
+        (half_atomic, "float16", "atomic add takes elements of 32 or 64 bits; x_ptr has fp16; use an array of float32"),
+        (half_atomic, "int8", "atomic add takes elements of 32 or 64 bits; x_ptr has int8; use an array of int32"),
+        (
+            float_exchange,
+            "float32",
+            "takes integers; x_ptr has fp32; pass its bits, as triton.reinterpret",
+        ),
+    ],
+)
+def test_atomic_operations_that_elements_lack(program: JITFunction, dtype: str, message: str) -> None:
+    with pytest.raises(KernelError) as caught:
+        program.interpret[(1,)](np.zeros(8, dtype))
+    assert message in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("program", "args", "message", "text"),
     [

@@ -10,8 +10,9 @@ import numpy as np
 
 from vkcompute.compat.triton.arithmetic import BlockArithmetic, told
 from vkcompute.compat.triton.compiler import BlockCompiler
-from vkcompute.compat.triton.types import BlockPointer, Descriptor, Pointer
+from vkcompute.compat.triton.types import OF_SCALAR, BlockPointer, Descriptor, Pointer
 from vkcompute.ir import BOOL, Scalar, Value
+from vkcompute.ir.atomics import ATOMICS
 from vkcompute.ir.types import element_of
 from vkcompute.jit.frontend.source import UnsupportedError
 from vkcompute.jit.frontend.values import ArrayValue, Number
@@ -174,8 +175,25 @@ def _converted(c: BlockArithmetic, value: Value, kind: Scalar) -> Value:
 def atomic_at(c: BlockArithmetic, name: str, places: Places, values: tuple[Any, ...]) -> Number:
     """Combines elements atomically; returns those before."""
     array, shape = places.array, shape_of(places.offsets.type)
+    _check_atomic(name, array)
     if array.memory.element is not array.element:
         raise UnsupportedError(f"atomic operations take arrays of the pointer's type; {array.name} has another")
     numbers = [_repeated(c, c.cast(each, array.element), shape, "value of an atomic operation") for each in values]
     c.mark_written(array, assigned=False)
     return c.number(c.builder.atomic_block(name, array.memory, places.offsets, numbers, places.mask))
+
+
+def _check_atomic(name: str, array: ArrayValue) -> None:
+    """Raises UnsupportedError if the elements have no such atomic operation."""
+    kind, what = array.element, name.replace("_", " ")
+    is_float = kind.kind == "f"
+    if kind.bits < 32 or kind.kind == "b":
+        wide = "float32" if is_float else "int32"
+        raise UnsupportedError(
+            f"atomic {what} takes elements of 32 or 64 bits; {array.name} has {OF_SCALAR[kind]}; use an array of {wide}"
+        )
+    if is_float and (name == "compare_exchange" or not ATOMICS[name].takes(kind)):
+        raise UnsupportedError(
+            f"atomic {what} takes integers; {array.name} has {OF_SCALAR[kind]}; pass its bits, as "
+            f"triton.reinterpret(x, tl.int{kind.bits})"
+        )
