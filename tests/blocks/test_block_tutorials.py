@@ -381,3 +381,53 @@ def test_fused_attention(machine: vkcompute.Runtime | None, causal: bool) -> Non
     scores = 0.5 * q.astype(np.float64) @ k.T
     scores = np.where(np.tril(np.ones((n, n), bool)), scores, -np.inf) if causal else scores
     np.testing.assert_allclose(found, softmax(scores) @ v, rtol=1e-5, atol=1e-5)
+
+
+@triton.jit
+def grouped_products(
+    a_ptr, b_ptr, c_ptr, sizes_ptr, starts_ptr, n_groups,
+    PROGRAMS: tl.constexpr, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr,
+):  # fmt: skip
+    """Products of several sizes in one launch: each program computes every PROGRAMS-th tile of all of them."""
+    tile = tl.program_id(0)
+    end = 0
+    for group in range(n_groups):
+        m = tl.load(sizes_ptr + group * 3)
+        n = tl.load(sizes_ptr + group * 3 + 1)
+        k = tl.load(sizes_ptr + group * 3 + 2)
+        n_columns = tl.cdiv(n, N)
+        n_tiles = tl.cdiv(m, M) * n_columns
+        while tile >= end and tile < end + n_tiles:
+            a, b, c = a_ptr, b_ptr, c_ptr
+            a += tl.load(starts_ptr + group * 3)
+            b += tl.load(starts_ptr + group * 3 + 1)
+            c += tl.load(starts_ptr + group * 3 + 2)
+            rows = (tile - end) // n_columns * M + tl.arange(0, M)
+            columns = (tile - end) % n_columns * N + tl.arange(0, N)
+            total = tl.zeros((M, N), tl.float32)
+            for start in range(0, k, K):
+                inner = start + tl.arange(0, K)
+                left = (rows[:, None] < m) & (inner[None, :] < k)
+                right = (inner[:, None] < k) & (columns[None, :] < n)
+                x = tl.load(a + rows[:, None] * k + inner[None, :], mask=left, other=0.0)
+                y = tl.load(b + inner[:, None] * n + columns[None, :], mask=right, other=0.0)
+                total = tl.dot(x, y, total)
+            inside = (rows[:, None] < m) & (columns[None, :] < n)
+            tl.store(c + rows[:, None] * n + columns[None, :], total, mask=inside)
+            tile += PROGRAMS
+        end += n_tiles
+
+
+def test_grouped_products(machine: vkcompute.Runtime | None) -> None:
+    """The matrices lie in one array per operand, as addresses cannot be read from memory."""
+    random = np.random.default_rng(8)
+    sizes = [(20, 17, 9), (33, 40, 16), (5, 16, 30)]
+    pairs = [(random.integers(-4, 5, (m, k)), random.integers(-4, 5, (k, n))) for m, n, k in sizes]
+    wanted = [a @ b for a, b in pairs]
+    a, b = (np.concatenate([each.ravel() for each in side]).astype(np.float32) for side in zip(*pairs, strict=True))
+    lengths = [(m * k, k * n, m * n) for m, n, k in sizes]
+    starts = np.cumsum([(0, 0, 0), *lengths[:-1]], axis=0).astype(np.int32)
+    c = np.zeros(sum(each[2] for each in lengths), np.float32)
+    given = a, b, c, np.array(sizes, np.int32), starts, len(sizes)
+    _, _, found, *_ = run(machine, grouped_products, (3,), given, PROGRAMS=3, M=8, N=16, K=8)
+    np.testing.assert_array_equal(found, np.concatenate([each.ravel() for each in wanted]))
