@@ -214,3 +214,28 @@ def test_atomic_operations_on_reinterpreted_integers(gpu: vkcompute.Runtime) -> 
     x = gpu.array(np.array([0, 1, 2, 3], np.uint32))
     counted[(2,)](triton.reinterpret(x, tl.int32))
     np.testing.assert_array_equal(x.numpy().view(np.int32), [-2, -1, 0, 1])
+
+
+@triton.constexpr_function
+def cube(n, *, plus=0):
+    return n**3 + plus
+
+
+@triton.jit
+def of_constants(out_ptr, N: tl.constexpr):
+    WIDE: tl.constexpr = triton.next_power_of_2(N)
+    at = tl.arange(0, WIDE)
+    tl.store(out_ptr + at, triton.cdiv(N, 4) + cube(N, plus=1))
+
+
+@triton.jit
+def of_variables(out_ptr, n):
+    tl.store(out_ptr, triton.cdiv(n, 4))
+
+
+def test_functions_that_python_computes(machine: vkcompute.Runtime | None) -> None:
+    assert cube(2) == 8
+    (found,) = run(machine, of_constants, (1,), (np.zeros(8, np.int32), 5))
+    assert found.tolist() == [2 + 126] * 8
+    with pytest.raises(KernelError, match=r"cdiv is computed at compile time, from constants; got .*; write tl.cdiv"):
+        run(machine, of_variables, (1,), (np.zeros(8, np.int32), 5))

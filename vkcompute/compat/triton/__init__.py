@@ -9,21 +9,24 @@ No driver is loaded before the first launch.
 from __future__ import annotations
 
 from vkcompute.compat.triton import language, testing
+from vkcompute.compat.triton.functions import constexpr_function
 from vkcompute.compat.triton.program import JITFunction, jit
 from vkcompute.compat.triton.reinterpretation import TensorWrapper, reinterpret
 from vkcompute.compat.triton.tuning import Config, autotune, heuristics
 
 __all__ = [
-    "Config", "JITFunction", "TensorWrapper", "autotune", "cdiv", "heuristics", "jit", "language", "next_power_of_2",
-    "reinterpret", "testing",
+    "Config", "JITFunction", "TensorWrapper", "autotune", "cdiv", "constexpr_function", "heuristics", "jit", "language",
+    "next_power_of_2", "reinterpret", "testing",
 ]  # fmt: skip
 
 
+@constexpr_function
 def cdiv(x: int, y: int) -> int:
     """Returns x / y rounded up."""
     return -(-x // y)
 
 
+@constexpr_function
 def next_power_of_2(n: int) -> int:
     """Returns the least power of two that is not below `n`."""
     return 1 << max(n - 1, 0).bit_length()

@@ -11,7 +11,7 @@ from typing import Any
 
 from vkcompute import ir, tile
 from vkcompute.compat.triton.arithmetic import BlockArithmetic, told
-from vkcompute.compat.triton.functions import DESCRIPTOR_METHODS, METHODS, STATEMENTS, BlockFunction
+from vkcompute.compat.triton.functions import DESCRIPTOR_METHODS, METHODS, STATEMENTS, BlockFunction, ConstexprFunction
 from vkcompute.compat.triton.types import (
     OF_SCALAR,
     BlockPointer,
@@ -170,6 +170,8 @@ class BlockCompiler(BlockArithmetic):
         if isinstance(function, BlockFunction):
             with self.builder.at(_Place(self, node)):
                 return function.expand(self, args, named)
+        if isinstance(function, ConstexprFunction):
+            return self._at_compile_time(function, args, named)
         if isinstance(definition := getattr(function, "definition", None), Definition):
             self.sources[definition.function] = definition.source
             return self.inline(definition.function, args, named, node)
@@ -182,6 +184,16 @@ class BlockCompiler(BlockArithmetic):
         if function in (getattr, hasattr, isinstance) and not named:
             return self._asked(function, args)
         return self._python(function, args, named, ast.unparse(node.func))
+
+    def _at_compile_time(self, function: ConstexprFunction, args: list[Any], named: dict[str, Any]) -> Any:
+        """Calls a function of constants."""
+        for each in (*args, *named.values()):
+            if not is_static(each):
+                instead = "; write tl.cdiv" if function.__name__ == "cdiv" else ""
+                raise UnsupportedError(
+                    f"{function.__name__} is computed at compile time, from constants; got {told(each)}{instead}"
+                )
+        return folded(partial(function, **named), args)
 
     def _asked(self, function: Any, args: list[Any]) -> Any:
         """Answers a question about a value at compile time."""

@@ -67,3 +67,29 @@ def method(function: BlockFunction) -> BlockFunction:
     """Makes a function also a method of blocks."""
     METHODS[function.__name__] = function
     return function
+
+
+class ConstexprFunction:
+    """A function that Python computes: programs call it on constants, at compile time.
+
+    Attributes:
+        fn: the function.
+    """
+
+    __name__: str
+
+    def __init__(self, fn: Callable[..., Any]) -> None:
+        functools.update_wrapper(self, fn)
+        self.fn = fn
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        """Calls the function."""
+        return self.fn(*args, **named)
+
+    def __repr__(self) -> str:
+        return f"<constexpr function {self.__name__}>"
+
+
+def constexpr_function(function: Callable[..., Any]) -> ConstexprFunction:
+    """Makes a function one that Python computes where programs call it, on constants."""
+    return ConstexprFunction(function)
