@@ -141,3 +141,26 @@ def test_errors_name_the_rule(gpu: vc.Runtime) -> None:
         linalg.det("ab")
     with pytest.raises(ValueError, match="order of matrix_norm"):
         linalg.matrix_norm(x, ord=3)
+
+
+def test_parameters_of_numpy(gpu: vc.Runtime) -> None:
+    host = matrices(2, 4, 3)
+    x, square = gpu.array(host), host.mT @ host
+    np.testing.assert_allclose(np.linalg.svd(x, False)[1].numpy(), np.linalg.svd(host, False)[1], rtol=1e-5)
+    np.testing.assert_allclose(
+        np.linalg.svd(x, compute_uv=False).numpy(), np.linalg.svd(host, compute_uv=False), rtol=1e-5
+    )
+    for named in ({"tol": 1.0}, {"rtol": 0.3}, {"hermitian": True}):
+        given = square if "hermitian" in named else host
+        np.testing.assert_array_equal(
+            np.linalg.matrix_rank(gpu.array(given), **named).numpy(), np.linalg.matrix_rank(given, **named)
+        )
+    close(np.linalg.pinv(x, 0.3), np.linalg.pinv(host, 0.3), 10)
+    a = np.random.default_rng(0).standard_normal((2, 3, 6)).astype(np.float32)
+    b = np.random.default_rng(1).standard_normal((2, 3)).astype(np.float32)
+    np.testing.assert_allclose(
+        np.linalg.tensorsolve(gpu.array(a), gpu.array(b)).numpy(), np.linalg.tensorsolve(a, b), rtol=1e-3, atol=1e-4
+    )
+    np.testing.assert_allclose(np.linalg.tensorinv(gpu.array(a)).numpy(), np.linalg.tensorinv(a), rtol=1e-3, atol=1e-4)
+    with pytest.raises(np.linalg.LinAlgError, match="as many"):
+        np.linalg.tensorinv(gpu.array(a), 1)

@@ -228,3 +228,117 @@ def test_lengths_of_statistics_in_padding(of: Any) -> None:
         for mode in ("mean", "maximum", "minimum", "median"):
             with pytest.raises(ValueError, match="at least 1 element"):
                 np.pad(of([1, 2, 3], np.int32), 1, mode, stat_length=length)
+
+
+def test_distinct_rows(of: Any) -> None:
+    random = np.random.default_rng(0)
+    for host in (
+        random.integers(0, 2, (9, 3)).astype(np.int32),
+        random.integers(0, 2, (3, 2, 4)).astype(np.float32),
+        np.zeros((3, 0), np.float32),
+        np.zeros((0, 3), np.float32),
+        np.float32([[np.nan, 1], [np.nan, 1], [0, -0.0]]),
+    ):
+        for axis in (0, -1):
+            if host.shape[axis] or host.size:
+                flags = {"return_index": True, "return_inverse": True, "return_counts": True, "axis": axis}
+                for found, expected in zip(np.unique(of(host), **flags), np.unique(host, **flags), strict=True):
+                    np.testing.assert_array_equal(found.numpy(), expected)
+
+
+@pytest.mark.parametrize("bitorder", ["big", "little"])
+def test_bits_are_packed(of: Any, bitorder: str) -> None:
+    host = np.random.default_rng(0).integers(0, 2, (3, 11)).astype(np.uint8) * 3
+    for axis in (None, 0, 1, -1):
+        packed = np.packbits(host, axis, bitorder)
+        np.testing.assert_array_equal(np.packbits(of(host), axis, bitorder).numpy(), packed)
+        np.testing.assert_array_equal(vnp.packbits(of(host) > 0, axis, bitorder).numpy(), packed)
+        for count in (None, 5, -2, 40):
+            expected = np.unpackbits(packed, axis, count, bitorder)
+            np.testing.assert_array_equal(np.unpackbits(of(packed), axis, count, bitorder).numpy(), expected)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint16", "int32", "uint32", "int64", "uint64"])
+def test_bits_are_counted(of: Any, dtype: str) -> None:
+    info = np.iinfo(dtype)
+    host = np.array([0, 1, 3, info.max, info.min, info.min + 1, info.max - 1], dtype)
+    of(0, np.uint8)
+    found = np.bitwise_count(of(host))
+    assert found.dtype == np.uint8
+    np.testing.assert_array_equal(found.numpy(), np.bitwise_count(host))
+
+
+def test_names_that_users_type(of: Any) -> None:
+    host = np.random.default_rng(0).standard_normal((3, 4)).astype(np.float32)
+    vector = host[0]
+    for function in (
+        lambda xp, x, v: xp.matvec(x, v),
+        lambda xp, x, v: xp.vecmat(v[:3], x),
+        lambda xp, x, v: xp.i0(v),
+        lambda xp, x, v: xp.poly(v),
+        lambda xp, x, v: xp.polydiv(x[1], v[:2])[0],
+        lambda xp, x, v: xp.around(x, 1),
+        lambda xp, x, v: xp.apply_over_axes(xp.sum, x, [0, 1]),
+        lambda xp, x, v: xp.mask_indices(4, xp.triu, 1)[1],
+    ):
+        np.testing.assert_allclose(function(vnp, of(host), of(vector)).numpy(), function(np, host, vector), rtol=1e-4)
+    z = of(np.complex64([1 + 1e-8j, 2, -1]))
+    assert np.iscomplex(z).tolist() == [True, False, False]
+    assert np.isreal(z).tolist() == [False, True, True]
+    assert np.iscomplexobj(z)
+    assert np.isrealobj(of(vector))
+    assert np.real_if_close(z).tolist() == [1, 2, -1]
+    assert np.sort_complex(z).tolist() == np.sort_complex(z.numpy()).tolist()
+    assert np.common_type(z, of(vector)) is np.complex64
+    assert np.min_scalar_type(z) == np.complex64
+    assert np.array2string(of(vector), precision=2) == np.array2string(vector, precision=2)
+    np.testing.assert_allclose(np.sort(np.roots(of(np.float32([1, -3, 2]))).numpy()), [1, 2], rtol=1e-6)
+
+
+def test_names_of_dtypes() -> None:
+    assert np.issubdtype(np.float32, vnp.floating)
+    assert vnp.binary_repr(5) == "101"
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_covariances(of: Any) -> None:
+    random = np.random.default_rng(0)
+    x = random.standard_normal((3, 5)).astype(np.float32)
+    z = (x + 1j * random.standard_normal((3, 5))).astype(np.complex64)
+    counts, weights = np.int32([1, 2, 0, 1, 3]), np.float32([1, 0.5, 2, 1, 1])
+    for host, named in (
+        (x, {}),
+        (z, {}),
+        (z, {"rowvar": False}),
+        (z, {"fweights": counts, "aweights": weights}),
+        (x, {"ddof": 5}),
+        (x[:, :0], {}),
+        (x[0, :0], {}),
+        (x[:, :1].T, {"rowvar": False, "ddof": 0}),
+        (x, {"fweights": counts, "ddof": 9}),
+    ):
+        given = {name: of(each) if isinstance(each, np.ndarray) else each for name, each in named.items()}
+        found, expected = np.cov(of(host), **given).numpy(), np.cov(host, **named)
+        assert found.shape == expected.shape
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(np.corrcoef(of(z)).numpy(), np.corrcoef(z), rtol=1e-4, atol=1e-5)
+    with pytest.raises(TypeError, match="fweights of cov are integers"):
+        np.cov(of(x), fweights=of(weights))
+
+
+def test_coordinates_that_descend(of: Any) -> None:
+    host = np.float32([1, 3, 2, 5])
+    for dtype in (np.uint32, np.int8):
+        at = np.array([120, 60, 40, 1], dtype) if dtype is np.uint32 else np.array([100, 20, -50, -100], dtype)
+        np.testing.assert_allclose(np.gradient(of(host), of(at)).numpy(), np.gradient(host, at), rtol=1e-5)
+
+
+def test_indices_that_are_none(of: Any) -> None:
+    x = of([1, 2, 3], np.int32)
+    for obj, error in ((True, ValueError), ([1.5], IndexError)):
+        with pytest.raises(error):
+            np.insert(x, obj, 9)
+        with pytest.raises(error):
+            np.delete(x, obj)
+    with pytest.raises(TypeError, match="have an order"):
+        np.quantile(of([1j], np.complex64), 0.5)

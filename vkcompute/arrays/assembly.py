@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from vkcompute.arrays import gather, selection
-from vkcompute.arrays.creation import asarray
+from vkcompute.arrays.creation import Casting, asarray
 from vkcompute.arrays.lines import axes_of
-from vkcompute.arrays.manipulation import Casting, concat, flip, moveaxis, ravel, reshape, swapaxes
+from vkcompute.arrays.manipulation import concat, flip, moveaxis, ravel, reshape, swapaxes
 from vkcompute.arrays.promotion import common
 from vkcompute.arrays.reductions import max, mean, min
 from vkcompute.arrays.statistics import median
@@ -168,9 +168,16 @@ def delete(arr: Array, obj: Any, axis: int | None = None) -> Array:
     """
     x, at = (ravel(arr), 0) if axis is None else (arr, axes_of("delete", arr.ndim, axis)[0])
     chosen = obj.numpy() if type(obj) is Array else obj
+    _refuse_truth("delete", chosen)
     kept = np.ones(x.shape[at], np.bool_)
     kept[np.asarray(chosen, np.intp) if isinstance(chosen, list) and not chosen else chosen] = False
     return _taken(x, np.flatnonzero(kept), at)
+
+
+def _refuse_truth(name: str, chosen: Any) -> None:
+    """Raises ValueError for one bool: it is neither an index nor a mask of elements."""
+    if np.ndim(chosen) == 0 and isinstance(np.asarray(chosen)[()], np.bool_):
+        raise ValueError(f"{name} takes indices, or a mask with a bool per element; got {chosen}")
 
 
 def _taken(x: Array, places: Any, axis: int) -> Array:
@@ -189,7 +196,10 @@ def insert(arr: Array, obj: Any, values: Any, axis: int | None = None) -> Array:
     x, at = (ravel(arr), 0) if axis is None else (arr, axes_of("insert", arr.ndim, axis)[0])
     n = x.shape[at]
     given = obj.numpy() if type(obj) is Array else obj
+    _refuse_truth("insert", given)
     places = np.arange(n)[given] if isinstance(given, slice) else np.asarray(given)
+    if places.size and places.dtype.kind not in "iub":
+        raise IndexError(f"insert takes integers as indices, or a mask; got {places.dtype}")
     places = np.flatnonzero(places) if places.dtype == np.bool_ else places.astype(np.intp)
     if places.size and not (-n <= places.min() and places.max() <= n):
         raise IndexError(f"insert takes indices from {-n} to {n} along axis {at}; got {obj}")

@@ -45,7 +45,7 @@ def _gradient(f: Array, axis: int, spacing: Any, edge_order: int) -> Array:
     n = f.shape[axis]
     if n < edge_order + 1:
         raise ValueError(f"gradient takes at least {edge_order + 1} elements along an axis; got {n}")
-    given = spacing.numpy() if type(spacing) is Array else np.asarray(spacing, np.float64)
+    given = np.asarray(spacing, np.float64)
     if given.ndim > 1 or (given.ndim == 1 and given.size != n):
         raise ValueError(f"coordinates are one per element of the axis, {n}; got the shape {given.shape}")
     steps = np.diff(given) if given.ndim else np.full(n - 1, given)

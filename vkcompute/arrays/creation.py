@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,7 @@ from vkcompute.arrays.ufunc import astype as _astype
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import Runtime, default_runtime, runtime_of
 
+Casting = Literal["no", "equiv", "safe", "same_kind", "unsafe"]
 Shape = int | tuple[int, ...]
 
 
@@ -48,17 +49,49 @@ def _of_value(runtime: Runtime, value: Any, dtype: npt.DTypeLike | None) -> np.d
     return default_int(runtime) if isinstance(value, int) else default_float()
 
 
-def asarray(data: Any, dtype: npt.DTypeLike | None = None, *, device: Any = None, copy: bool | None = None) -> Array:
-    """Returns data as an array: `data` itself if it is one with this dtype.
+def in_order(x: Array, order: str | None) -> Array:
+    """Returns an array in an order, or a copy of it.
+
+    Args:
+        order: "C" for row-major, "F" for column-major; "K", "A" or None for the order that it has.
+
+    Raises:
+        ValueError: the order is another.
+    """
+    if order not in ("C", "F", "K", "A", None):
+        raise ValueError(f'order is "C", "F", "K", "A" or None; got {order!r}')
+    if order == "F":
+        return x if x.ndim < 2 or x.T.contiguous else x.T.copy().T
+    return x.copy() if order == "C" and not x.contiguous else x
+
+
+def _shaped(make: Callable[[Any], Array], shape: Shape, order: str | None) -> Array:
+    """Returns a new array in an order; a column-major one is a transposed view."""
+    if order == "F" and isinstance(shape, Sequence):
+        return make(tuple(shape)[::-1]).T
+    return in_order(make(shape), order)
+
+
+def asarray(
+    data: Any, dtype: npt.DTypeLike | None = None, order: str | None = None, *, device: Any = None,
+    copy: bool | None = None,
+) -> Array:  # fmt: skip
+    """Returns data as an array: `data` itself if it is one with this dtype and order.
 
     Args:
         data: an array, a number, nested sequences, a NumPy array, or an object with `__dlpack__`.
+        order: as of `in_order`.
         device: a runtime; by default that of `data`, or the default one.
         copy: True for a new array; False to raise an error if one is needed; None to copy if one is needed.
 
     Raises:
         ValueError: `copy` is False, and a copy is needed.
     """
+    if order is not None:
+        found = asarray(data, dtype, device=device, copy=copy)
+        if copy is False and in_order(found, order) is not found:
+            raise ValueError(f"order={order!r} needs a copy; pass copy=None, or True")
+        return in_order(found, order)
     if type(data) is Array:
         runtime = runtime_of(data) if device is None else on(device)
         same = runtime is data.runtime and (dtype is None or np.dtype(dtype) == data.dtype)
@@ -97,26 +130,49 @@ def beside(data: Any, others: Sequence[Any], device: Any) -> Array:
     return asarray(data, dtype, device=device)
 
 
-def asanyarray(data: Any, dtype: npt.DTypeLike | None = None, *, device: Any = None) -> Array:
+def asanyarray(data: Any, dtype: npt.DTypeLike | None = None, order: str | None = None, *, device: Any = None) -> Array:
     """Returns `asarray(data)`: device arrays have no subclasses."""
-    return asarray(data, dtype, device=device)
+    return asarray(data, dtype, order, device=device)
+
+
+def ascontiguousarray(data: Any, dtype: npt.DTypeLike | None = None, *, device: Any = None) -> Array:
+    """Returns data as a row-major array of at least one axis; copies a view with other strides."""
+    return array(data, dtype, copy=None, order="C", ndmin=1, device=device)
+
+
+def asfortranarray(data: Any, dtype: npt.DTypeLike | None = None, *, device: Any = None) -> Array:
+    """Returns data as a column-major array, a transposed view; copies unless it is one."""
+    return array(data, dtype, copy=None, order="F", ndmin=1, device=device)
 
 
 def array(
-    data: Any, dtype: npt.DTypeLike | None = None, *, copy: bool | None = True, ndmin: int = 0, device: Any = None
-) -> Array:
+    data: Any, dtype: npt.DTypeLike | None = None, *, copy: bool | None = True, order: str | None = None,
+    ndmin: int = 0, device: Any = None,
+) -> Array:  # fmt: skip
     """Returns a new array with the data, and at least `ndmin` axes, the first of length 1; see `asarray`."""
-    found = asarray(data, dtype, device=device, copy=copy)
+    found = asarray(data, dtype, order, device=device, copy=copy)
     return found if found.ndim >= ndmin else found[(None,) * (ndmin - found.ndim)]
 
 
-def astype(x: Array, dtype: npt.DTypeLike, /, *, copy: bool = True, device: Any = None) -> Array:
+def astype(
+    x: Array, dtype: npt.DTypeLike, /, order: str | None = None, casting: Casting = "unsafe", *, copy: bool = True,
+    device: Any = None,
+) -> Array:  # fmt: skip
     """Returns the elements in another dtype, converted as NumPy does.
 
     Args:
+        order: as of `in_order`.
+        casting: which conversions are allowed, as in NumPy.
         copy: False to return `x` itself if it has this dtype.
         device: a runtime; by default that of `x`.
+
+    Raises:
+        TypeError: the conversion is not allowed.
     """
+    if not np.can_cast(x.dtype, np.dtype(dtype), casting):
+        raise TypeError(f"astype converts {x.dtype} to {np.dtype(dtype)}, which casting={casting!r} does not allow")
+    if order is not None:
+        return in_order(astype(x, dtype, copy=copy, device=device), order)
     x = x if device is None else asarray(x, device=device)
     return x if not copy and x.dtype == np.dtype(dtype) else _astype(x, dtype)
 
@@ -128,28 +184,31 @@ def from_dlpack(data: Any, *, device: Any = None, copy: bool | None = None) -> A
     return asarray(data, device=device, copy=copy)
 
 
-def empty(shape: Shape, dtype: npt.DTypeLike | None = None, *, device: Any = None) -> Array:
+def empty(shape: Shape, dtype: npt.DTypeLike | None = None, order: str = "C", *, device: Any = None) -> Array:
     """Returns an array with arbitrary content."""
-    return on(device).empty(shape, _float(dtype))
+    return _shaped(lambda shape: on(device).empty(shape, _float(dtype)), shape, order)
 
 
-def zeros(shape: Shape, dtype: npt.DTypeLike | None = None, *, device: Any = None) -> Array:
+def zeros(shape: Shape, dtype: npt.DTypeLike | None = None, order: str = "C", *, device: Any = None) -> Array:
     """Returns an array of zeros."""
-    return on(device).zeros(shape, _float(dtype))
+    return _shaped(lambda shape: on(device).zeros(shape, _float(dtype)), shape, order)
 
 
-def ones(shape: Shape, dtype: npt.DTypeLike | None = None, *, device: Any = None) -> Array:
+def ones(shape: Shape, dtype: npt.DTypeLike | None = None, order: str = "C", *, device: Any = None) -> Array:
     """Returns an array of ones."""
-    return on(device).full(shape, 1, _float(dtype))
+    return _shaped(lambda shape: on(device).full(shape, 1, _float(dtype)), shape, order)
 
 
-def full(shape: Shape, fill_value: Any, dtype: npt.DTypeLike | None = None, *, device: Any = None) -> Array:
+def full(
+    shape: Shape, fill_value: Any, dtype: npt.DTypeLike | None = None, order: str = "C", *, device: Any = None
+) -> Array:
     """Returns an array whose elements are all `fill_value`, by default of its dtype; an array is broadcast."""
     if type(fill_value) is Array or np.ndim(fill_value):
-        return asarray(fill_value, dtype, device=device).broadcast_to(shape).copy()
+        return in_order(asarray(fill_value, dtype, device=device).broadcast_to(shape).copy(), order)
     runtime = on(device)
     found = _of_value(runtime, fill_value, dtype)
-    return runtime.full(shape, np.asarray(fill_value).astype(found)[()], found)
+    value = np.asarray(fill_value).astype(found)[()]
+    return _shaped(lambda shape: runtime.full(shape, value, found), shape, order)
 
 
 def _shape(x: Array, shape: Shape | None) -> Shape:
@@ -279,6 +338,6 @@ def meshgrid(*arrays: Array, copy: bool = True, sparse: bool = False, indexing: 
     return tuple([each.copy() for each in views] if copy else views)
 
 
-def copy(x: Array | Sequence[Any]) -> Array:
-    """Returns a new array with the same elements."""
-    return asarray(x, copy=True)
+def copy(x: Array | Sequence[Any], order: str | None = None) -> Array:
+    """Returns a new array with the same elements, in an order as of `in_order`."""
+    return asarray(x, order=order, copy=True)

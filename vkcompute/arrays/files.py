@@ -60,3 +60,8 @@ def array_repr(arr: Array) -> str:
 def array_str(a: Array) -> str:
     """Returns `str` of an array."""
     return str(a)
+
+
+def array2string(a: Array, *args: Any, **named: Any) -> str:
+    """Returns `numpy.array2string` of the elements, which are downloaded."""
+    return np.array2string(a.numpy(), *args, **named)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,8 @@ from vkcompute.runtime.memory import layout
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import Runtime, default_runtime
 
+_FIRST = 1 << 20
+"""The address of the first byte of a buffer, for comparisons within it; 0 is that of no memory."""
 _KINDS = {
     "bool": "b", "signed integer": "i", "unsigned integer": "u", "integral": "iu", "real floating": "f",
     "complex floating": "c", "numeric": "iufc",
@@ -55,6 +58,30 @@ def may_share_memory(a: Any, b: Any) -> bool:
         return not (a.is_pending or b.is_pending) and a.overlaps(b)
     (low, high), (start, stop) = _addresses(a), _addresses(b)
     return low < stop and start < high
+
+
+def shares_memory(a: Any, b: Any) -> bool:
+    """Returns True if two arrays have an element in common; gaps between elements do not count."""
+    if not (type(a) is Array and type(b) is Array and may_share_memory(a, b)):
+        return may_share_memory(a, b)
+    return np.shares_memory(_of_addresses(a), _of_addresses(b))
+
+
+def _of_addresses(x: Array) -> np.ndarray[Any, Any]:
+    """Returns an array with the layout of `x` in its buffer, without memory: NumPy only computes with its addresses."""
+    place = {"data": (_FIRST + x.offset, True), "shape": x.shape, "strides": x.strides, "typestr": x.dtype.str}
+    return np.asarray(SimpleNamespace(__array_interface__={**place, "version": 3}))
+
+
+def common_type(*arrays: Array) -> type:
+    """Returns NumPy's type of floats, or complex numbers, that holds the elements of all arrays."""
+    found: type = np.common_type(*[np.empty(0, each.dtype) for each in arrays])
+    return found
+
+
+def min_scalar_type(a: Any) -> np.dtype[Any]:
+    """Returns the smallest dtype that holds a number; that of an array, as for NumPy's arrays."""
+    return a.dtype if type(a) is Array else np.min_scalar_type(a)
 
 
 def _addresses(x: Any) -> tuple[int, int]:

@@ -208,9 +208,18 @@ def qr(x: Array, /, *, mode: Literal["reduced", "complete"] = "reduced") -> QRRe
     return QRResult(*_by_lapack("qr", lambda a: tuple(np.linalg.qr(a, mode)), x))
 
 
-def svd(x: Array, /, *, full_matrices: bool = True) -> SVDResult:
-    """Returns singular values and vectors; square matrices of vectors unless `full_matrices` is False. On the host."""
-    return SVDResult(*_by_lapack("svd", lambda a: tuple(np.linalg.svd(a, full_matrices)), x))
+def svd(x: Array, /, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
+    """Returns singular values and vectors. On the host.
+
+    Args:
+        full_matrices: True for square matrices of vectors.
+        compute_uv: False to return the singular values alone.
+        hermitian: True if the matrices are Hermitian, for a faster method.
+    """
+    compute: Any = np.linalg.svd
+    if not compute_uv:
+        return _by_lapack("svd", lambda a: compute(a, compute_uv=False, hermitian=hermitian), x)[0]
+    return SVDResult(*_by_lapack("svd", lambda a: tuple(compute(a, full_matrices, hermitian=hermitian)), x))
 
 
 def svdvals(x: Array, /) -> Array:
@@ -225,24 +234,70 @@ def _relative(a: HostArray, rtol: Any) -> HostArray:
     return np.asarray(rtol.numpy() if type(rtol) is Array else rtol)
 
 
-def matrix_rank(x: Array, /, *, rtol: float | Array | None = None) -> Array:
-    """Returns the number of singular values above `rtol` times the largest one. On the host.
+def matrix_rank(
+    x: Array, /, tol: float | Array | None = None, hermitian: bool = False, *, rtol: float | Array | None = None
+) -> Array:
+    """Returns the number of singular values above `tol`, or above `rtol` times the largest one. On the host.
 
     Args:
+        tol: an absolute limit.
+        hermitian: True if the matrices are Hermitian, for a faster method.
         rtol: by default the longer side of the matrix, times the epsilon of its dtype.
+
+    Raises:
+        ValueError: both limits are given.
     """
+    if tol is not None and rtol is not None:
+        raise ValueError(f"matrix_rank takes tol or rtol; got {tol} and {rtol}")
 
     def rank(a: HostArray) -> Any:
-        found = np.linalg.svd(a, compute_uv=False)
+        found = np.linalg.svd(a, compute_uv=False, hermitian=hermitian)
         largest = found.max(axis=-1, keepdims=True, initial=0)
-        return np.asarray(found > largest * _relative(a, rtol)[..., None]).sum(axis=-1)
+        limit = largest * _relative(a, rtol)[..., None] if tol is None else _relative(a, tol)[..., None]
+        return np.asarray(found > limit).sum(axis=-1)
 
     return _by_lapack("matrix_rank", rank, x)[0]
 
 
-def pinv(x: Array, /, *, rtol: float | Array | None = None) -> Array:
-    """Returns the Moore-Penrose pseudo-inverses of matrices; `rtol` is that of `matrix_rank`. On the host."""
-    return _by_lapack("pinv", lambda a: np.linalg.pinv(a, _relative(a, rtol)), x)[0]
+def pinv(
+    x: Array, /, rcond: float | Array | None = None, hermitian: bool = False, *, rtol: float | Array | None = None
+) -> Array:
+    """Returns the Moore-Penrose pseudo-inverses of matrices. On the host.
+
+    Args:
+        rcond: NumPy's older name for `rtol`.
+        hermitian: True if the matrices are Hermitian, for a faster method.
+        rtol: as of `matrix_rank`.
+    """
+    limit = rtol if rcond is None else rcond
+    return _by_lapack("pinv", lambda a: np.linalg.pinv(a, _relative(a, limit), hermitian), x)[0]
+
+
+def tensorsolve(a: Array, b: Array, axes: Sequence[int] | None = None) -> Array:
+    """Returns the x for which tensordot(a, x, x.ndim) is `b`. On the host.
+
+    Args:
+        axes: of `a`, which are moved behind the others first.
+    """
+    moved = a if axes is None else a.transpose(tuple([at for at in range(a.ndim) if at not in axes] + [*axes]))
+    shape = moved.shape[b.ndim :]
+    if math.prod(shape) != b.size:
+        raise LinAlgError(f"tensorsolve takes as many unknowns as equations; got {math.prod(shape)} and {b.size}")
+    return solve(moved.reshape((b.size, b.size)), b.reshape(-1)).reshape(shape)
+
+
+def tensorinv(a: Array, ind: int = 2) -> Array:
+    """Returns the inverse of `a` for tensordot(a, x, ind). On the host.
+
+    Args:
+        ind: the number of first axes of `a`, which are the last ones of the result.
+    """
+    if ind <= 0:
+        raise ValueError(f"tensorinv takes one axis or more; got {ind}")
+    rows = math.prod(a.shape[:ind])
+    if rows * rows != a.size:
+        raise LinAlgError(f"the first {ind} axes of tensorinv have as many elements as the rest; got shape {a.shape}")
+    return inv(a.reshape((rows, rows))).reshape((*a.shape[ind:], *a.shape[:ind]))
 
 
 def cond(x: Array, p: Any = None) -> Array:

@@ -134,3 +134,40 @@ def size(a: Any, axis: int | tuple[int, ...] | None = None) -> int:
 def isscalar(element: Any) -> bool:
     """Returns True for a number; False for an array, of any shape."""
     return np.isscalar(element)
+
+
+def iscomplexobj(x: Any) -> bool:
+    """Returns True for a complex number, or an array of such."""
+    return np.dtype(getattr(x, "dtype", type(x))).kind == "c"
+
+
+def isrealobj(x: Any) -> bool:
+    """Returns False for a complex number, or an array of such."""
+    return not iscomplexobj(x)
+
+
+def iscomplex(x: Array) -> Array:
+    """Returns True where the imaginary part is not zero."""
+    return apply("not_equal", x.imag, 0)
+
+
+def isreal(x: Array) -> Array:
+    """Returns True where the imaginary part is zero."""
+    return apply("equal", x.imag, 0)
+
+
+def real_if_close(a: Array, tol: float = 100) -> Array:
+    """Returns the real parts if all imaginary parts are close to zero, else the array itself; waits.
+
+    Args:
+        tol: a multiple of the epsilon of the dtype, or, if at most 1, the largest absolute value.
+    """
+    if a.dtype.kind != "c":
+        return a
+    limit = tol * np.finfo(a.dtype).eps if tol > 1 else tol
+    return a.real if bool(reductions.all(apply("less", apply("absolute", a.imag), float(limit)))) else a
+
+
+def isfortran(a: Array) -> bool:
+    """Returns True for a column-major array that is not row-major, too."""
+    return bool(a.flags.fnc)

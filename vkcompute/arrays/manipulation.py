@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from vkcompute.arrays.creation import Casting
 from vkcompute.arrays.lines import axes_of
 from vkcompute.arrays.promotion import common, kind_of
 from vkcompute.arrays.ufunc import assign, astype, placed, runtime_in
@@ -16,25 +17,29 @@ from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array, copy_elements
 from vkcompute.runtime.memory.context import Context
 
-Casting = Literal["no", "equiv", "safe", "same_kind", "unsafe"]
 Shape = int | tuple[int, ...]
 
 
-def reshape(x: Array, shape: Shape, *, copy: bool | None = None) -> Array:
+def reshape(x: Array, shape: Shape, order: str = "C", *, copy: bool | None = None) -> Array:
     """Returns the elements in another shape; one length may be -1. A view, unless `x` is a view with gaps.
 
     Args:
+        order: "C" to read and write the elements in row-major order, "F" in column-major order.
         copy: True for a new array; False to raise an error if one is needed.
     """
+    if order == "F":
+        return reshape(x.T, shape[::-1] if isinstance(shape, Sequence) else shape, copy=copy).T
+    if order not in ("C", "A"):
+        raise ValueError(f'the order of reshape is "C" or "F"; got {order!r}')
     if copy is False and not x.contiguous:
         raise ValueError(f"a view with strides {x.strides} is copied to be reshaped; pass copy=None, or True")
     source = x.copy() if copy or not x.contiguous else x
-    return source.reshape(shape if isinstance(shape, tuple) else (shape,))
+    return source.reshape(tuple(shape) if isinstance(shape, Sequence) else (shape,))
 
 
-def ravel(x: Array) -> Array:
-    """Returns the elements along one axis."""
-    return reshape(x, (-1,))
+def ravel(x: Array, order: str = "C") -> Array:
+    """Returns the elements along one axis, in row-major order, or in column-major order for "F"."""
+    return reshape(x, (-1,), "A" if order == "K" else order)
 
 
 def permute_dims(x: Array, axes: Sequence[int] | None = None) -> Array:

@@ -48,7 +48,7 @@ _ROWS = {
     "whole": {
         "bitwise_and": "x1 & x2; bools, too", "bitwise_or": "x1 | x2; bools, too", "bitwise_xor": "x1 ^ x2; bools, too",
         "gcd": "the greatest common divisor", "invert": "~x; bools, too", "lcm": "the least common multiple",
-        "left_shift": "x1 << x2", "right_shift": "x1 >> x2",
+        "left_shift": "x1 << x2", "bitwise_count": "the number of bits of |x| that are one", "right_shift": "x1 >> x2",
     },
 }  # fmt: skip
 

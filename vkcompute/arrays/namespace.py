@@ -21,10 +21,14 @@ from vkcompute.arrays import sequences as _sequences
 from vkcompute.arrays import sets as _sets
 from vkcompute.arrays import standard as _standard
 from vkcompute.arrays import statistics as _statistics
+from vkcompute.arrays.bits import packbits as packbits
+from vkcompute.arrays.bits import unpackbits as unpackbits
 from vkcompute.arrays.creation import arange as arange
 from vkcompute.arrays.creation import array as array
 from vkcompute.arrays.creation import asanyarray as asanyarray
 from vkcompute.arrays.creation import asarray as asarray
+from vkcompute.arrays.creation import ascontiguousarray as ascontiguousarray
+from vkcompute.arrays.creation import asfortranarray as asfortranarray
 from vkcompute.arrays.creation import astype as astype
 from vkcompute.arrays.creation import copy as copy
 from vkcompute.arrays.creation import empty as empty
@@ -48,11 +52,14 @@ from vkcompute.arrays.grids import mgrid as mgrid
 from vkcompute.arrays.grids import ogrid as ogrid
 from vkcompute.arrays.grids import r_ as r_
 from vkcompute.arrays.inspection import can_cast as can_cast
+from vkcompute.arrays.inspection import common_type as common_type
 from vkcompute.arrays.inspection import finfo as finfo
 from vkcompute.arrays.inspection import iinfo as iinfo
 from vkcompute.arrays.inspection import isdtype as isdtype
 from vkcompute.arrays.inspection import may_share_memory as may_share_memory
+from vkcompute.arrays.inspection import min_scalar_type as min_scalar_type
 from vkcompute.arrays.inspection import namespace_info as namespace_info
+from vkcompute.arrays.inspection import shares_memory as shares_memory
 from vkcompute.arrays.launches import info as info
 from vkcompute.arrays.lines import copy_into as copy_into
 from vkcompute.arrays.manipulation import broadcast_arrays as broadcast_arrays
@@ -80,11 +87,13 @@ from vkcompute.arrays.products import dot as dot
 from vkcompute.arrays.products import inner as inner
 from vkcompute.arrays.products import kron as kron
 from vkcompute.arrays.products import matmul as matmul
+from vkcompute.arrays.products import matvec as matvec
 from vkcompute.arrays.products import outer as outer
 from vkcompute.arrays.products import tensordot as tensordot
 from vkcompute.arrays.products import trace as trace
 from vkcompute.arrays.products import vdot as vdot
 from vkcompute.arrays.products import vecdot as vecdot
+from vkcompute.arrays.products import vecmat as vecmat
 from vkcompute.arrays.promotion import set_default_dtype as set_default_dtype
 from vkcompute.arrays.protocols import array_function as array_function
 from vkcompute.arrays.protocols import array_ufunc as array_ufunc
@@ -111,6 +120,7 @@ from vkcompute.arrays.ufunc import clip as clip
 from vkcompute.arrays.ufunc import round as round
 from vkcompute.arrays.ufunc import where as where
 from vkcompute.arrays.ufunc_methods import function_of_elements as _function_of_elements
+from vkcompute.jit.elementwise.elementwise import vectorize as vectorize
 from vkcompute.runtime.memory.array import Array as Array
 from vkcompute.runtime.runtime import default_runtime as default_runtime
 
@@ -125,23 +135,26 @@ _FUNCTIONS = {
     _assembly: "append array_split atleast_1d atleast_2d atleast_3d block column_stack delete dsplit dstack fliplr "
     "flipud hsplit hstack insert pad resize rollaxis rot90 split trim_zeros vsplit vstack",
     _calculus: "convolve correlate ediff1d gradient interp trapezoid unwrap",
-    _files: "array_repr array_str load loadtxt save savetxt savez savez_compressed",
+    _files: "array2string array_repr array_str load loadtxt save savetxt savez savez_compressed",
     _histograms: "bincount digitize histogram histogram2d histogram_bin_edges histogramdd",
-    _logic: "allclose array_equal array_equiv isclose isneginf isposinf isscalar iterable nan_to_num ndim shape size",
+    _logic: "allclose array_equal array_equiv isclose iscomplex iscomplexobj isfortran isneginf isposinf isreal "
+    "isrealobj isscalar iterable nan_to_num ndim real_if_close shape size",
     _nans: "nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmin nanprod nanstd nansum nanvar",
-    _number_parts: "divmod fix float_power frexp ldexp modf",
-    _placement: "apply_along_axis choose compress copyto diag diag_indices diag_indices_from diagflat extract "
-    "fill_diagonal flatnonzero indices ix_ piecewise place put put_along_axis putmask ravel_multi_index select tri "
-    "tril_indices tril_indices_from triu_indices triu_indices_from unravel_index",
-    _polynomials: "polyadd polyder polyfit polyint polymul polysub polyval vander",
+    _number_parts: "divmod fix float_power frexp i0 ldexp modf",
+    _placement: "apply_along_axis apply_over_axes choose compress copyto diag diag_indices diag_indices_from diagflat "
+    "extract fill_diagonal flatnonzero indices ix_ mask_indices piecewise place put put_along_axis putmask "
+    "ravel_multi_index select tri tril_indices tril_indices_from triu_indices triu_indices_from unravel_index",
+    _polynomials: "poly polyadd polyder polydiv polyfit polyint polymul polysub polyval roots vander",
     _reductions: "all any argmax argmin count_nonzero max mean min prod ptp std sum var",
     _sequences: "bartlett blackman frombuffer fromfunction fromiter geomspace hamming hanning kaiser logspace",
     _sets: "in1d intersect1d isin setdiff1d setxor1d union1d",
-    _standard: "argpartition lexsort partition topk",
+    _standard: "argpartition lexsort partition sort_complex topk",
     _statistics: "average corrcoef cov median nanmedian nanpercentile nanquantile percentile quantile",
 }
 _OF_NUMPY = (
-    "dtype", "errstate", "get_printoptions", "geterr", "index_exp", "issubdtype", "ndindex", "printoptions",
+    "base_repr", "binary_repr", "complexfloating", "dtype", "errstate", "floating", "format_float_positional",
+    "format_float_scientific", "generic", "inexact", "integer", "mintypecode", "number", "signedinteger", "typename",
+    "unsignedinteger", "get_printoptions", "geterr", "index_exp", "issubdtype", "ndindex", "printoptions",
     "promote_types", "s_", "set_printoptions", "seterr",
 )  # fmt: skip
 """Names of NumPy as they are. Devices raise no floating-point errors, so that errstate has no effect."""
@@ -171,6 +184,7 @@ def imag(x: Array) -> Array:
     return x.imag
 
 
+around = round
 amax, amin, concatenate, transpose = _reductions.max, _reductions.min, concat, permute_dims
 bool_, ndarray = _np.bool_, Array
 e, pi, inf, nan, newaxis = math.e, math.pi, math.inf, math.nan, None

@@ -9,6 +9,7 @@ import numpy as np
 from vkcompute.arrays.promotion import Operand, floating
 from vkcompute.arrays.ufunc import apply, assign, astype, where
 from vkcompute.runtime.memory.array import Array
+from vkcompute.runtime.runtime import runtime_of
 
 
 def _both(found: tuple[Array, Array], out: Any) -> tuple[Array, Array]:
@@ -92,3 +93,9 @@ def float_power(x1: Operand, x2: Operand, out: Array | None = None) -> Array:
     one, other = (astype(each, floating(each.dtype)) if type(each) is Array else float(each) for each in (x1, x2))
     found = apply("power", one, other)
     return found if out is None else assign(out, found)
+
+
+def i0(x: Array) -> Array:
+    """Returns the modified Bessel function of the first kind, of order 0; computed on the host."""
+    found: Array = runtime_of(x).array(np.i0(x.numpy()).astype(floating(x.dtype)))
+    return found

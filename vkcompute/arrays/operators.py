@@ -66,6 +66,9 @@ def set_item(array: Array, index: Any, value: Any) -> None:
         return
     target = array[index]
     if type(value) is Array:
+        extra = max(value.ndim - target.ndim, 0)
+        if extra and value.shape[:extra] == (1,) * extra:
+            value = value[(0,) * extra]
         assign(target, value)
     elif np.ndim(value) == 0 and not isinstance(value, np.ndarray):
         target.fill(value)

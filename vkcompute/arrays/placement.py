@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from vkcompute.arrays import gather, reductions, scatter, selection
-from vkcompute.arrays.creation import asarray, beside, on, zeros
+from vkcompute.arrays.creation import asarray, beside, on, ones, zeros
 from vkcompute.arrays.lines import axes_of
-from vkcompute.arrays.manipulation import broadcast_arrays, moveaxis, ravel, reshape, stack
+from vkcompute.arrays.manipulation import broadcast_arrays, expand_dims, moveaxis, ravel, reshape, stack
 from vkcompute.arrays.products import diagonal
 from vkcompute.arrays.promotion import BOOL, Operand, common, default_float, default_int, kind_of
 from vkcompute.arrays.scatter import put_along_axis as _put_along_axis
@@ -312,3 +312,19 @@ def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Array, *args: A
     order = tuple(range(len(lengths)))
     inner = tuple(range(len(lengths), joined.ndim))
     return joined.transpose((*order[:at], *inner, *order[at:])) if joined.ndim else joined
+
+
+def apply_over_axes(func: Callable[..., Array], a: Array, axes: int | Sequence[int]) -> Array:
+    """Returns the result of a function of an array and an axis, applied for each axis; the number of axes stays."""
+    for axis in [axes] if isinstance(axes, int) else axes:
+        (at,) = axes_of("apply_over_axes", a.ndim, axis)
+        found = func(a, at)
+        if found.ndim not in (a.ndim, a.ndim - 1):
+            raise ValueError(f"the function removes at most its axis; it made shape {found.shape} of {a.shape}")
+        a = found if found.ndim == a.ndim else expand_dims(found, at)
+    return a
+
+
+def mask_indices(n: int, mask_func: Callable[[Array, Any], Array], k: Any = 0, *, device: Any = None) -> Any:
+    """Returns the indices of the elements of an n x n matrix of ones that a function keeps, as `triu` does; waits."""
+    return selection.nonzero(mask_func(ones((n, n), default_int(on(device)), device=device), k))

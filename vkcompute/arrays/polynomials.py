@@ -9,7 +9,7 @@ import numpy as np
 from vkcompute.arrays.calculus import convolve
 from vkcompute.arrays.creation import asarray, beside, zeros
 from vkcompute.arrays.manipulation import concat, ravel, stack
-from vkcompute.arrays.promotion import common, default_int
+from vkcompute.arrays.promotion import common, complex_of, default_int, floating, part_of
 from vkcompute.arrays.ufunc import apply, astype
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import runtime_of
@@ -100,3 +100,24 @@ def polyint(p: Array, m: int = 1) -> Array:
         found = apply("divide", p, powers)
         p = concat([found, zeros(1, found.dtype, device=p.runtime)])
     return p
+
+
+def roots(p: Array) -> Array:
+    """Returns the roots of a polynomial, which are complex; computed on the host, by LAPACK."""
+    found = np.roots(p.numpy())
+    return asarray(found.astype(complex_of(floating(p.dtype))), device=p.runtime)
+
+
+def poly(seq_of_zeros: Array) -> Array:
+    """Returns the coefficients of the polynomial with these roots, or eigenvalues of a matrix; computed on the host."""
+    found = np.poly(seq_of_zeros.numpy())
+    wanted = floating(seq_of_zeros.dtype)
+    return asarray(found.astype(complex_of(wanted) if found.dtype.kind == "c" else part_of(wanted)),
+                   device=seq_of_zeros.runtime)  # fmt: skip
+
+
+def polydiv(u: Array, v: Array) -> tuple[Array, Array]:
+    """Returns the quotient of two polynomials, and the remainder; computed on the host."""
+    dtype = floating(np.promote_types(u.dtype, v.dtype))
+    found = np.polydiv(u.numpy().astype(dtype), v.numpy().astype(dtype))
+    return asarray(found[0], device=u.runtime), asarray(found[1], device=u.runtime)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from vkcompute.arrays.contraction import Term, contract, product, strided, summed
 from vkcompute.arrays.lines import axes_of
-from vkcompute.arrays.manipulation import moveaxis, ravel, reshape, stack
+from vkcompute.arrays.manipulation import expand_dims, moveaxis, ravel, reshape, squeeze, stack
 from vkcompute.arrays.promotion import common, kind_of, part_of, require_dtype
 from vkcompute.arrays.reductions import sum
 from vkcompute.arrays.ufunc import apply, assign, astype, joined, part
@@ -312,3 +312,13 @@ def diagonal(x: Array, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array
 def trace(x: Array, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: npt.DTypeLike | None = None) -> Array:
     """Returns the sums of the diagonals of matrices, in the dtype of a sum."""
     return sum(diagonal(x, offset, axis1, axis2), -1, dtype)
+
+
+def matvec(x1: Array, x2: Array) -> Array:
+    """Returns the products of matrices and vectors, which are the last axes."""
+    return squeeze(matmul(x1, expand_dims(x2, -1)), -1)
+
+
+def vecmat(x1: Array, x2: Array) -> Array:
+    """Returns the products of vectors, conjugated if they are complex, and matrices."""
+    return squeeze(matmul(expand_dims(apply("conjugate", x1), -2), x2), -2)

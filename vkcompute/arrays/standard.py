@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,9 +11,10 @@ import numpy.typing as npt
 from vkcompute.arrays import gather, scans, search, selection, sorting
 from vkcompute.arrays.creation import asarray, beside
 from vkcompute.arrays.lines import axes_of
-from vkcompute.arrays.manipulation import concat, ravel, stack
-from vkcompute.arrays.promotion import common, default_int, kind_of
+from vkcompute.arrays.manipulation import concat, moveaxis, ravel, reshape, stack
+from vkcompute.arrays.promotion import common, complex_of, default_int, floating, kind_of
 from vkcompute.arrays.ufunc import apply, assign, astype, joined, part
+from vkcompute.arrays.unique_rows import unique_rows
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array
 
@@ -191,15 +193,23 @@ def unique(
     return_index: bool = False,
     return_inverse: bool = False,
     return_counts: bool = False,
+    axis: int | None = None,
     *,
     equal_nan: bool = True,
 ) -> Array | tuple[Array, ...]:
     """Returns the distinct elements in order, and what else is asked for, as NumPy does.
 
     Args:
+        axis: an axis, whose slices are compared; by default the elements are.
         equal_nan: True to count all NaN as one; False to count each on its own.
     """
-    found = sorting.unique(x, equal_nan=equal_nan)
+    if axis is None:
+        found = sorting.unique(x, equal_nan=equal_nan)
+    else:
+        (at,) = axes_of("unique", x.ndim, axis)
+        moved = moveaxis(x, at, 0)
+        found = unique_rows(reshape(moved, (moved.shape[0], math.prod(moved.shape[1:]))))
+        found = found._replace(values=moveaxis(reshape(found.values, (found.values.shape[0], *moved.shape[1:])), 0, at))
     asked = [(return_index, found.indices), (return_inverse, found.inverse), (return_counts, found.counts)]
     more = [each for is_asked, each in asked if is_asked]
     return (found.values, *more) if more else found.values
@@ -215,6 +225,11 @@ def nonzero(x: Array, /) -> tuple[Array, ...]:
 def argwhere(x: Array) -> Array:
     """Returns the indices of the elements that are not zero, one row each; waits for their number."""
     return stack(nonzero(x), axis=1)
+
+
+def sort_complex(a: Array) -> Array:
+    """Returns the elements as complex numbers, sorted along the last axis by real parts, then by imaginary ones."""
+    return sorting.sort(astype(a, complex_of(floating(a.dtype))), -1)
 
 
 def searchsorted(x1: Array, x2: Any, /, side: str = "left", sorter: Array | None = None) -> Array:

@@ -13,8 +13,8 @@ from vkcompute.arrays.lines import Axis, axes_of
 from vkcompute.arrays.manipulation import concat, reshape
 from vkcompute.arrays.nans import numbers_along
 from vkcompute.arrays.products import diagonal, matmul
-from vkcompute.arrays.promotion import floating
-from vkcompute.arrays.ufunc import apply, assign, astype, where
+from vkcompute.arrays.promotion import floating, part_of
+from vkcompute.arrays.ufunc import apply, assign, astype, joined, part, where
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import runtime_of
 
@@ -124,6 +124,8 @@ def _quantiles(
     if asked.size and not (asked.min() >= 0 and asked.max() <= 1):
         limits = "0 to 100" if "percentile" in name else "0 to 1"
         raise ValueError(f"{name} takes q from {limits}; got {q!r}")
+    if x.dtype.kind == "c":
+        raise TypeError(f"{name} takes real numbers, which have an order; got {x.dtype}; pass x.real, x.imag or abs(x)")
     line, kept = _lines(name, x, axis)
     one = _one_nan_quantile if without_nan else _one_quantile
     found = [one(line, float(each), method) for each in asked.reshape(-1)]
@@ -268,28 +270,35 @@ def cov(
         rowvar: False if variables are columns.
         bias: True to divide by the number of observations, not by one less.
         ddof: the number that is subtracted from that of the observations.
-        fweights, aweights: how often an observation counts; its importance.
+        fweights, aweights: how often an observation counts, as integers; its importance. They are not negative, for
+            which it does not wait.
+
+    Raises:
+        TypeError: `fweights` are no integers.
+        ValueError: there are more than two axes.
     """
+    if fweights is not None and fweights.dtype.kind not in "iu":
+        raise TypeError(f"fweights of cov are integers; got {fweights.dtype}; pass aweights")
     common = m.dtype if y is None else np.promote_types(m.dtype, y.dtype)
     found = np.dtype(dtype) if dtype is not None else floating(common)
     x = _variables(m, found, rowvar)
     if y is not None:
-        x = concat([x, _variables(y, found, rowvar)])
+        x = concat([x, _variables(y, found, rowvar or y.shape[0] == 1)])
     ddof = (0 if bias else 1) if ddof is None else ddof
-    weights = [astype(each, found) for each in (fweights, aweights) if each is not None]
+    weights = [astype(each, part_of(found)) for each in (fweights, aweights) if each is not None]
     weight = apply("multiply", *weights) if len(weights) == 2 else weights[0] if weights else None
     mean = average(x, 1, weight.broadcast_to(x.shape) if weight is not None else None, keepdims=True)
-    n: Any = found.type(x.shape[1] - ddof)
+    n: Any = part_of(found).type(max(x.shape[1] - ddof, 0) if x.shape[1] else np.nan)
     centred = apply("subtract", x, mean)
     scaled = centred
     if weight is not None:
         total = reductions.sum(weight)
-        n = apply("subtract", total, ddof)
+        n = apply("maximum", apply("subtract", total, ddof), 0)
         if aweights is not None and ddof:
-            squares = reductions.sum(apply("multiply", weight, astype(aweights, found)))
+            squares = reductions.sum(apply("multiply", weight, astype(aweights, part_of(found))))
             n = apply("subtract", total, apply("divide", apply("multiply", squares, ddof), total))
         scaled = apply("multiply", centred, weight)
-    product = apply("divide", matmul(scaled, centred.T), n)
+    product = apply("divide", matmul(scaled, apply("conjugate", centred).T), n)
     return product.reshape(()) if product.size == 1 else product
 
 
@@ -297,7 +306,7 @@ def _variables(m: Array, dtype: np.dtype[Any], rowvar: bool) -> Array:
     if m.ndim > 2:
         raise ValueError(f"cov takes a vector, or a matrix with a variable per row; got {m.ndim} axes")
     x = astype(m, dtype)
-    return reshape(x, (1, x.size)) if x.ndim < 2 else x if rowvar or x.shape[0] == 1 else x.T
+    return reshape(x, (1, x.size)) if x.ndim < 2 else x if rowvar else x.T
 
 
 def corrcoef(x: Array, y: Array | None = None, rowvar: bool = True, *, dtype: npt.DTypeLike | None = None) -> Array:
@@ -305,6 +314,8 @@ def corrcoef(x: Array, y: Array | None = None, rowvar: bool = True, *, dtype: np
     found = cov(x, y, rowvar, dtype=dtype)
     if not found.ndim:
         return apply("divide", found, found)
-    scale = apply("sqrt", diagonal(found))
+    scale = apply("sqrt", diagonal(found).real)
     found = apply("divide", apply("divide", found, reshape(scale, (scale.size, 1))), scale)
-    return apply("minimum", apply("maximum", found, -1), 1)
+    parts = [part("real", found), part("imag", found)] if found.dtype.kind == "c" else [found]
+    limited = [apply("minimum", apply("maximum", each, -1), 1) for each in parts]
+    return joined(*limited) if len(limited) == 2 else limited[0]

@@ -110,6 +110,10 @@ def _integers(name: str, context: Context, kinds: Sequence[Any]) -> Types:
     return Types(name, found, found)
 
 
+def _bit_counts(name: str, context: Context, kinds: Sequence[Any]) -> Types:
+    return _integers(name, context, kinds)._replace(result=np.dtype(np.uint8))
+
+
 def _angle(name: str, context: Context, kinds: Sequence[Any]) -> Types:
     found = complex_of(floating(common(context, kinds)))
     return Types(name, found, part_of(found))
@@ -149,6 +153,7 @@ RULES: dict[str, tuple[int, Rule]] = {
     **dict.fromkeys(("bitwise_and", "bitwise_or", "bitwise_xor"), (2, _bits)),
     "invert": (1, _bits),
     **dict.fromkeys(("left_shift", "right_shift", "gcd", "lcm"), (2, _integers)),
+    "bitwise_count": (1, _bit_counts),
     "conjugate": (1, _conjugate),
     "angle": (1, _angle),
 }

@@ -28,6 +28,8 @@ from vkcompute.arrays.linalg import slogdet as slogdet
 from vkcompute.arrays.linalg import solve as solve
 from vkcompute.arrays.linalg import svd as svd
 from vkcompute.arrays.linalg import svdvals as svdvals
+from vkcompute.arrays.linalg import tensorinv as tensorinv
+from vkcompute.arrays.linalg import tensorsolve as tensorsolve
 from vkcompute.arrays.linalg import trace as trace
 from vkcompute.arrays.linalg import vector_norm as vector_norm
 from vkcompute.arrays.manipulation import matrix_transpose as matrix_transpose

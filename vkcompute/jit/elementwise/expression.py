@@ -115,7 +115,7 @@ _FUNCTIONS = (
     "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctanh", "arctan2", "cos", "cosh", "sin", "sinh", "tan",
     "tanh", "exp", "exp2", "expm1", "log", "log10", "log1p", "log2", "sqrt", "cbrt", "square", "reciprocal", "hypot",
     "logaddexp", "logaddexp2", "copysign", "nextafter", "spacing", "heaviside", "floor", "ceil",
-    "trunc", "rint", "sign", "absolute", "deg2rad", "rad2deg", "sinc", "gcd", "lcm", "ldexp", "bitwise_count",
+    "trunc", "rint", "sign", "absolute", "deg2rad", "rad2deg", "sinc", "gcd", "lcm", "ldexp",
     "left_shift", "right_shift",
 )  # fmt: skip
 REAL_OPERATIONS: Mapping[str, Emit] = {
@@ -144,6 +144,7 @@ REAL_OPERATIONS: Mapping[str, Emit] = {
     "logical_xor": partial(_logical, "^"),
     "logical_not": lambda c, x: c.unary("not", x),
     "signbit": _sign_bit,
+    "bitwise_count": lambda c, x: c.converted(_call("bitwise_count", c, x), SCALARS["uint8"]),
     "where": _where,
     "astype": lambda c, x: x,
     "complex": lambda c, x, y: (x, y),

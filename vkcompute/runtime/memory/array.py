@@ -19,6 +19,7 @@ from vkcompute.errors import MissingFeature, shorten_traceback
 from vkcompute.runtime.memory import layout
 from vkcompute.runtime.memory.context import Context
 from vkcompute.runtime.memory.downloads import settle
+from vkcompute.runtime.memory.flat import Flags, Flat
 from vkcompute.runtime.memory.printing import html, representation, text
 from vkcompute.runtime.memory.view import StridedView, copy_view, fill_view
 from vkcompute.runtime.scheduling.future import Future
@@ -200,8 +201,10 @@ class Array(StridedView, Mathematics):
             )
         return copy_view(other, self)
 
-    def copy(self) -> Array:
-        """Returns a new contiguous array with the same data, copied on the device."""
+    def copy(self, order: str = "C") -> Array:
+        """Returns a new array with the same data, copied on the device; column-major for "F", else contiguous."""
+        if order == "F":
+            return self.transpose().copy().transpose()
         result = empty(self.runtime, self.shape, self.dtype)
         copy_elements(self, result)
         return result
@@ -241,15 +244,27 @@ class Array(StridedView, Mathematics):
             namespace().set_item(self, index, value)
             return
         self.compute()
-        self[index].write(value)
+        target = self[index]
+        if isinstance(value, (np.ndarray, list)):  # as in numpy, an assignment drops first axes of length 1
+            data = np.asarray(value)
+            extra = max(data.ndim - target.ndim, 0)
+            value = data[(0,) * extra] if extra and data.shape[:extra] == (1,) * extra else value
+        target.write(value)
 
-    def reshape(self, *shape: int | tuple[int, ...]) -> Array:
+    def reshape(self, *shape: int | tuple[int, ...], order: str = "C") -> Array:
         """Returns a view with another shape; one length may be -1. Copies a view that is not contiguous.
+
+        Args:
+            shape: the lengths, or a tuple of them.
+            order: "F" to read and write the elements in column-major order.
 
         Raises:
             ValueError: the shape has another number of elements.
         """
         wanted: Any = shape[0] if len(shape) == 1 else shape
+        if order != "C":
+            found: Array = namespace().reshape(self, wanted, order)
+            return found
         if not self.contiguous:
             return self.copy().reshape(wanted)
         new = layout.reshaped(self.size, wanted)
@@ -287,6 +302,16 @@ class Array(StridedView, Mathematics):
         if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12", found.__array_api_version__):
             raise ValueError(f"the version of the Array API is {found.__array_api_version__}; got {api_version!r}")
         return found
+
+    @property
+    def flags(self) -> Flags:
+        """The memory layout, by NumPy's names: `x.flags.c_contiguous`, `x.flags["F_CONTIGUOUS"]`."""
+        return Flags(self)
+
+    @property
+    def flat(self) -> Flat:
+        """The elements in row-major order: `x.flat[5]`, `x.flat[::2] = 0`, `for element in x.flat`."""
+        return Flat(self)
 
     @property
     def itemsize(self) -> int:
@@ -361,14 +386,9 @@ class Array(StridedView, Mathematics):
         return found.item()
 
     def flatten(self, order: str = "C") -> Array:
-        """Returns a copy of the elements along one axis, in row-major order.
-
-        Raises:
-            ValueError: the order is another one.
-        """
-        if order != "C":
-            raise ValueError(f'elements are in row-major order, "C"; got {order!r}; flatten the transposed array')
-        return self.copy().reshape(-1)
+        """Returns a copy of the elements along one axis, in row-major order, or in column-major order for "F"."""
+        found: Array = namespace().ravel(self.copy(), order)
+        return found
 
     def tobytes(self) -> bytes:
         """Returns the bytes of the elements, in row-major order. Waits as `numpy()`."""

@@ -1,0 +1,59 @@
+"""Bits of bytes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from vkcompute.arrays.creation import asarray
+from vkcompute.arrays.lines import axes_of
+from vkcompute.arrays.manipulation import concat, moveaxis, ravel, reshape
+from vkcompute.arrays.reductions import sum as total
+from vkcompute.arrays.ufunc import apply, astype
+from vkcompute.runtime.memory.array import Array
+from vkcompute.runtime.runtime import runtime_of
+
+
+def _places(bitorder: str) -> list[int]:
+    if bitorder not in ("big", "little"):
+        raise ValueError(f'bitorder is "big" or "little"; got {bitorder!r}')
+    return list(range(7, -1, -1) if bitorder == "big" else range(8))
+
+
+def packbits(a: Array, /, axis: int | None = None, bitorder: str = "big") -> Array:
+    """Returns bytes, uint8, of 8 elements each along an axis, or of the flattened array: bits are 1 where not zero.
+
+    Args:
+        bitorder: "big" if the first element is the highest bit, "little" if it is the lowest.
+    """
+    if a.dtype.kind not in "biu":
+        raise TypeError(f"packbits takes bools and integers; got {a.dtype}")
+    weights = asarray([1 << place for place in _places(bitorder)], np.uint8, device=a.runtime)
+    x = ravel(a) if axis is None else moveaxis(a, axes_of("packbits", a.ndim, axis)[0], -1)
+    bits = astype(astype(x, np.bool_), np.uint8)
+    lacking = -x.shape[-1] % 8
+    if lacking:
+        zeros = runtime_of(a).zeros((*x.shape[:-1], lacking), np.uint8)
+        bits = concat([bits, zeros], -1)
+    groups = reshape(bits, (*x.shape[:-1], bits.shape[-1] // 8, 8))
+    found = total(apply("multiply", groups, weights), -1, np.uint8)
+    return found if axis is None else moveaxis(found, -1, axis)
+
+
+def unpackbits(a: Array, /, axis: int | None = None, count: int | None = None, bitorder: str = "big") -> Array:
+    """Returns the bits of bytes as elements 0 and 1 along an axis, or of the flattened array; see `packbits`.
+
+    Args:
+        count: the number of bits; a negative one counts from the end; by default all; bits beyond the bytes are 0.
+    """
+    if a.dtype != np.uint8:
+        raise TypeError(f"unpackbits takes uint8; got {a.dtype}")
+    shifts = asarray(_places(bitorder), np.uint8, device=a.runtime)
+    x = ravel(a) if axis is None else moveaxis(a, axes_of("unpackbits", a.ndim, axis)[0], -1)
+    bits = apply("bitwise_and", apply("right_shift", x[..., None], shifts), np.uint8(1))
+    found = reshape(bits, (*x.shape[:-1], x.shape[-1] * 8))
+    n = found.shape[-1]
+    if count is not None and count > n:
+        found = concat([found, runtime_of(a).zeros((*found.shape[:-1], count - n), np.uint8)], -1)
+    elif count is not None:
+        found = found[..., :count]
+    return found if axis is None else moveaxis(found, -1, axis)
