@@ -63,7 +63,11 @@ def ldexp(x1: Array, x2: Operand, out: Array | None = None) -> Array:
     mantissa, exponent = frexp(x1)
     wide = mantissa if dtype.itemsize >= 4 else astype(mantissa, np.float32)
     most = 4 * _LAYOUTS[wide.dtype.name][2]
-    given = astype(apply("minimum", apply("maximum", x2, -most), most), np.int32) if type(x2) is Array else x2
+    given: Any = x2
+    if type(x2) is Array:
+        wide_exponent = x2 if x2.dtype.itemsize >= 4 else astype(x2, np.int32)
+        given = apply("maximum", wide_exponent, -most) if x2.dtype.kind == "i" else wide_exponent
+        given = astype(apply("minimum", given, most), np.int32)
     total = apply("add", exponent, given if type(given) is Array else max(min(int(given), most), -most))
     scale = _LAYOUTS[wide.dtype.name][2] // 2
     steps = where(

@@ -83,7 +83,8 @@ def polymul(a1: Array, a2: Array) -> Array:
 
 
 def polyder(p: Array, m: int = 1) -> Array:
-    """Returns the m-th derivative of a polynomial."""
+    """Returns the m-th derivative of a polynomial, of integers in at least the default integer."""
+    p = astype(p, common(p.runtime, [p.dtype, default_int(p.runtime)])) if p.dtype.kind in "biu" else p
     for _ in range(m):
         n = p.size
         if n < 2:
