@@ -349,3 +349,19 @@ def test_indices_that_are_none(of: Any) -> None:
             np.delete(x, obj)
     with pytest.raises(TypeError, match="have an order"):
         np.quantile(of([1j], np.complex64), 0.5)
+
+
+def test_lists_of_axes_and_counts(of: Any) -> None:
+    host = np.arange(6, dtype=np.int32).reshape(2, 3)
+    for function in (
+        lambda x: np.tile(x, [2, 1, 2]),
+        lambda x: np.tile(x, np.array([1, 3])),
+        lambda x: np.roll(x, [1, 2], [0, 1]),
+        lambda x: np.roll(x, np.int64(2)),
+        lambda x: np.moveaxis(x, [0, 1], [1, 0]),
+        lambda x: np.reshape(x, [3, 2]),
+        lambda x: np.transpose(x, [1, 0]),
+        lambda x: np.pad(x, [[1, 0], [0, 2]]),
+        lambda x: np.tensordot(x, x, [[1], [1]]),
+    ):
+        np.testing.assert_array_equal(function(of(host)).numpy(), function(host))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,11 @@ from vkcompute.runtime.memory.array import Array, copy_elements
 from vkcompute.runtime.memory.context import Context
 
 Shape = int | tuple[int, ...]
+
+
+def _ints(value: Any) -> tuple[int, ...]:
+    """Returns one or several ints, given as any sequence, as a tuple."""
+    return tuple(map(index, value)) if np.ndim(value) else (index(value),)
 
 
 def reshape(x: Array, shape: Shape, order: str = "C", *, copy: bool | None = None) -> Array:
@@ -62,9 +68,9 @@ def swapaxes(x: Array, axis1: int, axis2: int) -> Array:
     return x.transpose(tuple(order))
 
 
-def moveaxis(x: Array, source: int | tuple[int, ...], destination: int | tuple[int, ...]) -> Array:
+def moveaxis(x: Array, source: int | Sequence[int], destination: int | Sequence[int]) -> Array:
     """Returns a view with axes moved to other places."""
-    origin, target = axes_of("moveaxis", x.ndim, source), axes_of("moveaxis", x.ndim, destination)
+    origin, target = (axes_of("moveaxis", x.ndim, _ints(each)) for each in (source, destination))
     if len(origin) != len(target):
         raise ValueError(f"moveaxis takes as many sources as destinations; got {source} and {destination}")
     order = [at for at in range(x.ndim) if at not in origin]
@@ -187,12 +193,12 @@ def unstack(x: Array, /, *, axis: int = 0) -> tuple[Array, ...]:
     return tuple([x[(slice(None),) * at + (k,)] for k in range(x.shape[at])])
 
 
-def roll(x: Array, shift: int | tuple[int, ...], axis: int | tuple[int, ...] | None = None) -> Array:
+def roll(x: Array, shift: int | Sequence[int], axis: int | Sequence[int] | None = None) -> Array:
     """Returns the elements moved along axes, those beyond the end to the start."""
     if axis is None:
-        return roll(ravel(x), shift if isinstance(shift, int) else sum(shift), 0).reshape(x.shape)
-    axes = axis if isinstance(axis, tuple) else (axis,)
-    shifts = shift if isinstance(shift, tuple) else (shift,) * len(axes)
+        return roll(ravel(x), sum(_ints(shift)), 0).reshape(x.shape)
+    axes = _ints(axis)
+    shifts = _ints(shift) if np.ndim(shift) else _ints(shift) * len(axes)
     if len(axes) == 1 and len(shifts) > 1:
         axes = axes * len(shifts)
     if len(shifts) != len(axes):
@@ -207,9 +213,9 @@ def roll(x: Array, shift: int | tuple[int, ...], axis: int | tuple[int, ...] | N
     return x.copy()
 
 
-def tile(x: Array, repetitions: int | tuple[int, ...]) -> Array:
+def tile(x: Array, repetitions: int | Sequence[int]) -> Array:
     """Returns the array repeated along its last axes, or along new first axes."""
-    counts = repetitions if isinstance(repetitions, tuple) else (repetitions,)
+    counts = _ints(repetitions)
     n = max(len(counts), x.ndim)
     counts, shape = (1,) * (n - len(counts)) + counts, (1,) * (n - x.ndim) + x.shape
     view = reshape(x, tuple([each for length in shape for each in (1, length)]))
