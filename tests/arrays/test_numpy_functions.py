@@ -68,6 +68,15 @@ ANY: dict[str, Case] = {
         (xp.union1d(x, x[:1]), xp.setdiff1d(x, x[:1]), xp.setxor1d(x, x[:1]), xp.intersect1d(x, x[:1])),
     "trapezoid": lambda xp, x, k: xp.trapezoid(x % 5, axis=k),
     "compress": lambda xp, x, k: xp.compress([True] * min(1, x.shape[k]), x, k),
+    "moved": lambda xp, x, k:
+        (xp.moveaxis(x, k, 0), xp.roll(x, 3, k), xp.tile(x, [2, 1]), xp.repeat(x, 2, k), xp.swapaxes(x, 0, k)),
+    "column-major": lambda xp, x, k: (xp.ravel(x, order="F"), xp.reshape(x, (-1, 1), order="F"), x.flatten("F")),
+    "grid": lambda xp, x, k: xp.meshgrid(x.reshape(-1)[:5], x.reshape(-1)[:3], indexing="ij"),
+    "where": lambda xp, x, k: (xp.where(x > 1, x, 0), xp.clip(x, -1, 3), xp.minimum(x, xp.flip(x))),
+    "products": lambda xp, x, k:
+        (xp.einsum("...i,...i", x % 4, x % 4), xp.vecdot(x % 4, x % 4), xp.kron(x % 4, x.reshape(-1)[:2] % 4)),
+    "cumulative": lambda xp, x, k: (xp.cumsum(x, k), xp.cumprod(x % 2), xp.diff(x, axis=k), xp.unique(x)),
+    "triangles": lambda xp, x, k: (xp.triu(xp.atleast_2d(x), k), xp.tril(xp.atleast_2d(x), k)),
 }  # fmt: skip
 
 FILLED: dict[str, Case] = {
@@ -94,6 +103,11 @@ FILLED: dict[str, Case] = {
     "histogram range": lambda xp, x, k: xp.histogram(x, 5, (-2, 3))[0],
     "digitize": lambda xp, x, k:
         (xp.digitize(x, np.array([-3, 0, 2], x.dtype)), xp.digitize(x, np.array([4, 1], x.dtype), True)),
+    "distinct slices": lambda xp, x, k: xp.unique(x % 2, axis=k, return_inverse=True, return_counts=True),
+    "var where": lambda xp, x, k: (xp.var(x, k, where=x > -51), xp.std(x, keepdims=True, where=x > -51)),
+    "cov": lambda xp, x, k: (xp.cov(x.reshape(x.shape[0], -1)), xp.gradient(x, axis=k)),
+    "taken": lambda xp, x, k: (xp.take(x, [2, -1, 0], k), xp.sort(x, k), xp.take_along_axis(x, xp.argsort(x, k), k)),
+    "extremes": lambda xp, x, k: (xp.argmax(x, k), xp.argmin(x), xp.nanargmax(x, k), xp.max(x, k)),
     "apply_along_axis": lambda xp, x, k: xp.apply_along_axis(lambda line: line[::-1] * 2, k, x),
 }  # fmt: skip
 
@@ -126,6 +140,10 @@ def compare(gpu: vc.Runtime, data: Any, case: Case, shape: tuple[int, ...], seed
     host = values(np.random.default_rng(seed), shape, dtype, special=False)
     host = np.clip(host, 0 if host.dtype.kind == "u" else -50, 50).astype(dtype)  # sums stay exact in int32
     x, array = viewed(data, gpu, host)
+    if x.size and data.draw(st.integers(0, 3), "repeated") == 0:
+        x, array = np.broadcast_to(x[:1], x.shape), array[:1].broadcast_to(x.shape)
+    if data.draw(st.booleans(), "pending"):
+        array = array.astype(array.dtype)
     axis = data.draw(st.integers(-x.ndim, x.ndim - 1), "axis")
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
