@@ -103,7 +103,7 @@ def _launcher(row: str, dtype: np.dtype[Any], steps: tuple[Step, ...], n: int) -
         operation, identity = _ROWS[row]
         combine = Expression(2, (Step(operation, dtype.name, (0, 1)),))
         each = Expression(n, steps or (Step("astype", "", (0,)),))
-        found = _launchers[key] = ReduceLauncher(combine, dtype.type(identity(dtype)), each)
+        found = _launchers[key] = ReduceLauncher(combine, dtype.type(identity(dtype)), each, commutes=True)
     return found
 
 

@@ -62,10 +62,15 @@ class Launched(NamedTuple):
 
 
 class ReduceLauncher:
-    """Reduces arrays, and keeps the programs of the stages."""
+    """Reduces arrays, and keeps the programs of the stages.
 
-    def __init__(self, combine: Formula, initial: Any, each: Formula | None) -> None:
-        self._combine, self._initial = combine, initial
+    Args:
+        combine, initial, each: as of `vc.reduce`; `each` is its `map`.
+        commutes: True if elements may be combined in any order, and the initial value is neutral.
+    """
+
+    def __init__(self, combine: Formula, initial: Any, each: Formula | None, *, commutes: bool = False) -> None:
+        self._combine, self._initial, self._commutes = combine, initial, commutes
         self._arguments = Arguments(each or IDENTITY, combine.name)
         mapped = f", map={each.name}" if each and each.name not in each.parameters else ""
         self._label = f"reduce: {combine.name}{mapped}"
@@ -200,7 +205,7 @@ class ReduceLauncher:
         if found is None:
             left = tuple([1 if at in reduced else n for at, n in enumerate(shape) if keepdims or at not in reduced])
             runs = _runs([n or 1 for n in shape], reduced)
-            planned = [each for run in runs for each in stages(*run, cooperative=cooperative)]
+            planned = [each for run in runs for each in stages(*run, cooperative=cooperative, commutes=self._commutes)]
             found = runtime.plans[key] = left, planned
         return found
 
@@ -225,7 +230,7 @@ class ReduceLauncher:
     @cached_property
     def _joining(self) -> ReduceLauncher:
         """Combines the results of several devices."""
-        return ReduceLauncher(self._combine, self._initial, None)
+        return ReduceLauncher(self._combine, self._initial, None, commutes=self._commutes)
 
     def _run(
         self,

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from copy import copy
+from functools import partial, reduce
 from types import FunctionType
 from typing import Any, NamedTuple, cast
 
@@ -31,11 +33,24 @@ WHOLE, BLOCKS, PADDING = "whole", "blocks", "padding"
 """Ends of rows: behind a whole chunk, a whole block of elements, or elements of a block that are no part of the row."""
 WIDTH, EACH = 64, 16
 """Invocations of a workgroup, and elements that each of a cooperative stage reduces first."""
+LANES, UNIT, STEP_BITS, TILE = 8, 8, 6, 4096
+"""Of interleaved stages: adjacent invocations, elements that each takes in turn, the logarithm of
+their product, and elements that all of them take together.
+CPUs run the lanes as one vector, which then loads adjacent cache lines."""
+LONG = 512
+"""The fewest elements of an interleaved row."""
+AT_ONCE, TALL = 4, 128
+"""Of wide stages: rows that are combined first, and all rows of an invocation. CPUs read much of a few rows at twice
+the rate of little of many."""
+FEWEST_COLUMNS = 512
+"""The fewest columns of a wide stage."""
+_REGISTERS = 64
+"""Words of the results of an invocation of a wide stage: of blocks of columns that are LANES blocks apart."""
 
 
 def _serial(
-    begin: Any, extend: Any, combine: Any, store: Any, divided: Any, dtype: Any, size: Any, chunk: Any, end: Any,
-    n_results: Any, n: Any, n_chunks: Any, n_columns: Any,
+    begin: Any, extend: Any, store: Any, divided: Any, size: Any, chunk: Any, end: Any, n_results: Any, n: Any,
+    n_chunks: Any,
 ) -> None:  # fmt: skip
     """Each invocation reduces contiguous elements, one block after the other."""
     i = global_id(0)
@@ -50,8 +65,8 @@ def _serial(
 
 
 def _columns(
-    begin: Any, extend: Any, combine: Any, store: Any, divided: Any, dtype: Any, size: Any, chunk: Any, end: Any,
-    n_results: Any, n: Any, n_chunks: Any, n_columns: Any,
+    begin: Any, extend: Any, store: Any, divided: Any, size: Any, chunk: Any, end: Any, n_results: Any, n: Any,
+    n_chunks: Any, n_columns: Any,
 ) -> None:  # fmt: skip
     """Each invocation reduces rows of a block of columns; offsets, results and columns count as blocks."""
     i = global_id(0)
@@ -68,8 +83,7 @@ def _columns(
 
 
 def _cooperative(
-    begin: Any, extend: Any, combine: Any, store: Any, divided: Any, dtype: Any, size: Any, chunk: Any, end: Any,
-    n_results: Any, n: Any, n_chunks: Any, n_columns: Any,
+    begin: Any, extend: Any, combined: Any, store: Any, dtype: Any, size: Any, n_results: Any, n: Any, n_chunks: Any,
 ) -> None:  # fmt: skip
     """Each workgroup reduces WIDTH * EACH contiguous elements; its partial results are combined pairwise, in order."""
     parts = shared(WIDTH, dtype)
@@ -93,11 +107,67 @@ def _cooperative(
     while step < n_parts:
         at = here * 2 * step
         if at + step < n_parts:
-            parts[at] = combine(parts[at], parts[at + step])
+            parts[at] = combined(parts[at], parts[at + step])
         step *= 2
         barrier()
     if here == 0 and group < n_results:
         store(group, parts[0])
+
+
+def _interleaved(
+    extend: Any, combined: Any, neutral: Any, units: Any, total: Any, store: Any, divided: Any, size: Any,
+    n_results: Any, n: Any, n_chunks: Any,
+) -> None:  # fmt: skip
+    """Each of LANES invocations reduces every LANES-th unit: first the elements with the same number in their units.
+
+    Single elements are reduced in the same order, in fewer registers.
+    """
+    i = global_id(0)
+    if i < n_results:
+        row, at = divided(i, n_chunks)
+        tile, lane = divided(at, LANES)
+        first, row, step = tile * TILE + lane * UNIT, row * n, LANES * UNIT
+        result = neutral()
+        if size == 1:
+            for k in range(UNIT):
+                part = neutral()
+                for j in range(min((n - first - k + step - 1) >> STEP_BITS, TILE // step)):
+                    part = extend(part, row + first + k + j * step, 0, 1)
+                result = combined(result, part)
+        else:
+            n_units = min((n - first + step - 1) >> STEP_BITS, TILE // step)
+            n_whole = min((n - first + step - UNIT) >> STEP_BITS, TILE // step)
+            parts = units(None, row + min(first, n - 1 & -UNIT), 0, n - first, 0)
+            for j in range(n_whole // AT_ONCE):
+                parts = units(parts, row + first + j * AT_ONCE * step, j * AT_ONCE * step, UNIT, AT_ONCE)
+            done = max(n_whole // AT_ONCE * AT_ONCE, 0)
+            for j in range(min(n_units - done, AT_ONCE)):
+                at = (done + j) * step
+                parts = units(parts, row + first + at, at, n - first - at, 1)
+            result = total(parts)
+        store(i, result)
+
+
+def _wide(
+    of_columns: Any, store_columns: Any, divided: Any, size: Any, spread: Any, chunk: Any, n_results: Any, n: Any,
+    n_chunks: Any, n_columns: Any,
+) -> None:  # fmt: skip
+    """Each invocation reduces rows of several blocks of columns, AT_ONCE rows of a block after the other."""
+    i = global_id(0)
+    if i < n_results:
+        row, at = divided(i, (n_columns + LANES * spread * size - 1) // (LANES * spread * size) * LANES)
+        group, lane = divided(at, LANES)
+        column = (group * LANES * spread + lane) * size
+        row, at = divided(row, n_chunks)
+        first = at * chunk
+        offset, count = (row * n + first) * n_columns, max(min(chunk, n - first), 1)
+        values = of_columns(None, offset, column, n_columns, 0, 1)
+        n_single = 1 + (count - 1 & AT_ONCE - 1)
+        for k in range(1, n_single):
+            values = of_columns(values, offset, column, n_columns, k, 1)
+        for k in range((count - 1) // AT_ONCE):
+            values = of_columns(values, offset, column, n_columns, n_single + k * AT_ONCE, AT_ONCE)
+        store_columns((row * n_chunks + at) * n_columns, column, n_columns, values)
 
 
 def _identity(x: Any) -> Any:
@@ -124,16 +194,22 @@ METHODS = {
     "few rows": Method(_columns, CHUNK, WIDTH),
     "many rows": Method(_columns, FEW_ROWS, WIDTH),
     "cooperative": Method(_cooperative, WIDTH * EACH, 1),
+    "interleaved": Method(_interleaved, TILE // LANES, WIDTH),
+    "wide": Method(_wide, TALL, WIDTH),
 }
 _KERNELS = {row.kernel: read(row.kernel) for row in METHODS.values()}
 IDENTITY = definition_of(cast(FunctionType, _identity))
 
 
-def _method(n: int, n_columns: int, *, cooperative: bool) -> str:
+def _method(n: int, n_columns: int, *, cooperative: bool, commutes: bool) -> str:
     """Returns the method for rows of `n` elements."""
     if n_columns > 1:
+        if n >= TALL and n_columns >= FEWEST_COLUMNS and not cooperative:
+            return "wide"
         return "many rows" if n > CHUNK else "few rows"
-    return "cooperative" if cooperative and n > CHUNK else "serial"
+    if cooperative:
+        return "cooperative" if n > CHUNK else "serial"
+    return "interleaved" if commutes and n >= LONG else "serial"
 
 
 class Form(NamedTuple):
@@ -172,10 +248,16 @@ class Stage(NamedTuple):
         Args:
             lengths: lengths of the axes except the first, if an array is repeated along some axes.
         """
+        if self.method == "interleaved":
+            block = block._replace(size=min(block.size, UNIT))
         padded = self.n_rows == self.n_columns == 1 and self.n % block.size != 0
         if not padded:
             block = block.dividing(self.n if self.n_columns == 1 else self.n_columns)
         end = WHOLE if self.n % self.chunk == 0 else PADDING if padded else BLOCKS
+        if self.method == "interleaved":
+            end = PADDING if self.n % UNIT else WHOLE
+        elif self.method == "wide":
+            end = BLOCKS
         return Form(self.method, end, last, block, self._axis(lengths) if block.size > 1 else None)
 
     def _axis(self, lengths: Sequence[int]) -> int | None:
@@ -196,25 +278,33 @@ class Stage(NamedTuple):
     @property
     def pushes(self) -> tuple[int, int, int, int]:
         """Push constants of the kernel for single elements: n_results, n, n_chunks, n_columns."""
-        n_chunks = -(-self.n // self.chunk)
+        n_chunks = -(-self.n // TILE) * LANES if self.method == "interleaved" else -(-self.n // self.chunk)
         return self.n_rows * n_chunks * self.n_columns, self.n, n_chunks, self.n_columns
 
     def in_blocks(self, size: int) -> tuple[int, tuple[int, int, int, int]]:
-        """Returns the number of workgroups and the push constants if invocations have results of `size` columns."""
+        """Returns the number of workgroups and the push constants if invocations have results of `size` columns.
+
+        An invocation of a wide stage may have fewer, so that n_results is the number of invocations.
+        """
         n_results, n, n_chunks, n_columns = self.pushes
+        if self.method == "wide":
+            n_results = self.n_rows * n_chunks * -(-n_columns // (LANES * size)) * LANES
+            return -(-n_results // WIDTH), (n_results, n, n_chunks, n_columns)
         n_results //= size
         return -(-n_results // METHODS[self.method].n_results), (n_results, n, n_chunks, n_columns // size)
 
 
-def stages(n_rows: int, n: int, n_columns: int, *, cooperative: bool) -> list[Stage]:
+def stages(n_rows: int, n: int, n_columns: int, *, cooperative: bool, commutes: bool = False) -> list[Stage]:
     """Returns the stages that reduce (n_rows, n, n_columns) elements, n > 0, to (n_rows, n_columns).
 
     Args:
         cooperative: True to let workgroups reduce long contiguous rows.
+        commutes: True if elements may be combined in any order, and the initial value is neutral.
     """
     found: list[Stage] = []
     while not found or n > 1:
-        found.append(Stage(_method(n, n_columns, cooperative=cooperative), n_rows, n, n_columns))
+        method = _method(n, n_columns, cooperative=cooperative, commutes=commutes)
+        found.append(Stage(method, n_rows, n, n_columns))
         n = found[-1].pushes[2]
     return found
 
@@ -245,23 +335,29 @@ def stage_program(
     """
     body, pair, (method, end, last, block, axis) = Body(each, signature, masks), Body(combine, (), ()), form
     kind = SCALARS[dtype] if dtype else _kind(body, pair, initial, real)
-    if block.size > 1 and _cost(body, pair, kind, real) > MOST_COST:
-        block = SINGLE
-    columns, stored = block.size > 1 and METHODS[method].kernel is _columns, SCALARS[wanted] if wanted else kind
+    costs_much = (block.size > 1 or method == "wide") and _cost(body, pair, kind, real) > MOST_COST
+    block, kernel = SINGLE if costs_much else block, METHODS[method].kernel
+    columns, stored = kernel in (_columns, _wide) and block.size > 1, SCALARS[wanted] if wanted else kind
+    spread = 1 if costs_much else max(_REGISTERS // (block.size * max(kind.bits // 32, 1)), 1)
     c = body.compiler(WIDTH, real)
     c.sources |= {**_KERNELS, **IDENTITY.sources, **combine.sources}
     load = body.block_arguments(c, block, axis) if block.size > 1 else []
     arguments = [] if load else body.arguments(c)
     out: Any = BlockAccess(c.function, "out", stored, block, is_result=True) if columns else result(c, stored.name)
+    loads = [load, *[[copy(each) for each in load] for _ in range(1, max(spread, UNIT))]]
 
-    def elements(c: Compiler, offset: Any, steps: Any = None) -> list[Number]:
-        """Returns the elements of a block: the first of the invocation, or the one so many elements behind it."""
+    def elements(c: Compiler, offset: Any, steps: Any = None, which: int = 0) -> list[Number]:
+        """Returns the elements of a block: the first of the invocation, or the one so many elements behind it.
+
+        Args:
+            which: number of the block, if an invocation steps through several.
+        """
         at = c.cast(offset, UINT32)
         if not load:
             return [body.typed(c, body.at(c, arguments, at), kind)]
-        if not columns:
+        if kernel is not _columns:
             at = c.builder.compute("div", at, c.builder.const(block.size, UINT32))
-        loaded = [each.first(at) if steps is None else each.next(at, c.cast(steps, UINT32)) for each in load]
+        loaded = [each.first(at) if steps is None else each.next(at, c.cast(steps, UINT32)) for each in loads[which]]
         return [body.typed(c, body.call(c, *row), kind) for row in zip(*loaded, strict=True)]
 
     def begin(c: Compiler, offset: Any, count: Any) -> Any:
@@ -271,7 +367,7 @@ def stage_program(
     def extend(c: Compiler, value: Any, offset: Any, steps: Any, count: Any) -> Any:
         found = elements(c, offset, steps)
         if columns:
-            return tuple([combined(c, *each) for each in zip(value, found, strict=True)])
+            return merged(c, value, found)
         return extended(c, combined(c, value, found[0]), found[1:], count)
 
     def extended(c: Compiler, value: Number, others: list[Number], count: Any) -> Number:
@@ -284,26 +380,98 @@ def stage_program(
     def combined(c: Compiler, one: Number, other: Number) -> Number:
         return pair.typed(c, pair.call(c, one, other), kind)
 
+    def merged(c: Compiler, some: Sequence[Number], others: Sequence[Number]) -> tuple[Number, ...]:
+        return tuple([combined(c, *each) for each in zip(some, others, strict=True)])
+
+    def neutral(c: Compiler) -> Number:
+        return pair.typed(c, initial, kind)
+
+    def units(c: Compiler, values: Any, offset: Any, steps: Any, count: Any, n: int) -> Any:
+        """Returns values combined with `n` units, LANES units apart; from number `count` on elements are padding.
+
+        Without values, it finds the places from which the units are counted.
+        """
+        partial_unit = end == PADDING and count is not UNIT
+
+        def unit(offset: Any, steps: Any) -> list[Number]:
+            found = elements(c, offset, steps)
+            for k in range(block.size, UNIT, block.size):
+                at = c.binary("+", offset, k)
+                at = c.where(c.compare("<", k, count), at, offset) if partial_unit else at
+                found += elements(c, at, steps, k)
+            return found
+
+        if values is None:
+            unit(offset, None)
+            return (neutral(c),) * UNIT
+        for number in range(n):
+            beyond = number * LANES * UNIT
+            longer = merged(c, values, unit(c.binary("+", offset, beyond), c.binary("+", steps, beyond)))
+            if partial_unit:
+                longer = tuple([c.where(c.compare("<", k, count), longer[k], values[k]) for k in range(UNIT)])
+            values = longer
+        return values
+
+    def total(c: Compiler, values: Sequence[Number]) -> Number:
+        """Combines the elements of a unit as single elements are: one after the other, behind the neutral one."""
+        return reduce(partial(combined, c), values, neutral(c))
+
+    def of_columns(c: Compiler, values: Any, offset: Any, column: Any, n_columns: Any, k: Any, n: int) -> Any:
+        """Returns blocks of columns of `n` rows from number `k` on, combined with `values`, if any.
+
+        Blocks beyond the last column have its elements.
+        """
+        found: list[Number] = []
+        for which in range(spread):
+            at = c.binary("-", n_columns, block.size)
+            beyond = c.binary("+", column, which * LANES * block.size)
+            at = c.where(c.compare("<", beyond, at), beyond, at)
+            rows: list[Any] = []
+            for each in range(n):
+                number = c.binary("+", k, each)
+                here = c.binary("+", c.binary("+", offset, at), c.binary("*", number, n_columns))
+                rows.append(elements(c, here, None if values is None else number, which))
+            while len(rows) > 1:
+                rows = [merged(c, *two) for two in zip(rows[::2], rows[1::2], strict=True)]
+            before = values and values[which * block.size : (which + 1) * block.size]
+            found += merged(c, before, rows[0]) if before else rows[0]
+        return tuple(found)
+
     def store(c: Compiler, offset: Any, value: Any) -> None:
-        values = [combined(c, pair.typed(c, initial, kind), each) if last else each for each in _listed(value)]
+        values = [combined(c, neutral(c), each) if last else each for each in _listed(value)]
         if columns:
             out.store(c.builder, c.cast(offset, UINT32), [body.typed(c, each, stored).value for each in values])
         else:
             c.store(out, c.index(offset), values[0])
 
-    def divided(c: Compiler, x: Number, y: Number) -> tuple[Number, Number]:
+    def store_columns(c: Compiler, offset: Any, column: Any, n_columns: Any, values: Any) -> None:
+        for which in range(spread):
+            at = c.binary("+", column, which * LANES * block.size)
+            with c.builder.if_(c.compare("<", at, n_columns).value).then:
+                number = c.binary("//", c.binary("+", offset, at), block.size) if columns else c.binary("+", offset, at)
+                store(c, number, values[which * block.size : (which + 1) * block.size])
+
+    def divided(c: Compiler, x: Number, y: Any) -> tuple[Number, Number]:
         """Returns the quotient and the remainder of indices; without signs, division takes the fewest instructions."""
         quotient = c.cast(Number(c.builder.compute("div", c.cast(x, UINT32), c.cast(y, UINT32)), Kind(UINT32)), INT32)
         found = Number(quotient, Kind(INT32))
         return found, c.binary("-", x, c.binary("*", found, y))
 
-    numbers = [
-        Number(c.function.push(name, INT32), Kind(INT32)) for name in ("n_results", "n", "n_chunks", "n_columns")
-    ]
-    emitted = [Intrinsic(each, 0, None) for each in (begin, extend, combined, store, divided)]
-    kernel, chunk, _ = METHODS[method]
-    c.inline(kernel, [*emitted, kind.numpy.type, block.size, chunk, end, *numbers], {}, ast.Pass())
-    return Program(c, (stored.name,), block=block.size if columns else 1, strided=tuple(body.strided))
+    pushes = "n_results", "n", "n_chunks", "n_columns"
+    emitted = (begin, extend, combined, neutral, units, total, of_columns, store, store_columns, divided)
+    given: dict[str, Any] = {name: Number(c.function.push(name, INT32), Kind(INT32)) for name in pushes}
+    given |= {each.__name__: Intrinsic(each, 0, None) for each in emitted}
+    given |= {
+        "dtype": kind.numpy.type,
+        "size": block.size,
+        "spread": spread,
+        "end": end,
+        "chunk": METHODS[method].chunk,
+    }
+    names = kernel.__code__.co_varnames[: kernel.__code__.co_argcount]
+    c.inline(kernel, [given[name] for name in names], {}, ast.Pass())
+    n_columns = block.size * spread if kernel is _wide else block.size if columns else 1
+    return Program(c, (stored.name,), block=n_columns, strided=tuple(body.strided))
 
 
 def _listed(value: Any) -> Sequence[Number]:

@@ -1,0 +1,63 @@
+"""Reductions of long rows and of many columns: right, and in the same order whatever loads the elements."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import vkcompute as vc
+import vkcompute.numpy as vnp
+
+SHAPES = [(4096 + 512,), (7, 4100), (2, 515), (131, 513), (2, 200, 600)]
+
+
+def _data(shape: tuple[int, ...]) -> npt.NDArray[np.float32]:
+    return np.random.default_rng(0).random(shape).astype(np.float32)
+
+
+def _stored(x: vc.Array) -> vc.Array:
+    x.compute()
+    return x
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_sums_and_extremes(gpu: vc.Runtime, shape: tuple[int, ...]) -> None:
+    data = _data(shape)
+    x = gpu.array(data)
+    for axis in (None, *range(data.ndim)):
+        total = vnp.sum(x, axis=axis).numpy()
+        np.testing.assert_allclose(total, data.sum(axis=axis, dtype=np.float64), rtol=2e-6)
+        np.testing.assert_array_equal(vnp.max(x, axis=axis).numpy(), data.max(axis=axis))
+
+
+@pytest.mark.parametrize("shape", [(7, 4100), (131, 520)], ids=str)
+def test_the_order_is_that_of_the_shape(gpu: vc.Runtime, shape: tuple[int, ...]) -> None:
+    x = gpu.array(_data(shape))
+    cheap, much = (lambda y: y * 3 + 1), (lambda y: vnp.sin(y) * vnp.exp(y) + vnp.tanh(y) * vnp.log(y + 1))
+    row, column = _stored(vnp.mean(x, axis=0, keepdims=True)), _stored(vnp.mean(x, axis=1, keepdims=True))
+    formulas: list[Any] = [cheap, much, lambda y: y - row, lambda y: y - column]
+    for at, formula in enumerate(formulas):
+        for axis in (0, 1):
+            fused, stored = vnp.sum(formula(x), axis=axis), vnp.sum(_stored(formula(x)), axis=axis)
+            assert fused.numpy().tobytes() == stored.numpy().tobytes(), (at, axis)
+    for view in (x[:, ::-1], x.T):
+        for axis in (0, 1):
+            np.testing.assert_array_equal(vnp.sum(view, axis=axis).numpy(), vnp.sum(view.copy(), axis=axis).numpy())
+
+
+def test_errors_of_sums_are_as_those_of_pairs(gpu: vc.Runtime) -> None:
+    data = np.full((4096, 512), 0.1, np.float32)
+    x, exact = gpu.array(data), float(np.float32(0.1))
+    assert abs(float(vnp.mean(x)) / exact - 1) < 1e-6
+    assert np.abs(vnp.mean(x, axis=0).numpy() / exact - 1).max() < 1e-6
+
+
+@pytest.mark.parametrize("dtype", ["int32", "bool"])
+def test_narrow_elements(gpu: vc.Runtime, dtype: str) -> None:
+    data = (_data((130, 515)) * 3).astype(dtype)
+    x = gpu.array(data)
+    for axis in (0, 1):
+        np.testing.assert_array_equal(vnp.sum(x, axis=axis).numpy(), data.sum(axis=axis))
