@@ -60,7 +60,8 @@ class Program:
         if not isinstance(build, FunctionType):
             raise TypeError(f"a block program is built by a function; got {type(build).__name__}")
         self._build, self._name = build, build.__name__.strip("_")
-        self._found = Specializations([build], "tile", fingerprint.files(Path(__file__).parent))
+        folders = Path(__file__).parent, Path(build.__code__.co_filename).parent  # also of the functions that it calls
+        self._found = Specializations([build], "tile", fingerprint.files(*folders))
 
     def launch(
         self,
