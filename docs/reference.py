@@ -103,6 +103,10 @@ PAGES: dict[str, tuple[str, tuple[Section, ...]]] = {
             Section("vkcompute.numpy.random", "vkcompute.numpy.random"),
         ),
     ),
+    "nn": (
+        "vkcompute.nn",
+        (Section("Functions of neural networks", "vkcompute.nn", text="By PyTorch's names and argument names."),),
+    ),
     "compat": (
         "Interfaces of other libraries",
         (

@@ -25,7 +25,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("runtime",),
     ("jit", "tile"),
     ("arrays", "numpy"),
-    ("pipelines",),
+    ("pipelines", "nn"),
     ("compat", "cli", "dask", "dask_sizeof"),
     ("__init__", "__main__"),
 )

@@ -146,6 +146,7 @@ REAL_OPERATIONS: Mapping[str, Emit] = {
     "signbit": _sign_bit,
     "bitwise_count": lambda c, x: c.converted(_call("bitwise_count", c, x), SCALARS["uint8"]),
     "where": _where,
+    "erf": lambda c, x: Number(c.builder.compute("erf", x.value), x.kind),
     "astype": lambda c, x: x,
     "complex": lambda c, x, y: (x, y),
 }

@@ -1,0 +1,136 @@
+"""Softmax and normalization along axes against NumPy in float64."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import vkcompute as vc
+from vkcompute import nn
+from vkcompute.dtypes import lookup
+from vkcompute.nn import rows
+
+DTYPES = "float32", "float16", "float64"
+
+
+def softmax(x: np.ndarray, axis: int) -> np.ndarray:
+    powers = np.exp(x - x.max(axis, keepdims=True, initial=-np.inf))
+    return powers / powers.sum(axis, keepdims=True)
+
+
+def logsumexp(x: np.ndarray, axis: Any, keepdims: bool = False) -> np.ndarray:
+    return np.logaddexp.reduce(np.moveaxis(x, axis, -1) if isinstance(axis, int) else x, -1, keepdims=keepdims)
+
+
+def layer_norm(x: np.ndarray, weight: Any = 1.0, bias: Any = 0.0, eps: float = 1e-5) -> np.ndarray:
+    distances = x - x.mean(-1, keepdims=True)
+    return distances / np.sqrt((distances**2).mean(-1, keepdims=True) + eps) * weight + bias
+
+
+def close(found: vc.Array, expected: np.ndarray, dtype: Any, scale: float = 8) -> None:
+    """Compares within a few roundings of the largest magnitude; the terms of a sum are added pairwise or by lanes."""
+    assert (found.shape, found.dtype) == (expected.shape, np.dtype(dtype))
+    size = max(1.0, float(abs(expected).max(initial=0, where=np.isfinite(expected))))
+    np.testing.assert_allclose(found.numpy(), expected, atol=scale * size * float(np.finfo(dtype).eps), rtol=0)
+
+
+def computes(gpu: vc.Runtime, dtype: str) -> bool:
+    return set(lookup(dtype).features) <= set(gpu.device.features)
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(st.integers(0, 9), min_size=1, max_size=3).map(tuple),
+    st.sampled_from([1, 3, 8, 33]),
+    st.sampled_from(DTYPES),
+    st.data(),
+)
+def test_softmax_along_any_axis_of_views(
+    gpu: vc.Runtime, shape: tuple[int, ...], length: int, dtype: str, data: st.DataObject
+) -> None:
+    dtype = dtype if computes(gpu, dtype) else "float32"
+    axis = data.draw(st.integers(0, len(shape) - 1))
+    shape = (*shape[:axis], length, *shape[axis + 1 :])
+    step = data.draw(st.sampled_from([1, 2, -1]))
+    host = np.random.default_rng(length).normal(size=(*shape[:-1], shape[-1] * abs(step))).astype(dtype) * 4
+    x, part = gpu.array(host)[..., ::step], host[..., ::step].astype(np.float64)
+    close(nn.softmax(x, axis), softmax(part, axis), dtype)
+    close(nn.log_softmax(x, axis), np.log(softmax(part, axis)), dtype)
+    close(nn.logsumexp(x, axis), logsumexp(part, axis), dtype)
+
+
+@pytest.mark.parametrize("longest", [rows.LONGEST, 4], ids=["block", "reductions"])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_normalization(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch, longest: int, dtype: str) -> None:
+    if not computes(gpu, dtype):
+        pytest.skip(f"no {dtype}")
+    monkeypatch.setattr(rows, "LONGEST", longest)
+    rng = np.random.default_rng(0)
+    host, weight, bias = (rng.normal(size=each).astype(dtype) for each in ((5, 6, 7), 42, 42))
+    x, w, b, wide = gpu.array(host), gpu.array(weight), gpu.array(bias), host.astype(np.float64)
+    flat = wide.reshape(5, 42)
+    expected = layer_norm(flat, weight, bias).reshape(5, 6, 7)
+    close(nn.layer_norm(x, (6, 7), w.reshape(6, 7), b.reshape(6, 7)), expected, dtype)
+    close(nn.layer_norm(x, 7, eps=0.5), layer_norm(wide, eps=0.5), dtype)
+    rms = flat / np.sqrt((flat**2).mean(-1, keepdims=True) + 1e-3) * weight
+    close(nn.rms_norm(x.reshape(5, 42), (42,), w, eps=1e-3), rms, dtype)
+    close(nn.softmax(x, 1), softmax(wide, 1), dtype)
+    close(nn.logsumexp(x, (0, 2), keepdim=True)[0, :, 0], logsumexp(wide.swapaxes(0, 1).reshape(6, -1), 1), dtype)
+
+
+def test_variance_of_numbers_far_from_zero(gpu: vc.Runtime) -> None:
+    """The squares of such numbers have no digits left of their variance."""
+    host = (np.random.default_rng(0).normal(size=(3, 1000)) + 10_000).astype(np.float32)
+    found = nn.layer_norm(gpu.array(host), 1000).numpy()
+    assert abs(found - layer_norm(host.astype(np.float64))).max() < 1e-3
+
+
+def test_numbers_that_are_not_finite(gpu: vc.Runtime) -> None:
+    inf, nan = np.inf, np.nan
+    host = np.array([[-inf, 1, 2], [-inf, -inf, -inf], [inf, 1, 2], [nan, 1, 2], [3e38, -3e38, 3e38]], np.float32)
+    x = gpu.array(host)
+    found = nn.softmax(x).numpy()
+    np.testing.assert_allclose(found[0], [0, 0.26894143, 0.7310586], rtol=1e-6)
+    assert np.isnan(found[1:4]).all()
+    assert found[4].tolist() == [0.5, 0, 0.5]
+    total = nn.logsumexp(x, 1).numpy()
+    np.testing.assert_allclose(total, [2.3132617, -inf, inf, nan, 3e38], rtol=1e-6)
+
+
+def test_lazy_empty_and_integer_arrays(gpu: vc.Runtime) -> None:
+    host = np.arange(12, dtype=np.int32).reshape(3, 4)
+    x = gpu.array(host)
+    close(nn.softmax(x * 2 - 1), softmax(host * 2.0 - 1, -1), np.float32)
+    assert nn.softmax(gpu.zeros((0, 4))).shape == nn.layer_norm(gpu.zeros((0, 4)), 4).shape == (0, 4)
+    assert nn.softmax(gpu.array(np.float32(3))).numpy() == 1
+    assert nn.logsumexp(gpu.zeros((2, 0)), 1).numpy().tolist() == [-np.inf] * 2
+
+
+def test_launches_in_parts_and_in_graphs(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rows, "_LARGEST", 100)
+    host = np.random.default_rng(0).normal(size=(23, 8)).astype(np.float32)
+    x, out = gpu.array(host), gpu.empty((23, 8), np.float32)
+    with gpu.record() as graph:
+        out.copy_from(nn.softmax(x))
+    for given_host in (host, -host):
+        x[...] = gpu.array(given_host)
+        graph.run()
+        close(out, softmax(given_host.astype(np.float64), -1), np.float32)
+
+
+def test_errors(gpu: vc.Runtime) -> None:
+    x = gpu.zeros((3, 4))
+    with pytest.raises(ValueError, match="axes -2 to 1; got 2"):
+        nn.softmax(x, 2)
+    with pytest.raises(TypeError, match="dim is an int"):
+        nn.softmax(x, (0, 1))  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"normalized_shape, \(3,\); the input's is \(3, 4\)"):
+        nn.layer_norm(x, 3)
+    with pytest.raises(ValueError, match=r"the bias has shape \(4,\) and dtype float32, as the input; got \(3,\)"):
+        nn.layer_norm(x, 4, bias=gpu.zeros(3))
+    with pytest.raises(TypeError, match="softmax takes real numbers"):
+        nn.softmax(x, dtype=np.int32)

@@ -1,0 +1,198 @@
+"""Softmax and normalization along axes.
+
+Lines that fit in the registers of a workgroup take one block program, which reads and writes each element once. Longer
+ones take reductions and fused expressions, which many workgroups compute.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from vkcompute.arrays.lines import axes_of, contiguous, reduced_axes
+from vkcompute.arrays.operands import accept_host_data
+from vkcompute.arrays.promotion import floating, require_dtype
+from vkcompute.arrays.reductions import max as _max
+from vkcompute.arrays.reductions import mean as _mean
+from vkcompute.arrays.reductions import sum as _sum
+from vkcompute.arrays.ufunc import apply, astype, where
+from vkcompute.nn import rows
+from vkcompute.runtime.graphs.graph import temporary
+from vkcompute.runtime.memory.array import Array
+from vkcompute.tile.program import Program
+
+
+def softmax(input: Array, dim: int = -1, dtype: npt.DTypeLike | None = None) -> Array:
+    """Returns exp(x) divided by its sum along an axis; stable for all finite numbers.
+
+    Args:
+        dtype: to which the elements are converted first; integers become the default float.
+    """
+    x, axis = _prepared("softmax", input, dim, dtype)
+    found = _by_program(rows.SOFTMAX, x, axis)
+    if found is None:
+        powers = apply("exp", apply("subtract", _wide(x), _largest(x, axis)))
+        found = _in_dtype(apply("divide", powers, _sum(powers, axis, keepdims=True)), x)
+    return found.reshape(input.shape)
+
+
+def log_softmax(input: Array, dim: int = -1, dtype: npt.DTypeLike | None = None) -> Array:
+    """Returns the logarithm of `softmax`, without its underflow.
+
+    Args:
+        dtype: as of `softmax`.
+    """
+    x, axis = _prepared("log_softmax", input, dim, dtype)
+    found = _by_program(rows.LOG_SOFTMAX, x, axis)
+    if found is None:
+        less = apply("subtract", _wide(x), _largest(x, axis))
+        total = _sum(apply("exp", less), axis, keepdims=True)
+        found = _in_dtype(apply("subtract", less, apply("log", total)), x)
+    return found.reshape(input.shape)
+
+
+def logsumexp(input: Array, dim: int | tuple[int, ...], keepdim: bool = False) -> Array:
+    """Returns log(sum of exp(x)) along axes, without overflow.
+
+    Args:
+        keepdim: True to keep the axes, with length 1.
+    """
+    axes = sorted(reduced_axes("logsumexp", input.ndim, dim))
+    kept = tuple([1 if at in axes else n for at, n in enumerate(input.shape)])
+    shape = kept if keepdim else tuple([n for at, n in enumerate(input.shape) if at not in axes])
+    others = [at for at in range(input.ndim) if at not in axes]
+    if axes and axes != [*range(axes[0], axes[-1] + 1)]:  # no lines along one axis
+        input, axes = input.transpose((*others, *axes)), [*range(len(others), input.ndim)]
+    first, last = (axes[0], axes[-1] + 1) if axes else (0, 0)
+    lengths = [prod(each) for each in (input.shape[:first], input.shape[first:last], input.shape[last:])]
+    if not input.size:
+        dtype = floating(input.dtype)
+        return temporary(input.runtime, shape, dtype).fill(dtype.type(-np.inf))
+    x, _ = _prepared("logsumexp", contiguous(input).reshape(tuple(lengths)), 1, None)
+    found = _by_program(rows.LOGSUMEXP, x, 1, reduces=True)
+    if found is None:
+        largest = _largest(x, 1)
+        origin = where(apply("isinf", largest), 0.0, largest)
+        total = _sum(apply("exp", apply("subtract", _wide(x), origin)), 1, keepdims=True)
+        found = _in_dtype(apply("add", origin, apply("log", total)), x)
+    return found.reshape(shape)
+
+
+def layer_norm(
+    input: Array, normalized_shape: int | Sequence[int], weight: Array | None = None, bias: Array | None = None,
+    eps: float = 1e-5,
+) -> Array:  # fmt: skip
+    """Returns (x - mean) / sqrt(variance + eps) * weight + bias, with mean and variance over the last axes.
+
+    Args:
+        normalized_shape: the lengths of the last axes, over which elements are averaged.
+        weight, bias: arrays of this shape.
+
+    Raises:
+        ValueError: the last axes, or an array, have another shape.
+    """
+    x, others = _lines("layer_norm", input, normalized_shape, {"weight": weight, "bias": bias})
+    constants = weight is not None, bias is not None, float(eps)
+    found = _by_program(rows.LAYER_NORM, x, 1, others, constants)
+    if found is None:
+        wide = _wide(x)
+        distances = apply("subtract", wide, _mean(wide, 1, keepdims=True))
+        found = _in_dtype(_scaled(distances, distances, weight, bias, eps), x)
+    return found.reshape(input.shape)
+
+
+def rms_norm(
+    input: Array, normalized_shape: int | Sequence[int], weight: Array | None = None, eps: float | None = None
+) -> Array:
+    """Returns x / sqrt(mean of squares + eps) * weight, with the mean over the last axes.
+
+    Args:
+        normalized_shape, weight: as of `layer_norm`.
+        eps: None for the machine epsilon of the dtype in which it is computed.
+    """
+    x, others = _lines("rms_norm", input, normalized_shape, {"weight": weight})
+    eps = float(np.finfo(_working(x.dtype)).eps if eps is None else eps)
+    found = _by_program(rows.RMS_NORM, x, 1, others, (weight is not None, eps))
+    if found is None:
+        found = _in_dtype(_scaled(_wide(x), _wide(x), weight, None, eps), x)
+    return found.reshape(input.shape)
+
+
+def _scaled(x: Array, distances: Array, weight: Array | None, bias: Array | None, eps: float) -> Array:
+    """Returns x / sqrt(mean of squared distances + eps) * weight + bias."""
+    squares = _mean(apply("multiply", distances, distances), 1, keepdims=True)
+    found = apply("divide", x, apply("sqrt", apply("add", squares, eps)))
+    if weight is not None:
+        found = apply("multiply", found, weight.reshape(-1))
+    return found if bias is None else apply("add", found, bias.reshape(-1))
+
+
+def _by_program(
+    program: Program, x: Array, axis: int, others: Sequence[Array] = (), constants: tuple[Any, ...] = (),
+    *, reduces: bool = False,
+) -> Array | None:  # fmt: skip
+    """Returns the result of a program; None if it cannot have such lines."""
+    if not x.size:
+        return temporary(x.runtime, x.shape, x.dtype)
+    return rows.over_lines(program, contiguous(x), axis, others, constants, reduces=reduces)
+
+
+def _prepared(name: str, x: Array, axis: int, dtype: npt.DTypeLike | None) -> tuple[Array, int]:
+    """Returns an array of floats with an axis or more, and an axis, counted from 0.
+
+    Raises:
+        TypeError: the elements are complex, or `axis` is no int.
+        ValueError: the axis is out of range.
+        MissingFeature: the device lacks the dtype.
+    """
+    found = require_dtype(x.runtime, floating(x.dtype) if dtype is None else np.dtype(dtype), name)
+    if found.kind != "f" or x.dtype.kind == "c":
+        raise TypeError(f"{name} takes real numbers, and computes with floats; got {x.dtype} and dtype={found}")
+    shape = x.shape or (1,)
+    if isinstance(axis, tuple):
+        raise TypeError(f"{name}: dim is an int; got {axis!r}")
+    (at,) = axes_of(name, len(shape), axis)
+    return (x if x.dtype == found else astype(x, found)).reshape(shape), at
+
+
+def _lines(
+    name: str, x: Array, normalized_shape: int | Sequence[int], arrays: dict[str, Array | None]
+) -> tuple[Array, list[Array]]:
+    """Returns an array as a matrix of lines, and the arrays that are given, as vectors of its dtype."""
+    shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+    if not shape or x.shape[-len(shape) :] != shape:
+        raise ValueError(f"{name}: the last axes have the shape normalized_shape, {shape}; the input's is {x.shape}")
+    x, _ = _prepared(name, x, -1, None)
+    found = []
+    for key, each in arrays.items():
+        if each is None:
+            continue
+        if each.shape != shape or each.dtype != x.dtype:
+            wanted, got = f"shape {shape} and dtype {x.dtype}", f"{each.shape} and {each.dtype}"
+            raise ValueError(f"{name}: the {key} has {wanted}, as the input; got {got}")
+        found.append(contiguous(each).reshape(-1))
+    return x.reshape((prod(x.shape[: -len(shape)]), prod(shape))), found
+
+
+def _working(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Returns the dtype in which elements are computed."""
+    return np.dtype(np.float32) if dtype == np.float16 else dtype
+
+
+def _wide(x: Array) -> Array:
+    return x if x.dtype == _working(x.dtype) else astype(x, _working(x.dtype))
+
+
+def _in_dtype(found: Array, x: Array) -> Array:
+    return found if found.dtype == x.dtype else astype(found, x.dtype)
+
+
+def _largest(x: Array, axis: int) -> Array:
+    return _wide(_max(x, axis, keepdims=True))
+
+
+accept_host_data(globals())
