@@ -111,15 +111,22 @@ def test_lazy_empty_and_integer_arrays(gpu: vc.Runtime) -> None:
 
 
 def test_launches_in_parts_and_in_graphs(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rows, "_LARGEST", 100)
-    host = np.random.default_rng(0).normal(size=(23, 8)).astype(np.float32)
-    x, out = gpu.array(host), gpu.empty((23, 8), np.float32)
+    monkeypatch.setattr(rows, "_LARGEST", 2100)
+    host = np.random.default_rng(0).normal(size=(300, 8)).astype(np.float32)
+    x, out = gpu.array(host), gpu.empty((300, 8), np.float32)
     with gpu.record() as graph:
         out.copy_from(nn.softmax(x))
     for given_host in (host, -host):
         x[...] = gpu.array(given_host)
         graph.run()
         close(out, softmax(given_host.astype(np.float64), -1), np.float32)
+
+
+def test_views_that_no_program_can_bind(gpu: vc.Runtime) -> None:
+    host = np.random.default_rng(0).normal(size=(9, 5)).astype(np.float32)
+    x = gpu.array(host)
+    close(nn.softmax(x[1:]), softmax(host[1:].astype(np.float64), -1), np.float32)
+    close(nn.layer_norm(x[:, :3], 3, x[0, 1:4]), layer_norm(host[:, :3].astype(np.float64), host[0, 1:4]), np.float32)
 
 
 def test_errors(gpu: vc.Runtime) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vkcompute.arrays.lines import axes_of, contiguous, reduced_axes
+from vkcompute.arrays.lines import axes_of, reduced_axes
 from vkcompute.arrays.operands import accept_host_data
 from vkcompute.arrays.promotion import floating, require_dtype
 from vkcompute.arrays.reductions import max as _max
@@ -72,7 +72,7 @@ def logsumexp(input: Array, dim: int | tuple[int, ...], keepdim: bool = False) -
     if not input.size:
         dtype = floating(input.dtype)
         return temporary(input.runtime, shape, dtype).fill(dtype.type(-np.inf))
-    x, _ = _prepared("logsumexp", contiguous(input).reshape(tuple(lengths)), 1, None)
+    x, _ = _prepared("logsumexp", input.reshape(tuple(lengths)), 1, None)
     found = _by_program(rows.LOGSUMEXP, x, 1, reduces=True)
     if found is None:
         largest = _largest(x, 1)
@@ -138,7 +138,7 @@ def _by_program(
     """Returns the result of a program; None if it cannot have such lines."""
     if not x.size:
         return temporary(x.runtime, x.shape, x.dtype)
-    return rows.over_lines(program, contiguous(x), axis, others, constants, reduces=reduces)
+    return rows.over_lines(program, x, axis, others, constants, reduces=reduces)
 
 
 def _prepared(name: str, x: Array, axis: int, dtype: npt.DTypeLike | None) -> tuple[Array, int]:
@@ -174,7 +174,7 @@ def _lines(
         if each.shape != shape or each.dtype != x.dtype:
             wanted, got = f"shape {shape} and dtype {x.dtype}", f"{each.shape} and {each.dtype}"
             raise ValueError(f"{name}: the {key} has {wanted}, as the input; got {got}")
-        found.append(contiguous(each).reshape(-1))
+        found.append(each.reshape(-1))
     return x.reshape((prod(x.shape[: -len(shape)]), prod(shape))), found
 
 

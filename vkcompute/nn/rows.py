@@ -15,8 +15,10 @@ import numpy as np
 from vkcompute import ir
 from vkcompute.arrays.lines import lines_along
 from vkcompute.arrays.matrix_product import MOST_GROUPS
+from vkcompute.arrays.ufunc import astype
 from vkcompute.ir import INT32, Value
 from vkcompute.runtime.graphs.graph import temporary
+from vkcompute.runtime.launching.arguments import needs_strides
 from vkcompute.runtime.memory.array import Array
 from vkcompute.tile.access import ADJACENT
 from vkcompute.tile.builder import Builder
@@ -24,6 +26,7 @@ from vkcompute.tile.program import Built, Program, is_wide
 
 LONGEST = 4096  # elements of a line that fit in the registers of a workgroup
 _BLOCK = 1024  # elements of a block of short lines
+_ALIGNED = 256  # lines, of which parts of an array have multiples: any device binds them
 _WIDTH = 64  # columns of a block, at most
 _PUSHES = "n_rows", "length", "n_columns"
 _LARGEST = 1 << 31  # elements of an array, whose offsets are int32
@@ -241,19 +244,20 @@ def over_lines(
     """Returns what a program computes of an array along an axis; None if its lines do not fit in a block.
 
     Args:
-        x: an array with elements, contiguous.
-        others: contiguous arrays with an element per place along the lines.
+        x: an array with elements.
+        others: arrays with an element per place along the lines.
         constants: of the program, before the form.
         reduces: True if the result has one element per line, and the axis with length 1.
     """
     rows, length, columns = lines_along(x.shape, axis)
     most = min(x.runtime.device.max_binding_bytes // x.dtype.itemsize, _LARGEST - 1) // (length * columns)
-    if length > LONGEST or not most:
+    if length > LONGEST or most < min(rows, _ALIGNED):
         return None
     height, n, width = _block(rows, length, columns)
+    x, others = bindable(x), [bindable(each) for each in others]
     given = x.reshape((rows, length, columns))
     out = temporary(x.runtime, (rows, 1 if reduces else length, columns), x.dtype)
-    step = min(most, MOST_GROUPS * height)
+    step = min(most, MOST_GROUPS * height) // _ALIGNED * _ALIGNED or rows
     for start in range(0, rows, step):
         parts = [each if rows <= step else each[start : start + step] for each in (given, out)]
         last = columns == 1
@@ -264,6 +268,11 @@ def over_lines(
         numbers = len(parts[0]), length, columns
         program.launch((*constants, *form), [parts[0], *others, parts[1]], numbers, grid)
     return out.reshape((*x.shape[:axis], *((1,) if reduces else (length,)), *x.shape[axis + 1 :]))
+
+
+def bindable(x: Array) -> Array:
+    """Returns an array, or a copy if a program cannot have it as it is."""
+    return astype(x, x.dtype) if needs_strides(x) or not x.contiguous else x
 
 
 def _block(rows: int, length: int, columns: int) -> tuple[int, int, int]:
