@@ -11,8 +11,11 @@ import vkcompute.numpy as vnp
 
 
 def nearest(points, centres):
-    """Returns the index of the nearest of `centres` (dimensions, k) for each of `points` (dimensions, n)."""
-    return ((points[:, None] - centres[:, :, None]) ** 2).sum(axis=0).argmin(axis=0)
+    """Returns the index of the nearest of `centres` (dimensions, k) for each of `points` (dimensions, n).
+
+    That is the least of |c|^2 - 2 c x, as |x|^2 is the same for all centres of a point.
+    """
+    return ((centres**2).sum(axis=0)[:, None] - 2 * (centres.T @ points)).argmin(axis=0)
 
 
 def means(points, label, labels):
