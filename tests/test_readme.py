@@ -86,6 +86,13 @@ def test_the_page_on_linear_algebra() -> None:
     names.clear()
 
 
+def test_the_page_on_neural_networks(capsys: pytest.CaptureFixture[str]) -> None:
+    names: dict[str, Any] = {}
+    assert run_blocks(ROOT / "docs/nn.md", names) == 4
+    assert capsys.readouterr().out.splitlines() == ["True", "(8, 16, 14, 14)", "(2, 4, 10, 8)", "1"]
+    names.clear()
+
+
 def test_the_page_on_dask() -> None:
     dask = pytest.importorskip("dask")
     names: dict[str, Any] = {"__name__": "dask.md"}
@@ -153,7 +160,7 @@ def test_every_statement_on_the_language_of_kernels_has_an_example() -> None:
 def test_pages_without_samples_to_run_have_none() -> None:
     with_samples = {path.name for path in (ROOT / "docs").glob("*.md") if "```python" in path.read_text("utf-8")}
     own = {"arrays.md", "blocks.md", "kernels.md", "kompute.md", "linalg.md", "scheduling.md"}
-    own |= {"quickstart.md", "coming_from.md", "dask.md"}
+    own |= {"quickstart.md", "coming_from.md", "dask.md", "nn.md"}
     assert with_samples == own
 
 
@@ -164,6 +171,7 @@ FOLDERS = (
     ROOT / "vkcompute/jit/frontend",
     ROOT / "vkcompute/tile",
     ROOT / "vkcompute/arrays",
+    ROOT / "vkcompute/nn",
 )  # that paths on these pages begin in
 ELSEWHERE = frozenset({"cc"})  # names on these pages that other projects define
 

@@ -6,7 +6,8 @@ not begin at a multiple of four elements, or the terms are no multiple of those 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import NamedTuple
 
 from vkcompute import ir
 from vkcompute.arrays.matrix_product import MOST_GROUPS
@@ -27,13 +28,50 @@ _SHORTEST = 256  # terms of a part
 _LONGEST = 32768  # terms of a part; lavapipe runs at most 65,535 iterations
 _LARGEST = 1 << 31  # elements of an array, whose offsets are int32
 _PUSHES = "n_rows", "n_columns", "last", "n_terms", "terms", "n_parts", "a_row", "a_stack", "b_row", "b_stack"
+_OF_TAPS = "period", "jump", "n_left"
+_MULTIPLES = {"last", "terms", "a_row", "a_stack", "b_row", "b_stack", "period", "jump"}  # of four
+
+
+class Sums(NamedTuple):
+    """The sums of a block, and what a function needs to go on with them.
+
+    Attributes:
+        c: the builder.
+        function: takes the further arrays, as buffers.
+        left: the number of the matrix on the left in its stack.
+        rows, columns: the place of each row and column, which may be beyond the last one, but for rows.
+        shape: of a matrix.
+        values: the sums.
+    """
+
+    c: Builder
+    function: ir.Function
+    left: Value
+    rows: Value
+    columns: Value
+    shape: tuple[Value, Value]
+    values: Value
 
 
 def _product(dtype: str, rows: int, columns: int, step: int, aligned: bool) -> Built:
     """Builds the product of a block of this many rows and columns, which adds `step` terms at a time."""
+    return build_product(dtype, rows, columns, step, aligned)
+
+
+def build_product(
+    dtype: str, rows: int, columns: int, step: int, aligned: bool, finish: Callable[[Sums], Value] | None = None,
+    *, taps: bool = False,
+) -> Built:  # fmt: skip
+    """Builds the product of a block, of a number of rows and columns, which adds `step` terms at a time.
+
+    Args:
+        finish: returns what is stored in place of the sums; of whole sums, so that a launch has one part.
+        taps: True if the matrices on the right are several windows of an array. After `period` rows of one, the next
+            one begins `jump` elements behind it. The matrices on the left repeat after `n_left` ones.
+    """
     function = ir.Function("product")
     a, b, out = (function.buffer(name, ir.SCALARS[dtype]) for name in ("a", "b", "out"))
-    pushes = {name: function.push(name, INT32) for name in _PUSHES}
+    pushes = {name: function.push(name, INT32) for name in (*_PUSHES, *_OF_TAPS * taps)}
     c = Builder(function)
     row, column, stacked = (c.cast(c.builtin("group_id", axis), INT32) for axis in range(3))
     part, matrix = c.compute("rem", stacked, pushes["n_parts"]), c.compute("div", stacked, pushes["n_parts"])
@@ -44,7 +82,9 @@ def _product(dtype: str, rows: int, columns: int, step: int, aligned: bool) -> B
     below, across = _range(c, row, rows), _range(c, first, columns)
     least = c.compute("sub", pushes["n_rows"], c.const(1, INT32))
     inside = c.compute("min", below, c.full(least, (rows,)))
-    inner, stacks = c.arange(0, step), [c.compute("mul", matrix, pushes[name]) for name in ("a_stack", "b_stack")]
+    own_left = c.compute("rem", matrix, pushes["n_left"]) if taps else matrix
+    stacks = c.compute("mul", own_left, pushes["a_stack"]), c.compute("mul", matrix, pushes["b_stack"])
+    inner = c.arange(0, step)
     lefts = _added(c, _times(c, inside, pushes["a_row"]), inner, stacks[0])
     rights = _added(c, _times(c, inner, pushes["b_row"]), across, stacks[1])
     loop = c.loop(start, c.full(c.const(0, out.element), (rows, columns)))
@@ -53,7 +93,7 @@ def _product(dtype: str, rows: int, columns: int, step: int, aligned: bool) -> B
         with c.if_(c.compute("ge", at, stop)).then:
             c.break_(loop, sums)
         left = c.load_block(a, c.compute("add", lefts, c.full(at, (rows, step))))
-        down = c.compute("mul", at, pushes["b_row"])
+        down = _of_tap(c, at, pushes) if taps else c.compute("mul", at, pushes["b_row"])
         right = c.load_block(b, c.compute("add", rights, c.full(down, (step, columns))))
         c.yield_(c.compute("add", at, c.const(step, INT32)), c.dot(left, right, sums))
     at_out = c.compute("mul", stacked, c.compute("mul", pushes["n_rows"], pushes["n_columns"]))
@@ -62,10 +102,20 @@ def _product(dtype: str, rows: int, columns: int, step: int, aligned: bool) -> B
     nth = _times(c, c.arange(0, columns // alike), c.const(alike, INT32))
     some = c.compute("add", c.full(first, (columns // alike,)), nth)
     valid = _between(c, below, c.const(0, INT32), pushes["n_rows"]), _between(c, some, own, pushes["n_columns"])
-    c.store_block(out, places, loop.results[0], _repeated(c, _grid(c, "and", *valid), alike))
-    multiples = "last", "terms", "a_row", "a_stack", "b_row", "b_stack", *(["n_columns"] if aligned else [])
+    found: Value = loop.results[0]
+    if finish is not None:
+        found = finish(Sums(c, function, own_left, inside, across, (pushes["n_rows"], pushes["n_columns"]), found))
+    c.store_block(out, places, found, _repeated(c, _grid(c, "and", *valid), alike))
+    multiples = [each for each in pushes if each in _MULTIPLES or (aligned and each == "n_columns")]
     divisors = dict.fromkeys([pushes[name] for name in multiples], ADJACENT)
     return Built(function, [a, b, *([out] if aligned else [])], divisors, -(-_LONGEST // step))
+
+
+def _of_tap(c: Builder, at: Value, pushes: Mapping[str, Value]) -> Value:
+    """Returns the offset of a term on the right: of its row in the window of its tap."""
+    tap = c.compute("div", at, pushes["period"])
+    row = c.compute("sub", at, c.compute("mul", tap, pushes["period"]))
+    return c.compute("add", c.compute("mul", row, pushes["b_row"]), c.compute("mul", tap, pushes["jump"]))
 
 
 def _range(c: Builder, first: Value, n: int) -> Value:
@@ -99,31 +149,86 @@ def _repeated(c: Builder, block: Value, n: int) -> Value:
     return c.reshape(c.broadcast(c.reshape(block, (rows, columns, 1)), (rows, columns, n)), (rows, columns * n))
 
 
-def stacked_product(a: Array, b: Array) -> Array | None:
+class Taps(NamedTuple):
+    """The windows of an array that stand for the matrices on the right, one per tap.
+
+    Attributes:
+        windows: an array of which programs load four elements together, of int32 offsets.
+        n_taps: their number.
+        period: rows of each, a multiple of a step's terms.
+        jump: elements from one window to the next; a multiple of four, as are the two below.
+        row, stack: elements from one row to the next, and from a matrix to that of the next product.
+        n_columns: of the result.
+        n: products.
+    """
+
+    windows: Array
+    n_taps: int
+    period: int
+    jump: int
+    row: int
+    stack: int
+    n_columns: int
+    n: int
+
+
+def product_by_taps(
+    program: Program, constants: tuple[Hashable, ...], left: Array, taps: Taps, others: Sequence[Array]
+) -> Array | None:
+    """Returns products with windows of an array, of shape (n, rows, columns); None if one launch cannot do it.
+
+    Args:
+        program: takes constants, then those of `build_product`.
+        left: matrices of shape (n_left, rows, n_taps * period), which repeat.
+        others: the further arrays of the program.
+    """
+    n_left, n_rows, n_terms = left.shape
+    rows, columns, step = _shape(n_rows, taps.n_columns, n_terms, *_limits(left))
+    groups = -(-n_rows // rows), -(-taps.n_columns // columns)
+    sizes = left.size, taps.windows.size, taps.n * n_rows * taps.n_columns
+    if _is_too_large(left, sizes) or max(*groups, taps.n) > MOST_GROUPS or n_terms > _LONGEST:
+        return None
+    out = temporary(left.runtime, (taps.n, n_rows, taps.n_columns), left.dtype)
+    numbers = n_rows, taps.n_columns, taps.n_columns - columns, n_terms, n_terms, 1, n_terms, n_rows * n_terms
+    given = *constants, left.dtype.name, rows, columns, step, taps.n_columns % ADJACENT == 0
+    further = taps.row, taps.stack, taps.period, taps.jump, n_left
+    program.launch(given, [left, taps.windows, out, *others], (*numbers, *further), (*groups, taps.n))
+    return out
+
+
+def _limits(x: Array) -> tuple[int, int]:
+    return ON_CPU if x.runtime.device.physical.kind == "cpu" else ON_GPU
+
+
+def stacked_product(
+    a: Array, b: Array, program: Program | None = None, constants: tuple[Hashable, ...] = (),
+    others: Sequence[Array] = (),
+) -> Array | None:  # fmt: skip
     """Returns the products of matrices: parts of their sums, which the caller adds; None if one launch cannot do it.
 
     Args:
         a, b: stacks of matrices, of shapes (n, rows, terms) and (n, terms, columns), of one 32- or 64-bit dtype.
+        program: one that goes on with the sums, given further constants and arrays; None is returned for parts.
 
     Returns:
         An array of shape (n, parts, rows, columns). Long sums of few elements have several parts.
     """
     (n, n_rows, n_terms), n_columns = a.shape, b.shape[2]
-    shape = _shape(n_rows, n_columns, n_terms, *(ON_CPU if a.runtime.device.physical.kind == "cpu" else ON_GPU))
+    shape = _shape(n_rows, n_columns, n_terms, *_limits(a))
     rows, columns, step = shape
     groups = -(-n_rows // rows), -(-n_columns // columns)  # neighbours share columns, which stay in a cache
     padded, width = _rounded(n_terms, step), _rounded(max(n_columns, columns), ADJACENT)
     terms = _terms(n * groups[0] * groups[1], padded, step)
     n_parts = -(-padded // terms)
     sizes = n * n_rows * padded, n * padded * width, n * n_parts * n_rows * n_columns
-    if _is_too_large(a, sizes) or max(*groups, n * n_parts) > MOST_GROUPS:
+    if _is_too_large(a, sizes) or max(*groups, n * n_parts) > MOST_GROUPS or (program and n_parts > 1):
         return None
     left, right = _packed(a, (n_rows, padded)), _packed(b, (padded, width))
     out = temporary(a.runtime, (n, n_parts, n_rows, n_columns), a.dtype)
     stacks = [0 if len(x) < n else x.shape[1] * x.shape[2] for x in (left, right)]
     numbers = n_rows, n_columns, width - columns, padded, terms, n_parts, padded, stacks[0], width, stacks[1]
-    constants = a.dtype.name, rows, columns, step, n_columns % ADJACENT == 0
-    PRODUCT.launch(constants, [left, right, out], numbers, (*groups, n * n_parts))
+    given = *constants, a.dtype.name, rows, columns, step, n_columns % ADJACENT == 0
+    (program or PRODUCT).launch(given, [left, right, out, *others], numbers, (*groups, n * n_parts))
     return out
 
 

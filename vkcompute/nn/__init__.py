@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from vkcompute.nn.activations import elu, gelu, leaky_relu, relu, sigmoid, silu, softplus, tanh
+from vkcompute.nn.attention import scaled_dot_product_attention
+from vkcompute.nn.convolution import conv1d, conv2d
+from vkcompute.nn.linear import linear
 from vkcompute.nn.normalization import layer_norm, log_softmax, logsumexp, rms_norm, softmax
+from vkcompute.nn.pooling import avg_pool2d, max_pool2d
 
 __all__ = [
-    "elu", "gelu", "layer_norm", "leaky_relu", "log_softmax", "logsumexp", "relu", "rms_norm", "sigmoid", "silu",
-    "softmax", "softplus", "tanh",
+    "avg_pool2d", "conv1d", "conv2d", "elu", "gelu", "layer_norm", "leaky_relu", "linear", "log_softmax", "logsumexp",
+    "max_pool2d", "relu", "rms_norm", "scaled_dot_product_attention", "sigmoid", "silu", "softmax", "softplus", "tanh",
 ]  # fmt: skip

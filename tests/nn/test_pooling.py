@@ -1,0 +1,60 @@
+"""Pooling and attention against NumPy in float64."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import vkcompute as vc
+from vkcompute import nn
+
+
+def windows(x: np.ndarray, kernel: int, stride: int, padding: int, filler: float) -> Any:
+    padded = np.pad(x.astype(np.float64), ((0, 0), (0, 0), (padding,) * 2, (padding,) * 2), constant_values=filler)
+    return np.lib.stride_tricks.sliding_window_view(padded, (kernel, kernel), (2, 3))[:, :, ::stride, ::stride]
+
+
+@pytest.mark.parametrize(("kernel", "stride", "padding"), [(2, 2, 0), (3, 2, 1), (1, 3, 0), (9, 1, 4)])
+def test_windows(gpu: vc.Runtime, kernel: int, stride: int, padding: int) -> None:
+    host = np.random.default_rng(0).normal(size=(2, 3, 9, 11)).astype(np.float32)
+    x = gpu.array(host)
+    largest = windows(host, kernel, stride, padding, -np.inf).max((4, 5))
+    np.testing.assert_array_equal(nn.max_pool2d(x, kernel, stride, padding).numpy(), largest)
+    sums = windows(host, kernel, stride, padding, 0).sum((4, 5))
+    counts = windows(np.ones_like(host), kernel, stride, padding, 0).sum((4, 5))
+    found = nn.avg_pool2d(x, kernel, stride, padding)
+    np.testing.assert_allclose(found.numpy(), sums / kernel**2, atol=1e-6)
+    found = nn.avg_pool2d(x, kernel, stride, padding, count_include_pad=False)
+    np.testing.assert_allclose(found.numpy(), sums / counts, atol=1e-6)
+
+
+def test_windows_that_end_outside(gpu: vc.Runtime) -> None:
+    x = gpu.array(np.arange(25, dtype=np.float32).reshape(1, 5, 5))
+    assert nn.max_pool2d(x, 2, ceil_mode=True).numpy().tolist() == [[[6, 8, 9], [16, 18, 19], [21, 23, 24]]]
+    assert nn.avg_pool2d(x, 2, ceil_mode=True).numpy().tolist() == [[[3, 5, 6.5], [13, 15, 16.5], [20.5, 22.5, 24]]]
+    assert nn.max_pool2d(x.astype(np.int32), 2, 1, dilation=3).numpy().tolist() == [[[18, 19], [23, 24]]]
+    with pytest.raises(ValueError, match="at most half of the kernel's size; got 2 and 3"):
+        nn.max_pool2d(x, 3, padding=2)
+    with pytest.raises(ValueError, match="windows of 6 elements exceed 5"):
+        nn.avg_pool2d(x, 6)
+
+
+def attention(q: np.ndarray, k: np.ndarray, v: np.ndarray, bias: Any) -> np.ndarray:
+    scores = q.astype(np.float64) @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1]) + bias
+    powers = np.exp(scores - scores.max(-1, keepdims=True))
+    return powers / powers.sum(-1, keepdims=True) @ v
+
+
+def test_attention(gpu: vc.Runtime) -> None:
+    rng = np.random.default_rng(0)
+    q, k, v = (rng.normal(size=each).astype(np.float32) for each in ((2, 1, 7, 5), (2, 3, 9, 5), (2, 3, 9, 6)))
+    given = [gpu.array(each) for each in (q, k, v)]
+    causal = np.where(np.tri(7, 9, dtype=bool), 0, -np.inf)
+    bias = rng.normal(size=(7, 9)).astype(np.float32)
+    for named, expected in (({}, 0), ({"is_causal": True}, causal), ({"attn_mask": gpu.array(bias)}, bias)):
+        found = nn.scaled_dot_product_attention(*given, **named)  # type: ignore[arg-type]
+        np.testing.assert_allclose(found.numpy(), attention(q, k, v, expected), atol=1e-5)
+    with pytest.raises(ValueError, match=r"got \(2, 1, 7, 5\), \(2, 3, 9, 6\) and"):
+        nn.scaled_dot_product_attention(given[0], given[2], given[2])

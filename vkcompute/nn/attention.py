@@ -1,0 +1,62 @@
+"""Attention by products of matrices and softmax of their rows."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from vkcompute.arrays.operands import accept_host_data
+from vkcompute.arrays.products import matmul, taken
+from vkcompute.arrays.promotion import floating
+from vkcompute.arrays.ufunc import apply, astype, where
+from vkcompute.nn.linear import wide
+from vkcompute.nn.normalization import softmax
+from vkcompute.runtime.memory.array import Array
+from vkcompute.runtime.runtime import runtime_of
+
+
+def scaled_dot_product_attention(
+    query: Array, key: Array, value: Array, attn_mask: Array | None = None, is_causal: bool = False,
+    scale: float | None = None,
+) -> Array:  # fmt: skip
+    """Returns softmax(query @ key.T * scale) @ value, over the last axis but one of the key; in float32 for float16.
+
+    Args:
+        query: of shape (…, n, size); other axes broadcast.
+        key, value: of shapes (…, m, size) and (…, m, size of the result).
+        attn_mask: bools that are True where an element takes part, or numbers that are added to the scaled products.
+        is_causal: True if query i sees the keys up to i only.
+        scale: 1 / sqrt(size) if None.
+
+    Raises:
+        ValueError: the shapes do not fit, or both a mask and `is_causal` are given.
+    """
+    dtype = floating(taken("scaled_dot_product_attention", query, key, value))
+    if (
+        min(query.ndim, key.ndim, value.ndim) < 2
+        or query.shape[-1] != key.shape[-1]
+        or key.shape[-2] != value.shape[-2]
+    ):
+        raise ValueError(
+            f"scaled_dot_product_attention takes (…, n, size), (…, m, size) and (…, m, any); got {query.shape}, "
+            f"{key.shape} and {value.shape}"
+        )
+    if attn_mask is not None and is_causal:
+        raise ValueError("scaled_dot_product_attention takes attn_mask or is_causal, not both; put both into the mask")
+    factor = 1 / math.sqrt(query.shape[-1]) if scale is None else float(scale)
+    scores = apply(
+        "multiply", matmul(apply("multiply", wide(query, dtype), factor), wide(key, dtype).swapaxes(-1, -2)), 1.0
+    )
+    if is_causal:
+        n, m = scores.shape[-2:]
+        rows, columns = (runtime_of(query).array(np.arange(each, dtype=np.int32)) for each in (n, m))
+        scores = where(apply("less_equal", columns, rows.reshape((n, 1))), scores, -math.inf)
+    elif attn_mask is not None:
+        is_bool = attn_mask.dtype.kind == "b"
+        scores = where(attn_mask, scores, -math.inf) if is_bool else apply("add", scores, wide(attn_mask, dtype))
+    found = matmul(softmax(scores, -1), wide(value, dtype))
+    return found if found.dtype == dtype else astype(found, dtype)
+
+
+accept_host_data(globals())

@@ -1,0 +1,128 @@
+"""Products of matrices with a bias and an activation, which the program of the product applies to its sums."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from vkcompute.arrays.block_product import Sums, build_product, stacked_product
+from vkcompute.arrays.operands import accept_host_data
+from vkcompute.arrays.products import matmul, taken
+from vkcompute.arrays.promotion import floating
+from vkcompute.arrays.ufunc import apply, astype
+from vkcompute.ir import INT32, Value
+from vkcompute.nn.activations import ACTIVATIONS, of_elements
+from vkcompute.nn.rows import bindable
+from vkcompute.runtime.memory.array import Array
+from vkcompute.tile.builder import Builder
+from vkcompute.tile.program import Built, Program
+
+_CODES = {
+    "add": "add", "multiply": "mul", "divide": "div", "negative": "neg", "exp": "exp", "expm1": "expm1", "erf": "erf",
+    "log1p": "log1p", "tanh": "tanh", "less": "lt", "greater": "gt",
+}  # fmt: skip
+
+
+class OfBlocks:
+    """Applies the operations of an activation to blocks."""
+
+    def __init__(self, c: Builder, like: Value) -> None:
+        self._c, self._like = c, like
+
+    def __call__(self, name: str, *operands: Any) -> Value:
+        """Applies an operation to blocks and numbers."""
+        given = [each if isinstance(each, Value) else self._constant(each) for each in operands]
+        return self._c.select(*given) if name == "where" else self._c.compute(_CODES[name], *given)
+
+    def _constant(self, number: float) -> Value:
+        kind = self._like.type
+        return self._c.full(self._c.const(number, kind.element), kind.shape)  # type: ignore[union-attr]
+
+
+def finished(sums: Sums, bias: str, activation: str) -> Value:
+    """Builds the activation of sums plus a bias: a number per "row" or "column" of the matrices, or "" for none."""
+    c, found = sums.c, sums.values
+    kind: Any = found.type
+    if bias:
+        memory, is_row = sums.function.buffer("bias", kind.element), bias == "row"
+        at = sums.rows if is_row else sums.columns
+        first = c.compute("mul", sums.left, sums.shape[0]) if is_row else c.const(0, INT32)
+        last = c.compute("sub", sums.shape[not is_row], c.const(1, INT32))
+        (n,) = at.type.shape  # type: ignore[union-attr]
+        at = c.compute("add", c.compute("min", at, c.full(last, (n,))), c.full(first, (n,)))
+        each = c.reshape(c.load_block(memory, at), (n, 1) if is_row else (1, n))
+        found = c.compute("add", found, c.broadcast(each, kind.shape))
+    return ACTIVATIONS[activation](OfBlocks(c, found), found) if activation else found
+
+
+def _linear(bias: str, activation: str, *form: Any) -> Built:
+    dtype, rows, columns, step, aligned = form
+    return build_product(dtype, rows, columns, step, aligned, lambda sums: finished(sums, bias, activation))
+
+
+LINEAR = Program(_linear)
+
+
+def linear(input: Array, weight: Array, bias: Array | None = None, activation: str | None = None) -> Array:
+    """Returns input @ weight.T + bias, and an activation of that.
+
+    Args:
+        input: an array whose last axis has `in_features` elements.
+        weight: of shape (out_features, in_features).
+        bias: of shape (out_features,).
+        activation: the name of an activation, with its default arguments; "gelu_tanh" is gelu(x, "tanh").
+
+    Raises:
+        ValueError: the shapes do not fit, or there is no such activation.
+    """
+    arrays = [input, weight] if bias is None else [input, weight, bias]
+    dtype = floating(taken("linear", *arrays))
+    name = known("linear", activation)
+    fits = input.ndim and weight.ndim == 2 and input.shape[-1] == weight.shape[-1]
+    if not fits or (bias is not None and bias.shape != (len(weight),)):
+        shapes = ", ".join(str(each.shape) for each in arrays)
+        raise ValueError(f"linear takes (…, in), (out, in) and a bias (out,); got {shapes}")
+    found = _fused(input, weight, bias, name, dtype)
+    if found is None:
+        found = activated(matmul(wide(input, dtype), wide(weight, dtype).T), bias, name)
+    return found if found.dtype == dtype else astype(found, dtype)
+
+
+def known(name: str, activation: str | None) -> str:
+    """Returns the name of an activation, "" for none.
+
+    Raises:
+        ValueError: there is no such activation.
+    """
+    if activation is not None and activation not in ACTIVATIONS:
+        raise ValueError(f"{name}: activation is None or one of {', '.join(ACTIVATIONS)}; got {activation!r}")
+    return activation or ""
+
+
+def wide(x: Array, dtype: np.dtype[Any]) -> Array:
+    """Returns an array in the dtype in which products are added: float32 for float16."""
+    working = np.dtype(np.float32) if dtype == np.float16 else dtype
+    return x if x.dtype == working else astype(x, working)
+
+
+def activated(sums: Array, bias: Array | None, activation: str) -> Array:
+    """Returns the lazy activation of sums plus a bias that broadcasts."""
+    found = sums if bias is None else apply("add", sums, wide(bias, sums.dtype))
+    return of_elements(ACTIVATIONS[activation], found) if activation else found
+
+
+def _fused(x: Array, weight: Array, bias: Array | None, activation: str, dtype: np.dtype[Any]) -> Array | None:
+    """Returns the result of one program; None if a product with no more than itself takes another way."""
+    n_rows = math.prod(x.shape[:-1])
+    if (bias is None and not activation) or min(n_rows, *weight.shape) <= 1:
+        return None
+    given = wide(x, dtype).reshape((1, n_rows, x.shape[-1]))
+    turned = wide(weight, dtype).T.reshape((1, *weight.shape[::-1]))
+    others = [] if bias is None else [bindable(wide(bias, dtype))]
+    found = stacked_product(given, turned, LINEAR, ("column" if others else "", activation), others)
+    return None if found is None else found.reshape((*x.shape[:-1], len(weight)))
+
+
+accept_host_data(globals())
