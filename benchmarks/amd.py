@@ -35,6 +35,9 @@ from vkcompute.jit.compilation.specialization import specialize as specialize_ke
 from vkcompute.jit.elementwise.blocks import SINGLE, wide  # noqa: E402
 from vkcompute.jit.elementwise.stages import BLOCKS, Form  # noqa: E402
 from vkcompute.jit.frontend.source import definition_of  # noqa: E402
+from vkcompute.nn import rows as line_programs  # noqa: E402
+from vkcompute.nn.convolution import CONVOLUTION  # noqa: E402
+from vkcompute.nn.linear import LINEAR  # noqa: E402
 from vkcompute.runtime.launching.radv import Compilation, Shader, compile_for  # noqa: E402
 
 _OPTIONS = CompileOptions(target=Target(keeps_loop_results=True))
@@ -83,6 +86,7 @@ def shaders() -> Iterator[Shader]:
     yield from [_reduction(expression, dtype) for expression, dtype in REDUCTIONS]
     yield from block_programs()
     yield matrix_product()
+    yield from functions_of_networks()
 
 
 def block_programs() -> Iterator[Shader]:
@@ -146,6 +150,29 @@ def matrix_product() -> Shader:
     target = tile.Target(subgroup_size=32, max_invocations=1024)
     kernel = PRODUCT.lowered(("float32", n_sums // n_columns, n_columns, 8, True), target).function
     return Shader("blocks: matrix product, float32", lower(optimized(kernel, _OPTIONS), _OPTIONS.target))
+
+
+def functions_of_networks() -> Iterator[Shader]:
+    """Returns programs on lines of 1,024 and 1,000 elements, and a layer and a convolution, for subgroups of 32."""
+    target = tile.Target(subgroup_size=32, max_invocations=1024)
+    lines = line_programs.Form("float32", 1, 1024, 1, whole=True, last=True, aligned=True, reduces=False)
+    normal = 1e-5, *lines
+    product = "float32", ON_GPU[0] // ON_GPU[1], ON_GPU[1], 8, True
+    programs: list[tuple[str, Any, tuple[Any, ...]]] = [
+        ("softmax", line_programs.SOFTMAX, lines),
+        ("softmax of cut lines", line_programs.SOFTMAX, lines._replace(whole=False, aligned=False)),
+        ("softmax along columns", line_programs.SOFTMAX, lines._replace(length=64, columns=64, last=False)),
+        ("log_softmax", line_programs.LOG_SOFTMAX, lines),
+        ("logsumexp", line_programs.LOGSUMEXP, lines._replace(reduces=True)),
+        ("layer_norm", line_programs.LAYER_NORM, (True, True, *normal)),
+        ("layer_norm alone", line_programs.LAYER_NORM, (False, False, *normal)),
+        ("rms_norm", line_programs.RMS_NORM, (True, *normal)),
+        ("linear", LINEAR, ("column", "gelu", *product)),
+        ("convolution", CONVOLUTION, ("row", "relu", *product)),
+    ]
+    for name, program, constants in programs:
+        kernel = program.lowered(constants, target).function
+        yield Shader(f"nn: {name}", lower(optimized(kernel, _OPTIONS), _OPTIONS.target))
 
 
 def table() -> tuple[str, Table, dict[str, dict[str, Compilation]]]:

@@ -98,6 +98,14 @@ def test_block_programs_read_and_write_each_element_once(compiled: dict[str, dic
         assert len(loads) * n_threads * 4 == 1024, (family, loads)
 
 
+def test_functions_along_lines_access_each_element_once(compiled: dict[str, dict[str, Any]]) -> None:
+    """A workgroup of 128 has two groups of four elements per invocation, of x and of the result."""
+    for family, rows in compiled.items():
+        for name in ("softmax", "log_softmax", "layer_norm alone"):
+            found = memory_instructions(rows[f"nn: {name}"].assembly)
+            assert found == ["buffer_load_dwordx4"] * 2 + ["buffer_store_dwordx4"] * 2, (family, name)
+
+
 def test_most_instructions_of_a_matrix_product_are_multiply_adds(compiled: dict[str, dict[str, Any]]) -> None:
     found = compiled["navi21"]["blocks: matrix product, float32"]
     lines = [line.split()[0] for line in found.assembly.splitlines() if line.strip()]
