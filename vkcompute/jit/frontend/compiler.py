@@ -24,6 +24,7 @@ from vkcompute.jit.frontend.source import (
     UnsupportedError,
     assigned,
     changed,
+    names_in,
     parameters_of,
     read,
 )
@@ -292,10 +293,8 @@ class Compiler(Expressions):
     def _used_outside(self, loop: ast.For, names: set[str]) -> set[str]:
         """Returns those names without a value before a loop that are used outside of it."""
         unset = {name for name in names if isinstance(self.env.get(name, Unset("")), Unset)}
-        inside = {*ast.walk(loop)}
-        every = ast.walk(self.frames[-1].source.tree) if unset else ()
-        used = {each.id for each in every if isinstance(each, ast.Name) and each not in inside}
-        return unset & used
+        outside = names_in(self.frames[-1].source.tree) - names_in(loop) if unset else ()
+        return unset & {each.id for each in outside}
 
     def _range(self, node: ast.expr) -> tuple[Number, Number, Number]:
         """Evaluates the range of a for loop: start, number of iterations and step."""

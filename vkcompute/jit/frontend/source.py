@@ -13,7 +13,7 @@ import textwrap
 import tokenize
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial, reduce
+from functools import lru_cache, partial, reduce
 from itertools import pairwise
 from operator import or_
 from types import CodeType, FunctionType
@@ -390,7 +390,12 @@ def changed(function: FunctionType) -> KernelError:
 
 def assigned(body: Sequence[ast.AST]) -> set[str]:
     """Returns the names that statements and expressions assign to."""
-    pending, found = list(body), set[str]()
+    return {name for node in body for name in _assigned_in(node)}
+
+
+@lru_cache(maxsize=1024)  # the body of a loop is built several times
+def _assigned_in(part: ast.AST) -> frozenset[str]:
+    pending, found = [part], set[str]()
     for node in pending:
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             found.add(node.id)
@@ -398,7 +403,20 @@ def assigned(body: Sequence[ast.AST]) -> set[str]:
             found.add(node.name)
         if not isinstance(node, (ast.FunctionDef, ast.Lambda)):  # these have variables of their own
             pending += ast.iter_child_nodes(node)
-    return found
+    return frozenset(found)
+
+
+@lru_cache(maxsize=256)
+def names_in(node: ast.AST) -> frozenset[ast.Name]:
+    """Returns the names in a tree."""
+    return frozenset([each for each in ast.walk(node) if isinstance(each, ast.Name)])
+
+
+@lru_cache(maxsize=64)
+def values_in(tree: ast.AST) -> dict[ast.AST, str]:
+    """Returns the values in a tree that are assigned to a variable, with its name."""
+    nodes = [each for each in ast.walk(tree) if isinstance(each, ast.Assign)]
+    return {each.value: each.targets[0].id for each in nodes if isinstance(each.targets[0], ast.Name)}
 
 
 def nested_function(definition: ast.FunctionDef, outer: FunctionType, defaults: Mapping[str, Any]) -> FunctionType:

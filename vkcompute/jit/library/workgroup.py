@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import math
 from typing import Any
 
@@ -12,7 +11,7 @@ from vkcompute.ir import SCALARS, Scalar
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.context import Context
 from vkcompute.jit.frontend.intrinsics import intrinsic
-from vkcompute.jit.frontend.source import UnsupportedError
+from vkcompute.jit.frontend.source import UnsupportedError, values_in
 from vkcompute.jit.frontend.values import ArrayValue, Number, describe
 from vkcompute.jit.library.ids import outside
 
@@ -70,10 +69,7 @@ def _element(dtype: Any, what: str) -> Scalar:
 
 def assigned_name(c: Context, default: str) -> str:
     """Returns the name of the variable to which the current expression is assigned."""
-    for node in ast.walk(c.frames[-1].source.tree):
-        if isinstance(node, ast.Assign) and node.value is c.node and isinstance(node.targets[0], ast.Name):
-            return node.targets[0].id
-    return default
+    return values_in(c.frames[-1].source.tree).get(c.node, default)
 
 
 def _barrier(c: Compiler) -> None:
