@@ -60,6 +60,15 @@ class HostVector(np.ndarray[Any, Any]):
             return found[0] if len(found) == 1 else np.array(found).view(HostVector)
         raise AttributeError(name)
 
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        found = super().__array_function__(function, types, args, kwargs)
+        return (
+            found[()] if isinstance(found, np.ndarray) and not found.ndim else found
+        )  # a number, no array of one that `+=` changes
+
+    def __matmul__(self, other: Any) -> Any:
+        return np.dot(self, other)
+
     def __iadd__(self, other: Any) -> Any:
         return self + other
 
