@@ -406,9 +406,28 @@ def defined_again(k, f, out, real):
     out[i, 1] = g(j)
 
 
+@vc.kernel
+def defaults_with_effects(k, f, out, real):
+    i = vc.global_id(0)
+
+    def noted(at):
+        out[i, at] += 1
+        return at
+
+    def called_twice(x, *more, by=noted(0), plus=noted(1)):  # noqa: ANN002, B008
+        return x * by + plus + len(more)
+
+    def never_called(x=noted(2)):  # noqa: B008
+        return x
+
+    thrice = lambda x, by=noted(3): x * by  # noqa: B008, E731
+    out[i, 4] = called_twice(k[i]) + called_twice(2, 3, by=4) + thrice(1) + thrice(2) + thrice(3, by=2)
+
+
 def test_nested_functions(gpu: vc.Runtime) -> None:
     checked(gpu, nested)
     checked(gpu, defined_again)
+    checked(gpu, defaults_with_effects)
 
 
 REFUSED_FUNCTIONS = {

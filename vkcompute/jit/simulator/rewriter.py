@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import count
 from types import CellType, CodeType, FunctionType
 from typing import Any, cast
 
@@ -158,31 +159,36 @@ class Rewriter(ast.NodeVisitor):
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> list[ast.stmt]:
         """Rewrites a nested function as a tuple of functions, one for each call."""
-        found: list[ast.stmt] = []
+        defaults, values = self._defaults(node)
+        found: list[ast.stmt] = [_placed(ast.Assign([ast.Name(defaults, ast.Store())], values), node)]
+        names: list[ast.expr] = []
         for inner in self._notes.nested.get(node, ()):
             variant = Rewriter(inner, self._machine, self).function()
             variant.name = f"{node.name} {len(self.variants)}"
             self.variants[variant.name] = inner
-            variant.args = self._with_defaults(variant.args, node.args)
+            _with_defaults(variant.args, node.args, defaults)
             found.append(variant)
-        names: list[ast.expr] = [ast.Name(each.name, ast.Load()) for each in found if isinstance(each, ast.FunctionDef)]
+            names.append(ast.Name(variant.name, ast.Load()))
         whole = ast.Assign([ast.Name(node.name, ast.Store())], ast.Tuple(names, ast.Load()))
         return [*found, _placed(whole, node)]
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.expr:
         """Rewrites a lambda, likewise."""
-        variants = [Rewriter(inner, self._machine, self).function() for inner in self._notes.nested.get(node, ())]
-        found: list[ast.expr] = [
-            ast.Lambda(self._with_defaults(each.args, node.args), cast(ast.Return, each.body[0]).value or node.body)
-            for each in variants
-        ]
-        return cast(ast.expr, _placed(ast.Tuple(found, ast.Load()), node))
+        defaults, values = self._defaults(node)
+        found: list[ast.expr] = []
+        for inner in self._notes.nested.get(node, ()):
+            variant = Rewriter(inner, self._machine, self).function()
+            _with_defaults(variant.args, node.args, defaults)
+            found.append(ast.Lambda(variant.args, cast(ast.Return, variant.body[0]).value or node.body))
+        only = ast.arguments([], [ast.arg(defaults)], None, [], [], None, [])
+        whole = ast.Call(ast.Lambda(only, ast.Tuple(found, ast.Load())), [values], [])
+        return cast(ast.expr, _placed(whole, node))
 
-    def _with_defaults(self, args: ast.arguments, like: ast.arguments) -> ast.arguments:
-        """Returns parameters with the defaults of others."""
-        args.defaults = [self.visit(each) for each in like.defaults]
-        args.kw_defaults = [each and self.visit(each) for each in like.kw_defaults]
-        return args
+    def _defaults(self, node: ast.FunctionDef | ast.Lambda) -> tuple[str, ast.Tuple]:
+        """Returns a name for the defaults of a nested function, which are evaluated once, and their values."""
+        args = node.args
+        values = [self.visit(each) for each in (*args.defaults, *args.kw_defaults) if each is not None]
+        return f"defaults of {node.lineno}:{node.col_offset}", ast.Tuple(values, ast.Load())
 
     def visit_If(self, node: ast.If) -> ast.If:
         """Rewrites a branch."""
@@ -316,6 +322,17 @@ class Rewriter(ast.NodeVisitor):
         args, named = ([self.visit(each) for each in given] for given in (node.args, node.keywords))
         call = _placed(ast.Call(self._entry(target, node.func), args, named), node)
         return call if emitted else self._as_type(kind, call)
+
+
+def _with_defaults(args: ast.arguments, like: ast.arguments, name: str) -> None:
+    """Gives parameters the defaults of others, which are in a tuple with this name."""
+    places = count()
+
+    def item() -> ast.expr:
+        return ast.Subscript(ast.Name(name, ast.Load()), ast.Constant(next(places)), ast.Load())
+
+    args.defaults = [item() for _ in like.defaults]
+    args.kw_defaults = [None if each is None else item() for each in like.kw_defaults]
 
 
 def _placed(node: Any, like: ast.AST) -> Any:
