@@ -40,6 +40,7 @@ BENCHMARKS = (
     "devices",
     "python_kernels",
     "algorithms",
+    "networks",
     "kompute",
 )
 Results = list[tuple[Case, list[Row]]]

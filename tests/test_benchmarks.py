@@ -56,6 +56,7 @@ _MEASURED = (
     "overlap",
     "python_kernels",
     "algorithms",
+    "networks",
 )
 
 
