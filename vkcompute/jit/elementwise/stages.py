@@ -44,6 +44,8 @@ AT_ONCE, TALL = 4, 128
 the rate of little of many."""
 FEWEST_COLUMNS = 512
 """The fewest columns of a wide stage."""
+MOST_COPIED_COST = 20
+"""Cost of a function that interleaved and wide stages call for dozens of elements: drivers compile each call."""
 _REGISTERS = 64
 """Words of the results of an invocation of a wide stage: of blocks of columns that are LANES blocks apart."""
 
@@ -335,7 +337,10 @@ def stage_program(
     """
     body, pair, (method, end, last, block, axis) = Body(each, signature, masks), Body(combine, (), ()), form
     kind = SCALARS[dtype] if dtype else _kind(body, pair, initial, real)
-    costs_much = (block.size > 1 or method == "wide") and _cost(body, pair, kind, real) > MOST_COST
+    copied = method in ("interleaved", "wide")
+    costs_much = (block.size > 1 or copied) and _cost(body, pair, kind, real) > (
+        MOST_COPIED_COST if copied else MOST_COST
+    )
     block, kernel = SINGLE if costs_much else block, METHODS[method].kernel
     columns, stored = kernel in (_columns, _wide) and block.size > 1, SCALARS[wanted] if wanted else kind
     spread = 1 if costs_much else max(_REGISTERS // (block.size * max(kind.bits // 32, 1)), 1)
