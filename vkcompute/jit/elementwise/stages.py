@@ -337,10 +337,8 @@ def stage_program(
     """
     body, pair, (method, end, last, block, axis) = Body(each, signature, masks), Body(combine, (), ()), form
     kind = SCALARS[dtype] if dtype else _kind(body, pair, initial, real)
-    copied = method in ("interleaved", "wide")
-    costs_much = (block.size > 1 or copied) and _cost(body, pair, kind, real) > (
-        MOST_COPIED_COST if copied else MOST_COST
-    )
+    most_cost = MOST_COPIED_COST if method in ("interleaved", "wide") else MOST_COST
+    costs_much = (block.size > 1 or method == "wide") and _cost(body, pair, kind, real) > most_cost
     block, kernel = SINGLE if costs_much else block, METHODS[method].kernel
     columns, stored = kernel in (_columns, _wide) and block.size > 1, SCALARS[wanted] if wanted else kind
     spread = 1 if costs_much else max(_REGISTERS // (block.size * max(kind.bits // 32, 1)), 1)
