@@ -28,7 +28,7 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "einsum": lambda xp: xp.einsum("i,i", [1, 2], [3, 4]),
     "norm": lambda xp: xp.linalg.norm([3.0, 4.0]),
     "fft": lambda xp: xp.fft.fft([1.0, 2.0]),
-    "interp at a number": lambda xp: xp.interp(2.5, [1, 2, 3], [3, 2, 0]),
+    "interp at a number": lambda xp: xp.interp(2.5, [1.0, 2.0, 3.0], [3.0, 2.0, 0.0]),
     "polyval": lambda xp: xp.polyval([1, 2], 3),
     "divmod": lambda xp: xp.divmod(7, 2),
     "by name": lambda xp: xp.cumsum([1, 2], axis=0),
